@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from paribus.config.arguments import Command
-from paribus.config.compose import show_with_hydra
+from paribus.config.composing.launch import show_with_hydra
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
 

@@ -24,7 +24,7 @@ def _with_overrides(name: str, function: Callable[[Command, Console], int]) -> C
             open_console().print(verb_help(name), markup=False, highlight=False, soft_wrap=True)
             return 0
         if command.shows:
-            from paribus.config.compose import show_with_hydra
+            from paribus.config.composing.launch import show_with_hydra
 
             show_with_hydra(command)
             return 0

@@ -18,7 +18,7 @@ from paribus.commands.report import show_table
 from paribus.commands.rest import is_made, show_rest, stopped_early
 from paribus.commands.status import show_failures
 from paribus.config.arguments import Command
-from paribus.config.compose import run_with_hydra
+from paribus.config.composing.launch import run_with_hydra
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import everything
 from paribus.errors import classify, is_full_disk
