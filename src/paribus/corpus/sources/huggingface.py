@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 from paribus.config.groups.corpus import HuggingFaceCorpus
@@ -9,6 +10,7 @@ from paribus.corpus.readers.record import Fields, record_of
 from paribus.corpus.sources.dataset_names import local_directory, require_revision
 from paribus.corpus.sources.source import Found, Intake, Skipped
 from paribus.errors import ConfigurationError, DataError, InfrastructureError
+from paribus.stage.reach import cache_alone_without_network
 
 
 class HuggingFaceSource:
@@ -52,13 +54,14 @@ def _open(config: HuggingFaceCorpus) -> Any:
             return _split(datasets.DatasetDict.load_from_disk(os.fspath(directory)), config)
         if directory is not None and (directory / "state.json").is_file():
             return datasets.load_from_disk(os.fspath(directory))
-        return datasets.load_dataset(
-            config.name if directory is None else os.fspath(directory.absolute()),
-            config.subset,
-            split=config.split,
-            revision=config.revision if directory is None else None,
-            streaming=True,
-        )
+        with nullcontext() if directory else cache_alone_without_network():
+            return datasets.load_dataset(
+                config.name if directory is None else os.fspath(directory.absolute()),
+                config.subset,
+                split=config.split,
+                revision=config.revision if directory is None else None,
+                streaming=True,
+            )
     except (datasets.exceptions.DatasetNotFoundError, ConnectionError) as error:
         raise InfrastructureError(f"corpus.name={config.name}: the data set cannot be fetched ({error})") from error
     except (ValueError, OSError, RuntimeError) as error:

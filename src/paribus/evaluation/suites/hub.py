@@ -18,6 +18,7 @@ from paribus.errors import DataError
 from paribus.evaluation.suites.benchmark import Benchmark, Hub
 from paribus.evaluation.suites.files import FEWSHOT_SPLIT, split_file
 from paribus.evaluation.suites.translations import TranslationSet
+from paribus.stage.reach import cache_alone_without_network
 
 Splits = Mapping[str, Iterable[Mapping[str, Any]]]
 """The records of a data set by split."""
@@ -123,7 +124,8 @@ def load(named: str, task: str, *arguments: Any, **options: Any) -> Any:
     import datasets
 
     try:
-        return datasets.load_dataset(*arguments, **options)
+        with cache_alone_without_network():
+            return datasets.load_dataset(*arguments, **options)
     except Exception as error:  # the library, the hub's client and its HTTP client have no class of errors in common
         raise _not_had(named, task, error) from error
 

