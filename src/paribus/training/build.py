@@ -27,7 +27,7 @@ from paribus.training.fit.fit import Fit, fit
 from paribus.training.fit.micro_batch import MicroBatch
 from paribus.training.loop import Run, train
 from paribus.training.processes.host import Host, join_host
-from paribus.training.processes.parallel import compiles, is_shared, why_not_compiled
+from paribus.training.processes.parallel import arithmetic, compiles, is_shared, why_not_compiled
 from paribus.training.processes.processes import on_this_node, resolve_processes
 from paribus.training.processes.requests import Requests
 from paribus.training.start.first import begun
@@ -89,8 +89,8 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
     elif state:
         context.report.message(told_of(state))
         resumed = first_checkpoint(state)
-    run.checkpoints.go_on(resumed, f"{device} in {precision}")
     shared = is_shared(training, accelerator.num_processes)
+    run.checkpoints.go_on(resumed, arithmetic(device, precision, compiled=compiled, shared=shared))
     model, weights = starting_model(config, tokenizer, resumed, shared=shared)
     seconds = train(run, model, resumed, weights)
     peak = max(gather_object([peak_bytes(accelerator.device)]))

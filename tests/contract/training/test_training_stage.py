@@ -32,6 +32,7 @@ from paribus.training.build import build
 from paribus.training.data.batches import Batches
 from paribus.training.start.initial import initial_model
 from paribus.training.state.checkpoint import step_name
+from support.compiled import recorded_symbolic
 from support.packings import measured
 from support.training_inputs import BUDGET, MODEL, PACKING, STEPS, TRAINING, config, context, execute, write_inputs
 
@@ -81,6 +82,23 @@ def test_a_checkpoint_is_a_model_with_its_tokenizer(trained: tuple[Path, dict[st
     assert model.architecture.eos_id == tokenizer.eos_id
     text = "A text, as transformers reads it."
     assert AutoTokenizer.from_pretrained(checkpoint)(text)["input_ids"] == tokenizer.encode(text).tolist()
+
+
+@pytest.mark.parametrize(
+    ("precision", "compiled", "told"),
+    [
+        ("bf16", "always", "cpu in bf16, compiled"),
+        ("bf16", "never", "cpu in bf16"),
+        ("fp32", "always", "cpu in fp32"),
+    ],
+)
+def test_the_result_says_whether_what_rounds_less_in_bfloat16_was_compiled(
+    tmp_path: Path, precision: str, compiled: str, told: str
+) -> None:
+    training = dataclasses.replace(TRAINING, precision=precision, compile=compiled)
+    with recorded_symbolic():
+        result = execute(tmp_path, "output", write_inputs(tmp_path), config(training=training))
+    assert result["computed_on"] == [told]
 
 
 def test_the_result_reports_both_budgets_and_the_cost(trained: tuple[Path, dict[str, object]]) -> None:

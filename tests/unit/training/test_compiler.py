@@ -8,7 +8,7 @@ import torch
 
 from paribus.config.groups.training import TrainingConfig
 from paribus.training.fit import compiler
-from paribus.training.processes.parallel import compiles, why_not_compiled
+from paribus.training.processes.parallel import arithmetic, compiles, why_not_compiled
 
 GPU, CPU = torch.device("cuda", 0), torch.device("cpu")
 AUTO = TrainingConfig(compile="auto")
@@ -65,3 +65,10 @@ def test_without_it_a_training_goes_on_uncompiled_and_says_what_is_not_here(
     assert told is not None and named in told and told.endswith("is not here")
     assert why_not_compiled(AUTO, CPU) is None
     assert why_not_compiled(replace(AUTO, compile="never"), GPU) is None
+
+
+def test_trainings_in_bfloat16_that_round_otherwise_are_told_apart() -> None:
+    assert arithmetic("H100", "bf16", compiled=False, shared=True) == "H100 in bf16"
+    assert arithmetic("H100", "bf16", compiled=True, shared=False) == "H100 in bf16, compiled"
+    assert arithmetic("H100", "bf16", compiled=True, shared=True) == "H100 in bf16, compiled with shared weights"
+    assert arithmetic("H100", "fp32", compiled=True, shared=True) == "H100 in fp32"

@@ -88,6 +88,17 @@ def compiles(training: TrainingConfig, device: torch.device) -> bool:
     return training.compile == "always"
 
 
+def arithmetic(device: str, precision: str, *, compiled: bool, shared: bool) -> str:
+    """What a training is computed on, in words: trainings that differ in it round otherwise, at every step alike.
+
+    In bfloat16 a compiled layer keeps in float32 what it hands on within a kernel, weights of norms among it, unless
+    these travel between processes, which is in bfloat16.
+    """
+    if precision != "bf16" or not compiled:
+        return f"{device} in {precision}"
+    return f"{device} in {precision}, compiled{' with shared weights' if shared else ''}"
+
+
 def why_not_compiled(training: TrainingConfig, device: torch.device) -> str | None:
     """What to say of layers that would be compiled if the machine had what that needs; else None."""
     lack = lacking(gpu=True) if training.compile == "auto" and device.type == "cuda" else None

@@ -102,7 +102,7 @@ class Checkpoints:
     damaged: list[str] = field(default_factory=list)
     """Names of checkpoints that `newest` found damaged and passed over."""
     computed_on: list[str] = field(default_factory=list)
-    """Device and precision of each part of this training, those before it was resumed among them."""
+    """What each part of this training was computed on, those before it was resumed among them."""
 
     def go_on(self, resumed: Checkpoint | None, here: str) -> None:
         """What follows is computed `here`, and what was before as the checkpoint says that it goes on from."""
