@@ -59,12 +59,18 @@ class SlurmNodes:
         """By one step of the allocation.
 
         To srun, SIGTERM means to kill all agents at once: it hears none of what asks this process and its group for a
-        checkpoint and the end, but one when this process is dead. Killed with its group, it would leave the agents.
+        checkpoint and the end, but one when this process is dead or waits no more. Killed, it would leave the agents.
         """
         ended = signalled_at_the_end_of_this(signal.SIGTERM)
         command = ["srun", *self._options(), *agent_command(directory)]
         # Nothing that another thread may have locked is needed before srun is there.
-        return subprocess.run(command, check=False, start_new_session=True, preexec_fn=ended).returncode == 0
+        with subprocess.Popen(command, start_new_session=True, preexec_fn=ended) as step:  # noqa: PLW1509
+            try:
+                code = step.wait()
+            except BaseException:
+                step.terminate()
+                raise
+        return code == 0
 
     def _options(self) -> list[str]:
         """One agent a node, with all that the allocation has there.
