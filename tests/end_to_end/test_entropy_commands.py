@@ -1,6 +1,7 @@
 """`paribus tokens candidates` and `paribus tokens entropy`: Figures 2, 3 and 5 of arXiv 2506.15889."""
 
 import csv
+import json
 import re
 from pathlib import Path
 
@@ -30,6 +31,11 @@ def directory_of(told: str) -> Path:
 def rows(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
+
+
+def made_of(directory: Path) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = json.loads((directory / "artefacts.json").read_text(encoding="utf-8"))["artefacts"]
+    return found
 
 
 def counted(levels: list[Ngrams], low: float, high: float, quantity: str) -> int:
@@ -63,6 +69,7 @@ def test_the_candidates_are_those_that_spans_are_chosen_from(
         assert int(row["candidates"]) == expected
     stages = {path.name for path in (here / "paribus_runs/artifacts").iterdir()}
     assert stages - {"claims", "partial", "verified"} == {"corpus"}
+    assert made_of(directory_of(told)) == [{"stage": "corpus", "key": corpus.name}]
 
 
 def test_a_text_without_candidates_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,6 +101,7 @@ def test_the_entropy_along_lines_is_that_of_the_pretokenizer_and_no_corpus_is_re
     svg = (directory_of(told) / "plots/entropy.svg").read_text(encoding="utf-8")
     assert "".join(re.findall(rf">([{re.escape(SENTENCE)}])<", svg)) == "".join(lines)
     assert not (here / "paribus_runs/artifacts").exists()
+    assert made_of(directory_of(told)) == []
 
 
 def test_a_threshold_and_another_text_are_other_files(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,8 +80,8 @@ def _statistics(command: Command, console: Console) -> int:
             rows[statistics.key] = OrderRow.read(label, statistics.path, order, embeddings)
     directory = OutputRoot.of(composition.jobs[0].config).path / ORDERS / digest(sorted(rows))[:16]
     head = ", ".join(composition.factors) or ("seed" if len(runs) > 1 else "ordering")
-    table = write_order_report(list(rows.values()), directory, head)
     note_made_of(directory, all_made)
+    table = write_order_report(list(rows.values()), directory, head)
     console.print(table)
     if few := few_documents(list(rows.values())):
         console.print(few, style="yellow", markup=False, soft_wrap=True)

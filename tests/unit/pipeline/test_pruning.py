@@ -230,6 +230,25 @@ def test_what_neither_a_run_nor_a_report_is_made_of_goes(runs: list[PreparedRun]
     assert all(store.find(node.name, node.key) for run in runs for node in run.nodes.values())
 
 
+@pytest.mark.parametrize("listed", [None, "{"])
+def test_what_no_run_names_stays_beside_a_report_that_does_not_say_what_it_is_made_of(
+    runs: list[PreparedRun], listed: str | None
+) -> None:
+    publish(root().store, "tokens", "0a", {"ids": "123"}, code_version=TOKENS, inputs={})
+    (root().path / "orders" / "logs").mkdir(parents=True)
+    assert of_no_run(found()[0]) == {("tokens", "0a")}
+    report = root().path / "orders" / "feed"
+    report.mkdir()
+    if listed:
+        (report / "artefacts.json").write_text(listed, encoding="utf-8")
+    everything, kept = found()
+    assert of_no_run(everything) == set()
+    told = "the report orders/feed may be made of it, which has no artefacts.json that can be read"
+    assert [one.why for one in kept] == [f"{told}; remove its directory"]
+    shutil.rmtree(report)
+    assert of_no_run(found()[0]) == {("tokens", "0a")}
+
+
 def test_what_a_run_reads_by_a_path_or_may_need_stays_though_no_run_names_it(runs: list[PreparedRun]) -> None:
     publish(root().store, "vocabulary", "0a", {"v": "1"}, code_version=STAGES["vocabulary"].code_version, inputs={})
     set_config(runs[1], tokenizer={"kind": "existing", "path": str(root().store.path("vocabulary", "0a"))})

@@ -10,7 +10,7 @@ from paribus.commands.tokens.files import TOKENS, report_directory, say_where
 from paribus.config.groups.tokenization import BytesTokenizer, ExistingTokenizer, SpansPretokenizer
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
-from paribus.pipeline.make import check, make
+from paribus.pipeline.make import check, make, note_made_of
 from paribus.pipeline.output_root import OutputRoot
 from paribus.reporting.tokenizers.candidates import CandidateScores, write_candidate_report
 
@@ -34,6 +34,7 @@ def show_candidates(config: RunConfig, console: Console) -> int:
     experiment = config.experiment
     directory = report_directory(root, ["candidates", corpus.key, asdict(config.pretokenizer), sample])
     found = _scores(config.pretokenizer, corpus.path, sample)
+    note_made_of(directory, [corpus])
     title = (experiment.title if experiment else None) or TITLE
     console.print(write_candidate_report(found, directory, title=title, text="the training text", width=console.width))
     say_where(directory, root, console)

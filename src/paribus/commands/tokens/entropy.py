@@ -9,6 +9,7 @@ from paribus.commands.tokens.files import report_directory, say_where
 from paribus.config.groups.tokenization import PredictiveEntropyPretokenizer
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
+from paribus.pipeline.make import note_made_of
 from paribus.pipeline.output_root import OutputRoot
 from paribus.reporting.plots.entropy import EntropyLine, has_glyphs, pieces
 from paribus.reporting.tokenizers.entropy import write_entropy_report
@@ -41,6 +42,7 @@ def show_entropy(text: str, config: RunConfig, console: Console) -> int:
         EntropyLine(line, entropies.tolist(), cutter.boundaries(entropies))
         for line, entropies in zip(lines, cutter.entropies(lines), strict=True)
     ]
+    note_made_of(directory, ())
     write_entropy_report(found, directory)
     say = partial(console.print, markup=False, soft_wrap=True)
     for line in found:

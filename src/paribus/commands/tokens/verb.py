@@ -140,6 +140,7 @@ def _report(composition: Composition, counted: Sequence["Counted"], console: Con
     root = OutputRoot.of(composition.jobs[0].config)
     told = [experiment.name if experiment else None, list(composition.factors), compared, keys]
     directory = report_directory(root, told)
+    note_made_of(directory, (artefact for one in counted for artefact in one.made.values()))
     tables = write_token_report(
         rows,
         directory,
@@ -149,7 +150,6 @@ def _report(composition: Composition, counted: Sequence["Counted"], console: Con
         overlap=overlap,
         width=console.width,
     )
-    note_made_of(directory, (artefact for one in counted for artefact in one.made.values()))
     for one in tables:
         console.print(one)
     say_where(directory, root, console)

@@ -9,6 +9,8 @@ from typing import Any
 from paribus.errors import classify
 
 LINES_OF_LOG = 20
+LOGS = "logs"
+"""Beside what stages are made for, the directory of their logs."""
 RETRIED = ("infrastructure", "interrupted")
 """Classes of failures that may be gone at the next attempt; the others would fail again."""
 
@@ -65,7 +67,7 @@ class Failure:
 
 def stage_log(directory: Path, stage: str) -> Path:
     """Where the output of a stage's process goes, in the directory of the run."""
-    return directory / "logs" / f"{stage}.log"
+    return directory / LOGS / f"{stage}.log"
 
 
 def tail(log: Path, lines: int = LINES_OF_LOG) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ It is read from records alone, a thousand runs in about a second: nothing is has
 directory is there. `paribus status` looks closer.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.record.failure import LOGS
 from paribus.pipeline.record.run_record import read_run_record
 from paribus.pipeline.stages import EVALUATION, FINETUNING, Place, place_of
 from paribus.store.artifact import NOT_STAGES
@@ -64,10 +65,20 @@ class Inventory:
     @cached_property
     def reports(self) -> Mapping[Place, Path]:
         """Of each artefact that reports without a run were made of, the directory of one."""
-        root = self.root.path
-        lists = (path for name in REPORTS for path in sorted((root / name).glob(f"*/{MADE_OF}")))
-        named = ((path.parent, one) for path in lists for one in _read(path).get("artefacts", ()))
+        named = ((directory, one) for directory, listed in self._lists.items() for one in listed or ())
         return {place_of(str(one["stage"]), str(one["key"])): directory for directory, one in named}
+
+    @cached_property
+    def unlisted_report(self) -> Path | None:
+        """The directory of a report without a run of which nobody can read what it was made of; None without one."""
+        return next((directory for directory, listed in self._lists.items() if listed is None), None)
+
+    @cached_property
+    def _lists(self) -> Mapping[Path, Sequence[Mapping[str, Any]] | None]:
+        """By the directory of each report without a run, what it says that it was made of."""
+        inside = (path for name in REPORTS for path in sorted((self.root.path / name).glob("*")))
+        reports = (path for path in inside if path.is_dir() and path.name != LOGS)
+        return {directory: _read(directory / MADE_OF).get("artefacts") for directory in reports}
 
     @cached_property
     def records(self) -> Mapping[Place, Mapping[str, Any]]:

@@ -22,6 +22,7 @@ from paribus.pipeline.record.records import MEASURING_STAGES
 from paribus.pipeline.stages import STAGES, Place, place_of
 from paribus.store.artifact import Store
 from paribus.store.claim import Claim, is_held
+from paribus.store.file_names import MADE_OF
 from paribus.training.state.file_names import STATE_DIRECTORY
 
 Kind = Literal[
@@ -204,6 +205,9 @@ def _reader(place: Place, trained: Collection[Place], inventory: Inventory, need
     if place in inventory.reports:
         report = inventory.reports[place].relative_to(inventory.root.path)
         return f"the report {report} is made of it, and lets it go with its directory"
+    if inventory.unlisted_report:
+        report = inventory.unlisted_report.relative_to(inventory.root.path)
+        return f"the report {report} may be made of it, which has no {MADE_OF} that can be read; remove its directory"
     runs = needs.unknown.get(place[0])
     return f"run {min(runs)} is not done and may need it" if runs else None
 
