@@ -273,6 +273,15 @@ def test_a_training_whose_run_is_not_on_record_stays_with_what_it_was_made_of(ru
     assert {one.why for one in kept} == {"of a training whose run is not on record"}
 
 
+def test_a_vocabulary_of_no_run_stays_for_whoever_reads_its_path(runs: list[PreparedRun]) -> None:
+    store, version = root().store, STAGES["vocabulary"].code_version
+    publish(store, "corpus", "0a", {"texts": "1"}, code_version=STAGES["corpus"].code_version, inputs={})
+    publish(store, "vocabulary", "0b", {"tokenizer": "22"}, code_version=version, inputs={"corpus": "0a"})
+    everything, kept = found()
+    assert of_no_run(everything) == {("corpus", "0a")}
+    assert [(one.size, one.why) for one in kept] == [(2, "tokenizers are small, and read by their paths from anywhere")]
+
+
 @pytest.mark.parametrize("what", ["run", "artefact"])
 def test_what_no_run_names_stays_while_anything_is_made(runs: list[PreparedRun], what: str) -> None:
     publish(root().store, "tokens", "0a", {"ids": "123"}, code_version=TOKENS, inputs={})

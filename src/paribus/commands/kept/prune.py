@@ -32,10 +32,10 @@ they made, finished or not, which the same command would make again. Their recor
 that a run of another root starts from: of other roots nothing is known here, and that run would lose its report.
 
 What other runs that are not done need, what another run of the root starts from or reads by a path, and what a living
-process has in hand stay; so does a training whose run is not on record, with what it was made of. While a record cannot
-be read, or this code refuses the configuration of a run that is not done, so do abandoned work, artefacts of other
-code, of no run and of failed runs. Where artifacts/ is a link, or no runs/ is beside it, nothing is pruned, as other
-roots may use it.
+process has in hand stay; so do vocabularies of this code, whose tokenizers may be read by their paths, and a training
+whose run is not on record, with what it was made of. While a record cannot be read, or this code refuses the
+configuration of a run that is not done, so do abandoned work, artefacts of other code, of no run and of failed runs.
+Where artifacts/ is a link, or no runs/ is beside it, nothing is pruned, as other roots may use it.
 
   paribus prune
   paribus prune --yes

@@ -4,7 +4,7 @@ By itself goes what nothing on record needs: artefacts of other code versions th
 no report is made of either, and the work of attempts that no recorded run would go on with. Optimizer states and
 checkpoints of finished runs, from which runs of other roots may have started, and the work of unfinished ones, only
 training brings back, and what failed runs made only the same command: they go where their runs are named. A training
-whose run is not on record stays with all that it was made of.
+whose run is not on record stays with all that it was made of, and so do vocabularies of this code.
 """
 
 import os
@@ -199,7 +199,9 @@ def _inputs(place: Place, inventory: Inventory) -> list[Place]:
 
 
 def _reader(place: Place, trained: Collection[Place], inventory: Inventory, needs: Needs) -> str | None:
-    """What is made of an artefact of this code, or may be."""
+    """What is made of an artefact of this code, or may be, and who may read it."""
+    if place[0] == "vocabulary":
+        return "tokenizers are small, and read by their paths from anywhere"
     if place in trained:
         return "of a training whose run is not on record"
     if place in inventory.reports:
