@@ -13,8 +13,9 @@ from paribus.pipeline.output_root import OutputRoot, named_root
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.inventory import take_inventory
 from paribus.pipeline.record.needs import find_needs
-from paribus.pipeline.record.pruning import Kept, Prunable, asked, prunable, prune
+from paribus.pipeline.record.pruning import Kept, Prunable, asked, prunable, prune, signatures
 from paribus.pipeline.stages import STAGES
+from paribus.store import atomic
 from paribus.store.artifact import Artifact, Store
 from paribus.store.claim import acquire
 from support.recorded_sweeps import finished_sweep
@@ -294,6 +295,24 @@ def test_what_no_run_names_stays_while_anything_is_made(runs: list[PreparedRun],
     assert prune(root(), one)
 
 
+@pytest.mark.parametrize("what", ["run", "report"])
+def test_what_no_run_named_stays_where_one_that_ended_meanwhile_does(runs: list[PreparedRun], what: str) -> None:
+    store = root().store
+    publish(store, "tokens", "0a", {"ids": "123"}, code_version=TOKENS, inputs={})
+    known = signatures(root())
+    (one,) = asked(found()[0], set())
+    if what == "run":
+        path = root().run(runs[0].run_id) / "run.json"
+        record = json.loads(path.read_text(encoding="utf-8"))
+        record["stages"]["tokens"]["key"] = "0a"
+        atomic.write_json(path, record)
+    else:
+        note_made_of(root().path / "tokens" / "feed", [Artifact("tokens", "0a", root().path)])
+    assert not prune(root(), one, known)
+    assert store.find("tokens", "0a")
+    assert prune(root(), one, signatures(root()))
+
+
 def test_work_of_attempts_goes_unless_a_run_on_record_goes_on_with_it(runs: list[PreparedRun]) -> None:
     store = root().store
     (store.work("training", "0e") / "checkpoint").write_text("abandoned", encoding="utf-8")
@@ -367,7 +386,7 @@ def test_what_a_living_process_has_in_hand_stays(runs: list[PreparedRun], capsys
     with held:
         assert main(["prune", *(run.run_id for run in runs), "--yes"]) == 0
     said = capsys.readouterr().out
-    assert "stays, as a living process has it in hand: 59 B" in said
+    assert "stays, as a living process has it in hand or a new record names it: 59 B" in said
     assert [len(list((store.path("training", run.nodes["training"].key)).glob("state/*"))) for run in runs] == [1, 0]
 
 

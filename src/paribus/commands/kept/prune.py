@@ -13,7 +13,16 @@ from paribus.errors import ConfigurationError
 from paribus.pipeline.output_root import OutputRoot, named_root
 from paribus.pipeline.record.inventory import take_inventory
 from paribus.pipeline.record.needs import find_needs
-from paribus.pipeline.record.pruning import TRAINED_AGAIN, Kept, Prunable, asked, prunable, prune, require_own_store
+from paribus.pipeline.record.pruning import (
+    TRAINED_AGAIN,
+    Kept,
+    Prunable,
+    asked,
+    prunable,
+    prune,
+    require_own_store,
+    signatures,
+)
 from paribus.pipeline.record.references import find, is_reference
 
 YES = "--yes"
@@ -71,11 +80,12 @@ def prune_command(arguments: Sequence[str], console: Console) -> int:
     if not wanted.root.path.is_dir():
         raise ConfigurationError(f"root: {str(wanted.root.path)!r} is no directory; name the output root with root=...")
     runs = {run.run_id for name in wanted.names for run in find(name, wanted.root.path).runs}
+    known = signatures(wanted.root)
     inventory = take_inventory(wanted.root)
     require_own_store(inventory)
     found, kept = prunable(inventory, find_needs(inventory))
     going = asked(found, runs)
-    gone = [one for one in going if prune(wanted.root, one)] if wanted.yes else going
+    gone = [one for one in going if prune(wanted.root, one, known)] if wanted.yes else going
     for line in _told(gone, wanted.yes):
         console.print(line, markup=False, soft_wrap=True)
     for line in _staying(found, kept, going, gone):
@@ -116,7 +126,8 @@ def _staying(
     """What has to be named, what is needed, and what living processes have in hand."""
     busy = [one for one in going if one not in gone]
     if busy:
-        yield f"stays, as a living process has it in hand: {format_size(sum(one.size for one in busy))}"
+        left = format_size(sum(one.size for one in busy))
+        yield f"stays, as a living process has it in hand or a new record names it: {left}"
     named = [one for one in found if one.kind in TRAINED_AGAIN and one not in going]
     if named:
         yield "stays unless its runs are named, as in paribus prune last:"

@@ -7,22 +7,24 @@ training brings back, and what failed runs made only the same command: they go w
 whose run is not on record stays with all that it was made of, and so do vocabularies of this code.
 """
 
+import json
 import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from paribus.errors import ConfigurationError
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.record.inventory import DONE, FAILED, Inventory
+from paribus.pipeline.record.inventory import DONE, FAILED, REPORTS, Inventory
 from paribus.pipeline.record.needs import Needs
 from paribus.pipeline.record.records import MEASURING_STAGES
 from paribus.pipeline.stages import STAGES, Place, place_of
 from paribus.store.artifact import Store
 from paribus.store.claim import Claim, is_held
-from paribus.store.file_names import MADE_OF
+from paribus.store.file_names import MADE_OF, RUN_RECORD
 from paribus.training.state.file_names import STATE_DIRECTORY
 
 Kind = Literal[
@@ -43,6 +45,8 @@ TRAINED_AGAIN: Mapping[str, str] = {
     "trainings of failed runs": "the same command would train again",
 }
 """Kinds that go where their runs are named alone, and why."""
+Signature = tuple[Path, int, int]
+"""A file, its inode and when it was written, in nanoseconds."""
 ENDED = (FAILED, "interrupted")
 """States of runs that did not come to their end, and that no process has in hand."""
 
@@ -102,10 +106,11 @@ def asked(found: Collection[Prunable], runs: Collection[str]) -> list[Prunable]:
     return [one for one in found if one.kind not in TRAINED_AGAIN]
 
 
-def prune(root: OutputRoot, one: Prunable) -> bool:
+def prune(root: OutputRoot, one: Prunable, known: Collection[Signature] = ()) -> bool:
     """Remove it under its claim; False, and it stays, where a living process has that, or it is another by now.
 
-    A run of it that was begun again since is such a process, which reads what others were made from.
+    A run of it that was begun again since is such a process, which reads what others were made from. What no run named
+    stays where one does by now: of all records those are read that have not the `known` signatures.
     """
     store = root.store
     held = store.claim(*one.place)
@@ -117,6 +122,9 @@ def prune(root: OutputRoot, one: Prunable) -> bool:
         if one.kind in ("abandoned work", "unfinished work"):
             shutil.rmtree(_partial(store, one.place))
         elif store.find(*one.place) is None or (one.kind == "artefacts of no run" and _is_anything_made(root, held)):
+            return False
+        elif not one.runs and any(_names(path, one.place) for path, *_ in signatures(root).difference(known)):
+            # Looked at after the claims: a run that has let go of its own has written its record.
             return False
         elif one.files:
             store.prune(held, *one.place, one.files, readable=one.kind == "optimizer states")
@@ -218,6 +226,25 @@ def _is_anything_made(root: OutputRoot, own: Claim) -> bool:
     """Whether a living process has a run or another artefact in hand, of which nobody knows what it reads next."""
     claims = [*(root.path / "claims").glob("[!.]*"), *own.path.parent.glob("[!.]*")]
     return any(path != own.path and is_held(path, root.lease_seconds) for path in claims)
+
+
+def signatures(root: OutputRoot) -> frozenset[Signature]:
+    """Of each record of a run, and each list of what a report is made of: one that was written again has another."""
+    records = [*root.path.glob(f"runs/*/{RUN_RECORD}")]
+    records += [path for name in REPORTS for path in root.path.glob(f"{name}/*/{MADE_OF}")]
+    found = set()
+    for path in records:
+        with suppress(FileNotFoundError):  # the directory of a report was removed a moment ago
+            stat = path.stat()
+            found.add((path, stat.st_ino, stat.st_mtime_ns))
+    return frozenset(found)
+
+
+def _names(record: Path, place: Place) -> bool:
+    try:
+        return json.dumps(place[1]).encode() in record.read_bytes()
+    except OSError:  # nobody knows
+        return True
 
 
 def _is_old(place: Place, inventory: Inventory, known: dict[Place, bool]) -> bool:
