@@ -217,12 +217,13 @@ def test_threads_of_every_library_are_divided_among_processes_at_each_attempt(
 
 
 @pytest.mark.parametrize(
-    ("device", "gpus", "told"), [("auto", True, "cuda"), ("auto", False, "auto"), ("cpu", True, "cpu")]
+    ("device", "gpus", "told"),
+    [("auto", True, "cuda"), ("auto", False, "cpu"), ("cpu", True, "cpu"), ("cuda", False, "cuda")],
 )
-def test_a_node_that_has_lost_its_gpus_trains_on_no_cpu(
+def test_all_nodes_train_on_gpus_or_none_does(
     device: str, gpus: bool, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would meet by gloo the processes that meet by NCCL, and all would wait until their time is over."""
+    """One would meet by gloo the processes that meet by NCCL, and all would wait until their time is over."""
     asked: list[str] = []
 
     def carry_out(context: Any, processes: Processes) -> dict[str, Any]:
@@ -230,6 +231,7 @@ def test_a_node_that_has_lost_its_gpus_trains_on_no_cpu(
         return {}
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus)
+    monkeypatch.setattr("paribus.modeling.device.unseen", lambda *_: None)
     monkeypatch.setattr(launch, "carry_out", carry_out)
     alone = config(training=dataclasses.replace(TRAINING, device=device))
     launch.train_in_processes(context_at(tmp_path / "output", tmp_path / "work", alone, {}), Processes(8, 16))

@@ -8,6 +8,7 @@ import torch
 from paribus.config.byte_sizes import divided
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError
+from paribus.modeling.device import resolve_device
 
 
 @dataclass(frozen=True)
@@ -88,11 +89,12 @@ def check_shards(training: TrainingConfig, processes: int) -> None:
 
 
 def same_device(device: str) -> str:
-    """What processes are told of `device`, which `auto` is to be a GPU in all or in none of them.
+    """What processes are told of `device`, which `auto` is to be a GPU in all or in none of them, as here.
 
-    One on a node that has lost its GPUs would take the CPU, and wait by gloo for others that wait by NCCL.
+    One on a node that has lost its GPUs, or that alone has any, would wait by gloo for others that wait by NCCL, or the
+    other way round. ConfigurationError as `resolve_device`.
     """
-    return "cuda" if device == "auto" and torch.cuda.is_available() else device
+    return resolve_device(device, "training.device").type if device == "auto" else device
 
 
 def _on_gpu(device: str) -> bool:
