@@ -189,9 +189,9 @@ def _beside_own(composition: Composition, sweep: Path) -> str:
 
 
 def _of_table(overrides: Sequence[str]) -> dict[str, str]:
-    """Field -> value of the overrides that decide what a report shows."""
+    """Field -> value of the overrides that decide what a report shows; a file of arms may have a table too."""
     given = {override_key(text): override_value(text) for text in overrides}
-    return {key: value for key, value in given.items() if key.startswith(_OF_TABLE)}
+    return {key: value for key, value in given.items() if key == "experiment" or key.startswith(_OF_TABLE)}
 
 
 def _compare_aside(

@@ -81,6 +81,24 @@ def test_another_table_leaves_the_sweep_s_own_report_as_it_is(tmp_path: Path, na
     assert {event["event"] for event in more} <= {"start", "artifact", "end"}
 
 
+def test_the_table_of_an_experiment_file_leaves_the_report_of_a_sweep_without_it_as_it_is(tmp_path: Path) -> None:
+    root, mine = tmp_path / "root", tmp_path / "mine"
+    (mine / "experiment").mkdir(parents=True)
+    (mine / "experiment" / "a.yaml").write_text("# @package _global_\nexperiment: {title: Mine}\n", encoding="utf-8")
+    whole = [*SWEEP, f"root={root}"]
+    for number, run in enumerate(record_command(parse(whole))[1]):
+        finish(run, number, tmp_path / "made")
+    report_command(parse(whole, "report"), Console(file=io.StringIO(), width=200))
+    (own,) = root.glob("reports/*")
+    before = contents(own)
+    for _ in range(2):
+        ask = [*whole, "--config-dir", str(mine), "experiment=a"]
+        report_command(parse(ask, "report"), Console(file=io.StringIO(), width=200))
+    assert contents(own) == before
+    (beside,) = (path for path in root.glob("reports/*") if path != own)
+    assert "Mine" in (beside / "report.md").read_text(encoding="utf-8")
+
+
 def test_the_table_that_a_sweep_was_given_with_is_its_own(tmp_path: Path) -> None:
     root = tmp_path / "root"
     for number, run in enumerate(record_command(parse([*SWEEP, f"root={root}", PRIMARY]))[1]):
