@@ -11,6 +11,7 @@ from rich.console import Console
 from paribus.reporting.paper import block
 from paribus.reporting.paper.paper import sentence
 from paribus.reporting.tokenizers.paper import paper_lines
+from paribus.reporting.tokenizers.report import LENGTHS as OF_TOKENS
 from paribus.reporting.tokenizers.report import OF_LENGTHS, write_token_report
 from paribus.reporting.tokenizers.row import LENGTHS, Replaced, TokenRow, folded, numbers
 from paribus.reporting.tokenizers.tables import all_numbers, length_lines, replaced_lines
@@ -165,3 +166,21 @@ def test_a_long_label_leaves_room_for_what_says_most(tmp_path: Path) -> None:
     rows = [row("x" * 50), row("y" * 50, base=0)]
     (table, *_) = write_token_report(rows, tmp_path, ("encoder",), width=80)
     assert [column.header for column in table.columns] == ["encoder", "bytes/token", "change"]
+
+
+@pytest.mark.parametrize(("width", "last", "says_more"), [(80, "10-12", True), (130, "16+", False)])
+def test_lengths_that_have_no_room_go_by_whole_columns(tmp_path: Path, width: int, last: str, says_more: bool) -> None:
+    rows = [
+        replace(row("merge_rank"), name="scaffold_bpe · merge_rank"),
+        replace(row("longest_first", base=0, token_lengths={"1-3": 90}), name="scaffold_bpe · longest_first"),
+    ]
+    file = io.StringIO()
+    (lengths,) = (
+        table for table in write_token_report(rows, tmp_path, ("encoder",), width=width) if table.title == OF_TOKENS
+    )
+    Console(width=width, file=file).print(lengths)
+    assert lengths.columns[-1].header == last
+    lines = file.getvalue().splitlines()
+    assert sum(line.count("(−100.00 %)") for line in lines) == (2 if says_more else 3)
+    assert ("The files have more columns." in " ".join(" ".join(lines).split())) == says_more
+    assert " ".join(OF_LENGTHS.split()) in " ".join(" ".join(lines).split())

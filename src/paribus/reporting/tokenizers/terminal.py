@@ -32,15 +32,34 @@ def terminal_table(
 
 
 def plain_table(title: str, lines: Sequence[Sequence[str]], width: int, caption: str | None = None) -> Table:
-    """Lines of text, the first of which are headings; columns without one, and the first, hold names."""
-    table = bare_table(title, caption)
-    left = max(len(line[0]) for line in lines[1:])
-    for place, heading in enumerate(lines[0]):
-        narrow = min(left, width // 2) if place == 0 else None
-        table.add_column(heading, justify="right" if place and heading else "left", overflow="fold", min_width=narrow)
+    """Lines of text, the first of which are headings; columns without one, and the first, hold names. What is in
+    brackets goes below its number where the lines are too wide, and the last columns go where they still are.
+    """
+    left = min(max(len(line[0]) for line in lines[1:]), width // 2)
+    count = _first_that_fit(lines, width - left)
+    if count < len(lines[0]):
+        lines = [[cell.replace(" (", "\n(") for cell in line] for line in lines]
+        count = _first_that_fit(lines, width - left)
+    fewer = "The files have more columns." if count < len(lines[0]) else ""
+    table = bare_table(title, " ".join(filter(None, (caption, fewer))))
+    table.add_column(lines[0][0], overflow="fold", min_width=left)
+    for heading in lines[0][1:count]:
+        # Numbers never fold, so that rich takes what is missing from names alone.
+        table.add_column(heading, justify="right" if heading else "left", overflow="fold", no_wrap=bool(heading))
     for line in lines[1:]:
-        table.add_row(*map(Text, line))
+        table.add_row(*map(Text, line[:count]))
     return table
+
+
+def _first_that_fit(lines: Sequence[Sequence[str]], width: int) -> int:
+    """How many columns, the first among them, the others of which fit into a width."""
+    for place, heading in enumerate(lines[0]):
+        if place:
+            breaks = "\n" if heading else None
+            width -= _GAP + max(len(part) for line in lines for part in line[place].split(breaks) or [""])
+            if width < 0:
+                return place
+    return len(lines[0])
 
 
 def _fitting(columns: Sequence[TokenColumn], cells: Mapping[str, Sequence[str]], width: int) -> list[TokenColumn]:
