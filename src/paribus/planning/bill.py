@@ -7,12 +7,10 @@ from paribus.config.units import format_hours, format_size
 from paribus.planning.hours import devices_of_training
 from paribus.planning.other_stages import Encoded, StageHours
 from paribus.planning.plan import Plan
-from paribus.planning.throughput import NOT_PROBED
+from paribus.planning.throughput import NEVER_PROBED, NOT_PROBED
 
-HOW_TO_KNOW = (
-    "plan.throughput=probe measures each model shape here, in about {seconds:.0f} s; for another device: "
-    "plan.device=h800 plan.utilisation=0.4"
-)
+HOW_TO_PROBE = "plan.throughput=probe measures each model shape here, in about {seconds:.0f} s; for another device: "
+HOW_TO_STATE = "plan.device=h800 plan.utilisation=0.4"
 SECONDS_TO_IMPORT = 6
 
 
@@ -47,8 +45,11 @@ def _training(plan: Plan) -> Iterator[str]:
     yield from _wall(plan)
     for source in dict.fromkeys(run.throughput.source for run in trainings):
         yield f"  speed: {source}"
-    if any(run.throughput.source.endswith(NOT_PROBED) for run in trainings):
-        yield "  " + HOW_TO_KNOW.format(seconds=plan.config.probe_seconds + SECONDS_TO_IMPORT)
+    sources = [run.throughput.source for run in trainings]
+    if any(source.endswith(NOT_PROBED) for source in sources):
+        yield f"  {HOW_TO_PROBE.format(seconds=plan.config.probe_seconds + SECONDS_TO_IMPORT)}{HOW_TO_STATE}"
+    elif any(source.endswith(NEVER_PROBED) for source in sources):
+        yield f"  a stated speed: {HOW_TO_STATE}"
 
 
 def _wall(plan: Plan) -> Iterator[str]:

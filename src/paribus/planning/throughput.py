@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.plan import PlanConfig
 from paribus.config.identity import digest
 from paribus.config.schema import RunConfig
@@ -19,6 +20,7 @@ from paribus.training.fit.peaks import peak_flops
 
 Say = Callable[[str], None]
 NOT_PROBED = "not probed yet"
+NEVER_PROBED = "no probe measures an encoder-decoder"
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ class Throughputs:
         if not (asked or judged) and (trained := trained_speed(config, vocabulary, self.root)):
             return _as_trained(config, vocabulary, trained)
         if not (asked or judged):
-            return Throughput(None, f"{shape}: {NOT_PROBED}")
+            unlike = isinstance(config.model, EncoderDecoderModel)
+            return Throughput(None, f"{shape}: {NEVER_PROBED if unlike else NOT_PROBED}")
         self.say(f"probing {shape} on this machine: about {config.plan.probe_seconds:.0f} s of training steps")
         try:
             probe = measure(config, vocabulary, self.root.cache, self.say)

@@ -11,6 +11,7 @@ from rich.console import Console
 from paribus.config.groups.budget import BudgetConfig, EqualFlopsBudget, EqualStepsBudget, EqualTextBudget
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.packing import PairPacking
+from paribus.config.groups.plan import PlanConfig
 from paribus.config.groups.tokenization import BytesTokenizer
 from paribus.modeling.counts import training_flops
 from paribus.pipeline.prepared_run import PreparedRun
@@ -96,3 +97,9 @@ def test_a_batch_in_bytes_is_of_targets(tmp_path: Path) -> None:
     plan = make_plan([run])
     assert plan.runs[0].global_batch == 100
     assert plan.runs[0].length.text_bytes == 10 * 6_000
+
+
+def test_a_probe_is_not_offered_where_there_is_none(tmp_path: Path) -> None:
+    told = said(make_plan([pairs(tmp_path, EqualStepsBudget(steps=10), plan=PlanConfig())]))
+    assert "no probe measures an encoder-decoder" in told and "a stated speed: plan.device=" in told
+    assert "plan.throughput=probe" not in told
