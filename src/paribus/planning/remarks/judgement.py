@@ -34,10 +34,10 @@ def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Itera
         if found := other_tokens(run, judged):
             yield f"paribus run would fail for {name}: {found[0]}"
     asked = [run for run in runs if CONTINUATION in run.job.config.evaluation.tasks]
-    there = [count for run in asked if (count := _heldout_documents(run, root, ("corpus",))) is not None]
+    there = [count for run in asked if (count := _heldout_documents(run, root, "corpus")) is not None]
     if there and min(there) < SMALLEST:
         yield _TASK.format(task=CONTINUATION, least=SMALLEST, found=min(there))
-    known = [count for run in runs if (count := _heldout_documents(run, root)) is not None]
+    known = [held for run in runs if (held := _scored_documents(run, root)) is not None]
     seeds: dict[tuple[str, ...], set[int]] = {}
     for run in runs:
         seeds.setdefault(tuple(factor_labels(run, run.factors).values()), set()).add(run.job.config.seed)
@@ -48,8 +48,9 @@ def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Itera
         had = sorted(set.union(*seeds.values()))
         more = range(max(had) + 1, max(had) + 1 + SEEDS_TO_JUDGE - fewest)
         yield _SEEDS.format(least=SEEDS_TO_JUDGE, found=fewest, more=",".join(map(str, [*had, *more])))
-    if known and min(known) < ITEMS_TO_JUDGE:
-        yield _ITEMS.format(least=ITEMS_TO_JUDGE, found=min(known))
+    if known and min(known)[0] < ITEMS_TO_JUDGE:
+        count, how = min(known)
+        yield _ITEMS.format(least=ITEMS_TO_JUDGE, found=f"{how}{count}")
 
 
 def without_baseline(runs: Sequence[PreparedRun]) -> Iterator[str]:
@@ -65,10 +66,17 @@ def without_baseline(runs: Sequence[PreparedRun]) -> Iterator[str]:
         yield f"no table of these runs alone: {error}"
 
 
-def _heldout_documents(run: PreparedRun, root: OutputRoot, stages: Sequence[str] = ("tasks", "corpus")) -> int | None:
-    """As many as are scored, or else as there are at the most; None where no artefact says."""
-    for name in stages:
-        artifact = root.store.find(name, run.nodes[name].key) if name in run.nodes else None
-        if artifact and (heldout := artifact.record()["result"].get("heldout")):
-            return int(heldout["documents"])
+def _scored_documents(run: PreparedRun, root: OutputRoot) -> tuple[int, str] | None:
+    """As many held-out documents as are scored, or else as there are at the most, with the word that says so."""
+    for stage, how in (("tasks", ""), ("corpus", "at most ")):
+        if (count := _heldout_documents(run, root, stage)) is not None:
+            return count, how
+    return None
+
+
+def _heldout_documents(run: PreparedRun, root: OutputRoot, stage: str) -> int | None:
+    """What the artefact of a stage says; None where there is none."""
+    artifact = root.store.find(stage, run.nodes[stage].key) if stage in run.nodes else None
+    if artifact and (heldout := artifact.record()["result"].get("heldout")):
+        return int(heldout["documents"])
     return None
