@@ -65,28 +65,36 @@ def without_number(paper: Paper, comparison: Comparison) -> list[str]:
 def side_by_side(paper: Paper, comparison: Comparison) -> list[list[str]]:
     """The paper's table with ours: a header line, then lines of a label and, for each column, theirs, ours, difference.
 
-    Columns that we have not scored have the paper's number alone. A row of the paper that several of ours fit has a
-    line for each, with our labels.
+    Columns that we have not scored have the paper's number alone, and so have all where no row of ours fits one of the
+    paper. A row of the paper that several of ours fit has a line for each, with our labels.
     """
-    columns = {column.key: column for column in comparison.columns}
-    header = [""]
-    for column in paper.columns:
-        header += [f"{column.label} (paper)", *(["(ours)", "(difference)"] if _key(column, columns) else [])]
-    lines = [header]
     fitting = [_fitting(row, paper, comparison) for row in comparison.rows]
+    alone = all(found is None for found in fitting)
+    columns = {} if alone else {column.key: column for column in comparison.columns}
+    header = [""]
+    for column, ours in zip(paper.columns, measured(paper, comparison), strict=True):
+        theirs = column.label if alone else f"{column.label} (paper)"
+        header += [theirs, *(["(ours)", "(difference)"] if ours and not alone else [])]
+    lines = [header]
     for index, row in enumerate(paper.rows):
         numbers = paper.numbers[index] if paper.numbers else (None,) * len(paper.columns)
         alike = [ours for ours, found in zip(comparison.rows, fitting, strict=True) if found == index and ours.runs]
         each: list[ComparisonRow | None] = [*alike] or [None]
-        for ours in each:
-            label = f"{row.label} ({comparison.row_name(ours)})" if ours and len(alike) > 1 else row.label
+        for own in each:
+            label = f"{row.label} ({comparison.row_name(own)})" if own and len(alike) > 1 else row.label
             line = [label]
             for position, (number, column) in enumerate(zip(numbers, paper.columns, strict=True)):
                 line.append(ABSENT if number is None else paper.printed(number, position))
                 if key := _key(column, columns):
-                    line += _ours(ours, columns[key], number)
+                    line += _ours(own, columns[key], number)
             lines.append(line)
     return lines
+
+
+def measured(paper: Paper, comparison: Comparison) -> list[bool]:
+    """For each column of the paper's whether one of ours measures the same."""
+    ours = {column.key for column in comparison.columns}
+    return [_key(column, ours) is not None for column in paper.columns]
 
 
 def sentence(paper: Paper) -> str:
