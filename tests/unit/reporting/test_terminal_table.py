@@ -13,8 +13,8 @@ SETS = [of_texts(name, "") for name in ("heldout_concatenated", "heldout_clean")
 LABELS = (("bpe", "merge_rank"), ("scaffold_bpe", "longest_first"))
 
 
-def shown(columns: list[Column], *, primary: set[str], chance: str = "25.0") -> str:
-    entries = tuple(TableEntry("2.345", "0.123") for _ in columns)
+def shown(columns: list[Column], *, primary: set[str], chance: str = "25.0", empty: tuple[Column, ...] = ()) -> str:
+    entries = tuple(TableEntry() if column in empty else TableEntry("2.345", "0.123") for column in columns)
     lines = tuple(TableLine(place, labels, entries, (), False) for place, labels in enumerate(LABELS))
     guesses = tuple(TableEntry(chance if column is TASK else "") for column in columns)
     layout = TableLayout("Scores", ("tokenizer", "encoder"), tuple(columns), lines, guesses, "", frozenset(primary))
@@ -40,3 +40,10 @@ def test_shots_give_way_to_their_mean_where_all_measures_decide() -> None:
     every = [Column(f"t{n}/{kind}", f"t{n}", kind, "accuracy", "higher") for n in range(4) for kind in kinds]
     found = shown(every, primary={column.key for column in every})
     assert "mean" in found and "shot" not in found
+
+
+def test_what_was_not_scored_gives_way_to_what_was() -> None:
+    tasks = [Column(f"task{number}/mean", f"task{number}", "mean", "accuracy", "higher") for number in range(4)]
+    found = shown([*tasks, BITS_PER_BYTE], primary={BITS_PER_BYTE.key}, empty=(tasks[1], tasks[3]))
+    assert "task0" in found and "task2" in found
+    assert "task1" not in found and "task3" not in found and "3 of 5 columns" in found

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from paribus.reporting.notes.summary import Finding, State
+from paribus.reporting.paper.paper import ABSENT
 from paribus.reporting.table.column import HELDOUT_SETS
 from paribus.reporting.table.layout import TableEntry, TableLayout
 
@@ -115,15 +116,17 @@ def _left_out(columns: int, layout: TableLayout, whole: TableLayout) -> str | No
 def _shown(layout: TableLayout, width: int) -> list[int]:
     """All columns where they fit, else those that decide the question, with others as far as these fit.
 
-    Parts of the held-out text give way first, then single numbers of shots, then tasks from the left.
+    Columns without a value give way first, then parts of the held-out text, then single numbers of shots, then tasks
+    from the left.
     """
     shown = list(range(len(layout.columns)))
     giving = [i for i in shown if layout.columns[i].key not in layout.primary]
+    empty = [i for i in giving if all(line.entries[i].text == ABSENT for line in layout.lines)]
     parts = [i for i in giving if layout.columns[i].field in HELDOUT_SETS]
     minor = [i for i in giving if layout.columns[i].key.endswith("_shot") or not layout.columns[i].main]
     means = {column.key for column in layout.columns if column.key.endswith("/mean")}
     beside_means = [i for i in shown if _mean_of(layout.columns[i].key) in means - {layout.columns[i].key}]
-    for less in (parts, minor, beside_means):
+    for less in (empty, parts, minor, beside_means):
         if _width(layout, shown) > width:
             shown = [i for i in shown if i not in less] or shown
     while len(shown) > 1 and _width(layout, shown) > width:
