@@ -13,11 +13,18 @@ SETS = [of_texts(name, "") for name in ("heldout_concatenated", "heldout_clean")
 LABELS = (("bpe", "merge_rank"), ("scaffold_bpe", "longest_first"))
 
 
-def shown(columns: list[Column], *, primary: set[str], chance: str = "25.0", empty: tuple[Column, ...] = ()) -> str:
+def shown(
+    columns: list[Column],
+    *,
+    primary: set[str],
+    chance: str = "25.0",
+    empty: tuple[Column, ...] = (),
+    factors: tuple[str, str] = ("tokenizer", "encoder"),
+) -> str:
     entries = tuple(TableEntry() if column in empty else TableEntry("2.345", "0.123") for column in columns)
     lines = tuple(TableLine(place, labels, entries, (), False) for place, labels in enumerate(LABELS))
     guesses = tuple(TableEntry(chance if column is TASK else "") for column in columns)
-    layout = TableLayout("Scores", ("tokenizer", "encoder"), tuple(columns), lines, guesses, "", frozenset(primary))
+    layout = TableLayout("Scores", factors, tuple(columns), lines, guesses, "", frozenset(primary))
     console = Console(file=io.StringIO(), width=80)
     console.print(terminal_table(layout))
     return console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO above
@@ -47,3 +54,12 @@ def test_what_was_not_scored_gives_way_to_what_was() -> None:
     found = shown([*tasks, BITS_PER_BYTE], primary={BITS_PER_BYTE.key}, empty=(tasks[1], tasks[3]))
     assert "task0" in found and "task2" in found
     assert "task1" not in found and "task3" not in found and "3 of 5 columns" in found
+
+
+def test_a_long_path_of_a_factor_is_parted_at_its_dots() -> None:
+    found = shown(
+        [TASK, BITS_PER_BYTE, *SETS], primary={BITS_PER_BYTE.key}, factors=("tokenizer.vocab_size", "encoder")
+    )
+    lines = [line.split() for line in found.splitlines()]
+    first = next(place for place, words in enumerate(lines) if words[:1] == ["tokenizer."])
+    assert lines[first + 1][:2] == ["vocab_size", "encoder"]

@@ -54,7 +54,7 @@ def terminal_table(whole: TableLayout, width: int = _NARROW) -> Table:
     table = Table(title=layout.caption, title_justify="left", title_style="bold", **_STYLE)
     table.caption, table.caption_justify = _left_out(len(shown), layout, whole), "left"
     for factor, least in zip(layout.factors, _label_widths(layout), strict=True):
-        table.add_column(Text(factor), min_width=least, overflow="fold")
+        table.add_column(Text(_factor_heading(factor)), min_width=least, overflow="fold", vertical="bottom")
     cells = [_styled([line.entries[index] for line in layout.lines]) for index in shown]
     for index in shown:
         words = _heading_words(layout, index)
@@ -153,9 +153,17 @@ def _heading_words(layout: TableLayout, index: int) -> list[str]:
     return [column.group, column.label] if column.scored else column.label.rsplit(" ", 1)
 
 
+def _factor_heading(factor: str) -> str:
+    """A long path of the configuration on several lines, each of whole words."""
+    return factor.replace(".", ".\n") if len(factor) > _LONGEST_LABEL else factor
+
+
 def _label_widths(layout: TableLayout) -> list[int]:
     """Characters each factor's column takes, at most 16."""
-    columns = [[factor, *(line.labels[i] for line in layout.lines)] for i, factor in enumerate(layout.factors)]
+    columns = [
+        [*_factor_heading(factor).splitlines(), *(line.labels[i] for line in layout.lines)]
+        for i, factor in enumerate(layout.factors)
+    ]
     return [min(_LONGEST_LABEL, max(map(len, labels))) for labels in columns]
 
 
