@@ -149,3 +149,17 @@ def test_a_table_of_texts_without_their_columns_is_refused(tmp_path: Path) -> No
     pd.DataFrame({"text_set": ["books"]}).to_parquet(run.scores / "texts.parquet")
     (reason,) = compare([run], FACTORS).rows[0].missing
     assert "lacks the columns checkpoint, document, bits, bytes" in reason
+
+
+def test_a_set_that_no_run_was_scored_on_is_named_as_one_and_not_as_a_task(tmp_path: Path) -> None:
+    columns = ("wiki_concatenated:perplexity", "wiki", "heldout_clean", "bits_per_byte")
+    comparison = compare(two_runs(tmp_path), FACTORS, table=TableConfig(columns=columns))
+    assert [(column.group, column.label) for column in comparison.columns[:3]] == [
+        ("wiki", "perplexity"),
+        ("wiki", "bits / byte"),
+        ("Held-out text", "clean"),
+    ]
+    assert all(row.cells[column.key].value is None for row in comparison.rows for column in comparison.columns[:3])
+    told = notes(comparison)
+    assert any("no value for wiki perplexity, wiki bits / byte, Held-out text clean" in line for line in told)
+    assert not any("Accuracy" in line for line in told)

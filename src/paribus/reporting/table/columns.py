@@ -88,6 +88,7 @@ class _Maker:
         self.available = _available(scores)
         sets = dict.fromkeys(name for score in scores for name in score.texts)
         self.texts = {name: of_texts(name, table.names or {}) for name in sets}
+        self._unscored = {name: of_texts(name, table.names or {}) for name in self._sets_without_scores()}
 
     def every(self) -> list[Column]:
         """A task after the other, then means over tasks."""
@@ -108,8 +109,9 @@ class _Maker:
 
         Slips are told before anything runs (`checks.table_slips`), where lm-eval's tasks are known too.
         """
-        fixed = {column.key: column for column in FIXED} | self.texts
-        fixed |= {f"{texts}:{PERPLEXITY}": perplexity_of_texts(column) for texts, column in self.texts.items()}
+        texts = self._unscored | self.texts
+        fixed = {column.key: column for column in FIXED} | texts
+        fixed |= {f"{name}:{PERPLEXITY}": perplexity_of_texts(column) for name, column in texts.items()}
         if name in fixed:
             return [fixed[name]]
         if name in self.groups:
@@ -120,6 +122,13 @@ class _Maker:
         if shots:
             return [self._of_shots(name, whole, shots)]
         return self._task(whole)
+
+    def _sets_without_scores(self) -> list[str]:
+        """Sets of texts that the table names and no run was scored on; only such names tell them from tasks."""
+        names = dict.fromkeys(name.partition(":")[0] for name in self.table.columns)
+        ending = [name.removesuffix(CONCATENATED) for name in names if name.endswith(CONCATENATED)]
+        sets = {*HELDOUT_SETS, *ending, *(f"{name}{CONCATENATED}" for name in ending)}
+        return [name for name in names if name in sets and not self._known(name)]
 
     def _averaged(self) -> list[str]:
         """The tasks that an average is over: those of the table, else all."""
