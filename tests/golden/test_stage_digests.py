@@ -33,6 +33,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
     directory = tmp_path_factory.mktemp("pipeline")
     write_corpus(directory)
     chosen = ("tokenizer=scaffold_bpe", "encoder=longest_first", "scale.heldout_text=20KB")
+    chosen += ("scale.context_characters=100", "scale.continuation_characters=40")
     paribus(directory, "run", *OVERRIDES, *chosen)
     paths = (directory / "paribus_runs/artifacts").glob("*/*/record.json")
     return {path.parent.parent.name: json.loads(path.read_text(encoding="utf-8")) for path in paths}

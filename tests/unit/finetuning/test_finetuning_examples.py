@@ -131,6 +131,7 @@ def test_names_and_missing_files_are_refused_before_anything_runs(tmp_path: Path
 def test_a_split_is_fetched_out_of_an_archive_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Stages that ran in this process before have taken it off the network, where datasets takes archives to be.
     monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("paribus.stage.reach._has_address", lambda endpoint: True)
     record = scrolls_record("a", "Who?", "Ann ran.", "Ann")
     line = write_lines(tmp_path / "line.jsonl", [record])
     with zipfile.ZipFile(tmp_path / "qasper.zip", "w") as archive:
