@@ -21,7 +21,7 @@ def _looks(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     waited: list[float] = []
 
     def unknown(*arguments: object) -> None:
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
 
     for name in ("https_proxy", "http_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
@@ -42,6 +42,18 @@ def test_without_an_address_the_cache_alone_is_asked(looks: list[float]) -> None
         assert offline() == (True, True)
     assert offline() == (False, False)
     assert looks == list(PAUSES)
+
+
+def test_a_name_that_is_known_to_have_no_address_is_looked_for_once(
+    looks: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(*arguments: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with cache_alone_without_network():
+        assert offline() == (True, True)
+    assert looks == []
 
 
 def test_what_is_not_in_the_cache_is_named_after_looking_for_an_address(looks: list[float]) -> None:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 PAUSES = (1.0, 2.0)
-"""Seconds between looks for the hub's address: a network that is slow or comes back has them."""
+"""Seconds between looks for the hub's address where nobody answers: a network that is slow or comes back has them."""
 
 
 @contextmanager
@@ -39,9 +39,10 @@ def _has_address(endpoint: str) -> bool:
     for pause in (*PAUSES, None):
         try:
             socket.getaddrinfo(urlsplit(endpoint).hostname, None)
-        except OSError:
-            if pause is not None:
-                time.sleep(pause)
+        except OSError as error:
+            if pause is None or getattr(error, "errno", None) == socket.EAI_NONAME:
+                return False
+            time.sleep(pause)
         else:
             return True
     return False
