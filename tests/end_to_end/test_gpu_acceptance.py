@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import signal
 import subprocess
 import sys
@@ -26,7 +27,7 @@ import gpu_acceptance  # noqa: E402
 import training  # noqa: E402
 from acceptance import steps  # noqa: E402
 from acceptance.given import Given  # noqa: E402
-from acceptance.measures import micro_batch, speed  # noqa: E402
+from acceptance.measures import interrupted, micro_batch, speed  # noqa: E402
 from acceptance.measures.losses import FAMILIES, ROUNDING, TWICE, gradients_of  # noqa: E402
 from acceptance.stepping import difference, distance, seconds_a_step  # noqa: E402
 from acceptance.steps import STEPS, Outcome, Running, Step, environment, run  # noqa: E402
@@ -180,6 +181,25 @@ def test_gradients_tell_what_losses_of_a_few_steps_do_not(
     planted(mistake, monkeypatch)
     wrong = distance(gradients_of(FAMILIES[given.of], "bf16", torch.device("cpu"), given, documents=True), right)
     assert wrong > TWICE * distance(rounded, right) > ROUNDING
+
+
+def test_steps_are_counted_while_directories_of_the_training_vanish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a stage's work does when it is published."""
+    for name, lines in (("early", 2), ("late", 3), ("vanished", 9)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / interrupted.METRICS).write_text("{}\n" * lines, encoding="utf-8")
+    scanned = os.scandir
+
+    def scandir(path: Any) -> Any:
+        if Path(path).name == "vanished":
+            raise FileNotFoundError(path)
+        return scanned(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert interrupted.trained_steps(tmp_path) == 3
+    assert interrupted.trained_steps(tmp_path / "nothing") == 0
 
 
 def test_what_is_not_finite_is_no_agreement() -> None:

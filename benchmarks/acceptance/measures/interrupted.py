@@ -1,6 +1,7 @@
 """A training that is killed, or that SIGTERM stops, and goes on, beside one that was left alone."""
 
 import json
+import os
 import re
 import signal
 import time
@@ -13,6 +14,7 @@ KILLED_AFTER = {True: 50, False: 600}
 """Steps of a rehearsal and of a GPU, past a checkpoint."""
 LONGER = ("budget.tokens=400000", "training.checkpoint_every=500")
 """Some 1,560 steps: a GPU makes those of a rehearsal before anybody can kill them."""
+METRICS = "metrics.jsonl"
 GOES_ON = r"training goes on from the checkpoint of step ([\d,]+)"
 """What a command says of a training that it found begun."""
 LIMIT = 1e-3
@@ -41,7 +43,7 @@ def measure(given: Given) -> Answer:
         answer.expect(answer.numbers["went on from step"] >= steps, "no checkpoint was written at the stop")
     if answer.wrong:
         return answer
-    losses = [_losses(artefact(root, "training") / "metrics.jsonl") for root in (alone, broken_off)]
+    losses = [_losses(artefact(root, "training") / METRICS) for root in (alone, broken_off)]
     differs = max(abs(one / other - 1) for one, other in zip(*losses, strict=True))
     weights = [sorted(artefact(root, "training").glob("step_*/model.safetensors"))[-1] for root in (alone, broken_off)]
     answer.numbers |= {
@@ -61,12 +63,17 @@ def _break_off(given: Given, root: Path, overrides: tuple[str, ...]) -> int:
     steps = 0
     while process.poll() is None and steps < KILLED_AFTER[given.tiny]:
         time.sleep(0.02)
-        steps = max((_lines(path) for path in root.glob("cache/work/**/metrics.jsonl")), default=0)
-        steps = steps or max((_lines(path) for path in root.rglob("metrics.jsonl")), default=0)
+        steps = trained_steps(root)
     ended = process.poll() is not None
     process.send_signal(SIGNALS[given.of])
     process.wait()
     return 0 if ended else steps
+
+
+def trained_steps(root: Path) -> int:
+    """Steps of the training that went furthest below a root, of which files and directories may vanish meanwhile."""
+    found = (Path(directory) / METRICS for directory, _, names in os.walk(root) if METRICS in names)
+    return max(map(_lines, found), default=0)
 
 
 def _lines(path: Path) -> int:
