@@ -231,7 +231,7 @@ def test_what_neither_a_run_nor_a_report_is_made_of_goes(runs: list[PreparedRun]
     assert all(store.find(node.name, node.key) for run in runs for node in run.nodes.values())
 
 
-@pytest.mark.parametrize("listed", [None, "{"])
+@pytest.mark.parametrize("listed", [None, "{", '{"artefacts": [{"stage": 3}]}', '{"artefacts": 3}'])
 def test_what_no_run_names_stays_beside_a_report_that_does_not_say_what_it_is_made_of(
     runs: list[PreparedRun], listed: str | None
 ) -> None:

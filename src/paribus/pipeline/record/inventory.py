@@ -65,8 +65,7 @@ class Inventory:
     @cached_property
     def reports(self) -> Mapping[Place, Path]:
         """Of each artefact that reports without a run were made of, the directory of one."""
-        named = ((directory, one) for directory, listed in self._lists.items() for one in listed or ())
-        return {place_of(str(one["stage"]), str(one["key"])): directory for directory, one in named}
+        return {place: directory for directory, listed in self._lists.items() for place in listed or ()}
 
     @cached_property
     def unlisted_report(self) -> Path | None:
@@ -74,11 +73,11 @@ class Inventory:
         return next((directory for directory, listed in self._lists.items() if listed is None), None)
 
     @cached_property
-    def _lists(self) -> Mapping[Path, Sequence[Mapping[str, Any]] | None]:
-        """By the directory of each report without a run, what it says that it was made of."""
+    def _lists(self) -> Mapping[Path, Sequence[Place] | None]:
+        """By the directory of each report without a run, what it says that it was made of; None where it does not."""
         inside = (path for name in REPORTS for path in sorted((self.root.path / name).glob("*")))
         reports = (path for path in inside if path.is_dir() and path.name != LOGS)
-        return {directory: _read(directory / MADE_OF).get("artefacts") for directory in reports}
+        return {directory: _listed(_read(directory / MADE_OF)) for directory in reports}
 
     @cached_property
     def records(self) -> Mapping[Place, Mapping[str, Any]]:
@@ -162,6 +161,13 @@ def _state(record: Mapping[str, Any], root: OutputRoot, run_id: str, whole: bool
     if status == RUNNING:
         return FAILED
     return f"stopped after {record['until']}" if status == "stopped" else status
+
+
+def _listed(made_of: Mapping[str, Any]) -> list[Place] | None:
+    try:
+        return [place_of(str(one["stage"]), str(one["key"])) for one in made_of["artefacts"]]
+    except (KeyError, TypeError):
+        return None
 
 
 def _read(path: Path) -> Mapping[str, Any]:
