@@ -164,6 +164,26 @@ def test_bounds_of_documents_say_what_their_mask_says(model: DecoderModel, monke
     )
 
 
+def test_layers_are_compiled_once_for_any_number_of_documents() -> None:
+    """A training that goes on would else compute its first micro-batch by other kernels than one left alone."""
+    compiled = []
+
+    def layer(states: torch.Tensor, documents: Documents) -> torch.Tensor:
+        return states * documents.bounds.sum()
+
+    def counted(graph: Any, inputs: list[Any]) -> Any:
+        compiled.append(graph)
+        return graph.forward
+
+    compiles = torch.compile(layer, backend=counted)
+    for ends in (1, 2, 5):
+        ids = drawn(1, 16).clamp(min=4)
+        ids[0, 3 : 3 + ends] = 3
+        compiles(torch.ones(2), document_bounds(ids, 3))
+    torch.compiler.reset()
+    assert len(compiled) == 1
+
+
 @pytest.mark.parametrize(
     ("device", "computes_in", "heads", "bounds"),
     [

@@ -1,12 +1,14 @@
 """Deterministic trainings: what is refused, and that nothing of it is left behind."""
 
 import dataclasses
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+import torch._inductor.compile_fx
 
 from paribus.errors import ConfigurationError, DataError
 from paribus.training.fit import device as device_module
@@ -46,6 +48,27 @@ def test_a_step_runs_under_deterministic_algorithms_and_gives_what_it_gives_with
     execute(tmp_path, "plain", inputs)
     strict, plain = (files(tmp_path / name / "output") for name in ("strict", "plain"))
     assert {name for name in plain if strict[name] != plain[name]} == {"state/state.json"}
+
+
+def test_backward_passes_too_are_compiled_without_trials_though_a_gpu_has_them_in_a_thread_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiled: list[tuple[bool, bool]] = []
+    original = torch._inductor.compile_fx._compile_fx_inner
+
+    def noted(*arguments: Any, **how: Any) -> Any:
+        compiled.append((how["is_backward"], torch._inductor.config.deterministic))
+        return original(*arguments, **how)
+
+    monkeypatch.setattr(torch._inductor.compile_fx, "_compile_fx_inner", noted)
+    layer = torch.compile(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.LayerNorm(8)))
+    with deterministic(STRICT), torch._inductor.config.patch(force_disable_caches=True):
+        loss = layer(torch.ones(2, 8)).square().sum()
+        backward = threading.Thread(target=loss.backward)
+        backward.start()
+        backward.join()
+    torch.compiler.reset()
+    assert sorted(compiled) == [(False, True), (True, True)]
 
 
 def test_going_on_under_other_conditions_is_refused_by_name(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+import torch._functorch.config
 import torch._inductor.config
 
 from paribus.config.groups.training import TrainingConfig
@@ -28,14 +29,11 @@ def deterministic(training: TrainingConfig) -> Iterator[None]:
         yield
         return
     before = torch.get_deterministic_debug_mode(), torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
-    compiler = torch._inductor.config
-    compiled = compiler.deterministic
-    # Compiled reductions are else cut by what was faster in a trial.
-    compiler.deterministic = True
-    torch.use_deterministic_algorithms(True)
-    torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
     try:
-        yield
+        with _compiled_without_trials():
+            torch.use_deterministic_algorithms(True)
+            torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
+            yield
     except RuntimeError as error:
         # PyTorch has no class for it: `X does not have a deterministic implementation`, `X is not deterministic`.
         if "determinis" not in str(error):
@@ -45,9 +43,22 @@ def deterministic(training: TrainingConfig) -> Iterator[None]:
             "training, or training.deterministic=false"
         ) from error
     finally:
-        compiler.deterministic = compiled
         torch.set_deterministic_debug_mode(before[0])
         torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = before[1:]
+
+
+@contextmanager
+def _compiled_without_trials() -> Iterator[None]:
+    """In the block, compiled reductions are not cut by what was faster in a trial, in backward passes neither.
+
+    These are compiled with the forward pass: at its first call, a backward pass would be so by a thread of the GPU's,
+    which knows nothing of what the compiler was told here.
+    """
+    with (
+        torch._inductor.config.patch(deterministic=True),
+        torch._functorch.config.patch(force_non_lazy_backward_lowering=True),
+    ):
+        yield
 
 
 def conditions(

@@ -115,9 +115,14 @@ def document_attention(inputs: torch.Tensor, eos_id: int) -> torch.Tensor:
 
 
 def document_bounds(inputs: torch.Tensor, eos_id: int) -> Documents:
-    """Where the documents of `inputs` (rows, L) begin; every row begins one."""
+    """Where the documents of `inputs` (rows, L) begin; every row begins one.
+
+    Layers are compiled for any number of them at once: compiled for that of a process's first micro-batch, they would
+    be so again for the second, and a training that goes on would have another first one.
+    """
     begins = torch.ones_like(inputs, dtype=torch.bool)
     begins[:, 1:] = inputs[:, :-1] == eos_id
     starts = begins.flatten().nonzero().flatten()
-    bounds = torch.cat([starts, starts.new_tensor([inputs.numel()])])
-    return Documents(bounds.int(), inputs.shape[1])
+    bounds = torch.cat([starts, starts.new_tensor([inputs.numel()])]).int()
+    torch._dynamo.maybe_mark_dynamic(bounds, 0)
+    return Documents(bounds, inputs.shape[1])
