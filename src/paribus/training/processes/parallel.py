@@ -18,7 +18,7 @@ from paribus.modeling.decoder.decoder import Decoder
 from paribus.training.fit.compiler import lacking
 from paribus.training.fit.device import COLLECTIVE, resolve_precision
 from paribus.training.state.shards import is_empty
-from paribus.training.step.loss import SummedLoss, SummedPairLoss, compile_loss, make_loss
+from paribus.training.step.loss import SummedLoss, SummedPairLoss, compile_loss, make_loss, start_compiler
 from paribus.training.step.optimizer import make_optimizer
 
 
@@ -60,6 +60,8 @@ def prepare(accelerator: Any, model: Any, training: TrainingConfig, document_end
     loss = make_loss(model, document_end, training.label_smoothing, computes_in)
     if compiles(training, accelerator.device):
         compile_loss(loss)
+        if accelerator.device.type == "cuda":
+            start_compiler()
     if shared:
         return sharded(accelerator, loss, training)
     several = accelerator.num_processes > 1

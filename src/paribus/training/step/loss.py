@@ -1,5 +1,6 @@
 """The loss of a language model, as the module that devices, DDP, FSDP and compilation wrap."""
 
+import signal
 from typing import Any
 
 import torch
@@ -91,6 +92,22 @@ def compile_loss(loss: SummedLoss | SummedPairLoss) -> None:
     for layer in stacked_layers(loss.model):
         layer.compile()
     loss.of_logits = torch.compile(fused_loss_and_difference)
+
+
+def start_compiler() -> None:
+    """Start the processes that compile the kernels of a GPU, deaf to what asks a training for a checkpoint.
+
+    Such a signal may be sent to all processes of a group or of a job. Killed by it, these would never answer, and the
+    training would wait for them without end. To be called by the main thread.
+    """
+    from torch._inductor.async_compile import AsyncCompile  # takes seconds, which a CPU's training need not wait for
+
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGTERM, signal.SIGUSR1)}
+    try:
+        AsyncCompile.warm_pool()
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 def compile_anew() -> None:
