@@ -24,6 +24,7 @@ from paribus.finetuning.data import TaskData, read_task
 from paribus.finetuning.rows import Rows, write_rows
 from paribus.finetuning.tasks import TASKS
 from paribus.finetuning.training import ROWS, Start, finetune, metric_name
+from paribus.modeling.device import expect_many_shapes
 from paribus.stage.context import JSON, StageContext
 from paribus.store.atomic import replacing, write_json
 from paribus.store.file_names import METRICS
@@ -65,6 +66,7 @@ def begin(context: StageContext, requests: Requests) -> tuple[StageContext, Star
     """The context as the model has it, and what every task begins with."""
     ((step, checkpoint),) = last_checkpoints(context.inputs["training"], context.config.training, 1).items()
     context = replace(context, config=_as_trained(context.config, checkpoint))
+    expect_many_shapes()
     accelerator, precision = make_accelerator(replace(context.config.training, processes=1, nodes=1))
     tokenizer = evaluation_tokenizer(checkpoint / "tokenizer")
     return context, Start(step, checkpoint, tokenizer, accelerator, precision, requests)

@@ -33,6 +33,16 @@ def set_products(precision: str, device: torch.device, field: str) -> None:
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
 
 
+def expect_many_shapes() -> None:
+    """Let this process attend by kernels that take any shape, from here on.
+
+    On an H100 in bfloat16 PyTorch takes cuDNN's attention first, which plans every shape that it meets, in some tenths
+    of a second: nothing in a training whose micro-batches are all alike, and far more than the work itself where every
+    token that is generated, and every batch of prompts or pairs, has a shape of its own.
+    """
+    torch.backends.cuda.enable_cudnn_sdp(False)
+
+
 def resolve_device(device: str, field: str) -> torch.device:
     """`device`, the value of the config path `field`, as a device that is there; a GPU has its index.
 

@@ -11,9 +11,10 @@ from typing import Any
 
 from accelerate.utils import broadcast_object_list, gather_object
 
-from paribus.config.groups.packing import within_documents
+from paribus.config.groups.packing import PairPacking, within_documents
 from paribus.config.schema import RunConfig
 from paribus.modeling.counts import parameter_count
+from paribus.modeling.device import expect_many_shapes
 from paribus.modeling.memory import TrainingSetting, training_memory, training_setting
 from paribus.ordering.traversal.traversal import straddling
 from paribus.stage.context import JSON, Reporter, StageContext
@@ -21,7 +22,7 @@ from paribus.tokenization import Tokenizer
 from paribus.training.data.prepare import open_data, prepare
 from paribus.training.export import export, pair_numbers, save_readings
 from paribus.training.fit.available import available_bytes, peak_bytes
-from paribus.training.fit.determinism import conditions
+from paribus.training.fit.determinism import as_it_rounds, conditions
 from paribus.training.fit.device import device_name, make_accelerator
 from paribus.training.fit.fit import Fit, fit
 from paribus.training.fit.micro_batch import MicroBatch
@@ -68,6 +69,10 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
         context.report.message(told)
     data = open_data(context)
     config = data.config
+    ragged = isinstance(config.packing, PairPacking)
+    if ragged:
+        expect_many_shapes()
+    config = replace(config, training=as_it_rounds(config.training, ragged=ragged))
     kept = MicroBatch(context.work, config.training.micro_batch)
     fitted = fitted_to_memory(config, tokenizer.vocab_size, accelerator, precision, context.work, context.report)
     training = replace(config.training, micro_batch=fitted.micro_batch)

@@ -10,12 +10,16 @@ import pytest
 import torch
 import torch._inductor.compile_fx
 
+from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.errors import ConfigurationError, DataError
+from paribus.finetuning.training import recipe
 from paribus.training.fit import device as device_module
 from paribus.training.fit.determinism import conditions, deterministic
+from paribus.training.processes import parallel
 from paribus.training.step import cross_entropy
+from support.run_config import run_config
 from support.stages import files
-from support.training_inputs import TRAINING, config, execute, write_inputs
+from support.training_inputs import TRAINING, config, execute, pair_config, write_inputs, write_pair_inputs
 
 STRICT = dataclasses.replace(TRAINING, deterministic=True)
 
@@ -69,6 +73,23 @@ def test_backward_passes_too_are_compiled_without_trials_though_a_gpu_has_them_i
         backward.join()
     torch.compiler.reset()
     assert sorted(compiled) == [(False, True), (True, True)]
+
+
+def test_rows_of_different_lengths_are_not_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled for any length, sums are cut as suits those that came first: others, where a training goes on."""
+    inputs, compiled = write_pair_inputs(tmp_path), list[Any]()
+    monkeypatch.setattr(parallel, "compile_loss", compiled.append)
+    given = pair_config()
+    for name, strict in (("strict", True), ("plain", False)):
+        training = dataclasses.replace(given.training, compile="always", deterministic=strict)
+        execute(tmp_path, name, inputs, dataclasses.replace(given, training=training))
+        assert len(compiled) == (0 if strict else 1)
+
+
+def test_prompts_of_fine_tuning_are_not_compiled_either() -> None:
+    given = run_config(finetuning=ScrollsFinetuning(tasks=("qasper",)), training=STRICT)
+    assert recipe(given, 8)[0].compile == "never"
+    assert recipe(dataclasses.replace(given, training=TRAINING), 8)[0].compile == "auto"
 
 
 def test_going_on_under_other_conditions_is_refused_by_name(tmp_path: Path) -> None:

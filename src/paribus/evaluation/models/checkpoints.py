@@ -11,7 +11,7 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.build import load_model
 from paribus.modeling.decoder.decoder import Decoder
-from paribus.modeling.device import resolve_device, set_products
+from paribus.modeling.device import expect_many_shapes, resolve_device, set_products
 
 STEP = re.compile(r"step_(\d+)")
 
@@ -43,6 +43,7 @@ def load_checkpoint_model(checkpoint: Path, device: str, precision: str = "fp32"
     """
     resolved = resolve_device(device, "evaluation.device")
     set_products(precision, resolved, "evaluation.precision")
+    expect_many_shapes()
     model = load_model(checkpoint).to(resolved).eval()
     if isinstance(model, Decoder) and precision == "bf16":
         model.computes_in = torch.bfloat16

@@ -16,7 +16,7 @@ from transformers import AutoTokenizer
 
 from paribus.config.groups.embedding import MiniLMEmbedder, TransformersEmbedder
 from paribus.errors import ConfigurationError, NumericalError
-from paribus.modeling.device import resolve_device, set_products, usable_gpus
+from paribus.modeling.device import expect_many_shapes, resolve_device, set_products, usable_gpus
 from paribus.ordering.embed.encoder_model import EncoderModel
 from paribus.ordering.embed.layout import read_layout
 from paribus.ordering.embed.unit import unit_rows
@@ -40,6 +40,7 @@ class DocumentEncoder:
         self.layout = read_layout(directory, pooling)
         self._devices = _devices(config.device)
         set_products(config.precision, self._devices[0], "embedder.precision")
+        expect_many_shapes()
         local = {"local_files_only": True, "trust_remote_code": False}
         self.tokenizer: Any = AutoTokenizer.from_pretrained(str(self.layout.directory), **local)
         models = [

@@ -3,6 +3,7 @@
 import importlib.metadata
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -45,6 +46,15 @@ def deterministic(training: TrainingConfig) -> Iterator[None]:
     finally:
         torch.set_deterministic_debug_mode(before[0])
         torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = before[1:]
+
+
+def as_it_rounds(training: TrainingConfig, *, ragged: bool) -> TrainingConfig:
+    """The training without compiled layers, where it is deterministic and its rows are of different lengths.
+
+    Of several lengths PyTorch compiles for any, and cuts sums as suits the ones that came first: those of a training
+    that goes on are others.
+    """
+    return replace(training, compile="never") if training.deterministic and ragged else training
 
 
 @contextmanager
