@@ -73,7 +73,7 @@ tracking-load: $(READY)
 
 # Every stage on several engines, and a Ray cluster of two nodes of which one is killed; some minutes on two cores.
 cluster-tests: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m cluster tests/contract/engine/test_engines.py tests/concurrency/test_ray_nodes.py
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m cluster tests/contract/engine/test_engines.py tests/concurrency/test_ray_nodes.py tests/concurrency/test_ray_training.py
 
 bench-training: $(READY)
 	$(BIN)/python benchmarks/training.py

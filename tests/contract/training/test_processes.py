@@ -146,17 +146,22 @@ def test_an_agent_gets_all_that_the_allocation_has_on_its_node_also_within_a_ste
     given: dict[str, str], asked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     srun = tmp_path / "srun"
-    srun.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\n')
+    srun.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\nenv > {tmp_path}/told\n')
     srun.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     for name in ("SLURM_JOB_CPUS_PER_NODE", "SLURM_GPUS_ON_NODE"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_GPUS_PER_TASK", "1")
+    monkeypatch.setenv("SLURM_GPU_BIND", "single:1")
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     assert SlurmNodes(Processes(8, 2)).run(tmp_path / "job")
     options = [word for word in (tmp_path / "asked").read_text().split() if word.startswith("--")]
     assert options[:4] == ["--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--kill-on-bad-exit=1"]
     assert options[4:] == ["--overlap", "--cpu-bind=none", "--export=ALL", *asked]
+    told = (tmp_path / "told").read_text()
+    assert "SLURM_JOB_ID=7" in told and "SLURM_GPUS_PER_TASK" not in told and "SLURM_GPU_BIND" not in told
 
 
 @pytest.mark.parametrize(

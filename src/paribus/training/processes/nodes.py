@@ -6,14 +6,19 @@ import shutil
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from paribus.config.groups.training import TrainingConfig
 from paribus.engine.process_ends import signalled_at_the_end_of_this
-from paribus.errors import ConfigurationError
+from paribus.errors import ConfigurationError, InfrastructureError
+from paribus.training.processes.group import report_failure
 from paribus.training.processes.processes import Processes
+
+OF_TASKS = ("SLURM_GPU_BIND", "SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_TRES_PER_TASK")
+"""How an allocation has GPUs divided among its tasks, which srun reads; an agent has all of its node."""
 
 
 class Nodes(Protocol):
@@ -63,8 +68,9 @@ class SlurmNodes:
         """
         ended = signalled_at_the_end_of_this(signal.SIGTERM)
         command = ["srun", *self._options(), *agent_command(directory)]
+        told = {name: value for name, value in os.environ.items() if name not in OF_TASKS}
         # Nothing that another thread may have locked is needed before srun is there.
-        with subprocess.Popen(command, start_new_session=True, preexec_fn=ended) as step:  # noqa: PLW1509
+        with subprocess.Popen(command, env=told, start_new_session=True, preexec_fn=ended) as step:  # noqa: PLW1509
             try:
                 code = step.wait()
             except BaseException:
@@ -119,19 +125,25 @@ class RayNodes:
             there = strategy(node_id=node, soft=False)
             task = _agent(ray).options(scheduling_strategy=there, max_retries=0, num_gpus=gpus)
             tasks.append(task.remote([*agent_command(directory), str(number)]))
-        return self._all_well(ray, tasks)
+        # What a signal's handler raises within a call of Ray is raised when that returns: at the end of the training.
+        with ThreadPoolExecutor(1) as waiting:
+            try:
+                return waiting.submit(self._all_well, ray, tasks, directory).result()
+            finally:
+                # Of those that have ended nothing is left. The processes of the others die with them.
+                for task in tasks:
+                    ray.cancel(task, force=True)
 
-    def _all_well(self, ray: Any, tasks: list[Any]) -> bool:
-        """Wait for all agents; the first that fails ends the others, whose processes die with them."""
+    def _all_well(self, ray: Any, tasks: list[Any], directory: Path) -> bool:
+        """Wait for all agents, or the first that fails; of one that could not say why, Ray does."""
         while tasks:
             done, tasks = ray.wait(tasks)
             try:
-                failed = ray.get(done[0])
-            except ray.exceptions.RayError:
-                failed = 1
-            if failed:
-                for task in tasks:
-                    ray.cancel(task, force=True)
+                if ray.get(done[0]):
+                    return False
+            except ray.exceptions.RayError as error:
+                reason = next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__)
+                report_failure(directory, "the task of an agent", InfrastructureError(reason))
                 return False
         return True
 
