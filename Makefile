@@ -92,6 +92,7 @@ gpu-bundle: $(READY)
 	$(BIN)/pip wheel --quiet --no-deps --constraint constraints.txt \
 	  --requirement benchmarks/acceptance/bundle_sources.txt --wheel-dir $(BUNDLE)
 	du -sh $(BUNDLE)
+	test $$(du -sm $(BUNDLE) | cut -f1) -le 64
 
 # The wheel and the sdist, into dist/.
 package: $(READY)

@@ -372,3 +372,12 @@ def test_running_again_over_finished_work_gives_the_same_artefact(
     assert before == {path: path.read_bytes() for path in output.rglob("*") if path.is_file()}
     untimed = {"seconds": 0, "device_hours": 0}
     assert result | untimed == trained[1] | untimed
+
+
+def test_what_a_gpu_gave_at_most_is_recorded_beside_what_was_predicted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paribus.training.build.peak_bytes", lambda device: 12_345)
+    result = execute(tmp_path, "run", write_inputs(tmp_path))
+    assert result["memory_peak"] == 12_345
+    assert isinstance(result["memory"], int) and result["memory"] > 0
