@@ -1,0 +1,54 @@
+"""Whole trainings: on the first GPU where there is one, else on the CPU."""
+
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+import torch._inductor.config
+
+from paribus.config.groups.budget import EqualTokensBudget
+from paribus.config.groups.packing import BestFitPacking
+from paribus.errors import InterruptedRunError
+from support.stages import files
+from support.training_inputs import MODEL, TRAINING, config, execute, pair_config, write_inputs, write_pair_inputs
+
+pytestmark = pytest.mark.gpu
+STEPS = 200
+STRICT = replace(TRAINING, deterministic=True, device="auto", precision="auto", checkpoint_every=1000, micro_batch=2)
+BUDGET = EqualTokensBudget(tokens=STEPS * TRAINING.global_batch * MODEL.context_length)
+
+
+def stop_after(steps: int, metrics: Path) -> None:
+    while not metrics.exists() or metrics.read_bytes().count(b"\n") < steps:
+        time.sleep(0.001)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_deterministic_training_within_documents_that_is_stopped_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    """What was compiled is forgotten between, as by another process."""
+    inputs = write_inputs(tmp_path)
+    given = config(training=STRICT, budget=BUDGET, packing=BestFitPacking(attention="document"))
+    with torch._inductor.config.patch(force_disable_caches=True):
+        execute(tmp_path, "alone", inputs, given)
+        torch.compiler.reset()
+        stop = threading.Thread(target=stop_after, args=(50, tmp_path / "stopped" / "work" / "metrics.jsonl"))
+        stop.start()
+        with pytest.raises(InterruptedRunError):
+            execute(tmp_path, "stopped", inputs, given)
+        stop.join()
+        torch.compiler.reset()
+        execute(tmp_path, "stopped", inputs, given)
+    assert files(tmp_path / "alone" / "output") == files(tmp_path / "stopped" / "output")
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_pairs_are_trained_on(deterministic: bool, tmp_path: Path) -> None:
+    given = pair_config()
+    training = replace(given.training, device="auto", precision="auto", deterministic=deterministic)
+    result = execute(tmp_path, "pairs", write_pair_inputs(tmp_path), replace(given, training=training))
+    assert isinstance(result["final_loss"], float) and 0 < result["final_loss"] < 8
