@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from accelerate.utils import broadcast_object_list, gather_object
 
 from paribus.config.groups.packing import PairPacking, within_documents
@@ -21,7 +22,7 @@ from paribus.stage.context import JSON, Reporter, StageContext
 from paribus.tokenization import Tokenizer
 from paribus.training.data.prepare import open_data, prepare
 from paribus.training.export import export, pair_numbers, save_readings
-from paribus.training.fit.available import available_bytes, peak_bytes
+from paribus.training.fit.available import available_bytes, gpu_bytes, peak_bytes
 from paribus.training.fit.determinism import as_it_rounds, conditions
 from paribus.training.fit.device import device_name, make_accelerator
 from paribus.training.fit.fit import Fit, fit
@@ -140,22 +141,34 @@ def fitted_to_memory(  # noqa: PLR0917 (each decides what fits, or where it is k
 ) -> Fit:
     """The micro-batch of all processes, found for the one with the least memory; a lowered one is said.
 
-    It decides how sums are rounded, so what was lowered stays so when the run goes on. Raises OutOfMemoryError where
-    not even one context fits.
+    It decides how sums are rounded, so what was lowered stays so when the run goes on, and what was tried on GPUs of
+    no more memory is taken as it is. Raises OutOfMemoryError where not even one context fits.
     """
     device, kept = accelerator.device, MicroBatch(work, config.training.micro_batch)
-    free = gather_object([available_bytes(device, on_this_node())])
-    known = [size for size in free if size is not None]
     # One for all: what another node has lowered a moment ago, a network file system may not show here yet.
     found = [used for used in gather_object([kept.used]) if used is not None]
     how = _setting(config, min(found, default=kept.given), accelerator, precision)
-    fitted = fit(config.model, vocab_size, how, min(known, default=None))
+    tried_on = None if how.sharded else _tried_on(kept, device)
+    if tried_on:
+        fitted = Fit(how.micro_batch)
+    else:
+        free = gather_object([available_bytes(device, on_this_node())])
+        known = [size for size in free if size is not None]
+        fitted = fit(config.model, vocab_size, how, min(known, default=None))
     if fitted.lowered and accelerator.is_main_process:
         report.message(fitted.lowered)
     accelerator.wait_for_everyone()
     if accelerator.is_main_process:
-        kept.keep(fitted.micro_batch)
+        kept.keep(fitted.micro_batch, tried_on)
     return fitted
+
+
+def _tried_on(kept: MicroBatch, device: torch.device) -> int | None:
+    """Bytes of the GPU on which what is kept was tried, the same in all; None where a process has no GPU as large."""
+    sizes = [size for size in gather_object([kept.tried_on]) if size]
+    largest = max(sizes, default=None)
+    fits = largest is not None and (gpu_bytes(device) or 0) >= largest
+    return largest if all(gather_object([fits])) else None
 
 
 def _setting(config: RunConfig, micro_batch: int, accelerator: Any, precision: str) -> TrainingSetting:

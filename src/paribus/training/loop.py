@@ -20,7 +20,7 @@ from paribus.stage.context import Reporter
 from paribus.training.data.batches import Batches, Integers
 from paribus.training.data.budget import Budget
 from paribus.training.data.prefetch import Batch, BatchReader
-from paribus.training.fit.available import forget_peak
+from paribus.training.fit.available import forget_peak, gpu_bytes
 from paribus.training.fit.determinism import deterministic
 from paribus.training.fit.device import device_name, explained_memory_errors
 from paribus.training.fit.micro_batch import MicroBatch
@@ -239,8 +239,9 @@ def first_micro_batch(run: Run, prepared: Prepared, start: int) -> int:
     share, length = run.batches.global_batch // accelerator.num_processes, run.batches.contexts.context_length
     found = largest_fitting(run.training.micro_batch, share, partial(trial, accelerator, run.host, prepared, length))
     begin_anew(run)
+    tried_on = min(run.host.gathered(gpu_bytes(accelerator.device) or 0))
     if run.main:
-        kept.keep(found)
+        kept.keep(found, tried_on)
         run.report.message(f"training.micro_batch=0: {found} is the largest that fits into the memory of the GPU")
     return found
 
@@ -261,7 +262,9 @@ def halved(run: Run, micro_batch: int, share: int, short: str) -> int:
     if run.training.deterministic:
         raise OutOfMemoryError(f"{told}; with training.deterministic it is not lowered: begin again with a smaller one")
     kept = run.micro_batch or MicroBatch(run.checkpoints.directory, run.training.micro_batch)
-    smaller = kept.halve(micro_batch, share)
+    # What others hold of weights that are shared decides as well: that may be more when the run goes on.
+    tried_on = None if run.training.parallel == "fsdp" else gpu_bytes(run.accelerator.device)
+    smaller = kept.halve(micro_batch, share, tried_on)
     if smaller is None:
         raise OutOfMemoryError(
             f"{told}; set training.activation_checkpointing=true, or take a smaller model or model.context_length"

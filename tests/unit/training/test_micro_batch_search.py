@@ -11,6 +11,7 @@ import torch
 from paribus.config.groups.model import LlamaModel
 from paribus.errors import OutOfMemoryError
 from paribus.modeling.build import build_model
+from paribus.modeling.memory import TrainingSetting, training_memory
 from paribus.stage.context import SilentReporter
 from paribus.training import build, loop
 from paribus.training.fit.device import make_accelerator
@@ -19,6 +20,7 @@ from paribus.training.fit.search import largest_fitting, trial
 from paribus.training.processes.host import ALONE, Host
 from paribus.training.processes.parallel import Prepared, prepare
 from support.compiled import recorded_symbolic
+from support.models import NAMED
 from support.training_inputs import TRAINING, config
 
 
@@ -120,10 +122,12 @@ def test_only_a_first_step_on_whole_models_on_gpus_is_searched_for(
 
     monkeypatch.setattr(loop, "trial", tried)
     monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", done.append)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 1000))
     said: list[str] = []
     run = searching(tmp_path, (given, device, parallel), said)
     assert loop.first_micro_batch(run, None, start) == found  # type: ignore[arg-type]
-    assert MicroBatch(tmp_path, given).used == (8 if found == 8 else None)
+    kept = MicroBatch(tmp_path, given)
+    assert (kept.used, kept.tried_on) == ((8, 1000) if found == 8 else (None, None))
     assert len(said) == (found == 8)
     # What the trial took that did not fit is no peak of the training.
     assert done == ([4, 8, 16, torch.device("cuda")] if found == 8 else [])
@@ -153,6 +157,66 @@ def test_all_processes_begin_with_the_micro_batch_that_one_has_lowered(
     MicroBatch(tmp_path, 4).keep(4)
     fitted = build.fitted_to_memory(run, 50, accelerator, precision, tmp_path, report)
     assert fitted.micro_batch == 2
+
+
+MODEL, GIB = NAMED["laptop"], 2**30
+
+
+def going_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, gpu: int, **training: Any) -> int:
+    """The micro-batch of a training that goes on with so much free of a GPU of so many bytes, 0 for a CPU."""
+    monkeypatch.setattr(build, "gather_object", lambda found: found)
+    monkeypatch.setattr(build, "available_bytes", lambda device, processes: free)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, gpu))
+    asked = replace(TRAINING, micro_batch=0, global_batch=96, **training)
+    accelerator = SimpleNamespace(
+        device=torch.device("cuda" if gpu else "cpu"),
+        num_processes=2 if training else 1,
+        is_main_process=True,
+        wait_for_everyone=lambda: None,
+    )
+    run = replace(config(training=asked), model=MODEL)
+    return build.fitted_to_memory(run, 8192, accelerator, "fp32", tmp_path, SilentReporter()).micro_batch
+
+
+@pytest.mark.parametrize("gpu", [8 * GIB, 9 * GIB])
+def test_what_was_found_by_trial_is_taken_as_it_is_on_a_gpu_as_large(
+    tmp_path: Path, gpu: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    MicroBatch(tmp_path, 0).keep(48, 8 * GIB)
+    free = predicted(48)
+    assert going_on(tmp_path, monkeypatch, free, gpu) == 48
+    kept = MicroBatch(tmp_path, 0)
+    assert (kept.used, kept.tried_on) == (48, 8 * GIB)
+
+
+@pytest.mark.parametrize(("gpu", "parallel"), [(8 * GIB - 1, {}), (0, {}), (8 * GIB, {"parallel": "fsdp"})])
+def test_elsewhere_what_was_found_by_trial_must_fit_by_the_formula(
+    tmp_path: Path, gpu: int, parallel: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    MicroBatch(tmp_path, 0).keep(48, 8 * GIB)
+    free = predicted(24) if parallel else predicted(48)
+    assert going_on(tmp_path, monkeypatch, free, gpu, **parallel) < 48
+    # A prediction is all that is known of it from here on.
+    assert MicroBatch(tmp_path, 0).tried_on is None
+    assert going_on(tmp_path, monkeypatch, predicted(8), 9 * GIB) < 24
+
+
+def predicted(micro_batch: int) -> int:
+    """As much as the formula predicts, which is less than what it wants free."""
+    memory = training_memory(MODEL, 8192, TrainingSetting(micro_batch, 96, gpu=True))
+    assert memory is not None
+    return memory.device
+
+
+@pytest.mark.parametrize(("parallel", "tried_on"), [("ddp", 1000), ("fsdp", None)])
+def test_what_was_halved_is_kept_as_tried_on_the_gpu_that_lacked_memory(
+    tmp_path: Path, parallel: str, tried_on: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuda(monkeypatch, 0)
+    run = searching(tmp_path, (16, "cuda", parallel), [])
+    run.accelerator.num_processes, run.training.deterministic = 1, False
+    assert loop.halved(run, 16, 32, "CUDA out of memory") == 8
+    assert MicroBatch(tmp_path, 16).tried_on == tried_on
 
 
 def test_a_step_after_the_search_is_compiled_for_its_size_alone(

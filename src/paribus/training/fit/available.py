@@ -18,6 +18,11 @@ def available_bytes(device: torch.device, processes: int, root: Path = ROOT) -> 
     return None if host is None else host // processes
 
 
+def gpu_bytes(device: torch.device) -> int | None:
+    """All memory of a GPU; None for a CPU."""
+    return int(torch.cuda.mem_get_info(device)[1]) if device.type == "cuda" else None
+
+
 def peak_bytes(device: torch.device) -> int:
     """The most bytes of tensors that this process had at once on a GPU; 0 on a CPU, where nobody counts them."""
     return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else 0

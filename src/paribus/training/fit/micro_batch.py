@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from paribus.store.atomic import write_json
 
@@ -28,23 +29,33 @@ class MicroBatch:
     @property
     def halvings(self) -> int:
         """How often it was halved because memory ran out."""
-        return self._read().get("halvings", 0)
+        found: int = self._read().get("halvings", 0)
+        return found
 
-    def keep(self, used: int) -> None:
-        """Keep what was found to fit."""
-        self._write(used, self.halvings)
+    @property
+    def tried_on(self) -> int | None:
+        """Bytes of the GPU whose memory decided what is used, by trial or by running out; None for a prediction."""
+        return self._read().get("tried_on")
 
-    def halve(self, used: int, share: int) -> int | None:
-        """Keep the largest divisor of `share`, the contexts of a process, of at most half of `used`; None below 1."""
+    def keep(self, used: int, tried_on: int | None = None) -> None:
+        """Keep what was found to fit, by trial on a GPU of so many bytes if that is given."""
+        self._write(used, self.halvings, tried_on)
+
+    def halve(self, used: int, share: int, tried_on: int | None = None) -> int | None:
+        """Keep the largest divisor of `share`, the contexts of a process, of at most half of `used`; None below 1.
+
+        `tried_on` are the bytes of the GPU that had too little memory for more.
+        """
         smaller = next((size for size in range(used // 2, 0, -1) if share % size == 0), None)
         if smaller is not None:
-            self._write(smaller, self.halvings + 1)
+            self._write(smaller, self.halvings + 1, tried_on)
         return smaller
 
-    def _read(self) -> dict[str, int]:
+    def _read(self) -> dict[str, Any]:
         path = self.directory / FILE
-        found: dict[str, int] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         return found if found.get("given") == self.given else {}
 
-    def _write(self, used: int, halvings: int) -> None:
-        write_json(self.directory / FILE, {"given": self.given, "used": used, "halvings": halvings})
+    def _write(self, used: int, halvings: int, tried_on: int | None) -> None:
+        kept = {"given": self.given, "used": used, "halvings": halvings, "tried_on": tried_on}
+        write_json(self.directory / FILE, kept)
