@@ -70,11 +70,11 @@ FAILURE_CLASSES: dict[str, type[ParibusError]] = {
 
 ALLOCATION_FAILURES = (
     "can't allocate memory", "not enough memory", "Cannot allocate memory",
-    "CUDA error: out of memory", "[CUDA]: out of memory", "'out of memory'",
+    "CUDA out of memory", "CUDA error: out of memory", "[CUDA]: out of memory", "'out of memory'",
     "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED",
 )  # fmt: skip
 """What a RuntimeError says of memory that was wanted: of the host by PyTorch, or of a GPU by CUDA, Triton, NCCL, cuBLAS
-or cuDNN, which take theirs beside what PyTorch keeps."""
+or cuDNN, which take theirs beside what PyTorch keeps, or by Inductor of what it tries while it compiles."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:

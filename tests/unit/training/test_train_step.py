@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch._inductor.exc import InductorError
 from torch.nn.functional import cross_entropy
 
 from paribus.config.groups.model import LlamaModel
@@ -127,6 +128,7 @@ def test_activations_computed_again_give_the_same_step() -> None:
         torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9.00 GiB"),
         torch.AcceleratorError("CUDA error: out of memory\nSearch for `cudaErrorMemoryAllocation' in"),
         RuntimeError("Triton Error [CUDA]: out of memory"),
+        InductorError(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"), None),
         RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
         RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
         torch.distributed.DistBackendError(
