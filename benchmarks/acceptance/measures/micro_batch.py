@@ -52,7 +52,7 @@ def measure(given: Given) -> Answer:
 def _searched(given: Given) -> tuple[int, float]:
     """The micro-batch that is found, and the time of a step with it after the search."""
     stepped = _stepper(given, START)
-    tried = partial(trial, stepped.accelerator, ALONE, stepped.prepared, SHAPE.context_length)
+    tried = partial(trial, stepped.accelerator, ALONE, stepped.prepared, share=ROWS, length=SHAPE.context_length)
     found = largest_fitting(START, ROWS, tried)
     compile_anew()
     return found, _milliseconds(replace(stepped, micro_batch=found))

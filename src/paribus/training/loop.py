@@ -237,7 +237,8 @@ def first_micro_batch(run: Run, prepared: Prepared, start: int) -> int:
     if any(run.host.gathered(kept.halvings)):
         return run.training.micro_batch
     share, length = run.batches.global_batch // accelerator.num_processes, run.batches.contexts.context_length
-    found = largest_fitting(run.training.micro_batch, share, partial(trial, accelerator, run.host, prepared, length))
+    fits = partial(trial, accelerator, run.host, prepared, share=share, length=length)
+    found = largest_fitting(run.training.micro_batch, share, fits)
     begin_anew(run)
     tried_on = min(run.host.gathered(gpu_bytes(accelerator.device) or 0))
     if run.main:

@@ -83,7 +83,7 @@ def test_a_trial_leaves_them_there(ddp: tuple[Any, Prepared], monkeypatch: pytes
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 1000))
     accelerator, prepared = ddp
     before = storages(prepared)
-    assert trial(accelerator, ALONE, prepared, 8, 3)
+    assert trial(accelerator, ALONE, prepared, 3, share=6, length=8)
     assert storages(prepared) == before
     assert not any(parameter.grad.any() for parameter in prepared.model.parameters())
 

@@ -64,7 +64,7 @@ def test_a_trial_leaves_some_memory_free_and_nothing_behind(
     cuda(monkeypatch, reserved)
     accelerator, made = prepared
     before = [parameter.clone() for parameter in made.model.parameters()]
-    assert trial(accelerator, ALONE, made, 8, 3) is fits
+    assert trial(accelerator, ALONE, made, 3, share=3, length=8) is fits
     assert all(parameter.grad is None for parameter in made.model.parameters())
     assert all(torch.equal(*pair) for pair in zip(before, made.model.parameters(), strict=True))
     assert not made.optimizer.state
@@ -81,9 +81,40 @@ def test_a_trial_that_fails_of_memory_is_no_error_and_any_other_is(
         raise failing.pop(0)
 
     monkeypatch.setattr(accelerator, "backward", backward)
-    assert trial(accelerator, ALONE, made, 8, 3) is False
+    assert trial(accelerator, ALONE, made, 3, share=3, length=8) is False
     with pytest.raises(RuntimeError, match="illegal"):
-        trial(accelerator, ALONE, made, 8, 3)
+        trial(accelerator, ALONE, made, 3, share=3, length=8)
+
+
+@pytest.mark.parametrize(("share", "held"), [(3, [False]), (6, [False, True])])
+def test_a_trial_of_one_of_several_micro_batches_holds_the_gradients_of_another(
+    prepared: tuple[Any, Prepared], share: int, held: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuda(monkeypatch, 0)
+    accelerator, made = prepared
+    found: list[bool] = []
+
+    def backward(loss: torch.Tensor) -> None:
+        found.append(all(parameter.grad is not None for parameter in made.model.parameters()))
+        loss.backward()
+
+    monkeypatch.setattr(accelerator, "backward", backward)
+    assert trial(accelerator, ALONE, made, 3, share=share, length=8)
+    assert found == held
+
+
+def test_a_trial_computes_on_tokens_of_all_the_vocabulary_and_draws_nothing_from_what_training_draws(
+    prepared: tuple[Any, Prepared], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuda(monkeypatch, 0)
+    accelerator, made = prepared
+    seen: list[torch.Tensor] = []
+    hook = made.wrapped.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    before = torch.get_rng_state()
+    assert trial(accelerator, ALONE, made, 16, share=16, length=8)
+    hook.remove()
+    assert torch.equal(before, torch.get_rng_state())
+    assert len(seen[0].unique()) > 25 and 0 <= int(seen[0].min()) <= int(seen[0].max()) < 50
 
 
 def searching(directory: Path, case: tuple[int, str, str], said: list[str]) -> Any:
@@ -116,7 +147,7 @@ def test_only_a_first_step_on_whole_models_on_gpus_is_searched_for(
     given, device, parallel, start = case
     done: list[object] = []
 
-    def tried(accelerator: Any, host: Any, prepared: Any, length: int, size: int) -> bool:
+    def tried(accelerator: Any, host: Any, prepared: Any, size: int, **_: Any) -> bool:
         done.append(size)
         return size <= 8
 
@@ -228,7 +259,7 @@ def test_a_step_after_the_search_is_compiled_for_its_size_alone(
     model = build_model(LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=8), 50, seed=0)
     accelerator, _ = make_accelerator(training)
     made = prepare(accelerator, model, training, None)
-    monkeypatch.setattr(loop, "trial", lambda _, host, made, length, size: trial(accelerator, host, made, length, size))
+    monkeypatch.setattr(loop, "trial", lambda _, *tried, **of: trial(accelerator, *tried, **of))
     with recorded_symbolic() as symbolic:
         assert loop.first_micro_batch(searching(tmp_path, (0, "cuda", "ddp"), []), made, 0) == 16
         assert any(symbolic)

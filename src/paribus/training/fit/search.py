@@ -9,6 +9,7 @@ import torch
 from accelerate.utils import release_memory
 
 from paribus.errors import OutOfMemoryError, is_out_of_memory
+from paribus.modeling.build import vocabulary_size
 from paribus.training.processes.host import Host
 from paribus.training.processes.parallel import Prepared
 
@@ -36,20 +37,25 @@ def largest_fitting(start: int, share: int, fits: Callable[[int], bool]) -> int:
     )
 
 
-def trial(accelerator: Any, host: Host, prepared: Prepared, length: int, size: int) -> bool:
-    """Whether a micro-batch of `size` contexts of `length` tokens fits, in every process of a training.
+def trial(accelerator: Any, host: Host, prepared: Prepared, size: int, *, share: int, length: int) -> bool:
+    """Whether a micro-batch of `size` of the `share` contexts of a process fits, in every process of a training.
 
-    What AdamW will hold is held meanwhile. No process waits for another in the passes, so that none that runs out of
-    memory leaves others in a collective.
+    Contexts have `length` tokens. What AdamW will hold is held meanwhile, and in a second pass, where a step has
+    several micro-batches, the gradients of the first. No process waits for another in the passes, so that none that
+    runs out of memory leaves others in a collective.
     """
     device, short = accelerator.device, False
     # Not what DDP wraps it in: its hooks sum nothing unless a forward pass of its own was before.
     loss = accelerator.unwrap_model(prepared.wrapped)
     torch.cuda.reset_peak_memory_stats(device)
+    vocabulary = vocabulary_size(prepared.model)
     try:
         with _moments(prepared):
-            tokens = torch.zeros((size, length), dtype=torch.int64, device=device)
-            accelerator.backward(loss(tokens, tokens))
+            # A generator of its own: what the training draws is not to depend on trials.
+            random = torch.Generator(device).manual_seed(0)
+            tokens = torch.randint(vocabulary, (size, length), generator=random, device=device)
+            for _ in range(1 if size == share else 2):
+                accelerator.backward(loss(tokens, tokens))
             short = torch.cuda.max_memory_reserved(device) > SPARE * torch.cuda.mem_get_info(device)[1]
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
