@@ -65,6 +65,8 @@ def test_backward_passes_too_are_compiled_without_trials_though_a_gpu_has_them_i
         return original(*arguments, **how)
 
     monkeypatch.setattr(torch._inductor.compile_fx, "_compile_fx_inner", noted)
+    # What other tests have compiled of such modules may leave no room for one more.
+    torch.compiler.reset()
     layer = torch.compile(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.LayerNorm(8)))
     with deterministic(STRICT), torch._inductor.config.patch(force_disable_caches=True):
         loss = layer(torch.ones(2, 8)).square().sum()
