@@ -1,14 +1,16 @@
 """Everything that paribus does on a GPU, once, on one GPU that is there: python benchmarks/gpu_acceptance.py
 
     --device cuda|cpu    cpu rehearses every step at tiny sizes, and its speeds mean nothing
-    --part 1|2|3         a third of the steps, each less than nine minutes on an H100; all where it is left out
+    --part 1|2|3         a third of the steps; all where it is left out
+    --seconds N          when the call ends; default: after 530 with --part (nine minutes, start and end included)
     --steps NAME ...     these only
     --at-once N          steps that measure no time made at once, before the others; default: all on a GPU, 1 on a CPU
     --directory DIR      what the steps write is kept in a new folder there
     --output FILE        outcomes as JSON, rewritten after every step; steps that it holds already are kept
 
-Each step is a process with a time limit, and a failure stops nothing. The table is printed last; the exit status is 1
-unless every step of the call passed.
+Each step is a process with a time limit, and a failure stops nothing. Steps that the end of the call cuts short, or
+that were not begun by then, have the state "no time" and may be made by name in another call. The table is printed
+last; the exit status is 1 unless every step of the call passed.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import math
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
@@ -30,6 +33,8 @@ from acceptance.table import table
 from paribus.store import atomic
 
 SECONDS_TO_HEED = 0.5
+SECONDS_OF_PART = 530.0
+"""Of nine minutes, in which Python starts too and what the steps wrote is removed."""
 
 
 def main(given: argparse.Namespace) -> int:
@@ -64,10 +69,10 @@ def _made(chosen: list[Step], given: argparse.Namespace, directory: Path) -> Gen
 
     Where that is broken off, no further step begins, and those at work are ended.
     """
-    running = Running()
+    running, until = Running(), time.monotonic() + given.seconds
 
     def made(step: Step) -> Outcome:
-        return run(step, Given(given.device, given.device == "cpu", str(directory), math.inf), running)
+        return run(step, Given(given.device, given.device == "cpu", str(directory), until), running)
 
     at_once = given.at_once or {"cpu": 1, "cuda": len(STEPS)}[given.device]
     together = ThreadPoolExecutor(at_once)
@@ -120,11 +125,16 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--output", type=Path)
     parser.add_argument("--directory", type=Path, help="where what the steps write is kept")
     parser.add_argument("--at-once", type=int)
+    parser.add_argument("--seconds", type=float)
     given = parser.parse_args()
+    if given.seconds is None:
+        given.seconds = SECONDS_OF_PART if given.part else math.inf
     if given.directory and given.directory.exists() and not given.directory.is_dir():
         parser.error(f"--directory {given.directory}: is a file")
     if given.at_once is not None and given.at_once < 1:
         parser.error(f"--at-once {given.at_once}: one at least")
+    if not given.seconds > 0:
+        parser.error(f"--seconds {given.seconds:g}: above 0")
     return given
 
 

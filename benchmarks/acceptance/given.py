@@ -22,7 +22,7 @@ class Given:
     directory: str
     """Of the step alone, empty at first; those of a whole command are beside it."""
     until: float
-    """When the step is ended, by the clock `time.monotonic`; `steps.run` says when that is."""
+    """When the step is ended, by the clock `time.monotonic`; what `steps.run` is given is when the whole call is."""
     of: str = ""
     """What of the module's is measured."""
 
@@ -48,10 +48,11 @@ class Given:
 
 @dataclass
 class Answer:
-    """Numbers by name, and sentences on what is not as it must be."""
+    """Numbers by name, and sentences on what is not as it must be, and on what there was no time for."""
 
     numbers: dict[str, Any] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
 
     def expect(self, holds: bool, otherwise: str) -> None:
         """Say `otherwise` unless it `holds`."""

@@ -15,6 +15,7 @@ from paribus.config.groups.execution import EngineConfig
 from paribus.pipeline.making.execute import child_environment
 
 LAST_LINES = 40
+NO_TIME = "no time"
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Step:
     about: str
     limit_s: float
     part: int = 1
-    """Which call makes it, of three that take less than nine minutes each on an H100."""
+    """Which call makes it, of three that are made on an H100 one by one."""
     alone: bool = False
     """Whether it measures time, so that nothing else may compute beside it."""
     of: str = ""
@@ -74,11 +75,11 @@ class Outcome:
     step: str
     about: str
     state: str
-    """`passed`, `wrong`, `failed` or `too long`."""
+    """`passed`, `wrong`, `failed`, `too long`, or `no time` where the time of the call was over."""
     seconds: float
     numbers: dict[str, Any]
     wrong: list[str]
-    """What is not as it must be, or the last lines that the process said."""
+    """What is not as it must be or was not measured, or the last lines that the process said."""
 
     def to_json(self) -> dict[str, Any]:
         """All of it."""
@@ -100,30 +101,37 @@ class Running:
 
 
 def run(step: Step, given: Given, running: Running) -> Outcome:
-    """Run a step in a process of its own; it and all that it started are ended after its time limit."""
+    """Run a step in a process of its own; it and all that it started are ended after its time limit, or with the call.
+
+    The call ends when `given` says; after that nothing begins.
+    """
+    began, state = time.monotonic(), "passed"
+    left = given.until - began
+    if left <= 0:
+        return Outcome(step.name, step.about, NO_TIME, 0.0, {}, ["not begun: the time of the call was over"])
+    limit, over = (step.limit_s, "too long") if step.limit_s <= left else (left, NO_TIME)
     work = Path(given.directory) / step.name
     work.mkdir(parents=True)
     files, said = (work / "given.json", work / "answer.json"), work / "said.txt"
     inside = work / "work"
     inside.mkdir()
     command = [sys.executable, "-m", "acceptance.child", step.module, *map(str, files)]
-    began, state = time.monotonic(), "passed"
-    replace(given, directory=str(inside), until=began + step.limit_s, of=step.of).write(files[0])
+    replace(given, directory=str(inside), until=began + limit, of=step.of).write(files[0])
     with said.open("wb") as log:
         process = subprocess.Popen(command, env=environment(), stdout=log, stderr=log, start_new_session=True)
         running.processes.add(process)
         try:
-            process.wait(0 if running.ended else step.limit_s)
+            process.wait(0 if running.ended else max(0.0, began + limit - time.monotonic()))
         except subprocess.TimeoutExpired:
-            state = "too long"
+            state = over
         finally:
             _end(process)
             running.processes.discard(process)
     seconds = time.monotonic() - began
     if state == "passed" and files[1].exists():
         answer = json.loads(files[1].read_text(encoding="utf-8"))
-        state = "wrong" if answer["wrong"] else "passed"
-        return Outcome(step.name, step.about, state, seconds, answer["numbers"], answer["wrong"])
+        state = "wrong" if answer["wrong"] else over if answer["late"] else "passed"
+        return Outcome(step.name, step.about, state, seconds, answer["numbers"], answer["wrong"] + answer["late"])
     failed = "failed" if state == "passed" else state
     return Outcome(step.name, step.about, failed, seconds, {}, _last(said) + _commands_said(inside))
 
