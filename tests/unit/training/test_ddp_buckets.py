@@ -92,9 +92,10 @@ def test_a_compiled_layer_is_cut_nowhere_for_the_sake_of_a_bucket(
     accelerator: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Kernels of its parts would round otherwise than those of one process, in bfloat16 losses by 1e-4."""
-    monkeypatch.setattr(torch._dynamo.config, "optimize_ddp", True)
     monkeypatch.setattr(DDPOptimizer, "compile_fn", lambda *_, **__: pytest.fail("it was cut for DDP"))
     training = replace(TRAINING, compile="always")
-    prepared = prepare(accelerator, build_model(MODEL, 50, seed=0), training, None)
-    tokens = torch.zeros((2, 8), dtype=torch.int64)
-    prepared.wrapped(tokens, tokens).backward()
+    # `monkeypatch` would leave a setting of which PyTorch says that there is none.
+    with torch._dynamo.config.patch(optimize_ddp=True):
+        prepared = prepare(accelerator, build_model(MODEL, 50, seed=0), training, None)
+        tokens = torch.zeros((2, 8), dtype=torch.int64)
+        prepared.wrapped(tokens, tokens).backward()
