@@ -150,18 +150,37 @@ def test_steps_after_a_search_for_the_micro_batch_are_those_of_what_it_found(mon
         monkeypatch.setattr(torch.cuda, name, lambda device, told=told: told)
     monkeypatch.setattr(micro_batch, "SHAPE", shapes.CPU["demo"])
     monkeypatch.setattr(micro_batch, "ROWS", 4)
-    monkeypatch.setattr(micro_batch, "START", 2)
     timed: list[int] = []
+    anew: list[int] = []
+    monkeypatch.setattr(micro_batch, "compile_anew", lambda: anew.append(len(timed)))
 
     def timing(stepped: Any, *given: Any) -> list[float]:
         timed.append(stepped.micro_batch)
         return seconds_a_step(stepped, *given)
 
     monkeypatch.setattr(micro_batch, "seconds_a_step", timing)
-    found, seconds = micro_batch._searched(Given("cpu", False, "", 60.0))
-    assert found == 4 and seconds > 0
-    assert micro_batch._milliseconds(micro_batch._stepper(Given("cpu", False, "", 60.0), found)) > 0
+    found, milliseconds = micro_batch._searched(Given("cpu", False, "", 60.0), 2)
+    assert found == 4 and milliseconds > 0
+    assert micro_batch._alone(Given("cpu", False, "", 60.0), found) > 0
     assert timed == [4, 4]
+    # Neither is timed by code that was compiled for the other.
+    assert anew == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("after", "without", "is_slower"),
+    [
+        ([100, 104], [102, 106], False),
+        ([104, 100], [102, 98], False),
+        ([103, 100], [100, 100], False),
+        ([105, 106], [100, 102], True),
+        ([103, 103], [100, 100], True),
+    ],
+)
+def test_steps_are_slower_after_a_search_where_clocks_that_drift_do_not_explain_it(
+    after: list[float], without: list[float], is_slower: bool
+) -> None:
+    assert micro_batch.slower(after, without) is is_slower
 
 
 def planted(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
