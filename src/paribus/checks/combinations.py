@@ -240,6 +240,17 @@ def known_vocabulary(config: RunConfig) -> int | None:
     return None if isinstance(config.tokenizer, ExistingTokenizer) else vocabulary_size(config.tokenizer)
 
 
+def _shards(training: TrainingConfig, processes: int) -> Iterator[tuple[str, str]]:
+    """Groups of processes that divide weights, where `processes` of them are asked for."""
+    path, shards = "training.shard_processes", training.shard_processes
+    if shards and training.parallel != "fsdp":
+        message = f"{shards}, but training.parallel={training.parallel} divides no weights"
+        yield path, f"{message}; use training.parallel=fsdp, or 0"
+    elif shards and training.processes and training.nodes and processes % shards:
+        given = f"training.processes={training.processes} x training.nodes={training.nodes}"
+        yield path, f"{shards} make no groups of {given}; use a divisor of {processes}, or 0 for all of them"
+
+
 def _shares(training: TrainingConfig) -> Iterator[tuple[str, str]]:
     """How processes and micro-batches divide the global batch, as far as their numbers are given."""
     processes = max(1, training.processes) * max(1, training.nodes)
@@ -251,6 +262,7 @@ def _shares(training: TrainingConfig) -> Iterator[tuple[str, str]]:
     elif training.batch_bytes is None and share and training.micro_batch and share % min(training.micro_batch, share):
         of = f"training.global_batch={training.global_batch}" + (f" / {processes} processes" if processes > 1 else "")
         yield "training.micro_batch", f"{training.micro_batch} does not divide {of}"
+    yield from _shards(training, processes)
     if training.deterministic and not training.micro_batch:
         yield (
             "training.micro_batch",

@@ -42,6 +42,8 @@ class Devices:
         if "training" in {nodes[stage].stage.artefact for stage in needed}:
             yield from self._processes(config.training)
         if "evaluation" in needed:
+            if (config.evaluation.precision, config.evaluation.device) == ("tf32", "auto") and not self._gpus("auto"):
+                yield "evaluation.precision", "tf32 is asked for, which GPUs have, and PyTorch sees none here; use fp32"
             yield from self._asked("evaluation.processes", config.evaluation.processes, config.evaluation.device)
         if "finetuning" in needed and isinstance(config.finetuning, ScrollsFinetuning):
             yield from self._asked("finetuning.processes", config.finetuning.processes, config.training.device)
