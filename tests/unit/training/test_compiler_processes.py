@@ -1,5 +1,6 @@
 """The processes that compile kernels, where a signal is sent to all processes of a training."""
 
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -42,6 +43,17 @@ def test_what_asks_a_training_for_a_checkpoint_does_not_end_the_compilation_of_a
     for process in ours:
         process.send_signal(number)
     compiled.result(30)
+
+
+def test_what_is_asked_while_they_start_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[int] = []
+    monkeypatch.setattr(AsyncCompile, "warm_pool", lambda: os.kill(os.getpid(), signal.SIGUSR1))
+    before = signal.signal(signal.SIGUSR1, lambda number, frame: heard.append(number))
+    try:
+        start_compiler()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert heard == [signal.SIGUSR1]
 
 
 @pytest.mark.parametrize(
