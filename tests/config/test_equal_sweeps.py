@@ -71,6 +71,25 @@ def test_a_sweep_over_what_changes_no_run_is_refused(field: str, values: str) ->
 
 
 @pytest.mark.parametrize(
+    ("field", "values", "beside", "otherwise"),
+    [
+        ("training.min_learning_rate_ratio", "0.1,0.2", ("training.schedule=inverse_sqrt",), ()),
+        ("training.warmup_share", "0.1,0.2", ("training.warmup_steps=1",), ()),
+        ("evaluation.beams", "1,4", (), ("experiment=findings/translation",)),
+        ("evaluation.translations", "100,200", (), ("experiment=findings/translation",)),
+        ("evaluation.length_penalty", "0.6,1.0", (), ("experiment=findings/translation",)),
+    ],
+)
+def test_a_sweep_over_what_nothing_reads_beside_other_choices_is_refused(
+    field: str, values: str, beside: tuple[str, ...], otherwise: tuple[str, ...]
+) -> None:
+    told = f"{field}: {values.replace(',', ' and ')} make the same run"
+    with pytest.raises(ConfigurationError, match=re.escape(told)):
+        refuse_idle_factors(prepared("-m", "scale=tiny", f"{field}={values}", *beside))
+    refuse_idle_factors(prepared("-m", *(otherwise or ("scale=tiny",)), f"{field}={values}"))
+
+
+@pytest.mark.parametrize(
     ("field", "values", "same"),
     [("budget.tokens", "64K,64000,128K", "64K and 64000"), ("tokenizer", "bpe,'bpe',scaffold_bpe", "bpe and 'bpe'")],
 )
@@ -235,15 +254,23 @@ def test_a_bundle_of_sizes_is_not_one_factor() -> None:
     assert differing(*declared, *(f"{path}=300" for path in scored)) == []
 
 
+def static_files(directory: Path) -> Path:
+    """A directory with the names of the files of static embeddings, whose contents are its path."""
+    directory.mkdir(exist_ok=True)
+    for name in ("model.safetensors", "tokenizer.json"):
+        written(directory / name, str(directory))
+    return directory
+
+
 def test_files_that_only_some_runs_read_are_no_difference(tmp_path: Path) -> None:
-    static = ("embedder=static", f"embedder.path={tmp_path}", "duplicates=off")
+    static = ("embedder=static", f"embedder.path={static_files(tmp_path)}", "duplicates=off")
     runs = prepared(*ORDERINGS, *static)
     assert ["embeddings" in run.nodes for run in runs] == [False, True]
     assert undeclared(runs) is None
 
 
 def test_where_the_swept_files_are_may_differ(tmp_path: Path) -> None:
-    paths = f"embedder.path={tmp_path / 'one'},{tmp_path / 'two'}"
+    paths = f"embedder.path={static_files(tmp_path / 'one')},{static_files(tmp_path / 'two')}"
     runs = prepared("-m", "ordering=in_context", "embedder=static", paths)
     assert runs[0].nodes["embeddings"].key != runs[1].nodes["embeddings"].key
     assert undeclared(runs) is None
