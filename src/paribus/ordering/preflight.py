@@ -8,7 +8,7 @@ from typing import Any
 from paribus.config.groups.embedding import EmbedderConfig, MiniLMEmbedder, TfidfEmbedder, TransformersEmbedder
 from paribus.config.schema import RunConfig
 from paribus.errors import ParibusError
-from paribus.ordering.embed.directory import embedder_directory, local_directory, minilm_directory
+from paribus.ordering.embed.directory import STATIC_WEIGHTS, embedder_directory, local_directory, minilm_directory
 from paribus.ordering.embed.layout import read_layout
 
 LENGTH_OF_HEADER = 8
@@ -52,7 +52,7 @@ def _dimensions(embedder: EmbedderConfig) -> int | None:
         size = _encoder_config(embedder).get("hidden_size")
         return size if isinstance(size, int) else None
     try:
-        return _width(embedder_directory(embedder) / "model.safetensors")
+        return _width(embedder_directory(embedder) / STATIC_WEIGHTS)
     except (ParibusError, OSError, ValueError, KeyError, TypeError, IndexError):
         return None
 

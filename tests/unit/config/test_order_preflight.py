@@ -19,6 +19,7 @@ def embedders(root: Path) -> list[EmbedderConfig]:
     static = root / "static"
     static.mkdir()
     save_file({"embeddings": np.zeros((10, 8), np.float32)}, static / "model.safetensors")
+    (static / "tokenizer.json").touch()
     encoder = write_encoder(root / "encoder")
     return [TfidfEmbedder(dimensions=8), StaticEmbedder(path=str(static)), encoder_config(encoder, max_tokens=14)]
 

@@ -45,6 +45,11 @@ def training(**fields: object) -> dict[str, TrainingConfig]:
     return {"training": replace(TRAINING, **fields)}  # type: ignore[arg-type]
 
 
+def encoded(embedder: MiniLMEmbedder) -> dict[str, object]:
+    """A run that needs the embeddings of an encoder."""
+    return {"ordering": NearestOrdering(), "embedder": embedder}
+
+
 @pytest.mark.parametrize(
     ("groups", "seen", "path"),
     [
@@ -61,6 +66,8 @@ def training(**fields: object) -> dict[str, TrainingConfig]:
         (training(nodes=2), 0, "training.nodes"),
         ({"evaluation": EvaluationConfig(device="cuda", processes=3)}, 2, "evaluation.processes"),
         ({"evaluation": EvaluationConfig(precision="tf32")}, 0, "evaluation.precision"),
+        (encoded(MiniLMEmbedder(precision="tf32")), 0, "embedder.precision"),
+        (encoded(MiniLMEmbedder(precision="tf32", device="cpu")), 2, "embedder.precision"),
         ({"evaluation": EvaluationConfig(device="cuda:1", processes=2)}, 2, "evaluation.processes"),
         ({"pretokenizer": PredictiveEntropyPretokenizer(model=".", device="cuda")}, 0, "pretokenizer.device"),
         ({"pretokenizer": PredictiveEntropyPretokenizer(model=".", device="cuda:1")}, 1, "pretokenizer.device"),
@@ -88,6 +95,8 @@ def test_what_is_not_here_is_named_by_its_path(
         ({"evaluation": EvaluationConfig(device="cpu", processes=9)}, 2),
         ({"pretokenizer": PredictiveEntropyPretokenizer(model=".", device="cuda:1")}, 2),
         ({"embedder": MiniLMEmbedder(device="cuda")}, 0),
+        ({"embedder": MiniLMEmbedder(precision="tf32")}, 0),
+        (encoded(MiniLMEmbedder(precision="tf32", device="cuda")), 1),
         ({"neighbours": NeighboursConfig(device="gpu")}, 0),
     ],
     ids=[
@@ -100,6 +109,8 @@ def test_what_is_not_here_is_named_by_its_path(
         "on cpu",
         "a pre-tokenizer's model",
         "no embeddings wanted",
+        "no embeddings wanted in tf32",
+        "an encoder in tf32",
         "no neighbours wanted",
     ],
 )

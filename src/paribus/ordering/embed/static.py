@@ -16,10 +16,10 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from paribus.errors import DataError, NumericalError
+from paribus.ordering.embed.directory import STATIC_TOKENIZER, STATIC_WEIGHTS
 from paribus.ordering.embed.unit import unit_rows
 from paribus.stage.context import JSON
 
-WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
 TOKENS_AT_ONCE = 65_536
 
 
@@ -35,9 +35,9 @@ class StaticEmbeddings:
         NumericalError for vectors that are not finite.
         """
         self._max_tokens = max_tokens
-        self._tokenizer = _read_tokenizer(directory / TOKENIZER)
+        self._tokenizer = _read_tokenizer(directory / STATIC_TOKENIZER)
         tokens = max(self._tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
-        self.vectors = _token_vectors(directory / WEIGHTS, tokens)
+        self.vectors = _token_vectors(directory / STATIC_WEIGHTS, tokens)
         """(tokens, d) float32, a row for each id of the tokenizer."""
         self._unknown = _unknown_token(self._tokenizer)
 
@@ -71,7 +71,7 @@ def _read_tokenizer(path: Path) -> Tokenizer:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # tokenizers raises nothing narrower
         raise DataError(
-            f"{path}: no readable tokenizer ({error}); `embedder.path` needs one beside {WEIGHTS}"
+            f"{path}: no readable tokenizer ({error}); `embedder.path` needs one beside {STATIC_WEIGHTS}"
         ) from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -98,7 +98,7 @@ def _token_vectors(path: Path, tokens: int) -> npt.NDArray[np.float32]:
     if stored.ndim != 2 or not 0 < tokens == len(rows) or not 0 <= rows.min() <= rows.max() < len(stored):
         raise DataError(
             f"{path}: `embeddings` {stored.shape} with {len(rows)} rows mapped do not cover the {tokens} tokens of "
-            f"{TOKENIZER}"
+            f"{STATIC_TOKENIZER}"
         )
     vectors = stored[rows].astype(np.float32)
     if "weights" in tensors:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from paribus.config.byte_sizes import divided
+from paribus.config.groups.embedding import MiniLMEmbedder, TransformersEmbedder
+from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
@@ -42,9 +44,10 @@ class Devices:
         if "training" in {nodes[stage].stage.artefact for stage in needed}:
             yield from self._processes(config.training)
         if "evaluation" in needed:
-            if (config.evaluation.precision, config.evaluation.device) == ("tf32", "auto") and not self._gpus("auto"):
-                yield "evaluation.precision", "tf32 is asked for, which GPUs have, and PyTorch sees none here; use fp32"
+            yield from self._tf32("evaluation", config.evaluation)
             yield from self._asked("evaluation.processes", config.evaluation.processes, config.evaluation.device)
+        if "embeddings" in needed and isinstance(config.embedder, TransformersEmbedder | MiniLMEmbedder):
+            yield from self._tf32("embedder", config.embedder)
         if "finetuning" in needed and isinstance(config.finetuning, ScrollsFinetuning):
             yield from self._asked("finetuning.processes", config.finetuning.processes, config.training.device)
 
@@ -93,6 +96,12 @@ class Devices:
         most = min(gpus, 1) if ":" in device else gpus
         if most and (processes or 0) > most:
             yield path, f"{processes} need a GPU each, and {_devices_of_cuda(most)} can be used here; lower it"
+
+    def _tf32(self, group: str, of: EvaluationConfig | TransformersEmbedder | MiniLMEmbedder) -> Iterator[Problem]:
+        """A precision of GPUs where a CPU computes."""
+        if of.precision == "tf32" and of.device in ("auto", "cpu") and not self._gpus(of.device):
+            reason = "PyTorch sees none here" if of.device == "auto" else f"{group}.device is cpu"
+            yield f"{group}.precision", f"tf32 is asked for, which GPUs have, and {reason}; use fp32"
 
     def _gpus(self, device: str) -> int:
         """GPUs that processes of a training can take, 0 for a CPU: with `auto` too those that PyTorch sees.

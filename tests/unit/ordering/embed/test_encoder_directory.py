@@ -109,6 +109,16 @@ def test_a_missing_directory_is_refused_by_its_config_path(tmp_path: Path) -> No
             embedder_directory(config)
 
 
+@pytest.mark.parametrize("missing", ["model.safetensors", "tokenizer.json"])
+def test_static_embeddings_without_a_file_are_refused_by_its_name_before_any_stage(
+    missing: str, tmp_path: Path
+) -> None:
+    for name in {"model.safetensors", "tokenizer.json"} - {missing}:
+        (tmp_path / name).touch()
+    with pytest.raises(DataError, match=rf"{missing} is missing; embedder=static needs"):
+        fingerprint(StaticEmbedder(path=str(tmp_path)), FileDigests(tmp_path / "cache"))
+
+
 @pytest.mark.parametrize(
     ("revision", "message"), [(None, "is required for a hub name, to rerun a table"), ("main", "main is no commit")]
 )
