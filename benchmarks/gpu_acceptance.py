@@ -30,6 +30,7 @@ from acceptance.given import Given
 from acceptance.steps import STEPS, Outcome, Running, Step, run
 from acceptance.table import table
 
+from paribus.pipeline.making.visible_devices import visible_devices
 from paribus.store import atomic
 
 SECONDS_TO_HEED = 0.5
@@ -135,6 +136,8 @@ def _arguments() -> argparse.Namespace:
         parser.error(f"--at-once {given.at_once}: one at least")
     if not given.seconds > 0:
         parser.error(f"--seconds {given.seconds:g}: above 0")
+    if given.device == "cuda" and not visible_devices():
+        parser.error("--device cuda: PyTorch sees no GPU here; --device cpu rehearses the steps")
     return given
 
 

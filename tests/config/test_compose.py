@@ -433,6 +433,7 @@ def test_a_value_of_a_field_that_is_typed_as_a_choice_is_told_where_it_belongs()
 
 def test_wrong_types_inside_lists_are_named_by_position() -> None:
     assert set(problems("evaluation.shots=[0,x]")) == {"evaluation.shots[1]"}
+    assert problems("evaluation.shots=[]") == {"evaluation.shots": "should have 1 entry or more"}
     found = problems("evaluation.shots_of={boolq: [0,x]}")
     assert found == {"evaluation.shots_of.boolq[1]": "should be a valid integer, not 'x'"}
     found = problems("evaluation.shots_of={boolq: 1.5}")
@@ -530,6 +531,8 @@ def test_a_launcher_is_chosen_as_in_hydra_and_a_misspelt_one_is_refused() -> Non
     assert compose("-m", "seed=0,1").launcher == "basic"
     assert "did you mean 'joblib'?" in problems("-m", "seed=0,1", "hydra/launcher=jobib")["hydra/launcher"]
     assert "n_job" in " ".join(problems("-m", "seed=0,1", "hydra/launcher=joblib", "hydra.launcher.n_job=2"))
+    none = problems("-m", "seed=0,1", "hydra/launcher=joblib", "hydra.launcher.n_jobs=0")
+    assert none == {"hydra.launcher.n_jobs": "0 would run no job; give how many run at once, or -1 for all cores"}
 
 
 @pytest.mark.parametrize(

@@ -340,8 +340,21 @@ def test_three_calls_make_every_step_within_nine_minutes_each(monkeypatch: pytes
     assert {step.part for step in STEPS} == {1, 2, 3}
     assert max(step.limit_s for step in STEPS) < gpu_acceptance.SECONDS_OF_PART < 9 * 60
     for words, seconds in (["--part", "2"], gpu_acceptance.SECONDS_OF_PART), ([], math.inf), (["--seconds", "9"], 9):
-        monkeypatch.setattr(sys, "argv", ["gpu_acceptance.py", *words])
+        monkeypatch.setattr(sys, "argv", ["gpu_acceptance.py", "--device", "cpu", *words])
         assert gpu_acceptance._arguments().seconds == seconds
+
+
+def test_a_machine_without_a_gpu_is_told_so_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["gpu_acceptance.py"])
+    monkeypatch.setattr(gpu_acceptance, "visible_devices", lambda: 0)
+    with pytest.raises(SystemExit) as ended:
+        gpu_acceptance._arguments()
+    assert ended.value.code == 2
+    assert "--device cuda: PyTorch sees no GPU here; --device cpu rehearses the steps" in capsys.readouterr().err
+    monkeypatch.setattr(gpu_acceptance, "visible_devices", lambda: 1)
+    assert gpu_acceptance._arguments().device == "cuda"
 
 
 def test_every_step_has_its_module() -> None:

@@ -26,6 +26,8 @@ from paribus.config.schema import RunConfig
 from paribus.config.validate import Problem, build_run, problems_of, refuse
 from paribus.errors import ConfigurationError
 
+JOBS_AT_ONCE = "hydra.launcher.n_jobs"
+
 
 @dataclass(frozen=True)
 class Job:
@@ -60,6 +62,8 @@ def compose(command: Command, build: Build = build_run) -> Composition:
         composed = [_job(overrides, build, composer, problems) for overrides in jobs]
         problems += dropped(jobs, usable, composer) if multirun and not problems else []
         launcher = str(OmegaConf.select(base, "hydra.runtime.choices")["hydra/launcher"]) if base is not None else ""
+        if base is not None and launcher == "joblib" and OmegaConf.select(base, JOBS_AT_ONCE) == 0:
+            problems.append(Problem(JOBS_AT_ONCE, "0 would run no job; give how many run at once, or -1 for all cores"))
     if problems:
         # Those of the whole command and of a job differ at most in the spaces with which Hydra tells an override.
         raise refuse(list({"".join(str(problem).split()): problem for problem in problems}.values()))

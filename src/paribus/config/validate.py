@@ -188,6 +188,9 @@ def _explain(detail: Any, value: Any) -> str:
     if detail["type"] == "literal_error":
         known = [part.strip(" '") for part in detail["ctx"]["expected"].replace(" or ", ", ").split(",")]
         return unknown(str(value), known)
+    if detail["type"] == "too_short":
+        least = detail["ctx"]["min_length"]
+        return f"should have {least} {'entry' if least == 1 else 'entries'} or more"
     told = message if repr(value) in message else f"{message}, not {value!r}"
     number = detail["type"] == "string_type" and isinstance(value, int | float)
     return f"{told}: quote what is text and reads as a number, as in field=\"'1e5'\"" if number else told
