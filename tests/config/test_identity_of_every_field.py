@@ -74,8 +74,6 @@ OWNERS = {
     "seeds.dropout": {"training", "finetuning"},
 }
 """The stages that a group, or a field of it, decides by itself; where one needs another, the first is enough."""
-TRANSLATED = ("evaluation.translations", "evaluation.beams", "evaluation.length_penalty")
-"""Fields that decide of an encoder-decoder alone."""
 NAMES = {"evaluation.tasks": ("continuation", "boolq"), "finetuning.tasks": ("qmsum",)}
 """Values of fields that hold names, of which not every one exists."""
 
@@ -155,8 +153,6 @@ def base(case: Case) -> RunConfig:
     }
     if case.path == "seeds.dropout":  # only a model with dropout draws by it
         groups |= {"model": dataclasses.replace(filled(EncoderDecoderModel), dropout=0.1)}
-    if case.path in TRANSLATED:
-        groups |= {"model": filled(EncoderDecoderModel)}
     if case.group and case.choice:
         groups |= {case.group: filled(case.choice)}
     if case.choice is ContinuedStart:  # of the amounts the one of the budget's kind is given

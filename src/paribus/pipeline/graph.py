@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from paribus.config.identity import digest, everything
-from paribus.config.idle import without_idle
 from paribus.config.schema import RunConfig
 from paribus.errors import ParibusError
 from paribus.pipeline.stages import STAGES, Place, run_targets
@@ -67,7 +66,7 @@ def _visit(name: str, config: RunConfig, cache: Path, tolerate: bool, nodes: dic
     identity = {
         "stage": stage.artefact,
         "code_version": stage.code_version,
-        "identity": stage.identity(without_idle(own)) | ({"fingerprint": fingerprint} if fingerprint else {}),
+        "identity": stage.identity(own) | ({"fingerprint": fingerprint} if fingerprint else {}),
         "inputs": {other: node.key for other, node in inputs.items()},
     }
     problem = problem or next((node.problem for node in inputs.values() if node.problem), None)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from paribus.config.idle_fields import idle_fields
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.reporting.fairness.equality import SEED
 
@@ -10,8 +11,8 @@ def idle_factors(runs: Sequence[PreparedRun]) -> Iterator[tuple[str, str]]:
     """(config path, what is wrong and what would be right) of each.
 
     Runs that differ in such a field alone are one run, which a table would show as several: of how many contexts a
-    forward pass has, of devices, of output roots; and so are values that say the same, `64K` and `64000`. A field that
-    matters beside one of the other choices alone is none.
+    forward pass has, of devices, of output roots, of beams where no model translates; and so are values that say the
+    same, `64K` and `64000`. A field that matters beside one of the other choices alone is none.
     """
     values: dict[str, dict[str, None]] = {}
     for run in runs:
@@ -20,10 +21,18 @@ def idle_factors(runs: Sequence[PreparedRun]) -> Iterator[tuple[str, str]]:
             values.setdefault(key, {})[value] = None
     if twice := _one_run_at_two_seeds(runs):
         yield twice
+    idle = set.intersection(*(set(idle_fields(run.job.config)) for run in runs)) if runs else set()
     for key, given in values.items():
+        if len(given) > 1 and key.lstrip("+") in idle:
+            yield key.lstrip("+"), _told(list(given), "leave it out of the sweep")
+            continue
         for same in _alike(key, list(given), runs) if key != SEED and len(given) > 1 else ():
             remedy = "leave it out of the sweep" if len(same) == len(given) else "leave one of them out"
-            yield key.lstrip("+"), f"{' and '.join(same)} make the same run, whatever else is chosen here; {remedy}"
+            yield key.lstrip("+"), _told(same, remedy)
+
+
+def _told(same: Sequence[str], remedy: str) -> str:
+    return f"{' and '.join(same)} make the same run, whatever else is chosen here; {remedy}"
 
 
 def _one_run_at_two_seeds(runs: Sequence[PreparedRun]) -> tuple[str, str] | None:
