@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from paribus.config.idle_fields import idle_fields
+from paribus.config.groups.model import EncoderDecoderModel
+from paribus.config.schema import RunConfig
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.reporting.fairness.equality import SEED
 
@@ -29,6 +30,18 @@ def idle_factors(runs: Sequence[PreparedRun]) -> Iterator[tuple[str, str]]:
         for same in _alike(key, list(given), runs) if key != SEED and len(given) > 1 else ():
             remedy = "leave it out of the sweep" if len(same) == len(given) else "leave one of them out"
             yield key.lstrip("+"), _told(same, remedy)
+
+
+def idle_fields(config: RunConfig) -> Iterator[str]:
+    """Config paths of identity fields that nothing reads beside the other choices, such as how a cosine ends where the
+    schedule is none; what they are set to is part of keys and tables all the same.
+    """
+    if config.training.schedule != "cosine":
+        yield "training.min_learning_rate_ratio"
+    if config.training.warmup_steps is not None:
+        yield "training.warmup_share"
+    if not isinstance(config.model, EncoderDecoderModel):
+        yield from (f"evaluation.{name}" for name in ("translations", "beams", "length_penalty"))
 
 
 def _told(same: Sequence[str], remedy: str) -> str:
