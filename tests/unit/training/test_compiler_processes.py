@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import product
 from types import SimpleNamespace
 from typing import Literal
 
@@ -17,6 +18,7 @@ from torch._inductor.async_compile import AsyncCompile, shutdown_compile_workers
 
 from paribus.modeling.build import build_model
 from paribus.training.processes import parallel
+from paribus.training.processes.requests import ASKED_BY
 from paribus.training.step.loss import start_compiler
 from support.training_inputs import MODEL, TRAINING
 
@@ -29,18 +31,17 @@ def pool() -> Iterator[None]:
     shutdown_compile_workers()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
-def test_what_asks_a_training_for_a_checkpoint_does_not_end_the_compilation_of_a_kernel(number: signal.Signals) -> None:
-    here, before = psutil.Process(), signal.getsignal(number)
+def test_what_asks_a_training_for_a_checkpoint_does_not_end_the_compilation_of_a_kernel() -> None:
+    here, before = psutil.Process(), [signal.getsignal(number) for number in ASKED_BY]
     others = {process.pid for process in here.children(recursive=True)}
     start_compiler()
-    assert signal.getsignal(number) == before
+    assert [signal.getsignal(number) for number in ASKED_BY] == before
     compiled = AsyncCompile.process_pool().submit(time.sleep, 0)
     compiled.result(120)
     compiled = AsyncCompile.process_pool().submit(time.sleep, 2)
     ours = [process for process in here.children(recursive=True) if process.pid not in others]
     assert len(ours) >= 2
-    for process in ours:
+    for process, number in product(ours, ASKED_BY):
         process.send_signal(number)
     compiled.result(30)
 
