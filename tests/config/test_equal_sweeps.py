@@ -89,6 +89,11 @@ def test_a_sweep_over_what_nothing_reads_beside_other_choices_is_refused(
     refuse_idle_factors(prepared("-m", *(otherwise or ("scale=tiny",)), f"{field}={values}"))
 
 
+def test_a_field_that_another_is_said_in_terms_of_is_swept() -> None:
+    beside = ("training.warmup_steps=1", "training.beta1=${training.warmup_share}")
+    refuse_idle_factors(prepared("-m", "scale=tiny", "training.warmup_share=0.1,0.2", *beside))
+
+
 @pytest.mark.parametrize(
     ("field", "values", "same"),
     [("budget.tokens", "64K,64000,128K", "64K and 64000"), ("tokenizer", "bpe,'bpe',scaffold_bpe", "bpe and 'bpe'")],

@@ -1,8 +1,9 @@
 """Fields that a sweep gives several values although none changes what is computed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from paribus.config.groups.model import EncoderDecoderModel
+from paribus.config.identity import canonical, identity, leaves
 from paribus.config.schema import RunConfig
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.reporting.fairness.equality import SEED
@@ -24,12 +25,10 @@ def idle_factors(runs: Sequence[PreparedRun]) -> Iterator[tuple[str, str]]:
         yield twice
     idle = set.intersection(*(set(idle_fields(run.job.config)) for run in runs)) if runs else set()
     for key, given in values.items():
-        if len(given) > 1 and key.lstrip("+") in idle:
-            yield key.lstrip("+"), _told(list(given), "leave it out of the sweep")
-            continue
-        for same in _alike(key, list(given), runs) if key != SEED and len(given) > 1 else ():
+        made = _without(key.lstrip("+")) if key.lstrip("+") in idle else _run_id
+        for same in _alike(key, list(given), runs, made) if key != SEED and len(given) > 1 else ():
             remedy = "leave it out of the sweep" if len(same) == len(given) else "leave one of them out"
-            yield key.lstrip("+"), _told(same, remedy)
+            yield key.lstrip("+"), f"{' and '.join(same)} make the same run, whatever else is chosen here; {remedy}"
 
 
 def idle_fields(config: RunConfig) -> Iterator[str]:
@@ -44,8 +43,13 @@ def idle_fields(config: RunConfig) -> Iterator[str]:
         yield from (f"evaluation.{name}" for name in ("translations", "beams", "length_penalty"))
 
 
-def _told(same: Sequence[str], remedy: str) -> str:
-    return f"{' and '.join(same)} make the same run, whatever else is chosen here; {remedy}"
+def _run_id(run: PreparedRun) -> str:
+    return run.run_id
+
+
+def _without(path: str) -> Callable[[PreparedRun], str]:
+    """What a run is but for one field, which others may be said in terms of."""
+    return lambda run: canonical([leaf for leaf in leaves(identity(run.job.config)) if leaf[0] != path])
 
 
 def _one_run_at_two_seeds(runs: Sequence[PreparedRun]) -> tuple[str, str] | None:
@@ -63,14 +67,16 @@ def _one_run_at_two_seeds(runs: Sequence[PreparedRun]) -> tuple[str, str] | None
     return None
 
 
-def _alike(key: str, given: Sequence[str], runs: Sequence[PreparedRun]) -> list[list[str]]:
+def _alike(
+    key: str, given: Sequence[str], runs: Sequence[PreparedRun], identified: Callable[[PreparedRun], str]
+) -> list[list[str]]:
     """Values of the key, as they are given, that are always the same run: all others beside them being equal."""
     made: dict[str, dict[tuple[str, ...], str]] = {value: {} for value in given}
     for run in runs:
         others = tuple(override for override in run.job.overrides if override.partition("=")[0] != key)
         for override in run.job.overrides:
             if override.partition("=")[0] == key:
-                made[override.partition("=")[2]][others] = run.run_id
+                made[override.partition("=")[2]][others] = identified(run)
     found: list[list[str]] = []
     for value, by_others in made.items():
         for same in found:
