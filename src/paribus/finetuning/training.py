@@ -116,7 +116,7 @@ def finetune(context: StageContext, task: str, start: Start) -> Finetuned:
     vocab_size, accelerator = start.tokenizer.vocab_size, start.accelerator
     fitted = fitted_to_memory(config, vocab_size, accelerator, start.precision, context.work, report)
     run = _run(context, replace(training, micro_batch=fitted.micro_batch), rows, steps, start.accelerator)
-    run = replace(run, micro_batch=MicroBatch(context.work, training.micro_batch), requests=start.requests)
+    run = replace(run, micro_batch=MicroBatch.of(context.work, training), requests=start.requests)
     resumed = run.checkpoints.newest(limit=min(run.metrics.complete_steps(), steps))
     try:
         train(run, load_model(resumed.path if resumed else start.checkpoint), resumed)
@@ -146,7 +146,7 @@ def _run(context: StageContext, training: TrainingConfig, rows: EncodedCorpus, s
     traversal = ShuffledContexts(contexts.count, config.seed_of("contexts"))
     batches = Batches(contexts, training.global_batch, traversal)
     targets, text = context_targets(contexts), context_text_bytes(contexts, tokenizer.token_byte_lengths())
-    epoch = training_flops(config.model, tokenizer.vocab_size, documents.tokens - len(rows))
+    epoch = training_flops(config.model, tokenizer.vocab_size, rows.tokens)
     step_flops = epoch * training.global_batch // contexts.count
     budget = EqualStepsBudget(kind="equal_steps", steps=steps, max_epochs=None)
     return Run(

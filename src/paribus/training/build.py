@@ -74,7 +74,7 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
     if ragged:
         expect_many_shapes()
     config = replace(config, training=as_it_rounds(config.training, ragged=ragged))
-    kept = MicroBatch(context.work, config.training.micro_batch)
+    kept = MicroBatch.of(context.work, config.training)
     fitted = fitted_to_memory(config, tokenizer.vocab_size, accelerator, precision, context.work, context.report)
     training = replace(config.training, micro_batch=fitted.micro_batch)
     run = prepare(context, tokenizer, replace(data, config=replace(config, training=training)), accelerator, host)
@@ -144,7 +144,7 @@ def fitted_to_memory(  # noqa: PLR0917 (each decides what fits, or where it is k
     It decides how sums are rounded, so what was lowered stays so when the run goes on, and what was tried on GPUs of
     no more memory is taken as it is. Raises OutOfMemoryError where not even one context fits.
     """
-    device, kept = accelerator.device, MicroBatch(work, config.training.micro_batch)
+    device, kept = accelerator.device, MicroBatch.of(work, config.training)
     # One for all: what another node has lowered a moment ago, a network file system may not show here yet.
     found = [used for used in gather_object([kept.used]) if used is not None]
     how = _setting(config, min(found, default=kept.given), accelerator, precision)

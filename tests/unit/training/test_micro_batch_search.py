@@ -232,6 +232,14 @@ def test_elsewhere_what_was_found_by_trial_must_fit_by_the_formula(
     assert going_on(tmp_path, monkeypatch, predicted(8), 9 * GIB) < 24
 
 
+def test_what_was_tried_with_activations_recomputed_must_fit_by_the_formula_where_they_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    MicroBatch(tmp_path, 0, recomputes=True).keep(48, 8 * GIB)
+    assert going_on(tmp_path, monkeypatch, predicted(48), 8 * GIB, activation_checkpointing=True) == 48
+    assert going_on(tmp_path, monkeypatch, predicted(48), 8 * GIB) < 48
+
+
 def predicted(micro_batch: int) -> int:
     """As much as the formula predicts, which is less than what it wants free."""
     memory = training_memory(MODEL, 8192, TrainingSetting(micro_batch, 96, gpu=True))

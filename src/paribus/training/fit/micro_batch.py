@@ -3,8 +3,9 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from paribus.config.groups.training import TrainingConfig
 from paribus.store.atomic import write_json
 
 FILE = "micro_batch.json"
@@ -20,6 +21,13 @@ class MicroBatch:
     directory: Path
     given: int
     """As `training.micro_batch` is configured; what was found of another is not taken."""
+    recomputes: bool = False
+    """As `training.activation_checkpointing`, without which far more memory is taken."""
+
+    @classmethod
+    def of(cls, directory: Path, training: TrainingConfig) -> Self:
+        """That of a training which works in `directory`."""
+        return cls(directory, training.micro_batch, training.activation_checkpointing)
 
     @property
     def used(self) -> int | None:
@@ -34,8 +42,12 @@ class MicroBatch:
 
     @property
     def tried_on(self) -> int | None:
-        """Bytes of the GPU whose memory decided what is used, by trial or by running out; None for a prediction."""
-        return self._read().get("tried_on")
+        """Bytes of the GPU whose memory decided what is used, by trial or by running out.
+
+        None for a prediction, and where activations were kept then and are recomputed now, or the other way round.
+        """
+        found = self._read()
+        return found.get("tried_on") if found.get("recomputes") == self.recomputes else None
 
     def keep(self, used: int, tried_on: int | None = None) -> None:
         """Keep what was found to fit, by trial on a GPU of so many bytes if that is given."""
@@ -57,5 +69,5 @@ class MicroBatch:
         return found if found.get("given") == self.given else {}
 
     def _write(self, used: int, halvings: int, tried_on: int | None) -> None:
-        kept = {"given": self.given, "used": used, "halvings": halvings, "tried_on": tried_on}
-        write_json(self.directory / FILE, kept)
+        kept = {"given": self.given, "used": used, "halvings": halvings}
+        write_json(self.directory / FILE, kept | {"tried_on": tried_on, "recomputes": self.recomputes})
