@@ -17,7 +17,9 @@ from paribus.errors import ConfigurationError, InfrastructureError
 from paribus.training.processes.group import report_failure
 from paribus.training.processes.processes import Processes
 
-OF_TASKS = ("SLURM_GPU_BIND", "SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_TRES_PER_TASK")
+OF_TASKS = (
+    "SLURM_GPU_BIND", "SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_TRES_BIND", "SLURM_TRES_PER_TASK",
+)  # fmt: skip
 """How an allocation has GPUs divided among its tasks, which srun reads; an agent has all of its node."""
 
 
