@@ -20,16 +20,17 @@ class PackedStream(Contexts):
         """Contexts of `context_length` tokens."""
         super().__init__(documents, context_length)
         self._starts = boundaries(documents.lengths)
+        self._total = int(self._starts[-1])
 
     @property
     def count(self) -> int:
         """Contexts in one pass over the stream."""
-        return max(self.documents.tokens - 1, 0) // self.context_length
+        return max(self._total - 1, 0) // self.context_length
 
     @property
     def left_out_tokens(self) -> int:
         """Tokens behind the last context."""
-        return self.documents.tokens - (self.count * self.context_length + 1 if self.count else 0)
+        return self._total - (self.count * self.context_length + 1 if self.count else 0)
 
     def _begins(self, indices: Integers) -> Integers:
         """Tokens of the stream before each context."""
@@ -76,7 +77,7 @@ class GroupedStream(PackedStream):
     def left_out_tokens(self) -> int:
         """Tokens between contexts and behind the last one."""
         shared = np.count_nonzero(np.diff(self._context_begins) == self.context_length)
-        return self.documents.tokens - self.count * (self.context_length + 1) + int(shared)
+        return self._total - self.count * (self.context_length + 1) + int(shared)
 
     def _begins(self, indices: Integers) -> Integers:
         return self._context_begins[indices]

@@ -5,13 +5,13 @@ for. Nothing is kept a document, whose bounds are looked up where they are neede
 """
 
 from collections.abc import Iterable
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from paribus.errors import DataError
 from paribus.native.loader import address, kernel
+from paribus.ordering.readahead import Readahead
 
 Integers = npt.NDArray[np.int64]
 
@@ -40,6 +40,7 @@ class OrderedDocuments:
         given = np.asarray(ids)
         # What the compiled sums read.
         self._ids = given if given.dtype in (np.uint16, np.uint32) else given.astype(np.uint32)
+        self._readahead = Readahead(self._ids)
 
     def __len__(self) -> int:
         """Positions of all draws."""
@@ -47,13 +48,15 @@ class OrderedDocuments:
 
     @property
     def lengths(self) -> Integers:
-        """Tokens of the document at each position, its end-of-document token included, (positions,); made anew."""
-        return self.lengths_at(np.arange(len(self), dtype=np.int64))
+        """Tokens of the document at each position, its end-of-document token included, (positions,); made anew.
 
-    @cached_property
-    def tokens(self) -> int:
-        """Tokens of all positions, end-of-document tokens included."""
-        return int(self.lengths.sum())
+        Bounds are read from the first to the last, since to look up those of 100 million documents in a file takes
+        minutes.
+        """
+        lengths = np.diff(self._bounds) + 1
+        numbers = self.order if self.draws == 1 else self.numbers_at(np.arange(len(self), dtype=np.int64))
+        found: Integers = lengths[numbers]
+        return found
 
     def texts_at(self, positions: Integers) -> Integers:
         """Indices in the corpus of the documents at `positions`, whichever their draw, (n,)."""
@@ -79,7 +82,11 @@ class OrderedDocuments:
         A room must not be longer than what its document has from there.
         """
         first, ends = self._spans(positions)
-        for begin, end, room in zip((first + starts).tolist(), ends.tolist(), rooms, strict=True):
+        rooms = list(rooms)
+        begins = first + starts
+        stops = begins + np.fromiter(map(len, rooms), dtype=np.int64, count=len(rooms))
+        self._readahead.expect(begins, np.minimum(stops, ends))
+        for begin, end, room in zip(begins.tolist(), ends.tolist(), rooms, strict=True):
             body = self._ids[begin : min(end, begin + len(room))]
             room[: len(body)] = body
             room[len(body) :] = self.eos_id
@@ -97,6 +104,7 @@ class OrderedDocuments:
         first, ends = self._spans(positions)
         table = np.ascontiguousarray(values, dtype=np.int64)
         begins, stops = np.minimum(first + starts, ends), np.minimum(first + stops, ends)
+        self._readahead.expect_absent(begins, stops)
         sums = np.empty(len(begins), dtype=np.int64)
         spans = (address(begins), address(stops), len(begins), address(sums))
         is_wide, ids = int(self._ids.dtype.itemsize > 2), address(self._ids)

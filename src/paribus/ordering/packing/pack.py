@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import numpy.typing as npt
 
 from paribus.config.groups.packing import (
@@ -91,7 +92,9 @@ def _contexts(
 
 
 def _refuse_too_small(documents: OrderedDocuments, context_length: int) -> None:
-    tokens = documents.tokens
+    # So many documents are more than a context, as each has its end-of-document token; fewer are all there are.
+    first = np.arange(min(len(documents), context_length + 1), dtype=np.int64)
+    tokens = int(documents.lengths_at(first).sum())
     if tokens <= context_length:
         raise DataError(
             f"The corpus is smaller than one context: {len(documents)} documents give {tokens} tokens "

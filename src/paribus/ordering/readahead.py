@@ -1,0 +1,64 @@
+"""Parts of a memory-mapped array that are read soon, asked of the disk at once.
+
+Read one by one, each part that is not in memory is waited for: some milliseconds, of which a batch of documents in
+random order has thousands.
+"""
+
+import mmap
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Integers = npt.NDArray[np.int64]
+SAMPLED, SECONDS_IN_MEMORY = 16, 50e-6
+"""Parts that are looked at, and the time after which one of them was not in memory: no disk is as fast."""
+
+
+class Readahead:
+    """What of a one-dimensional array is to be read from its file; nothing of one that is in memory."""
+
+    def __init__(self, array: npt.NDArray[Any]) -> None:
+        self._array = array
+        self._mapped = _mapped(array) if hasattr(mmap, "MADV_WILLNEED") else None
+        self._size = array.itemsize
+        self._offset = 0
+        """Bytes of the mapping before the array."""
+        if self._mapped is not None:
+            self._offset = _address(array) - _address(np.frombuffer(self._mapped, dtype=np.uint8))
+
+    def expect(self, begins: Integers, stops: Integers) -> None:
+        """Begin to read elements `begins[i]` to `stops[i]`, both (n,), and do not wait for them."""
+        if self._mapped is None:
+            return
+        first = (self._offset + begins * self._size) // mmap.PAGESIZE * mmap.PAGESIZE
+        sizes = self._offset + stops * self._size - first
+        wanted = stops > begins
+        for start, size in zip(first[wanted].tolist(), sizes[wanted].tolist(), strict=True):
+            self._mapped.madvise(mmap.MADV_WILLNEED, start, size)
+
+    def expect_absent(self, begins: Integers, stops: Integers) -> None:
+        """As `expect`, unless all of a sample are in memory: to ask for what is there costs half of reading it."""
+        if self._mapped is None or not len(begins):
+            return
+        sample = np.flatnonzero(stops > begins)
+        sample = sample[:: max(1, len(sample) // SAMPLED)]
+        if any(self._seconds(begin) > SECONDS_IN_MEMORY for begin in begins[sample].tolist()):
+            self.expect(begins, stops)
+
+    def _seconds(self, element: int) -> float:
+        start = time.perf_counter()
+        self._array[element]
+        return time.perf_counter() - start
+
+
+def _mapped(array: Any) -> mmap.mmap | None:
+    """The mapping that an array is a view of."""
+    while isinstance(array, np.ndarray):
+        array = array.base
+    return array if isinstance(array, mmap.mmap) else None
+
+
+def _address(array: npt.NDArray[Any]) -> int:
+    return int(array.__array_interface__["data"][0])

@@ -1,0 +1,84 @@
+"""Parts of arrays in files that are asked of the disk before they are read."""
+
+import mmap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paribus.ordering.packing.documents import OrderedDocuments
+from paribus.ordering.readahead import Readahead
+
+PAGE = mmap.PAGESIZE
+ELEMENTS = 5 * PAGE
+
+
+class Recorded:
+    """A mapping that keeps what it was advised of."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, int]] = []
+
+    def madvise(self, option: int, start: int, size: int) -> None:
+        assert option == mmap.MADV_WILLNEED
+        assert start % PAGE == 0
+        self.asked.append((start, start + size))
+
+
+@pytest.fixture
+def ids(tmp_path: Path) -> np.ndarray:
+    np.save(tmp_path / "ids.npy", np.arange(ELEMENTS, dtype=np.uint16))
+    return np.load(tmp_path / "ids.npy", mmap_mode="r")  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("first", [0, 1, 3 * PAGE + 7])
+def test_what_is_asked_for_is_where_the_elements_are_in_the_file(ids: np.ndarray, first: int, tmp_path: Path) -> None:
+    ahead, part = Readahead(np.asarray(ids)[first:]), ids[first:]
+    ahead._mapped = recorded = Recorded()  # type: ignore[assignment]
+    begins = np.array([0, PAGE - 3, 40, len(part) - 1], dtype=np.int64)
+    stops = np.array([1, PAGE + 3, 40, len(part)], dtype=np.int64)
+    ahead.expect(begins, stops)
+    content = (tmp_path / "ids.npy").read_bytes()
+    wanted = [part[begin:stop].tobytes() for begin, stop in zip(begins, stops, strict=True) if begin < stop]
+    assert len(recorded.asked) == len(wanted) == 3
+    for (start, stop), elements in zip(recorded.asked, wanted, strict=True):
+        assert content[start:stop].endswith(elements)
+        assert stop - start < len(elements) + PAGE
+
+
+def test_an_array_in_memory_asks_for_nothing() -> None:
+    ahead = Readahead(np.arange(9))
+    assert ahead._mapped is None
+    ahead.expect(np.array([0]), np.array([9]))
+
+
+@pytest.mark.parametrize(("seconds", "asked"), [(1e-6, 0), (1e-3, 100)])
+def test_what_is_in_memory_by_a_sample_is_not_asked_for(ids: np.ndarray, seconds: float, asked: int) -> None:
+    ahead = Readahead(ids)
+    ahead._mapped = recorded = Recorded()  # type: ignore[assignment]
+    looked: list[int] = []
+
+    def look(element: int) -> float:
+        looked.append(element)
+        return seconds if element > 30 else 1e-6
+
+    ahead._seconds = look  # type: ignore[method-assign]
+    begins = np.arange(100, dtype=np.int64)
+    ahead.expect_absent(begins, begins + 1)
+    assert len(recorded.asked) == asked
+    assert 0 < len(looked) <= 20
+    ahead.expect_absent(begins[:0], begins[:0])
+
+
+def test_documents_ask_for_what_they_read_and_sum(ids: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Readahead, "_seconds", lambda *_: 1.0)
+    documents = OrderedDocuments(ids, [0, 300, 300, ELEMENTS], [2, 0, 1], eos_id=9)
+    documents._readahead._mapped = recorded = Recorded()  # type: ignore[assignment]
+    rooms = [np.empty(4, dtype=np.int64), np.empty(3, dtype=np.int64)]
+    documents.read(np.array([0, 1]), np.array([PAGE, 298]), rooms)
+    assert [room.tolist() for room in rooms] == [list(range(PAGE + 300, PAGE + 304)), [298, 299, 9]]
+    values = np.arange(2**16)
+    assert documents.summed(values, np.array([1, 2]), np.array([0, 0]), np.array([2, 1])).tolist() == [1, 0]
+    header = len(bytes(128))
+    ends = [header + 2 * stop for stop in (PAGE + 304, 300, 2)]
+    assert [stop for _, stop in recorded.asked] == ends
