@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from argparse import Namespace
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ import gpu_acceptance  # noqa: E402
 import training  # noqa: E402
 from acceptance import steps  # noqa: E402
 from acceptance.given import Given  # noqa: E402
-from acceptance.measures import interrupted, micro_batch, speed  # noqa: E402
+from acceptance.measures import interrupted, losses, micro_batch, speed  # noqa: E402
 from acceptance.measures.losses import FAMILIES, ROUNDING, TWICE, gradients_of  # noqa: E402
 from acceptance.stepping import difference, distance, seconds_a_step  # noqa: E402
 from acceptance.steps import STEPS, Outcome, Running, Step, environment, run  # noqa: E402
@@ -206,12 +207,15 @@ def planted(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module", params=["llama", "gpt_neox"])
-def gradients(request: pytest.FixtureRequest) -> tuple[Given, Any, Any]:
-    """As a GPU's are compared, of one family: in float32, and in bfloat16."""
+def gradients(request: pytest.FixtureRequest) -> Iterator[tuple[Given, Any, Any]]:
+    """As a GPU's are compared, of one family: in float32, and in bfloat16; of fewer rows and a smaller vocabulary."""
     given = Given("cpu", False, "", 60.0, request.param)
     model, cpu = FAMILIES[given.of], torch.device("cpu")
-    right, rounded = (gradients_of(model, name, cpu, given, documents=True) for name in ("fp32", "bf16"))
-    return given, right, rounded
+    with pytest.MonkeyPatch.context() as smaller:
+        smaller.setattr(losses, "ROWS", 2)
+        smaller.setattr(losses, "VOCABULARY", 512)
+        right, rounded = (gradients_of(model, name, cpu, given, documents=True) for name in ("fp32", "bf16"))
+        yield given, right, rounded
 
 
 @pytest.mark.parametrize(
