@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from paribus.ordering import readahead
 from paribus.ordering.packing.documents import OrderedDocuments
 from paribus.ordering.readahead import Readahead
 
@@ -52,26 +53,36 @@ def test_an_array_in_memory_asks_for_nothing() -> None:
     ahead.expect(np.array([0]), np.array([9]))
 
 
-@pytest.mark.parametrize(("seconds", "asked"), [(1e-6, 0), (1e-3, 100)])
-def test_what_is_in_memory_by_a_sample_is_not_asked_for(ids: np.ndarray, seconds: float, asked: int) -> None:
-    ahead = Readahead(ids)
-    ahead._mapped = recorded = Recorded()  # type: ignore[assignment]
+@pytest.mark.parametrize(("away", "asked"), [(set(), 0), ({48}, 100)])
+def test_what_is_in_memory_by_a_sample_is_not_asked_for(
+    ids: np.ndarray, away: set[int], asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     looked: list[int] = []
 
-    def look(element: int) -> float:
-        looked.append(element)
-        return seconds if element > 30 else 1e-6
+    def look(self: Readahead, elements: np.ndarray) -> bool:
+        looked.extend(elements.tolist())
+        return bool(away & set(elements.tolist()))
 
-    ahead._seconds = look  # type: ignore[method-assign]
+    monkeypatch.setattr(Readahead, "_waits_for", look)
+    ahead = Readahead(ids)
+    ahead._mapped = recorded = Recorded()  # type: ignore[assignment]
     begins = np.arange(100, dtype=np.int64)
     ahead.expect_absent(begins, begins + 1)
     assert len(recorded.asked) == asked
-    assert 0 < len(looked) <= 20
+    assert 16 <= len(looked) <= 20
     ahead.expect_absent(begins[:0], begins[:0])
+    ahead.expect_absent(begins, begins)
+
+
+def test_a_thread_waits_for_what_is_not_in_memory(ids: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = iter((3, 3, 3, 4))
+    monkeypatch.setattr(readahead, "_waits", lambda: next(waits))
+    ahead = Readahead(ids)
+    assert [ahead._waits_for(np.array([0, 9])) for _ in range(2)] == [False, True]
 
 
 def test_documents_ask_for_what_they_read_and_sum(ids: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Readahead, "_seconds", lambda *_: 1.0)
+    monkeypatch.setattr(Readahead, "_waits_for", lambda *_: True)
     documents = OrderedDocuments(ids, [0, 300, 300, ELEMENTS], [2, 0, 1], eos_id=9)
     documents._readahead._mapped = recorded = Recorded()  # type: ignore[assignment]
     rooms = [np.empty(4, dtype=np.int64), np.empty(3, dtype=np.int64)]
