@@ -6,6 +6,7 @@ random order has thousands.
 
 import mmap
 import resource
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,9 @@ class Readahead:
         first = (self._offset + begins * self._size) // mmap.PAGESIZE * mmap.PAGESIZE
         sizes = self._offset + stops * self._size - first
         wanted = stops > begins
-        for start, size in zip(first[wanted].tolist(), sizes[wanted].tolist(), strict=True):
-            self._mapped.madvise(mmap.MADV_WILLNEED, start, size)
+        with suppress(OSError):  # what is not read ahead is read when it is needed, where errors of a disk are told
+            for start, size in zip(first[wanted].tolist(), sizes[wanted].tolist(), strict=True):
+                self._mapped.madvise(mmap.MADV_WILLNEED, start, size)
 
     def expect_absent(self, begins: Integers, stops: Integers) -> None:
         """As `expect`, unless all of a sample are in memory: to ask for what is there costs half of reading it."""

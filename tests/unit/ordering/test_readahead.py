@@ -1,5 +1,6 @@
 """Parts of arrays in files that are asked of the disk before they are read."""
 
+import errno
 import mmap
 from pathlib import Path
 
@@ -45,6 +46,16 @@ def test_what_is_asked_for_is_where_the_elements_are_in_the_file(ids: np.ndarray
     for (start, stop), elements in zip(recorded.asked, wanted, strict=True):
         assert content[start:stop].endswith(elements)
         assert stop - start < len(elements) + PAGE
+
+
+def test_a_system_that_refuses_to_read_ahead_stops_nothing(ids: np.ndarray) -> None:
+    class Refusing(Recorded):
+        def madvise(self, option: int, start: int, size: int) -> None:
+            raise OSError(errno.EAGAIN, "no room for what is asked for")
+
+    ahead = Readahead(ids)
+    ahead._mapped = Refusing()  # type: ignore[assignment]
+    ahead.expect(np.array([0]), np.array([9]))
 
 
 def test_an_array_in_memory_asks_for_nothing() -> None:
