@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 Integers = npt.NDArray[np.int64]
 SAMPLED = 16
-"""Parts that are looked at."""
+"""Parts that are looked at, at most."""
 
 
 class Readahead:
@@ -22,7 +22,7 @@ class Readahead:
 
     def __init__(self, array: npt.NDArray[Any]) -> None:
         self._array = array
-        self._mapped = _mapped(array) if hasattr(mmap, "MADV_WILLNEED") else None
+        self._mapped = _mapped(array) if hasattr(mmap, "MADV_WILLNEED") and array.flags.c_contiguous else None
         self._size = array.itemsize
         self._offset = 0
         """Bytes of the mapping before the array."""
@@ -36,7 +36,8 @@ class Readahead:
         first = (self._offset + begins * self._size) // mmap.PAGESIZE * mmap.PAGESIZE
         sizes = self._offset + stops * self._size - first
         wanted = stops > begins
-        with suppress(OSError):  # what is not read ahead is read when it is needed, where errors of a disk are told
+        # What is not read ahead is read when it is needed: errors of a disk, and places that are none, are told there.
+        with suppress(OSError, ValueError):
             for start, size in zip(first[wanted].tolist(), sizes[wanted].tolist(), strict=True):
                 self._mapped.madvise(mmap.MADV_WILLNEED, start, size)
 
@@ -45,7 +46,7 @@ class Readahead:
         if self._mapped is None or not len(begins):
             return
         sample = begins[stops > begins]
-        if self._waits_for(sample[:: max(1, len(sample) // SAMPLED)]):
+        if self._waits_for(sample[:: max(1, -(-len(sample) // SAMPLED))]):
             self.expect(begins, stops)
 
     def _waits_for(self, elements: Integers) -> bool:

@@ -48,7 +48,7 @@ def _run_id(run: PreparedRun) -> str:
 
 
 def _without(path: str) -> Callable[[PreparedRun], str]:
-    """What a run is but for one field, which others may be said in terms of."""
+    """What a run is but for one field, whose value other fields may have by interpolation."""
     return lambda run: canonical([leaf for leaf in leaves(identity(run.job.config)) if leaf[0] != path])
 
 
