@@ -23,7 +23,7 @@ def idle_factors(runs: Sequence[PreparedRun]) -> Iterator[tuple[str, str]]:
             values.setdefault(key, {})[value] = None
     if twice := _one_run_at_two_seeds(runs):
         yield twice
-    idle = set.intersection(*(set(idle_fields(run.job.config)) for run in runs)) if runs else set()
+    idle = set.intersection(*(set(_idle_fields(run.job.config)) for run in runs)) if runs else set()
     for key, given in values.items():
         made = _without(key.lstrip("+")) if key.lstrip("+") in idle else _run_id
         for same in _alike(key, list(given), runs, made) if key != SEED and len(given) > 1 else ():
@@ -31,7 +31,7 @@ def idle_factors(runs: Sequence[PreparedRun]) -> Iterator[tuple[str, str]]:
             yield key.lstrip("+"), f"{' and '.join(same)} make the same run, whatever else is chosen here; {remedy}"
 
 
-def idle_fields(config: RunConfig) -> Iterator[str]:
+def _idle_fields(config: RunConfig) -> Iterator[str]:
     """Config paths of identity fields that nothing reads beside the other choices, such as how a cosine ends where the
     schedule is none; what they are set to is part of keys and tables all the same.
     """
