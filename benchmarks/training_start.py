@@ -135,6 +135,8 @@ if __name__ == "__main__":
     parser.add_argument("--directory", type=Path)
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    if not 1 <= asked.documents <= asked.tokens or not 1 <= asked.context_length < asked.tokens:
+        parser.error("give a token a document and more tokens than a context has, at least")
     if asked.measure:
         json.dump(measure(asked.measure), sys.stdout)
     else:
