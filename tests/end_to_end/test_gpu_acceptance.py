@@ -321,6 +321,25 @@ def test_outcomes_are_written_step_by_step_and_kept(tmp_path: Path) -> None:
     assert "| environment | passed |" in done.stdout and "| neighbours | passed |" in done.stdout
 
 
+def test_what_became_of_a_step_is_kept_where_a_later_call_has_no_time_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    child(tmp_path, monkeypatch, "time.sleep(60)\n")
+    output = tmp_path / "acceptance.json"
+    made = Outcome("environment", "versions", "passed", 3.0, {"tflops": 700}, [])
+    output.write_text(json.dumps({made.step: made.to_json()}), encoding="utf-8")
+    asked = Namespace(device="cpu", at_once=None, seconds=1.0, part=None, directory=None, output=output)
+    asked.steps = ["environment", "shares"]
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        assert gpu_acceptance.main(asked) == 1
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    kept = json.loads(output.read_text(encoding="utf-8"))
+    assert kept["environment"] == made.to_json() and kept["shares"]["state"] == "no time"
+    assert "environment: no time" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
