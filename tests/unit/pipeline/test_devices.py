@@ -41,6 +41,9 @@ def found(root: Path, seen: int, **groups: object) -> dict[str, str]:
     return dict(Devices(lambda: seen).problems(config, nodes))
 
 
+SHARED: dict[str, object] = {"processes": 0, "parallel": "fsdp", "global_batch": 12}
+
+
 def training(**fields: object) -> dict[str, TrainingConfig]:
     return {"training": replace(TRAINING, **fields)}  # type: ignore[arg-type]
 
@@ -63,6 +66,8 @@ def encoded(embedder: MiniLMEmbedder) -> dict[str, object]:
         ),
         (training(device="cuda", processes=4), 2, "training.processes"),
         (training(device="cuda", processes=0), 3, "training.global_batch"),
+        (training(**SHARED, device="cuda", shard_processes=2), 3, "training.shard_processes"),
+        (training(**SHARED, shard_processes=2), 0, "training.shard_processes"),
         (training(nodes=2), 0, "training.nodes"),
         ({"evaluation": EvaluationConfig(device="cuda", processes=3)}, 2, "evaluation.processes"),
         ({"evaluation": EvaluationConfig(precision="tf32")}, 0, "evaluation.precision"),
@@ -88,6 +93,8 @@ def test_what_is_not_here_is_named_by_its_path(
     [
         (training(device="cuda"), 1),
         (training(device="cuda:1"), 2),
+        (training(**SHARED, device="cuda", shard_processes=3), 3),
+        (training(**SHARED, device="cuda", shard_processes=3), 6),
         (training(device="cuda", processes=4), 4),
         ({"evaluation": EvaluationConfig(device="cuda:0")}, 1),
         ({"evaluation": EvaluationConfig(device="cuda:0", precision="tf32")}, 1),
@@ -102,6 +109,8 @@ def test_what_is_not_here_is_named_by_its_path(
     ids=[
         "cuda",
         "cuda:1",
+        "a group of three",
+        "groups of three",
         "four processes",
         "cuda:0",
         "in tf32",

@@ -63,7 +63,7 @@ class Devices:
             yield path, f"{device} is asked for, and PyTorch sees {seen} here; use auto, or cpu"
 
     def _processes(self, training: TrainingConfig) -> Iterator[Problem]:
-        """Processes that find no GPU or cannot share the batch, and nodes that nobody has allocated."""
+        """Processes that find no GPU or cannot share the batch or the weights, and nodes that nobody has allocated."""
         if training.nodes > 1 and training.nodes_by == "slurm" and "SLURM_JOB_NODELIST" not in os.environ:
             yield (
                 "training.nodes",
@@ -89,6 +89,11 @@ class Devices:
         if contexts % total:
             message = f"{contexts} cannot be shared evenly by the {total} processes of this machine"
             yield path, f"{message}; change it, training.processes or training.nodes"
+        given = training.processes and training.nodes
+        if training.shard_processes and not given and total % training.shard_processes:
+            here = "one process that trains" if total == 1 else f"{total} processes that train"
+            message = f"{training.shard_processes} make no groups of the {here} on what devices are here"
+            yield "training.shard_processes", f"{message}; use 0, which is all of them, or a divisor of {total}"
 
     def _asked(self, path: str, processes: int | None, device: str) -> Iterator[Problem]:
         """More processes than there are GPUs for them."""
