@@ -37,7 +37,6 @@ from paribus.training.start.handover import first_checkpoint, hand_over
 from paribus.training.start.resumed import resumed_state, resuming, told_of
 from paribus.training.start.weights import starting_model
 from paribus.training.state.checkpoint import Checkpoint
-from paribus.training.state.meter import device_hours
 
 
 def build(context: StageContext) -> dict[str, JSON]:
@@ -98,7 +97,7 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
     shared = is_shared(training, accelerator.num_processes)
     run.checkpoints.go_on(resumed, arithmetic(device, precision, compiled=compiled, shared=shared))
     model, weights = starting_model(config, tokenizer, resumed, shared=shared)
-    seconds = train(run, model, resumed, weights)
+    spent = train(run, model, resumed, weights)
     peak = max(gather_object([peak_bytes(accelerator.device)]))
     if not run.main:
         return {}
@@ -130,8 +129,8 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
         "device": device,
         "computed_on": list(run.checkpoints.computed_on),
         "devices": accelerator.num_processes,
-        "seconds": seconds,
-        "device_hours": device_hours(seconds, accelerator.num_processes),
+        "seconds": spent.seconds,
+        "device_hours": spent.device_hours,
         "damaged_checkpoints": list(run.checkpoints.damaged),
     }
 

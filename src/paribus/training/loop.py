@@ -34,6 +34,7 @@ from paribus.training.state.meter import Meter
 from paribus.training.state.metrics import MetricsFile
 from paribus.training.state.shards import WeightSource, load_weights
 from paribus.training.state.snapshot import load_optimizer_tensors, take_snapshot
+from paribus.training.state.spent import Spent
 from paribus.training.state.writer import CheckpointWriter
 from paribus.training.step.dropout import DropoutSeeds, has_dropout
 from paribus.training.step.loss import compile_anew
@@ -72,16 +73,16 @@ class Run:
         return bool(self.accelerator.is_main_process)
 
 
-def train(run: Run, model: Any, resumed: Checkpoint | None, weights: WeightSource | None = None) -> float:
+def train(run: Run, model: Any, resumed: Checkpoint | None, weights: WeightSource | None = None) -> Spent:
     """Train `model` up to the budget; the last step is saved.
 
     It holds the weights of `resumed`, if that is given, or is on `meta` and gets its `weights` once it is sharded.
 
-    Returns the seconds of training, those before the resumed checkpoint included. Raises NumericalError at a bad step
+    Returns the time that it took, that before the resumed checkpoint included. Raises NumericalError at a bad step
     that may not be skipped, OutOfMemoryError where memory does not suffice, and InterruptedRunError where SIGTERM asked
     for the end, once a checkpoint of the step is written.
     """
-    start, seconds = (resumed.step, resumed.seconds) if resumed else (0, 0.0)
+    start, before = (resumed.step, resumed.spent) if resumed else (0, Spent())
     if run.main:
         run.metrics.truncate(start)
         run.checkpoints.discard_after(start)
@@ -98,19 +99,19 @@ def train(run: Run, model: Any, resumed: Checkpoint | None, weights: WeightSourc
             closing(run.metrics),
         ):
             stepper = make_stepper(run, prepared, first_micro_batch(run, prepared, start))
-            seconds = _Loop(run, stepper, writer, start, seconds).run_steps()
+            spent = _Loop(run, stepper, writer, start, before).run_steps()
     # What follows may be a collective of the GPUs, which would not last as long as the last checkpoint.
     run.host.wait()
-    return seconds
+    return spent
 
 
 class _Loop:
     """Trains the steps from `start` to the budget."""
 
-    def __init__(self, run: Run, stepper: Stepper, writer: CheckpointWriter, start: int, seconds: float) -> None:
+    def __init__(self, run: Run, stepper: Stepper, writer: CheckpointWriter, start: int, before: Spent) -> None:
         self.run, self.stepper, self.writer, self.start = run, stepper, writer, start
         self.prepared = stepper.prepared
-        self.seconds, self.began = seconds, time.monotonic() - seconds
+        self.before, self.began = before, time.monotonic()
         self.saved_at = time.monotonic()
         self.meter = make_meter(run) if run.main else None
         self.skipped = run.metrics.at(start, "train/skipped_steps")
@@ -122,17 +123,20 @@ class _Loop:
             pinned=run.accelerator.device.type == "cuda",
         )
 
-    def run_steps(self) -> float:
-        """Seconds of training, those before `start` included."""
+    def run_steps(self) -> Spent:
+        """The time of training, that before `start` included."""
         if self.meter:
-            self.meter.begin(self.start, self.seconds)
+            self.meter.begin(self.start, self.before)
         if self._asked().stop:
             raise InterruptedRunError("stopped by a signal before the first step")
         with self.reader.ahead(self.start, self.run.budget.steps) as batches:
             for batch in batches:
                 rate = learning_rate(batch.step, self.run.budget.steps, self.run.training)
                 self._record(batch, rate, self._step(batch, rate))
-        return time.monotonic() - self.began
+        return self._spent()
+
+    def _spent(self) -> Spent:
+        return self.before.later(time.monotonic() - self.began, self.run.accelerator.num_processes)
 
     def _step(self, batch: Batch, rate: float) -> StepResult:
         """One step, computed again with half of the micro-batch, and that of the following ones too, while it does not
@@ -184,7 +188,7 @@ class _Loop:
         self._finish_writing()
         snapshot = take_snapshot(self.prepared.model, self.prepared.optimizer, main=self.run.main)
         if snapshot:
-            self.writer.write(step, snapshot, time.monotonic() - self.began)
+            self.writer.write(step, snapshot, self._spent())
         self.saved_at = time.monotonic()
 
     def _skip(self, batch: Batch, rate: float, problem: str) -> None:

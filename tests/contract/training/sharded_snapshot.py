@@ -24,6 +24,7 @@ from paribus.training.processes.parallel import Prepared, prepare
 from paribus.training.state.checkpoint import Checkpoints
 from paribus.training.state.shards import load_weights
 from paribus.training.state.snapshot import _optimizer_state, load_optimizer_tensors, take_snapshot
+from paribus.training.state.spent import Spent
 from paribus.training.state.stored import StoredTensors
 from paribus.training.step.step import Stepper
 from support.training_inputs import TRAINING
@@ -84,7 +85,7 @@ def save(directory: Path, prepared: Prepared, accelerator: Any, host: Host) -> N
         piece.tensor.numel() <= -(-torch.Size(piece.shape).numel() // 2) + 16 for piece in snapshot.weights.values()
     )
     assert bool(snapshot.weights) == (accelerator.process_index < 2), "one copy writes"
-    Checkpoints(directory, frozenset({1}), {}).save(1, snapshot, 0.0, host)
+    Checkpoints(directory, frozenset({1}), {}).save(1, snapshot, Spent(), host)
 
 
 def read_no_matrix_whole(self: StoredTensors, of: str) -> torch.Tensor:

@@ -1,5 +1,6 @@
 """Checkpoints of which each process writes and reads the rows that it has."""
 
+import json
 import os
 import shutil
 import signal
@@ -123,10 +124,16 @@ def test_a_process_that_is_killed_while_rows_are_written_costs_no_checkpoint_bef
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["shared_then_alone", "alone_then_shared"])
-def test_a_training_goes_on_in_another_number_of_processes(root: Path, undisturbed: Path, name: str) -> None:
-    stop(root, name)
+@pytest.mark.parametrize(("name", "first", "then"), [("shared_then_alone", 2, 1), ("alone_then_shared", 1, 2)])
+def test_a_training_goes_on_in_another_number_of_processes(
+    root: Path, undisturbed: Path, name: str, first: int, then: int
+) -> None:
+    before = Checkpoints(root / name / "work", frozenset(), {}).read(stop(root, name)).spent
+    assert before.device_seconds == pytest.approx(first * before.seconds) and before.seconds > 0
     assert finish(begin(root, name)) == ""
+    result = json.loads((root / name / "result.json").read_text(encoding="utf-8"))
+    hours = before.later(result["seconds"] - before.seconds, then).device_hours
+    assert result["device_hours"] == pytest.approx(hours) and result["seconds"] > before.seconds
     for file in ("step_00000120/model.safetensors", "state/optimizer.safetensors"):
         one, other = (load_file(undisturbed / run / "output" / file) for run in ("alone", name))
         assert other.keys() == one.keys()

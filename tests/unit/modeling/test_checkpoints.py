@@ -16,6 +16,7 @@ from paribus.modeling.build import build_model, load_model
 from paribus.training.state.checkpoint import Checkpoints
 from paribus.training.state.pieces import Piece, save_pieces
 from paribus.training.state.snapshot import Snapshot
+from paribus.training.state.spent import Spent
 
 MODEL = LlamaModel(width=16, layers=1, heads=2, ffn_width=16, context_length=8)
 FINGERPRINT = {"order": "abc", "tokens": 12}
@@ -37,13 +38,13 @@ def save(checkpoints: Checkpoints, step: int) -> None:
     whole = dict(model.named_parameters()), {"step.x": torch.full((2,), float(step))}
     weights, optimizer = ({name: Piece(t.detach(), 0, tuple(t.shape)) for name, t in part.items()} for part in whole)
     snapshot = Snapshot(model, weights, optimizer, sharded=False)
-    checkpoints.save(step, snapshot, step * 0.5)
+    checkpoints.save(step, snapshot, Spent(step * 0.5, step * 2.0))
 
 
 def test_the_newest_checkpoint_gives_back_what_was_saved(tmp_path: Path) -> None:
     newest = filled(tmp_path, (5, 10)).newest(FOREVER)
     assert newest is not None
-    assert (newest.step, newest.seconds) == (10, 5.0)
+    assert (newest.step, newest.spent) == (10, Spent(5.0, 20.0))
     assert torch.equal(newest.optimizer().whole("step.x"), torch.full((2,), 10.0))
     expected = build_model(MODEL, 32, 10).state_dict()
     assert all(torch.equal(value, expected[name]) for name, value in load_model(newest.path).state_dict().items())
@@ -146,7 +147,7 @@ def test_rows_of_a_larger_group_that_was_killed_are_no_part_of_a_checkpoint(tmp_
     save_pieces(partial / "weights_00007.safetensors", {"embedding.weight": Piece(torch.zeros(4, 16), 28, (32, 16))})
     weights = {name: Piece(each.detach(), 0, tuple(each.shape)) for name, each in model.named_parameters()}
     checkpoints = Checkpoints(tmp_path, KEPT, FINGERPRINT)
-    checkpoints.save(5, Snapshot(model, weights, {}, sharded=True), 0.0)
+    checkpoints.save(5, Snapshot(model, weights, {}, sharded=True), Spent())
     newest = checkpoints.newest(FOREVER)
     assert newest is not None
     assert torch.equal(newest.weights().rows("embedding.weight", 0, 32), model.embedding.weight)

@@ -16,8 +16,9 @@ from paribus.stage.context import SilentReporter
 from paribus.training.data.batches import Batches, context_targets, context_text_bytes
 from paribus.training.data.budget import resolve_budget
 from paribus.training.fit.peaks import peak_flops
-from paribus.training.state.meter import Meter, device_hours
+from paribus.training.state.meter import Meter
 from paribus.training.state.metrics import MetricsFile
+from paribus.training.state.spent import Spent
 from support.packings import FixedOrder
 
 EOS, STEPS, STEP_FLOPS = 7, 30, 2 * 10**9
@@ -46,8 +47,8 @@ def metered(path: Path, packing: PackingConfig, **device: float) -> tuple[Meter,
     return Meter(budget, batches, targets, text, MetricsFile(path), report, 7, **device), batches, report
 
 
-def run(meter: Meter, batches: Batches, *, start: int = 0, seconds: float = 0.0) -> None:
-    meter.begin(start, seconds)
+def run(meter: Meter, batches: Batches, *, start: int = 0, before: Spent | None = None) -> None:
+    meter.begin(start, before or Spent())
     for step in range(start, STEPS):
         meter.record(step + 1, batches.indices(step), loss=2.0, rate=0.1, norm=1.0, skipped=0)
     meter.metrics.sync()
@@ -77,7 +78,7 @@ def test_a_run_that_goes_on_writes_the_lines_of_one_that_was_not_stopped(tmp_pat
     whole, batches, _ = metered(tmp_path / "whole.jsonl", BestFitPacking(window=4))
     run(whole, batches)
     rest, batches, report = metered(tmp_path / "rest.jsonl", BestFitPacking(window=4))
-    run(rest, batches, start=13, seconds=3600.0)
+    run(rest, batches, start=13, before=Spent(450.0, 3600.0))
     lines = (tmp_path / "whole.jsonl").read_text().splitlines()
     assert (tmp_path / "rest.jsonl").read_text().splitlines() == lines[13:]
     assert report.told[0][0] == json.loads(lines[12])["train/tokens"]
@@ -87,7 +88,7 @@ def test_a_run_that_goes_on_writes_the_lines_of_one_that_was_not_stopped(tmp_pat
 
 def test_what_depends_on_the_device_is_reported_and_not_written(tmp_path: Path) -> None:
     meter, batches, report = metered(tmp_path / "metrics.jsonl", ConcatenatePacking(), devices=4, peak_flops=1e12)
-    run(meter, batches, seconds=900.0)
+    run(meter, batches, before=Spent(900.0, 3600.0))
     found = {(name, step): value for name, value, step in report.metrics}
     assert sorted({step for _, step in found}) == [7, 14, 21, 28, 30]
     measured = {"train/tokens_per_second", "train/device_hours", "train/model_flops_utilization"}
@@ -119,7 +120,7 @@ def test_the_utilization_of_an_unknown_device_is_not_reported(tmp_path: Path) ->
 
 def test_progress_is_told_in_all_units(tmp_path: Path) -> None:
     meter, batches, report = metered(tmp_path / "metrics.jsonl", ConcatenatePacking())
-    run(meter, batches, seconds=7200.0)
+    run(meter, batches, before=Spent(3600.0, 7200.0))
     total, text = meter.budget.tokens, format_size(meter.budget.text_bytes)
     assert report.told[0] == (0, total, "0 B · 0.0e00 FLOPs · step 0 of 30 · 2 device-hours")
     assert report.told[-1] == (total, total, f"{text} · 6.0e10 FLOPs · step 30 of 30 · 2 device-hours")
@@ -143,5 +144,6 @@ def test_a_device_is_known_by_the_words_of_its_name(name: str, peak: float | Non
     assert peak_flops(name) == peak
 
 
-def test_device_hours_are_summed_over_processes() -> None:
-    assert device_hours(1800, 8) == 4
+def test_device_hours_are_summed_over_the_processes_of_each_part() -> None:
+    spent = Spent().later(1800.0, 8).later(900.0, 2)
+    assert (spent.seconds, spent.device_hours) == (2700.0, 4.5)

@@ -93,10 +93,17 @@ class Composer:
         differ in values alone. The block of Hydra, more than half of the whole, is the same for all of them.
         """
         files, values = self._apart(overrides)
+        chosen = self._in_parts(files)
+        return replace(chosen, values=_with(values, chosen.values))
+
+    def swept(self, overrides: Sequence[str]) -> tuple[str, ...]:
+        """What the files that they choose sweep, as in `Composed`."""
+        return self._in_parts(self._apart(overrides)[0]).swept
+
+    def _in_parts(self, files: tuple[str, ...]) -> Composed:
         if files not in self._chosen:
             self._chosen[files] = _in_parts(self._read(files))
-        chosen = self._chosen[files]
-        return replace(chosen, values=_with(values, chosen.values))
+        return self._chosen[files]
 
     def _read(self, files: tuple[str, ...]) -> DictConfig:
         if files not in self._whole:

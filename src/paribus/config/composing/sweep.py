@@ -112,6 +112,6 @@ def dropped(jobs: Sequence[list[str]], usable: Overrides, composer: Composer) ->
     """Parameters of Hydra's sweeper that nobody reads, as not all runs choose their file: of one of two experiments."""
     for job in jobs:
         given = {*map(override_key, job), *usable.only_for}
-        if listed := [key for key in composer.job(job).swept if override_key(key) not in given]:
+        if listed := [key for key in composer.swept(job) if override_key(key) not in given]:
             remedy = "give each such file a command of its own, or sweep them on the command line"
             yield Problem(PARAMETERS, f"{', '.join(listed)} of a file that not all runs choose are dropped: {remedy}")

@@ -21,6 +21,7 @@ from paribus.training.start.resumed import (
 from paribus.training.start.vocabulary import same_tokens
 from paribus.training.state.checkpoint import Checkpoint
 from paribus.training.state.snapshot import MOMENTS
+from paribus.training.state.spent import Spent
 
 
 def hand_over(config: RunConfig, tokenizer: Tokenizer, state: ResumedState, run: Run) -> None:
@@ -42,10 +43,10 @@ def hand_over(config: RunConfig, tokenizer: Tokenizer, state: ResumedState, run:
 
 
 def first_checkpoint(state: ResumedState) -> Checkpoint:
-    """The end of the first training; its seconds are that training's, and none of this one."""
+    """The end of the first training; its time is that training's, and none of this one."""
     result = read_object_if_any(state.artefact / RECORD).get("result") or {}
     computed_on = tuple(map(str, result.get("computed_on", ())))
-    return Checkpoint(state.checkpoint, state.step, state.fingerprint, 0.0, computed_on, state.directory)
+    return Checkpoint(state.checkpoint, state.step, state.fingerprint, Spent(), computed_on, state.directory)
 
 
 def _problems(config: RunConfig, state: ResumedState, run: Run) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """Checkpoints that appear whole or not at all, and from which training continues exactly.
 
 A checkpoint is a directory `step_00000123`: the model as a Hugging Face directory, `optimizer.safetensors`,
-`state.json` (step, and fingerprint of data and recipe) and `complete.json` (digest of every file; seconds of training
+`state.json` (step, and fingerprint of data and recipe) and `complete.json` (digest of every file; time of training
 so far, and what it was computed on). Where processes share the weights, each writes the rows that it has, in
 `weights_00000.safetensors` and `optimizer_00000.safetensors`: none ever holds the whole.
 """
@@ -13,7 +13,7 @@ import shutil
 import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from paribus.training.processes.host import ALONE, Host
 from paribus.training.state.file_names import OPTIMIZER, STATE, checkpoint_directories
 from paribus.training.state.pieces import save_pieces
 from paribus.training.state.snapshot import Snapshot
+from paribus.training.state.spent import Spent
 from paribus.training.state.stored import StoredTensors
 
 COMPLETE = "complete.json"
@@ -59,7 +60,8 @@ class Checkpoint:
     path: Path
     step: int
     fingerprint: Mapping[str, Any]
-    seconds: float
+    spent: Spent
+    """Time until here."""
     computed_on: tuple[str, ...] = ()
     """Device and precision of each part of the training up to here, each once."""
     optimizer_directory: Path | None = None
@@ -108,7 +110,7 @@ class Checkpoints:
         """What follows is computed `here`, and what was before as the checkpoint says that it goes on from."""
         self.computed_on[:] = dict.fromkeys((*(resumed.computed_on if resumed else ()), here))
 
-    def save(self, step: int, snapshot: Snapshot, seconds: float, host: Host = ALONE) -> None:
+    def save(self, step: int, snapshot: Snapshot, spent: Spent, host: Host = ALONE) -> None:
         """Write the checkpoint after `step` steps aside, sync it, give it its name, and drop what no one needs.
 
         Every process that has a snapshot takes part, in threads beside the steps; returns when the checkpoint is there.
@@ -126,7 +128,7 @@ class Checkpoints:
             _remove_strays(partial, digests)
             own = (path for path in sorted(partial.iterdir()) if path.name not in digests)
             digests |= {path.name: sha256(path) for path in own}
-            about = {"digests": digests, "seconds": seconds, "computed_on": list(self.computed_on)}
+            about = {"digests": digests, "spent": asdict(spent), "computed_on": list(self.computed_on)}
             write_json(partial / COMPLETE, about)
             publish_directory(partial, final)
             self._drop_old()
@@ -162,7 +164,7 @@ class Checkpoints:
         path = self.directory / step_name(step)
         fingerprint = json.loads((path / STATE).read_text())["fingerprint"]
         about = json.loads((path / COMPLETE).read_text())
-        return Checkpoint(path, step, fingerprint, about["seconds"], tuple(about.get("computed_on", ())))
+        return Checkpoint(path, step, fingerprint, Spent(**about["spent"]), tuple(about.get("computed_on", ())))
 
     def _problem(self, step: int) -> str | None:
         path = self.directory / step_name(step)

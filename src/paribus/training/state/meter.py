@@ -9,11 +9,7 @@ from paribus.stage.context import Reporter
 from paribus.training.data.batches import Batches, Integers
 from paribus.training.data.budget import Budget, amount_of
 from paribus.training.state.metrics import MetricsFile
-
-
-def device_hours(seconds: float, devices: int) -> float:
-    """Hours of training summed over the devices, a process each."""
-    return seconds * devices / 3600
+from paribus.training.state.spent import Spent
 
 
 @dataclass
@@ -40,17 +36,18 @@ class Meter:
     """FLOP/s that one device can do at most; None where that is not known."""
     _tokens: int = field(default=0, init=False)
     _text: int = field(default=0, init=False)
+    _before: Spent = field(default=Spent(), init=False)
     _began: float = field(default=0.0, init=False)
     _since: tuple[float, int, int] = field(default=(0.0, 0, 0), init=False)
     """Time, tokens and steps of the last report."""
 
-    def begin(self, step: int, seconds: float) -> None:
-        """`step` steps are done, which took `seconds`."""
+    def begin(self, step: int, before: Spent) -> None:
+        """`step` steps are done, which took what is `before`."""
         contexts = step * self.batches.global_batch
         self._tokens = amount_of(contexts, self.batches, self.targets)
         self._text = amount_of(contexts, self.batches, self.text_bytes)
         now = time.monotonic()
-        self._began, self._since = now - seconds, (now, self._tokens, step)
+        self._before, self._began, self._since = before, now, (now, self._tokens, step)
         self._progress(step, now)
 
     def record(self, step: int, indices: Integers, *, loss: float, rate: float, norm: float, skipped: int) -> None:
@@ -81,11 +78,13 @@ class Meter:
     def _flops(self, steps: int) -> int:
         return self.budget.flops // self.budget.steps * steps
 
+    def _hours(self, now: float) -> float:
+        return self._before.later(now - self._began, self.devices).device_hours
+
     def _progress(self, step: int, now: float) -> None:
-        hours = device_hours(now - self._began, self.devices)
         detail = (
             f"{format_size(self._text)} · {_short(self._flops(step))} FLOPs · step {step:,} of {self.budget.steps:,} · "
-            f"{format_hours(hours)} device-hours"
+            f"{format_hours(self._hours(now))} device-hours"
         )
         self.report.progress(self._tokens, self.budget.tokens, unit="tokens", doing="taking steps", detail=detail)
 
@@ -95,7 +94,7 @@ class Meter:
         seconds = max(now - since, 1e-9)
         measured = {
             "train/tokens_per_second": (self._tokens - tokens) / seconds,
-            "train/device_hours": device_hours(now - self._began, self.devices),
+            "train/device_hours": self._hours(now),
         }
         if self.peak_flops is not None:
             possible = self.peak_flops * self.devices * seconds

@@ -8,6 +8,7 @@ from paribus.training.processes.host import Host
 from paribus.training.state.checkpoint import Checkpoints
 from paribus.training.state.metrics import MetricsFile
 from paribus.training.state.snapshot import Snapshot
+from paribus.training.state.spent import Spent
 
 
 class CheckpointWriter:
@@ -26,10 +27,10 @@ class CheckpointWriter:
         if error is None:
             self.finish()
 
-    def write(self, step: int, snapshot: Snapshot, seconds: float) -> None:
+    def write(self, step: int, snapshot: Snapshot, spent: Spent) -> None:
         """Write the checkpoint after `step` steps once the one before it is written."""
         self.finish()
-        self._pending = self._pool.submit(self._write, step, snapshot, seconds)
+        self._pending = self._pool.submit(self._write, step, snapshot, spent)
 
     def finish(self) -> None:
         """Wait for the checkpoint that is being written, and raise what went wrong with it."""
@@ -41,7 +42,7 @@ class CheckpointWriter:
         if self._pending and self._pending.done():
             self._pending.result()
 
-    def _write(self, step: int, snapshot: Snapshot, seconds: float) -> None:
+    def _write(self, step: int, snapshot: Snapshot, spent: Spent) -> None:
         if self._host.main:
             self._metrics.sync()
-        self._checkpoints.save(step, snapshot, seconds, self._host)
+        self._checkpoints.save(step, snapshot, spent, self._host)
