@@ -6,7 +6,6 @@ often each of a sample of the corpus' bytes was read).
 """
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -73,8 +72,8 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
     if ragged:
         expect_many_shapes()
     config = replace(config, training=as_it_rounds(config.training, ragged=ragged))
-    kept = MicroBatch.of(context.work, config.training)
-    fitted = fitted_to_memory(config, tokenizer.vocab_size, accelerator, precision, context.work, context.report)
+    kept = MicroBatch.of(context.work, config.training, accelerator.num_processes)
+    fitted = fitted_to_memory(config, tokenizer.vocab_size, accelerator, precision, kept, context.report)
     training = replace(config.training, micro_batch=fitted.micro_batch)
     run = prepare(context, tokenizer, replace(data, config=replace(config, training=training)), accelerator, host)
     device = device_name(accelerator.device)
@@ -89,6 +88,9 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
         own = frozenset(step for step in run.checkpoints.kept if step > state.step)
         run = replace(run, checkpoints=replace(run.checkpoints, kept=own))
     resumed = _newest(run, host)
+    # Not before: what may not go on is not to change what does.
+    if run.main:
+        kept.keep(fitted.micro_batch, fitted.tried_on)
     if resumed:
         context.report.message(f"training goes on from the checkpoint of step {resumed.step:,}")
     elif state:
@@ -136,29 +138,26 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
 
 
 def fitted_to_memory(  # noqa: PLR0917 (each decides what fits, or where it is kept and said)
-    config: RunConfig, vocab_size: int, accelerator: Any, precision: str, work: Path, report: Reporter
+    config: RunConfig, vocab_size: int, accelerator: Any, precision: str, kept: MicroBatch, report: Reporter
 ) -> Fit:
     """The micro-batch of all processes, found for the one with the least memory; a lowered one is said.
 
     It decides how sums are rounded, so what was lowered stays so when the run goes on, and what was tried on GPUs of
-    no more memory is taken as it is. Raises OutOfMemoryError where not even one context fits.
+    no more memory is taken as it is; whoever trains keeps it. Raises OutOfMemoryError where not even one context fits.
     """
-    device, kept = accelerator.device, MicroBatch.of(work, config.training)
+    device = accelerator.device
     # One for all: what another node has lowered a moment ago, a network file system may not show here yet.
     found = [used for used in gather_object([kept.used]) if used is not None]
     how = _setting(config, min(found, default=kept.given), accelerator, precision)
     tried_on = None if how.sharded else _tried_on(kept, device)
     if tried_on:
-        fitted = Fit(how.micro_batch)
+        fitted = Fit(how.micro_batch, tried_on=tried_on)
     else:
         free = gather_object([available_bytes(device, on_this_node())])
         known = [size for size in free if size is not None]
         fitted = fit(config.model, vocab_size, how, min(known, default=None))
     if fitted.lowered and accelerator.is_main_process:
         report.message(fitted.lowered)
-    accelerator.wait_for_everyone()
-    if accelerator.is_main_process:
-        kept.keep(fitted.micro_batch, tried_on)
     return fitted
 
 

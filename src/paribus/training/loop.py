@@ -266,7 +266,7 @@ def halved(run: Run, micro_batch: int, share: int, short: str) -> int:
     told = f"memory ran out with training.micro_batch={micro_batch} ({short})"
     if run.training.deterministic:
         raise OutOfMemoryError(f"{told}; with training.deterministic it is not lowered: begin again with a smaller one")
-    kept = run.micro_batch or MicroBatch.of(run.checkpoints.directory, run.training)
+    kept = run.micro_batch or MicroBatch.of(run.checkpoints.directory, run.training, run.accelerator.num_processes)
     # What others hold of weights that are shared decides as well: that may be more when the run goes on.
     tried_on = None if run.training.parallel == "fsdp" else gpu_bytes(run.accelerator.device)
     smaller = kept.halve(micro_batch, share, tried_on)

@@ -53,7 +53,7 @@ def test_a_step_that_does_not_fit_is_computed_again_in_halves(tmp_path: Path, mo
     # What failed left nothing behind: the run is that of the smaller micro-batch to the last bit.
     assert files(tmp_path / "halved" / "output") == files(tmp_path / "ones" / "output")
     kept = json.loads((tmp_path / "halved" / "work" / "micro_batch.json").read_text())
-    assert kept == {"given": 4, "used": 1, "halvings": 2, "tried_on": None, "recomputes": False}
+    assert kept == {"given": 4, "used": 1, "share": 4, "halvings": 2, "tried_on": None, "recomputes": False}
     tried.clear()
     execute(tmp_path, "halved", inputs, config(training=FOUR))
     assert set(tried) <= {1}

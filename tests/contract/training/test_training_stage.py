@@ -179,11 +179,12 @@ def test_a_micro_batch_that_was_lowered_stays_so_when_the_run_goes_on(inputs: di
     training = dataclasses.replace(TRAINING, micro_batch=4)
     kept = tmp_path / "run" / "work" / "micro_batch.json"
     kept.parent.mkdir(parents=True)
-    kept.write_text('{"given": 4, "used": 1, "halvings": 0}')
+    kept.write_text('{"given": 4, "used": 1, "share": 4, "halvings": 0}')
     assert execute(tmp_path, "run", inputs, config(training=training))["micro_batch"] == 1
     shutil.rmtree(tmp_path / "run")
     assert execute(tmp_path, "run", inputs, config(training=training))["micro_batch"] == 4
-    assert json.loads(kept.read_text()) == {"given": 4, "used": 4, "halvings": 0, "tried_on": None, "recomputes": False}
+    found = {"given": 4, "used": 4, "share": 4, "halvings": 0, "tried_on": None, "recomputes": False}
+    assert json.loads(kept.read_text()) == found
 
 
 def test_a_training_that_finds_a_checkpoint_says_from_which_step_it_goes_on(

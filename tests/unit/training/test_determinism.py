@@ -13,8 +13,10 @@ import torch._inductor.compile_fx
 from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.errors import ConfigurationError, DataError
 from paribus.finetuning.training import recipe
+from paribus.training import build
 from paribus.training.fit import device as device_module
 from paribus.training.fit.determinism import conditions, deterministic
+from paribus.training.fit.fit import Fit
 from paribus.training.processes import parallel
 from paribus.training.step import cross_entropy
 from support.run_config import run_config
@@ -99,6 +101,19 @@ def test_going_on_under_other_conditions_is_refused_by_name(tmp_path: Path) -> N
     execute(tmp_path, "run", inputs, config(training=STRICT))
     with pytest.raises(DataError, match=r"training\.deterministic: micro_batch: 3 there, 2 here\); give it again"):
         execute(tmp_path, "run", inputs, config(training=dataclasses.replace(STRICT, micro_batch=2)))
+
+
+def test_what_was_refused_changes_nothing_of_what_goes_on(tmp_path: Path) -> None:
+    """Less memory for a while lowers the micro-batch, which is refused; with memory the same command is as before."""
+    inputs = write_inputs(tmp_path)
+    execute(tmp_path, "run", inputs, config(training=STRICT))
+    kept = tmp_path / "run" / "work" / "micro_batch.json"
+    before = kept.read_bytes()
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(DataError, match="micro_batch: 3 there, 1 here"):
+        patch.setattr(build, "fit", lambda *_: Fit(1))
+        execute(tmp_path, "run", inputs, config(training=STRICT))
+    assert kept.read_bytes() == before
+    execute(tmp_path, "run", inputs, config(training=STRICT))
 
 
 def test_what_rounds_is_told_of_a_gpu_without_the_threads_of_its_host() -> None:

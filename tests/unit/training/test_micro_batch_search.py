@@ -121,7 +121,7 @@ def searching(directory: Path, case: tuple[int, str, str], said: list[str]) -> A
     """A run whose micro-batch is given, or 0 and of 4 by the formula, on a kind of device, in two processes."""
     given, device, parallel = case
     return SimpleNamespace(
-        micro_batch=MicroBatch(directory, given),
+        micro_batch=MicroBatch(directory, given, 16),
         accelerator=SimpleNamespace(device=torch.device(device), num_processes=2),
         training=SimpleNamespace(parallel=parallel, micro_batch=4),
         batches=SimpleNamespace(global_batch=32, contexts=SimpleNamespace(context_length=8)),
@@ -157,7 +157,7 @@ def test_only_a_first_step_on_whole_models_on_gpus_is_searched_for(
     said: list[str] = []
     run = searching(tmp_path, (given, device, parallel), said)
     assert loop.first_micro_batch(run, None, start) == found  # type: ignore[arg-type]
-    kept = MicroBatch(tmp_path, given)
+    kept = MicroBatch(tmp_path, given, 16)
     assert (kept.used, kept.tried_on) == ((8, 1000) if found == 8 else (None, None))
     assert len(said) == (found == 8)
     # What the trial took that did not fit is no peak of the training.
@@ -185,8 +185,9 @@ def test_all_processes_begin_with_the_micro_batch_that_one_has_lowered(
     monkeypatch.setattr(build, "gather_object", lambda found: [*found, 2] if found == [4] else found * 2)
     accelerator, precision = make_accelerator(TRAINING)
     run, report = config(training=replace(TRAINING, micro_batch=4)), SilentReporter()
-    MicroBatch(tmp_path, 4).keep(4)
-    fitted = build.fitted_to_memory(run, 50, accelerator, precision, tmp_path, report)
+    kept = MicroBatch.of(tmp_path, run.training, 1)
+    kept.keep(4)
+    fitted = build.fitted_to_memory(run, 50, accelerator, precision, kept, report)
     assert fitted.micro_batch == 2
 
 
@@ -203,20 +204,45 @@ def going_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, gpu: in
         device=torch.device("cuda" if gpu else "cpu"),
         num_processes=2 if training else 1,
         is_main_process=True,
-        wait_for_everyone=lambda: None,
     )
     run = replace(config(training=asked), model=MODEL)
-    return build.fitted_to_memory(run, 8192, accelerator, "fp32", tmp_path, SilentReporter()).micro_batch
+    kept = MicroBatch.of(tmp_path, asked, accelerator.num_processes)
+    fitted = build.fitted_to_memory(run, 8192, accelerator, "fp32", kept, SilentReporter())
+    kept.keep(fitted.micro_batch, fitted.tried_on)
+    return fitted.micro_batch
+
+
+def of_share(directory: Path, share: int, given: int = 16) -> MicroBatch:
+    return MicroBatch(directory, given, share)
+
+
+@pytest.mark.parametrize("given", [0, 16])
+def test_a_micro_batch_of_a_smaller_share_is_forgotten_with_it(tmp_path: Path, given: int) -> None:
+    """Where it was all of the share, memory had no part in it: in fewer processes it would stay small to the end."""
+    of_share(tmp_path, 4, given).keep(4, 8 * GIB)
+    assert (of_share(tmp_path, 4, given).used, of_share(tmp_path, 8, given).used) == (4, None)
+    of_share(tmp_path, 8, given).keep(8)
+    assert of_share(tmp_path, 4, given).used == 4
+    of_share(tmp_path, 4, given).keep(4)
+    assert of_share(tmp_path, 8, given).used == 8
+
+
+def test_a_micro_batch_that_memory_has_lowered_stays_so_with_every_share(tmp_path: Path) -> None:
+    assert of_share(tmp_path, 8).halve(8, 8) == 4
+    for share, used in ((4, 4), (8, 4), (2, 2), (16, 4)):
+        assert of_share(tmp_path, share).used == used
+        of_share(tmp_path, share).keep(used)
+    assert of_share(tmp_path, 8).halvings == 1
 
 
 @pytest.mark.parametrize("gpu", [8 * GIB, 9 * GIB])
 def test_what_was_found_by_trial_is_taken_as_it_is_on_a_gpu_as_large(
     tmp_path: Path, gpu: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    MicroBatch(tmp_path, 0).keep(48, 8 * GIB)
+    MicroBatch(tmp_path, 0, 96).keep(48, 8 * GIB)
     free = predicted(48)
     assert going_on(tmp_path, monkeypatch, free, gpu) == 48
-    kept = MicroBatch(tmp_path, 0)
+    kept = MicroBatch(tmp_path, 0, 96)
     assert (kept.used, kept.tried_on) == (48, 8 * GIB)
 
 
@@ -224,18 +250,18 @@ def test_what_was_found_by_trial_is_taken_as_it_is_on_a_gpu_as_large(
 def test_elsewhere_what_was_found_by_trial_must_fit_by_the_formula(
     tmp_path: Path, gpu: int, parallel: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    MicroBatch(tmp_path, 0).keep(48, 8 * GIB)
+    MicroBatch(tmp_path, 0, 96).keep(48, 8 * GIB)
     free = predicted(24) if parallel else predicted(48)
     assert going_on(tmp_path, monkeypatch, free, gpu, **parallel) < 48
     # A prediction is all that is known of it from here on.
-    assert MicroBatch(tmp_path, 0).tried_on is None
+    assert MicroBatch(tmp_path, 0, 96).tried_on is None
     assert going_on(tmp_path, monkeypatch, predicted(8), 9 * GIB) < 24
 
 
 def test_what_was_tried_with_activations_recomputed_must_fit_by_the_formula_where_they_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    MicroBatch(tmp_path, 0, recomputes=True).keep(48, 8 * GIB)
+    MicroBatch(tmp_path, 0, 96, recomputes=True).keep(48, 8 * GIB)
     assert going_on(tmp_path, monkeypatch, predicted(48), 8 * GIB, activation_checkpointing=True) == 48
     assert going_on(tmp_path, monkeypatch, predicted(48), 8 * GIB) < 48
 
@@ -255,7 +281,7 @@ def test_what_was_halved_is_kept_as_tried_on_the_gpu_that_lacked_memory(
     run = searching(tmp_path, (16, "cuda", parallel), [])
     run.accelerator.num_processes, run.training.deterministic = 1, False
     assert loop.halved(run, 16, 32, "CUDA out of memory") == 8
-    assert MicroBatch(tmp_path, 16).tried_on == tried_on
+    assert MicroBatch(tmp_path, 16, 32).tried_on == tried_on
 
 
 def test_a_step_after_the_search_is_compiled_for_its_size_alone(

@@ -21,6 +21,8 @@ class Fit:
     micro_batch: int
     lowered: str | None = None
     """Why the micro-batch is not the configured one."""
+    tried_on: int | None = None
+    """Bytes of the GPU on which it was tried before."""
 
 
 def fit(model: ModelConfig, vocab_size: int, how: TrainingSetting, available: int | None) -> Fit:

@@ -57,7 +57,7 @@ def train_in_processes(context: StageContext, processes: Processes) -> dict[str,
     training = context.config.training
     training = replace(training, device=same_device(training.device))
     context = replace(context, config=replace(context.config, training=training))
-    micro_batch = MicroBatch.of(context.work, training)
+    micro_batch = MicroBatch.of(context.work, training, processes.total)
     while True:
         before = micro_batch.halvings
         try:

@@ -185,7 +185,7 @@ class Checkpoints:
             hint = "give it again what it had there, or " if all(name.startswith(PREFIX) for name in names) else ""
             raise DataError(
                 f"checkpoint {checkpoint.path} was trained on other data or by another recipe ({listed}); {hint}remove "
-                "that directory to train from the start"
+                f"all that begin with step_ in {self.directory} to train from the start"
             )
         return checkpoint
 
