@@ -352,7 +352,7 @@ def test_working_state_of_another_recipe_is_refused_by_field(
     changed: dict[str, Any], named: str, inputs: dict[str, Path], tmp_path: Path
 ) -> None:
     execute(tmp_path, "run", inputs)
-    with pytest.raises(DataError, match=rf"by another recipe \({re.escape(named)}\); remove that directory"):
+    with pytest.raises(DataError, match=rf"by another recipe \({re.escape(named)}\); remove all that"):
         execute(tmp_path, "run", inputs, config(**changed))
 
 
