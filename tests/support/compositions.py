@@ -1,7 +1,7 @@
 """Compositions of Hydra that the commands of a test process share: reading and merging groups takes it a while."""
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import hydra
@@ -40,7 +40,7 @@ def compose_once(name: str, overrides: Sequence[str], **options: Any) -> DictCon
     return _composed(name, tuple(overrides), tuple(sorted(options.items())))
 
 
-@lru_cache(maxsize=256)
+@cache
 def _composed(name: str, overrides: tuple[str, ...], options: tuple[tuple[str, Any], ...]) -> DictConfig:
     begun = GlobalHydra.instance().hydra
     assert begun is not None

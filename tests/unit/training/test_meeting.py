@@ -5,12 +5,14 @@ import os
 import socket
 from pathlib import Path
 
+from torch.distributed import PrefixStore, TCPStore
 from torch.distributed.elastic.rendezvous import RendezvousParameters
 from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
 from torch.distributed.elastic.rendezvous.static_tcp_rendezvous import StaticTCPRendezvous
 
 from paribus.training.fit.device import COLLECTIVE
 from paribus.training.processes import launch
+from paribus.training.processes.lone_agent import alone
 from support.forked import Forked
 
 AGENT = """
@@ -54,8 +56,26 @@ def test_the_main_process_is_on_the_first_node_whichever_agent_is_there_first(tm
 
 
 def test_an_agent_waits_for_the_first_node_as_long_as_its_processes_would_for_each_other() -> None:
-    how = launch._meeting(16, 3)
-    parameters = RendezvousParameters(how["rdzv_backend"], "node0:20000", "a", 16, 16, **how["rdzv_configs"])
+    how = launch._meeting("node0:20000", 3)
+    parameters = RendezvousParameters(how["rdzv_backend"], how["rdzv_endpoint"], "a", 16, 16, **how["rdzv_configs"])
     handler = get_rendezvous_handler(parameters)
     assert isinstance(handler, StaticTCPRendezvous)
     assert (handler.get_backend(), handler.rank, handler.world_size, handler.timeout) == ("static", 3, 16, COLLECTIVE)
+
+
+def test_agents_that_are_alone_have_a_store_each_at_a_port_that_is_free() -> None:
+    how = alone()
+    parameters = RendezvousParameters(how["rdzv_backend"], how["rdzv_endpoint"], "a", 1, 1)
+    handlers = [get_rendezvous_handler(parameters) for _ in range(2)]
+    assert all(handler.use_agent_store for handler in handlers)
+    found = [handler.next_rendezvous() for handler in handlers]
+    assert [(one.rank, one.world_size) for one in found] == [(0, 1)] * 2
+    where = [one.bootstrap_store_info for one in found]
+    assert where[0] is not None and where[1] is not None and where[0].master_port != where[1].master_port
+    found[0].store.set("who", "the first")
+    member = TCPStore(where[0].master_addr, where[0].master_port, is_master=False)
+    assert PrefixStore("a", member).get("who") == b"the first"
+    assert not found[1].store.check(["who"])
+    # Asked again, as after processes have failed, it is the same place.
+    again = handlers[0].next_rendezvous().bootstrap_store_info
+    assert again is not None and again.master_port == where[0].master_port

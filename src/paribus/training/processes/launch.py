@@ -38,6 +38,7 @@ from paribus.training.processes.group import (
     report_failure,
     write_job,
 )
+from paribus.training.processes.lone_agent import alone
 from paribus.training.processes.nodes import launcher_of_nodes
 from paribus.training.processes.processes import Processes, same_device
 from paribus.training.processes.requests import passed_on
@@ -81,7 +82,7 @@ def carry_out(context: StageContext, processes: Processes, member: str = TRAININ
     job = partial(write_job, directory, context, processes, id=identifier.hex)
     with forwarded(directory / REPORTS, context.report):
         if processes.nodes == 1:
-            job(endpoint="127.0.0.1:0")
+            job()
             run_node(directory, 0, member)
         else:
             nodes = launcher_of_nodes(context.config.training, processes)
@@ -104,8 +105,7 @@ def run_node(directory: Path, number: int, member: str = TRAINING) -> None:
         max_nodes=job["nodes"],
         nproc_per_node=job["processes_a_node"],
         run_id=job["id"],
-        rdzv_endpoint=job["endpoint"],
-        **_meeting(job["nodes"], number),
+        **(_meeting(job["endpoint"], number) if job["nodes"] > 1 else alone()),
         max_restarts=0,
         shutdown_timeout=5,
         # By SIGTERM the agent would end its processes in their step: it is passed on to them instead.
@@ -122,15 +122,14 @@ def run_node(directory: Path, number: int, member: str = TRAINING) -> None:
         raise _failure(directory, exits, out_of_memory_kills() - killed_before) from error
 
 
-def _meeting(nodes: int, number: int) -> dict[str, Any]:
-    """How agents meet: alone at a free port, or on node 0, whose first process is the main one.
+def _meeting(endpoint: str, number: int) -> dict[str, Any]:
+    """How agents meet on node 0, whose first process is the main one.
 
     PyTorch's default, `c10d`, has the node be first whose name comes first in the alphabet, and an agent that starts a
     minute before that of node 0, as from a file system that is busy, fails.
     """
-    if nodes == 1:
-        return {"rdzv_backend": "c10d", "rdzv_configs": {"is_host": True}}
-    return {"rdzv_backend": "static", "rdzv_configs": {"rank": number, "timeout": int(COLLECTIVE.total_seconds())}}
+    how = {"rank": number, "timeout": int(COLLECTIVE.total_seconds())}
+    return {"rdzv_backend": "static", "rdzv_endpoint": endpoint, "rdzv_configs": how}
 
 
 def _requests(directory: Path, number: int) -> Path:
