@@ -152,6 +152,7 @@ def test_a_sweep_has_the_same_result_and_table_under_each_launcher(
     assert [run["status"] for run in runs(unscored)] == ["done", "done"]
 
 
+@pytest.mark.launchers
 def test_a_stage_that_is_killed_is_tried_again_and_ends_the_same(finished: Path, unscored: Path) -> None:
     status, printed = killed_while_scoring(unscored, victim=its_stage)
     assert status == 0, printed

@@ -74,7 +74,7 @@ def test_workers_of_ray_make_the_bytes_of_one_local_worker(
 
 
 @on_ray
-@pytest.mark.slow
+@pytest.mark.cluster
 @pytest.mark.parametrize("releases_gil", [False, True])
 def test_ray_gives_results_in_order_and_takes_few_items_ahead(
     tmp_path: Path, ray_engine: Engine, releases_gil: bool
@@ -95,7 +95,7 @@ def test_ray_gives_results_in_order_and_takes_few_items_ahead(
 
 
 @on_ray
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_an_exception_comes_back_as_it_was_and_is_not_tried_again(tmp_path: Path, ray_engine: Engine) -> None:
     some = tasks(tmp_path, 100)
     results = ray_engine.map(refuse_five, some)
@@ -108,7 +108,7 @@ def test_an_exception_comes_back_as_it_was_and_is_not_tried_again(tmp_path: Path
 
 
 @on_ray
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_a_killed_worker_costs_its_own_shard_only(tmp_path: Path, ray_engine: Engine) -> None:
     some = tasks(tmp_path)
     assert list(ray_engine.map(die_once_at_five, some)) == [number**2 for number in range(12)]
@@ -125,7 +125,7 @@ def test_a_shard_that_kills_every_worker_ends_the_map_and_is_named(tmp_path: Pat
 
 
 @on_ray
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_workers_end_with_a_map_that_nobody_reads_on(tmp_path: Path, ray_engine: Engine) -> None:
     some = tasks(tmp_path, 50)
     results = ray_engine.map(slow_square, some)
