@@ -2,18 +2,23 @@
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from paribus.checks.command import compose_command
 from paribus.config.arguments import Command, torn
-from paribus.config.compose import Composition
+from paribus.config.compose import Composition, Job
 from paribus.errors import ConfigurationError
-from paribus.pipeline.output_root import named_root
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.graph import build_graph
+from paribus.pipeline.making.cache_overlay import overlay
+from paribus.pipeline.output_root import OutputRoot, named_root, run_id
+from paribus.pipeline.prepare import FilesBefore, prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.references import Reference, find, is_reference, last_sweep, nothing_known
+from paribus.pipeline.record.run_record import files_of, read_run_record
+from paribus.pipeline.record.sweep_record import SweptRun
 from paribus.pipeline.show.display import age
 
 ROOT = "root"
@@ -37,13 +42,17 @@ def choose(command: Command, say: Callable[[str], None]) -> Chosen:
     Beside a name stand no overrides but of the table, which is then that of the named runs. `say` is told which sweep
     is meant where none is given by overrides. Raises ConfigurationError for a name that is none or stands for several
     things, and where nothing is given and no sweep is on record.
+
+    Runs that a name means are those that were made, of the files as they were then, which may be gone by now.
     """
     reference = _named(command)
     whole = command if reference is None else _with_flags(reference.command, command)
     composition = compose_command(whole)
-    runs = prepare(composition, tolerate_missing=True, judge_made=False)
-    if reference is not None:
-        say(_described(reference, runs))
+    if reference is None:
+        return Chosen(whole, composition, prepare(composition, tolerate_missing=True, judge_made=False))
+    before = _files_before(_root_of(command.overrides), reference.runs)
+    runs = prepare(composition, tolerate_missing=True, judge_made=False, before=before)
+    say("\n".join(_described(reference, runs)))
     return Chosen(whole, composition, runs)
 
 
@@ -80,12 +89,39 @@ def _with_flags(found: Command, given: Command) -> Command:
     return Command((*found.flags, *given.flags), (*own, *roots, *table))
 
 
-def _described(reference: Reference, runs: Sequence[PreparedRun]) -> str:
-    what = f"{reference.shown}, given {age(time.time() - reference.sweep.given)} ago"
-    changed = {run.run_id for run in reference.runs} - {run.run_id for run in runs}
-    if not changed:
-        return what
-    return (
-        f"{what}\n{len(changed)} of its runs would be others now, as files, configuration or code changed since; "
-        "this is how those stand that the same command makes now"
-    )
+def _files_before(root: Path, runs: Sequence[SweptRun]) -> FilesBefore:
+    by_overrides = {_of_run(run.overrides): root / "runs" / run.run_id for run in runs}
+
+    def of_job(job: Job) -> Mapping[str, Any]:
+        directory = by_overrides.get(_of_run(job.overrides))
+        record = None if directory is None else read_run_record(directory)
+        return files_of(record, job.config) if record else {}
+
+    return of_job
+
+
+def _of_run(overrides: Sequence[str]) -> frozenset[str]:
+    """Overrides but those of the output root and of the table."""
+    return frozenset(text for text in overrides if not text.startswith(f"{ROOT}=") and not _OF_TABLE.match(text))
+
+
+def _described(reference: Reference, runs: Sequence[PreparedRun]) -> Iterator[str]:
+    yield f"{reference.shown}, given {age(time.time() - reference.sweep.given)} ago"
+    recorded = {run.run_id for run in reference.runs}
+    if changed := recorded - {run.run_id for run in runs}:
+        yield (
+            f"{len(changed)} of its runs would be others now, as files, configuration or code changed since; "
+            "this is how those stand that the same command makes now"
+        )
+    if moved := [run for run in runs if run.run_id in recorded and _made_now(run) != run.run_id]:
+        yield (
+            f"files of {len(moved)} of its runs are gone or others now: this is how those stand that were made of "
+            "them; the same command would make others"
+        )
+
+
+def _made_now(run: PreparedRun) -> str:
+    """The identifier of the run that its configuration makes of the files of now."""
+    config = run.job.config
+    with overlay(OutputRoot.of(config).cache) as cache:
+        return run_id(build_graph(config, cache, tolerate_missing=True))

@@ -3,14 +3,13 @@
 The rule is that of the table (`paribus.reporting.fairness.equality`), applied to what is known of runs in advance.
 """
 
-import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
-from paribus.pipeline.graph import Node
+from paribus.pipeline.graph import Node, group_of_files
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.run_names import labels
 from paribus.reporting.fairness.equality import (
@@ -43,7 +42,11 @@ _SIZED = "model"
 
 def run_identity(config: RunConfig, nodes: Mapping[str, Node]) -> dict[str, Any]:
     """The identity fields of a run, and under `fingerprints` those of the files of each group, by group."""
-    found = {_group(node): node.identity["identity"]["fingerprint"] for node in nodes.values() if _has_files(node)}
+    found = {
+        group_of_files(node.stage, node.config): node.identity["identity"]["fingerprint"]
+        for node in nodes.values()
+        if _has_files(node)
+    }
     values: dict[str, Any] = identity(config)
     return values | {"fingerprints": found}
 
@@ -74,13 +77,6 @@ def undeclared(runs: Sequence[PreparedRun]) -> FairnessError | None:
 
 def _has_files(node: Node) -> bool:
     return "fingerprint" in node.identity["identity"]
-
-
-def _group(node: Node) -> str:
-    """Name of the configuration group that a stage takes the fingerprint of."""
-    part = node.stage.outside.part(node.config) if node.stage.outside else None
-    names = [field.name for field in dataclasses.fields(node.config) if getattr(node.config, field.name) is part]
-    return names[0] if part is not None and names else node.name
 
 
 def _remedy(found: Sequence[Difference]) -> str:

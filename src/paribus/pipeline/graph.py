@@ -1,7 +1,7 @@
 """From a configuration to the artefacts it needs, with their keys, before anything is computed."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -41,28 +41,62 @@ class Node:
         return found.whole if self.stage.read_whole else found.readable
 
 
+@dataclass(frozen=True)
+class _Files:
+    """The files outside the configuration, as they are now or as they were."""
+
+    cache: Path
+    tolerate_missing: bool
+    before: Mapping[str, Any]
+
+    def fingerprint(self, stage: Stage, config: RunConfig) -> tuple[Mapping[str, Any], str | None]:
+        """That of what a stage reads, and why it is provisional."""
+        if self.before and (found := self.before.get(group_of_files(stage, config))):
+            return found, None
+        try:
+            return stage.take_fingerprint(config, FileDigests(self.cache)), None
+        except ParibusError as error:
+            if not self.tolerate_missing:
+                raise
+            return {"missing": everything(stage.outside.part(config)) if stage.outside else {}}, str(error)
+
+
+def group_of_files(stage: Stage, config: RunConfig) -> str:
+    """Name of the configuration group whose files a stage takes the fingerprint of; its own where it is of no group."""
+    part = stage.outside.part(config) if stage.outside else None
+    names = [field.name for field in fields(config) if getattr(config, field.name) is part]
+    return names[0] if part is not None and names else stage.name
+
+
 def build_graph(
-    config: RunConfig, cache: Path, *, tolerate_missing: bool = False, targets: Sequence[str] | None = None
+    config: RunConfig,
+    cache: Path,
+    *,
+    tolerate_missing: bool = False,
+    targets: Sequence[str] | None = None,
+    files_before: Mapping[str, Any] | None = None,
 ) -> dict[str, Node]:
     """Stage name -> node of what `targets` need, inputs before what needs them; the last one is the last target.
 
-    Without `targets` they are those of a run.
+    Without `targets` they are those of a run. `files_before` are fingerprints by group, of a run that is on record:
+    they are taken in place of those that the files have now.
 
     Raises DataError or ConfigurationError when source files are missing, unless `tolerate_missing`, which a plan uses.
     """
     nodes: dict[str, Node] = {}
+    files = _Files(cache, tolerate_missing, files_before or {})
     for target in targets or run_targets(config):
-        _visit(target, config, cache, tolerate_missing, nodes)
+        _visit(target, config, files, nodes)
     return nodes
 
 
-def _visit(name: str, config: RunConfig, cache: Path, tolerate: bool, nodes: dict[str, Node]) -> Node:
+def _visit(name: str, config: RunConfig, files: _Files, nodes: dict[str, Node]) -> Node:
     if name in nodes:
         return nodes[name]
     stage = STAGES[name]
     own = stage.config(config)
-    inputs = {other: _visit(other, config, cache, tolerate, nodes) for other in stage.inputs(own)}
-    fingerprint, problem = _fingerprint(stage, own, cache, tolerate)
+    inputs = {other: _visit(other, config, files, nodes) for other in stage.inputs(own)}
+    fingerprint, problem = files.fingerprint(stage, own)
     identity = {
         "stage": stage.artefact,
         "code_version": stage.code_version,
@@ -133,12 +167,3 @@ def _differing(name: str, before: Any, now: Any) -> Iterator[str]:
             yield from _differing(str(one[0]) if named else name, str(one), str(other))
     else:
         yield name
-
-
-def _fingerprint(stage: Stage, config: RunConfig, cache: Path, tolerate: bool) -> tuple[Mapping[str, Any], str | None]:
-    try:
-        return stage.take_fingerprint(config, FileDigests(cache)), None
-    except ParibusError as error:
-        if not tolerate:
-            raise
-        return {"missing": everything(stage.outside.part(config)) if stage.outside else {}}, str(error)

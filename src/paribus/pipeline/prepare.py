@@ -1,9 +1,10 @@
 """The runs of a command with the graphs of their artefacts, checked as far as that is possible before anything runs."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from paribus.checks import existing_tokenizer as tokenizer_preflight
 from paribus.checks.combinations import known_vocabulary
@@ -11,7 +12,7 @@ from paribus.checks.primary import impossible_primary
 from paribus.checks.schedule import impossible_schedule, unscorable
 from paribus.checks.table_slips import Vocabulary, misleading_names, slipped_labels, slips
 from paribus.config.checkpoint_steps import too_few_checkpoints
-from paribus.config.compose import Composition
+from paribus.config.compose import Composition, Job
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.groups.experiment import table_of
 from paribus.config.groups.start import CheckpointStart
@@ -36,10 +37,18 @@ from paribus.reporting.table.column import KINDS, MEASURES, METRICS
 from paribus.tracking import destination
 from paribus.training.start import preflight as start_preflight
 
+FilesBefore = Callable[[Job], Mapping[str, Any]]
+"""Fingerprints by group of the files that a job had read when it ran; empty for one that never did."""
 _WORDS = Vocabulary(MEASURES, list(METRICS), KINDS)
 
 
-def prepare(composition: Composition, *, tolerate_missing: bool = False, judge_made: bool = True) -> list[PreparedRun]:
+def prepare(
+    composition: Composition,
+    *,
+    tolerate_missing: bool = False,
+    judge_made: bool = True,
+    before: FilesBefore = lambda job: {},
+) -> list[PreparedRun]:
     """Graphs of all runs; one error with every missing file, unknown task and unfit checkpoint of all of them, and with
     what is wrong with the paper's table of their experiment, and with names in its own.
 
@@ -47,17 +56,22 @@ def prepare(composition: Composition, *, tolerate_missing: bool = False, judge_m
     devices; nothing is remembered then. Where jobs run elsewhere, they judge devices themselves.
 
     Without `judge_made` no run is refused for what it has made: who shows how a sweep stands shows the run that failed
-    over it, and those beside it.
+    over it, and those beside it. Runs that are on record have the files that they had `before`.
     """
     with ExitStack() as stack:
         caches = {cache: cache for cache in (OutputRoot.of(job.config).cache for job in composition.jobs)}
         if tolerate_missing:
             caches = {cache: stack.enter_context(overlay(cache)) for cache in caches}
-        return _prepare(composition, caches, tolerate_missing=tolerate_missing, judge_made=judge_made)
+        return _prepare(composition, caches, before, tolerate_missing=tolerate_missing, judge_made=judge_made)
 
 
 def _prepare(
-    composition: Composition, caches: Mapping[Path, Path], *, tolerate_missing: bool, judge_made: bool
+    composition: Composition,
+    caches: Mapping[Path, Path],
+    before: FilesBefore,
+    *,
+    tolerate_missing: bool,
+    judge_made: bool,
 ) -> list[PreparedRun]:
     here = not composition.multirun or composition.launcher in HERE
     judged = here and not tolerate_missing
@@ -89,7 +103,7 @@ def _prepare(
         vocabulary = known_vocabulary(job.config)
         try:
             cache = caches[OutputRoot.of(job.config).cache]
-            nodes = build_graph(job.config, cache, tolerate_missing=tolerate_missing)
+            nodes = build_graph(job.config, cache, tolerate_missing=tolerate_missing, files_before=before(job))
             runs.append(PreparedRun(job, nodes, composition.factors, here))
             vocabulary = made_vocabulary(nodes["vocabulary"], OutputRoot.of(job.config)) or vocabulary
             other = [] if found or not judge_made else other_tokens(runs[-1], tokens)

@@ -1,11 +1,15 @@
 """What `status` and `report` are asked about: overrides, a name, or nothing, which is the last sweep."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from paribus.cli import main
-from support.recorded_sweeps import OVERRIDES, record
+from paribus.pipeline.equality import run_identity
+from paribus.pipeline.record.run_record import files_of
+from support.recorded_sweeps import OVERRIDES, finished_sweep, record
 
 
 @pytest.fixture(autouse=True)
@@ -101,3 +105,34 @@ def test_overrides_are_composed_as_ever(tmp_path: Path, capsys: pytest.CaptureFi
     shown = capsys.readouterr().out
     assert other[0].run_id in shown
     assert recorded[0].run_id not in shown
+
+
+@pytest.mark.parametrize("text", [None, "another text"], ids=["gone", "changed"])
+def test_runs_that_a_name_means_are_those_that_were_made_of_their_files(
+    text: str | None, tmp_path: Path, undrawn: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = finished_sweep(tmp_path / "made", "-m", "seed=0,1")
+    assert main(["report", "last"]) == 0
+    table = capsys.readouterr().out.split("ago\n")[1]
+    (tmp_path / "texts.txt").unlink()
+    if text:
+        (tmp_path / "texts.txt").write_text(text, encoding="utf-8")
+    moved = "files of 2 of its runs are gone or others now: this is how those stand that were made of them"
+    assert main(["status"]) == 0
+    shown = capsys.readouterr().out
+    assert moved in shown and all(run.run_id in shown for run in runs)
+    assert main(["report", "last"]) == 0
+    told, same = capsys.readouterr().out.split("would make others\n")
+    assert moved in told and same == table
+    assert main(["status", runs[0].run_id]) == 0
+    # Overrides are a question about the files of now.
+    assert main(["status", *OVERRIDES]) == 1
+
+
+def test_what_a_run_read_says_nothing_of_a_group_that_is_otherwise_now(tmp_path: Path) -> None:
+    (run,) = finished_sweep(tmp_path / "made")
+    config = run.job.config
+    record = {"identity": json.loads(json.dumps(run_identity(config, run.nodes)))}
+    assert files_of(record, config) == record["identity"]["fingerprints"] != {}
+    assert files_of(record, replace(config, corpus=replace(config.corpus, heldout=7))) == {}
+    assert files_of({}, config) == {}

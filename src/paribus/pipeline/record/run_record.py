@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from paribus.config.identity import canonical, identity
+from paribus.config.schema import RunConfig
 from paribus.store.file_names import RUN_RECORD
 
 UNREADABLE = "unreadable"
@@ -24,6 +26,13 @@ def read_run_record(directory: Path) -> dict[str, Any] | None:
         failure = {"class": "infrastructure", "message": message}
         return {"status": UNREADABLE, "failure": failure, "stages": {}, "code_versions": {}}
     return loaded
+
+
+def files_of(record: Mapping[str, Any], config: RunConfig) -> Mapping[str, Any]:
+    """Fingerprints by group of the files that a recorded run read; none of groups that are otherwise in `config`."""
+    recorded, here = record.get("identity", {}), identity(config)
+    files: Mapping[str, Any] = recorded.get("fingerprints", {})
+    return {group: files[group] for group in files if canonical(recorded.get(group)) == canonical(here.get(group))}
 
 
 def _check(record: dict[str, Any]) -> None:
