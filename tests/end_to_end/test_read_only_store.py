@@ -60,7 +60,7 @@ def test_verbs_on_a_read_only_root_say_in_a_line_what_they_cannot_write(
     before = sorted(root.rglob("*"))
     ended = {verb: main([verb, *common]) for verb in ("plan", "status", "run", "doctor")}
     told = capsys.readouterr()
-    assert ended == {"plan": 0, "status": 1, "run": 2, "doctor": 0}
+    assert ended == {"plan": 1, "status": 1, "run": 2, "doctor": 0}
     (line,) = told.err.strip().splitlines()
     assert line.startswith(f"paribus run: root: '{root}' cannot hold an output root (")
     assert line.endswith("; name another with root=...")

@@ -39,9 +39,19 @@ class OutputRoot:
             with TemporaryFile(dir=self.path):
                 pass
         except OSError as error:
-            raise ConfigurationError(
-                f"root: {str(self.path)!r} cannot hold an output root ({error.strerror}); name another with root=..."
-            ) from error
+            raise ConfigurationError(f"root: {self._cannot_hold(error)}") from error
+
+    def unwritable(self) -> str:
+        """What `require_writable` would say of the root, which is not made; empty where files can be made there."""
+        try:
+            there = next(path for path in (self.path, *self.path.parents) if path.is_dir())
+            with TemporaryFile(dir=there):
+                return ""
+        except OSError as error:
+            return self._cannot_hold(error)
+
+    def _cannot_hold(self, error: OSError) -> str:
+        return f"{str(self.path)!r} cannot hold an output root ({error.strerror}); name another with root=..."
 
     @property
     def store(self) -> Store:

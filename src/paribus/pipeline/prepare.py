@@ -26,6 +26,7 @@ from paribus.finetuning import files as finetuning_files
 from paribus.ordering.preflight import problems as judge_order
 from paribus.pipeline.graph import Node, build_graph, to_make
 from paribus.pipeline.idle_factors import idle_factors
+from paribus.pipeline.making.beginning import launcher_problems
 from paribus.pipeline.making.cache_overlay import overlay
 from paribus.pipeline.making.devices import HERE, Devices
 from paribus.pipeline.output_root import OutputRoot
@@ -104,7 +105,7 @@ def _prepare(
         try:
             cache = caches[OutputRoot.of(job.config).cache]
             nodes = build_graph(job.config, cache, tolerate_missing=tolerate_missing, files_before=before(job))
-            runs.append(PreparedRun(job, nodes, composition.factors, here))
+            runs.append(PreparedRun(job, nodes, composition.factors, here, composition.launcher))
             vocabulary = made_vocabulary(nodes["vocabulary"], OutputRoot.of(job.config)) or vocabulary
             other = [] if found or not judge_made else other_tokens(runs[-1], tokens)
             unlike.append(other)
@@ -121,7 +122,7 @@ def _prepare(
         problems += [Problem(*problem) for problem in unscorable(job.config, vocabulary)]
     rows = [factor_labels(run, composition.factors) for run in runs]
     named = (*slipped_labels(rows, table), *misleading_names(configs, rows, _WORDS))
-    problems += [Problem(*problem) for problem in named]
+    problems += [Problem(*problem) for problem in (*named, *([] if tolerate_missing else launcher_problems(runs)))]
     # A vocabulary that was made fails its own run, so that the others of a sweep carry on.
     problems += [problem for each in unlike for problem in each] if all(unlike) else []
     if problems:

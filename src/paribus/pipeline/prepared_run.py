@@ -23,6 +23,8 @@ class PreparedRun:
     """Paths in which the runs of its command differ on purpose."""
     here: bool = True
     """Whether it is made on this machine, whose devices are then to be judged."""
+    launcher: str = "basic"
+    """Name of the Hydra launcher that would run its job."""
 
     @property
     def wanted(self) -> dict[str, Node]:

@@ -19,6 +19,7 @@ from paribus.modeling.counts import artefact_bytes, parameter_count
 from paribus.modeling.memory import training_memory, training_setting
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.graph import Node, to_make
+from paribus.pipeline.making import beginning
 from paribus.pipeline.making.devices import Devices
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import idle
@@ -194,7 +195,7 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
         devices=config.plan.devices or _processes(config),
         others=OtherStages.of(runs, missing, speeds, root),
         until=config.until,
-        problems=tuple(sorted({node.problem for node in nodes if node.problem} | _absent_devices(runs))),
+        problems=tuple(sorted({node.problem for node in nodes if node.problem} | _unfit_here(runs))),
         orders=remark_on_orders(runs, [run.length for run in planned]),
         judgement=tuple(remarks_on_judgement(runs, root)),
         refusals=tuple(error for error in (idle(runs), undeclared(runs)) if error),
@@ -209,10 +210,13 @@ def _first(run: PreparedRun) -> PreparedRun | None:
     return replace(run, job=replace(run.job, config=first.config), nodes={**run.nodes, "training": first})
 
 
-def _absent_devices(runs: Sequence[PreparedRun]) -> set[str]:
-    """What of devices, processes and nodes the missing stages of runs made here ask for and this machine lacks."""
+def _unfit_here(runs: Sequence[PreparedRun]) -> set[str]:
+    """What of devices, processes and nodes the missing stages of runs made here ask for and this machine lacks, and why
+    no run could be begun.
+    """
     devices, here = Devices(), [run for run in runs if run.here]
-    return {f"{path}: {what}" for run in here for path, what in devices.problems(run.job.config, run.wanted)}
+    absent = [problem for run in here for problem in devices.problems(run.job.config, run.wanted)]
+    return {f"{path}: {what}" for path, what in (*absent, *beginning.problems(runs))}
 
 
 def _state(node: Node, root: OutputRoot, left: Collection[tuple[str, str]]) -> str:

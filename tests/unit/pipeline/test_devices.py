@@ -266,8 +266,9 @@ def test_a_sweep_on_this_machine_is_refused_before_anything_is_made(
 
 @pytest.mark.parametrize("launcher", ["submitit_slurm", "ray"])
 def test_jobs_that_run_elsewhere_are_not_judged_by_this_machine(
-    launcher: str, tmp_path: Path, bare: Callable[[], Devices]
+    launcher: str, tmp_path: Path, bare: Callable[[], Devices], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("paribus.pipeline.making.beginning.COMMANDS_OF_SLURM", ())
     composed = compose_command(parse(["-m", *ON_CUDA, f"root={tmp_path}/root", f"hydra/launcher={launcher}"]))
     assert len(prepare.prepare(composed)) == 1
 

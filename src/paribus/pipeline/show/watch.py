@@ -24,7 +24,8 @@ def watched(launcher: str, runs: Mapping[str, Path], console: Console) -> Iterat
         yield
         return
     watch = _Watch(runs, console)
-    console.print(f"{len(runs)} jobs are with launcher {launcher}", markup=False)
+    jobs = "1 job is" if len(runs) == 1 else f"{len(runs)} jobs are"
+    console.print(f"{jobs} with launcher {launcher}", markup=False)
     stop = threading.Event()
     thread = threading.Thread(target=watch.follow, args=(stop,), daemon=True, name="watch-runs")
     thread.start()
