@@ -4,6 +4,7 @@ import dataclasses
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,15 @@ from paribus.config.flags import HELP_FLAGS
 from paribus.config.options import read_options
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
-from paribus.pipeline.equality import run_identity
-from paribus.pipeline.graph import Node, build_graph, needed_for
+from paribus.pipeline.graph import build_graph, needed_for
 from paribus.pipeline.job import JobFunction
 from paribus.pipeline.make import check
 from paribus.pipeline.output_root import OutputRoot, named_root
+from paribus.pipeline.record.changes import causes_of_other_keys
 from paribus.pipeline.record.environment import environment_changes, recorded_provenance
 from paribus.pipeline.record.references import find_run_id, is_reference
 from paribus.pipeline.record.run_record import UNREADABLE, moved_config, read_run_record
 from paribus.pipeline.stages import EVALUATION, FINETUNING
-from paribus.reporting.fairness.equality import flatten
 from paribus.store.code import loaded_code
 from paribus.store.provenance import provenance
 
@@ -45,10 +45,10 @@ of a run or of an arm with one seed, or last.
   paribus rerun "bpe merge_rank seed=0" root=my/runs
   paribus rerun last training.device=cpu
 
-Refused where it would not be the same run: source files, code versions or packages that a stage depends on changed. The
-error names them, and the commit, uncommitted changes and versions that the run was made with; docker/rerun of the
-repository checks those out first. Refused too where a device that the record names is not here: training.device,
-evaluation.device and embedder.device may be given anew.
+Refused where it would not be the same run: source files, code versions or packages that a stage depends on changed, or
+files are gone. The error names them, and the commit, uncommitted changes and versions that the run was made with;
+docker/rerun of the repository checks those out first. Refused too where a device that the record names is not here:
+training.device, evaluation.device and embedder.device may be given anew.
 
 What a GPU had a part in, as the record of its training tells, has to agree in every loss of training and every bits per
 byte up to 1 %, and other scores are shown; all else, and what training.deterministic makes, in every byte.
@@ -64,6 +64,24 @@ def rerun_command(arguments: Sequence[str], console: Console) -> int:
         return 0
     name, root, devices = _parse(arguments)
     run_id = find_run_id(name, root)
+    with _refusing():
+        original = _recorded(run_id, root, devices, console)
+        again = _empty_root(original, run_id)
+    JobFunction(loaded_code())(again)
+    return _report(original, again, console)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Refuse for files that are gone too: nothing was made, and nothing differs."""
+    try:
+        yield
+    except DataError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def _recorded(run_id: str, root: Path, devices: Mapping[str, str], console: Console) -> RunConfig:
+    """The configuration of a record; ConfigurationError or DataError where that would not be the same run here."""
     record = read_run_record(root / "runs" / run_id)
     if record is None:
         raise ConfigurationError(f"no run {run_id!r} below {root / 'runs'}; paribus status lists the runs of a command")
@@ -74,8 +92,14 @@ def rerun_command(arguments: Sequence[str], console: Console) -> int:
     _refuse_changed(record, original, changes)
     for change in changes:
         console.print(f"not as recorded: {change}", style="yellow", markup=False, soft_wrap=True)
-    (root / "reruns").mkdir(exist_ok=True)
-    fresh = tempfile.mkdtemp(prefix=f"{run_id}-", dir=root / "reruns")
+    return original
+
+
+def _empty_root(original: RunConfig, run_id: str) -> RunConfig:
+    """The same run in a root of its own, which is not left where this machine could not make it."""
+    reruns = OutputRoot.of(original).path / "reruns"
+    reruns.mkdir(exist_ok=True)
+    fresh = tempfile.mkdtemp(prefix=f"{run_id}-", dir=reruns)
     untracked = dataclasses.replace(original.tracking, kind="none")
     again = dataclasses.replace(original, root=fresh, tracking=untracked, experiment=None)
     try:
@@ -83,8 +107,7 @@ def rerun_command(arguments: Sequence[str], console: Console) -> int:
     except BaseException:
         shutil.rmtree(fresh)
         raise
-    JobFunction(loaded_code())(again)
-    return _report(original, again, console)
+    return again
 
 
 def _parse(arguments: Sequence[str]) -> tuple[str, Path, dict[str, str]]:
@@ -122,29 +145,12 @@ def _refuse_changed(record: Mapping[str, Any], config: RunConfig, changes: Seque
     nodes = build_graph(config, OutputRoot.of(config).cache)
     changed = [name for name, stage in record["stages"].items() if name not in nodes or nodes[name].key != stage["key"]]
     if changed:
-        causes = [*_causes(record, config, nodes), *changes]
+        causes = [*causes_of_other_keys(record, config, nodes), *changes]
         listed = "".join(f"\n  {cause}" for cause in causes) or "\n  nothing that the record names"
         raise ConfigurationError(
             f"this would not be the same run: {', '.join(changed)} changed. Recorded:{listed}\n"
             "take the files, the commit and the versions of the record; docker/rerun of the repository checks them out"
         )
-
-
-def _causes(record: Mapping[str, Any], config: RunConfig, nodes: Mapping[str, Node]) -> Iterator[str]:
-    """Code versions, configuration and fingerprints of files that the record has otherwise."""
-    for name, node in nodes.items():
-        before = record["code_versions"].get(name)
-        if before != node.stage.code_version:
-            yield f"code version of stage {name} {before}, here {node.stage.code_version}"
-    before, now = flatten(record["identity"]), flatten(run_identity(config, dict(nodes)))
-    for path in sorted(before.keys() | now.keys()):
-        if before.get(path) != now.get(path):
-            yield f"{path} {_short(before.get(path))}, here {_short(now.get(path))}"
-
-
-def _short(value: object) -> str:
-    text = "absent" if value is None else str(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _report(original: RunConfig, again: RunConfig, console: Console) -> int:

@@ -96,7 +96,7 @@ def test_a_torn_record_of_a_run_is_named_and_written_again(run: PreparedRun, lay
     assert told in shown(run) and "unreadable" in shown(run)
     records, (missing,) = collect([run], ["encoder"], layout)
     assert records == [] and str(path) in missing.reason and told in missing.reason
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(ConfigurationError, match=told):
         rerun_command([run.run_id, f"root={layout.path}"], Console())
     with pytest.raises((DataError, ConfigurationError), match=r"run\.json|nothing yet"):
         open_existing(recorder.directory)
