@@ -2,10 +2,11 @@
 
 import errno
 import json
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from paribus.store.file_names import METRICS
 from paribus.training.state.file_names import checkpoint_directories
 
 WITH_CODE = "--with-code"
+TRAINING = "training"
 HELP = """usage: paribus export RUN DIR [--with-code] [step=N] [root=paribus_runs]
 
 Write the model of a run into DIR as Hugging Face has it: weights, config.json, tokenizer, and README.md, a model card
@@ -76,7 +78,7 @@ def export_command(arguments: Sequence[str], console: Console) -> int:
         raise _taken(wanted.target)
     run_id = find_run_id(wanted.name, wanted.root.path)
     record = _record(run_id, wanted.root)
-    training = _artefact(record, "training", run_id, wanted.root)
+    training = _training(record, run_id, wanted)
     step, checkpoint = _checkpoint(training, wanted.step)
     origin = Origin(
         run_id=run_id,
@@ -135,25 +137,35 @@ def _record(run_id: str, root: OutputRoot) -> Mapping[str, Any]:
     return record
 
 
-def _artefact(record: Mapping[str, Any], stage: str, run_id: str, root: OutputRoot) -> Artifact:
-    if stage not in record["stages"]:
-        raise DataError(f"run {run_id} has no {stage} yet: it is {record['status']}; paribus status shows why")
-    key = str(record["stages"][stage]["key"])
-    found = root.store.find(stage, key)
+def _training(record: Mapping[str, Any], run_id: str, wanted: Wanted) -> Artifact:
+    if TRAINING not in record["stages"]:
+        raise DataError(f"run {run_id} has no training yet: it is {record['status']}; paribus status shows why")
+    key, store = str(record["stages"][TRAINING]["key"]), wanted.root.store
+    found = store.find(TRAINING, key)
     if found is not None and not found.readable:
-        raise DataError(f"the checkpoints of run {run_id} were pruned; {_from_rerun(run_id, root)}")
-    return found or root.store.require(stage, key)
+        raise DataError(f"the checkpoints of run {run_id} were pruned; {_from_rerun(found, run_id, wanted)}")
+    return found or store.require(TRAINING, key)
 
 
-def _from_rerun(run_id: str, root: OutputRoot) -> str:
+def _from_rerun(training: Artifact, run_id: str, wanted: Wanted) -> str:
     """Where a run that was made again has its checkpoints, or how it is made again."""
-    found = [path for path in sorted(root.path.glob(f"reruns/{run_id}-*")) if (path / "runs" / run_id).is_dir()]
-    if found:
-        return f"it was made again: `paribus export {run_id} DIRECTORY root={found[-1]}`"
-    return (
-        f"`paribus rerun {run_id}` makes it again in a root of its own below {root.path / 'reruns'}, which root=... "
-        "then names here"
-    )
+    root = wanted.root
+    again = (replace(root, path=path) for path in sorted(root.path.glob(f"reruns/{run_id}-*")))
+    if found := [other.path for other in again if _is_trained(training, run_id, other)]:
+        given = shlex.join(["paribus", "export", run_id, str(wanted.target), f"root={found[-1]}"])
+        return f"it was made again: `{given}`"
+    own = [] if root.path == named_root(None).path else [f"root={root.path}"]
+    given = shlex.join(["paribus", "rerun", run_id, *own])
+    return f"`{given}` makes it again in a root of its own below {root.path / 'reruns'}, which root=... then names here"
+
+
+def _is_trained(training: Artifact, run_id: str, again: OutputRoot) -> bool:
+    """Whether a rerun, which may have been stopped, or pruned, has the checkpoints of a training, and says so."""
+    record = read_run_record(again.run(run_id))
+    if record is None or record["status"] == UNREADABLE or TRAINING not in record["stages"]:
+        return False
+    found = again.store.find(TRAINING, training.key)
+    return found is not None and found.readable
 
 
 def _checkpoint(training: Artifact, wanted: int | None) -> tuple[int, Path]:
