@@ -8,7 +8,6 @@ from rich.console import Console
 from paribus.commands.help.verb_help import verb_help
 from paribus.commands.json_output import print_json
 from paribus.config.arguments import Command, parse
-from paribus.errors import ConfigurationError
 from paribus.pipeline.show.display import open_console
 
 EXIT_REFUSED_BY_RUN = 1
@@ -86,14 +85,9 @@ def _items(command: Command, console: Console) -> int:
 
 
 def _doctor(command: Command, console: Console) -> int:
-    from paribus.checks.command import compose_command
-    from paribus.pipeline.output_root import OutputRoot
-    from paribus.store.doctor import examine
+    from paribus.commands.kept.doctor import doctor_command
 
-    root = OutputRoot.of(compose_command(command).jobs[0].config)
-    if not root.path.is_dir():
-        raise ConfigurationError(f"root: {str(root.path)!r} is no directory; name the output root with root=...")
-    return examine(root.store, partial(console.print, markup=False, soft_wrap=True))
+    return doctor_command(command, console)
 
 
 def _sync(arguments: Sequence[str]) -> int:

@@ -18,6 +18,8 @@ from paribus.store.artifact import Store
 from paribus.store.claim import run_claim
 
 RUN_ID_LENGTH = 16
+ARTEFACTS = "artifacts"
+"""Directory of an output root that is its store."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,14 @@ class OutputRoot:
         return f"{str(self.path)!r} cannot hold an output root ({error.strerror}); name another with root=..."
 
     @property
+    def is_used(self) -> bool:
+        """Whether a command has made anything there."""
+        return any((self.path / name).is_dir() for name in (ARTEFACTS, "runs"))
+
+    @property
     def store(self) -> Store:
         """The artefact store."""
-        return Store(self.path / "artifacts", self.lease_seconds)
+        return Store(self.path / ARTEFACTS, self.lease_seconds)
 
     @property
     def cache(self) -> Path:

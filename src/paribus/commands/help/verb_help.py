@@ -24,7 +24,8 @@ ABOUT: Mapping[str, str] = {
     "`paribus tokens statistics` and `paribus order statistics`.",
     "items": "Say by task in how many items both of two arms are right, only one, or none; with --task list the items "
     "in which arms part, with their texts and what each arm answered; of the last sweep where nothing is given.",
-    "doctor": "Compare every artefact with its digests, and clean what killed processes left.",
+    "doctor": "Compare every artefact of an output root with its digests, and clean what killed processes left; where "
+    "root is a directory of output roots, as that of reruns, of each of them.",
 }
 """Verbs that take overrides, in a sentence or two."""
 NAMED = ("status", "report", "items")

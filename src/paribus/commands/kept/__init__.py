@@ -1,1 +1,1 @@
-"""Verbs about what an output root keeps, from its records: what there is, taking a model out, and freeing space."""
+"""Verbs about what an output root keeps: what there is, whether it is sound, taking a model out, and freeing space."""
