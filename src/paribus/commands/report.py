@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from paribus.commands.chosen import choose
-from paribus.commands.further.more_seeds import with_more_seeds
+from paribus.commands.further.more_seeds import seeds_of_another, with_more_seeds
 from paribus.commands.json_output import print_json
 from paribus.commands.rest import show_rest
 from paribus.commands.statistics import show_verb_of_table
@@ -106,7 +106,9 @@ def compare_arms_with_themselves(
     try:
         lines = null_experiment(comparison)
     except ConfigurationError as error:
-        raise ConfigurationError(f"{error}:\n  {with_more_seeds(command, composition)}") from error
+        why = next(filter(None, (seeds_of_another(job.config) for job in composition.jobs)), None)
+        told = f"; but {why}" if why else f":\n  {with_more_seeds(command, composition)}"
+        raise ConfigurationError(f"{error}{told}") from error
     for line in lines:
         console.print(line, soft_wrap=True, markup=False, highlight=False)
     for run in missing:

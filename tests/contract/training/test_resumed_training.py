@@ -152,6 +152,7 @@ def test_other_data_are_refused_since_steps_of_both_are_counted_by_one(half: Pat
     ((path, message),) = problems(resumed(half, seed=1))
     assert path == "seeds.contexts"
     assert message.startswith("1, but 0 in the training that start.optimizer=resumed goes on with")
+    assert message.endswith("so take that; start=continued makes both trainings of every seed")
 
 
 def test_what_the_first_training_left_is_pinned_and_the_proof_shows_it(half: Path, copy: Path, tmp_path: Path) -> None:

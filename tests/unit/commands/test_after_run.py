@@ -9,6 +9,7 @@ from paribus.checks.command import compose_command
 from paribus.cli import main
 from paribus.commands.further.more_seeds import with_three_seeds
 from paribus.config.arguments import parse
+from paribus.config.groups.start import CheckpointStart
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.store.record import read_record, write_record
@@ -62,6 +63,45 @@ def test_a_command_that_wants_less_than_scores_ends_without_them(
 ) -> None:
     assert main(["run", *OVERRIDES, *WORDS, "until=training"]) == 0
     assert "with three seeds" not in capsys.readouterr().out
+
+
+def test_a_run_that_no_seed_makes_another_ends_with_its_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("texts.txt").write_text("some text", encoding="utf-8")
+    fixed = ("seeds.weights=1", "seeds.order=1", "seeds.contexts=1")
+    finished_sweep(tmp_path / "made", *fixed)
+    assert main(["run", *OVERRIDES, *fixed]) == 0
+    *_, last = capsys.readouterr().out.splitlines()
+    assert shlex.split(last) == ["paribus", "report", *OVERRIDES, *fixed]
+
+
+@pytest.fixture
+def resumed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets every run count as one that goes on with the optimizer of another."""
+    start = CheckpointStart(run="0123456789abcdef", optimizer="resumed")
+    monkeypatch.setattr("paribus.commands.further.more_seeds.resuming", lambda config: start)
+
+
+@pytest.mark.usefixtures("resumed")
+def test_a_resumed_run_has_one_seed_and_ends_with_what_takes_several(
+    run: PreparedRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", *OVERRIDES, *WORDS]) == 0
+    *_, why, given = capsys.readouterr().out.splitlines()
+    assert why.startswith("for a spread: start.optimizer=resumed goes on with a training of one seed; start=continued ")
+    assert main(shlex.split(given)[1:]) == 0
+    assert capsys.readouterr().out.startswith("start=continued\n")
+
+
+@pytest.mark.usefixtures("resumed")
+def test_a_null_experiment_asks_for_no_seeds_that_a_resumed_run_cannot_have(
+    run: PreparedRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", "--null", *OVERRIDES, *WORDS]) == 2
+    (told,) = capsys.readouterr().err.splitlines()
+    assert told.endswith("a training of one seed; start=continued makes both trainings of every seed")
 
 
 @pytest.mark.parametrize(("seed", "seeds"), [(0, "0,1,2"), (2, "0,1,2"), (7, "0,1,7")])

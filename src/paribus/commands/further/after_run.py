@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from paribus.commands.further.more_seeds import with_three_seeds
+from paribus.commands.further.more_seeds import draws_by_its_seed, seeds_of_another, with_three_seeds
 from paribus.commands.retyped import retyped
 from paribus.config.arguments import Command
 from paribus.evaluation.measures.main_scores import main_scores, said
@@ -13,14 +13,23 @@ from paribus.pipeline.stages import EVALUATION, FINETUNING
 
 def show_after_run(command: Command, run: PreparedRun, console: Console) -> None:
     """The scores of a finished run, then commands that can be given as they are, a line each."""
-    seeds = with_three_seeds(command, run.job.config.seed)
     lines = [
         " · ".join(said(_scores(run))),
         f"its report:\n  {retyped(command, multirun=False, verb='report')}",
-        f"with three seeds, for a spread (and arms the same way, tokenizer=A,B):\n  {seeds}",
+        _spread(command, run),
     ]
     for line in filter(None, lines):
         console.print(line, markup=False, soft_wrap=True)
+
+
+def _spread(command: Command, run: PreparedRun) -> str:
+    """How a spread is come by; empty for a run that no seed makes another."""
+    if why := seeds_of_another(run.job.config):
+        return f"for a spread: {why}:\n  paribus explain start=continued"
+    if not draws_by_its_seed(run):
+        return ""
+    seeds = with_three_seeds(command, run.job.config.seed)
+    return f"with three seeds, for a spread (and arms the same way, tokenizer=A,B):\n  {seeds}"
 
 
 def _scores(run: PreparedRun) -> dict[str, float]:

@@ -1,15 +1,34 @@
 """The commands that a user gives for more seeds than there are."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from paribus.commands.retyped import retyped
 from paribus.config.arguments import Command
 from paribus.config.compose import Composition
+from paribus.config.schema import RunConfig
+from paribus.pipeline.graph import build_graph
+from paribus.pipeline.output_root import OutputRoot, run_id
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.training.start.resumed import EVERY_SEED, resuming
 
 SEED = "seed"
 SEEDS = 10
 FEWEST = 3
 """Of which a table takes a spread and a test."""
+
+
+def seeds_of_another(config: RunConfig) -> str | None:
+    """Why no other seed can be given to a run, and what takes several; None where each makes a run."""
+    if resuming(config) is None:
+        return None
+    return f"start.optimizer=resumed goes on with a training of one seed; {EVERY_SEED}"
+
+
+def draws_by_its_seed(run: PreparedRun) -> bool:
+    """Whether another seed makes another run, as it does unless `seeds` fixes all parts."""
+    other = replace(run.job.config, seed=run.job.config.seed + 1)
+    return run_id(build_graph(other, OutputRoot.of(other).cache, tolerate_missing=True)) != run.run_id
 
 
 def with_more_seeds(command: Command, composition: Composition) -> str:

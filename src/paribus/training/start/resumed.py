@@ -23,6 +23,7 @@ from paribus.tokenization.interchange.existing import SETTINGS
 from paribus.training.start.locate import checkpoint_directory
 from paribus.training.state.file_names import OPTIMIZER, STATE, STATE_DIRECTORY, STEP_NAME
 
+EVERY_SEED = "start=continued makes both trainings of every seed"
 _READ = ("seeds.contexts", "tokens", "documents", "ids", "offsets", "source_lengths", "order", "groups", "contexts")
 """Of a fingerprint what decides, beside `_COUNTED`, which contexts a step reads."""
 _COUNTED = ("model.context_length", "training.global_batch")
@@ -198,7 +199,7 @@ def metrics_before(state: ResumedState, path: Path) -> None:
 def _agreeing(ours: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Paths of the fields that must be equal, and why."""
     yield "training.kind", "the moments of one optimizer are none of another"
-    yield "seeds.contexts", "it decides which contexts were read"
+    yield "seeds.contexts", f"it decides which contexts were read, so take that; {EVERY_SEED}"
     counted = "steps are counted on, and it decides how much text they are"
     yield from ((path, counted) for path in _COUNTED)
     yield from ((path, counted) for path in ours if path.startswith("packing.") and path != "packing.attention")
