@@ -38,11 +38,16 @@ HELP = """usage: paribus rerun RUN [root=paribus_runs] [training.device=DEVICE .
 
 Make a recorded run again, every stage from nothing, in a fresh directory below ROOT/reruns, and report what matched:
 each artefact by the digest of its files and, of those that differ, the files, the scores of both and the first step at
-which training parted. RUN is an identifier as `paribus status`, a report or MLflow shows it, the start of one, the name
+which training parted. RUN is an identifier as `paribus list`, a report or MLflow shows it, the start of one, the name
 of a run or of an arm with one seed, or last.
 
+`paribus list` shows the names: what a sweep varies, and the seed. In one of -m tokenizer=bpe,scaffold_bpe seed=0,1 a
+run is "bpe seed=0", with encoder=merge_rank,longest_first beside it "bpe merge_rank seed=0"; an arm is that without
+its seed.
+
+  paribus list root=my/runs
+  paribus rerun "bpe seed=0" root=my/runs
   paribus rerun 0123456789abcdef
-  paribus rerun "bpe merge_rank seed=0" root=my/runs
   paribus rerun last training.device=cpu
 
 Refused where it would not be the same run: source files, code versions or packages that a stage depends on changed, or

@@ -172,12 +172,31 @@ def test_an_unknown_name_lists_what_there_is_and_an_empty_root_says_so(
     sweep: tuple[Path, str, list[str]], tmp_path: Path
 ) -> None:
     root, identifier, _ = sweep
-    with pytest.raises(ConfigurationError, match=rf"no run, arm or sweep 'nothing' below .*\n  {identifier}  sweep"):
+    with pytest.raises(ConfigurationError, match=rf"no run, arm or sweep 'nothing' below [^?]*\n  {identifier}  sweep"):
         find("nothing", root)
     with pytest.raises(ConfigurationError, match=r"no run 'last' below .*: nothing has run there"):
         find("last", tmp_path)
     with pytest.raises(ConfigurationError, match=r"'x{60}\.\.\.'"):
         find("x" * 500, root)
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("bpe merge_rank in_context seed=1", "bpe merge_rank seed=1"),
+        ("bpee merge_rank", "bpe merge_rank"),
+        ("bpe-longest_frist-standard-seed0", "bpe longest_first seed=0"),
+        ("tokenizer=scaffold_bpe longest_first seed=0", "scaffold_bpe longest_first seed=0"),
+        ("tokeniser-encoder", "tokenizer-encoder"),
+    ],
+)
+def test_an_unknown_name_is_told_the_nearest_as_lists_show_it(
+    sweep: tuple[Path, str, list[str]], name: str, nearest: str
+) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        find(name, sweep[0])
+    assert str(raised.value).splitlines()[0].endswith(f"; did you mean {nearest!r}? there are")
+    assert find(nearest, sweep[0]).label == nearest
 
 
 def test_an_arm_of_one_seed_is_its_run(directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

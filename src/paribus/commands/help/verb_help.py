@@ -30,7 +30,7 @@ ABOUT: Mapping[str, str] = {
 """Verbs that take overrides, in a sentence or two."""
 NAMED = ("status", "report", "items")
 """Verbs that take a name in place of overrides."""
-RUNS = "RUNS is a sweep, an arm or a run: its identifier, the start of one, its name, or `last`."
+RUNS = "RUNS is a sweep, an arm or a run: its identifier, the start of one, `last`, or its name in `paribus list`."
 COMMON: Mapping[str, str] = {
     "-m": "every combination of the values that commas part: -m seed=0,1,2 encoder=merge_rank,longest_first",
     "--cfg job": "print the configuration that the overrides compose, and do nothing else",

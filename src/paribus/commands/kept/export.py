@@ -41,17 +41,17 @@ Beside a checkpoint in the root it generates with a cache, and its tokenizer kno
 special token called padding, else with the one that ends a document) and takes special tokens that are spelled in a
 prompt for these tokens; split_special_tokens=True leaves them text, as in a corpus.
 
-RUN is an identifier, the start of one, the name of a run or of an arm with one seed, or last. Tokenizers that
-tokenizer.json cannot hold, as those of longest_first and of Scaffold-BPE, need paribus to be read: the card says so,
-with the lines that do. No code is written into DIR, unless --with-code asks for it: then such a tokenizer gets a file
-of plain Python, tokenization_paribus.py, with which AutoTokenizer loads it where paribus is not installed, to whoever
-says trust_remote_code there. It reads the JSON beside it and gives the same ids, some fifty times slower; read it
-before you trust it. A tokenizer that tokenizer.json holds needs no code and gets none.
+RUN is an identifier, the start of one, the name of a run or of an arm with one seed, as `paribus list` shows them, or
+last. Tokenizers that tokenizer.json cannot hold, as those of longest_first and of Scaffold-BPE, need paribus to be
+read: the card says so, with the lines that do. No code is written into DIR, unless --with-code asks for it: then such a
+tokenizer gets a file of plain Python, tokenization_paribus.py, with which AutoTokenizer loads it where paribus is not
+installed, to whoever says trust_remote_code there. It reads the JSON beside it and gives the same ids, some fifty times
+slower; read it before you trust it. A tokenizer that tokenizer.json holds needs no code and gets none.
 
   paribus export last my_model
   paribus export last my_model --with-code
   paribus export 01234567 my_model step=125
-  paribus export "bpe longest_first seed=0" my_model root=my/runs
+  paribus export "bpe seed=0" my_model root=my/runs
 
 exit status: 0; 1 its checkpoints are not there; 2 refused
 """

@@ -4,6 +4,7 @@ An arm is the runs of a sweep that differ in nothing but the seed. Of the ways i
 first that finds anything counts: the whole identifier, the whole name, the start of an identifier, the start of a name.
 """
 
+import difflib
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
@@ -49,13 +50,20 @@ class Reference:
         return self.sweep.id if self.whole else " ".join(run.run_id for run in self.runs)
 
     @property
+    def label(self) -> str:
+        """Its name in lists."""
+        if self.whole:
+            return self.sweep.name
+        return self.runs[0].label if len(self.runs) == 1 else _arm(self.runs[0].label)
+
+    @property
     def shown(self) -> str:
         """What is meant, for people."""
         if self.whole:
-            return f"{self.sweep.id}  sweep {self.sweep.name}, {_counted(len(self.runs))}"
+            return f"{self.sweep.id}  sweep {self.label}, {_counted(len(self.runs))}"
         if len(self.runs) == 1:
-            return f"{self.runs[0].run_id}  run {self.runs[0].label}"
-        return f"{_arm(self.runs[0].label)!r}  arm of {_counted(len(self.runs))} of sweep {self.sweep.id}"
+            return f"{self.runs[0].run_id}  run {self.label}"
+        return f"{self.label!r}  arm of {_counted(len(self.runs))} of sweep {self.sweep.id}"
 
     @property
     def command(self) -> Command:
@@ -173,7 +181,16 @@ def _only(text: str, root: Path, *preferred: Callable[[Reference], bool]) -> Ref
     if not known:
         raise ConfigurationError(f"no run {shown} below {root}: {nothing_known(root)}")
     newest = list({one.id: one for one in known if one.whole or len(one.runs) == 1}.values())
-    raise ConfigurationError(f"no run, arm or sweep {shown} below {root}; there are\n{_listed(newest)}")
+    raise ConfigurationError(
+        f"no run, arm or sweep {shown} below {root}; {_nearest(text, known)}there are\n{_listed(newest)}"
+    )
+
+
+def _nearest(text: str, known: Sequence[Reference]) -> str:
+    """The question for what has the nearest name, as lists show it; empty where none is near."""
+    labels = {name: one.label for one in known for name in {*_names(one), plain_name(one.label)}}
+    close = difflib.get_close_matches(plain_name(text)[:LONGEST], labels, n=1, cutoff=0.5)
+    return f"did you mean {labels[close[0]]!r}? " if close else ""
 
 
 def _known(sweeps: Sequence[SweepRecord]) -> Iterator[Reference]:
