@@ -10,7 +10,7 @@ _BYTES |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 _COUNTS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
 LEAST_SAMPLE = 1000
 """Bytes of the smallest sample that is a size; below it, a number is taken for a slip."""
-_NUMBER = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*")
+_NUMBER = re.compile(r"\s*(-?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
 def _parse(value: object, units: dict[str, int], example: str) -> int:
@@ -21,12 +21,14 @@ def _parse(value: object, units: dict[str, int], example: str) -> int:
         known = ", ".join(unit for unit in units if unit)
         raise ValueError(f"{value!r} is not a number with a unit such as {example} (units: {known})")
     number, unit = match[1].replace("_", ""), units[match[2].upper()]
+    if float(number) <= 0:
+        raise ValueError(f"should be above zero, not {value!r}")
     try:
         amount = int(number) * unit if number.isdigit() else round(float(number) * unit)
     except OverflowError:
         raise ValueError(f"{value!r} is too large to count") from None
-    if amount <= 0:
-        raise ValueError(f"{value!r} is not above zero")
+    if amount < 1:
+        raise ValueError(f"should be 1 or more, not {value!r}")
     return amount
 
 

@@ -1,5 +1,8 @@
 """Sizes and counts as people write them."""
 
+import re
+from collections.abc import Callable
+
 import pytest
 
 from paribus.config.units import format_count, format_size, parse_count, parse_sample, parse_size, rounded_up_size
@@ -18,10 +21,23 @@ def test_counts_are_read_exactly(text: object, count: int) -> None:
     assert parse_count(text) == count
 
 
-@pytest.mark.parametrize("text", ["", "GiB", "3 apples", "-1", "0", True, None, "1GiBs", [1]])
-def test_what_is_no_positive_size_is_refused(text: object) -> None:
-    with pytest.raises(ValueError, match=r"number|above zero"):
+@pytest.mark.parametrize("text", ["", "GiB", "3 apples", "-", "-GiB", "--1", True, None, "1GiBs", [1]])
+def test_what_is_no_size_is_refused(text: object) -> None:
+    with pytest.raises(ValueError, match="is not a number with a unit such as 388GiB"):
         parse_size(text)
+
+
+@pytest.mark.parametrize("read", [parse_size, parse_count])
+@pytest.mark.parametrize("text", [-5, "-5", "-5.5", "-1e3", "-1_000", "-2B", 0, "0", "0.0", -0.5])
+def test_a_number_that_is_not_above_zero_is_told_so(read: Callable[[object], int], text: object) -> None:
+    with pytest.raises(ValueError, match=rf"^should be above zero, not {re.escape(repr(text))}$"):
+        read(text)
+
+
+@pytest.mark.parametrize("text", [0.3, "0.3", "0.0004K"])
+def test_a_part_of_one_is_no_amount(text: object) -> None:
+    with pytest.raises(ValueError, match=r"^should be 1 or more, not '?0\.0*[34]K?'?$"):
+        parse_count(text)
 
 
 def test_sizes_and_counts_are_shown_briefly() -> None:
