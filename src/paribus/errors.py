@@ -6,6 +6,7 @@ The class travels from the child process of a stage to the record of the run, so
 
 import errno
 import re
+import traceback
 from typing import ClassVar
 
 
@@ -102,6 +103,13 @@ def _no_room(error: OSError) -> str:
         return f"{where} may not be that large here: raise the limit on the size of files (ulimit -f)"
     told = f" while writing {place}: free space there" if place else ": free space below the output root"
     return f"the disk is full{told}"
+
+
+def told_in_log(error: BaseException) -> str:
+    """What the log of a process keeps of its end: a traceback, but of a stop, which went as it was meant to, a line."""
+    if isinstance(error, InterruptedRunError):
+        return f"{error.failure_class}: {error}\n"
+    return "".join(traceback.format_exception(error))
 
 
 def classify(error: BaseException) -> dict[str, str]:

@@ -37,6 +37,13 @@ def wait_for(process: subprocess.Popen[str], there: object, seconds: float = 120
         time.sleep(0.01)
 
 
+def stops(directory: Path) -> list[str]:
+    """What the log of the training says of its end, and of every traceback the first line."""
+    (log,) = directory.glob("paribus_runs/runs/*/logs/training.log")
+    lines = log.read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line.startswith(("interrupted: ", "Traceback ", "paribus.errors."))]
+
+
 def test_a_command_passes_on_what_schedulers_ask_and_a_stopped_training_goes_on(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     arguments = [word for word in ("run", *ARGUMENTS) if not word.startswith("evaluation.shots")]
@@ -55,5 +62,21 @@ def test_a_command_passes_on_what_schedulers_ask_and_a_stopped_training_goes_on(
     assert first == asked < last < 400
     (record,) = tmp_path.glob("paribus_runs/runs/*/run.json")
     assert json.loads(record.read_text())["failure"]["class"] == "interrupted"
+    assert stops(tmp_path) == [f"interrupted: stopped by a signal after step {last}, whose checkpoint is written"]
     paribus(tmp_path, *arguments)
     assert json.loads(record.read_text())["status"] == "done"
+
+
+def test_the_log_of_a_training_in_several_processes_that_was_stopped_has_a_line_of_it(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    shared = ("training.processes=2", "training.device=cpu", "until=training")
+    process = subprocess.Popen(
+        command(["run", *ARGUMENTS, *shared]), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    wait_for(process, lambda: steps_done(tmp_path) >= 10)
+    process.send_signal(signal.SIGTERM)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    (line,) = stops(tmp_path)
+    (step,) = saved(tmp_path)
+    assert line.startswith(f"interrupted: stopped by a signal after step {step}, whose checkpoint is written")

@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 import time
-import traceback
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
@@ -17,7 +16,7 @@ from typing import Any, TextIO
 from paribus.config.validate import build_run
 from paribus.engine.opening import open_engine
 from paribus.engine.process_ends import die_before_starter, die_with_parent, ignore_requests
-from paribus.errors import classify, is_full_disk
+from paribus.errors import classify, is_full_disk, told_in_log
 from paribus.pipeline.stages import STAGES
 from paribus.stage.context import StageContext
 from paribus.store.atomic import naming
@@ -72,10 +71,10 @@ def serve(job: dict[str, Any], descriptor: int) -> int:
         try:
             reporter.send({"type": "done", "result": _run(job, reporter)})
         except BaseException as error:
-            # Told first: on a full disk the log takes no traceback.
+            # Told first: on a full disk the log takes nothing.
             reporter.send({"type": "failed", **classify(error), "full_disk": is_full_disk(error)})
             with suppress(OSError):
-                traceback.print_exc()
+                print(told_in_log(error), end="", file=sys.stderr, flush=True)  # noqa: T201
             return 1
     return 0
 

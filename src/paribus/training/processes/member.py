@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from paribus.engine.process_ends import die_with_parent, ignore_requests
+from paribus.errors import InterruptedRunError
 from paribus.stage.context import JSON, Reporter, SilentReporter, StageContext
 from paribus.store.atomic import write_json
 from paribus.store.code import Code, hold_to, loaded_code
@@ -44,7 +45,9 @@ def run_member(work: Work, *, all_report: bool = False) -> int:
     except BaseException as error:
         report_failure(directory, f"process {rank}", error)
         with suppress(OSError):  # a full disk takes no traceback
-            traceback.print_exc()
+            # Of a stop whoever started the group says a line for all.
+            if not isinstance(error, InterruptedRunError):
+                traceback.print_exc()
             sys.stderr.flush()
         os._exit(1)
     return 0
