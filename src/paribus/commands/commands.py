@@ -109,7 +109,7 @@ def _tokens(arguments: Sequence[str]) -> int:
 
 
 def _rerun(arguments: Sequence[str]) -> int:
-    from paribus.commands.rerun import rerun_command
+    from paribus.commands.rerun.verb import rerun_command
 
     return rerun_command(arguments, open_console())
 

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 from paribus.cli import VERBS, main
-from paribus.commands import rerun, tokenize
+from paribus.commands import tokenize
 from paribus.commands.kept import export, list_runs, prune
+from paribus.commands.rerun import verb as rerun
 from paribus.config.arguments import parse
 from paribus.config.options import read_options
 from paribus.config.reference.describe import describe

@@ -8,12 +8,12 @@ import pytest
 
 from paribus.checks.command import compose_command
 from paribus.cli import main
+from paribus.commands.rerun.changes import MOST_SHOWN, causes_of_other_keys
 from paribus.config.arguments import parse
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.changes import MOST_SHOWN, causes_of_other_keys
 from paribus.pipeline.record.run_record import read_run_record
 from support.finished_runs import finish
 
@@ -23,7 +23,7 @@ FILES = "corpus.files"
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PreparedRun:
     """A finished run on twenty files, whose names are long enough that no line has room for two digests."""
-    monkeypatch.setattr("paribus.commands.rerun.environment_changes", lambda recorded, here: [])
+    monkeypatch.setattr("paribus.commands.rerun.verb.environment_changes", lambda recorded, here: [])
     for number in range(20):
         (tmp_path / f"a_file_of_the_corpus_{number:02}.txt").write_text(f"text {number}", encoding="utf-8")
     overrides = ("scale=tiny", "corpus=files", f"corpus.paths=[{tmp_path}/*.txt]", f"root={tmp_path}/root")

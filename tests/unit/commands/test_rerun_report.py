@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from paribus.commands.matches import Match, Mismatch, match
-from paribus.commands.rerun import HELP, _artefacts, _numbers, _result, rerun_command
+from paribus.commands.rerun.verb import HELP, _artefacts, _numbers, _result, rerun_command
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.record.environment import environment_changes

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from paribus.checks.command import checked_run
 from paribus.commands.matches import TOLERANCE, Match, Mismatch, match
+from paribus.commands.rerun.changes import causes_of_other_keys
 from paribus.config.flags import HELP_FLAGS
 from paribus.config.options import read_options
 from paribus.config.schema import RunConfig
@@ -22,7 +23,6 @@ from paribus.pipeline.graph import build_graph, needed_for
 from paribus.pipeline.job import JobFunction
 from paribus.pipeline.make import check
 from paribus.pipeline.output_root import OutputRoot, named_root
-from paribus.pipeline.record.changes import causes_of_other_keys
 from paribus.pipeline.record.environment import environment_changes, recorded_provenance
 from paribus.pipeline.record.references import find_run_id, is_reference
 from paribus.pipeline.record.run_record import UNREADABLE, moved_config, read_run_record
