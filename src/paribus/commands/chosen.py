@@ -10,6 +10,7 @@ from typing import Any
 from paribus.checks.command import compose_command
 from paribus.config.arguments import Command, torn
 from paribus.config.compose import Composition, Job
+from paribus.config.identity import canonical
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.making.cache_overlay import overlay
@@ -50,9 +51,8 @@ def choose(command: Command, say: Callable[[str], None]) -> Chosen:
     composition = compose_command(whole)
     if reference is None:
         return Chosen(whole, composition, prepare(composition, tolerate_missing=True, judge_made=False))
-    before = _files_before(_root_of(command.overrides), reference.runs)
-    runs = prepare(composition, tolerate_missing=True, judge_made=False, before=before)
-    say("\n".join(_described(reference, runs)))
+    runs, moved = _named_runs(composition, reference, _root_of(command.overrides))
+    say("\n".join(_described(reference, runs, moved)))
     return Chosen(whole, composition, runs)
 
 
@@ -89,13 +89,36 @@ def _with_flags(found: Command, given: Command) -> Command:
     return Command((*found.flags, *given.flags), (*own, *roots, *table))
 
 
+def _named_runs(composition: Composition, reference: Reference, root: Path) -> tuple[list[PreparedRun], int]:
+    """The runs that were made, and of how many the files are gone or others now.
+
+    Where one of them would be another even of the same files, all are those that are made now: in one table, runs of
+    other text would stand beside each other.
+    """
+    made = prepare(composition, tolerate_missing=True, judge_made=False, before=_files_before(root, reference.runs))
+    if {run.run_id for run in made} <= {run.run_id for run in reference.runs}:
+        return made, _moved(made)
+    return prepare(composition, tolerate_missing=True, judge_made=False), 0
+
+
+def _moved(runs: Sequence[PreparedRun]) -> int:
+    """Of how many runs their configurations make others of the files of now."""
+    with overlay(OutputRoot.of(runs[0].job.config).cache) as cache:
+        now = [run_id(build_graph(run.job.config, cache, tolerate_missing=True)) for run in runs]
+    return sum(one != run.run_id for one, run in zip(now, runs, strict=True))
+
+
 def _files_before(root: Path, runs: Sequence[SweptRun]) -> FilesBefore:
-    by_overrides = {_of_run(run.overrides): root / "runs" / run.run_id for run in runs}
+    """What each job had read when it ran; one that never did, what the others of its sweep had of the same groups."""
+    found = {_of_run(run.overrides): read_run_record(root / "runs" / run.run_id) for run in runs}
+    records = {overrides: record for overrides, record in found.items() if record}
 
     def of_job(job: Job) -> Mapping[str, Any]:
-        directory = by_overrides.get(_of_run(job.overrides))
-        record = None if directory is None else read_run_record(directory)
-        return files_of(record, job.config) if record else {}
+        if own := records.get(_of_run(job.overrides)):
+            return files_of(own, job.config)
+        others = [files_of(record, job.config) for record in records.values()]
+        by_group = {group: [files[group] for files in others if group in files] for files in others for group in files}
+        return {group: of_others[0] for group, of_others in by_group.items() if len({*map(canonical, of_others)}) == 1}
 
     return of_job
 
@@ -105,23 +128,16 @@ def _of_run(overrides: Sequence[str]) -> frozenset[str]:
     return frozenset(text for text in overrides if not text.startswith(f"{ROOT}=") and not _OF_TABLE.match(text))
 
 
-def _described(reference: Reference, runs: Sequence[PreparedRun]) -> Iterator[str]:
+def _described(reference: Reference, runs: Sequence[PreparedRun], moved: int) -> Iterator[str]:
     yield f"{reference.shown}, given {age(time.time() - reference.sweep.given)} ago"
-    recorded = {run.run_id for run in reference.runs}
-    if changed := recorded - {run.run_id for run in runs}:
+    changed = {run.run_id for run in reference.runs} - {run.run_id for run in runs}
+    if changed:
         yield (
             f"{len(changed)} of its runs would be others now, as files, configuration or code changed since; "
             "this is how those stand that the same command makes now"
         )
-    if moved := [run for run in runs if run.run_id in recorded and _made_now(run) != run.run_id]:
+    if moved:
         yield (
-            f"files of {len(moved)} of its runs are gone or others now: this is how those stand that were made of "
-            "them; the same command would make others"
+            f"files of {moved} of its runs are gone or others now: this is how those stand that were made of them; "
+            "the same command would make others"
         )
-
-
-def _made_now(run: PreparedRun) -> str:
-    """The identifier of the run that its configuration makes of the files of now."""
-    config = run.job.config
-    with overlay(OutputRoot.of(config).cache) as cache:
-        return run_id(build_graph(config, cache, tolerate_missing=True))

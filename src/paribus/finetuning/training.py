@@ -116,10 +116,10 @@ def finetune(context: StageContext, task: str, start: Start) -> Finetuned:
     vocab_size, accelerator = start.tokenizer.vocab_size, start.accelerator
     kept = MicroBatch.of(context.work, training, accelerator.num_processes)
     fitted = fitted_to_memory(config, vocab_size, accelerator, start.precision, kept, report)
-    kept.keep(fitted.micro_batch, fitted.tried_on)
     run = _run(context, replace(training, micro_batch=fitted.micro_batch), rows, steps, start.accelerator)
     run = replace(run, micro_batch=kept, requests=start.requests)
     resumed = run.checkpoints.newest(limit=min(run.metrics.complete_steps(), steps))
+    kept.keep(fitted.micro_batch, fitted.tried_on)
     try:
         train(run, load_model(resumed.path if resumed else start.checkpoint), resumed)
     except NumericalError as error:

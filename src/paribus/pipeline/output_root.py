@@ -13,9 +13,11 @@ from paribus.config.names import proper_path
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import Node
+from paribus.pipeline.record.sweep_record import SWEEP_RECORD
 from paribus.pipeline.stages import EVALUATION, FINETUNING
 from paribus.store.artifact import Store
 from paribus.store.claim import run_claim
+from paribus.store.file_names import RUN_RECORD
 
 RUN_ID_LENGTH = 16
 ARTEFACTS = "artifacts"
@@ -58,7 +60,8 @@ class OutputRoot:
     @property
     def is_used(self) -> bool:
         """Whether a command has made anything there."""
-        return any((self.path / name).is_dir() for name in (ARTEFACTS, "runs"))
+        records = (f"runs/*/{RUN_RECORD}", f"sweeps/*/{SWEEP_RECORD}")
+        return (self.path / ARTEFACTS).is_dir() or any(any(self.path.glob(pattern)) for pattern in records)
 
     @property
     def store(self) -> Store:

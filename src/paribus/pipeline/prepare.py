@@ -18,6 +18,7 @@ from paribus.config.groups.experiment import table_of
 from paribus.config.groups.start import CheckpointStart
 from paribus.config.groups.tokenization import ExistingTokenizer
 from paribus.config.identity import digest
+from paribus.config.schema import RunConfig
 from paribus.config.validate import Problem, refuse
 from paribus.engine import opening
 from paribus.errors import ConfigurationError, ParibusError
@@ -92,19 +93,13 @@ def _prepare(
     unlike: list[list[Problem]] = []
     tokens: JudgedTokens = {}
     for job in composition.jobs:
-        found = [Problem(*problem) for problem in start_preflight.problems(job.config)]
-        found += [Problem(*problem) for problem in destination.problems(job.config.tracking)]
-        found += [Problem(*problem) for problem in tokenizer_preflight.problems(job.config)]
-        found += [] if tolerate_missing else [Problem(*problem) for problem in opening.problems(job.config.engine)]
-        judge = preflight.wrong_names if tolerate_missing else preflight.problems
-        found += [Problem(*problem) for problem in judge(job.config.evaluation)]
-        judge_finetuning = finetuning_files.wrong_names if tolerate_missing else finetuning_files.problems
-        found += [Problem(*problem) for problem in judge_finetuning(job.config.finetuning)]
+        files = before(job)
+        found = _unfit(job.config, tolerate_missing=tolerate_missing, made=bool(files))
         problems += found
         vocabulary = known_vocabulary(job.config)
         try:
             cache = caches[OutputRoot.of(job.config).cache]
-            nodes = build_graph(job.config, cache, tolerate_missing=tolerate_missing, files_before=before(job))
+            nodes = build_graph(job.config, cache, tolerate_missing=tolerate_missing, files_before=files)
             runs.append(PreparedRun(job, nodes, composition.factors, here, composition.launcher))
             vocabulary = made_vocabulary(nodes["vocabulary"], OutputRoot.of(job.config)) or vocabulary
             other = [] if found or not judge_made else other_tokens(runs[-1], tokens)
@@ -130,6 +125,16 @@ def _prepare(
     if not tolerate_missing:
         refuse_idle_factors(runs)
     return runs
+
+
+def _unfit(config: RunConfig, *, tolerate_missing: bool, made: bool) -> list[Problem]:
+    """What is wrong with what the fields of a run name; of one that was `made`, not with files that were read then."""
+    found = [] if made else [*start_preflight.problems(config), *tokenizer_preflight.problems(config)]
+    found += destination.problems(config.tracking)
+    found += [] if tolerate_missing else opening.problems(config.engine)
+    judge = preflight.wrong_names if tolerate_missing else preflight.problems
+    judge_finetuning = finetuning_files.wrong_names if tolerate_missing else finetuning_files.problems
+    return [Problem(*problem) for problem in (*found, *judge(config.evaluation), *judge_finetuning(config.finetuning))]
 
 
 def refuse_idle_factors(runs: Sequence[PreparedRun]) -> None:

@@ -1,6 +1,7 @@
 """What `status` and `report` are asked about: overrides, a name, or nothing, which is the last sweep."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -136,3 +137,31 @@ def test_what_a_run_read_says_nothing_of_a_group_that_is_otherwise_now(tmp_path:
     assert files_of(record, config) == record["identity"]["fingerprints"] != {}
     assert files_of(record, replace(config, corpus=replace(config.corpus, heldout=7))) == {}
     assert files_of({}, config) == {}
+
+
+def test_runs_of_other_text_do_not_stand_beside_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One of which nothing is on record yet has the text of the others of its sweep, or all have that of now."""
+    runs = finished_sweep(tmp_path / "made", "-m", "seed=0,1")
+    shutil.rmtree(tmp_path / "paribus_runs" / "runs" / runs[1].run_id)
+    (tmp_path / "texts.txt").write_text("another text", encoding="utf-8")
+    main(["status", "last"])
+    told = capsys.readouterr().out
+    assert all(run.run_id in told for run in runs) and "files of 2 of its runs are gone or others now" in told
+    path = tmp_path / "paribus_runs" / "runs" / runs[0].run_id / "run.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    record["identity"]["fingerprints"] = {"corpus": {"files": []}}
+    path.write_text(json.dumps(record), encoding="utf-8")
+    main(["status", "last"])
+    told = capsys.readouterr().out
+    assert not any(run.run_id in told for run in runs) and "2 of its runs would be others now" in told
+
+
+def test_a_run_that_was_made_is_not_judged_by_the_files_of_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finished_sweep(tmp_path / "made", "-m", "seed=0,1")
+    broken = [("tokenizer.path", "x.json: no complete JSON")]
+    monkeypatch.setattr("paribus.checks.existing_tokenizer.problems", lambda config: broken)
+    assert main(["status", "last"]) == 0
+    assert main(["status", *OVERRIDES]) == 2
+    assert "no complete JSON" in capsys.readouterr().err

@@ -15,7 +15,8 @@ def reruns(tmp_path: Path) -> Path:
     for name, content in {"a-1": "sound", "a-2": "sound"}.items():
         publish(Store(directory / name / "artifacts"), content)
     (directory / "a-3/runs/0123456789abcdef").mkdir(parents=True)
-    (directory / "notes").mkdir()
+    (directory / "a-3/runs/0123456789abcdef/run.json").write_text("{}", encoding="utf-8")
+    (directory / "notes/runs/of_another_tool").mkdir(parents=True)
     return directory
 
 

@@ -151,3 +151,13 @@ def test_rows_of_a_larger_group_that_was_killed_are_no_part_of_a_checkpoint(tmp_
     newest = checkpoints.newest(FOREVER)
     assert newest is not None
     assert torch.equal(newest.weights().rows("embedding.weight", 0, 32), model.embedding.weight)
+
+
+def test_a_checkpoint_that_does_not_say_what_it_took_is_gone_on_from(tmp_path: Path) -> None:
+    checkpoints = filled(tmp_path, (5,))
+    complete = tmp_path / "step_00000005" / "complete.json"
+    about = json.loads(complete.read_text(encoding="utf-8"))
+    del about["spent"]
+    complete.write_text(json.dumps(about), encoding="utf-8")
+    newest = checkpoints.newest(FOREVER)
+    assert newest is not None and newest.spent == Spent()

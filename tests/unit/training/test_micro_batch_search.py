@@ -221,10 +221,17 @@ def test_a_micro_batch_of_a_smaller_share_is_forgotten_with_it(tmp_path: Path, g
     """Where it was all of the share, memory had no part in it: in fewer processes it would stay small to the end."""
     of_share(tmp_path, 4, given).keep(4, 8 * GIB)
     assert (of_share(tmp_path, 4, given).used, of_share(tmp_path, 8, given).used) == (4, None)
-    of_share(tmp_path, 8, given).keep(8)
+    # Nor was more of it ever tried.
+    assert (of_share(tmp_path, 4, given).tried_on, of_share(tmp_path, 8, given).tried_on) == (8 * GIB, None)
+    of_share(tmp_path, 8, given).keep(8, 9 * GIB)
     assert of_share(tmp_path, 4, given).used == 4
-    of_share(tmp_path, 4, given).keep(4)
-    assert of_share(tmp_path, 8, given).used == 8
+    of_share(tmp_path, 4, given).keep(4, 8 * GIB)
+    assert (of_share(tmp_path, 8, given).used, of_share(tmp_path, 8, given).tried_on) == (8, 9 * GIB)
+
+
+def test_a_micro_batch_of_which_no_share_is_known_is_taken_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "micro_batch.json").write_text('{"given": 16, "used": 4, "halvings": 0}', encoding="utf-8")
+    assert of_share(tmp_path, 8).used == 4
 
 
 def test_a_micro_batch_that_memory_has_lowered_stays_so_with_every_share(tmp_path: Path) -> None:

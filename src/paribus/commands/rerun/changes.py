@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from paribus.config.identity import canonical
 from paribus.config.schema import RunConfig
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import Node
@@ -34,10 +35,15 @@ def _shown(before: str | None, now: str | None) -> tuple[str, str]:
     lists = [[] if text is None else json.loads(text) for text in (before, now)]
     if all(isinstance(entries, list) for entries in lists):
         one, other = lists
-        own = [entry for entry in one if entry not in other], [entry for entry in other if entry not in one]
+        own = _only_in(one, other), _only_in(other, one)
         if any(own):
             return _entries(own[0]), _entries(own[1])
     return _short(before), _short(now)
+
+
+def _only_in(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
+    known = {canonical(entry) for entry in other}
+    return [entry for entry in one if canonical(entry) not in known]
 
 
 def _entries(entries: Sequence[Any]) -> str:

@@ -36,7 +36,7 @@ class MicroBatch:
     def used(self) -> int | None:
         """What is used; None where nothing was found yet, or of a smaller share no less than all of it."""
         found = self._read()
-        if not found or found["used"] == found["share"] < self.share:
+        if not found or found["used"] == found.get("share", self.share) < self.share:
             return None
         return min(int(found["used"]), self.share)
 
@@ -50,10 +50,11 @@ class MicroBatch:
     def tried_on(self) -> int | None:
         """Bytes of the GPU whose memory decided what is used, by trial or by running out.
 
-        None for a prediction, and where activations were kept then and are recomputed now, or the other way round.
+        None for a prediction, where nothing is used yet, and where activations were kept then and are recomputed now or
+        the other way round.
         """
         found = self._read()
-        return found.get("tried_on") if found.get("recomputes") == self.recomputes else None
+        return found.get("tried_on") if found.get("recomputes") == self.recomputes and self.used else None
 
     def keep(self, used: int, tried_on: int | None = None) -> None:
         """Keep what was found to fit, by trial on a GPU of so many bytes if that is given.
@@ -61,10 +62,10 @@ class MicroBatch:
         What is less because the share is smaller now tells nothing of memory: with the former share it is as it was.
         """
         found = self._read()
-        if used == self.used:
-            self._write(found["used"], found["share"], self.halvings, tried_on)
-        else:
+        if used != self.used:
             self._write(used, self.share, self.halvings, tried_on)
+        elif used == found["used"]:
+            self._write(used, found.get("share", self.share), self.halvings, tried_on)
 
     def halve(self, used: int, share: int, tried_on: int | None = None) -> int | None:
         """Keep the largest divisor of `share`, the contexts of a process, of at most half of `used`; None below 1.

@@ -164,7 +164,7 @@ class Checkpoints:
         path = self.directory / step_name(step)
         fingerprint = json.loads((path / STATE).read_text())["fingerprint"]
         about = json.loads((path / COMPLETE).read_text())
-        return Checkpoint(path, step, fingerprint, Spent(**about["spent"]), tuple(about.get("computed_on", ())))
+        return Checkpoint(path, step, fingerprint, Spent(**about.get("spent", {})), tuple(about.get("computed_on", ())))
 
     def _problem(self, step: int) -> str | None:
         path = self.directory / step_name(step)
