@@ -108,9 +108,10 @@ def _no_room(error: OSError) -> str:
 def told_in_log(error: BaseException) -> str:
     """What the log of a process keeps of its end: a traceback, but of a stop, which went as it was meant to, a line.
 
-    One that came while something else was going wrong did not.
+    One that came while something else was going wrong did not; one that says what another meant did.
     """
-    if isinstance(error, InterruptedRunError) and error.__context__ is None:
+    alone = error.__context__ is None or error.__cause__ is not None
+    if isinstance(error, InterruptedRunError) and alone:
         return f"{error.failure_class}: {error}\n"
     return "".join(traceback.format_exception(error))
 

@@ -9,6 +9,16 @@ def test_a_stop_is_a_line_and_all_else_a_traceback() -> None:
     assert "DataError: a line is torn" in told_in_log(DataError("a line is torn"))
 
 
+def test_a_stop_of_a_group_is_a_line_whatever_its_agent_says_of_its_processes() -> None:
+    try:
+        try:
+            raise RuntimeError("exit code 1")
+        except RuntimeError as error:
+            raise InterruptedRunError("stopped") from error
+    except InterruptedRunError as error:
+        assert told_in_log(error) == "interrupted: stopped\n"
+
+
 def test_a_stop_while_something_else_went_wrong_hides_nothing_of_it() -> None:
     try:
         try:
