@@ -176,7 +176,7 @@ def test_a_pickled_state_of_the_optimizer_is_not_read_even_where_its_digest_is_r
     torch.save(Payload(), path / OPTIMIZER)
     write_json(path / STATE, {"step": 3, "fingerprint": {}})
     digests = {name: hashlib.sha256((path / name).read_bytes()).hexdigest() for name in (OPTIMIZER, STATE)}
-    write_json(path / COMPLETE, {"digests": digests, "seconds": 1.0})
+    write_json(path / COMPLETE, {"digests": digests, "spent": {"seconds": 1.0, "device_seconds": 1.0}})
     newest = Checkpoints(tmp_path, frozenset({2}), {}).newest(10)
     assert newest is not None
     with pytest.raises(Exception, match=r"(?i)header|safetensor"):

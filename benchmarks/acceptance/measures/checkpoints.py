@@ -8,6 +8,7 @@ from acceptance.given import Answer, Given
 from acceptance.stepping import batches, stepper, synchronize
 from paribus.training.state.checkpoint import Checkpoints
 from paribus.training.state.snapshot import take_snapshot
+from paribus.training.state.spent import Spent
 
 
 def measure(given: Given) -> Answer:
@@ -22,7 +23,7 @@ def measure(given: Given) -> Answer:
     snapshot = take_snapshot(stepped.prepared.model, stepped.prepared.optimizer, main=True)
     copied = time.perf_counter()
     assert snapshot is not None
-    Checkpoints(given.work, frozenset({2}), {}).save(2, snapshot, 0.0)
+    Checkpoints(given.work, frozenset({2}), {}).save(2, snapshot, Spent())
     written = time.perf_counter()
     size = sum(file.stat().st_size for file in (given.work / "step_00000002").iterdir())
     numbers = {"copied s": copied - began, "written beside training s": written - copied, "GB": size / 1e9}

@@ -10,6 +10,7 @@ from paribus.pipeline.making import execute
 from paribus.training import loop
 from paribus.training.processes.host import ALONE, Host
 from paribus.training.processes.requests import STOP, Asked, Requests
+from paribus.training.state.spent import Spent
 
 
 def test_processes_wait_for_the_checkpoint_of_the_main_one_before_they_stop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,7 +37,7 @@ def test_processes_wait_on_the_host_for_a_checkpoint_that_the_main_one_still_wri
     """The next step's collective would end the training after its timeout, and the end of a process all others."""
     done: list[str] = []
     going = loop._Loop.__new__(loop._Loop)
-    going.began, going.skipped = 0.0, 0
+    going.before, going.began, going.skipped = Spent(), 0.0, 0
     going.prepared = SimpleNamespace(model=None, optimizer=None)  # type: ignore[assignment]
     going.writer = SimpleNamespace(  # type: ignore[assignment]
         finish=lambda: done.append("written"), write=lambda *_: done.append("handed over")
@@ -45,6 +46,7 @@ def test_processes_wait_on_the_host_for_a_checkpoint_that_the_main_one_still_wri
         host=SimpleNamespace(wait=lambda: done.append("waited")),
         main=True,
         training=SimpleNamespace(skip_bad_steps=0),
+        accelerator=SimpleNamespace(num_processes=2),
     )
 
     def take_snapshot(*_: object, main: bool) -> str:
