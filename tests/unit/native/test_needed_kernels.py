@@ -131,7 +131,7 @@ def fresh(tmp_path: Path) -> dict[str, str]:
     return os.environ | {"PARIBUS_CACHE": str(tmp_path / "cache")}
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 def test_the_first_paribus_tokenize_compiles_what_encodes_and_nothing_else(
     fresh: dict[str, str], tmp_path: Path
 ) -> None:
