@@ -62,9 +62,9 @@ def pruned(run: PreparedRun, root: OutputRoot) -> None:
         store.prune(held, *place, [CHECKPOINT], readable=False)
 
 
-def suggested(run: PreparedRun, capsys: pytest.CaptureFixture[str]) -> list[str]:
+def suggested(run: PreparedRun, capsys: pytest.CaptureFixture[str], *more: str) -> list[str]:
     """The command between backticks, as the shell takes it."""
-    assert main(["export", run.run_id, "model", f"root={root_of(run).path}"]) == 1
+    assert main(["export", run.run_id, "model", *more, f"root={root_of(run).path}"]) == 1
     told = capsys.readouterr().err
     assert f"the checkpoints of run {run.run_id} were pruned; " in told
     return shlex.split(told.split("`")[1])
@@ -79,6 +79,8 @@ def test_a_rerun_is_named_only_where_it_has_the_training(
     (made_again(run, "dddd") / "runs" / run.run_id / "run.json").write_text("{", encoding="utf-8")
     pruned(run, root_of(run))
     assert suggested(run, capsys) == ["paribus", "export", run.run_id, "model", f"root={whole}"]
+    asked = ["--with-code", "step=3"]
+    assert suggested(run, capsys, *asked) == ["paribus", "export", run.run_id, "model", *asked, f"root={whole}"]
 
 
 def test_where_no_rerun_has_it_the_command_that_makes_it_is_named(

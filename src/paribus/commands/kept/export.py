@@ -152,7 +152,11 @@ def _from_rerun(training: Artifact, run_id: str, wanted: Wanted) -> str:
     root = wanted.root
     again = (replace(root, path=path) for path in sorted(root.path.glob(f"reruns/{run_id}-*")))
     if found := [other.path for other in again if _is_trained(training, run_id, other)]:
-        given = shlex.join(["paribus", "export", run_id, str(wanted.target), f"root={found[-1]}"])
+        asked = [
+            *([WITH_CODE] if wanted.with_code else []),
+            *([f"step={wanted.step}"] if wanted.step is not None else []),
+        ]
+        given = shlex.join(["paribus", "export", run_id, str(wanted.target), *asked, f"root={found[-1]}"])
         return f"it was made again: `{given}`"
     own = [] if root.path == named_root(None).path else [f"root={root.path}"]
     given = shlex.join(["paribus", "rerun", run_id, *own])
