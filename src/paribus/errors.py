@@ -7,7 +7,7 @@ The class travels from the child process of a stage to the record of the run, so
 import errno
 import re
 import traceback
-from typing import ClassVar
+from typing import ClassVar, TypeGuard
 
 
 class ParibusError(Exception):
@@ -105,13 +105,14 @@ def _no_room(error: OSError) -> str:
     return f"the disk is full{told}"
 
 
-def told_in_log(error: BaseException) -> str:
-    """What the log of a process keeps of its end: a traceback, but of a stop, which went as it was meant to, a line.
+def stopped_as_meant(error: BaseException) -> TypeGuard[InterruptedRunError]:
+    """Whether it is a stop, also one that another error told of, and came while nothing else was going wrong."""
+    return isinstance(error, InterruptedRunError) and (error.__context__ is None or error.__cause__ is not None)
 
-    One that came while something else was going wrong did not; one that says what another meant did.
-    """
-    alone = error.__context__ is None or error.__cause__ is not None
-    if isinstance(error, InterruptedRunError) and alone:
+
+def told_in_log(error: BaseException) -> str:
+    """What the log of a process keeps of its end: a traceback, but of a stop that went as it was meant to a line."""
+    if stopped_as_meant(error):
         return f"{error.failure_class}: {error}\n"
     return "".join(traceback.format_exception(error))
 

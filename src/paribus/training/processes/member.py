@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from paribus.engine.process_ends import die_with_parent, ignore_requests
-from paribus.errors import InterruptedRunError
+from paribus.errors import stopped_as_meant
 from paribus.stage.context import JSON, Reporter, SilentReporter, StageContext
 from paribus.store.atomic import write_json
 from paribus.store.code import Code, hold_to, loaded_code
@@ -46,7 +46,7 @@ def run_member(work: Work, *, all_report: bool = False) -> int:
         report_failure(directory, f"process {rank}", error)
         with suppress(OSError):  # a full disk takes no traceback
             # Of a stop whoever started the group says a line for all.
-            if not isinstance(error, InterruptedRunError):
+            if not stopped_as_meant(error):
                 traceback.print_exc()
             sys.stderr.flush()
         os._exit(1)
