@@ -10,7 +10,7 @@ from typing import Any
 from paribus.checks.command import compose_command
 from paribus.config.arguments import Command, torn
 from paribus.config.compose import Composition, Job
-from paribus.config.identity import canonical
+from paribus.config.identity import canonical, identity
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.making.cache_overlay import overlay
@@ -18,7 +18,7 @@ from paribus.pipeline.output_root import OutputRoot, named_root, run_id
 from paribus.pipeline.prepare import FilesBefore, prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.references import Reference, find, is_reference, last_sweep, nothing_known
-from paribus.pipeline.record.run_record import files_of, read_run_record
+from paribus.pipeline.record.run_record import files_of, files_of_groups, read_run_record
 from paribus.pipeline.record.sweep_record import SweptRun
 from paribus.pipeline.show.display import age
 
@@ -112,13 +112,14 @@ def _files_before(root: Path, runs: Sequence[SweptRun]) -> FilesBefore:
     """What each job had read when it ran; one that never did, what the others of its sweep had of the same groups."""
     found = {_of_run(run.overrides): read_run_record(root / "runs" / run.run_id) for run in runs}
     records = {overrides: record for overrides, record in found.items() if record}
+    of_groups = files_of_groups(records.values())
 
     def of_job(job: Job) -> Mapping[str, Any]:
         if own := records.get(_of_run(job.overrides)):
             return files_of(own, job.config)
-        others = [files_of(record, job.config) for record in records.values()]
-        by_group = {group: [files[group] for files in others if group in files] for files in others for group in files}
-        return {group: of_others[0] for group, of_others in by_group.items() if len({*map(canonical, of_others)}) == 1}
+        here = identity(job.config)
+        alike = {group: of_groups.get((group, canonical(fields)), []) for group, fields in here.items()}
+        return {group: files[0] for group, files in alike.items() if len(files) == 1}
 
     return of_job
 

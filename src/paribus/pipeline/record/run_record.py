@@ -1,7 +1,7 @@
 """The record of a run, `run.json`, as everybody but its `Recorder` reads it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,16 @@ def files_of(record: Mapping[str, Any], config: RunConfig) -> Mapping[str, Any]:
     recorded, here = record.get("identity", {}), identity(config)
     files: Mapping[str, Any] = recorded.get("fingerprints", {})
     return {group: files[group] for group in files if canonical(recorded.get(group)) == canonical(here.get(group))}
+
+
+def files_of_groups(records: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], list[Any]]:
+    """The different fingerprints that runs have of each group and what it was, in canonical JSON."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for record in records:
+        recorded = record.get("identity", {})
+        for group, files in recorded.get("fingerprints", {}).items():
+            found.setdefault((group, canonical(recorded.get(group))), {})[canonical(files)] = files
+    return {place: list(different.values()) for place, different in found.items()}
 
 
 def _check(record: dict[str, Any]) -> None:
