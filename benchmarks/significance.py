@@ -4,8 +4,9 @@ python benchmarks/significance.py [--draws 10000] [--processes 2]
 
 Tables of arms that do not differ, by number of rows and seeds and by the share of the difference's variance that seeds
 bring; the share of p < 0.05 should be 5 %. Then tables in which seeds move one row further than the others, whether it
-is one of the two that are compared or not; tables in which every row lacks a seed; and the power at the detectable
-difference, which should be 80 %.
+is one of the two that are compared or not; tables in which every row lacks a seed; the power at the detectable
+difference, which should be 80 %; and how often the half width of a row's own number, of full tables and of tables that
+lack runs, does not reach to the truth, which should be 5 %.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.reporting.significance.crossed import CrossedTest
+from paribus.reporting.significance.crossed import CrossedTest, half_width, within_rows
 from paribus.reporting.significance.judgement import over_seeds
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 0.95)
@@ -71,6 +72,42 @@ class World:
         return self.lacking and seed == (0 if row == self.compared else row) % (self.seeds + 1)
 
 
+@dataclass(frozen=True)
+class Numbers:
+    """Tables of one number a run around zero, to which seeds bring a variance of 1; a `share` of it is all rows'."""
+
+    rows: int
+    seeds: int
+    share: float
+    lacking: str
+    """What is not there: "nothing", the last seed of "one row" or of "half the rows", another seed of "every row"."""
+
+    def missed(self, draws: int) -> tuple[float, float]:
+        """The share of tables whose first row's number is further from zero than its half width; the median of that."""
+        generator = np.random.default_rng(2)
+        found = []
+        for _ in range(draws):
+            means = np.sqrt(self.share) * generator.normal(size=self.seeds)
+            means = means + np.sqrt(1 - self.share) * generator.normal(size=(self.rows, self.seeds))
+            means[self._absent()] = np.nan
+            own = means[0][np.isfinite(means[0])]
+            half = half_width(own[:, None], within_rows(means))
+            assert half is not None
+            found.append((abs(own.mean()) > half, half))
+        missed, halves = np.array(found).T
+        return float(missed.mean()), float(np.median(halves))
+
+    def _absent(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        several = {"nothing": 0, "one row": 1, "half the rows": self.rows // 2, "every row": self.rows}[self.lacking]
+        rows = np.arange(self.rows - several, self.rows)
+        return rows, rows % self.seeds if self.lacking == "every row" else np.full(several, self.seeds - 1)
+
+
+def missed(numbers: Numbers, draws: int) -> tuple[float, float]:
+    """`Numbers.missed`, for processes."""
+    return numbers.missed(draws)
+
+
 def positive(world: World, draws: int) -> float:
     """The share of tables with p < 0.05."""
     generator = np.random.default_rng(0)
@@ -103,6 +140,20 @@ def report(title: str, lines: Sequence[Sequence[World]], draws: int, pool: Execu
         sys.stdout.flush()
 
 
+def report_numbers(draws: int, pool: Executor) -> None:
+    """A Markdown table: the share in % of numbers further from the truth than their half width, and its median."""
+    sys.stdout.write("\n| a row's number: misses in %, and half width | lacking |")
+    sys.stdout.write("".join(f" {share:g} |" for share in SHARES) + "\n|---|---" + "|--:" * len(SHARES) + "|\n")
+    for rows, seeds in ((2, 3), (4, 3), (4, 5), (8, 3), (8, 5)):
+        for lacking in ("nothing", "one row", "half the rows", "every row"):
+            worlds = [Numbers(rows, seeds, share, lacking) for share in SHARES]
+            cells = [
+                f"{100 * share:.1f}, {half:.2f}" for share, half in pool.map(missed, worlds, [draws] * len(worlds))
+            ]
+            sys.stdout.write(f"| {rows} rows, {seeds} seeds | {lacking} | " + " | ".join(cells) + " |\n")
+            sys.stdout.flush()
+
+
 def main() -> None:
     """Write the tables as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -132,6 +183,7 @@ def main() -> None:
             for line in sized
         ]
         show("power in % at the median detectable difference", shown)
+        report_numbers(arguments.draws, pool)
 
 
 if __name__ == "__main__":

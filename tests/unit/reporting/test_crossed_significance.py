@@ -159,6 +159,43 @@ def test_the_interval_of_one_row_counts_what_all_rows_have_in_common_once_a_seed
     assert within_rows(single[:, :1]) is None
 
 
+def test_the_spread_of_a_full_table_is_the_sum_of_two_mean_squares() -> None:
+    means = np.random.default_rng(11).normal(size=(5, 4)) + np.random.default_rng(12).normal(size=4)
+    left = means - means.mean(axis=0) - means.mean(axis=1, keepdims=True) + means.mean()
+    of_seeds, of_rest = 5 * np.var(means.mean(axis=0), ddof=1), 4 * np.sum(left**2) / 12
+    found = within_rows(means)
+    assert found is not None
+    assert found.variance == pytest.approx((of_seeds + of_rest) / 5)
+    assert found.freedom == pytest.approx((of_seeds + of_rest) ** 2 / (of_seeds**2 / 3 + of_rest**2 / 12))
+
+
+def test_a_row_without_its_last_seed_takes_nothing_from_the_spread_of_the_others() -> None:
+    means = np.array([[2.0, 2.2, 2.1], [1.9, 2.15, np.nan]])
+    found = within_rows(means)
+    assert found is not None
+    assert found.variance == pytest.approx((0.02 + 0.03125) / 3)
+    assert 1.8 < found.freedom < 3
+    apart = np.array([[1.0, 2.0, np.nan, np.nan], [np.nan, np.nan, 1.0, 3.0]])
+    assert within_rows(apart) == SeedVariance(1.25, 2.0)
+    one_common = np.array([[1.0, 2.0, np.nan], [np.nan, 1.0, 3.0]])
+    assert within_rows(one_common) == SeedVariance(1.25, pytest.approx(1.6))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.95])
+def test_one_in_twenty_numbers_is_further_from_the_truth_than_its_half_width_where_runs_are_missing(
+    share: float,
+) -> None:
+    generator = np.random.default_rng(13)
+    missed = []
+    for _ in range(DRAWS):
+        means = np.sqrt(share) * generator.normal(size=5) + np.sqrt(1 - share) * generator.normal(size=(4, 5))
+        means[2:, 4] = np.nan
+        half = half_width(means[0][:, None], within_rows(means))
+        assert half is not None
+        missed.append(abs(means[0].mean()) > half)
+    assert 0.035 < np.mean(missed) < 0.065
+
+
 def test_one_seed_has_the_interval_over_its_items_and_what_other_rows_tell_of_seeds() -> None:
     values = np.random.default_rng(8).normal(size=(1, 50))
     alone, told = half_width(values, None), half_width(values, SeedVariance(4.0, 9))

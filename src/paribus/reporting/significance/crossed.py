@@ -97,39 +97,34 @@ def pooled_variance(means: Matrix) -> SeedVariance | None:
 def within_rows(means: Matrix) -> SeedVariance | None:
     """The variance of a row's mean over seeds: all that a seed does, also what it does to every row alike.
 
-    `means` as those of `pooled_variance`; taken from the seeds that all rows with several have, or where they share
-    none from each row by itself. What is common to the rows is seen once a seed and not once a row, hence the degrees
-    of freedom, by Satterthwaite. None where no row has two seeds.
+    `means` as those of `pooled_variance`; None where no row has two seeds. Every row is taken at its own seeds, each
+    degree of freedom with the same weight. What is common to the rows is seen once a seed and not once a row, hence the
+    degrees of freedom, by Satterthwaite: with the n_r seeds of row r, P (rows, seeds) where a row has a seed, and the
+    share rho of the variance that is common,
+
+        nu = sum(n_r - 1),  K = |diag(sum_r P_r) - P' diag(1 / n_r) P|^2,  freedom = nu / (1 + rho^2 (K / nu - 1)).
+
+    Of a full table that is the usual sum of two mean squares. Where rows share too little to tell rho, it is one.
     """
     several = means[np.isfinite(means).sum(axis=1) > 1]
-    table = several[:, np.isfinite(several).all(axis=0)]
-    rows, seeds = table.shape
-    if not rows:
+    if not len(several):
         return None
-    if seeds < 2:
-        return _one_by_one(several)
-    common = rows * float(np.var(table.mean(axis=0), ddof=1))
-    apart = _sum_of_squares(table) / (seeds - 1)
-    total = common + apart
-    if total <= 0:
-        return SeedVariance(0.0, rows * (seeds - 1))
-    freedom = total**2 / (common**2 / (seeds - 1) + (apart**2 / ((rows - 1) * (seeds - 1)) if rows > 1 else 0.0))
-    return SeedVariance(total / rows, freedom)
+    present = np.isfinite(several)
+    counts = present.sum(axis=1, keepdims=True)
+    own = float(np.sum(counts - 1))
+    variance = float(np.nansum((several - np.nanmean(several, axis=1, keepdims=True)) ** 2)) / own
+    if variance <= 0:
+        return SeedVariance(0.0, own)
+    apart = pooled_variance(several)
+    common = 1.0 if apart is None else min(1.0, abs(1 - apart.variance / variance))
+    overlap = np.diag(present.sum(axis=0)) - present.T @ (present / counts)
+    return SeedVariance(variance, own / (1 + common**2 * (float(np.sum(overlap**2)) / own - 1)))
 
 
 def _sum_of_squares(table: Matrix) -> float:
     """Of what is left of a full table without the means of its rows and of its columns."""
     left = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
     return float(np.sum(left**2))
-
-
-def _one_by_one(means: Matrix) -> SeedVariance:
-    """The mean of the variances of rows with several seeds each, which they do not share."""
-    variances = np.nanvar(means, axis=1, ddof=1)
-    freedoms = np.isfinite(means).sum(axis=1) - 1
-    sum_of_squares = float(np.sum(variances**2 / freedoms))
-    freedom = float(variances.sum()) ** 2 / sum_of_squares if sum_of_squares > 0 else float(freedoms.sum())
-    return SeedVariance(float(variances.mean()), freedom)
 
 
 def steady(means: Matrix) -> npt.NDArray[np.bool_]:
