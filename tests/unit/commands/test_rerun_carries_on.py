@@ -1,0 +1,109 @@
+"""A rerun that was stopped goes on in its own root; one that is finished or somebody's is left alone."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from paribus.checks.command import compose_command
+from paribus.cli import main
+from paribus.config.arguments import parse
+from paribus.config.schema import RunConfig
+from paribus.errors import InterruptedRunError
+from paribus.pipeline.graph import build_graph
+from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.failure import Failure
+from paribus.pipeline.record.recorder import Recorder
+from paribus.store.claim import acquire
+from support.finished_runs import finish
+
+
+@dataclasses.dataclass
+class Reruns:
+    """Commands of the same run in turn, which perform nothing but what `end` of a test does."""
+
+    run: PreparedRun
+    root: Path
+    end: Callable[[RunConfig, Path], None]
+    roots: list[str] = dataclasses.field(default_factory=list)
+
+    def again(self, *more: str) -> int:
+        return main(["rerun", self.run.run_id, f"root={self.root}", *more])
+
+    def perform(self, config: RunConfig) -> None:
+        self.roots.append(config.root)
+        self.end(config, self.root.parent)
+
+
+@pytest.fixture
+def reruns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reruns:
+    monkeypatch.setattr("paribus.commands.rerun.verb.environment_changes", lambda recorded, here: [])
+    overrides = ("scale=tiny", f"root={tmp_path}/root", "tracking=none")
+    (run,) = prepare(compose_command(parse(overrides)))
+    finish(run, 0, tmp_path / "made")
+    found = Reruns(run, tmp_path / "root", stopped)
+    monkeypatch.setattr("paribus.commands.rerun.verb.JobFunction", lambda code: found.perform)
+    monkeypatch.setattr("paribus.commands.rerun.verb._report", lambda original, again, console: 0)
+    return found
+
+
+def stopped(config: RunConfig, made: Path) -> None:
+    root = OutputRoot.of(config)
+    Recorder(config, build_graph(config, root.cache), root).finish(Failure("interrupted", "stopped", "training"))
+    raise KeyboardInterrupt
+
+
+def finished(config: RunConfig, made: Path) -> None:
+    root = OutputRoot.of(config)
+    (run,) = prepare(compose_command(parse(("scale=tiny", f"root={root.path}", "tracking=none"))))
+    finish(run, 1, made / f"made_{root.path.name}")
+
+
+def test_a_stopped_rerun_goes_on_and_a_finished_one_is_followed_by_another(
+    reruns: Reruns, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert reruns.again() == 130
+    assert "going on" not in capsys.readouterr().out
+    assert reruns.again() == 130
+    assert f"going on with {reruns.roots[0]}, which was not finished" in capsys.readouterr().out
+    reruns.end = finished
+    assert reruns.again() == 0
+    capsys.readouterr()
+    assert reruns.again() == 0
+    assert "going on" not in capsys.readouterr().out
+    first, second, third, fourth = reruns.roots
+    assert first == second == third != fourth
+
+
+def test_a_rerun_of_other_devices_or_of_another_process_is_left_alone(reruns: Reruns) -> None:
+    reruns.again()
+    reruns.again("training.device=cpu")
+    (on_a_device,) = {*reruns.roots} - {reruns.roots[0]}
+    begun = OutputRoot(Path(reruns.roots[0]), 60.0)
+    claim = acquire(begun.run_claim(reruns.run.run_id), begun.lease_seconds)
+    assert claim is not None
+    with claim:
+        reruns.again()
+    assert len({*reruns.roots}) == 3
+    reruns.again("training.device=cpu")
+    assert reruns.roots[-1] == on_a_device
+
+
+def test_what_killed_processes_left_without_a_record_is_not_gone_on_with(reruns: Reruns) -> None:
+    (reruns.root / "reruns" / f"{reruns.run.run_id}-empty").mkdir(parents=True)
+    reruns.again()
+    assert not reruns.roots[0].endswith("-empty")
+
+
+def test_a_refusal_takes_nothing_from_a_stopped_rerun(reruns: Reruns, monkeypatch: pytest.MonkeyPatch) -> None:
+    reruns.again()
+
+    def refuse(config: RunConfig, made: Path) -> None:
+        raise InterruptedRunError("no room")
+
+    reruns.end = refuse
+    assert reruns.again() == 1
+    assert Path(reruns.roots[0]).is_dir()
