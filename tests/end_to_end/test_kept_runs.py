@@ -304,7 +304,7 @@ def test_reports_and_results_outlive_optimizer_states_and_checkpoints(mine: Path
     assert files_below(mine / "paribus_runs", "reports") == before
     assert paribus(mine, "run", *SWEEP).stdout.startswith("4 of 4 runs done already")
     assert paribus(mine, "status").stdout.count("9 of 9") == 4
-    assert ", 0 damaged, 0 unfinished" in paribus(mine, "doctor").stdout
+    assert ", damaged: 0, unfinished leftovers of dead processes removed: 0" in paribus(mine, "doctor").stdout
     assert records(mine) == recorded
     assert "nothing can go" in paribus(mine, "prune", "last").stdout
     told = paribus(mine, "export", "last", "model", expect=1).stderr

@@ -25,7 +25,7 @@ def examine(store: Store, say: Callable[[str], None]) -> int:
             damaged += 1
             say(f"{artifact.stage} {artifact.key[:12]}: {_set_aside(store, artifact, problem)}")
     removed = remove_leftovers(store)
-    say(f"{count} artefacts checked, {damaged} damaged, {removed} unfinished leftovers of dead processes removed")
+    say(f"artefacts checked: {count}, damaged: {damaged}, unfinished leftovers of dead processes removed: {removed}")
     return 1 if damaged else 0
 
 

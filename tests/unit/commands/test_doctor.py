@@ -38,19 +38,19 @@ def test_every_output_root_of_a_directory_is_checked_and_named(
     assert doctor(reruns) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[::2] == [f"{reruns / name}:" for name in ("a-1", "a-2", "a-3")]
-    assert [line.partition(",")[0] for line in lines[1::2]] == [f"{count} artefacts checked" for count in (1, 1, 0)]
+    assert [line.partition(",")[0] for line in lines[1::2]] == [f"artefacts checked: {count}" for count in (1, 1, 0)]
 
 
 def test_damage_in_one_of_them_is_the_exit_status(reruns: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (reruns / "a-1/artifacts/tokens" / ("f" * 64) / "data").write_text("other", encoding="utf-8")
     assert doctor(reruns) == 1
-    assert "1 artefacts checked, 1 damaged" in capsys.readouterr().out
+    assert "artefacts checked: 1, damaged: 1" in capsys.readouterr().out
 
 
 def test_of_an_output_root_itself_nothing_else_is_said(reruns: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert doctor(reruns / "a-2") == 0
     (line,) = capsys.readouterr().out.splitlines()
-    assert line.startswith("1 artefacts checked, 0 damaged")
+    assert line.startswith("artefacts checked: 1, damaged: 0")
 
 
 @pytest.mark.parametrize("name", ["notes", "a-1/artifacts"])

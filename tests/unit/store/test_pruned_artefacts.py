@@ -104,7 +104,7 @@ def test_the_doctor_finds_nothing_wrong_with_it_but_with_a_changed_rest(store: S
     prune(store, "state/optimizer", readable=True)
     said: list[str] = []
     assert examine(store, said.append) == 0
-    assert said == ["1 artefacts checked, 0 damaged, 0 unfinished leftovers of dead processes removed"]
+    assert said == ["artefacts checked: 1, damaged: 0, unfinished leftovers of dead processes removed: 0"]
     (artifact.path / "record.txt").write_text("others!", encoding="utf-8")
     assert examine(store, said.append) == 1
     assert not store.pruned_note("training", "a").exists()
