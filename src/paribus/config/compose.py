@@ -48,7 +48,7 @@ class Composition:
     factors: tuple[str, ...]
     multirun: bool
     launcher: str = "basic"
-    """Name of the Hydra launcher that runs the jobs of a multirun."""
+    """Name of the Hydra launcher that runs the jobs, also a single one."""
 
 
 def compose(command: Command, build: Build = build_run) -> Composition:

@@ -75,7 +75,7 @@ def _prepare(
     tolerate_missing: bool,
     judge_made: bool,
 ) -> list[PreparedRun]:
-    here = not composition.multirun or composition.launcher in HERE
+    here = composition.launcher in HERE
     judged = here and not tolerate_missing
     devices = Devices()
     experiment = composition.jobs[0].config.experiment
@@ -235,6 +235,6 @@ def describe_sweep(composition: Composition, runs: Sequence[PreparedRun]) -> Swe
         jobs=len(runs),
         number=1,
         run=None,
-        launcher=composition.launcher if composition.multirun else "basic",
+        launcher=composition.launcher,
         factors=composition.factors,
     )

@@ -265,12 +265,20 @@ def test_a_sweep_on_this_machine_is_refused_before_anything_is_made(
 
 
 @pytest.mark.parametrize("launcher", ["submitit_slurm", "ray"])
+@pytest.mark.parametrize("multirun", [["-m"], []])
 def test_jobs_that_run_elsewhere_are_not_judged_by_this_machine(
-    launcher: str, tmp_path: Path, bare: Callable[[], Devices], monkeypatch: pytest.MonkeyPatch
+    multirun: list[str],
+    launcher: str,
+    tmp_path: Path,
+    bare: Callable[[], Devices],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """A single job too: its launcher takes that as it takes those of a sweep, and its record says so."""
     monkeypatch.setattr("paribus.pipeline.making.beginning.COMMANDS_OF_SLURM", ())
-    composed = compose_command(parse(["-m", *ON_CUDA, f"root={tmp_path}/root", f"hydra/launcher={launcher}"]))
-    assert len(prepare.prepare(composed)) == 1
+    composed = compose_command(parse([*multirun, *ON_CUDA, f"root={tmp_path}/root", f"hydra/launcher={launcher}"]))
+    (run,) = prepare.prepare(composed)
+    assert not run.here
+    assert prepare.describe_sweep(composed, [run]).launcher == launcher
 
 
 @pytest.mark.parametrize("launcher", ["submitit_slurm", None])
