@@ -74,7 +74,9 @@ def estimated(node: Node, vocabulary: int, root: OutputRoot) -> BytesPerToken:
     short = isinstance(node.config.tokenizer, WordPieceTokenizer) and not same
     far = "; WordPiece took 2 to 3.5 times as many tokens where it was measured" if short else ""
     if not used:
-        return BytesPerToken(by_rule(vocabulary), f"by the rule for English text and BPE of {vocabulary:,} tokens{far}")
+        most = f", which is that of {FITTED[1]:,}, the largest it was fitted on" if vocabulary > FITTED[1] else ""
+        source = f"by the rule for English text and BPE of {vocabulary:,} tokens{most}{far}"
+        return BytesPerToken(by_rule(vocabulary), source)
     of_size = {each.size: each for each in used}
     measured = {size: each.value for size, each in of_size.items()}
     nearest = min(of_size.values(), key=lambda each: abs(log(each.size / vocabulary)))

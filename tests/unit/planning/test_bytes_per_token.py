@@ -59,6 +59,10 @@ def test_the_rule_is_what_was_measured_and_grows_with_the_vocabulary() -> None:
 
 def test_without_records_the_rule_is_used_and_named(tmp_path: Path) -> None:
     assert told(tmp_path, 300) == (by_rule(300), "by the rule for English text and BPE of 300 tokens")
+    beyond = (
+        "by the rule for English text and BPE of 128,000 tokens, which is that of 65,536, the largest it was fitted on"
+    )
+    assert told(tmp_path, 128_000) == (by_rule(65_536), beyond)
 
 
 def test_of_bytes_a_plan_names_the_tokenizer(tmp_path: Path) -> None:
