@@ -46,6 +46,7 @@ def places(tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> di
     (root / "runs" / "id" / "run.json").write_text(json.dumps({"stages": {"tokens": {"key": "key"}}}))
     tokenizer.to_huggingface().save_pretrained(root / "theirs")
     shutil.copytree(root / "theirs", root / "checkpoints" / "step_00000002")
+    shutil.copytree(root / "theirs", root / "pipeline" / "tokenizer")
     tokenizer.save(root / "checkpoints" / "step_00000002" / "tokenizer")
     return {
         "directory": root / "saved",
@@ -54,6 +55,7 @@ def places(tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> di
         "checkpoint": root / "checkpoints" / "step_00000002",
         "checkpoints": root / "checkpoints",
         "hugging face": root / "theirs",
+        "hugging face within": root / "pipeline",
         "tokenizer.json": root / "theirs" / "tokenizer.json",
     }
 

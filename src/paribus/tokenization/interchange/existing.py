@@ -24,8 +24,8 @@ def locate(path: Path) -> Path:
     """Our tokenizer directory, or the `.model` file, `tokenizer.json` or `vocab.txt` that `path` leads to.
 
     `path` is a tokenizer directory, a run, an artefact or a checkpoint with a tokenizer inside, or a directory or file
-    of SentencePiece or Hugging Face; a directory's files are taken in the order above, but for a `.model` that is not
-    SentencePiece's. DataError where it is none.
+    of SentencePiece or Hugging Face, also within a directory `tokenizer` there; a directory's files are taken in the
+    order above, but for a `.model` that is not SentencePiece's. DataError where it is none.
     """
     try:
         path = Path(proper_path(str(path))).expanduser()
@@ -39,9 +39,7 @@ def locate(path: Path) -> Path:
     ours = next((directory for directory in within if (directory / SETTINGS).is_file()), None)
     if ours is not None:
         return ours
-    models = filter(_is_sentencepiece, sorted(path.glob(f"*{MODEL}")))
-    candidates = [*models, path / TOKENIZER_JSON, path / VOCABULARY_TEXT]
-    theirs = next((file for file in candidates if file.is_file()), None)
+    theirs = _in_directory(path) or _in_directory(path / "tokenizer")
     if theirs is None and not path.exists():
         raise DataError(f"{path}: there is no such file or directory, and so no tokenizer")
     if theirs is None and path.is_file():
@@ -55,6 +53,12 @@ def locate(path: Path) -> Path:
             f"*{MODEL} of SentencePiece, nor {VOCABULARY_TEXT}"
         )
     return theirs
+
+
+def _in_directory(path: Path) -> Path | None:
+    """The file of another library's tokenizer."""
+    models = filter(_is_sentencepiece, sorted(path.glob(f"*{MODEL}")))
+    return next((file for file in (*models, path / TOKENIZER_JSON, path / VOCABULARY_TEXT) if file.is_file()), None)
 
 
 def _is_theirs(path: Path) -> bool:
