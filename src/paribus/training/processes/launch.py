@@ -107,7 +107,7 @@ def run_node(directory: Path, number: int, member: str = TRAINING) -> None:
         run_id=job["id"],
         **(_meeting(job["endpoint"], number) if job["nodes"] > 1 else alone()),
         max_restarts=0,
-        shutdown_timeout=5,
+        **_patience(),
         # By SIGTERM the agent would end its processes in their step: it is passed on to them instead.
         signals_to_handle="SIGINT,SIGHUP,SIGQUIT",
         logs_specs=DefaultLogsSpecs(log_dir=str(directory / "logs")),
@@ -120,6 +120,11 @@ def run_node(directory: Path, number: int, member: str = TRAINING) -> None:
     except ChildFailedError as error:
         exits = {rank: failure.exitcode for rank, failure in error.failures.items()}
         raise _failure(directory, exits, out_of_memory_kills() - killed_before) from error
+
+
+def _patience() -> dict[str, Any]:
+    """Seconds that processes have for their end once one of them failed; PyTorch 2.11 cannot be told, and gives 30."""
+    return {"shutdown_timeout": 5} if "shutdown_timeout" in LaunchConfig.__dataclass_fields__ else {}
 
 
 def _meeting(endpoint: str, number: int) -> dict[str, Any]:
