@@ -7,7 +7,8 @@
     --at-once N          steps that measure no time made at once, before the others; default: all on a GPU, 1 on a CPU
     --directory DIR      what the steps write is kept in a new folder there
     --output FILE        outcomes as JSON, rewritten after every step; steps that it holds already are kept, and so
-                         is what became of a step for which a later call has no time
+                         is what became of a step for which a later call has no time; those of other code are
+                         marked in the table
 
 Each step is a process with a time limit, and a failure stops nothing. Steps that the end of the call cuts short, or
 that were not begun by then, have the state "no time" and may be made by name in another call. The table is printed
@@ -15,6 +16,7 @@ last; the exit status is 1 unless every step of the call passed.
 """
 
 import argparse
+import hashlib
 import json
 import math
 import signal
@@ -33,6 +35,7 @@ from acceptance.table import table
 
 from paribus.pipeline.making.visible_devices import visible_devices
 from paribus.store import atomic
+from paribus.store.code import Code
 
 SECONDS_TO_HEED = 0.5
 SECONDS_OF_PART = 530.0
@@ -42,18 +45,18 @@ SECONDS_OF_PART = 530.0
 def main(given: argparse.Namespace) -> int:
     """Run the steps; 0 where all passed."""
     chosen = _chosen(given)
-    outcomes, states = _read(given.output), []
+    outcomes, states, code = _read(given.output), [], _code()
     # A scheduler or `timeout` ends with SIGTERM: steps at work are to be ended too.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with _directory(given.directory) as directory, closing(_made(chosen, given, directory)) as made:
         for outcome in made:
             states.append(outcome.state)
             if outcome.state != NO_TIME or outcome.step not in outcomes:
-                outcomes[outcome.step] = outcome.to_json()
+                outcomes[outcome.step] = outcome.to_json() | {"code": code}
             if given.output:
                 atomic.write_text(given.output, json.dumps(outcomes, indent=1))
             sys.stderr.write(f"{outcome.step}: {outcome.state} after {outcome.seconds:.0f} s\n")
-    sys.stdout.write(table(outcomes[step.name] for step in STEPS if step.name in outcomes))
+    sys.stdout.write(table((outcomes[step.name] for step in STEPS if step.name in outcomes), code))
     return 0 if all(state == "passed" for state in states) else 1
 
 
@@ -109,6 +112,12 @@ def _chosen(given: argparse.Namespace) -> list[Step]:
     if not chosen:
         sys.exit(f"none of these steps is of part {given.part}")
     return chosen
+
+
+def _code() -> str:
+    """A digest of paribus, its packages and the steps."""
+    both = (Code.read(), Code.read(Path(__file__).parent / "acceptance"))
+    return hashlib.sha256("".join(each.digest for each in both).encode()).hexdigest()[:16]
 
 
 def _read(path: Path | None) -> dict[str, Any]:

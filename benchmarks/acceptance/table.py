@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 
-def table(outcomes: Iterable[Mapping[str, Any]]) -> str:
-    """Markdown: a line a step with its numbers, and under it what is wrong."""
+def table(outcomes: Iterable[Mapping[str, Any]], code: str) -> str:
+    """Markdown: a line a step with its numbers, and under it what is wrong; the state of one by other code says so."""
     lines = ["| step | state | s | numbers |", "|---|---|---:|---|"]
     problems: list[str] = []
     for outcome in outcomes:
         numbers = "; ".join(f"{name} {_shown(value)}" for name, value in outcome["numbers"].items())
-        lines.append(f"| {outcome['step']} | {outcome['state']} | {outcome['seconds']:.0f} | {numbers} |")
+        state = outcome["state"] + ("" if outcome.get("code") == code else ", by other code")
+        lines.append(f"| {outcome['step']} | {state} | {outcome['seconds']:.0f} | {numbers} |")
         problems += [f"- {outcome['step']}: {line}" for line in outcome["wrong"]]
     return "\n".join([*lines, *([""] if problems else []), *problems]) + "\n"
 

@@ -63,7 +63,7 @@ def test_a_step_that_fails_or_takes_too_long_says_so_and_stops_nothing(tmp_path:
     assert missing.state == "failed" and "not_there" in missing.wrong[-1]
     slow = run(Step("losses", "the losses", 0.5, of="llama"), given, Running())
     assert slow.state == "too long" and not slow.numbers
-    lines = table([missing.to_json(), slow.to_json()]).splitlines()
+    lines = table([one.to_json() | {"code": "a"} for one in (missing, slow)], "a").splitlines()
     assert lines[2].startswith("| not_there | failed |") and lines[3].startswith("| losses_llama | too long |")
 
 
@@ -337,7 +337,9 @@ def test_what_became_of_a_step_is_kept_where_a_later_call_has_no_time_for_it(
         signal.signal(signal.SIGTERM, before)
     kept = json.loads(output.read_text(encoding="utf-8"))
     assert kept["environment"] == made.to_json() and kept["shares"]["state"] == "no time"
-    assert "environment: no time" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "environment: no time" in told.err
+    assert "| environment | passed, by other code |" in told.out and "| shares | no time |" in told.out
 
 
 @pytest.mark.parametrize(
