@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from paribus.checks.command import compose_command
-from paribus.commands.report import report_command
+from paribus.commands.report.verb import report_command
 from paribus.config.arguments import parse
 from paribus.config.reference.files import configuration_directory
 from paribus.config.schema import RunConfig, dataclasses_of, kinds

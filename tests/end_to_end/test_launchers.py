@@ -17,7 +17,7 @@ import pytest
 from rich.console import Console
 
 from paribus.checks.command import compose_command
-from paribus.commands.report import compare
+from paribus.commands.report.compare import compare
 from paribus.config.arguments import parse
 from paribus.pipeline.prepare import prepare
 from paribus.store import atomic

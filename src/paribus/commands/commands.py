@@ -73,7 +73,7 @@ def _status(command: Command, console: Console) -> int:
 
 
 def _report(command: Command, console: Console) -> int:
-    from paribus.commands.report import report_command
+    from paribus.commands.report.verb import report_command
 
     return report_command(command, console)
 

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from paribus.checks.command import checked_run, compose_command
 from paribus.commands.further.after_run import show_after_run
-from paribus.commands.report import show_table
+from paribus.commands.report.verb import show_table
 from paribus.commands.rest import is_made, show_rest, stopped_early
 from paribus.commands.status import show_failures
 from paribus.config.arguments import Command

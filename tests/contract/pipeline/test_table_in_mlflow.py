@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from paribus.checks.command import compose_command
-from paribus.commands.report import compare
+from paribus.commands.report.compare import compare
 from paribus.config.arguments import parse
 from paribus.config.compose import Composition
 from paribus.config.groups.execution import TrackingConfig

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from paribus.checks.command import compose_command
 from paribus.cli import main
-from paribus.commands import report as comparison
 from paribus.commands import run as sweep
+from paribus.commands.report import compare, verb
 from paribus.config.arguments import parse
 from paribus.pipeline.output_root import RUN_ID_LENGTH
 from paribus.pipeline.prepare import prepare
@@ -23,7 +23,8 @@ def _broken(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any) -> None:
         raise KeyError("a field that\nis not there")
 
-    monkeypatch.setattr(comparison, "collect", fails)
+    for module in (compare, verb):
+        monkeypatch.setattr(module, "collect", fails)
 
 
 def log_of(root: Path) -> Path:
@@ -57,6 +58,6 @@ def test_a_log_that_cannot_be_written_is_no_second_failure(tmp_path: Path) -> No
     composition = compose_command(parse([*SWEEP, f"root={tmp_path}"]))
     (tmp_path / "sweeps").write_text("no directory", encoding="utf-8")
     shown = io.StringIO()
-    comparison.show_table(composition, prepare(composition), Console(file=shown, width=200))
+    verb.show_table(composition, prepare(composition), Console(file=shown, width=200))
     assert "no table:" in shown.getvalue()
     assert "its traceback could not be written" in shown.getvalue()

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from paribus.checks.command import compose_command
-from paribus.commands.report import explain
+from paribus.commands.report.verb import explain
 from paribus.config.arguments import parse
 from paribus.config.compose import Composition
 from paribus.pipeline.output_root import OutputRoot

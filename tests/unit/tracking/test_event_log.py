@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from paribus.commands.report import revise
+from paribus.commands.report.tracked import revise
 from paribus.config.groups.execution import TrackingConfig
 from paribus.errors import ConfigurationError
 from paribus.tracking import events as events_module
