@@ -1,7 +1,7 @@
 """A rerun that was stopped goes on in its own root; one that is finished or somebody's is left alone."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,7 @@ from paribus.checks.command import compose_command
 from paribus.cli import main
 from paribus.config.arguments import parse
 from paribus.config.schema import RunConfig
-from paribus.errors import InterruptedRunError
+from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare
@@ -18,6 +18,7 @@ from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.failure import Failure
 from paribus.pipeline.record.recorder import Recorder
 from paribus.store.claim import acquire
+from paribus.store.code import loaded_code
 from support.finished_runs import finish
 
 
@@ -68,7 +69,10 @@ def test_a_stopped_rerun_goes_on_and_a_finished_one_is_followed_by_another(
     assert reruns.again() == 130
     assert "going on" not in capsys.readouterr().out
     assert reruns.again() == 130
-    assert f"going on with {reruns.roots[0]}, which was not finished" in capsys.readouterr().out
+    assert (
+        f"going on with {reruns.roots[0]}, which was not finished; remove it to begin from nothing"
+        in capsys.readouterr().out
+    )
     reruns.end = finished
     assert reruns.again() == 0
     capsys.readouterr()
@@ -98,12 +102,29 @@ def test_what_killed_processes_left_without_a_record_is_not_gone_on_with(reruns:
     assert not reruns.roots[0].endswith("-empty")
 
 
-def test_a_refusal_takes_nothing_from_a_stopped_rerun(reruns: Reruns, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_other_code_or_packages_began_is_not_gone_on_with(reruns: Reruns, monkeypatch: pytest.MonkeyPatch) -> None:
+    reruns.again()
+    here = loaded_code()
+    upgraded = dataclasses.replace(here, packages={**here.packages, "torch": "0.1"})
+    with monkeypatch.context() as later:
+        later.setattr("paribus.commands.rerun.again.loaded_code", lambda: upgraded)
+        reruns.again()
+        reruns.again()
+    reruns.again()
+    before, after, again, back = reruns.roots
+    assert before != after == again and back == before
+
+
+def test_a_machine_that_cannot_make_it_refuses_and_takes_nothing_from_a_stopped_rerun(
+    reruns: Reruns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     reruns.again()
 
-    def refuse(config: RunConfig, made: Path) -> None:
-        raise InterruptedRunError("no room")
+    def refuse(config: RunConfig, stages: Sequence[str]) -> None:
+        raise ConfigurationError("training.device: cuda:0 is not here")
 
-    reruns.end = refuse
-    assert reruns.again() == 1
-    assert Path(reruns.roots[0]).is_dir()
+    monkeypatch.setattr("paribus.commands.rerun.verb.check", refuse)
+    assert reruns.again() == 2
+    assert "cuda:0 is not here" in capsys.readouterr().err
+    assert len(reruns.roots) == 1
+    assert [str(path) for path in (reruns.root / "reruns").iterdir()] == reruns.roots

@@ -175,6 +175,8 @@ def test_a_row_without_its_last_seed_takes_nothing_from_the_spread_of_the_others
     assert found is not None
     assert found.variance == pytest.approx((0.02 + 0.03125) / 3)
     assert 1.8 < found.freedom < 3
+    beyond = np.array([[2.0, 2.2, 2.1, np.nan], [1.9, 2.15, np.inf, -np.inf]])
+    assert within_rows(beyond) == found
     apart = np.array([[1.0, 2.0, np.nan, np.nan], [np.nan, np.nan, 1.0, 3.0]])
     assert within_rows(apart) == SeedVariance(1.25, 2.0)
     one_common = np.array([[1.0, 2.0, np.nan], [np.nan, 1.0, 3.0]])

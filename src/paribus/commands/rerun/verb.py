@@ -1,7 +1,6 @@
 """Run a recorded run again from nothing and report what matched: artefacts, and the numbers of those that differ."""
 
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from paribus.checks.command import checked_run
 from paribus.commands.matches import TOLERANCE, Match, Mismatch, match
-from paribus.commands.rerun.again import RERUNS, made_again, unfinished
+from paribus.commands.rerun.again import begin, unfinished
 from paribus.commands.rerun.changes import causes_of_other_keys
 from paribus.config.flags import HELP_FLAGS
 from paribus.config.options import read_options
@@ -38,8 +37,9 @@ HELP = """usage: paribus rerun RUN [root=paribus_runs] [training.device=DEVICE .
 
 Make a recorded run again, every stage from nothing, in a fresh directory below ROOT/reruns, and report what matched:
 each artefact by the digest of its files and, of those that differ, the files, the scores of both and the first step at
-which training parted. A rerun that was stopped or failed goes on where it was. RUN is an identifier as `paribus list`,
-a report or MLflow shows it, the start of one, the name of a run or of an arm with one seed, or last.
+which training parted. A rerun that was stopped or failed goes on where it was, if by the same code and packages. RUN is
+an identifier as `paribus list`, a report or MLflow shows it, the start of one, the name of a run or of an arm with one
+seed, or last.
 
 `paribus list` shows the names: what a sweep varies, and the seed. In one of -m tokenizer=bpe,scaffold_bpe seed=0,1 a
 run is "bpe seed=0", with encoder=merge_rank,longest_first beside it "bpe merge_rank seed=0"; an arm is that without
@@ -71,10 +71,7 @@ def rerun_command(arguments: Sequence[str], console: Console) -> int:
     run_id = find_run_id(name, root)
     with _refusing():
         original = _recorded(run_id, root, devices, console)
-        begun = unfinished(original, run_id)
-        again = begun or _empty_root(original, run_id)
-    if begun:
-        console.print(f"going on with {begun.root}, which was not finished", markup=False, soft_wrap=True)
+        again = _carried_on(original, run_id, console) or _empty_root(original, run_id)
     JobFunction(loaded_code())(again)
     return _report(original, again, console)
 
@@ -103,17 +100,30 @@ def _recorded(run_id: str, root: Path, devices: Mapping[str, str], console: Cons
     return original
 
 
+def _carried_on(original: RunConfig, run_id: str, console: Console) -> RunConfig | None:
+    """A rerun that was not finished, which is said."""
+    again = unfinished(original, run_id)
+    if again is not None:
+        _require_fit(again)
+        told = f"going on with {again.root}, which was not finished; remove it to begin from nothing"
+        console.print(told, markup=False, soft_wrap=True)
+    return again
+
+
 def _empty_root(original: RunConfig, run_id: str) -> RunConfig:
     """The same run in a root of its own, which is not left where this machine could not make it."""
-    reruns = OutputRoot.of(original).path / RERUNS
-    reruns.mkdir(exist_ok=True)
-    again = made_again(original, Path(tempfile.mkdtemp(prefix=f"{run_id}-", dir=reruns)))
+    again = begin(original, run_id)
     try:
-        check(again, tuple(needed_for(build_graph(again, OutputRoot.of(again).cache), again.until)))
+        _require_fit(again)
     except BaseException:
         shutil.rmtree(again.root)
         raise
     return again
+
+
+def _require_fit(again: RunConfig) -> None:
+    """ConfigurationError where this machine cannot make it."""
+    check(again, tuple(needed_for(build_graph(again, OutputRoot.of(again).cache), again.until)))
 
 
 def _parse(arguments: Sequence[str]) -> tuple[str, Path, dict[str, str]]:

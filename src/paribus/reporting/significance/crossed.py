@@ -106,7 +106,8 @@ def within_rows(means: Matrix) -> SeedVariance | None:
 
     Of a full table that is the usual sum of two mean squares. Where rows share too little to tell rho, it is one.
     """
-    several = means[np.isfinite(means).sum(axis=1) > 1]
+    found = np.where(np.isfinite(means), means, np.nan)
+    several = found[np.isfinite(found).sum(axis=1) > 1]
     if not len(several):
         return None
     present = np.isfinite(several)
