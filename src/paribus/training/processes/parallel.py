@@ -18,7 +18,8 @@ from paribus.modeling.decoder.decoder import Decoder
 from paribus.training.fit.compiler import lacking
 from paribus.training.fit.device import COLLECTIVE, resolve_precision
 from paribus.training.state.shards import is_empty
-from paribus.training.step.loss import SummedLoss, SummedPairLoss, compile_loss, make_loss, start_compiler
+from paribus.training.step.compiler import start_compiler
+from paribus.training.step.loss import SummedLoss, SummedPairLoss, compile_loss, make_loss
 from paribus.training.step.optimizer import make_optimizer
 
 

@@ -1,6 +1,5 @@
 """The loss of a language model, as the module that devices, DDP, FSDP and compilation wrap."""
 
-import signal
 from typing import Any
 
 import torch
@@ -10,7 +9,6 @@ from paribus.modeling.activations import flash_takes
 from paribus.modeling.build import is_encoder_decoder, stacked_layers
 from paribus.modeling.decoder.attention import Documents, Mask
 from paribus.modeling.decoder.decoder import Decoder
-from paribus.training.processes.requests import ASKED_BY
 from paribus.training.step.cross_entropy import LossAndDifference, fused_loss_and_difference, summed_cross_entropy
 
 
@@ -93,21 +91,6 @@ def compile_loss(loss: SummedLoss | SummedPairLoss) -> None:
     for layer in stacked_layers(loss.model):
         layer.compile()
     loss.of_logits = torch.compile(fused_loss_and_difference)
-
-
-def start_compiler() -> None:
-    """Start the processes that compile the kernels of a GPU, deaf to what asks a training for a checkpoint.
-
-    Such a signal may be sent to all processes of a group or of a job. Killed by it, these would never answer, and the
-    training would wait for them without end. What is sent meanwhile is heard afterwards.
-    """
-    from torch._inductor.async_compile import AsyncCompile  # takes seconds, which a CPU's training need not wait for
-
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ASKED_BY)
-    try:
-        AsyncCompile.warm_pool()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def compile_anew() -> None:
