@@ -38,7 +38,7 @@ def expect_many_shapes() -> None:
 
     On an H100 in bfloat16 PyTorch takes cuDNN's attention first, which plans every shape that it meets, in some tenths
     of a second: nothing in a training whose micro-batches are all alike, and far more than the work itself where every
-    token that is generated, and every batch of prompts or pairs, has a shape of its own.
+    token that is generated, and every batch of prompts or pairs or documents, has a shape of its own.
     """
     torch.backends.cuda.enable_cudnn_sdp(False)
 

@@ -15,6 +15,7 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from paribus.config.groups.training import TrainingConfig
 from paribus.modeling.build import recompute_activations, stacked_layers
 from paribus.modeling.decoder.decoder import Decoder
+from paribus.modeling.device import expect_many_shapes
 from paribus.training.fit.compiler import lacking
 from paribus.training.fit.device import COLLECTIVE, resolve_precision
 from paribus.training.state.shards import is_empty
@@ -51,6 +52,10 @@ def prepare(accelerator: Any, model: Any, training: TrainingConfig, document_end
     """
     # Answers of a task that was fine-tuned before may have been scored in TF32 in this process.
     torch.set_float32_matmul_precision("highest")
+    if document_end is not None:
+        # From PyTorch 2.15 on attention within documents may be cuDNN's too, which plans for every number of documents,
+        # and which nothing keeps from it where a training is to be deterministic.
+        expect_many_shapes()
     shared = is_shared(training, accelerator.num_processes)
     # One that processes share is moved a layer at a time, each of which keeps its rows.
     (model if shared else model.to(accelerator.device)).train()
