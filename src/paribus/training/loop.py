@@ -92,13 +92,14 @@ def train(run: Run, model: Any, resumed: Checkpoint | None, weights: WeightSourc
             load_weights(model, weights)
         if resumed:
             load_optimizer_tensors(model, prepared.optimizer, resumed.optimizer())
+        # Trials take a minute or two, in which there is nothing to save: SIGTERM ends them at once.
+        stepper = make_stepper(run, prepared, first_micro_batch(run, prepared, start))
         # Requests are heeded until the last checkpoint is written.
         with (
             run.requests.heeded(),
             CheckpointWriter(run.checkpoints, run.metrics, run.host) as writer,
             closing(run.metrics),
         ):
-            stepper = make_stepper(run, prepared, first_micro_batch(run, prepared, start))
             spent = _Loop(run, stepper, writer, start, before).run_steps()
     # What follows may be a collective of the GPUs, which would not last as long as the last checkpoint.
     run.host.wait()

@@ -158,6 +158,7 @@ def test_a_speed_that_something_gives_is_not(plan: PlanConfig) -> None:
 
 def test_devices_are_known_by_the_names_people_write() -> None:
     assert [peak_flops(name) for name in ("h800", "H100_PCIe", "a100", "abacus")] == [989e12, 756e12, 312e12, None]
+    assert [peak_flops(f"NVIDIA H200{more}") for more in ("", " NVL")] == [989e12, 835e12]
     assert all(peak_flops(name) for name in known_devices())
 
 

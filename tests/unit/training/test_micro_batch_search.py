@@ -1,5 +1,6 @@
 """The search for the largest micro-batch, with an allocator's answers in place of a GPU's."""
 
+import signal
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +22,22 @@ from paribus.training.processes.host import ALONE, Host
 from paribus.training.processes.parallel import Prepared, prepare
 from support.compiled import recorded_symbolic
 from support.models import NAMED
-from support.training_inputs import TRAINING, config
+from support.training_inputs import TRAINING, config, execute, write_inputs
+
+
+def test_what_asks_for_the_end_is_not_put_off_while_sizes_are_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no step yet of which a checkpoint could be written."""
+    heeded: list[Any] = []
+
+    def tried(run: loop.Run, *_: Any) -> int:
+        heeded.append(signal.getsignal(signal.SIGTERM))
+        return run.training.micro_batch
+
+    monkeypatch.setattr(loop, "first_micro_batch", tried)
+    execute(tmp_path, "run", write_inputs(tmp_path))
+    assert heeded == [signal.getsignal(signal.SIGTERM)]
 
 
 @pytest.mark.parametrize(
