@@ -1,4 +1,4 @@
-"""Everything that paribus does on a GPU, once, on one GPU that is there: python benchmarks/gpu_acceptance.py
+"""What paribus does on one GPU, once, on one that is there: python benchmarks/gpu_acceptance.py
 
     --device cuda|cpu    cpu rehearses every step at tiny sizes, and its speeds mean nothing
     --part 1|2|3         a third of the steps; all where it is left out
@@ -16,7 +16,6 @@ last; the exit status is 1 unless every step of the call passed.
 """
 
 import argparse
-import hashlib
 import json
 import math
 import signal
@@ -30,12 +29,11 @@ from pathlib import Path
 from typing import Any
 
 from acceptance.given import Given
-from acceptance.steps import NO_TIME, STEPS, Outcome, Running, Step, run
+from acceptance.steps import NO_TIME, STEPS, Outcome, Running, Step, code_digest, run
 from acceptance.table import table
 
 from paribus.pipeline.making.visible_devices import visible_devices
 from paribus.store import atomic
-from paribus.store.code import Code
 
 SECONDS_TO_HEED = 0.5
 SECONDS_OF_PART = 530.0
@@ -45,18 +43,18 @@ SECONDS_OF_PART = 530.0
 def main(given: argparse.Namespace) -> int:
     """Run the steps; 0 where all passed."""
     chosen = _chosen(given)
-    outcomes, states, code = _read(given.output), [], _code()
+    outcomes, states = _read(given.output), []
     # A scheduler or `timeout` ends with SIGTERM: steps at work are to be ended too.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with _directory(given.directory) as directory, closing(_made(chosen, given, directory)) as made:
         for outcome in made:
             states.append(outcome.state)
             if outcome.state != NO_TIME or outcome.step not in outcomes:
-                outcomes[outcome.step] = outcome.to_json() | {"code": code}
+                outcomes[outcome.step] = outcome.to_json()
             if given.output:
                 atomic.write_text(given.output, json.dumps(outcomes, indent=1))
             sys.stderr.write(f"{outcome.step}: {outcome.state} after {outcome.seconds:.0f} s\n")
-    sys.stdout.write(table((outcomes[step.name] for step in STEPS if step.name in outcomes), code))
+    sys.stdout.write(table((outcomes[step.name] for step in STEPS if step.name in outcomes), code_digest()))
     return 0 if all(state == "passed" for state in states) else 1
 
 
@@ -112,12 +110,6 @@ def _chosen(given: argparse.Namespace) -> list[Step]:
     if not chosen:
         sys.exit(f"none of these steps is of part {given.part}")
     return chosen
-
-
-def _code() -> str:
-    """A digest of paribus, its packages and the steps."""
-    both = (Code.read(), Code.read(Path(__file__).parent / "acceptance"))
-    return hashlib.sha256("".join(each.digest for each in both).encode()).hexdigest()[:16]
 
 
 def _read(path: Path | None) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The steps in their order, and what runs one: in a process with a time limit, so that no failure stops another."""
 
+import hashlib
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ from typing import Any
 from acceptance.given import ROOT, Given
 from paribus.config.groups.execution import EngineConfig
 from paribus.pipeline.making.execute import child_environment
+from paribus.store.code import Code
 
 LAST_LINES = 40
 NO_TIME = "no time"
@@ -80,6 +82,8 @@ class Outcome:
     numbers: dict[str, Any]
     wrong: list[str]
     """What is not as it must be or was not measured, or the last lines that the process said."""
+    code: str = ""
+    """`code_digest` as the step began."""
 
     def to_json(self) -> dict[str, Any]:
         """All of it."""
@@ -100,6 +104,12 @@ class Running:
             _end(process)
 
 
+def code_digest() -> str:
+    """Of paribus, of the versions of packages, and of what the steps run beside it."""
+    parts = [Code.read(), *(Code.read(ROOT / name) for name in ("benchmarks", "tests"))]
+    return hashlib.sha256("".join(part.digest for part in parts).encode()).hexdigest()[:16]
+
+
 def run(step: Step, given: Given, running: Running) -> Outcome:
     """Run a step in a process of its own; it and all that it started are ended after its time limit, or with the call.
 
@@ -110,7 +120,7 @@ def run(step: Step, given: Given, running: Running) -> Outcome:
     if left <= 0:
         return Outcome(step.name, step.about, NO_TIME, 0.0, {}, ["not begun: the time of the call was over"])
     limit, over = (step.limit_s, "too long") if step.limit_s <= left else (left, NO_TIME)
-    work = Path(given.directory) / step.name
+    work, code = Path(given.directory) / step.name, code_digest()
     work.mkdir(parents=True)
     files, said = (work / "given.json", work / "answer.json"), work / "said.txt"
     inside = work / "work"
@@ -131,9 +141,9 @@ def run(step: Step, given: Given, running: Running) -> Outcome:
     if state == "passed" and files[1].exists():
         answer = json.loads(files[1].read_text(encoding="utf-8"))
         state = "wrong" if answer["wrong"] else over if answer["late"] else "passed"
-        return Outcome(step.name, step.about, state, seconds, answer["numbers"], answer["wrong"] + answer["late"])
+        return Outcome(step.name, step.about, state, seconds, answer["numbers"], answer["wrong"] + answer["late"], code)
     failed = "failed" if state == "passed" else state
-    return Outcome(step.name, step.about, failed, seconds, {}, _last(said) + _commands_said(inside))
+    return Outcome(step.name, step.about, failed, seconds, {}, _last(said) + _commands_said(inside), code)
 
 
 def _last(log: Path, lines: int = LAST_LINES) -> list[str]:

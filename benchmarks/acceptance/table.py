@@ -10,7 +10,8 @@ def table(outcomes: Iterable[Mapping[str, Any]], code: str) -> str:
     problems: list[str] = []
     for outcome in outcomes:
         numbers = "; ".join(f"{name} {_shown(value)}" for name, value in outcome["numbers"].items())
-        state = outcome["state"] + ("" if outcome.get("code") == code else ", by other code")
+        other = outcome["seconds"] and outcome.get("code") != code
+        state = outcome["state"] + (", by other code" if other else "")
         lines.append(f"| {outcome['step']} | {state} | {outcome['seconds']:.0f} | {numbers} |")
         problems += [f"- {outcome['step']}: {line}" for line in outcome["wrong"]]
     return "\n".join([*lines, *([""] if problems else []), *problems]) + "\n"

@@ -18,6 +18,7 @@ import pytest
 import torch
 
 from paribus.modeling.decoder import rotation
+from paribus.store.code import Code
 from paribus.training.step import loss
 from support import forked
 
@@ -63,7 +64,8 @@ def test_a_step_that_fails_or_takes_too_long_says_so_and_stops_nothing(tmp_path:
     assert missing.state == "failed" and "not_there" in missing.wrong[-1]
     slow = run(Step("losses", "the losses", 0.5, of="llama"), given, Running())
     assert slow.state == "too long" and not slow.numbers
-    lines = table([one.to_json() | {"code": "a"} for one in (missing, slow)], "a").splitlines()
+    assert missing.code == slow.code == steps.code_digest()
+    lines = table([missing.to_json(), slow.to_json()], missing.code).splitlines()
     assert lines[2].startswith("| not_there | failed |") and lines[3].startswith("| losses_llama | too long |")
 
 
@@ -340,6 +342,19 @@ def test_what_became_of_a_step_is_kept_where_a_later_call_has_no_time_for_it(
     told = capsys.readouterr()
     assert "environment: no time" in told.err
     assert "| environment | passed, by other code |" in told.out and "| shares | no time |" in told.out
+
+
+@pytest.mark.parametrize("place", ["benchmarks/loops/shapes.py", "tests/gpu/test_decoder_on_device.py", "src/a.py"])
+def test_what_a_step_runs_is_of_its_code(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("benchmarks/loops/shapes.py", "tests/gpu/test_decoder_on_device.py", "src/a.py"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("before", encoding="utf-8")
+    read = Code.read
+    monkeypatch.setattr(steps, "ROOT", tmp_path)
+    monkeypatch.setattr(Code, "read", lambda package=tmp_path / "src": read(package))
+    before = steps.code_digest()
+    (tmp_path / place).write_text("after", encoding="utf-8")
+    assert steps.code_digest() != before
 
 
 @pytest.mark.parametrize(

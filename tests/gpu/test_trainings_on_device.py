@@ -1,7 +1,10 @@
 """Whole trainings: on the first GPU where there is one, else on the CPU."""
 
+import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -10,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch._inductor.config
+from started_training import ON_DEVICE
 
 from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.packing import BestFitPacking
@@ -52,3 +56,17 @@ def test_pairs_are_trained_on(deterministic: bool, tmp_path: Path) -> None:
     training = replace(given.training, device="auto", precision="auto", deterministic=deterministic)
     result = execute(tmp_path, "pairs", write_pair_inputs(tmp_path), replace(given, training=training))
     assert isinstance(result["final_loss"], float) and 0 < result["final_loss"] < 8
+
+
+def test_a_process_that_the_agent_of_a_node_starts_trains_as_this_one_does(tmp_path: Path) -> None:
+    """A group of one, by NCCL on a GPU; float32 sums of a GPU may be in another order."""
+    inputs = write_inputs(tmp_path)
+    alone = execute(tmp_path, "alone", inputs, ON_DEVICE)
+    script = str(Path(__file__).with_name("started_training.py"))
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, script, str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    started = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
+    assert started["final_loss"] == pytest.approx(alone["final_loss"], rel=2e-3)
+    assert started["steps"] == alone["steps"]
