@@ -67,9 +67,9 @@ stress: $(READY)
 launcher-tests: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m 'launchers or not launchers' tests/end_to_end/test_launchers.py
 
-# 16 runs at once, 100,000 metrics, into MLflow with PostgreSQL, killed in the middle; and 8 into SQLite.
+# 16 runs at once, 100,000 metrics, into MLflow with PostgreSQL, killed in the middle; 8 and 4 at once into SQLite.
 tracking-load: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m load tests/concurrency/test_tracking_server.py
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m load tests/concurrency/test_tracking_server.py tests/concurrency/test_tracking_processes.py
 
 # Every stage on several engines, and a Ray cluster of two nodes of which one is killed; some minutes on two cores.
 cluster-tests: $(READY)

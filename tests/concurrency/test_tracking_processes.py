@@ -10,6 +10,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from paribus.config.groups.execution import TrackingConfig
 from paribus.store.json_file import read_object_if_any
 from paribus.tracking.destination import Destination
@@ -28,6 +30,7 @@ def start_sync(root: Path, *options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.load
 def test_four_syncs_at_once_create_the_store_and_leave_each_event_once(tmp_path: Path) -> None:
     for name in ("one", "two"):
         write_run(tmp_path, name)

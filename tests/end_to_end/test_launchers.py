@@ -213,6 +213,7 @@ def test_a_killed_sweep_is_shown_as_failed_and_the_same_command_carries_on(finis
     assert scores(unscored) == scores(finished)
 
 
+@pytest.mark.launchers
 def test_two_people_who_start_one_sweep_share_it(finished: Path, unscored: Path) -> None:
     both = [start(unscored, "run", *ARMS) for _ in range(2)]
     printed = [process.communicate(timeout=300)[0] for process in both]
