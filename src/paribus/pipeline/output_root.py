@@ -73,6 +73,11 @@ class OutputRoot:
         """What may be made again: digests of files outside the store, probes of the speed of training."""
         return self.path / "cache"
 
+    @property
+    def reruns(self) -> Path:
+        """Where the output roots are of runs that were made again, each called by its run and something more."""
+        return self.path / "reruns"
+
     def run(self, run_id: str) -> Path:
         """Directory of a run: its record, events and logs."""
         return self.path / "runs" / run_id

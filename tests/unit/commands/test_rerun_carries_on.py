@@ -1,6 +1,7 @@
 """A rerun that was stopped goes on in its own root; one that is finished or somebody's is left alone."""
 
 import dataclasses
+import errno
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from paribus.checks.command import compose_command
 from paribus.cli import main
+from paribus.commands.rerun.again import CODE
 from paribus.config.arguments import parse
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
@@ -94,6 +96,28 @@ def test_a_rerun_of_other_devices_or_of_another_process_is_left_alone(reruns: Re
     assert len({*reruns.roots}) == 3
     reruns.again("training.device=cpu")
     assert reruns.roots[-1] == on_a_device
+    reruns.again()
+    assert reruns.roots[-1] == reruns.roots[2], "the last one of two that were stopped"
+
+
+def test_a_full_disk_leaves_no_root_behind(
+    reruns: Reruns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(path: Path, content: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr("paribus.commands.rerun.again.atomic.write_json", full)
+    assert reruns.again() == 1
+    assert "the disk is full" in capsys.readouterr().err
+    assert not reruns.roots and not list((reruns.root / "reruns").iterdir())
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"code": 3}'])
+def test_a_rerun_whose_beginning_cannot_be_read_is_left_alone(content: str, reruns: Reruns) -> None:
+    reruns.again()
+    (Path(reruns.roots[0]) / CODE).write_text(content, encoding="utf-8")
+    reruns.again()
+    assert len({*reruns.roots}) == 2
 
 
 def test_what_killed_processes_left_without_a_record_is_not_gone_on_with(reruns: Reruns) -> None:

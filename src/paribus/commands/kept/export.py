@@ -150,7 +150,7 @@ def _training(record: Mapping[str, Any], run_id: str, wanted: Wanted) -> Artifac
 def _from_rerun(training: Artifact, run_id: str, wanted: Wanted) -> str:
     """Where a run that was made again has its checkpoints, or how it is made again."""
     root = wanted.root
-    again = (replace(root, path=path) for path in sorted(root.path.glob(f"reruns/{run_id}-*")))
+    again = (replace(root, path=path) for path in sorted(root.reruns.glob(f"{run_id}-*")))
     if found := [other.path for other in again if _is_trained(training, run_id, other)]:
         asked = [
             *([WITH_CODE] if wanted.with_code else []),
@@ -160,7 +160,7 @@ def _from_rerun(training: Artifact, run_id: str, wanted: Wanted) -> str:
         return f"it was made again: `{given}`"
     own = [] if root.path == named_root(None).path else [f"root={root.path}"]
     given = shlex.join(["paribus", "rerun", run_id, *own])
-    return f"`{given}` makes it again in a root of its own below {root.path / 'reruns'}, which root=... then names here"
+    return f"`{given}` makes it again in a root of its own below {root.reruns}, which root=... then names here"
 
 
 def _is_trained(training: Artifact, run_id: str, again: OutputRoot) -> bool:

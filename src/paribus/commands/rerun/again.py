@@ -2,8 +2,7 @@
 
 import dataclasses
 import tempfile
-import time
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from paribus.checks.command import checked_run
@@ -17,12 +16,8 @@ from paribus.store.claim import is_held
 from paribus.store.code import loaded_code
 from paribus.store.json_file import read_object_if_any
 
-RERUNS = "reruns"
-"""Their directory in the output root of what was recorded."""
-
-
-BEGUN = "rerun.json"
-"""In the root of a rerun: when and by what code it was begun."""
+CODE = "rerun.json"
+"""In the root of a rerun: by what code it was begun."""
 
 
 def made_again(original: RunConfig, root: Path) -> RunConfig:
@@ -31,13 +26,16 @@ def made_again(original: RunConfig, root: Path) -> RunConfig:
     return dataclasses.replace(original, root=str(root), tracking=untracked, experiment=None)
 
 
-def begin(original: RunConfig, run_id: str) -> RunConfig:
-    """The same run in an empty root, in which is told what begins it."""
-    reruns = OutputRoot.of(original).path / RERUNS
+def in_empty_root(original: RunConfig, run_id: str) -> RunConfig:
+    """The same run in a root that was made for it."""
+    reruns = OutputRoot.of(original).reruns
     reruns.mkdir(exist_ok=True)
-    root = Path(tempfile.mkdtemp(prefix=f"{run_id}-", dir=reruns))
-    atomic.write_json(root / BEGUN, {"begun": time.time(), "code": loaded_code().digest})
-    return made_again(original, root)
+    return made_again(original, Path(tempfile.mkdtemp(prefix=f"{run_id}-", dir=reruns)))
+
+
+def tell_code(again: RunConfig) -> None:
+    """Write into its root which code begins it."""
+    atomic.write_json(Path(again.root) / CODE, {"code": loaded_code().digest})
 
 
 def unfinished(original: RunConfig, run_id: str) -> RunConfig | None:
@@ -45,17 +43,15 @@ def unfinished(original: RunConfig, run_id: str) -> RunConfig | None:
 
     None without one: what other code or packages made says nothing of this run made again here.
     """
-    begun = [(read_object_if_any(path / BEGUN), path) for path in _roots(original, run_id)]
-    of_this = [(told, path) for told, path in begun if told.get("code") == loaded_code().digest]
-    for _, path in sorted(of_this, key=lambda each: float(each[0]["begun"]), reverse=True):
-        again = made_again(original, path)
-        if _is_left(again, run_id):
-            return again
-    return None
+    begun = OutputRoot.of(original).reruns.glob(f"{run_id}-*")
+    of_this_code = [path for path in begun if read_object_if_any(path / CODE).get("code") == loaded_code().digest]
+    left = [again for again in (made_again(original, path) for path in of_this_code) if _is_left(again, run_id)]
+    return max(left, key=partial(_started, run_id), default=None)
 
 
-def _roots(original: RunConfig, run_id: str) -> Iterator[Path]:
-    return (OutputRoot.of(original).path / RERUNS).glob(f"{run_id}-*")
+def _started(run_id: str, again: RunConfig) -> float:
+    record = read_run_record(OutputRoot.of(again).run(run_id))
+    return float(record["started"]) if record else 0.0
 
 
 def _is_left(again: RunConfig, run_id: str) -> bool:

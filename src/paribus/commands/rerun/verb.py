@@ -12,7 +12,7 @@ from rich.text import Text
 
 from paribus.checks.command import checked_run
 from paribus.commands.matches import TOLERANCE, Match, Mismatch, match
-from paribus.commands.rerun.again import begin, unfinished
+from paribus.commands.rerun.again import in_empty_root, tell_code, unfinished
 from paribus.commands.rerun.changes import causes_of_other_keys
 from paribus.config.flags import HELP_FLAGS
 from paribus.config.options import read_options
@@ -112,9 +112,10 @@ def _carried_on(original: RunConfig, run_id: str, console: Console) -> RunConfig
 
 def _empty_root(original: RunConfig, run_id: str) -> RunConfig:
     """The same run in a root of its own, which is not left where this machine could not make it."""
-    again = begin(original, run_id)
+    again = in_empty_root(original, run_id)
     try:
         _require_fit(again)
+        tell_code(again)
     except BaseException:
         shutil.rmtree(again.root)
         raise
