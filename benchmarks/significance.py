@@ -103,11 +103,6 @@ class Numbers:
         return rows, rows % self.seeds if self.lacking == "every row" else np.full(several, self.seeds - 1)
 
 
-def missed(numbers: Numbers, draws: int) -> tuple[float, float]:
-    """`Numbers.missed`, for processes."""
-    return numbers.missed(draws)
-
-
 def positive(world: World, draws: int) -> float:
     """The share of tables with p < 0.05."""
     generator = np.random.default_rng(0)
@@ -148,7 +143,8 @@ def report_numbers(draws: int, pool: Executor) -> None:
         for lacking in ("nothing", "one row", "half the rows", "every row"):
             worlds = [Numbers(rows, seeds, share, lacking) for share in SHARES]
             cells = [
-                f"{100 * share:.1f}, {half:.2f}" for share, half in pool.map(missed, worlds, [draws] * len(worlds))
+                f"{100 * share:.1f}, {half:.2f}"
+                for share, half in pool.map(Numbers.missed, worlds, [draws] * len(worlds))
             ]
             sys.stdout.write(f"| {rows} rows, {seeds} seeds | {lacking} | " + " | ".join(cells) + " |\n")
             sys.stdout.flush()
