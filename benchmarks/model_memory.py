@@ -139,6 +139,7 @@ def make_run(case: Case, directory: Path) -> Any:
     from paribus.training.loop import Run
     from paribus.training.state.checkpoint import Checkpoints
     from paribus.training.state.metrics import MetricsFile
+    from paribus.training.step.loss import DocumentEnd
 
     model = case.config()
     training = TrainingConfig(
@@ -163,7 +164,7 @@ def make_run(case: Case, directory: Path) -> Any:
         dropout_seed=0,
         targets=targets,
         text_bytes=targets,
-        document_end=0 if case.documents else None,
+        document_end=DocumentEnd(0) if case.documents else None,
         checkpoints=Checkpoints(directory, frozenset({STEPS}), {}),
         metrics=MetricsFile(directory / "metrics.jsonl"),
         report=SilentReporter(),

@@ -120,6 +120,12 @@ def test_a_packing_changes_only_training_and_what_follows(
     assert found == {"training", "evaluation"} | ({"contexts"} if measured else set())
 
 
+@pytest.mark.parametrize("packing", ["concatenate", "best_fit", "one_document"])
+def test_contexts_that_begin_with_an_end_of_document_say_so_in_their_identity(tmp_path: Path, packing: str) -> None:
+    node = build_graph(configured(f"packing={packing}"), tmp_path)["contexts"]
+    assert node.identity["identity"].get("begin") == (None if packing == "concatenate" else "end_of_document")
+
+
 @pytest.mark.parametrize("override", ["seeds.contexts=7", "model.width=96", "budget.tokens=9K"])
 def test_what_contexts_hold_depends_on_no_seed_and_no_model(tmp_path: object, override: str) -> None:
     assert changed(tmp_path, override) == {"training", "evaluation"}

@@ -13,7 +13,7 @@ from paribus.training.step.cross_entropy import (
     loss_and_difference,
     summed_cross_entropy,
 )
-from paribus.training.step.loss import SummedLoss, document_attention, document_bounds
+from paribus.training.step.loss import DocumentEnd, SummedLoss, document_attention, document_bounds
 from support.models import GPT_NEOX, LLAMA
 from support.transformers_models import in_transformers
 
@@ -83,7 +83,8 @@ def test_documents_without_a_mask_are_those_with_one(model: DecoderModel, compil
         for layer in decoder.layers:
             layer.compile()
     found = []
-    for mask in (document_bounds(ids, EOS), document_attention(ids, EOS)):
+    end = DocumentEnd(EOS)
+    for mask in (document_bounds(ids, end), document_attention(ids, end)):
         hidden = decoder(ids, mask=mask)
         total = summed_cross_entropy(hidden.flatten(0, 1), decoder.output_weight, ids.flatten())
         found.append(list(torch.autograd.grad(total, list(decoder.parameters()))))

@@ -62,21 +62,23 @@ def held(contexts: Contexts, index: int) -> list[Token]:
 
 
 def predictions(contexts: Contexts) -> list[tuple[Token, Token]]:
-    """(token, the token it predicts) over all contexts, by their targets."""
+    """(token, the token it predicts) over all contexts, by their targets; (-1, 0) is what a context begins with."""
     pairs = []
     for index in range(contexts.count):
         row, targets = held(contexts, index), contexts.rows([index])[1][0]
+        row = [(-1, 0)] * contexts.pieces([index]).lead + row
         pairs += [(row[i], row[i + 1]) for i in np.flatnonzero(targets >= 0).tolist()]
     return pairs
 
 
 @st.composite
 def corpora(draw: st.DrawFn, longest: int = 14) -> tuple[list[list[int]], list[int], int]:
-    """Documents, not all empty, an order of them without repeats, and a context length they fill at least once."""
-    documents = draw(st.lists(st.lists(st.integers(0, 9), max_size=longest), min_size=1, max_size=10).filter(any))
+    """Documents, not all empty, an order of them without repeats, and a context length, from 2, they fill once."""
+    lists = st.lists(st.lists(st.integers(0, 9), max_size=longest), min_size=1, max_size=10)
+    documents = draw(lists.filter(lambda found: any(found) and sum(map(len, found)) + len(found) > 2))
     order = draw(st.permutations(range(len(documents))))
     tokens = len(stream(documents, order))
-    return documents, order, draw(st.integers(1, min(8, tokens - 1)))
+    return documents, order, draw(st.integers(2, min(8, tokens - 1)))
 
 
 def text_of(contexts: Contexts, token_byte_lengths: np.ndarray) -> OrderedText:

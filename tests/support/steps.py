@@ -10,6 +10,7 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.training.data.prefetch import Batch
 from paribus.training.fit.device import make_accelerator
 from paribus.training.processes.parallel import prepare
+from paribus.training.step.loss import DocumentEnd
 from paribus.training.step.step import Stepper
 
 
@@ -21,7 +22,7 @@ def make_batch(inputs: np.ndarray, targets: np.ndarray) -> Batch:
 
 
 def make_stepper(
-    model: Any, training: TrainingConfig, document_end: int | None = None, loss_limit: float = math.inf
+    model: Any, training: TrainingConfig, document_end: DocumentEnd | None = None, loss_limit: float = math.inf
 ) -> Stepper:
     """What makes a step of `model` in this process."""
     accelerator, _ = make_accelerator(training)

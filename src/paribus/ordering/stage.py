@@ -13,6 +13,7 @@ from paribus.config.groups.ordering import (
     SequentialOrdering,
     StandardOrdering,
 )
+from paribus.config.groups.packing import BestFitPacking, OneDocumentPacking
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_number
 from paribus.stage.context import JSON, StageContext
@@ -43,6 +44,12 @@ def _order_identity(config: RunConfig) -> dict[str, Any]:
     ordering = all_but("ordering", *_BM25)
     drawn = not isinstance(config.ordering, SequentialOrdering)
     return together(ordering, seed_of("order"))(config) if drawn else ordering(config)
+
+
+def _begin_of_contexts(config: RunConfig) -> dict[str, Any]:
+    """End-of-document where contexts begin with it: it is in no field, and `concatenate` does without."""
+    begins = isinstance(config.packing, BestFitPacking | OneDocumentPacking)
+    return {"begin": "end_of_document"} if begins else {}
 
 
 def _build_embeddings(context: StageContext) -> dict[str, JSON]:
@@ -165,6 +172,7 @@ CONTEXTS = Stage(
         # What attends to what and what is read when decide nothing about what a context holds.
         all_but("packing", "attention", "shuffle", "stretch_bytes"),
         fields("model", "context_length", "context_bytes"),
+        _begin_of_contexts,
     ),
     build=_build_contexts,
     imports=("paribus.ordering.contexts.build",),

@@ -37,7 +37,7 @@ from paribus.training.state.snapshot import load_optimizer_tensors, take_snapsho
 from paribus.training.state.spent import Spent
 from paribus.training.state.writer import CheckpointWriter
 from paribus.training.step.dropout import DropoutSeeds, has_dropout
-from paribus.training.step.loss import compile_anew
+from paribus.training.step.loss import DocumentEnd, compile_anew
 from paribus.training.step.schedule import learning_rate
 from paribus.training.step.step import StepMemoryError, Stepper, StepResult
 
@@ -56,8 +56,8 @@ class Run:
     """Tokens that each context predicts, int64 (count,)."""
     text_bytes: Integers
     """Bytes of source text of the targets of each context, int64 (count,)."""
-    document_end: int | None
-    """The end-of-document token, if tokens attend within their document only."""
+    document_end: DocumentEnd | None
+    """None where tokens attend to all before them in the context."""
     checkpoints: Checkpoints
     metrics: MetricsFile
     report: Reporter

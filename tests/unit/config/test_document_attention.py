@@ -12,14 +12,18 @@ from paribus.modeling.build import build_model
 from paribus.modeling.decoder.decoder import Decoder
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pack import pack
-from paribus.training.step.loss import SummedLoss, document_attention
+from paribus.training.step.loss import DocumentEnd, SummedLoss, document_attention
 from support.packings import FixedOrder
 from support.steps import make_batch, make_stepper
 
 EOS, LENGTH = 31, 12
 MODEL = LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=LENGTH, initializer_range=0.3)
 SIZES = [3, 5, 1, 0, 30, 4, 7, 2, 11, 12, 0]
-PACKINGS = [ConcatenatePacking(attention="document"), BestFitPacking(window=None, attention="document")]
+PACKINGS = [
+    (ConcatenatePacking(attention="document"), DocumentEnd(EOS)),
+    (BestFitPacking(window=None, attention="document"), DocumentEnd(EOS, begins=True)),
+]
+each = pytest.mark.parametrize(("packing", "end"), PACKINGS, ids=str)
 
 
 def packed(packing: PackingConfig) -> Contexts:
@@ -34,25 +38,29 @@ def tensors(contexts: Contexts) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def alone(model: Decoder, contexts: Contexts, index: int) -> list[tuple[slice, torch.Tensor]]:
-    """Logits (tokens, vocabulary) of each piece of a context read by itself, and where it stands in the row."""
+    """Logits (tokens, vocabulary) of each piece of a context read by itself, and where it stands in the row.
+
+    Where contexts begin with an end-of-document token, a piece is read from the one before it on.
+    """
     pieces, inputs = contexts.pieces([index]), tensors(contexts)[0][index]
-    places = [slice(a, min(a + n, LENGTH)) for a, n in zip(pieces.columns, pieces.lengths, strict=True) if a < LENGTH]
+    starts = zip(pieces.columns - pieces.lead, pieces.lengths, strict=True)
+    places = [slice(a, min(a + n, LENGTH)) for a, n in starts if a < LENGTH]
     return [(place, model.logits(inputs[place][None])[0]) for place in places]
 
 
-def test_a_token_attends_to_those_before_it_up_to_the_last_document_end_before_it() -> None:
+def test_a_token_attends_to_those_before_it_in_its_document() -> None:
     row = torch.tensor([[5, 6, EOS, 7, EOS, EOS, 8, 9]])
-    document = [0, 0, 0, 1, 1, 2, 3, 3]
-    expected = [[document[i] == document[j] and j <= i for j in range(8)] for i in range(8)]
-    assert document_attention(row, EOS)[0, 0].tolist() == expected
+    for end, document in ((PACKINGS[0][1], [0, 0, 0, 1, 1, 2, 3, 3]), (PACKINGS[1][1], [0, 0, 1, 1, 2, 3, 3, 3])):
+        expected = [[document[i] == document[j] and j <= i for j in range(8)] for i in range(8)]
+        assert document_attention(row, end)[0, 0].tolist() == expected
 
 
-@pytest.mark.parametrize("packing", PACKINGS, ids=str)
+@each
 @torch.no_grad()
-def test_logits_of_a_packed_row_are_those_of_each_document_alone(packing: PackingConfig) -> None:
+def test_logits_of_a_packed_row_are_those_of_each_document_alone(packing: PackingConfig, end: DocumentEnd) -> None:
     model, contexts = build_model(MODEL, 32, 0), packed(packing)
     inputs, _ = tensors(contexts)
-    together = model.logits(inputs, document_attention(inputs, EOS))
+    together = model.logits(inputs, document_attention(inputs, end))
     across = model.logits(inputs)
     largest = 0.0
     for index in range(contexts.count):
@@ -62,25 +70,25 @@ def test_logits_of_a_packed_row_are_those_of_each_document_alone(packing: Packin
     assert largest > 0.1
 
 
-@pytest.mark.parametrize("packing", PACKINGS, ids=str)
+@each
 @torch.no_grad()
-def test_in_bfloat16_they_differ_by_no_more_than_its_rounding(packing: PackingConfig) -> None:
+def test_in_bfloat16_they_differ_by_no_more_than_its_rounding(packing: PackingConfig, end: DocumentEnd) -> None:
     model, contexts = build_model(MODEL, 32, 0), packed(packing)
     inputs, _ = tensors(contexts)
     exact = [logits for index in range(contexts.count) for _, logits in alone(model, contexts, index)]
     model.computes_in = torch.bfloat16
-    together = model.logits(inputs, document_attention(inputs, EOS))
+    together = model.logits(inputs, document_attention(inputs, end))
     by_itself = [(together[i, place], x) for i in range(contexts.count) for place, x in alone(model, contexts, i)]
     difference = torch.cat([row - logits for row, logits in by_itself]).square().mean().sqrt()
     rounding = torch.cat([row[1] - logits for row, logits in zip(by_itself, exact, strict=True)]).square().mean().sqrt()
     assert difference < 1.5 * rounding
 
 
-@pytest.mark.parametrize("packing", PACKINGS, ids=str)
-def test_gradients_of_a_packed_batch_are_those_of_each_document_alone(packing: PackingConfig) -> None:
+@each
+def test_gradients_of_a_packed_batch_are_those_of_each_document_alone(packing: PackingConfig, end: DocumentEnd) -> None:
     model, contexts = build_model(MODEL, 32, 0), packed(packing)
     inputs, targets = tensors(contexts)
-    loss = SummedLoss(model, EOS)(inputs, targets)
+    loss = SummedLoss(model, end)(inputs, targets)
     gradients = torch.autograd.grad(loss, list(model.parameters()))
     expected = sum(
         cross_entropy(logits, targets[index, place], ignore_index=-1, reduction="sum")
@@ -92,8 +100,8 @@ def test_gradients_of_a_packed_batch_are_those_of_each_document_alone(packing: P
         torch.testing.assert_close(found, sought, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("document_end", [None, EOS])
-def test_padding_changes_neither_loss_nor_gradient(document_end: int | None) -> None:
+@pytest.mark.parametrize("document_end", [None, DocumentEnd(EOS), DocumentEnd(EOS, begins=True)])
+def test_padding_changes_neither_loss_nor_gradient(document_end: DocumentEnd | None) -> None:
     model = build_model(MODEL, 32, 0)
     row = torch.tensor([[1, 2, 3, EOS, 4, 5]])
     following = torch.tensor([[2, 3, EOS, 4, 5, EOS]])
@@ -105,8 +113,8 @@ def test_padding_changes_neither_loss_nor_gradient(document_end: int | None) -> 
         torch.testing.assert_close(short, long, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("document_end", [None, EOS])
-def test_the_loss_of_a_step_is_the_mean_over_the_targets_of_the_global_batch(document_end: int | None) -> None:
+@pytest.mark.parametrize("document_end", [None, DocumentEnd(EOS), DocumentEnd(EOS, begins=True)])
+def test_the_loss_of_a_step_is_the_mean_over_the_targets_of_the_global_batch(document_end: DocumentEnd | None) -> None:
     inputs, targets = (tokens.numpy() for tokens in tensors(packed(BestFitPacking(window=4))))
     losses = []
     for micro_batch in (1, 2, len(inputs)):

@@ -19,7 +19,7 @@ from paribus.modeling.decoder.attention import Documents, attend
 from paribus.modeling.decoder.cache import Cache
 from paribus.modeling.decoder.decoder import Decoder
 from paribus.modeling.decoder.names import huggingface_tensors
-from paribus.training.step.loss import SummedLoss, document_attention, document_bounds
+from paribus.training.step.loss import DocumentEnd, SummedLoss, document_attention, document_bounds
 from support.models import GPT_NEOX, LLAMA
 from support.transformers_models import in_transformers
 
@@ -157,11 +157,12 @@ def test_bounds_of_documents_say_what_their_mask_says(model: DecoderModel, monke
     decoder, ids = built(model), drawn(4)
     ids[ids < 9] = 3
     ids[1, -1] = ids[2, 0] = ids[2, 1] = 3
-    bounds = document_bounds(ids, 3)
-    assert isinstance(bounds, Documents) and len(bounds.bounds) > 8
-    torch.testing.assert_close(
-        decoder(ids, mask=bounds), decoder(ids, mask=document_attention(ids, 3)), rtol=0, atol=1e-5
-    )
+    for end in (DocumentEnd(3), DocumentEnd(3, begins=True)):
+        bounds = document_bounds(ids, end)
+        assert isinstance(bounds, Documents) and len(bounds.bounds) > 8
+        torch.testing.assert_close(
+            decoder(ids, mask=bounds), decoder(ids, mask=document_attention(ids, end)), rtol=0, atol=1e-5
+        )
 
 
 def test_layers_are_compiled_once_for_any_number_of_documents() -> None:
@@ -179,7 +180,7 @@ def test_layers_are_compiled_once_for_any_number_of_documents() -> None:
     for ends in (1, 2, 5):
         ids = drawn(1, 16).clamp(min=4)
         ids[0, 3 : 3 + ends] = 3
-        compiles(torch.ones(2), document_bounds(ids, 3))
+        compiles(torch.ones(2), document_bounds(ids, DocumentEnd(3)))
     torch.compiler.reset()
     assert len(compiled) == 1
 
@@ -216,7 +217,7 @@ def test_only_a_gpu_in_bfloat16_with_heads_that_flash_attention_takes_is_told_bo
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("paribus.training.step.loss.document_bounds", lambda *_: seen.append("bounds"))
         patch.setattr("paribus.training.step.loss.document_attention", lambda *_: seen.append("mask"))
-        SummedLoss(decoder, 3)._mask(There(drawn()))  # type: ignore[arg-type]
+        SummedLoss(decoder, DocumentEnd(3))._mask(There(drawn()))  # type: ignore[arg-type]
     assert seen == ["bounds" if bounds else "mask"]
 
 

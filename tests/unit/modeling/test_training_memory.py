@@ -11,7 +11,7 @@ from paribus.modeling.build import build_model
 from paribus.modeling.counts import optimizer_bytes, parameter_count
 from paribus.modeling.memory import TrainingMemory, TrainingSetting, training_memory
 from paribus.modeling.shape import stack_parameters
-from paribus.training.step.loss import SummedLoss
+from paribus.training.step.loss import DocumentEnd, SummedLoss
 from support.models import ENCODER_DECODER, GPT_NEOX, LLAMA, NAMED
 
 VOCABULARY, ROWS = 96, 3
@@ -41,7 +41,7 @@ def prepared(model: DecoderModel, how: TrainingSetting, *, compiled: bool = Fals
         torch._dynamo.reset()
         for layer in built.layers:
             layer.compile(backend="aot_eager_decomp_partition")
-    return SummedLoss(built, 0 if how.documents else None)
+    return SummedLoss(built, DocumentEnd(0) if how.documents else None)
 
 
 def saved_bytes(model: DecoderModel, how: TrainingSetting, *, compiled: bool = False) -> int:

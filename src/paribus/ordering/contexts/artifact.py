@@ -7,7 +7,6 @@ contexts, which takes minutes where there are many, the pieces are there too: `p
 """
 
 import json
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +22,9 @@ from paribus.ordering.packing.pieces import ContextPieces
 from paribus.store import atomic
 
 SUMMARY = "contexts.json"
-COUNT, LEFT_OUT, SIZES = "contexts", "left_out_tokens", ("context_length", "ordered_bytes", "corpus_bytes")
-NUMBERS = (COUNT, LEFT_OUT, *SIZES)
-PIECES = tuple(field.name for field in fields(ContextPieces))
+COUNT, SIZES = "contexts", ("context_length", "ordered_bytes", "corpus_bytes")
+NUMBERS = (COUNT, "left_out_tokens", *SIZES)
+PIECES = ("positions", "starts", "lengths", "bounds")
 
 
 def array_path(directory: Path, name: str) -> Path:
@@ -57,8 +56,7 @@ def read_assigned(path: Path, documents: OrderedDocuments, context_length: int) 
     sizes = _sizes(path / SUMMARY)
     bounds = _map(array_path(path, "bounds"), sizes[COUNT] + 1)
     positions, starts, lengths = (_map(array_path(path, name), int(bounds[-1])) for name in PIECES[:-1])
-    pieces = ContextPieces(positions, starts, lengths, bounds)
-    return AssignedContexts(documents, context_length, pieces, sizes[LEFT_OUT])
+    return AssignedContexts(documents, context_length, ContextPieces(positions, starts, lengths, bounds))
 
 
 def read_contexts(path: Path, packed: Contexts) -> MeasuredContexts:

@@ -27,7 +27,7 @@ def best_fit(documents: OrderedDocuments, context_length: int, window: int | Non
     assigned = np.empty_like(pieces.positions)
     for begin, end in pairwise(bounds):
         # A window has no more contexts than pieces, so no two windows share a number.
-        assigned[begin:end] = begin + best_fit_decreasing(pieces.lengths[begin:end], context_length + 1)
+        assigned[begin:end] = begin + best_fit_decreasing(pieces.lengths[begin:end], context_length)
     return AssignedContexts.together(documents, context_length, pieces, assigned)
 
 

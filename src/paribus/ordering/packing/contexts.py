@@ -57,7 +57,7 @@ class Contexts(ABC):
         """The pieces of contexts without the tokens that nothing before them in the context leads to."""
         pieces = self.pieces(indices)
         unpredicted = pieces.unpredicted
-        unpredicted[pieces.bounds[:-1]] = True
+        unpredicted[pieces.bounds[:-1]] |= not pieces.lead
         return ContextPieces(pieces.positions, pieces.starts + unpredicted, pieces.lengths - unpredicted, pieces.bounds)
 
     def predicted(self, indices: npt.ArrayLike) -> ContextPieces:

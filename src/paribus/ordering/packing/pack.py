@@ -21,8 +21,6 @@ from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.documents import Integers, OrderedDocuments
 from paribus.ordering.packing.pairs import PairContexts
 
-DocumentPacking = ConcatenatePacking | BestFitPacking | OneDocumentPacking
-
 
 class DocumentOrder(Protocol):
     """What packing needs of an order."""
@@ -58,9 +56,9 @@ def pack(  # noqa: PLR0917 (each is one input of packing; none has a default to 
 
     Pairs whose tokens were drawn several times are those of one draw, then those of the next.
 
-    Raises DataError if the documents are fewer tokens than one context or hold nothing to predict, if the order names a
-    document that is not there, and if `pair` is not given the `source_lengths` (draws · documents,) of a corpus of
-    pairs. Only `concatenate` has use for the groups of an order.
+    Raises DataError if the documents are fewer tokens than one context, if the order names a document that is not
+    there, and if `pair` is not given the `source_lengths` (draws · documents,) of a corpus of pairs. Only `concatenate`
+    has use for the groups of an order.
     """
     documents = OrderedDocuments(ids, offsets, order.documents, eos_id, draws)
     if isinstance(packing, PairPacking):
@@ -68,23 +66,11 @@ def pack(  # noqa: PLR0917 (each is one input of packing; none has a default to 
             raise DataError("packing.kind=pair needs pairs, and the encoded corpus has documents; use corpus=parallel")
         return PairContexts(documents, context_length, source_lengths)
     _refuse_too_small(documents, context_length)
-    contexts = _contexts(packing, documents, order.groups, context_length)
-    if not contexts.count:
-        raise DataError(
-            f"None of the {len(documents)} documents has a token to predict: with packing.kind={packing.kind} an "
-            "empty document predicts nothing; give documents with text"
-        )
-    return contexts
-
-
-def _contexts(
-    packing: DocumentPacking, documents: OrderedDocuments, groups: Integers | None, context_length: int
-) -> Contexts:
     match packing:
         case ConcatenatePacking():
-            if groups is None:
+            if order.groups is None:
                 return PackedStream(documents, context_length)
-            return GroupedStream(documents, context_length, groups)
+            return GroupedStream(documents, context_length, order.groups)
         case BestFitPacking(window=window):
             return best_fit(documents, context_length, window)
         case OneDocumentPacking():

@@ -22,6 +22,8 @@ class ContextPieces:
     starts: Integers
     lengths: Integers
     bounds: Integers
+    lead: int = 0
+    """Tokens of each context before its first piece: 1 where it begins with an end-of-document token, else 0."""
 
     @property
     def rows(self) -> Integers:
@@ -31,13 +33,13 @@ class ContextPieces:
     @property
     def sizes(self) -> Integers:
         """Tokens of each context, (n,)."""
-        return self.summed(self.lengths)
+        return self.summed(self.lengths) + self.lead
 
     @property
     def columns(self) -> Integers:
         """Tokens of its context that stand before each piece."""
         before = np.cumsum(self.lengths) - self.lengths
-        return before - np.repeat(before[self.bounds[:-1]], np.diff(self.bounds))
+        return before - np.repeat(before[self.bounds[:-1]], np.diff(self.bounds)) + self.lead
 
     @property
     def unpredicted(self) -> np.ndarray:
@@ -50,7 +52,7 @@ class ContextPieces:
     @property
     def targets(self) -> Integers:
         """Tokens that each context predicts: those that follow from one before them in it, (n,)."""
-        return self.summed(self.lengths - self.unpredicted) - 1
+        return self.summed(self.lengths - self.unpredicted) - 1 + self.lead
 
     def summed(self, values: np.ndarray) -> Integers:
         """Sums over the pieces of each context of one value a piece, (n,)."""
@@ -63,7 +65,7 @@ class ContextPieces:
         first, last = self.bounds[contexts], self.bounds[contexts + 1]
         chosen = ranges(first, last)
         return ContextPieces(
-            self.positions[chosen], self.starts[chosen], self.lengths[chosen], boundaries(last - first)
+            self.positions[chosen], self.starts[chosen], self.lengths[chosen], boundaries(last - first), self.lead
         )
 
 
@@ -80,16 +82,14 @@ def boundaries(sizes: Integers) -> Integers:
     return bounds
 
 
-def cut(lengths: Integers, context_length: int) -> ContextPieces:
+def cut(lengths: Integers, room: int) -> ContextPieces:
     """The pieces of documents of `lengths` (m,) tokens: context i of the result is the document at position i.
 
-    A document that a row of `context_length` + 1 tokens has room for is one piece. A longer one is cut into pieces of
-    that many tokens, of which each begins with the token the one before ends with, so that as inputs and targets of
-    contexts every token but the document's first is predicted once; the last piece has the rest, at least two tokens.
+    A document of at most `room` tokens is one piece. A longer one is cut into pieces of that many tokens, of which each
+    begins with the token the one before ends with, so that the others are predicted once; the last piece has the rest,
+    at least two tokens.
     """
-    counts = np.maximum(1, -(-(lengths - 1) // context_length))
+    counts = np.maximum(1, -(-(lengths - 1) // (room - 1)))
     positions = np.repeat(np.arange(len(lengths)), counts)
-    starts = ranges(np.zeros_like(counts), counts) * context_length
-    return ContextPieces(
-        positions, starts, np.minimum(lengths[positions] - starts, context_length + 1), boundaries(counts)
-    )
+    starts = ranges(np.zeros_like(counts), counts) * (room - 1)
+    return ContextPieces(positions, starts, np.minimum(lengths[positions] - starts, room), boundaries(counts))

@@ -7,7 +7,7 @@ from typing import Any
 from paribus.config.byte_sizes import in_contexts
 from paribus.config.checkpoint_steps import kept_steps, too_few_checkpoints
 from paribus.config.groups.budget import amount_path
-from paribus.config.groups.packing import within_documents
+from paribus.config.groups.packing import BestFitPacking, within_documents
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
 from paribus.modeling.counts import training_flops
@@ -26,6 +26,7 @@ from paribus.training.loop import Run
 from paribus.training.processes.host import ALONE, Host
 from paribus.training.state.checkpoint import Checkpoints
 from paribus.training.state.metrics import MetricsFile
+from paribus.training.step.loss import DocumentEnd
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator
             f"BPE-dropout drew the tokens {often} for {budget.epochs:.3g} epochs, which read them again: "
             f"encoder.draws={math.ceil(budget.epochs)} gives every epoch its own"
         )
+    document_end = DocumentEnd(tokenizer.eos_id, begins=isinstance(config.packing, BestFitPacking))
     fingerprint = data.fingerprint | recipe_fingerprint(config, context.inputs["tokens"] / "tokenizer")
     return Run(
         training=config.training,
@@ -84,7 +86,7 @@ def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator
         dropout_seed=config.seed_of("dropout"),
         targets=targets,
         text_bytes=text_bytes,
-        document_end=tokenizer.eos_id if within_documents(config.packing) else None,
+        document_end=document_end if within_documents(config.packing) else None,
         checkpoints=Checkpoints(context.work, frozenset(kept_steps(config.training, budget.steps)), fingerprint),
         metrics=MetricsFile(context.work / METRICS),
         report=context.report,

@@ -32,6 +32,7 @@ from paribus.training.fit.device import explained_memory_errors, make_accelerato
 from paribus.training.fit.fit import fit
 from paribus.training.fit.shape import depths, extrapolated, one_process
 from paribus.training.processes.parallel import prepare
+from paribus.training.step.loss import DocumentEnd
 from paribus.training.step.step import Stepper
 
 STEPS = (3, 50)
@@ -115,7 +116,7 @@ def _matrix_flops(device: torch.device, precision: str) -> float:
 
 def _stepper(config: RunConfig, vocab_size: int, accelerator: Any, micro_batch: int) -> Stepper:
     model = build_model(config.model, vocab_size, 0, eos_id=0)
-    document_end = 0 if within_documents(config.packing) else None
+    document_end = DocumentEnd(0) if within_documents(config.packing) else None
     prepared = prepare(accelerator, model, config.training, document_end)
     parameters = list(prepared.model.parameters())
     return Stepper(accelerator, prepared, parameters, micro_batch, config.training.gradient_clip, math.inf)

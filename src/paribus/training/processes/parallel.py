@@ -20,7 +20,7 @@ from paribus.training.fit.compiler import lacking
 from paribus.training.fit.device import COLLECTIVE, resolve_precision
 from paribus.training.state.shards import is_empty
 from paribus.training.step.compiler import start_compiler
-from paribus.training.step.loss import SummedLoss, SummedPairLoss, compile_loss, make_loss
+from paribus.training.step.loss import DocumentEnd, SummedLoss, SummedPairLoss, compile_loss, make_loss
 from paribus.training.step.optimizer import make_optimizer
 
 
@@ -43,7 +43,7 @@ class Prepared:
         self.optimizer.zero_grad(set_to_none=not self.buckets)
 
 
-def prepare(accelerator: Any, model: Any, training: TrainingConfig, document_end: int | None) -> Prepared:
+def prepare(accelerator: Any, model: Any, training: TrainingConfig, document_end: DocumentEnd | None) -> Prepared:
     """Move a model to the device, compile and wrap it, and make its optimizer.
 
     The weights of one on `meta`, which processes are to share, are of no meaning afterwards.

@@ -1,6 +1,6 @@
 """The loss of a language model, as the module that devices, DDP, FSDP and compilation wrap."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch._dynamo.config
@@ -12,14 +12,21 @@ from paribus.modeling.decoder.decoder import Decoder
 from paribus.training.step.cross_entropy import LossAndDifference, fused_loss_and_difference, summed_cross_entropy
 
 
+class DocumentEnd(NamedTuple):
+    """The end-of-document token where attention stays within documents."""
+
+    token: int
+    begins: bool = False
+    """True if it belongs to the document after it, as where contexts begin with it; else to the one before it."""
+
+
 class SummedLoss(torch.nn.Module):
     """Sum of the cross-entropies (nats) of the tokens that `model` should predict; logits are never materialized.
 
-    Tokens attend to all before them in their row; if `document_end`, the end-of-document token, is given, only to those
-    of their own document.
+    Tokens attend to all before them in their row; if `document_end` is given, only to those of their own document.
     """
 
-    def __init__(self, model: Decoder, document_end: int | None = None, label_smoothing: float = 0.0) -> None:
+    def __init__(self, model: Decoder, document_end: DocumentEnd | None = None, label_smoothing: float = 0.0) -> None:
         super().__init__()
         self.model, self.document_end, self.label_smoothing = model, document_end, label_smoothing
         self.of_logits: LossAndDifference | None = None
@@ -72,7 +79,7 @@ class SummedPairLoss(torch.nn.Module):
 
 
 def make_loss(
-    model: Any, document_end: int | None, label_smoothing: float, computes_in: torch.dtype
+    model: Any, document_end: DocumentEnd | None, label_smoothing: float, computes_in: torch.dtype
 ) -> SummedLoss | SummedPairLoss:
     """The loss of a model, which computes in float32 or bfloat16; `document_end` as `SummedLoss` takes it."""
     if is_encoder_decoder(model):
@@ -101,27 +108,26 @@ def compile_anew() -> None:
     torch.compiler.reset()
 
 
-def document_attention(inputs: torch.Tensor, eos_id: int) -> torch.Tensor:
+def document_attention(inputs: torch.Tensor, end: DocumentEnd) -> torch.Tensor:
     """The mask of tokens that attend to those of their own document only, bool (rows, 1, L, L), true where they do.
 
-    `inputs` (rows, L) are token ids; a document ends with the end-of-document token `eos_id`, which belongs to it.
-    Padding of such tokens is a document a token. Every token attends to itself at least, so no row of the softmax is
-    empty.
+    `inputs` (rows, L) are token ids. Padding of end-of-document tokens is a document a token. Every token attends to
+    itself at least, so no row of the softmax is empty.
     """
-    ends = inputs == eos_id
-    document = ends.cumsum(dim=1) - ends.long()
+    ends = inputs == end.token
+    document = ends.cumsum(dim=1) - (0 if end.begins else ends.long())
     same = document[:, :, None] == document[:, None, :]
     return same.tril()[:, None]
 
 
-def document_bounds(inputs: torch.Tensor, eos_id: int) -> Documents:
+def document_bounds(inputs: torch.Tensor, end: DocumentEnd) -> Documents:
     """Where the documents of `inputs` (rows, L) begin; every row begins one.
 
     Layers are compiled for any number of them at once: compiled for that of a process's first micro-batch, they would
     be so again for the second, and a training that goes on would have another first one.
     """
     begins = torch.ones_like(inputs, dtype=torch.bool)
-    begins[:, 1:] = inputs[:, :-1] == eos_id
+    begins[:, 1:] = (inputs[:, 1:] if end.begins else inputs[:, :-1]) == end.token
     starts = begins.flatten().nonzero().flatten()
     bounds = torch.cat([starts, starts.new_tensor([inputs.numel()])]).int()
     torch._dynamo.maybe_mark_dynamic(bounds, 0)

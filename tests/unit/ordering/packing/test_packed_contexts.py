@@ -28,7 +28,8 @@ def test_rows_are_the_tokens_of_the_pieces_and_padding(packing: PackingConfig, c
     assert inputs.dtype == targets.dtype == np.int64
     assert inputs.shape == targets.shape == (contexts.count, length)
     for index in range(contexts.count):
-        row = [token(documents, order, place) for place in held(contexts, index)]
+        lead = [] if contexts.full else [EOS]
+        row = lead + [token(documents, order, place) for place in held(contexts, index)]
         assert 2 <= len(row) <= length + 1
         assert inputs[index].tolist() == (row + [EOS] * length)[:length]
         following = [*row[1:], *[-1] * length][:length]
@@ -39,7 +40,7 @@ def test_rows_are_the_tokens_of_the_pieces_and_padding(packing: PackingConfig, c
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)
 @settings(max_examples=100, deadline=None)
 @given(corpus=corpora())
-def test_every_token_of_a_document_but_its_first_is_predicted_once_from_the_one_before(
+def test_every_token_is_predicted_once_from_the_one_before_it_in_its_document_and_first_ones_from_an_end(
     packing: PackingConfig, corpus: Corpus
 ) -> None:
     documents, order, length = corpus
@@ -52,7 +53,9 @@ def test_every_token_of_a_document_but_its_first_is_predicted_once_from_the_one_
     else:
         assert Counter({pair: n for pair, n in pairs.items() if pair[0][0] == pair[1][0]}) == inside
         others = [pair for pair in pairs if pair[0][0] != pair[1][0]]
-        assert all(before[1] == len(documents[order[before[0]]]) and after[1] == 0 for before, after in others)
+        ends = {(-1, 0), *((at, len(documents[document])) for at, document in enumerate(order))}
+        assert all(before in ends for before, _ in others)
+        assert sorted(after for _, after in others) == [(at, 0) for at in range(len(order))]
 
 
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)
@@ -94,27 +97,31 @@ def test_a_document_the_order_leaves_out_has_no_contexts() -> None:
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)
 def test_an_index_outside_the_epoch_is_refused(packing: PackingConfig) -> None:
     contexts = packed([[1, 2, 3]], [0], 3, packing)
-    assert contexts.count == 1
-    for index in (-1, 1):
+    for index in (-1, contexts.count):
         with pytest.raises(IndexError, match="range"):
             contexts.rows([index])
 
 
-@pytest.mark.parametrize("packing", PACKINGS, ids=str)
-def test_a_corpus_of_exactly_one_context_is_one_context(packing: PackingConfig) -> None:
-    contexts = packed([[1, 2, 3]], [0], 3, packing)
-    inputs, targets = contexts.rows([0])
+def test_a_corpus_of_exactly_one_context_is_one_context() -> None:
+    inputs, targets = packed([[1, 2, 3]], [0], 3).rows([0])
     assert (inputs.tolist(), targets.tolist()) == ([[1, 2, 3]], [[2, 3, EOS]])
 
 
-@pytest.mark.parametrize("packing", PACKINGS, ids=str)
-def test_a_document_of_many_contexts_is_read_from_end_to_end(packing: PackingConfig) -> None:
-    contexts = packed([list(range(23))], [0], 4, packing)
+def test_a_document_of_many_contexts_is_read_from_end_to_end() -> None:
+    contexts = packed([list(range(23))], [0], 4)
     inputs, targets = contexts.rows(np.arange(contexts.count))
-    following = [*range(1, 23), EOS, -1]
-    assert contexts.count == (5 if isinstance(packing, ConcatenatePacking) else 6)
-    assert inputs.flatten().tolist() == [*range(23), EOS][: inputs.size]
-    assert targets.flatten().tolist() == following[: targets.size]
+    assert contexts.count == 5
+    assert inputs.flatten().tolist() == list(range(20))
+    assert targets.flatten().tolist() == list(range(1, 21))
+
+
+@pytest.mark.parametrize("packing", PACKINGS[1:], ids=str)
+def test_contexts_that_pad_begin_with_an_end_of_document_that_is_no_target(packing: PackingConfig) -> None:
+    contexts = packed([list(range(9))], [0], 4, packing)
+    inputs, targets = contexts.rows(np.arange(contexts.count))
+    assert inputs.tolist() == [[EOS, 0, 1, 2], [EOS, 3, 4, 5], [EOS, 6, 7, 8]]
+    assert targets.tolist() == [[0, 1, 2, 3], [-1, 4, 5, 6], [-1, 7, 8, EOS]]
+    assert contexts.target_tokens(np.arange(3)).tolist() == [4, 3, 3]
 
 
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)
@@ -125,11 +132,9 @@ def test_a_corpus_smaller_than_one_context_is_refused_with_the_sizes(packing: Pa
         packed([[1, 2, 3]], [], 4, packing)
 
 
-def test_empty_documents_alone_have_nothing_to_predict() -> None:
-    with pytest.raises(DataError, match=r"packing\.kind=one_document.*documents with text"):
-        packed([[], [], []], packing=OneDocumentPacking(), length=2)
-    assert packed([[], [], []], packing=ConcatenatePacking(), length=2).rows([0])[1].tolist() == [[EOS, EOS]]
-    assert packed([[], [], []], packing=BestFitPacking(), length=2).rows([0])[1].tolist() == [[EOS, EOS]]
+def test_of_empty_documents_the_ends_are_predicted() -> None:
+    for packing, expected in zip(PACKINGS, ([EOS, EOS], [EOS, EOS], [EOS, EOS], [EOS, -1]), strict=True):
+        assert packed([[], [], []], packing=packing, length=2).rows([0])[1].tolist() == [expected]
 
 
 def test_an_order_of_another_corpus_is_refused() -> None:

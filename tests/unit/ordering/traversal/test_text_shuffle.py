@@ -109,7 +109,7 @@ def read_at(arm: Cut, packing: PackingConfig, text_bytes: int, seed: int = 0) ->
         pieces = contexts.pieces([context])
         for number in range(len(pieces.positions)):
             position, start = int(pieces.positions[number]), int(pieces.starts[number])
-            skipped = start + (number == 0 or bool(pieces.unpredicted[number]))
+            skipped = start + (number < 1 - pieces.lead or bool(pieces.unpredicted[number]))
             first, last = (
                 int(text.within(np.array([position]), np.array([token]))[0])
                 for token in (skipped, start + int(pieces.lengths[number]))
