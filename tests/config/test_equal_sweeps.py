@@ -255,7 +255,7 @@ def test_a_bundle_of_sizes_is_not_one_factor() -> None:
     declared = ("-m", "scale=tiny,demo", f"factors=[{','.join(groups)}]")
     scored = differing(*declared)
     lengths = {"evaluation.context_characters", "evaluation.continuation_characters"}
-    assert set(scored) == {"corpus.limit", "evaluation.continuation_items", "evaluation.heldout_text", *lengths}
+    assert set(scored) == {"corpus.limit", "evaluation.continuation_items", "evaluation.heldout_documents", *lengths}
     assert differing(*declared, *(f"{path}=300" for path in scored)) == []
 
 

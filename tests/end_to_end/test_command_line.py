@@ -4,6 +4,7 @@ import csv
 import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -295,3 +296,13 @@ def test_the_prompts_of_the_smallest_scale_fit_its_contexts(tmp_path: Path) -> N
     for path in prompts:
         task = json.loads(path.read_text(encoding="utf-8"))["tasks"]["continuation"]
         assert task["items"] > 0 and task["long_prompts"] == {"0": 0}
+
+
+def test_a_run_says_before_it_trains_what_its_table_could_not_judge(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    swept = ("run", "-m", *OVERRIDES, "corpus.heldout=0.05", "tokenizer=bpe,bytes", "until=corpus")
+    first, second = (" ".join(paribus(tmp_path, *swept, other).stdout.split()) for other in ("seed=0", "seed=1"))
+    few = r"these runs score \d+ held-out documents \(more with corpus\.heldout or a larger corpus, which train"
+    assert re.search(rf"here they have 1: seed=0,1,2 run 1 of 2 .* corpus done .* {few}.* run 2 of 2", first)
+    assert re.search(rf"{few} all anew\) run 1 of 2", second)
+    assert [len(re.findall(few, printed)) for printed in (first, second)] == [1, 1]

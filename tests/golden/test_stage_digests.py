@@ -19,7 +19,7 @@ PINNED = {
     "tokens": (2, "b318b022d6a0e62f"),
     "order": (2, "648174ae20e15d2b"),
     "contexts": (2, "d926f240aa8db46d"),
-    "tasks": (6, "666d8605e35519b4"),
+    "tasks": (7, "1adadfe9e6a67d91"),
     "prompts": (1, "b017277de1ffac13"),
 }
 UNPINNED = {
@@ -32,7 +32,7 @@ UNPINNED = {
 def records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     directory = tmp_path_factory.mktemp("pipeline")
     write_corpus(directory)
-    chosen = ("tokenizer=scaffold_bpe", "encoder=longest_first", "scale.heldout_text=20KB")
+    chosen = ("tokenizer=scaffold_bpe", "encoder=longest_first", "scale.heldout_documents=20")
     chosen += ("scale.context_characters=100", "scale.continuation_characters=40")
     paribus(directory, "run", *OVERRIDES, *chosen)
     paths = (directory / "paribus_runs/artifacts").glob("*/*/record.json")

@@ -39,7 +39,8 @@ from paribus.pipeline.show.display import duration
 from paribus.pipeline.show.remaining import write_stages
 from paribus.pipeline.show.watch import watched
 from paribus.planning.limit import refuse_over_limit
-from paribus.planning.remarks.judgement import without_baseline
+from paribus.planning.remarks.judgement import remarks_on_judgement
+from paribus.planning.remarks.orders import remarks_on_orders
 from paribus.store.claim import describe
 from paribus.store.code import loaded_code
 from paribus.tracking.events import FILE_NAME, SCHEDULED, EventLog
@@ -75,7 +76,7 @@ def run_command(command: Command, console: Console) -> int:
         _show_done(runs, console)
     else:
         root.require_writable()
-        for told in without_baseline(runs):
+        for told in (*remarks_on_judgement(runs, root), *remarks_on_orders(runs, root)):
             console.print(told, style="yellow", markup=False, highlight=False, soft_wrap=True)
         write_sweep(root, sweep, command, runs)
         write_stages(root, sweep, runs)

@@ -93,11 +93,11 @@ def _facts_of_tasks(result: Mapping[str, Any]) -> list[str]:
 
 TASKS = Stage(
     "tasks",
-    code_version=6,
+    code_version=7,
     inputs=always("corpus"),
     identity=fields(
         "evaluation", "tasks", "texts", "shots", "shots_of", "limit", "continuation_items", "context_characters",
-        "continuation_characters", "heldout_text", "concatenated", "fewshot_seed",
+        "continuation_characters", "heldout_documents", "document_bytes", "concatenated", "fewshot_seed",
     ),
     build=build_tasks,
     imports=("paribus.evaluation.tasks.build",),

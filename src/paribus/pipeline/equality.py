@@ -28,11 +28,12 @@ from paribus.reporting.fairness.equality import (
 
 _NAMED = 3
 _CONTINUATION = ("continuation_items", "context_characters", "continuation_characters")
+_HELDOUT = ("heldout_documents", "document_bytes")
 _SCORED = (
     "corpus",
     f"{FINGERPRINT}corpus",
     f"{FINGERPRINT}evaluation",
-    *(f"evaluation.{name}" for name in ("limit", "last_checkpoints", "heldout_text", "clean_overlap", *_CONTINUATION)),
+    *(f"evaluation.{name}" for name in ("limit", "last_checkpoints", "clean_overlap", *_HELDOUT, *_CONTINUATION)),
 )
 """What decides items, held-out text and scored checkpoints, which no factor excuses. A task or a number of shots that
 some runs lack is a gap in their row."""

@@ -42,7 +42,7 @@ from paribus.pipeline.record.listed_run import headed_name, sweep_of
 from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.record.run_state import is_done
 from paribus.pipeline.show.display import Display, duration
-from paribus.pipeline.show.facts import facts
+from paribus.pipeline.show.facts import facts, few_documents
 from paribus.pipeline.show.remaining import announce
 from paribus.pipeline.show.standings import show_standings
 from paribus.pipeline.stages import named
@@ -132,6 +132,9 @@ def run_nodes(nodes: dict[str, Node], stages: "StageRunner") -> Failure | None:
             made = stages.ensure(node, whole=stage in left)
             if stage == "vocabulary" and "training" in left:
                 _refuse_tokens(node.config, made)
+            compared = stage == "corpus" and stage in left and node.config.sweep and node.config.sweep.jobs > 1
+            if compared and (told := few_documents(node.config, made)):
+                stages.telling.display.message(f"  [yellow]{escape(told)}[/yellow]")
     except RepeatedFailureError as error:
         stages.telling.display.message(f"  {named(stage)} [red]failed[/red] for an earlier run: not tried again")
         return Failure(error.failure["class"], error.failure["message"], stage, repeated=True)

@@ -39,7 +39,7 @@ from paribus.planning.length import (
 from paribus.planning.machine import counted, trains_on_gpu
 from paribus.planning.other_stages import OtherStages
 from paribus.planning.remarks.judgement import remarks_on_judgement
-from paribus.planning.remarks.orders import remark_on_orders
+from paribus.planning.remarks.orders import remarks_on_orders
 from paribus.planning.throughput import Say, Throughput, Throughputs, trained_throughput
 from paribus.store.claim import read_holder
 from paribus.training.start.first import FIRST
@@ -121,8 +121,6 @@ class Plan:
     until: str | None
     """The last stage that is planned, where that is not the last of the runs."""
     problems: tuple[str, ...]
-    orders: str | None
-    """That orders of one corpus read documents of their own, where they may."""
     judgement: tuple[str, ...]
     """What a table of these runs could not judge."""
     refusals: tuple[ConfigurationError, ...]
@@ -196,8 +194,7 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
         others=OtherStages.of(runs, missing, speeds, root),
         until=config.until,
         problems=tuple(sorted({node.problem for node in nodes if node.problem} | _unfit_here(runs))),
-        orders=remark_on_orders(runs, [run.length for run in planned]),
-        judgement=tuple(remarks_on_judgement(runs, root)),
+        judgement=(*remarks_on_orders(runs, root), *remarks_on_judgement(runs, root)),
         refusals=tuple(error for error in (idle(runs), undeclared(runs)) if error),
     )
 

@@ -52,8 +52,6 @@ def _remarks(plan: Plan) -> Iterator[str]:
         yield "rows of packing=pair are taken to be full, source and target: a step reads and costs at most this"
     if any(run.length.epochs is not None and run.length.epochs > 1 for run in plan.runs):
         yield "more than 1 epoch: the text is repeated, which budget.max_epochs=1 would refuse"
-    if plan.orders:
-        yield plan.orders
     yield from plan.judgement
 
 

@@ -29,7 +29,7 @@ def texts(root: Path, processes: int) -> None:
     data, made = root / "data", (root / "tasks").exists()
     asked = {"tasks": ("continuation", "squad"), "data": str(data), "continuation_items": 20, "shots": (0, 1)}
     evaluation = EvaluationConfig(
-        heldout_text=4_000, device="cpu", processes=processes, batch_tokens=512, last_checkpoints=2, **asked
+        heldout_documents=20, device="cpu", processes=processes, batch_tokens=512, last_checkpoints=2, **asked
     )
     if not made:
         (data / "squad").mkdir(parents=True)

@@ -23,7 +23,7 @@ from support.real_data import RealData
 from support.training_inputs import config, context, write_inputs
 
 TASKS, SHOTS, STEPS = ("continuation", "piqa", "boolq", "openbookqa"), (0, 5), 12
-EVALUATION = EvaluationConfig(tasks=TASKS, shots=SHOTS, continuation_items=8, heldout_text=2_000, limit=8)
+EVALUATION = EvaluationConfig(tasks=TASKS, shots=SHOTS, continuation_items=8, heldout_documents=10, limit=8)
 MODEL = LlamaModel(width=32, layers=2, heads=2, ffn_width=48, context_length=512)
 
 

@@ -20,7 +20,7 @@ from paribus.training.processes.host import ALONE
 from support.evaluations import STAGE_MODEL, WORDS, stage_context, write_checkpoints, write_drawn_corpus
 from support.training_inputs import TRANSLATOR
 
-EVALUATION = EvaluationConfig(continuation_items=12, heldout_text=2_000, shots=(0,), average_checkpoints=3)
+EVALUATION = EvaluationConfig(continuation_items=12, heldout_documents=10, shots=(0,), average_checkpoints=3)
 STEPS = (10, 20, 30, 40)
 WEIGHTS = "model.safetensors"
 

@@ -66,7 +66,7 @@ def test_multiple_choice_of_a_directory_has_lm_evals_accuracy_and_likelihoods(
 ) -> None:
     own = write_tasks(root / "own", CHOICES)
     monkeypatch.chdir(own)
-    evaluation = EvaluationConfig(tasks=("colours",), include_path=str(own), shots=SHOTS, heldout_text=2_000)
+    evaluation = EvaluationConfig(tasks=("colours",), include_path=str(own), shots=SHOTS, heldout_documents=10)
     found = ours(root, evaluation)
     for shots in SHOTS:
         expected = theirs(root, own, "colours", shots)
@@ -87,7 +87,7 @@ def test_written_answers_of_a_directory_are_lm_evals(root: Path, monkeypatch: py
     lines = [json.dumps(record | {"b": text}) for record, text in zip(records[::2], written[::2], strict=True)]
     rest = [json.dumps(record) for record in records[1::2]]
     (own / "colours.jsonl").write_text("".join(f"{line}\n" for line in (*lines, *rest)))
-    evaluation = EvaluationConfig(tasks=("follows",), include_path=str(own), shots=SHOTS, heldout_text=2_000)
+    evaluation = EvaluationConfig(tasks=("follows",), include_path=str(own), shots=SHOTS, heldout_documents=10)
     found = ours(root, evaluation)
     for shots in SHOTS:
         expected = theirs(root, own, "follows", shots)
@@ -114,7 +114,7 @@ def test_a_task_of_lm_eval_has_its_own_numbers(root: Path, monkeypatch: pytest.M
         file = root / "data" / "mmlu_astronomy" / f"{split}.jsonl"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("".join(json.dumps(record) + "\n" for record in found))
-    evaluation = EvaluationConfig(tasks=("mmlu_astronomy",), data=str(root / "data"), shots=(2,), heldout_text=2_000)
+    evaluation = EvaluationConfig(tasks=("mmlu_astronomy",), data=str(root / "data"), shots=(2,), heldout_documents=10)
     values = ours(root, evaluation)
     splits = {split: datasets.Dataset.from_list(found) for split, found in records.items()}
     monkeypatch.setattr(datasets, "load_dataset", lambda **_: splits)

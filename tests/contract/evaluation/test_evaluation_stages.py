@@ -39,7 +39,7 @@ def scored(tmp_path: Path, bpe: Tokenizer) -> Callable[..., tuple[StageContext, 
 
     def run(tokenizer: Tokenizer = bpe, name: str = "run", **fields: Any) -> tuple[StageContext, dict[str, Any]]:
         root = tmp_path / name
-        evaluation = EvaluationConfig(**({"continuation_items": 20, "heldout_text": 4_000} | fields))
+        evaluation = EvaluationConfig(**({"continuation_items": 20, "heldout_documents": 20} | fields))
         write_drawn_corpus(root)
         write_checkpoints(root, tokenizer)
         build_tasks(stage_context(root, evaluation, "tasks", "corpus"))

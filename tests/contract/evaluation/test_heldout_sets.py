@@ -19,7 +19,7 @@ from support.corpora import build_corpus, files_corpus, write_jsonl
 from support.evaluations import WORDS, stage_context, write_checkpoints
 from support.tables import notes, record
 
-EVALUATION = EvaluationConfig(tasks=(), heldout_text=100_000, clean_overlap=0.3, last_checkpoints=2)
+EVALUATION = EvaluationConfig(tasks=(), heldout_documents=1_000, clean_overlap=0.3, last_checkpoints=2)
 
 
 @pytest.fixture(scope="module")

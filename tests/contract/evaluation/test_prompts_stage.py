@@ -15,7 +15,7 @@ from paribus.stage.context import StageContext
 from paribus.tokenization import Tokenizer
 from support.evaluations import STAGE_MODEL, WORDS, ByteEncoder, stage_context, write_checkpoints, write_drawn_corpus
 
-EVALUATION = EvaluationConfig(continuation_items=20, heldout_text=2_000)
+EVALUATION = EvaluationConfig(continuation_items=20, heldout_documents=10)
 TEXTS = [" ".join(WORDS)] * 3 + [" ".join(reversed(WORDS))] * 3
 
 

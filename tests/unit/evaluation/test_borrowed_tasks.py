@@ -25,7 +25,7 @@ from support.evaluations import stage_context, write_drawn_corpus
 
 def config(folder: Path | None, *tasks: str, **fields: Any) -> EvaluationConfig:
     path = None if folder is None else str(folder)
-    return EvaluationConfig(tasks=tasks, include_path=path, heldout_text=2_000, **fields)
+    return EvaluationConfig(tasks=tasks, include_path=path, heldout_documents=10, **fields)
 
 
 def stored(root: Path, evaluation: EvaluationConfig) -> Path:

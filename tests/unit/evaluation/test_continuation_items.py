@@ -4,11 +4,12 @@ import random
 
 import pytest
 
+from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import DataError
 from paribus.evaluation.tasks.continuation import continuation_items, passage_sample
-from paribus.evaluation.tasks.heldout import TextSample
+from paribus.evaluation.tasks.heldout import sample_documents
 from paribus.evaluation.tasks.items import Item, ItemSet
-from paribus.evaluation.tasks.passages import cut_passage
+from paribus.evaluation.tasks.passages import cut_passage, text_digest
 
 WORDS = ("the", "of", "corpus", "token", "order", "and", "vocabulary", "merges", "a", "text", "längste", "straße")
 HAN = "的一是在不了有和人这中大为上个国我以要他时来用们生到作地于出就分对成会可主发年动同工也能下过子说产种面"
@@ -107,21 +108,17 @@ def test_blank_and_short_documents_make_no_passage() -> None:
     assert cut_passage("d", "x" + " " * 400 + "x", (200, 80)) is None
 
 
-def test_held_out_text_fills_its_budget_exactly_and_in_corpus_order() -> None:
+@pytest.mark.parametrize("size", [100, 101, 102])
+def test_held_out_documents_of_smallest_digest_are_scored_in_corpus_order_each_cut_at_a_character(size: int) -> None:
     documents = han_documents(50)
-    sample = TextSample(10_000)
-    for document, text in documents.items():
-        sample.add(document, text)
-    chosen = sample.documents()
-    assert 10_000 - 3 < sum(len(text.encode()) for _, text in chosen) <= 10_000
-    assert [document for document, _ in chosen] == sorted((d for d, _ in chosen), key=list(documents).index)
-    assert all(documents[document].startswith(text) for document, text in chosen)
-    assert sum(documents[document] != text for document, text in chosen) <= 1
+    chosen = sample_documents(documents.items(), EvaluationConfig(heldout_documents=20, document_bytes=size))
+    smallest = sorted(documents, key=lambda document: text_digest(documents[document]))[:20]
+    assert [document for document, _ in chosen] == sorted(smallest, key=list(documents).index)
+    for document, text in chosen:
+        assert documents[document].startswith(text)
+        assert size - 3 < len(text.encode()) <= size
 
 
-def test_held_out_text_below_its_budget_is_taken_whole() -> None:
+def test_fewer_and_shorter_documents_are_all_scored_and_whole() -> None:
     documents = spaced_documents(5)
-    sample = TextSample(2**20)
-    for document, text in documents.items():
-        sample.add(document, text)
-    assert dict(sample.documents()) == documents
+    assert dict(sample_documents(documents.items(), EvaluationConfig())) == documents

@@ -142,6 +142,7 @@ def stored(run: PreparedRun, stage: str, result: dict[str, object]) -> None:
     key = run.nodes[stage].key
     directory = OutputRoot.of(run.job.config).store.path(stage, key)
     directory.mkdir(parents=True)
+    result = {"heldout": {"documents": 1_000, "bytes": 1_000_000}} | result if stage == "corpus" else result
     write_record(directory, {"stage": stage, "key": key, "files": {}, "inputs": {}, "result": result})
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.experiment import ExperimentConfig, default_table
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.document import plan_document
@@ -60,22 +61,31 @@ def test_a_baseline_that_no_row_has_is_told_before_anything_is_made(tmp_path: Pa
     )
 
 
-@pytest.mark.parametrize("stage", ["corpus", "tasks"])
 @pytest.mark.parametrize("documents", [ITEMS_TO_JUDGE - 1, ITEMS_TO_JUDGE])
-def test_too_few_held_out_documents_are_told_once_they_are_known(tmp_path: Path, stage: str, documents: int) -> None:
+def test_too_few_held_out_documents_are_told_once_they_are_known(tmp_path: Path, documents: int) -> None:
     runs = arms(tmp_path, SEEDS_TO_JUDGE)
-    heldout(runs[0], stage, documents)
+    assert make_plan(runs).judgement == ()
+    heldout(runs[0], "corpus", documents)
     told = make_plan(runs).judgement
     assert len(told) == (documents < ITEMS_TO_JUDGE)
-    how = "at most " if stage == "corpus" else ""
-    assert all(f"these runs have {how}{documents} held-out documents" in line for line in told)
+    what = f"these runs score {documents} held-out documents (more with corpus.heldout or a larger corpus, which train"
+    assert all(what in line for line in told)
 
 
-def test_what_is_scored_goes_before_what_there_is(tmp_path: Path) -> None:
-    runs = arms(tmp_path, SEEDS_TO_JUDGE)
-    heldout(runs[0], "corpus", 1_000)
-    heldout(runs[0], "tasks", 5)
-    assert "5 held-out documents" in make_plan(runs).judgement[-1]
+@pytest.mark.parametrize("made", [True, False])
+def test_scoring_more_of_them_is_the_remedy_where_it_is_one(tmp_path: Path, made: bool) -> None:
+    evaluation = EvaluationConfig(heldout_documents=9)
+    runs = [
+        replace(run, job=replace(run.job, config=replace(run.job.config, evaluation=evaluation)))
+        for run in arms(tmp_path, SEEDS_TO_JUDGE)
+    ]
+    if made:
+        heldout(runs[0], "corpus", 1_000)
+    assert (
+        make_plan(runs)
+        .judgement[-1]
+        .endswith("9 held-out documents (more with evaluation.heldout_documents=30, which trains nothing anew)")
+    )
 
 
 @pytest.mark.parametrize("documents", [11, 12])
@@ -88,5 +98,5 @@ def test_a_task_that_takes_more_held_out_documents_is_told_of_one_run_too(tmp_pa
 
 def test_nothing_is_compared_of_one_row(tmp_path: Path) -> None:
     run = planned_run(tmp_path)
-    heldout(run, "tasks", 2)
+    heldout(run, "corpus", 20)
     assert make_plan([run]).judgement == ()

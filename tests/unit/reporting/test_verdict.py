@@ -96,7 +96,7 @@ def test_too_little_held_out_text_says_what_gives_more(tmp_path: Path) -> None:
         for row in comparison.rows
     ]
     told = said(replace(comparison, rows=tuple(short)))
-    assert "since its scores are of 8 items and a judgement takes 30 (more with a larger corpus, corpus.heldout" in told
+    assert "since its scores are of 8 items and a judgement takes 30 (more with evaluation.heldout_documents" in told
 
 
 def test_small_differences_have_digits_to_read(tmp_path: Path) -> None:

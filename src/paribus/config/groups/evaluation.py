@@ -55,9 +55,12 @@ class EvaluationConfig:
     continuation_items: Positive = identity(500, doc="Largest number of items of the continuation task.")
     context_characters: Positive = identity(200, doc="Longest context of a continuation item, in characters.")
     continuation_characters: Positive = identity(80, doc="Longest continuation of an item, in characters.")
-    heldout_text: Size = identity(
-        2**20, doc="Bytes of held-out text, or of held-out targets, and of each set of texts, for bits per byte."
+    heldout_documents: Positive = identity(
+        100,
+        doc="Held-out documents, or pairs, and documents of each set of texts, that bits per byte are of; all where "
+        "there are fewer.",
     )
+    document_bytes: Size = identity(8192, doc="Bytes of each of these documents, from its start; pairs are whole.")
     concatenated: bool = identity(
         True,
         doc="Score documents also end to end: held-out ones each after related ones (heldout_concatenated), those of a "

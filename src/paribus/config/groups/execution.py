@@ -113,7 +113,7 @@ class ScaleConfig:
     continuation_items: Positive = execution(500, doc="evaluation.continuation_items.")
     context_characters: Positive = execution(200, doc="evaluation.context_characters.")
     continuation_characters: Positive = execution(80, doc="evaluation.continuation_characters.")
-    heldout_text: Size = execution(2**20, doc="evaluation.heldout_text.")
+    heldout_documents: Positive = execution(500, doc="evaluation.heldout_documents.")
 
 
 @group

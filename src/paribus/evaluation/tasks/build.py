@@ -1,11 +1,11 @@
 """The stage `tasks`: from a corpus and benchmark files to items."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.corpus.artifact import CorpusArtifact, has_pairs
+from paribus.corpus.artifact import CorpusArtifact, Document, has_pairs
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.borrowed.items import Borrowed, borrowed_items
 from paribus.evaluation.borrowed.lookup import definition
@@ -18,8 +18,8 @@ from paribus.evaluation.suites.pool import split_pool
 from paribus.evaluation.suites.registry import BENCHMARKS, CONTINUATION, prompted
 from paribus.evaluation.tasks.continuation import continuation_items, passage_sample
 from paribus.evaluation.tasks.files import choice_metrics, write_task
-from paribus.evaluation.tasks.heldout import HELDOUT, TextSample, write_heldout
-from paribus.evaluation.tasks.heldout_pairs import PairSample, TextPair, write_pairs
+from paribus.evaluation.tasks.heldout import HELDOUT, sample_documents, write_heldout
+from paribus.evaluation.tasks.heldout_pairs import TextPair, sample_pairs, write_pairs
 from paribus.evaluation.tasks.items import ItemSet
 from paribus.evaluation.tasks.passages import PassageSample
 from paribus.evaluation.tasks.promptless import write_promptless, write_texts
@@ -41,10 +41,9 @@ def build(context: StageContext) -> dict[str, JSON]:
     if has_pairs(corpus):
         heldout = _write_pairs(config, corpus, context.output, context.report)
         return {"tasks": write_promptless(config, context.output), "heldout": heldout}
-    passages, texts = _sample_heldout(config, corpus, context.report)
+    passages, documents = _sample_heldout(config, corpus, context.report)
     counts = {name: _write(context, name, passages) for name in prompted(config.tasks)}
     counts |= write_promptless(config, context.output)
-    documents = texts.documents()
     write_heldout(context.output / HELDOUT, documents)
     if config.concatenated:
         write_order(context.output / ORDER, related_order([text for _, text in documents]))
@@ -54,35 +53,38 @@ def build(context: StageContext) -> dict[str, JSON]:
 
 
 def _write_pairs(config: EvaluationConfig, corpus: CorpusArtifact, output: Path, report: Reporter) -> JSON:
-    """The sample of held-out pairs; `evaluation.heldout_text` is in bytes of targets."""
-    sample = PairSample(config.heldout_text)
-    total, done = corpus.bytes("heldout"), 0
-    for document in corpus.documents("heldout"):
-        sample.add(TextPair(document.id, document.text, document.target or ""))
-        done += document.bytes
-        report.progress(done, total, unit="bytes", doing="reading held-out pairs")
-    pairs = sample.pairs()
+    """The scored pairs."""
+    read = _read_heldout(corpus, report)
+    pairs = sample_pairs((TextPair(each.id, each.text, each.target or "") for each in read), config.heldout_documents)
     if not pairs:
         raise DataError("the corpus has no held-out pairs: raise corpus.heldout or take a larger corpus")
     write_pairs(output / HELDOUT, pairs)
     return {"documents": len(pairs), "bytes": sum(len(pair.target.encode()) for pair in pairs)}
 
 
-def _sample_heldout(
-    config: EvaluationConfig, corpus: CorpusArtifact, report: Reporter
-) -> tuple[PassageSample, TextSample]:
-    lengths = (config.context_characters, config.continuation_characters)
-    passages, texts = passage_sample(config.continuation_items, lengths), TextSample(config.heldout_text)
+def _read_heldout(corpus: CorpusArtifact, report: Reporter) -> Iterator[Document]:
     total, done = corpus.bytes("heldout"), 0
     for document in corpus.documents("heldout"):
-        if CONTINUATION in config.tasks:
-            passages.add(document.id, document.text)
-        texts.add(document.id, document.text)
+        yield document
         done += document.bytes
         report.progress(done, total, unit="bytes", doing="reading held-out text")
-    if not done:
+
+
+def _sample_heldout(
+    config: EvaluationConfig, corpus: CorpusArtifact, report: Reporter
+) -> tuple[PassageSample, list[tuple[str, str]]]:
+    passages = passage_sample(config.continuation_items, (config.context_characters, config.continuation_characters))
+
+    def considered() -> Iterator[tuple[str, str]]:
+        for document in _read_heldout(corpus, report):
+            if CONTINUATION in config.tasks:
+                passages.add(document.id, document.text)
+            yield document.id, document.text
+
+    documents = sample_documents(considered(), config)
+    if not documents:
         raise DataError("the corpus has no held-out text: raise corpus.heldout or take a larger corpus")
-    return passages, texts
+    return passages, documents
 
 
 def _write(context: StageContext, name: str, passages: PassageSample) -> JSON:

@@ -1,51 +1,29 @@
 """The held-out text that bits per byte and statistics are taken of: an even sample of documents, as JSON lines."""
 
+import heapq
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from operator import itemgetter
 from pathlib import Path
+from typing import TypeVar
 
+from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.evaluation.tasks.passages import text_digest
 
 HELDOUT = "heldout.jsonl"
+T = TypeVar("T")
 
 
-class TextSample:
-    """Documents of smallest text digest that together have `budget` UTF-8 bytes; one pass, bounded memory."""
+def sample_of(texts: Iterable[T], count: int, digest: Callable[[T], str]) -> list[T]:
+    """`count` of `texts`, those of smallest digest, in their sequence; one pass, memory for `count` of them."""
+    smallest = heapq.nsmallest(count, enumerate(texts), key=lambda numbered: digest(numbered[1]))
+    return [text for _, text in sorted(smallest, key=itemgetter(0))]
 
-    def __init__(self, budget: int) -> None:
-        self.budget = budget
-        self._documents: dict[int, tuple[str, str, str]] = {}
-        self._added = self._bytes = 0
 
-    def add(self, document: str, text: str) -> None:
-        """Consider a document."""
-        self._documents[self._added] = (text_digest(text), document, text)
-        self._added += 1
-        self._bytes += len(text.encode())
-        if self._bytes > 2 * self.budget + 2**20:
-            self._prune()
-
-    def documents(self) -> list[tuple[str, str]]:
-        """(id, text) in corpus order; the last by digest is cut at a character so that the budget is not exceeded."""
-        self._prune()
-        excess = self._bytes - self.budget
-        chosen = {place: (document, text) for place, (_, document, text) in self._documents.items()}
-        if excess > 0:
-            last = max(self._documents, key=lambda place: (self._documents[place][0], place))
-            document, text = chosen.pop(last)
-            cut = text.encode()[:-excess].decode(errors="ignore")
-            if cut:
-                chosen[last] = (document, cut)
-        return [chosen[place] for place in sorted(chosen)]
-
-    def _prune(self) -> None:
-        """Drop the largest digests while what is left still fills the budget."""
-        for place in sorted(self._documents, key=lambda place: (self._documents[place][0], place), reverse=True):
-            size = len(self._documents[place][2].encode())
-            if self._bytes - size < self.budget:
-                break
-            self._bytes -= size
-            del self._documents[place]
+def sample_documents(documents: Iterable[tuple[str, str]], config: EvaluationConfig) -> list[tuple[str, str]]:
+    """The documents (id, text) that are scored, each cut to `evaluation.document_bytes` at a character."""
+    chosen = sample_of(documents, config.heldout_documents, lambda document: text_digest(document[1]))
+    return [(document, text.encode()[: config.document_bytes].decode(errors="ignore")) for document, text in chosen]
 
 
 def write_heldout(path: Path, documents: Iterable[tuple[str, str]]) -> None:

@@ -3,12 +3,11 @@
 from pathlib import Path
 
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.errors import DataError
 from paribus.evaluation.segmenters.corpus import read_segmented
 from paribus.evaluation.suites.segmentations import SEGMENTATIONS
 from paribus.evaluation.suites.texts import read_texts, text_file
 from paribus.evaluation.suites.translations import TRANSLATIONS, read_translations
-from paribus.evaluation.tasks.heldout import TextSample, write_heldout
+from paribus.evaluation.tasks.heldout import sample_documents, write_heldout
 from paribus.evaluation.tasks.heldout_pairs import write_pairs
 from paribus.evaluation.text.concatenated import random_order, write_order
 from paribus.stage.context import JSON, Reporter
@@ -55,19 +54,14 @@ def write_promptless(config: EvaluationConfig, output: Path) -> dict[str, JSON]:
 
 
 def write_texts(config: EvaluationConfig, output: Path, report: Reporter) -> dict[str, JSON]:
-    """A sample of `evaluation.heldout_text` bytes of each set of texts, by the digests of its documents.
+    """The scored documents of each set of texts.
 
     Returns documents and bytes of each. DataError for missing and malformed files.
     """
     found: dict[str, JSON] = {}
     for number, name in enumerate(config.texts):
         report.progress(number, len(config.texts), unit="sets", doing=f"reading the texts of {name}")
-        path, sample = text_file(name).find(config.data), TextSample(config.heldout_text)
-        for document, text in read_texts(path):
-            sample.add(document, text)
-        documents = sample.documents()
-        if not documents:
-            raise DataError(f"{path}: evaluation.heldout_text takes no text of {name}; raise it")
+        documents = sample_documents(read_texts(text_file(name).find(config.data)), config)
         write_heldout(texts_path(output, name), documents)
         if config.concatenated:
             write_order(order_path(output, name), random_order(len(documents)))

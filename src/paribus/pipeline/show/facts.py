@@ -1,5 +1,7 @@
-"""What a stage found, in the line that says it is done."""
+"""What a stage found, in the line that says it is done, and what a table cannot judge by it."""
 
+from paribus.config.schema import RunConfig
+from paribus.reporting.significance.least import ITEMS_TO_JUDGE
 from paribus.stage.spec import Stage
 from paribus.store.artifact import Artifact
 
@@ -10,3 +12,20 @@ def facts(stage: Stage, artifact: Artifact) -> str:
         return " · ".join(stage.facts(artifact.record()["result"]))
     except (KeyError, TypeError, ValueError):  # the artefact is published, so a line about it fails no run
         return ""
+
+
+def few_documents(config: RunConfig, corpus: Artifact | None) -> str | None:
+    """Message that too few held-out documents are scored for a table to judge by, with the remedy that costs least.
+
+    None where they are enough, as far as it is known without a corpus.
+    """
+    asked = config.evaluation.heldout_documents
+    scored = min(asked, corpus.record()["result"]["heldout"]["documents"]) if corpus else asked
+    if scored >= ITEMS_TO_JUDGE:
+        return None
+    free = f"evaluation.heldout_documents={ITEMS_TO_JUDGE}, which trains nothing anew"
+    remedy = free if asked < ITEMS_TO_JUDGE else "corpus.heldout or a larger corpus, which train all anew"
+    return (
+        f"the table says which row is better where a score has {ITEMS_TO_JUDGE} items or documents, and these runs "
+        f"score {scored} held-out documents (more with {remedy})"
+    )

@@ -10,13 +10,11 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import JudgedTokens, other_tokens
 from paribus.pipeline.prepared_run import PreparedRun, factor_labels
 from paribus.pipeline.record.run_names import run_names
-from paribus.reporting.significance.least import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
+from paribus.pipeline.show.facts import few_documents
+from paribus.reporting.significance.least import SEEDS_TO_JUDGE
 from paribus.reporting.table.arrangement import baselines
+from paribus.store.artifact import Artifact
 
-_ITEMS = (
-    "the table says which row is better where a score has {least} items or documents, and these runs have {found} "
-    "held-out documents (more with a larger corpus, corpus.heldout or evaluation.heldout_text)"
-)
 _TASK = (
     "paribus run would fail: the task {task} takes {least} held-out documents at least, and the corpus has {found} "
     "(more with a larger corpus or corpus.heldout; evaluation=heldout does without the task)"
@@ -34,10 +32,9 @@ def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Itera
         if found := other_tokens(run, judged):
             yield f"paribus run would fail for {name}: {found[0]}"
     asked = [run for run in runs if CONTINUATION in run.job.config.evaluation.tasks]
-    there = [count for run in asked if (count := _heldout_documents(run, root, "corpus")) is not None]
+    there = [corpus.record()["result"]["heldout"]["documents"] for run in asked if (corpus := _corpus(run, root))]
     if there and min(there) < SMALLEST:
         yield _TASK.format(task=CONTINUATION, least=SMALLEST, found=min(there))
-    known = [held for run in runs if (held := _scored_documents(run, root)) is not None]
     seeds: dict[tuple[str, ...], set[int]] = {}
     for run in runs:
         seeds.setdefault(tuple(factor_labels(run, run.factors).values()), set()).add(run.job.config.seed)
@@ -48,9 +45,7 @@ def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Itera
         had = sorted(set.union(*seeds.values()))
         more = range(max(had) + 1, max(had) + 1 + SEEDS_TO_JUDGE - fewest)
         yield _SEEDS.format(least=SEEDS_TO_JUDGE, found=fewest, more=",".join(map(str, [*had, *more])))
-    if known and min(known)[0] < ITEMS_TO_JUDGE:
-        count, how = min(known)
-        yield _ITEMS.format(least=ITEMS_TO_JUDGE, found=f"{how}{count}")
+    yield from sorted({told for run in runs if (told := few_documents(run.job.config, _corpus(run, root)))})
 
 
 def without_baseline(runs: Sequence[PreparedRun]) -> Iterator[str]:
@@ -66,17 +61,5 @@ def without_baseline(runs: Sequence[PreparedRun]) -> Iterator[str]:
         yield f"no table of these runs alone: {error}"
 
 
-def _scored_documents(run: PreparedRun, root: OutputRoot) -> tuple[int, str] | None:
-    """As many held-out documents as are scored, or else as there are at the most, with the word that says so."""
-    for stage, how in (("tasks", ""), ("corpus", "at most ")):
-        if (count := _heldout_documents(run, root, stage)) is not None:
-            return count, how
-    return None
-
-
-def _heldout_documents(run: PreparedRun, root: OutputRoot, stage: str) -> int | None:
-    """What the artefact of a stage says; None where there is none."""
-    artifact = root.store.find(stage, run.nodes[stage].key) if stage in run.nodes else None
-    if artifact and (heldout := artifact.record()["result"].get("heldout")):
-        return int(heldout["documents"])
-    return None
+def _corpus(run: PreparedRun, root: OutputRoot) -> Artifact | None:
+    return root.store.find(*run.nodes["corpus"].place)

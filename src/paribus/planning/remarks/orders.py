@@ -1,36 +1,40 @@
 """Whether orders of one corpus are of the same documents, and what would choose these before they are ordered."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from paribus.config.groups.budget import EqualTextBudget
 from paribus.config.identity import digest
 from paribus.config.units import LEAST_SAMPLE, rounded_up_size
 from paribus.pipeline.graph import Node
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.planning.length import Length
+from paribus.planning.length import Length, known_text, known_vocabulary_size, planned_length
 
 ENOUGH_EPOCHS = 0.9
 """From here on orders of one corpus have most of their documents in common."""
 
 
-def remark_on_orders(runs: Sequence[PreparedRun], lengths: Sequence[Length]) -> str | None:
-    """That orders read documents of their own, and the remedy; None where they read the same, or there is one order.
-
-    `lengths` are those of the trainings of `runs`.
-    """
+def remarks_on_orders(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator[str]:
+    """That orders read documents of their own, and the remedy; nothing where they read the same, or there is one."""
     orders: dict[tuple[int, str], set[str]] = defaultdict(set)
     for run in runs:
         orders[_corpus(run)].add(_way(run.nodes["order"]))
-    compared = [each for each in zip(runs, lengths, strict=True) if len(orders[_corpus(each[0])]) > 1]
+    compared = [(run, _length(run, root)) for run in runs if len(orders[_corpus(run)]) > 1]
     known = [epochs for run, length in compared if (epochs := _epochs(run, length)) is not None]
     if min(known, default=1.0) < ENOUGH_EPOCHS:
         told = f"the orders each read different documents, since the budget covers {_share(min(known))} of the corpus"
     elif len(known) < len(compared):
         told = "the orders may each read different documents, since the budget may not cover the corpus"
     else:
-        return None
-    return f"{told}: corpus.sample={_sample(compared)} chooses them before they are ordered"
+        return
+    yield f"{told}: corpus.sample={_sample(compared)} chooses them before they are ordered"
+
+
+def _length(run: PreparedRun, root: OutputRoot) -> Length:
+    config = run.job.config
+    size = known_vocabulary_size(config, run.nodes["vocabulary"], root)
+    return planned_length(config, size, known_text(run, root))
 
 
 def _corpus(run: PreparedRun) -> tuple[int, str]:

@@ -103,8 +103,8 @@ class _Measure:
         if not any(finite(base.cells[key].value) for base in bases if base.runs):
             return ", since the row that others are compared with has no score there"
         if few := [cell for cell in cells if too_few_items(self.column, cell)]:
-            more = "a larger corpus, corpus.heldout or evaluation.heldout_text" if not self.column.parts else ""
-            more = f" (more with {more})" if more else ""
+            more = "evaluation.heldout_documents, which trains nothing anew, corpus.heldout or a larger corpus"
+            more = f" (more with {more})" if not self.column.parts else ""
             fewest = min(few, key=lambda cell: cell.fewest)
             fits = "the prompts that fit every run are those" if fewest.fitting else "its scores are"
             return f", since {fits} of {fewest.fewest} items and a judgement takes {ITEMS_TO_JUDGE}{more}"
