@@ -14,6 +14,7 @@ from paribus.config.checkpoint_steps import checkpoint_steps
 from paribus.config.groups.budget import EqualStepsBudget, EqualTokensBudget
 from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.embedding import TransformersEmbedder
+from paribus.config.groups.experiment import table_of
 from paribus.config.groups.tokenization import draws_of
 from paribus.errors import ConfigurationError
 from paribus.pipeline.equality import undeclared
@@ -21,6 +22,7 @@ from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.plan import Plan, make_plan
+from paribus.reporting.table.columns import columns_of
 from paribus.training.step.schedule import warmup_steps
 from support.experiments import (
     ACTIONS,
@@ -175,6 +177,15 @@ def test_the_scales_of_in_context_pretraining_have_its_batch_context_and_tokens(
     assert config.model.context_length == 8192
     assert run.length.tokens == pytest.approx(300e9, rel=1e-4)
     assert run.parameters == pytest.approx(parameters, rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["lbpe/table_1", "lbpe/table_5", "scaffold_bpe/table_1", "scaffold_bpe/table_4"])
+def test_hellaswag_and_openbookqa_are_reported_as_the_papers_levels_must_be(name: str) -> None:
+    table = table_of(prepared(f"experiment={name}")[0].job.config.experiment)
+    columns = columns_of([], [], table)
+    reported = {part.task: part.metric for column in columns for part in column.parts}
+    assert {task for task, metric in reported.items() if metric == "acc_norm"} == {"hellaswag", "openbookqa"}
+    assert reported["piqa"] == "acc"
 
 
 @pytest.mark.parametrize("name", ["lbpe/table_5", "scaffold_bpe/table_4"])
