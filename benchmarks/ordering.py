@@ -38,6 +38,7 @@ from paribus.ordering.embed.artifact import Embeddings, EmbeddingsWriter
 from paribus.ordering.embed.unit import unit_rows
 from paribus.ordering.neighbours.graph import neighbour_graph
 from paribus.ordering.neighbours.lists import NeighbourLists, create_lists, write_neighbours
+from paribus.ordering.neighbours.recall import RECALLED
 from paribus.ordering.neighbours.search import NeighbourSearch
 from paribus.ordering.neighbours.whole import whole_lists
 from paribus.ordering.orders.in_context import Path as OrderPath
@@ -250,8 +251,8 @@ def whole(documents: int, dimensions: int, workers: int) -> None:
             parts = ", ".join(f"{part} {value:.1f} s" for part, value in measured.seconds.items())
             sys.stdout.write(
                 f"{documents:,} x {dimensions}, {workers} workers, {plan}: {measured.total:.0f} s ({parts}); "
-                f"recall@10 {recall:.4f}; {measured.bytes / 1e6:.0f} MB; {len(path.order):,} documents in order, "
-                f"mean similarity of adjacent {path.weights[1:].mean():.3f}\n"
+                f"recall@{RECALLED} {recall:.4f}; {measured.bytes / 1e6:.0f} MB; {len(path.order):,} documents in "
+                f"order, mean similarity of adjacent {path.weights[1:].mean():.3f}\n"
             )
             sys.stdout.flush()
 

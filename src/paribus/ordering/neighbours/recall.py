@@ -11,7 +11,8 @@ from paribus.ordering.neighbours.index import ExactShard, nearest_documents
 from paribus.ordering.neighbours.lists import NeighbourLists
 from paribus.ordering.neighbours.ranking import Ids, Neighbours
 
-RECALLED = 10
+RECALLED = 20
+"""Nearest documents that recall is a share of: as many as the orders make edges of."""
 _ROUNDING = np.float32(1e-6)
 
 

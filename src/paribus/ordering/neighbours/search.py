@@ -34,6 +34,8 @@ from paribus.ordering.neighbours.source import ShardSource
 from paribus.store import atomic
 
 PLAN, TRAINED = "plan.json", "trained.faiss"
+SOUGHT = 10
+"""Nearest documents of which lists enough are searched to find `neighbours.recall`."""
 Progress = Callable[[float, float, str], None]
 
 
@@ -114,7 +116,7 @@ class NeighbourSearch:
         """The fewest of 1, 2, 4, ... lists that find enough of the nearest rows of one shard."""
         self.progress(0, 1, "choosing how many lists to search")
         chosen = np.unique(np.linspace(0, len(base) - 1, self.config.recall_sample).astype(np.int64))
-        queries, count = base[chosen], min(RECALLED, self.config.retrieved)
+        queries, count = base[chosen], min(SOUGHT, self.config.retrieved)
         with one_thread():
             truth = ExactShard(base).nearest(queries, chosen, count)
             shard = InvertedShard(base, load_index(self.work / TRAINED), 1, self.config.candidates)

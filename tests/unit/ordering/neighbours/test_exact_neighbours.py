@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from paribus.config.groups.embedding import NeighboursConfig
+from paribus.config.groups.ordering import InContextOrdering, LexicalOrdering, NearestOrdering
 from paribus.errors import ConfigurationError, DataError
 from paribus.ordering.embed.unit import unit_rows
-from paribus.ordering.neighbours.recall import share_found
+from paribus.ordering.neighbours.recall import RECALLED, share_found
 from paribus.ordering.neighbours.rule import plan_search
 from support.neighbours import Found, Vectors, clustered, search
 
@@ -189,3 +190,8 @@ def test_quantizing_too_few_documents_is_refused_by_the_field() -> None:
         plan_search(9000, 768, NeighboursConfig(index="ivf_pq"))
     with pytest.raises(ConfigurationError, match=r"neighbours.code_size: 100 does not divide the 768 dimensions"):
         plan_search(90_000, 768, NeighboursConfig(index="ivf_pq", code_size=100))
+
+
+def test_recall_is_of_as_many_neighbours_as_orders_take() -> None:
+    orders = (InContextOrdering(), LexicalOrdering(), NearestOrdering())
+    assert {order.neighbours for order in orders} == {RECALLED}
