@@ -44,12 +44,20 @@ def test_the_share_of_common_text_is_of_each_row_against_its_baseline_at_one_see
     runs = [run(tmp_path, "bpe", seed, first[seed]) for seed in (0, 1)]
     runs += [run(tmp_path, "bytes", 0, [1] * 19 + [0] * 20 + [1]), run(tmp_path, "bytes", 1, [0] * 20 + [1] * 20)]
     assert under(runs) == [
-        "Training text that two rows which are compared share at one seed, of what the one that read less has read: "
-        "95.0% to 100.0%."
+        "Training text that two rows which are compared share at one seed: 95.0% to 100.0% of what the one that read "
+        "less has read, 95.0% to 100.0% of what the other has."
     ]
     for straddling in (0.03, 0.09):
         runs += [run(tmp_path, f"{straddling}", 0, first[0], straddling=straddling)]
     assert under(runs)[0].endswith(" Contexts with text of two stretches of what is shuffled: up to 9.0%.")
+
+
+def test_the_steps_at_which_both_read_it_are_compared(tmp_path: Path) -> None:
+    one, other = run(tmp_path, "bpe", 0, [1] * 8), run(tmp_path, "bytes", 0, [1] * 8)
+    steps = np.array([0, 1, 2, 3, 4, 5, 6, -1]), np.array([0, 1, 7, 9, 10, 10, -1, 7])
+    runs = [replace(each, find_steps=lambda at=at: at) for each, at in zip((one, other), steps, strict=True)]
+    assert under(runs)[0].endswith(" Of it both first read 33.3% at the same step, and 66.7% within 5 steps.")
+    assert "at the same step" not in under([runs[0], other])[0]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +93,7 @@ def test_little_common_text_is_a_warning_with_its_remedy(
     )
     assert warned.startswith("Warning: these rows share less than 90% of their training text") and ": bytes" in warned
     assert (remedy or "") in warned and warned.count("(") == (remedy is not None)
-    assert told.endswith("read: 50.0%.")
+    assert told.endswith(": 50.0% of what the one that read less has read, 33.3% of what the other has.")
 
 
 def test_nothing_is_said_where_records_do_not_say_what_was_read_or_the_corpora_differ(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ Shuffle = Literal["text", "contexts", "none"]
 SHUFFLED_TEXT: Shuffle = "text"
 _SHUFFLE = (
     "What is shuffled each epoch, so that neighbours share a context and not a batch: text, in stretches of equal "
-    "bytes, so that all tokenizers read the same at the same time; contexts (the papers'), in another sequence for "
-    "each tokenizer; or none."
+    "bytes, so that all tokenizers read the same text in about the same sequence; contexts (the papers'), in another "
+    "sequence for each tokenizer; or none."
 )
 _STRETCH = (
     "Bytes of the stretches that shuffle=text puts in a random sequence; null takes 32 a token of a context, or 8 "

@@ -16,7 +16,6 @@ from paribus.errors import DataError
 from paribus.ordering.arrays import map_array, save_array
 from paribus.ordering.contexts.measure import ARRAYS, MeasuredContexts
 from paribus.ordering.packing.assigned import AssignedContexts
-from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.documents import OrderedDocuments
 from paribus.ordering.packing.pieces import ContextPieces
 from paribus.store import atomic
@@ -59,19 +58,13 @@ def read_assigned(path: Path, documents: OrderedDocuments, context_length: int) 
     return AssignedContexts(documents, context_length, ContextPieces(positions, starts, lengths, bounds))
 
 
-def read_contexts(path: Path, packed: Contexts) -> MeasuredContexts:
-    """What was measured of the contexts `packed`, memory-mapped from the artefact in directory `path`.
+def read_contexts(path: Path) -> MeasuredContexts:
+    """What was measured of the contexts of the artefact in directory `path`, memory-mapped.
 
-    DataError where its files are cut short or disagree, and where it is of other contexts.
+    DataError where its files are cut short or disagree.
     """
     sizes = _sizes(path / SUMMARY)
-    count, length = sizes[COUNT], sizes["context_length"]
-    if (packed.count, packed.context_length) != (count, length):
-        raise DataError(
-            f"{path}: has {count} contexts of {length} tokens, but the tokens in their order are {packed.count} of "
-            f"{packed.context_length}"
-        )
-    found: dict[str, Any] = {name: _map(array_path(path, name), count) for name in ARRAYS}
+    found: dict[str, Any] = {name: _map(array_path(path, name), sizes[COUNT]) for name in ARRAYS}
     return MeasuredContexts(**found | {name: sizes[name] for name in SIZES})
 
 

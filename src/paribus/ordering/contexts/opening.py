@@ -6,6 +6,7 @@ from pathlib import Path
 
 from paribus.config.byte_sizes import in_tokens
 from paribus.config.schema import RunConfig
+from paribus.errors import DataError
 from paribus.ordering.contexts.artifact import has_pieces, read_assigned, read_contexts
 from paribus.ordering.contexts.measure import MeasuredContexts
 from paribus.ordering.orders.artifact import Order
@@ -44,7 +45,10 @@ def pack_corpus(config: RunConfig, inputs: Mapping[str, Path]) -> PackedCorpus:
 
 
 def open_contexts(config: RunConfig, inputs: Mapping[str, Path]) -> tuple[PackedCorpus, MeasuredContexts]:
-    """As `pack_corpus`, with what the artefact `contexts` says; what it assigned to contexts is not assigned again."""
+    """As `pack_corpus`, with what the artefact `contexts` says; what it assigned to contexts is not assigned again.
+
+    DataError where that is of other contexts.
+    """
     path, context_bytes = inputs["contexts"], config.model.context_bytes
     if not has_pieces(path):
         packed = pack_corpus(config, inputs)
@@ -53,7 +57,13 @@ def open_contexts(config: RunConfig, inputs: Mapping[str, Path]) -> tuple[Packed
         documents = OrderedDocuments(corpus.ids, corpus.offsets, order.documents, corpus.tokenizer.eos_id)
         assigned = read_assigned(path, documents, config.model.context_length)
         packed = PackedCorpus(config, context_bytes, corpus, order, assigned)
-    return packed, read_contexts(path, packed.contexts)
+    contexts, measured = packed.contexts, read_contexts(path)
+    if (contexts.count, contexts.context_length) != (measured.count, measured.context_length):
+        raise DataError(
+            f"{path}: has {measured.count} contexts of {measured.context_length} tokens, but the tokens in their order "
+            f"are {contexts.count} of {contexts.context_length}"
+        )
+    return packed, measured
 
 
 def _open(config: RunConfig, inputs: Mapping[str, Path]) -> tuple[RunConfig, EncodedCorpus, Order]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from paribus.config.groups.packing import PackingConfig, PairPacking
 from paribus.ordering.contexts.measure import MeasuredContexts
+from paribus.ordering.contexts.sample import SAMPLED as SAMPLED_BYTES
 from paribus.ordering.packing.documents import Integers
 from paribus.ordering.traversal.shuffle import permute, unpermute
 from paribus.ordering.traversal.stretches import AlongText, Stretches
@@ -68,8 +69,9 @@ class ShuffledText(Traversal):
     """Contexts by where they begin in the ordered text, whose stretches of equal bytes are in a random sequence.
 
     Stretches are read a window of them at a time, side by side: of these the contexts that begin nearest to the begin
-    of their stretch first. So all tokenizers and packings read the same text at the same time, give or take a context,
-    while contexts that follow each other in the order are about as many contexts apart as a window has stretches.
+    of their stretch first. So all tokenizers and packings read the same text in about the same sequence, which drifts
+    apart within a window by as much as their contexts differ, while contexts that follow each other in the order are
+    about as many contexts apart as a window has stretches.
     """
 
     def __init__(self, places: Integers, text_bytes: int, stretch_bytes: int, seed: int) -> None:
@@ -197,3 +199,11 @@ def straddling(traversal: Traversal, measured: MeasuredContexts) -> float | None
     first, after = measured.places[sample], measured.ends[sample]
     stretches = traversal.stretches(0)
     return float(np.mean(stretches.of(first) != stretches.of(np.maximum(first, after - 1))))
+
+
+def first_steps(traversal: Traversal, measured: MeasuredContexts, global_batch: int, steps: int) -> Integers:
+    """The 0-based step that first predicts each sampled byte of the corpus, int64; -1 where none of `steps` does."""
+    contexts, number = np.unique(measured.sampled[:, 1], return_inverse=True)
+    found = np.full(min(SAMPLED_BYTES, measured.corpus_bytes), steps, dtype=np.int64)
+    np.minimum.at(found, measured.sampled[:, 0], traversal.places_of(contexts, 0)[number] // global_batch)
+    return np.where(found < steps, found, -1)

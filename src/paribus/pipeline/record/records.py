@@ -2,10 +2,14 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+from paribus.config.groups.packing import PackingConfig
+from paribus.config.groups.tokenization import draws_of
+from paribus.config.schema import RunConfig
 from paribus.errors import NumericalError, ParibusError
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import away
@@ -38,7 +42,7 @@ def collect(
         try:
             record = read_run_record(directory)
             if record is not None and record["status"] == "done":
-                records.append(_run_record(record, _compared(record, run), labels, directory, root))
+                records.append(_run_record(record, run, labels, directory, root))
                 continue
             reason = _unfinished(record, run, root) if record else away(run.nodes) or "not started"
         except (ValueError, KeyError, TypeError, AttributeError, ParibusError) as error:
@@ -109,7 +113,7 @@ def _compared(record: Mapping[str, Any], run: PreparedRun) -> dict[str, Any]:
 
 
 def _run_record(
-    record: Mapping[str, Any], config: Mapping[str, Any], labels: Mapping[str, str], directory: Path, root: OutputRoot
+    record: Mapping[str, Any], run: PreparedRun, labels: Mapping[str, str], directory: Path, root: OutputRoot
 ) -> "RunRecord":
     from paribus.ordering.contexts.readings import READINGS
     from paribus.reporting.table.frame import RunRecord
@@ -119,9 +123,10 @@ def _run_record(
     training = found["training"]["result"] if "training" in found else {}
     names = (EVALUATION, FINETUNING, "vocabulary", "tokens", "training")
     scores, finetuned, vocabulary, tokens, trained = (artifacts.get(name) for name in names)
+    contexts = artifacts.get("contexts")
     return RunRecord(
         run_id=record["run_id"],
-        config=config,
+        config=_compared(record, run),
         factors=labels,
         environment=environment(record, found),
         harmless=harmless_packages(found),
@@ -134,10 +139,37 @@ def _run_record(
         vocabulary_size=found["vocabulary"]["result"].get("vocab_size") if "vocabulary" in found else None,
         tokens=tokens.path if tokens else None,
         readings=trained.path / READINGS if trained and (trained.path / READINGS).exists() else None,
+        find_steps=_StepsRead.of(run.job.config, contexts.path, training) if contexts and contexts.whole else None,
         commit=(found.get("training", {}).get("provenance", {}).get("git") or {}).get("commit"),
         ended=record.get("ended"),
         gone=tuple(_gone(name, key, root) for name, key in _without(record, artifacts, root)),
     )
+
+
+@dataclass(frozen=True)
+class _StepsRead:
+    """`RunRecord.find_steps` of a training, as data: kept pictures are told by what a record has."""
+
+    contexts: Path
+    packing: PackingConfig
+    context_bytes: int | None
+    seed: int
+    draws: int
+    training: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, config: RunConfig, contexts: Path, training: Mapping[str, Any]) -> Self:
+        """Of a run, its artefact `contexts` and the result of its training."""
+        size, draws = config.model.context_bytes, draws_of(config.encoder)
+        return cls(contexts, config.packing, size, config.seed_of("contexts"), draws, training)
+
+    def __call__(self) -> Any:
+        from paribus.ordering.contexts.artifact import read_contexts
+        from paribus.ordering.traversal.traversal import first_steps, traverse
+
+        measured = read_contexts(self.contexts)
+        read = traverse(self.packing, measured, self.seed, context_bytes=self.context_bytes, draws=self.draws)
+        return first_steps(read, measured, self.training["global_batch"], self.training["steps"])
 
 
 def _without(record: Mapping[str, Any], artifacts: Mapping[str, Any], root: OutputRoot) -> list[tuple[str, str]]:

@@ -15,6 +15,7 @@ Readings = npt.NDArray[np.int64]
 _ORDER = ("ordering", "duplicates", "embedder", "neighbours")
 LOW = 0.9
 """Below this share of common text, a table warns."""
+NEAR = 5
 ENOUGH = 1.1
 """A sample of up to so many times the text that is read needs no smaller one."""
 
@@ -28,6 +29,10 @@ class CommonText:
     seed: int
     share: float
     """Of the text that the one that read less has read, each reading of a byte counted."""
+    share_of_more: float
+    """The same, of the text of the other."""
+    by_step: tuple[float, float] | None
+    """Shares of the bytes that both read which they first read at one step, and within `NEAR`; None where unknown."""
     shuffled_contexts: bool
     """Whether one of them shuffles contexts instead of text, and could do the other."""
     other_stretches: bool
@@ -51,35 +56,37 @@ def common_text(row: int, runs: Sequence[RunRecord], baseline: Sequence[RunRecor
     """For every seed that a row and the one it is compared with share, where the records say what was read."""
     found, others = [], {run.seed: run for run in baseline}
     for run in runs:
-        if run.seed in others and (share := _share(run, others[run.seed])) is not None:
-            found.append(_described(row, run, others[run.seed], share))
+        if run.seed in others and (shares := _shares(run, others[run.seed])) is not None:
+            found.append(_described(row, run, others[run.seed], shares))
     return found
 
 
-def _share(run: RunRecord, other: RunRecord) -> float | None:
+def _shares(run: RunRecord, other: RunRecord) -> tuple[float, float] | None:
     """None where one of them does not say what it read, or they read different corpora."""
     digests = {run.corpus.get("digest"), other.corpus.get("digest")}
     if run.readings is None or other.readings is None or len(digests) > 1:
         return None
     one, two = (np.load(path, allow_pickle=False).astype(np.int64) for path in (run.readings, other.readings))
-    return common_share(one, two) if len(one) == len(two) else None
+    return common_shares(one, two) if len(one) == len(two) else None
 
 
-def common_share(one: Readings, other: Readings) -> float:
-    """Share of the text of the training that read less which the other read too.
+def common_shares(one: Readings, other: Readings) -> tuple[float, float]:
+    """Shares of the text of the training that read less, and of the other's, which both read.
 
     Both (places,) say how often each of a sample of the corpus' bytes was read.
     """
-    fewer = min(int(one.sum()), int(other.sum()))
-    return int(np.minimum(one, other).sum()) / fewer if fewer else 0.0
+    common, less, more = int(np.minimum(one, other).sum()), *sorted((int(one.sum()), int(other.sum())))
+    return (common / less, common / more) if less else (0.0, 0.0)
 
 
-def _described(place: int, run: RunRecord, other: RunRecord, share: float) -> CommonText:
+def _described(place: int, run: RunRecord, other: RunRecord, shares: tuple[float, float]) -> CommonText:
     both = (run, other)
     return CommonText(
         row=place,
         seed=run.seed,
-        share=share,
+        share=shares[0],
+        share_of_more=shares[1],
+        by_step=_by_step(run.steps_read, other.steps_read),
         shuffled_contexts=any(
             packing.get("shuffle") != SHUFFLED_TEXT and packing.get("kind") != "pair" for packing in map(_packing, both)
         ),
@@ -92,6 +99,13 @@ def _described(place: int, run: RunRecord, other: RunRecord, share: float) -> Co
         epochs=min(float(each.training.get("epochs") or 0.0) for each in both),
         text_bytes=min(int(each.training["text_bytes"]) for each in both),
     )
+
+
+def _by_step(one: Readings | None, other: Readings | None) -> tuple[float, float] | None:
+    if one is None or other is None or not (both := (one >= 0) & (other >= 0)).any():
+        return None
+    apart = np.abs(one - other)[both]
+    return float((apart == 0).mean()), float((apart <= NEAR).mean())
 
 
 def _order_seeds_differ(runs: Sequence[RunRecord]) -> bool:
@@ -118,15 +132,22 @@ def in_words(found: Sequence[CommonText]) -> list[str]:
     """For the proof under a table: how much is common."""
     if not found:
         return []
-    low, high = min(each.share for each in found), max(each.share for each in found)
-    shares = f"{low:.1%}" if f"{low:.1%}" == f"{high:.1%}" else f"{low:.1%} to {high:.1%}"
     told = (
-        "Training text that two rows which are compared share at one seed, of what the one that read less has read: "
-        f"{shares}."
+        "Training text that two rows which are compared share at one seed: "
+        f"{_range([each.share for each in found])} of what the one that read less has read, "
+        f"{_range([each.share_of_more for each in found])} of what the other has."
     )
+    if known := [each.by_step for each in found if each.by_step]:
+        same, near = map(_range, zip(*known, strict=True))
+        told += f" Of it both first read {same} at the same step, and {near} within {NEAR} steps."
     if straddling := max(each.straddling for each in found):
         told += f" Contexts with text of two stretches of what is shuffled: up to {straddling:.1%}."
     return [told]
+
+
+def _range(shares: Sequence[float]) -> str:
+    low, high = f"{min(shares):.1%}", f"{max(shares):.1%}"
+    return low if low == high else f"{low} to {high}"
 
 
 def warning(found: Sequence[CommonText], names: Sequence[str]) -> list[str]:

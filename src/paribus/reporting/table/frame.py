@@ -1,6 +1,6 @@
 """What a report is built from: the records of runs, and their items as one tidy table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -40,6 +40,8 @@ class RunRecord:
     """Directory of the `tokens` artefact."""
     readings: Path | None = None
     """File that says how often training read a sample of the corpus' bytes."""
+    find_steps: Callable[[], Any] | None = None
+    """Find the step at which training first read each of these bytes, int64, -1 where it did not."""
     finetuned: Path | None = None
     """Directory of the `finetuning` artefact."""
     gone: tuple[str, ...] = ()
@@ -57,6 +59,11 @@ class RunRecord:
     def seed(self) -> int:
         """Seed of the run."""
         return int(self.config.get("seed", 0))
+
+    @cached_property
+    def steps_read(self) -> Any:
+        """What `find_steps` finds; None without it."""
+        return self.find_steps() if self.find_steps else None
 
     @property
     def start(self) -> str | None:

@@ -20,8 +20,8 @@ from paribus.ordering.contexts.readings import readings, sampled_bytes
 from paribus.ordering.contexts.text import OrderedText
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pack import pack
-from paribus.ordering.traversal.traversal import ShuffledText, straddling, traverse
-from paribus.reporting.notes.common_text import common_share
+from paribus.ordering.traversal.traversal import ShuffledText, first_steps, straddling, traverse
+from paribus.reporting.notes.common_text import common_shares
 from paribus.training.data.batches import Batches
 from support.packings import EOS, FixedOrder, measured, packed, slow_text_shuffle, text_of
 
@@ -163,6 +163,20 @@ def test_readings_are_those_of_every_byte(packing: PackingConfig) -> None:
     assert found.tolist() == expected[sampled_bytes(len(expected))].tolist()
 
 
+@pytest.mark.parametrize("packing", PACKINGS, ids=str)
+def test_the_first_step_of_a_byte_is_that_of_the_first_batch_that_predicts_it(packing: PackingConfig) -> None:
+    contexts, text = cut(5, packing)
+    found = measured(contexts, text)
+    traversal = traverse(packing, found, 0)
+    batches = Batches(contexts, 3, traversal)
+    for steps in (40, contexts.count // 3 + 5):
+        expected = np.full(len(sampled_bytes(found.corpus_bytes)), -1)
+        for step in reversed(range(steps)):
+            expected[found.sampled[np.isin(found.sampled[:, 1], batches.indices(step)), 0]] = step
+        assert (expected >= 0).any()
+        assert first_steps(traversal, found, 3, steps).tolist() == expected.tolist()
+
+
 def steps_of(arm: Cut, packing: PackingConfig, text_bytes: int) -> int:
     """Contexts that training reads until it has predicted so many bytes."""
     contexts, text = arm
@@ -179,11 +193,11 @@ def test_a_sample_of_bytes_says_how_much_trainings_have_in_common(monkeypatch: p
         Batches(arm[0], 1, traverse(packing, measured(*arm), 0)).times_read(np.arange(arm[0].count), arm[0].count // 3)
         for arm in arms
     ]
-    exact = common_share(*(read_of(arm, each) for arm, each in zip(arms, times, strict=True)))
+    exact = common_shares(*(read_of(arm, each) for arm, each in zip(arms, times, strict=True)))
     monkeypatch.setattr(sampling, "SAMPLED", 20_000)
     sample = [read_of(arm, each) for arm, each in zip(arms, times, strict=True)]
     assert all(len(each) == 20_000 for each in sample)
-    assert common_share(*sample) == pytest.approx(exact, abs=0.02)
+    assert common_shares(*sample) == pytest.approx(exact, abs=0.02)
 
 
 def test_times_read_are_those_of_whole_epochs_and_the_rest() -> None:
@@ -196,10 +210,11 @@ def test_times_read_are_those_of_whole_epochs_and_the_rest() -> None:
         assert batches.times_read(asked, steps).tolist() == np.bincount(read, minlength=contexts.count)[asked].tolist()
 
 
-def test_common_text_is_of_the_training_that_read_less() -> None:
-    assert common_share(np.array([2, 1, 0, 0]), np.array([1, 1, 1, 0])) == 2 / 3
-    assert common_share(np.array([1, 0]), np.array([0, 5])) == 0
-    assert common_share(np.array([0]), np.array([0])) == 0
+def test_common_text_is_of_what_each_training_read() -> None:
+    assert common_shares(np.array([2, 1, 1, 0]), np.array([1, 1, 1, 0])) == (1, 3 / 4)
+    assert common_shares(np.array([1, 1, 1, 0]), np.array([2, 1, 1, 0])) == (1, 3 / 4)
+    assert common_shares(np.array([1, 0]), np.array([0, 5])) == (0, 0)
+    assert common_shares(np.array([0]), np.array([0])) == (0, 0)
 
 
 def test_straddling_contexts_are_those_with_text_of_two_stretches() -> None:
