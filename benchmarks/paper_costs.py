@@ -36,7 +36,7 @@ TO_FRENCH = (
 )
 CONTINUED = "budget.tokens=5B"
 CONTEXTS = "budget=tokens_300b corpus.sample=null"
-ENCODER = "duplicates=embedding neighbours=paper embedder=contriever"
+ENCODER = "duplicates=embedding neighbours=exact neighbours.shard_documents=12_000_000 embedder=contriever"
 SIZES = (("468M", "paper"), ("1.2B", "paper_1.2b"), ("6.7B", "paper_6.7b"))
 
 

@@ -267,6 +267,8 @@ def test_in_context_pretraining_is_given_its_own_encoder_and_files_at_its_scales
                 assert (config.embedder.path, config.embedder.pooling) == ("facebook/contriever", "mean")
                 assert isinstance(config.corpus, FilesCorpus)
                 assert config.corpus.text_field == "raw_content"
+                assert (config.neighbours.index, config.neighbours.device) == ("flat", "auto")
+                assert config.packing.shuffle == "contexts"
 
 
 def test_the_settings_of_in_context_pretrainings_figures_are_those_of_its_files() -> None:
