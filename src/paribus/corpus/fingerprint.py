@@ -1,6 +1,6 @@
 """What the documents of a corpus are, told from outside: enters the key of the corpus before anything is read.
 
-A package is known by its version, a hub data set by its commit, a file by the SHA-256 of its bytes.
+A package is known by its version, a hub data set by its commit, a file by its name and the SHA-256 of its bytes.
 """
 
 import platform

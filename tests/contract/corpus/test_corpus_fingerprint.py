@@ -34,7 +34,7 @@ def test_packages_are_known_by_their_versions(tmp_path: Path) -> None:
         fingerprint(PydocsCorpus(packages=("no-such-package",)), FileDigests(tmp_path))
 
 
-def test_files_are_known_by_their_contents_wherever_they_lie(tmp_path: Path) -> None:
+def test_files_are_known_by_their_names_and_contents_in_whatever_folder(tmp_path: Path) -> None:
     for folder in ("here", "there"):
         (tmp_path / folder).mkdir()
         for name in "ab":
@@ -45,6 +45,8 @@ def test_files_are_known_by_their_contents_wherever_they_lie(tmp_path: Path) -> 
     content = [(tmp_path / "here" / f"{name}.jsonl").read_bytes() for name in "ab"]
     digests = [hashlib.sha256(data).hexdigest() for data in content]
     assert here == there == {"files": [["a.jsonl", 14, digests[0]], ["b.jsonl", 14, digests[1]]]}
+    (tmp_path / "here" / "b.jsonl").rename(tmp_path / "here" / "c.jsonl")
+    assert fingerprint(files_corpus(tmp_path / "here" / "*.jsonl"), FileDigests(tmp_path / "cache")) != here
     write_jsonl(tmp_path / "there" / "b.jsonl", [{"text": "c"}])
     assert fingerprint(files_corpus(tmp_path / "there" / "*.jsonl"), FileDigests(tmp_path / "cache")) != here
 

@@ -56,7 +56,9 @@ class FilesCorpus:
     """Text files: .jsonl (or .json, an object a line), .parquet or .txt, plain or with .gz, .zst or .bz2."""
 
     kind: Literal["files"] = identity("files", doc="Files on this machine.")
-    paths: Paths = execution(doc="Paths or glob patterns, their contents are the identity.")
+    paths: Paths = execution(
+        doc="Paths or glob patterns; names and contents of the files are the identity, folders are not."
+    )
     text_field: str = identity("text", doc="Field or column that holds the text (.jsonl, .parquet).")
     id_field: str | None = identity(None, doc="Field or column that holds a unique document id; null numbers them.")
     group_field: str | None = identity(None, doc=f"Field or column {GROUP_DOC} Plain text has the field `file`.")
@@ -99,8 +101,8 @@ class ParallelCorpus:
 
     kind: Literal["parallel"] = identity("parallel", doc="Pairs of source and target, for encoder_decoder.")
     source: Paths = execution(
-        doc="Paths or glob patterns of the sources' files, their contents are the identity: .jsonl and .parquet hold "
-        "records, any other is text, a pair a line; plain or with .gz, .zst or .bz2."
+        doc="Paths or glob patterns of the sources' files, whose names and contents are the identity: .jsonl and "
+        ".parquet hold records, any other is text, a pair a line; plain or with .gz, .zst or .bz2."
     )
     target: Paths | None = execution(
         None, doc="The same of the targets, record by record or line by line; null: records of the sources' files."
