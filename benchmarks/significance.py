@@ -4,9 +4,10 @@ python benchmarks/significance.py [--draws 10000] [--processes 2]
 
 Tables of arms that do not differ, by number of rows and seeds and by the share of the difference's variance that seeds
 bring; the share of p < 0.05 should be 5 %. Then tables in which seeds move one row further than the others, whether it
-is one of the two that are compared or not; tables in which every row lacks a seed; the power at the detectable
-difference, which should be 80 %; and how often the half width of a row's own number, of full tables and of tables that
-lack runs, does not reach to the truth, which should be 5 %.
+is one of the two that are compared or not; tables in which every row lacks a seed; tables whose effects are judged
+together, in which any effect should be found in 5 %; what is found where seeds are added until something shows; the
+power at the detectable difference, which should be 80 %; and how often the half width of a row's own number, of full
+tables and of tables that lack runs, does not reach to the truth, which should be 5 %.
 """
 
 import argparse
@@ -18,12 +19,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.reporting.significance.crossed import CrossedTest, half_width, within_rows
-from paribus.reporting.significance.judgement import over_seeds
+from paribus.reporting.significance.crossed import LEVEL, CrossedTest, half_width, within_rows
+from paribus.reporting.significance.joint import judged_together
+from paribus.reporting.significance.judgement import ArmScores
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 0.95)
 ITEMS, REST = 40, 0.3
-SCORE = "score"
+LOOKS = (3, 5, 7, 10)
+"""Seeds at which somebody looks who adds some until an effect shows."""
+FAMILIES = {
+    "two factors of two values": [
+        {0: -0.5, 1: -0.5, 2: 0.5, 3: 0.5},
+        {0: -0.5, 1: 0.5, 2: -0.5, 3: 0.5},
+        {0: 1.0, 1: -1.0, 2: -1.0, 3: 1.0},
+    ],
+    "three values against a fourth": [{0: -1.0, row: 1.0} for row in (1, 2, 3)],
+}
+"""Effects that are judged together, by the weights of four rows."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +71,32 @@ class World:
 
     def tested(self, generator: np.random.Generator) -> CrossedTest:
         """The compared row against the first, as a report tests them."""
-        rows = [
-            {SCORE: {seed: scores[None] for seed, scores in enumerate(row) if not self._lacks(place, seed)}}
-            for place, row in enumerate(self.table(generator))
-        ]
-        (found,) = over_seeds([(self.compared, 0, SCORE)], rows)
+        found = self.scores(self.table(generator)).test({self.compared: 1.0, 0: -1.0})
         assert found is not None
         assert found.seeds == self.seeds
         return found
+
+    def scores(self, table: NDArray[np.float64], seeds: int = 10**6) -> ArmScores:
+        """The scores of a table, of its first seeds."""
+        return ArmScores(
+            [
+                {seed: scores[None] for seed, scores in enumerate(row[:seeds]) if not self._lacks(place, seed)}
+                for place, row in enumerate(table)
+            ]
+        )
+
+    def any_effect(self, generator: np.random.Generator, family: str, looks: Sequence[int] = ()) -> bool:
+        """True if any effect of a family is called one, at any of the numbers of seeds that are looked at."""
+        table, weights = self.table(generator), FAMILIES[family]
+        for seeds in looks or (self.seeds,):
+            scores = self.scores(table, seeds)
+            tests = [test for each in weights if (test := scores.test(each))]
+            # An adjusted p-value is none below its own.
+            if min(test.p_value for test in tests) < LEVEL and any(
+                adjusted < LEVEL for _, adjusted in judged_together(tests, weights, 1)
+            ):
+                return True
+        return False
 
     def _lacks(self, row: int, seed: int) -> bool:
         return self.lacking and seed == (0 if row == self.compared else row) % (self.seeds + 1)
@@ -109,6 +139,12 @@ def positive(world: World, draws: int) -> float:
     return float(np.mean([world.tested(generator).p_value < 0.05 for _ in range(draws)]))
 
 
+def any_positive(world: World, family: str, looks: Sequence[int], draws: int) -> float:
+    """The share of tables in which any effect of a family is found."""
+    generator = np.random.default_rng(0)
+    return float(np.mean([world.any_effect(generator, family, looks) for _ in range(draws)]))
+
+
 def detectable(world: World, draws: int) -> float:
     """The median over tables of what the test calls detectable."""
     generator = np.random.default_rng(1)
@@ -133,6 +169,25 @@ def report(title: str, lines: Sequence[Sequence[World]], draws: int, pool: Execu
         found = pool.map(positive, worlds, [draws] * len(worlds))
         sys.stdout.write(f"| {named(worlds[0])} | " + " | ".join(f"{100 * share:.1f}" for share in found) + " |\n")
         sys.stdout.flush()
+
+
+def report_families(draws: int, pool: Executor) -> None:
+    """Markdown tables: how often any effect of a family is found, as planned and where seeds are added."""
+    cases: list[tuple[str, list[tuple[str, World, tuple[int, ...]]]]] = [
+        ("any of three effects in %", [(f"{s} seeds", World(4, s, 0.0), ()) for s in (3, 5, 10)]),
+        ("seeds move one row 3 times as far", [(f"{s} seeds", World(4, s, 0.0, wild=3.0), ()) for s in (3, 5, 10)]),
+        ("seeds added until any shows", [(f"looks at {', '.join(map(str, LOOKS))}", World(4, 10, 0.0), LOOKS)]),
+    ]
+    for title, lines in cases:
+        sys.stdout.write(f"\n| {title} | effects |" + "".join(f" {share:g} |" for share in SHARES))
+        sys.stdout.write("\n|---|---" + "|--:" * len(SHARES) + "|\n")
+        for name, world, looks in lines:
+            for family in FAMILIES:
+                worlds = over_shares(world)
+                shares = pool.map(any_positive, worlds, [family] * 5, [looks] * 5, [draws] * 5)
+                cells = " | ".join(f"{100 * share:.1f}" for share in shares)
+                sys.stdout.write(f"| {name} | {family} | {cells} |\n")
+                sys.stdout.flush()
 
 
 def report_numbers(draws: int, pool: Executor) -> None:
@@ -179,6 +234,7 @@ def main() -> None:
             for line in sized
         ]
         show("power in % at the median detectable difference", shown)
+        report_families(arguments.draws, pool)
         report_numbers(arguments.draws, pool)
 
 

@@ -9,7 +9,7 @@ from paribus.reporting.significance.quantile import TWO_SIDED, Quantile
 
 def detectable(error: float, freedom: float) -> float | None:
     """As tables have it, of a difference with this standard error and its degrees of freedom; None without spread."""
-    return Quantile(1.0, freedom, freedom, seeds=1.0).detectable(LEVEL) * error if error else None
+    return Quantile(1.0, freedom, freedom, seeds=1.0, rest=0.0).detectable(LEVEL) * error if error else None
 
 
 def bounds(found: Found) -> tuple[float, float] | None:

@@ -126,7 +126,7 @@ def _judged(cell: Cell, base: Cell) -> Found | None:
     if cell.difference is not None:
         seeds = cell.crossed.seeds if cell.crossed else cell.seeds
         judged = cell.interval is not None and seeds >= SEEDS_TO_JUDGE
-        return Found(cell.difference, cell.interval, seeds, cell.mde) if judged else None
+        return Found(cell.difference, cell.interval, seeds, cell.detectable) if judged else None
     if cell.value is None or base.value is None or cell.seed_spread is None or base.seed_spread is None:
         return None
     spreads = [(each.seed_spread, each.seeds) for each in (cell, base) if each.seed_spread is not None]

@@ -75,11 +75,6 @@ def test_each_spelling_of_a_flag_that_shows_something_runs_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_things_are_not_reported_at_once() -> None:
-    with pytest.raises(ConfigurationError, match="--why and --null do not go together"):
-        parse(["--why", "--null"], "report")
-
-
 def test_information_may_be_asked_for_with_and_without_its_kind() -> None:
     bare, named = parse(["--info", "seed=3"]), parse(["-i", "plugins", "seed=3"])
     assert bare.shows
@@ -96,11 +91,9 @@ def test_a_dry_run_is_a_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert not (tmp_path / "root/artifacts").exists()
 
 
-@pytest.mark.parametrize(
-    ("verb", "flag"), [("run", "--why"), ("plan", "--dry-run"), ("status", "--why"), ("run", "--null")]
-)
+@pytest.mark.parametrize(("verb", "flag"), [("run", "--why"), ("plan", "--dry-run"), ("status", "--why")])
 def test_a_flag_of_another_verb_is_refused_with_that_verb(verb: str, flag: str) -> None:
-    owner = {"--why": "report", "--null": "report", "--dry-run": "run"}[flag]
+    owner = {"--why": "report", "--dry-run": "run"}[flag]
     with pytest.raises(ConfigurationError, match=f"it is one of paribus {owner}"):
         parse([flag], verb)
 

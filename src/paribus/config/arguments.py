@@ -56,11 +56,6 @@ class Command:
         return "--why" in self._names
 
     @property
-    def asks_null(self) -> bool:
-        """Whether --null was given, for which `paribus report` tests arms against themselves."""
-        return "--null" in self._names
-
-    @property
     def asks_json(self) -> bool:
         """Whether --json was given, for which a verb prints one JSON document and no tables."""
         return "--json" in self._names

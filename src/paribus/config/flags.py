@@ -31,7 +31,6 @@ OF_A_VERB: Mapping[str, Mapping[str, str]] = {
     "report": {
         "--json": _AS_JSON,
         "--why": "in place of the table, every setting in which the runs differ, declared or not",
-        "--null": "in place of the table, how often its tests find a difference between halves of one arm's runs",
     },
     "items": {
         "--task": "list the items of a task, or the documents of a set (heldout, or by its name)",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from paribus.reporting.formats.terminal import TerminalTable, lines_table, termi
 from paribus.reporting.formats.tidy import tidy_csv, tidy_parquet, tidy_table
 from paribus.reporting.notes.notes import notes
 from paribus.reporting.notes.summary import summary
+from paribus.reporting.notes.trainings import looked_before
 from paribus.reporting.paper import paper as papers
 from paribus.reporting.paper.block import parse
 from paribus.reporting.table.comparison import Comparison, compare
@@ -65,6 +67,7 @@ def write_report(
     curves: "Mapping[str, Curve] | None" = None,
     overlap: "OverlapMatrix | None" = None,
     table: TableConfig | None = None,
+    looks: Mapping[str, int] = MappingProxyType({}),
     tell: Callable[[RenderableType], None] = lambda shown: None,
     kept: Path | None = None,
 ) -> Report:
@@ -92,9 +95,10 @@ def write_report(
     numbers = papers.beside(reference, comparison) if reference else {}
     shown = numbers if comparison.table.paper else {}
     said = notes(comparison)
+    said = replace(said, warnings=(*said.warnings, *looked_before(looks)))
     if reference:
         said = replace(said, legend=(*said.legend, *papers.without_number(reference, comparison)))
-    head = summary(comparison, warned=any(line.startswith("Warning") for line in said.warnings))
+    head = summary(comparison)
     document = ReportDocument(
         title=title,
         question=question,

@@ -32,7 +32,9 @@ from support.finished_runs import finish
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 SWEEP = ["-m", "scale=tiny", "corpus=pydocs_small", "encoder=merge_rank,longest_first", "seed=0,1,2"]
-PARTS = {"": "value"} | {f"/{name}": name for name in ("half_width", "difference", "low", "high", "p_value", "p_holm")}
+PARTS = {"": "value"} | {
+    f"/{name}": name for name in ("half_width", "difference", "low", "high", "p_value", "p_adjusted")
+}
 TRACKING, NO_TRACKING = TrackingConfig(kind="mlflow", patience=60.0), TrackingConfig(kind="none")
 
 
@@ -102,7 +104,7 @@ def test_every_number_of_every_cell_is_a_metric_of_the_sweep_s_run(root: Path) -
         for part, field in PARTS.items()
         if cell[field] is not None
     }
-    assert len([name for name in wanted if name.endswith("/p_holm")]) == 1
+    assert len([name for name in wanted if name.endswith("/p_adjusted")]) == 1
     assert {name: shown[name] for name in wanted} == wanted
 
 

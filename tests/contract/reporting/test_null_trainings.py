@@ -1,4 +1,4 @@
-"""One arm under two names, with models that were really trained: its table finds nothing."""
+"""Halves of the seeds of one arm, with models that were really trained: the test of a table finds nothing."""
 
 import math
 import random
@@ -8,8 +8,10 @@ import numpy as np
 import torch
 
 from paribus.modeling.build import load_model
-from paribus.reporting.significance.null_experiment import halves
-from paribus.reporting.table.comparison import compare
+from paribus.reporting.significance.judgement import ArmScores
+from paribus.reporting.table.column import BITS_PER_BYTE
+from paribus.reporting.table.measures import measure
+from paribus.reporting.table.scores import load
 from support.tables import record
 from support.training_inputs import STEPS, config, execute, write_inputs
 
@@ -27,14 +29,18 @@ def test_halves_of_the_seeds_of_one_training_do_not_differ(tmp_path: Path) -> No
         bits = bits_of(tmp_path / str(seed) / "output" / f"step_{STEPS:08d}", texts)
         heldout = list(zip(bits, map(len, texts), strict=True))
         runs.append(record(tmp_path, f"run{seed}", {"tokenizer": "bytes"}, scored, seed=seed, heldout=heldout))
-    comparison = compare(runs, ("tokenizer",))
-    (found,) = (each for each in halves(comparison.rows[0], comparison, DRAWS) if each.column.key == "bits_per_byte")
-    p_values = np.array(found.p_values)
+    values = [measure(BITS_PER_BYTE, run.training, load(run.scores)) for run in runs if run.scores]
+    generator, tests = np.random.default_rng(RUNS), []
+    for _ in range(DRAWS):
+        order = generator.permutation(RUNS)
+        halves = [{seed: values[run] for seed, run in enumerate(half)} for half in np.split(order, 2)]
+        tests.append(ArmScores(halves).test({1: 1.0, 0: -1.0}))  # type: ignore[list-item]
+    p_values = np.array([test.p_value for test in tests if test])
     assert len(p_values) == DRAWS
-    assert found.share_below(0.05) <= 0.1 and found.share_below(0.01) <= 0.04
+    assert np.mean(p_values < 0.05) <= 0.1 and np.mean(p_values < 0.01) <= 0.04
     assert 0.35 < p_values.mean() < 0.65
     # Seeds do move these models, so that there was something to find.
-    assert np.quantile(np.abs(found.differences), 0.95) > 0.001
+    assert np.quantile([abs(test.difference) for test in tests if test], 0.95) > 0.001
 
 
 def bits_of(checkpoint: Path, texts: list[str]) -> list[float]:

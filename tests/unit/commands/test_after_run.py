@@ -95,15 +95,6 @@ def test_a_resumed_run_has_one_seed_and_ends_with_what_takes_several(
     assert capsys.readouterr().out.startswith("start=continued\n")
 
 
-@pytest.mark.usefixtures("resumed")
-def test_a_null_experiment_asks_for_no_seeds_that_a_resumed_run_cannot_have(
-    run: PreparedRun, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["report", "--null", *OVERRIDES, *WORDS]) == 2
-    (told,) = capsys.readouterr().err.splitlines()
-    assert told.endswith("a training of one seed; start=continued makes both trainings of every seed")
-
-
 @pytest.mark.parametrize(("seed", "seeds"), [(0, "0,1,2"), (2, "0,1,2"), (7, "0,1,7")])
 def test_three_seeds_have_that_of_the_run(seed: int, seeds: str) -> None:
     assert with_three_seeds(parse([f"seed={seed}"], "run"), seed) == f"paribus run -m seed={seeds}"

@@ -14,7 +14,7 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.show.display import Display
 from paribus.pipeline.show.remaining import ROWS, STAGES_FILE
 from paribus.pipeline.show.standings import lines, show_standings, standings
-from paribus.reporting.significance.crossed import crossed_tests, half_width, pooled_variance, within_rows
+from paribus.reporting.significance.crossed import crossed_test, half_width, pooled_variance, within_rows
 from paribus.store import atomic
 from paribus.store.artifact import Artifact
 from paribus.store.record import write_record
@@ -51,24 +51,27 @@ def test_rows_are_compared_by_the_seeds_that_both_have(root: OutputRoot) -> None
     scored(root, "bpe1", bits_per_byte=2.2)
     scored(root, "unigram1", bits_per_byte=2.15)
     assert list(lines(root, RUNS)) == [
-        "so far, 3 of 4 runs: bits per byte of held-out text, lower is better; ± half of the 95 % interval over other "
-        "seeds, on these items",
-        "  bpe      2.1000 ± 1.2706  2 seeds",
-        "  unigram  2.1500           1 seed, -0.0500 from bpe with the same seeds",
+        "so far, 3 of 4 runs: bits per byte of held-out text, lower is better",
+        "  bpe      2.1000  2 seeds",
+        "  unigram  2.1500  1 seed, -0.0500 from bpe with the same seeds",
     ]
 
 
-def test_rows_of_several_seeds_have_the_spread_of_the_report() -> None:
-    scores = {("bpe", 0): 2.0, ("bpe", 1): 2.2, ("bpe", 2): 2.1, ("unigram", 0): 1.9, ("unigram", 1): 2.15}
-    first, second = standings(scores, ROW_NAMES)
-    means = np.array([[2.0, 2.2, 2.1], [1.9, 2.15, np.nan]])
-    within = within_rows(means)
+def test_rows_of_three_seeds_have_the_spread_of_the_report_and_those_of_two_none() -> None:
+    means = np.array([[2.0, 2.2, 2.1, 2.3], [1.9, 2.15, 2.1, np.nan], [1.9, 2.1, np.nan, np.nan]])
+    names = ("bpe", "unigram", "bytes")
+    scores = {(names[row], int(seed)): means[row, seed] for row, seed in np.argwhere(np.isfinite(means))}
+    first, second, third = standings(scores, names)
+    within, against = within_rows(means), pooled_variance(means)
+    assert against is not None
     assert first.half_width == pytest.approx(half_width(means[:1].T, within))
-    assert second.half_width == pytest.approx(half_width(means[1:, :2].T, within))
-    (test,) = crossed_tests([(means[1:, :2].T, means[:1, :2].T)], [pooled_variance(means)])
+    assert second.half_width == pytest.approx(half_width(means[1:2, :3].T, within))
+    test = crossed_test((means[1:2, :3] - means[:1, :3]).T, 2.3, against.times(2))
     assert (first.change, first.change_half_width) == (None, None)
-    assert second.change == pytest.approx(-0.075)
-    assert second.change_half_width == pytest.approx((test.high - test.low) / 2)
+    assert second.change == pytest.approx(-0.05)
+    assert second.change_half_width == pytest.approx(test.half_width)
+    assert third.change == pytest.approx(-0.1)
+    assert (third.half_width, third.change_half_width) == (None, None)
 
 
 def test_a_score_that_is_not_finite_has_no_spread() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paribus.ordering.arrays import save_array
-from paribus.reporting.notes.common_text import in_words, warning
+from paribus.reporting.notes.common_text import in_words, remedies
 from paribus.reporting.table.comparison import compare
 from paribus.reporting.table.frame import RunRecord
 from support.tables import notes, record
@@ -80,20 +80,16 @@ def test_the_steps_at_which_both_read_it_are_compared(tmp_path: Path) -> None:
         ({"ordering": "in_context", "epochs": 2.0}, None),
     ],
 )
-def test_little_common_text_is_a_warning_with_its_remedy(
-    tmp_path: Path, changes: dict[str, object], remedy: str | None
-) -> None:
+def test_little_common_text_has_its_remedy(tmp_path: Path, changes: dict[str, object], remedy: str | None) -> None:
     only = ("ordering", "context_length")
     own = {name: value for name, value in changes.items() if name not in only}
     runs = [run(tmp_path, "bpe", 0, [1, 1, 0, 0], **own), run(tmp_path, "bytes", 0, [0, 1, 1, 1], **changes)]
-    warned, told = (
-        line
-        for line in notes(compare(runs, (*FACTORS, "ordering", "model", "packing")))
-        if "training text" in line.lower() and "share" in line
-    )
-    assert warned.startswith("Warning: these rows share less than 90% of their training text") and ": bytes" in warned
-    assert (remedy or "") in warned and warned.count("(") == (remedy is not None)
-    assert told.endswith(": 50.0% of what the one that read less has read, 33.3% of what the other has.")
+    comparison = compare(runs, (*FACTORS, "ordering", "model", "packing"))
+    told = remedies(comparison.common_text)
+    assert len(told) == (remedy is not None)
+    assert (remedy or "") in "".join(told)
+    (line,) = (line for line in notes(comparison) if "share at one seed" in line)
+    assert line.endswith(": 50.0% of what the one that read less has read, 33.3% of what the other has.")
 
 
 def test_nothing_is_said_where_records_do_not_say_what_was_read_or_the_corpora_differ(tmp_path: Path) -> None:
@@ -101,4 +97,4 @@ def test_nothing_is_said_where_records_do_not_say_what_was_read_or_the_corpora_d
     assert under([known, unknown]) == []
     other = replace(run(tmp_path / "larger", "bytes", 0, [1, 1]), corpus={"digest": "another"})
     assert compare([replace(known, corpus={"digest": "one"}), other], FACTORS).common_text == []
-    assert in_words([]) == warning([], []) == []
+    assert in_words([]) == remedies([]) == []

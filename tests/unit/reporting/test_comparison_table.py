@@ -10,8 +10,8 @@ from statsmodels.stats.contingency_tables import mcnemar
 
 from paribus.config.groups.experiment import TableConfig, default_table
 from paribus.errors import ConfigurationError, DataError
-from paribus.reporting.significance.crossed import crossed_tests, pooled_variance
-from paribus.reporting.significance.items import holm
+from paribus.reporting.significance.crossed import crossed_test, pooled_variance
+from paribus.reporting.significance.joint import judged_together
 from paribus.reporting.table.comparison import Comparison, compare
 from paribus.reporting.table.frame import MissingRun, RunRecord, frame
 from paribus.reporting.table.layout import layouts
@@ -33,10 +33,9 @@ def test_an_accuracy_is_the_mean_over_items_and_its_error_the_standard_error(tmp
     both = (np.array(ZERO) + np.array(FIVE)) / 2
     assert cells["continuation/0_shot"].value == pytest.approx(np.mean(ZERO))
     assert cells["continuation/5_shot"].error == pytest.approx(stats.sem(FIVE))
-    assert cells["continuation/5_shot"].half_width == pytest.approx(stats.t.ppf(0.975, 29) * stats.sem(FIVE))
     assert cells["continuation/mean"].value == pytest.approx((np.mean(ZERO) + np.mean(FIVE)) / 2)
     assert cells["continuation/mean"].error == pytest.approx(stats.sem(both))
-    assert (cells["continuation/mean"].items, cells["continuation/mean"].over) == (30, "items")
+    assert (cells["continuation/mean"].items, cells["continuation/mean"].half_width) == (30, None)
 
 
 def test_checkpoints_are_averaged_item_by_item(tmp_path: Path) -> None:
@@ -86,16 +85,18 @@ def test_one_seed_judges_no_model(tmp_path: Path) -> None:
     for row in (first, second):
         for key in ("continuation/mean", "boolq/mean", "average"):
             found = row.cells[key]
-            assert (found.p_value, found.p_holm, found.mde, found.interval, found.best) == (None,) * 4 + (False,)
+            assert (found.p_value, found.p_adjusted, found.detectable, found.interval, found.best) == (None,) * 4 + (
+                False,
+            )
 
 
-def test_two_seeds_have_an_interval_and_are_not_marked(tmp_path: Path) -> None:
+def test_two_seeds_have_a_difference_and_nothing_more(tmp_path: Path) -> None:
     runs = seeds_of(tmp_path, 2)
     comparison = compare(runs, FACTORS)
     cell = comparison.rows[1].cells["continuation/mean"]
     assert cell.crossed is not None
-    assert cell.interval == (cell.crossed.low, cell.crossed.high)
-    assert (cell.p_value, cell.p_holm, cell.mde) == (cell.crossed.p_value, None, None)
+    assert cell.difference == cell.crossed.difference
+    assert (cell.half_width, cell.interval, cell.p_value, cell.p_adjusted, cell.detectable) == (None,) * 5
     assert not any(row.cells["continuation/mean"].best for row in comparison.rows)
 
 
@@ -108,8 +109,8 @@ def test_scores_that_no_training_has_part_in_are_judged_with_one_seed(tmp_path: 
     (column,) = (column for column in comparison.columns if column.scored)
     cell = comparison.rows[1].cells[column.key]
     assert cell.test is not None
-    assert (cell.p_value, cell.p_holm, cell.crossed) == (cell.test.p_value, cell.test.p_value, None)
-    assert cell.interval == (cell.test.low, cell.test.high)
+    assert cell.p_value == cell.p_adjusted == pytest.approx(cell.test.p_value)
+    assert cell.interval == pytest.approx((cell.test.low, cell.test.high))
     assert cell.best
     assert layouts(comparison, tmp_path)[0].note == "±: half the 95 % interval over items alone"
     assert "seed cannot say" not in " ".join(notes(comparison))
@@ -138,11 +139,14 @@ def test_several_seeds_are_tested_over_seeds_and_items_and_adjusted_over_the_tab
     cells = [row.cells[key] for row in comparison.rows]
     assert [cell.value for cell in cells] == pytest.approx(means.mean(axis=1).tolist())
     assert [cell.seed_spread for cell in cells] == pytest.approx(np.std(means, axis=1, ddof=1).tolist())
-    expected = crossed_tests([(values[1], values[0]), (values[2], values[0])], [pooled_variance(means)] * 2)
-    assert [cell.crossed for cell in cells[1:]] == expected
+    pooled = pooled_variance(means)
+    assert pooled is not None
+    expected = [crossed_test((values[row] - values[0]).astype(float), 1.0, pooled.times(2)) for row in (1, 2)]
     assert [cell.p_value for cell in cells[1:]] == [test.p_value for test in expected]
-    every = [row.cells[name].p_value for row in comparison.rows[1:] for name in scored]
-    assert [row.cells[name].p_holm for row in comparison.rows[1:] for name in scored] == pytest.approx(holm(every))
+    measures = len(comparison.primary)
+    assert measures == len(scored)
+    weights = [{row: 1.0, 0: -1.0} for row in (1, 2)]
+    assert [(cell.crossed, cell.p_adjusted) for cell in cells[1:]] == judged_together(expected, weights, measures)
     assert sum(cell.best for cell in cells) == 1
 
 
@@ -279,7 +283,7 @@ def two_measures(root: Path, items: int = 40) -> list[RunRecord]:
 
 
 def judged(comparison: Comparison) -> set[str]:
-    return {key for row in comparison.rows for key, cell in row.cells.items() if cell.p_holm is not None}
+    return {key for row in comparison.rows for key, cell in row.cells.items() if cell.p_adjusted is not None}
 
 
 @pytest.mark.parametrize(
@@ -297,8 +301,8 @@ def test_the_primary_measures_are_the_family_and_others_are_not_judged(
     comparison = compare(two_measures(tmp_path), FACTORS, table=table)
     assert judged(comparison) == comparison.primary == family
     cells = comparison.rows[1].cells
-    p_values = [cells[key].p_value for key in sorted(family)]
-    assert [cells[key].p_holm for key in sorted(family)] == holm([p for p in p_values if p is not None])
+    for key in family:
+        assert cells[key].p_adjusted == min(1.0, len(family) * (cells[key].p_value or 0.0))
     scored = {column.key for column in comparison.columns if column.scored}
     assert comparison.exploratory == (scored != family)
     for key in scored - family:
@@ -324,7 +328,15 @@ def test_fewer_than_thirty_items_allow_no_inference(tmp_path: Path) -> None:
             cell = row.cells[column.key]
             if column.scored:
                 assert cell.value is not None
-                found = (cell.half_width, cell.test, cell.crossed, cell.p_value, cell.p_holm, cell.mde, cell.interval)
+                found = (
+                    cell.half_width,
+                    cell.test,
+                    cell.crossed,
+                    cell.p_value,
+                    cell.p_adjusted,
+                    cell.detectable,
+                    cell.interval,
+                )
                 assert found == (None,) * 7
                 assert not cell.best
     told = " ".join(notes(few))
@@ -339,7 +351,7 @@ def test_fewer_than_thirty_items_allow_no_inference(tmp_path: Path) -> None:
     enough = compare(two_measures(tmp_path / "enough", items=30), FACTORS)
     assert "Fewer than 30" not in " ".join(notes(enough))
     assert enough.rows[1].cells["boolq/mean"].p_value is not None
-    assert any(row.cells["boolq/mean"].best for row in enough.rows)
+    assert any(row.cells["bits_per_byte"].best for row in enough.rows)
 
 
 def of_tasks(root: Path, sizes: Mapping[str, int], seeds: Sequence[Sequence[int]]) -> Comparison:
@@ -366,7 +378,7 @@ def test_a_mean_over_tasks_is_judged_by_its_smallest(tmp_path: Path) -> None:
     assert comparison.rows[1].cells["boolq/mean"].p_value is not None
     told = " ".join(notes(comparison))
     assert "All tasks mean (5)" in told
-    assert "none of All tasks mean can be judged, so none is marked" in told
+    assert "No difference of All tasks mean can be judged, so none is marked." in told
     assert "† Exploratory" in told
 
 
@@ -375,7 +387,7 @@ def test_rows_that_share_too_few_seeds_are_not_judged_and_it_is_said(tmp_path: P
     comparison = of_tasks(tmp_path, {"boolq": 100}, [(0, 1, 2), theirs])
     cells = [row.cells["boolq/mean"] for row in comparison.rows]
     assert [cell.over for cell in cells] == ["seeds", "seeds"]
-    assert not any(cell.best or cell.p_holm is not None for cell in cells)
+    assert not any(cell.best or cell.p_adjusted is not None for cell in cells)
     told = " ".join(notes(comparison))
     assert "Rows that share fewer than three seeds with the row they are compared with" in told
     assert "one seed cannot say" not in told
@@ -386,7 +398,7 @@ def test_runs_without_scores_are_missing_seeds(tmp_path: Path) -> None:
     runs = seeds_of(tmp_path, 3)
     runs[4] = replace(runs[4], scores=None)
     comparison = compare(runs, FACTORS)
-    assert all(row.cells["continuation/mean"].p_holm is None for row in comparison.rows)
+    assert all(row.cells["continuation/mean"].p_adjusted is None for row in comparison.rows)
     told = " ".join(notes(comparison))
     assert "Two seeds in some rows: this cannot say which is better" in told
     assert "Scores of some runs are missing: bpe · longest_first · standard." in told
@@ -418,7 +430,8 @@ def test_a_primary_measure_that_nobody_scored_yet_is_no_error(tmp_path: Path) ->
         comparison = compare(unscored, FACTORS, table=TableConfig(primary=(name,)))
         assert judged(comparison) == set()
     comparison = compare(seeds_of(tmp_path / "more", 3), FACTORS, table=TableConfig(primary=("bits_per_byte",)))
-    assert "none of bits_per_byte (chosen by experiment.table.primary) can be judged" in " ".join(notes(comparison))
+    told = " ".join(notes(comparison))
+    assert "No difference of bits_per_byte (chosen by experiment.table.primary) can be judged" in told
 
 
 def test_a_perplexity_beyond_all_numbers_is_infinite(tmp_path: Path) -> None:

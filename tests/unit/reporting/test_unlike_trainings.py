@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from paribus.config.groups.experiment import TableConfig, default_table
-from paribus.reporting.notes.verdict import verdict
+from paribus.reporting.notes.summary import summary
 from paribus.reporting.report import write_report
 from paribus.reporting.table.comparison import Comparison, compare
 from paribus.reporting.table.frame import MissingRun, RunRecord
@@ -38,7 +38,7 @@ def test_a_row_that_seeds_move_far_is_judged_by_its_own_seeds_whatever_other_row
     among = bits(compare(runs, FACTORS), "wild")
     assert alone.p_value > 0.1
     assert among.p_value == pytest.approx(alone.p_value, rel=1e-9)
-    assert among.mde > 0.1
+    assert among.detectable > 0.1
 
 
 def test_a_tokenizer_that_loses_text_is_named_where_bits_are_of_all_of_it(tmp_path: Path) -> None:
@@ -124,10 +124,10 @@ def test_seeds_that_go_on_from_one_checkpoint_a_row_are_not_seeds_of_models(tmp_
         found = compare(runs, ("tokenizer", "start"))
         cell = found.rows[1].cells["bits_per_byte"]
         if labels[0] == labels[1]:
-            assert cell.p_holm is not None
+            assert cell.p_adjusted is not None
             assert line(found, "Training goes on from checkpoints")
         else:
-            assert (cell.p_value, cell.p_holm, cell.mde, cell.best) == (None, None, None, False)
+            assert (cell.p_value, cell.p_adjusted, cell.detectable, cell.best) == (None, None, None, False)
             assert line(found, "another checkpoint than the row").endswith("moved them further: other · other.")
 
 
@@ -144,8 +144,9 @@ def test_rows_of_one_checkpoint_are_judged_beside_those_of_another(tmp_path: Pat
     ]
     table = replace(default_table(), baseline={"tokenizer": "bpe"})
     found = compare(runs, ("start", "tokenizer"), table=table)
-    judged = {row.labels: row.cells["bits_per_byte"].p_holm is not None for row in found.rows}
-    assert judged == {("a", "bpe"): False, ("a", "other"): True, ("b", "bpe"): False, ("b", "other"): True}
+    (effect,) = found.effects
+    assert (effect.contrast.values, effect.contrast.pairs) == (("other",), ((1, 0), (3, 2)))
+    assert effect.p_adjusted is not None
     assert not any("another checkpoint than the row" in each for each in notes(found))
 
 
@@ -201,10 +202,10 @@ def test_prompts_that_rows_cut_otherwise_and_few_that_fit_allow_no_inference(tmp
     found = compare(runs, FACTORS)
     for key in ("piqa/mean", "piqa/0_shot"):
         if (cell := found.rows[1].cells.get(key)) is not None:
-            assert (cell.p_value, cell.p_holm, cell.half_width, cell.best) == (None, None, None, False)
+            assert (cell.p_value, cell.p_adjusted, cell.half_width, cell.best) == (None, None, None, False)
     assert "piqa 0-shot (20 whose prompt fits every run)" in line(found, "Too few items for")
-    (reason,) = verdict(found, warned=False)
-    assert "since the prompts that fit every run are those of 20 items and a judgement takes 30" in reason
+    (reason,) = summary(found).lines
+    assert ": the prompts that fit every run are those of 20 items, and a judgement takes 30." in reason
 
 
 def test_sources_that_were_cut_are_counted(tmp_path: Path) -> None:
@@ -229,7 +230,7 @@ def test_a_row_whose_baseline_is_not_there_is_named(tmp_path: Path) -> None:
     assert line(found, "Not tested, as the row").endswith("is not there: unigram, longest_first.")
 
 
-def test_what_a_table_does_not_show_has_no_legend_and_what_it_marks_has_one(tmp_path: Path) -> None:
+def test_what_a_table_does_not_show_has_no_legend(tmp_path: Path) -> None:
     few = [
         record(tmp_path, label, {"tokenizer": label}, {("piqa", 0): [1, 0] * 5}, checkpoints=2)
         for label in ("bpe", "unigram")
@@ -248,23 +249,23 @@ def test_what_a_table_does_not_show_has_no_legend_and_what_it_marks_has_one(tmp_
         for label, number in (("bpe", 3.0), ("unigram", 3.5))
     ]
     found = compare(runs, FACTORS)
-    assert any(cell.best for row in found.rows for cell in row.cells.values())
-    assert any("Bold, in text and training alone: best of the column" in each for each in notes(found))
+    assert not any(cell.best for row in found.rows for cell in row.cells.values())
+    assert not any("Bold" in each for each in notes(found))
 
 
 def test_one_seed_of_few_items_speaks_of_no_spread_and_no_bold_number(tmp_path: Path) -> None:
     """Neither in the notes, nor in a caption of a table or of a picture."""
-    for items, spread in ((10, False), (40, True)):
+    for items, tested in ((10, False), (40, True)):
         runs = [
             record(tmp_path / str(items), label, {"tokenizer": label}, {("piqa", 0): ([1, 0] * items)[place:][:items]})
             for place, label in enumerate(("bpe", "unigram"))
         ]
         report = write_report(runs, title="One", factors=FACTORS, directory=tmp_path / f"report{items}")
         page = report.files["report.html"].read_text(encoding="utf-8")
-        assert ("±" in page.partition("<body>")[2]) is spread
-        assert ("over these models' items alone</summary>" in unescape(page)) is spread
+        assert page.partition("<body>")[2].count("±") == page.count("so no score of these has ±") == tested
+        assert ("over these models' items alone</summary>" in unescape(page)) is tested
         assert "detectable effects" not in page
-        assert "bold" not in page.partition("<body>")[2].lower()
+        assert not any(cell.best for row in report.comparison.rows for cell in row.cells.values())
         assert "'mean' is over the shots" not in page
 
 
@@ -277,26 +278,24 @@ def test_bits_of_a_tokenizer_that_loses_text_are_not_judged_against_those_of_one
 ) -> None:
     whole = rows(tmp_path / "0", {"bpe": SEEDS, "bytes": WORSE})
     found = compare([*whole, *rows(tmp_path / "1", {"stripped": WORSE}, lossy=True)], FACTORS)
-    assert bits(found, "bytes").p_holm < 0.05
+    assert bits(found, "bytes").p_adjusted < 0.05
     lossy = bits(found, "stripped")
     assert lossy.difference == pytest.approx(0.3, abs=0.01)
-    assert (lossy.p_value, lossy.interval, lossy.p_holm, lossy.mde) == (None, None, None, None)
-    assert [effect.values for effect in found.effects] == [("bytes",)]
+    assert (lossy.p_value, lossy.interval, lossy.p_adjusted, lossy.detectable) == (None, None, None, None)
+    assert [effect.contrast.values for effect in found.effects] == [("bytes",)]
     assert not any(bits(found, each).best for each in ("bpe", "bytes", "stripped"))
     assert not any("share fewer than three seeds" in each for each in notes(found))
-    (told,) = verdict(found, warned=True)
-    assert "bytes is worse than bpe beyond chance" in told
-    assert "nothing is said of stripped" in told
+    told, left = summary(found).lines
+    assert "bytes is worse than bpe" in told
+    assert left.startswith("Nothing can be said of stripped: ")
 
 
 def test_tokenizers_that_lose_text_alone_are_judged_against_each_other_and_two_unlike_are_not(tmp_path: Path) -> None:
     lossy = rows(tmp_path / "0", {"stripped": SEEDS, "words": WORSE}, lossy=True)
-    assert bits(compare(lossy, FACTORS), "words").p_holm < 0.05
+    assert bits(compare(lossy, FACTORS), "words").p_adjusted < 0.05
     unlike = compare([*lossy[:3], *rows(tmp_path / "1", {"bytes": WORSE})], FACTORS)
-    (told,) = verdict(unlike, warned=True)
-    assert told.endswith(
-        "since the tokenizer of one of two rows that are compared loses text, and the other's does not."
-    )
+    (told,) = summary(unlike).lines
+    assert told.endswith(": the tokenizer of one of two rows that are compared loses text, and the other's does not.")
 
 
 @pytest.mark.parametrize("changed", [0, 1])
@@ -310,11 +309,11 @@ def test_a_tokenizer_that_may_lose_text_is_judged_where_it_gives_back_all_that_i
         (each.scores / "statistics.json").write_text(json.dumps(statistics), encoding="utf-8")
     whole = rows(tmp_path / "0", {"bpe": SEEDS})
     found = compare([*whole, *lossy], FACTORS)
-    assert (bits(found, "llama").p_holm is None) is bool(changed)
+    assert (bits(found, "llama").p_adjusted is None) is bool(changed)
     gone = [*lossy, *rows(tmp_path / "2", {"llama": (0.3,) * 4}, lossy=True)[3:]]
     shutil.rmtree(gone[-1].scores or "")
     among = compare([*whole, *gone], FACTORS)
-    assert (bits(among, "llama").p_holm is None) is bool(changed)
+    assert (bits(among, "llama").p_adjusted is None) is bool(changed)
     assert any("lose none of what is scored: llama." in each for each in notes(found)) is not bool(changed)
     assert any("lose some of the scored text" in each for each in notes(found)) is bool(changed)
 

@@ -1,11 +1,10 @@
-"""The commands that a user gives for more seeds than there are."""
+"""The command that a user gives after a single run, for the spread of three seeds."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
 from paribus.commands.retyped import retyped
 from paribus.config.arguments import Command
-from paribus.config.compose import Composition
 from paribus.config.schema import RunConfig
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.output_root import OutputRoot, run_id
@@ -13,7 +12,6 @@ from paribus.pipeline.prepared_run import PreparedRun
 from paribus.training.start.resumed import EVERY_SEED, resuming
 
 SEED = "seed"
-SEEDS = 10
 FEWEST = 3
 """Of which a table takes a spread and a test."""
 
@@ -29,11 +27,6 @@ def draws_by_its_seed(run: PreparedRun) -> bool:
     """Whether another seed makes another run, as it does unless `seeds` fixes all parts."""
     other = replace(run.job.config, seed=run.job.config.seed + 1)
     return run_id(build_graph(other, OutputRoot.of(other).cache, tolerate_missing=True)) != run.run_id
-
-
-def with_more_seeds(command: Command, composition: Composition) -> str:
-    """`paribus run` of the arms of a command at its own seeds and those below ten."""
-    return _with(command, {job.config.seed for job in composition.jobs} | set(range(SEEDS)))
 
 
 def with_three_seeds(command: Command, seed: int) -> str:

@@ -21,8 +21,9 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import describe_sweep
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.records import collect
-from paribus.pipeline.record.sweep_record import read_sweep
+from paribus.pipeline.record.sweep_record import read_sweep, read_sweeps
 from paribus.pipeline.vocabularies import compare_vocabularies
+from paribus.reporting.significance.least import SEEDS_TO_JUDGE
 from paribus.store.claim import exclusive
 from paribus.tracking.destination import Destination
 from paribus.tracking.follower import Follower
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from paribus.reporting.report import Report
-    from paribus.reporting.table.frame import MissingRun
+    from paribus.reporting.table.frame import MissingRun, RunRecord
 
 _OF_TABLE = ("experiment.table", "experiment.title", "experiment.question", "experiment.paper")
 """Fields that say of the runs of a sweep what its report shows."""
@@ -82,7 +83,7 @@ def compare(composition: Composition, runs: Sequence[PreparedRun], console: Cons
     events = root.sweep(sweep.id)
     events.mkdir(parents=True, exist_ok=True)
     with exclusive(events):
-        own = root.path / "reports" / f"{sweep.name.replace('/', '-')}-{sweep.id[:8]}"
+        own = _directory(root, sweep.name, sweep.id)
         beside = _beside_own(composition, events)
         directory, pictures = own.with_name(own.name + beside), None if beside else events / PICTURES
         report, missing, numbers = _write(composition, runs, directory, pictures, output)
@@ -132,6 +133,25 @@ def _compare_aside(
     return _is_complete(report, missing)
 
 
+def _earlier_reports(records: Sequence["RunRecord"], sweep: str, root: OutputRoot) -> dict[str, int]:
+    """Name of each earlier sweep that judged these trainings by fewer seeds -> how many those were."""
+    own = read_sweep(root.sweep(sweep))
+    found = {}
+    for other in read_sweeps(root.path):
+        ids = {run.run_id for run in other.runs}
+        seeds = {record.seed for record in records if record.run_id in ids}
+        fewer = SEEDS_TO_JUDGE <= len(seeds) < len({record.seed for record in records})
+        before = other.id != sweep and (own is None or other.given < own.given)
+        if fewer and before and (_directory(root, other.name, other.id) / "report.html").is_file():
+            found[f"{other.name} {other.id[:8]}"] = len(seeds)
+    return found
+
+
+def _directory(root: OutputRoot, name: str, sweep: str) -> Path:
+    """Directory of the report of a sweep."""
+    return root.path / "reports" / f"{name.replace('/', '-')}-{sweep[:8]}"
+
+
 def _show(report: "Report", console: Console) -> None:
     console.print(
         f"report: {report.files['report.html']} (beside it .md, .csv, .parquet, .tex)", soft_wrap=True, markup=False
@@ -158,6 +178,7 @@ def _write(
     report = write_report(
         records,
         missing=missing,
+        looks=_earlier_reports(records, describe_sweep(composition, runs).id, OutputRoot.of(config)),
         title=titled or f"Comparison by {', '.join(composition.factors) or 'run'}",
         question=experiment.question if experiment else "",
         factors=composition.factors,

@@ -1,4 +1,4 @@
-"""`paribus report`: the table of a command's runs, why it would be refused, and what it finds where nothing differs."""
+"""`paribus report`: the table of a command's runs, and why it would be refused."""
 
 import traceback
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,6 @@ from rich.console import Console
 from paribus.commands.chosen import choose
 from paribus.commands.json_output import print_json
 from paribus.commands.report.compare import compare
-from paribus.commands.report.null import compare_arms_with_themselves
 from paribus.commands.rest import show_rest
 from paribus.commands.statistics import show_verb_of_table
 from paribus.config.arguments import Command
@@ -39,8 +38,6 @@ def report_command(command: Command, console: Console) -> int:
     with _explained(composition, runs):
         if command.asks_why:
             return explain(composition, runs, console)
-        if command.asks_null:
-            return compare_arms_with_themselves(chosen.command, composition, runs, console)
         show_rest(chosen.command, composition, runs, console)
         show_verb_of_table(chosen.command, composition, runs, console)
         show = _print_plain if command.asks_json else None

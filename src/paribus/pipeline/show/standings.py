@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+import numpy as np
 from rich.markup import escape
 
 from paribus.config.groups.execution import SweepConfig
@@ -15,6 +16,7 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.show.display import Display
 from paribus.pipeline.show.remaining import ROWS, STAGES_FILE
 from paribus.pipeline.stages import EVALUATION
+from paribus.reporting.significance.least import SEEDS_TO_JUDGE
 from paribus.store.json_file import read_object_if_any
 
 if TYPE_CHECKING:
@@ -38,12 +40,12 @@ class Standing:
     mean: float
     """Over these seeds."""
     half_width: float | None
-    """Half of the 95 % interval of the mean over other seeds, what these do being taken from all rows; None of one
-    seed."""
+    """Half of the 95 % interval of the mean over other seeds, what these do being taken from all rows; None below three
+    seeds."""
     change: float | None
     """From the first row, over the seeds that both have; None of the first row itself, and where there are none."""
     change_half_width: float | None
-    """Of `change`, of the seeds that both rows have; None of fewer than two."""
+    """Of `change`; None below three seeds that both rows have."""
 
 
 def show_standings(root: OutputRoot, sweep: SweepConfig | None, display: Display) -> None:
@@ -86,8 +88,6 @@ def standings(scores: Mapping[tuple[str, int], float], rows: Sequence[str]) -> l
     """Of `rows`, those that have one of `scores`, by row and seed, in their order; spreads are the report's own, of one
     number a run.
     """
-    import numpy as np
-
     from paribus.reporting.significance.crossed import half_width, pooled_variance, within_rows
 
     by_row = {row: {seed: score for (of, seed), score in scores.items() if of == row} for row in rows}
@@ -98,11 +98,12 @@ def standings(scores: Mapping[tuple[str, int], float], rows: Sequence[str]) -> l
     found = []
     for row, of_row in there.items():
         own = np.array(list(of_row.values()))[:, None]
-        half = half_width(own, within) if len(of_row) > 1 else None
+        half = half_width(own, within) if len(of_row) >= SEEDS_TO_JUDGE else None
         common = [seed for seed in of_row if seed in first and row != rows[0]]
         pair = np.array([[of_row[seed], first[seed]] for seed in common]).reshape(-1, 2)
         change = float(np.mean(pair[:, 0] - pair[:, 1])) if common else None
-        changed = _half_width_of_change(pair, against) if len(common) > 1 and np.isfinite(pair).all() else None
+        known = len(common) >= SEEDS_TO_JUDGE and bool(np.isfinite(pair).all())
+        changed = _half_width_of_change(pair, against) if known else None
         half = half if half is not None and math.isfinite(half) else None
         found.append(Standing(row, len(of_row), fmean(of_row.values()), half, change, changed))
     return found
@@ -110,10 +111,9 @@ def standings(scores: Mapping[tuple[str, int], float], rows: Sequence[str]) -> l
 
 def _half_width_of_change(pair: "Matrix", against: "SeedVariance | None") -> float | None:
     """Of the difference between the columns of (seeds, 2), finite scores of two rows."""
-    from paribus.reporting.significance.crossed import crossed_tests
+    from paribus.reporting.significance.crossed import crossed_test
 
-    (test,) = crossed_tests([(pair[:, :1], pair[:, 1:])], [against])
-    return (test.high - test.low) / 2
+    return crossed_test(pair[:, :1] - pair[:, 1:], float(np.abs(pair).max()), against and against.times(2)).half_width
 
 
 def _within(half_width: float | None) -> str:

@@ -50,7 +50,7 @@ def _head(document: ReportDocument) -> list[str]:
 def _finding(finding: Finding) -> str:
     """Its sentence; what is beyond chance in bold."""
     text = markdown(finding.text)
-    return text if finding.state in ("undecided", "unjudged") else f"**{text}**"
+    return text if finding.state in ("reserved", "undecided", "unjudged") else f"**{text}**"
 
 
 def markdown_picture(plot: "Plot") -> str:

@@ -117,7 +117,7 @@ def _tests(comparison: Comparison) -> dict[str, Any]:
     ][:_MOST_TESTS]
     judged = any(cell.p_value is not None for _, _, cell in tested)
     plain = any(cell.plain_p is not None for _, _, cell in tested)
-    header = ["measure", "row", "difference", *(["95 % interval", "p", "p (Holm)", "detectable"] if judged else [])]
+    header = ["measure", "row", "difference", *(["95 % interval", "p", "p adjusted", "detectable"] if judged else [])]
     header += ["over these models' items alone", "p (items)", "test (items)", *(["p (plain t)"] if plain else [])]
     numbers = {row.labels: number for number, row in enumerate(comparison.rows, start=1)}
     lines = [
@@ -141,8 +141,9 @@ def _test(cell: Cell, column: Column, judged: bool, plain: bool) -> list[tuple[s
     cells: list[tuple[str, float | str | None]] = [(change(difference, column), difference)]
     if judged:
         cells.append((_interval(*interval, column), interval[0]) if interval else ("", None))
-        cells += [_p(cell.p_value), _p(cell.p_holm)]
-        cells.append((change(cell.mde, column).replace("+", "±"), cell.mde) if cell.mde else ("", None))
+        cells += [_p(cell.p_value), _p(cell.p_adjusted)]
+        least = cell.detectable
+        cells.append((change(least, column).replace("+", "±"), least) if least else ("", None))
     cells += [(_interval(test.low, test.high, column), test.low), _p(test.p_value), (test.test, None)]
     return cells + ([_p(cell.plain_p)] if plain else [])
 

@@ -53,18 +53,19 @@ def missing_document(missing: Sequence[MissingRun]) -> list[dict[str, Any]]:
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    effect = finding.effect
+    effect, judged = finding.effect, finding.effect.p_adjusted is not None
     return {
-        "factors": list(effect.factors),
-        "values": list(effect.values),
-        "references": list(effect.references),
+        "factors": list(effect.contrast.factors),
+        "values": list(effect.contrast.values),
+        "references": list(effect.contrast.references),
         "measure": effect.column,
         "state": finding.state,
         "difference": effect.test.difference,
-        "low": effect.test.low,
-        "high": effect.test.high,
+        "low": effect.test.low if judged else None,
+        "high": effect.test.high if judged else None,
         "p_value": effect.test.p_value,
-        "p_holm": effect.p_holm,
+        "p_adjusted": effect.p_adjusted,
+        "detectable": effect.test.detectable if judged else None,
         "seeds": effect.test.seeds,
         "seeds_needed": effect.seeds_needed() if finding.state == "undecided" else None,
         "text": finding.text,

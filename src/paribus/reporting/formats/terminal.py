@@ -24,6 +24,7 @@ _SIGNS: Mapping[State, tuple[str, str]] = MappingProxyType(
         "better": ("✓", "green"),
         "worse": ("✗", "red"),
         "different": ("≠", "cyan"),
+        "reserved": ("!", "yellow"),
         "undecided": ("?", ""),
         "unjudged": ("–", "dim"),
     }

@@ -14,7 +14,7 @@ from paribus.reporting.table.frame import RunRecord
 Readings = npt.NDArray[np.int64]
 _ORDER = ("ordering", "duplicates", "embedder", "neighbours")
 LOW = 0.9
-"""Below this share of common text, a table warns."""
+"""Share of common text below which a difference is not called one of the factor alone."""
 NEAR = 5
 ENOUGH = 1.1
 """A sample of up to so many times the text that is read needs no smaller one."""
@@ -25,7 +25,8 @@ class CommonText:
     """What two runs of one seed, of a row and of the one it is compared with, both read in training."""
 
     row: int
-    """Place of the row in the table."""
+    base: int
+    """Places of the two rows in the table."""
     seed: int
     share: float
     """Of the text that the one that read less has read, each reading of a byte counted."""
@@ -52,12 +53,12 @@ class CommonText:
     """Share of contexts with text of two stretches, which is not shuffled as one; of the one that has more."""
 
 
-def common_text(row: int, runs: Sequence[RunRecord], baseline: Sequence[RunRecord]) -> list[CommonText]:
+def common_text(row: int, runs: Sequence[RunRecord], base: int, baseline: Sequence[RunRecord]) -> list[CommonText]:
     """For every seed that a row and the one it is compared with share, where the records say what was read."""
     found, others = [], {run.seed: run for run in baseline}
     for run in runs:
         if run.seed in others and (shares := _shares(run, others[run.seed])) is not None:
-            found.append(_described(row, run, others[run.seed], shares))
+            found.append(_described((row, base), run, others[run.seed], shares))
     return found
 
 
@@ -79,10 +80,11 @@ def common_shares(one: Readings, other: Readings) -> tuple[float, float]:
     return (common / less, common / more) if less else (0.0, 0.0)
 
 
-def _described(place: int, run: RunRecord, other: RunRecord, shares: tuple[float, float]) -> CommonText:
+def _described(places: tuple[int, int], run: RunRecord, other: RunRecord, shares: tuple[float, float]) -> CommonText:
     both = (run, other)
     return CommonText(
-        row=place,
+        row=places[0],
+        base=places[1],
         seed=run.seed,
         share=shares[0],
         share_of_more=shares[1],
@@ -150,19 +152,12 @@ def _range(shares: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def warning(found: Sequence[CommonText], names: Sequence[str]) -> list[str]:
-    """For above other notes of a table whose rows have `names`: which have little in common, and what would help."""
-    little = [each for each in found if each.share < LOW]
-    if not little:
+def remedies(found: Sequence[CommonText]) -> list[str]:
+    """What would let the rows of `found` read the same text."""
+    if not found:
         return []
-    rows = list(dict.fromkeys(names[each.row] for each in little))
-    text = rounded_up_size(max(each.text_bytes for each in little))
-    remedies = dict.fromkeys(remedy for each in little if (remedy := _remedy(each, text)))
-    remedy = f" ({'; '.join(remedies)})" if remedies else ""
-    return [
-        f"Warning: these rows share less than {LOW:.0%} of their training text with the row they are compared with, so "
-        f"part of a difference may be of the text, and it takes more seeds to tell{remedy}: {'; '.join(rows)}."
-    ]
+    text = rounded_up_size(max(each.text_bytes for each in found))
+    return list(dict.fromkeys(remedy for each in found if (remedy := _remedy(each, text))))
 
 
 def _remedy(each: CommonText, text: str) -> str | None:

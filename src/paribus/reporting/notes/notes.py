@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from paribus.reporting.notes.common_text import in_words, warning
+from paribus.reporting.notes.common_text import in_words
 from paribus.reporting.notes.prompts import crossed, some, truncated
 from paribus.reporting.notes.sizes import other_sizes, other_vocabularies
 from paribus.reporting.notes.summary import duration
@@ -37,11 +37,10 @@ class Notes:
 
 def notes(comparison: Comparison) -> Notes:
     """All that is to be said of a table beside its numbers."""
-    names = [_name(comparison, row) for row in comparison.rows]
     tests = _tests(comparison)
     marks = [line for line in tests if line == tests[0] or line.startswith(EXPLORATORY)]
     return Notes(
-        warnings=(*warning(comparison.common_text, names), *warnings(comparison)),
+        warnings=tuple(warnings(comparison)),
         legend=(
             *_reading(comparison),
             *_spread(comparison),
@@ -162,13 +161,10 @@ def _averages(comparison: Comparison) -> list[str]:
 
 
 def _bold(comparison: Comparison) -> str:
-    best = {column.scored for _, column, cell in _cells(comparison) if cell.best}
-    if not best:
+    if not any(cell.best for _, _, cell in _cells(comparison)):
         return ""
-    scores = any(column.scored for column in comparison.columns)
-    where = "Bold" if True in best or not scores else "Bold, in text and training alone"
     within = " in each group of rows" if comparison.table.bold == "group" else ""
-    return f" {where}: best of the column{within}."
+    return f" Bold: best of what decides{within}."
 
 
 def _spread(comparison: Comparison) -> list[str]:
@@ -182,10 +178,8 @@ def _spread(comparison: Comparison) -> list[str]:
             f"({' or '.join(map(str, seeds))} seeds a row; what a seed does to a row is taken from all rows)."
         )
     if "items" in over:
-        which = "± in columns of one seed" if "seeds" in over else "±"
-        of_models = any(column.of_model for column, cell in scored if cell.over == "items")
-        limit = ": one seed cannot say how much another would change the model" if of_models else ""
-        lines.append(f"{which} is half the 95 % interval over other items alone (documents for bits per byte){limit}.")
+        which = "± of what no training has part in" if "seeds" in over else "±"
+        lines.append(f"{which} is half the 95 % interval over other items alone.")
     shown = any(cell.half_width is not None and spread_shows(column, cell) for _, column, cell in _cells(comparison))
     if shown and not over:
         lines.append("± is half the 95 % interval of a number over other seeds.")
@@ -198,24 +192,18 @@ def _spread(comparison: Comparison) -> list[str]:
 
 
 def _tests(comparison: Comparison) -> list[str]:
-    tested = [cell for _, _, cell in _cells(comparison) if cell.test is not None]
-    if not tested:
+    if not any(cell.test for _, _, cell in _cells(comparison)):
         alone = _without_baseline(comparison)
         if len(comparison.finished) > 1:
             return [f"No significance test: no score allows one against {_baseline(comparison)}.", *alone]
         return alone or ["No significance test: there is nothing to compare the first row with."]
-    judged = [cell for cell in tested if cell.p_holm is not None]
+    judged = [effect for effect in comparison.effects if effect.p_adjusted is not None]
+    rows = [cell for _, _, cell in _cells(comparison) if cell.p_adjusted is not None]
     lines = []
-    if judged:
-        lines.append(
-            f"* p < 0.05, ** p < 0.01 against {_baseline(comparison)}: two-sided, paired, "
-            f"{_adjustment(len(judged))} of {_primary(comparison)}."
-        )
-    elif any(cell.crossed for cell in tested):
-        lines.append(
-            f"Differences from {_baseline(comparison)} have two-sided p-values and intervals in report.csv, not "
-            f"adjusted; none of {_primary(comparison)} can be judged, so none is marked."
-        )
+    if rows:
+        lines.append(f"* p < 0.05, ** p < 0.01 against {_baseline(comparison)}: two-sided, paired, adjusted.")
+    elif judged:
+        lines.append("No row is marked: the sentences above judge what each factor does over all rows.")
     else:
         lines.append(f"No difference of {_primary(comparison)} can be judged, so none is marked.")
     if comparison.exploratory:
@@ -223,19 +211,14 @@ def _tests(comparison: Comparison) -> list[str]:
             f"{EXPLORATORY} Exploratory: these measures do not decide the question (experiment.table.primary names "
             "those that do); their differences are not adjusted for each other, so none is marked."
         )
-    if any(cell.crossed for cell in tested):
+    if judged:
+        together = f"the {len(judged)} effects on {_primary(comparison)} are judged together" if len(judged) > 1 else ""
         lines.append(
-            "A difference of models is tested over seeds and items, both taken as random (each item's score averaged "
-            "over checkpoints and, for the mean, shots). How far seeds move one row and not another is estimated from "
-            "all rows together; rows and pairs that they move much further are judged by their own seeds."
+            "An effect is tested over seeds and items, both taken as random (each item's score averaged over "
+            "checkpoints and, for the mean, shots). How far seeds move it is estimated from its own and from all rows "
+            f"together{f'; {together}, so that p-values and intervals hold for all at once' if together else ''}."
         )
-    if kinds := sorted({cell.test.test for cell in judged if cell.test and not cell.crossed}):
-        lines.append(f"What no training has part in is tested over items alone: {' or '.join(kinds)}.")
     return [*lines, *_without_baseline(comparison)]
-
-
-def _adjustment(tests: int) -> str:
-    return f"adjusted by Holm over the {tests} tests" if tests > 1 else "the only test"
 
 
 def _without_baseline(comparison: Comparison) -> list[str]:
@@ -280,7 +263,7 @@ def _few_items(comparison: Comparison) -> list[str]:
 
 
 def _few_seeds(comparison: Comparison) -> list[str]:
-    """That too few seeds cannot say which row is better, and what enough of them would cost."""
+    """Rows with too few seeds to say which is better, and what enough of them would cost."""
     if not any(column.scored and column.of_model for column in comparison.columns):
         return []
     found = [(row, most_seeds(row.cells, comparison.columns) or len(row.runs)) for row in comparison.finished]
@@ -292,13 +275,12 @@ def _few_seeds(comparison: Comparison) -> list[str]:
     lacking = sum(SEEDS_TO_JUDGE - min(len(row.runs), SEEDS_TO_JUDGE) for row in few)
     hours = sum((SEEDS_TO_JUDGE - min(len(row.runs), SEEDS_TO_JUDGE)) * row.device_hours for row in few)
     others = len(few) < len(comparison.finished)
-    unmarked = ", so no score of these is marked and no number of their columns bold" if others else ""
     cost = f"Three seeds a row take {lacking} more training{'s' if lacking > 1 else ''}"
     cost += f", about {duration(hours)} of training as these took." if hours else "."
     scored = f"Scores of some runs are missing: {', '.join(comparison.row_name(row) for row in few)}."
     return [
-        f"{seeds}{' in some rows' if others else ''}: this cannot say which is better{unmarked}. "
-        f"{cost if lacking else scored}"
+        f"{seeds}{' in some rows' if others else ''}: this cannot say which is better, so no score of these "
+        f"has ±, a mark or bold numbers. {cost if lacking else scored}"
     ]
 
 
@@ -340,15 +322,15 @@ def _detectable(comparison: Comparison) -> list[str]:
     found = []
     for column in comparison.columns:
         cells = [row.cells[column.key] for row in comparison.finished]
-        known = [cell.mde for cell in cells if cell.mde is not None]
+        known = [cell.detectable for cell in cells if cell.detectable is not None]
         if known and column.main and not column.key.endswith("_shot"):
             low, high = (size(bound, column) for bound in (min(known), max(known)))
             found.append(f"{heading(column)} {low if low == high else f'{low} to {high}'}")
     if not found:
         return []
     return [
-        "The smallest true difference that so many seeds and items would show with a probability of 80 % at p < 0.05, "
-        f"before adjustment: {'; '.join(found)}."
+        "The smallest true difference of rows that so many seeds and items show with a probability of 80 %: "
+        f"{'; '.join(found)}."
     ]
 
 

@@ -1,4 +1,4 @@
-"""The answer before the table: what was compared, what each factor does, what is undecided and what it would take."""
+"""The answer before the table: what was compared, what each factor does, what stays open and what it would take."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,21 +6,32 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from paribus.config.units import format_count, format_size
-from paribus.reporting.notes.verdict import verdict
+from paribus.reporting.notes.common_text import LOW, remedies
+from paribus.reporting.notes.prompts import some
 from paribus.reporting.significance.crossed import LEVEL
 from paribus.reporting.significance.effects import Effect
-from paribus.reporting.significance.least import SEEDS_TO_JUDGE
+from paribus.reporting.significance.judgement import too_few_items
+from paribus.reporting.significance.least import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
 from paribus.reporting.table.column import Column
 from paribus.reporting.table.comparison import Comparison
 from paribus.reporting.table.layout import change, heading, readable, unit_of
+from paribus.reporting.table.measures import finite
 
-State = Literal["better", "worse", "different", "undecided", "unjudged"]
+State = Literal["better", "worse", "different", "reserved", "undecided", "unjudged"]
+"""`reserved` is beyond chance, and may be due to the text that only one side has read."""
+_ORDER: tuple[State, ...] = ("better", "worse", "different", "reserved", "undecided", "unjudged")
 _SHORT_COMMIT = 9
+_UNLIKE = 1.25
+"""How many times as much one side has of what makes a difference by itself, to be named beside it."""
+_ALSO = (("parameters", "parameters", "model.match=total"), ("text_bytes", "text", "budget=equal_text"))
+"""Key of the training's result, its name and the override that makes it equal."""
+_DECLARED = ("model", "scale", "budget")
+"""Groups that are chosen to differ in these."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What is said of one effect."""
+    """The sentence on one effect."""
 
     effect: Effect
     state: State
@@ -35,31 +46,28 @@ class Summary:
     """What was trained, on what, how much, when and with which code: short phrases."""
     findings: tuple[Finding, ...]
     rows: tuple[str, ...]
-    """What the differences of single rows allow one to say, where that is more than the findings."""
+    """Factors and measures of which nothing can be said, and why."""
 
     @property
     def lines(self) -> list[str]:
-        """Findings and what is said of rows, a sentence each."""
+        """All sentences, findings first."""
         return [*(finding.text for finding in self.findings), *self.rows]
 
 
-def summary(comparison: Comparison, *, warned: bool) -> Summary:
-    """The head of the report of a comparison; `warned` says whether the table has warnings, with which to read it."""
+def summary(comparison: Comparison) -> Summary:
+    """The head of the report of a comparison."""
     columns = {column.key: column for column in comparison.columns}
     several = len({effect.column for effect in comparison.effects}) > 1
     found = [_finding(effect, columns[effect.column], comparison, several) for effect in comparison.effects]
-    order = ("better", "worse", "different", "undecided", "unjudged")
-    findings = sorted(found, key=lambda finding: (order.index(finding.state), finding.effect.is_interaction))
-    judged = {finding.effect.values for finding in findings if finding.state != "unjudged"}
-    compared = [row for row in comparison.rows if row.baseline is not None]
-    covered = len(comparison.factors) == 1 and all(row.labels in judged for row in compared)
-    rows = () if covered else (*_unsaid(comparison), *verdict(comparison, warned=warned))
-    return Summary(tuple(_setting(comparison)), tuple(findings), rows)
+    findings = sorted(
+        found, key=lambda finding: (_ORDER.index(finding.state), finding.effect.contrast.kind == "interaction")
+    )
+    return Summary(tuple(_setting(comparison)), tuple(findings), (*_unsaid(comparison), *_unjudged(comparison)))
 
 
 def _unsaid(comparison: Comparison) -> Iterator[str]:
-    """Factors of which nothing is said, while something is of others."""
-    said = {effect.factors[0] for effect in comparison.effects if not effect.is_interaction}
+    """Factors and rows without an effect, while others have one."""
+    said = {factor for effect in comparison.effects for factor in effect.contrast.factors}
     several = [
         factor
         for at, factor in enumerate(comparison.factors)
@@ -67,7 +75,51 @@ def _unsaid(comparison: Comparison) -> Iterator[str]:
     ]
     if said and several:
         named = ", ".join(map(comparison.name, several))
-        yield f"Nothing is said of {named}: no two rows that differ in it alone have scores of seeds in common."
+        yield f"Nothing can be said of {named}: no two rows that differ in it alone have scores of seeds in common."
+    rows = {place for effect in comparison.effects for place in effect.contrast.weights}
+    left = [row for place, row in enumerate(comparison.rows) if row.baseline is not None and place not in rows]
+    if rows and left:
+        named = "; ".join(some([comparison.row_name(row) for row in left]))
+        yield f"Nothing can be said of {named}: it takes scores of {SEEDS_TO_JUDGE} seeds that other rows have too."
+
+
+def _unjudged(comparison: Comparison) -> Iterator[str]:
+    """Measures that decide and have no effect, and the reason."""
+    if len(comparison.rows) < 2 or not comparison.primary:
+        return
+    deciding = [column for column in comparison.columns if column.scored and column.key in comparison.primary]
+    said = {effect.column for effect in comparison.effects}
+    for column in deciding:
+        if column.key not in said:
+            yield f"Nothing can be said of {heading(column)}{_why_nothing(column, comparison)}."
+    if not deciding:
+        yield "Nothing can be said of which row is better: the table has no column that decides it."
+
+
+def _why_nothing(column: Column, comparison: Comparison) -> str:
+    """What a judgement lacks, as far as it is known; empty otherwise."""
+    rows, key = comparison.rows, column.key
+    compared = [row for row in comparison.finished if row.baseline is not None]
+    bases = [rows[row.baseline] for row in compared if row.baseline is not None]
+    cells = [row.cells[key] for row in comparison.finished]
+    if bases and not any(base.runs for base in bases):
+        return ": the row that others are compared with has no finished run"
+    if not compared:
+        alone = all(row.baseline is None for row in rows)
+        why = "has another beside it that experiment.table.baseline compares it with"
+        return f": no row {why if alone else 'that is compared with another has a finished run'}"
+    if not any(finite(base.cells[key].value) for base in bases if base.runs):
+        return ": the row that others are compared with has no score there"
+    if few := [cell for cell in cells if too_few_items(column, cell)]:
+        fewest = min(few, key=lambda cell: cell.fewest)
+        fits = "the prompts that fit every run are those" if fewest.fitting else "its scores are"
+        more = "evaluation.heldout_documents, which trains nothing anew, corpus.heldout or a larger corpus"
+        more = f" (more with {more})" if not column.parts else ""
+        return f": {fits} of {fewest.fewest} items, and a judgement takes {ITEMS_TO_JUDGE}{more}"
+    if all(row.cells[key].lossy != rows[row.baseline or 0].cells[key].lossy for row in compared):
+        return ": the tokenizer of one of two rows that are compared loses text, and the other's does not"
+    few_seeds = column.of_model and any(cell.seeds < SEEDS_TO_JUDGE for cell in cells)
+    return f": a judgement takes {SEEDS_TO_JUDGE} seeds an arm" if few_seeds else ""
 
 
 def _setting(comparison: Comparison) -> Iterator[str]:
@@ -120,30 +172,28 @@ def _budget(budget: Any) -> str:
 
 
 def _finding(effect: Effect, column: Column, comparison: Comparison, several: bool) -> Finding:
-    test = effect.test
-    shown = readable(column, max(abs(test.difference), (test.high - test.low) / 2))
-    by = f"{change(test.difference, shown)}{unit_of(shown)}"
-    interval = f"95 % interval {change(test.low, shown)} to {change(test.high, shown)}"
-    over = f", mean of {effect.rows}" if effect.rows > 1 and not effect.is_interaction else ""
-    over += f", of {effect.asked} that were asked for" if effect.rows < effect.asked else ""
+    test, contrast = effect.test, effect.contrast
+    shown = readable(column, max(abs(test.difference), test.half_width))
     where = f"{heading(column)}, " if several else ""
-    state = _state(effect, column)
-    named = f"{where}{_compared(effect, comparison, state)}"
-    measured = f"{by} {'' if several else f'{_unit(column)} '}({interval}{over})"
-    if state in ("better", "worse", "different"):
-        return Finding(effect, state, f"{named}: {measured}, beyond chance (p {_p(effect.p_holm)}, adjusted).")
-    if state == "unjudged":
-        lacking = f"a judgement takes {SEEDS_TO_JUDGE} seeds a row, and {test.seeds} are shared"
-        return Finding(effect, state, f"{named}: {measured}, not judged: {lacking}.")
-    told = f"{named}: {measured}, undecided{_by_adjustment(effect)}; {_what_it_takes(effect, comparison)}."
-    return Finding(effect, state, told)
-
-
-def _by_adjustment(effect: Effect) -> str:
-    """Why an interval that leaves out 0, which is of one effect alone, decides nothing."""
-    if effect.test.low <= 0 <= effect.test.high:
-        return ""
-    return f" as one of {effect.tests} effects (p {_p(effect.p_holm)}, adjusted)"
+    by = f"{change(test.difference, shown)}{unit_of(shown)}{'' if several else f' {_unit(column)}'}"
+    over = f", mean of {contrast.differences}" if contrast.differences > 1 else ""
+    over += f" of {effect.asked} that were asked for" if contrast.differences < effect.asked else ""
+    decided = _decided(effect, column)
+    reservation = _reservation(effect, comparison)
+    state: State = "reserved" if reservation and decided in ("better", "worse", "different") else decided
+    named = f"{where}{_compared(effect, comparison, decided)}"
+    if decided == "unjudged":
+        lacking = "their scores do not vary"
+        if column.of_model and test.seeds < SEEDS_TO_JUDGE:
+            lacking = f"a judgement takes {SEEDS_TO_JUDGE} seeds an arm, and {test.seeds} are shared"
+        return Finding(effect, state, f"{named}: {by}{over}; {lacking}.")
+    together = f" for all {effect.tests} effects" if effect.tests > 1 else ""
+    interval = f"{change(test.low, shown)} to {change(test.high, shown)} with 95 % confidence{together}"
+    told = f"{named}: {by} ({interval}; p {_p(effect.p_adjusted)}{over})"
+    if decided == "undecided":
+        told += f", which other seeds or documents could reverse{reservation}{_also(effect, comparison)}."
+        return Finding(effect, state, told + _what_it_takes(effect))
+    return Finding(effect, state, f"{told}{reservation}{_also(effect, comparison)}.")
 
 
 def _unit(column: Column) -> str:
@@ -152,40 +202,83 @@ def _unit(column: Column) -> str:
 
 
 def _p(value: float | None) -> str:
-    """What stands behind the letter."""
+    """The p-value as it stands behind its letter."""
     return "unknown" if value is None else f"= {value:.2g}" if value >= 0.0001 else "< 0.0001"
 
 
-def _state(effect: Effect, column: Column) -> State:
-    if effect.p_holm is None:
+def _decided(effect: Effect, column: Column) -> State:
+    if effect.p_adjusted is None:
         return "unjudged"
-    if effect.p_holm >= LEVEL:
+    if effect.p_adjusted >= LEVEL:
         return "undecided"
-    if effect.is_interaction or column.better is None:
+    if effect.contrast.kind == "interaction" or column.better is None:
         return "different"
     return "better" if (effect.test.difference > 0) == (column.better == "higher") else "worse"
 
 
-def _compared(effect: Effect, comparison: Comparison, state: State) -> str:
-    names = [comparison.name(text) for text in effect.values]
-    others = [comparison.name(text) for text in effect.references]
-    if effect.is_interaction:
-        factors = " × ".join(comparison.name(factor) for factor in effect.factors)
+def _compared(effect: Effect, comparison: Comparison, decided: State) -> str:
+    contrast = effect.contrast
+    names, others = ([comparison.name(text) for text in side] for side in (contrast.values, contrast.references))
+    factors = " × ".join(comparison.name(factor) for factor in contrast.factors)
+    if contrast.kind == "interaction":
         return f"{factors} (how much more {names[0]} changes with {names[1]} than with {others[1]})"
-    factor = comparison.name(effect.factors[0])
-    verb = {"better": "is better than", "worse": "is worse than", "different": "differs from"}.get(state, "against")
-    return f"{factor}: {names[0]} {verb} {others[0]}"
+    ours, theirs = (" · ".join(side) or "all runs" for side in (names, others))
+    said = {
+        "undecided": f"it is open whether {ours} or {theirs} is better",
+        "unjudged": f"nothing can be said of {ours} against {theirs}",
+    }
+    verb = {"better": "is better than", "worse": "is worse than", "different": "differs from"}
+    sentence = said.get(decided) or f"{ours} {verb[decided]} {theirs}"
+    return sentence if contrast.kind == "row" else f"{factors}: {sentence}"
 
 
-def _what_it_takes(effect: Effect, comparison: Comparison) -> str:
-    """How many seeds would show an effect of the size that was found, and what they cost."""
+def _reservation(effect: Effect, comparison: Comparison) -> str:
+    """How little text the two sides have in common, and what would mend it; empty where it is enough or unknown."""
+    pairs = set(effect.contrast.pairs)
+    common = [each for each in comparison.common_text if (each.row, each.base) in pairs]
+    low, high = min((each.share for each in common), default=1.0), max((each.share for each in common), default=1.0)
+    if low >= LOW:
+        return ""
+    shares = f"{low:.1%}" if f"{low:.1%}" == f"{high:.1%}" else f"{100 * low:.1f} to {high:.1%}"
+    mend = "; ".join(remedies([each for each in common if each.share < LOW]))
+    return f", but they share only {shares} of their training text, which may be why{f' ({mend})' if mend else ''}"
+
+
+def _also(effect: Effect, comparison: Comparison) -> str:
+    """Of what else one side has more, and the overrides that make it equal."""
+    contrast = effect.contrast
+    if contrast.kind == "interaction" or any(factor.partition(".")[0] in _DECLARED for factor in contrast.factors):
+        return ""
+    unlike, overrides = [], []
+    for key, name, override in _ALSO:
+        sides = [
+            [
+                float(run.training[key])
+                for pair in contrast.pairs
+                for run in comparison.rows[pair[side]].runs
+                if run.training.get(key)
+            ]
+            for side in (0, 1)
+        ]
+        if not all(sides):
+            continue
+        ours, theirs = (sum(side) / len(side) for side in sides)
+        if max(ours, theirs) >= _UNLIKE * min(ours, theirs):
+            unlike.append(f"{name} ×{ours / theirs:.2g}")
+            overrides.append(override)
+    if not unlike:
+        return ""
+    return f"; also different: {', '.join(unlike)} ({' and '.join(overrides)} would make them equal)"
+
+
+def _what_it_takes(effect: Effect) -> str:
+    """Seeds that a new comparison of arms should plan, for an effect of the size that was estimated."""
+    if effect.contrast.kind == "interaction":
+        return ""
     needed = effect.seeds_needed()
     if needed is None:
-        return "to show an effect of this size takes more documents or items to score on, however many the seeds"
-    more = [max(0, needed - len(row.runs)) for row in comparison.finished]
-    hours = sum(each * row.device_hours for each, row in zip(more, comparison.finished, strict=True))
-    cost = f", about {duration(hours)}" if hours else ""
-    return f"an effect of this size would show with some {needed:,} seeds a row ({sum(more):,} more trainings{cost})"
+        return " To show a difference of this size takes more documents or items to score, however many the seeds."
+    return f" A new comparison that is to show a difference of this size should plan {needed:,} seeds an arm."
 
 
 def duration(hours: float) -> str:

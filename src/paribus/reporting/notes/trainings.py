@@ -1,5 +1,7 @@
 """What stands under the table about trainings that are not what their rows and budgets say of them."""
 
+from collections.abc import Mapping
+
 from paribus.reporting.notes.prompts import some
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
 
@@ -14,6 +16,18 @@ def warnings(comparison: Comparison) -> list[str]:
         *_resumed(comparison),
     ]
     return [*unlike, *_survivors(comparison), *held_seeds(comparison)]
+
+
+def looked_before(looks: Mapping[str, int]) -> list[str]:
+    """What earlier reports of fewer seeds of these trainings, by the name of their sweep, do to p-values."""
+    if not looks:
+        return []
+    named = ", ".join(f"{name} ({seeds} seeds)" for name, seeds in looks.items())
+    return [
+        f"Warning: an earlier report judged fewer seeds of these trainings: {named}. If seeds were added because of "
+        "what it showed, p-values are too small: looks at 3, 5, 7 and 10 seeds find an effect by chance in some 10 % "
+        "of comparisons instead of 5 %. Plan the seeds of a new comparison beforehand."
+    ]
 
 
 def held_seeds(comparison: Comparison) -> list[str]:

@@ -139,9 +139,12 @@ def _intervals(comparison: Comparison) -> str:
     """What the lines of differences are."""
     cells = [row.cells[column.key] for row in comparison.finished for column in comparison.columns]
     if any(cell.crossed for cell in cells):
-        told = "95 % intervals, not adjusted: thin over seeds and items, thick over the items of these models alone."
+        told = (
+            "95 % intervals, of what decides over all effects together: thin over seeds and items, thick over the "
+            "items of these models alone."
+        )
     else:
-        told = "95 % intervals over the items of these models alone, not adjusted."
+        told = "95 % intervals over the items of these models alone."
     return told
 
 
@@ -161,8 +164,8 @@ def _effects(comparison: Comparison, every: Sequence[ComparisonRow]) -> Plot | N
         for panel, kind in zip(panels, kinds, strict=True):
             _forest(panel, [line for line in lines if (line[0].kind, line[0].factor) == kind], comparison)
 
-    judged = any(row.cells[column.key].p_holm is not None for column, row in lines)
-    filled = " Filled: p < 0.05 after Holm's adjustment." if judged else ""
+    judged = any(row.cells[column.key].p_adjusted is not None for column, row in lines)
+    filled = " Filled: beyond chance, adjusted for all that decides." if judged else ""
     caption = f"Effects: difference from {_from(comparison)}; {_intervals(comparison)}{filled}"
     told = "; ".join(_told(row, column, comparison) for column, row in lines)
     return picture("effects", caption, f"{caption} {told}.", (9.2, 0.6 * len(kinds) + _height(len(lines))), draw)
@@ -176,7 +179,7 @@ def _told(row: ComparisonRow, column: Column, comparison: Comparison) -> str:
 
 
 def _significant(cell: Cell) -> bool:
-    return cell.p_holm is not None and cell.p_holm < 1 - CONFIDENCE
+    return cell.p_adjusted is not None and cell.p_adjusted < 1 - CONFIDENCE
 
 
 def _forest(axes: Axes, lines: Sequence[tuple[Column, ComparisonRow]], comparison: Comparison) -> None:

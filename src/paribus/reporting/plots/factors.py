@@ -37,8 +37,8 @@ def factors_plot(comparison: Comparison, findings: Sequence[Finding]) -> Plot | 
 
     left = f" The first {MOST} of {len(findings)}." if len(findings) > MOST else ""
     caption = (
-        "What each factor does, over all values of the others: 95 % intervals over seeds and items, not adjusted. "
-        f"Filled: p < 0.05 after Holm's adjustment over all of them.{left}"
+        "What each factor does, over all values of the others: intervals over seeds and items of 95 % confidence, all "
+        f"effects together. Filled: beyond chance, and not due to the text that was read.{left}"
     )
     told = " ".join(each.text for each in drawn)
     return picture(NAME, caption, told, (9.2, 0.5 * len(panels) + 0.6 + 0.36 * len(drawn)), draw)
@@ -50,9 +50,10 @@ def _panel(axes: Axes, column: Column, found: Sequence[Finding], comparison: Com
         low, middle, high = (
             column.factor * number for number in (effect.test.low, effect.test.difference, effect.test.high)
         )
-        line = axes.plot([low, high], [place, place], color=colour, linewidth=1.8)
-        face = "#ffffff" if finding.state in ("undecided", "unjudged") else colour
-        shape = "d" if effect.is_interaction else "o"
+        ends = [] if finding.state == "unjudged" else [low, high]
+        line = axes.plot(ends, [place] * len(ends), color=colour, linewidth=1.8)
+        face = "#ffffff" if finding.state in ("reserved", "undecided", "unjudged") else colour
+        shape = "d" if effect.contrast.kind == "interaction" else "o"
         line += axes.plot([middle], [place], shape, color=colour, markerfacecolor=face)
         mark(line, finding.text)
     axes.axvline(0, color="#444444", linewidth=1, zorder=0)
@@ -67,15 +68,15 @@ def _panel(axes: Axes, column: Column, found: Sequence[Finding], comparison: Com
 
 
 def _name(finding: Finding, comparison: Comparison) -> str:
-    effect = finding.effect
-    if effect.is_interaction:
-        return " × ".join(map(comparison.name, effect.values))
-    value, reference = comparison.name(effect.values[0]), comparison.name(effect.references[0])
-    return f"{value} against {reference}"
+    contrast = finding.effect.contrast
+    joint = " × " if contrast.kind == "interaction" else " · "
+    value, reference = (joint.join(map(comparison.name, side)) for side in (contrast.values, contrast.references))
+    return value if contrast.kind == "interaction" else f"{value} against {reference}"
 
 
 def _colour(finding: Finding, comparison: Comparison) -> str:
-    """That of the value, where its factor is the coloured one."""
-    effect = finding.effect
-    of_value = None if effect.is_interaction else looks_of(comparison).colour_of(effect.factors[0], effect.values[0])
-    return of_value or _INK
+    """Colour of the value, where its factor is the coloured one."""
+    contrast = finding.effect.contrast
+    if len(contrast.factors) > 1:
+        return _INK
+    return looks_of(comparison).colour_of(contrast.factors[0], contrast.values[0]) or _INK

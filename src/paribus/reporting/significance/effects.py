@@ -1,24 +1,24 @@
 """What each factor of a table does, over all that the others are: main effects, and how two depend on each other.
 
-The effect of a value against a reference is the mean, over every combination of the other factors that has both, of the
-difference between the two rows. An interaction is the difference between the effects that one factor has at two values
-of another. Both are contrasts of rows: one mean of rows less another, tested as two rows are, over seeds and items
-(`significance/crossed.py`). What a seed does to one row and not to the others is taken as independent between rows, so
-that a mean of k rows has a k-th of its variance.
+The effect of a value against a reference is the mean, over every combination of the other factors that has both, of
+the difference between the two rows. Values of a factor that are numbers are also compared with the next smaller one. An
+interaction is the difference between the effects that one factor has at two values of another. All are contrasts of
+rows, tested over seeds and items (`significance/crossed.py`) and judged together (`significance/joint.py`). Where no
+two rows differ in one factor alone, rows are compared with their baselines instead.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Literal
 
-import numpy as np
-
-from paribus.reporting.significance.crossed import LEVEL, CrossedTest, SeedVariance, crossed_tests
-from paribus.reporting.significance.items import Matrix, holm
-from paribus.reporting.significance.judgement import by_seed, pooled_by_row, too_few_items
+from paribus.config.units import parse_count
+from paribus.reporting.significance.crossed import CrossedTest
+from paribus.reporting.significance.joint import judged_together
+from paribus.reporting.significance.judgement import ArmScores, too_few_items
 from paribus.reporting.significance.least import SEEDS_TO_JUDGE
 from paribus.reporting.significance.quantile import Quantile
-from paribus.reporting.table.cells import Cell, Values
+from paribus.reporting.table.cells import Cell, Cells
 from paribus.reporting.table.column import Column
 from paribus.reporting.table.measures import finite
 
@@ -29,39 +29,58 @@ Labels = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Effect:
-    """One contrast in one measure; `values` and `references` are of `factors`, of which an interaction has two."""
+class Contrast:
+    """A mean of differences of rows: what `values` of `factors` do against `references`; of two in an interaction."""
 
+    kind: Literal["factor", "interaction", "row"]
     factors: tuple[str, ...]
-    values: tuple[str, ...]
-    references: tuple[str, ...]
-    column: str
-    """Key of the measure."""
-    rows: int
-    """Differences of rows that it is the mean of."""
-    asked: int
-    """As many as the table would have, had every row its scores."""
-    test: CrossedTest
-    p_holm: float | None = None
-    """Adjusted over all effects on measures that decide; None with too few seeds to judge."""
-    tests: int = 1
-    """Of how many it is one."""
+    values: Labels
+    references: Labels
+    pairs: tuple[tuple[int, int], ...]
+    """Rows, each with the one that it is compared with."""
+    differences: int
+    """Differences that it is the mean of; of an interaction, differences of two differences."""
 
     @property
-    def is_interaction(self) -> bool:
-        """Whether it says how one factor's effect depends on another."""
-        return len(self.factors) > 1
+    def weights(self) -> dict[int, float]:
+        """By row."""
+        found: dict[int, float] = {}
+        for pair in self.pairs:
+            for row, sign in zip(pair, (1.0, -1.0), strict=True):
+                found[row] = found.get(row, 0.0) + sign / self.differences
+        return found
+
+    @property
+    def named(self) -> tuple[Labels, Labels, Labels]:
+        """What tells it from others of a table."""
+        return self.factors, self.values, self.references
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One contrast in one measure."""
+
+    contrast: Contrast
+    column: str
+    """Key of the measure."""
+    asked: int
+    """`differences` of the contrast, had every row of the table its scores."""
+    test: CrossedTest
+    p_adjusted: float | None = None
+    """Over all contrasts that decide; None with too few seeds to judge."""
+    tests: int = 1
+    """Number of contrasts that are judged together, in all measures that decide."""
 
     def seeds_needed(self) -> int | None:
-        """Seeds a row with which a true effect of the size that was found would be shown with a probability of 80 %.
+        """Seeds an arm with which a new comparison shows a true effect of this size with a probability of 80 %.
 
         By the parts of its variance: more seeds make that of seeds smaller and surer, and that of items not. None
         where the items alone hide it, or where it takes more than a thousand.
         """
         test, wanted = self.test, abs(self.test.difference)
-        if not test.error or not wanted or self._detectable(MOST_SEEDS) > wanted:
+        if not test.sufficient or test.seeds == 1 or not wanted or self._detectable(MOST_SEEDS) > wanted:
             return None
-        low, high = test.seeds, MOST_SEEDS
+        low, high = SEEDS_TO_JUDGE - 1, MOST_SEEDS
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if self._detectable(middle) <= wanted else (middle, high)
@@ -79,93 +98,151 @@ class Effect:
             seeds=quantile.seeds * fewer / unit,
             rest=quantile.rest * fewer / unit,
         )
-        return then.detectable(LEVEL / self.tests) * test.error * float(np.sqrt(unit))
+        return then.detectable(test.level) * test.error * float(unit**0.5)
 
 
 def effects(
     labels: Sequence[Labels],
     references: Mapping[str, str],
+    baselines: Sequence[int | None],
     columns: Sequence[Column],
     cells: Sequence[Mapping[str, Cell]],
-    values: Sequence[Mapping[str, Values]],
+    *,
+    scores: Mapping[str, ArmScores],
 ) -> list[Effect]:
-    """Main effects, then interactions of two factors, on each of `columns`; adjusted by Holm over all of them.
+    """Main effects, then interactions of two factors, on each of `columns`; all are judged together.
 
     Args:
         labels: of each row, a value a factor.
         references: by factor, in the order of the labels, the value that others are compared with.
+        baselines: of each row, the row that it is compared with.
+        columns: the measures that decide.
         cells: by row and key, which say what may be judged.
-        values: by row, key and seed: shape (checkpoints, items).
+        scores: by key.
     """
-    factors, standard = tuple(references), tuple(references.values())
-    found = list[Effect]()
-    for column in (column for column in columns if column.of_model):
-        scores = [row[column.key] for row in values]
-        usable = _usable([row[column.key] for row in cells], scores, column)
-        places = {label: place for place, label in enumerate(labels) if place in usable}
-        contrasts = [*_main(factors, places, standard), *_interactions(factors, places, standard)][:MOST_EFFECTS]
-        asked = _asked_for(labels, factors, standard)
-        found += _tested(contrasts, column, [row[column.key] for row in cells], scores, asked)
-    judged = [effect for effect in found if effect.test.seeds >= SEEDS_TO_JUDGE]
-    adjusted = iter(holm([effect.test.p_value for effect in judged]))
-    return [
-        replace(effect, p_holm=next(adjusted), tests=len(judged)) if effect.test.seeds >= SEEDS_TO_JUDGE else effect
-        for effect in found
+    measures = [
+        _tested(column, labels, references, baselines, [row[column.key] for row in cells], scores=scores[column.key])
+        for column in columns
     ]
+    judged = [[effect for effect in each if effect.test.sufficient] for each in measures]
+    several, tests = sum(map(bool, judged)), sum(map(len, judged))
+    found = list[Effect]()
+    for every_effect, sufficient in zip(measures, judged, strict=True):
+        weights = [effect.contrast.weights for effect in sufficient]
+        decided = iter(judged_together([effect.test for effect in sufficient], weights, several))
+        for effect in every_effect:
+            if effect.test.sufficient:
+                test, p_adjusted = next(decided)
+                found.append(replace(effect, test=test, p_adjusted=p_adjusted, tests=tests))
+            else:
+                found.append(effect)
+    return found
 
 
-@dataclass(frozen=True)
-class _Contrast:
-    """Sums of rows, by place: each of `ours` against each of `theirs`."""
+def with_decisions(cells: Sequence[Cells], effects: Sequence[Effect], baselines: Sequence[int | None]) -> list[Cells]:
+    """The cells, those whose difference is one of `effects` with how that was decided."""
+    decided = {(effect.column, frozenset(effect.contrast.weights.items())): effect for effect in effects}
+    found = [dict(row) for row in cells]
+    for place, (row, base) in enumerate(zip(found, baselines, strict=True)):
+        if base is None:
+            continue
+        for key, cell in row.items():
+            effect = decided.get((key, frozenset({place: 1.0, base: -1.0}.items())))
+            if effect and cell.crossed:
+                row[key] = replace(cell, crossed=effect.test, p_adjusted=effect.p_adjusted)
+    return found
 
-    factors: tuple[str, ...]
-    values: tuple[str, ...]
-    references: tuple[str, ...]
-    ours: tuple[int, ...]
-    theirs: tuple[int, ...]
-    scale: float
-    """What the sums are multiplied with, to be a mean of differences."""
+
+def _tested(
+    column: Column,
+    labels: Sequence[Labels],
+    references: Mapping[str, str],
+    baselines: Sequence[int | None],
+    cells: Sequence[Cell],
+    *,
+    scores: ArmScores,
+) -> list[Effect]:
+    """The contrasts of one measure whose rows may be compared, each by itself; rows where no factor has one."""
+    usable = _usable(cells, column)
+    every = {contrast.named: contrast.differences for contrast in _of_factors(labels, references, range(len(labels)))}
+    for contrasts in (_of_factors(labels, references, usable), _of_rows(labels, references, baselines, usable)):
+        tested = [
+            Effect(contrast, column.key, every.get(contrast.named, 1), test)
+            for contrast in contrasts[:MOST_EFFECTS]
+            if all(cells[row].ground == cells[base].ground for row, base in contrast.pairs)
+            and (test := scores.test(contrast.weights))
+        ]
+        if tested:
+            return tested
+    return []
 
 
-def _usable(cells: Sequence[Cell], scores: Sequence[Values], column: Column) -> set[int]:
+def _usable(cells: Sequence[Cell], column: Column) -> list[int]:
     """Rows with a number of enough items and as many seeds as a judgement takes; of two where no row has more.
 
     A row that failed, or that has fewer seeds, then takes no effect away from the others.
     """
     whole = [at for at, cell in enumerate(cells) if finite(cell.value) and not too_few_items(column, cell)]
-    most = max((len(scores[at]) for at in whole), default=0)
-    return {at for at in whole if len(scores[at]) >= min(most, SEEDS_TO_JUDGE)}
+    most = max((cells[at].seeds for at in whole), default=0)
+    return [at for at in whole if not column.of_model or cells[at].seeds >= min(most, SEEDS_TO_JUDGE)]
 
 
-def _asked_for(labels: Sequence[Labels], factors: Sequence[str], references: Labels) -> dict[Labels, int]:
-    """By values of a contrast, the differences that all rows together would have."""
-    places = {label: place for place, label in enumerate(labels)}
-    every = [*_main(factors, places, references), *_interactions(factors, places, references)]
-    return {(*each.factors, *each.values): round(1 / each.scale) for each in every}
+def _of_factors(labels: Sequence[Labels], references: Mapping[str, str], usable: Sequence[int]) -> list[Contrast]:
+    factors, standard = tuple(references), tuple(references.values())
+    places = {labels[place]: place for place in usable}
+    return [*_main(factors, places, standard), *_interactions(factors, places, standard)]
 
 
-def _main(factors: Sequence[str], places: Mapping[Labels, int], references: Labels) -> Iterator[_Contrast]:
+def _of_rows(
+    labels: Sequence[Labels], references: Mapping[str, str], baselines: Sequence[int | None], usable: Sequence[int]
+) -> list[Contrast]:
+    pairs = [(place, base) for place in usable if (base := baselines[place]) is not None and base in usable]
+    factors = tuple(references)
+    return [Contrast("row", factors, labels[place], labels[base], ((place, base),), 1) for place, base in pairs]
+
+
+def _main(factors: Labels, places: Mapping[Labels, int], references: Labels) -> Iterator[Contrast]:
     for at, (factor, reference) in enumerate(zip(factors, references, strict=True)):
-        for value in dict.fromkeys(label[at] for label in places):
-            pairs = [
-                (place, places[other])
+        values = list(dict.fromkeys(label[at] for label in places))
+        pairs = [(value, reference) for value in values if value != reference]
+        pairs += [pair for pair in _neighbours(values) if reference not in pair]
+        for value, other in pairs:
+            rows = tuple(
+                (place, places[against])
                 for label, place in places.items()
-                if label[at] == value and (other := _with(label, {at: reference})) in places
-            ]
-            if value != reference and pairs:
-                ours, theirs = zip(*pairs, strict=True)
-                yield _Contrast((factor,), (value,), (reference,), ours, theirs, 1 / len(pairs))
+                if label[at] == value and (against := _with(label, {at: other})) in places
+            )
+            if rows:
+                yield Contrast("factor", (factor,), (value,), (other,), rows, len(rows))
 
 
-def _interactions(factors: Sequence[str], places: Mapping[Labels, int], references: Labels) -> Iterator[_Contrast]:
+def _neighbours(values: Sequence[str]) -> list[tuple[str, str]]:
+    """Each value with the next smaller one, where all are numbers."""
+    try:
+        ordered = sorted(values, key=_amount)
+    except ValueError:
+        return []
+    return list(zip(ordered[1:], ordered[:-1], strict=True))
+
+
+def _amount(label: str) -> float:
+    """A label such as `0.1`, `4096` or `64K`; ValueError for others."""
+    try:
+        return float(label)
+    except ValueError:
+        return parse_count(label)
+
+
+def _interactions(factors: Labels, places: Mapping[Labels, int], references: Labels) -> Iterator[Contrast]:
     for one, two in combinations(range(len(factors)), 2):
         for value in dict.fromkeys(label[one] for label in places if label[one] != references[one]):
             for other in dict.fromkeys(label[two] for label in places if label[two] != references[two]):
+                named = (factors[one], factors[two]), (value, other), (references[one], references[two])
                 squares = [
                     (
                         place,
-                        places.get(_with(label, {one: references[one], two: references[two]}), -1),
                         places.get(_with(label, {one: references[one]}), -1),
+                        places.get(_with(label, {one: references[one], two: references[two]}), -1),
                         places.get(_with(label, {two: references[two]}), -1),
                     )
                     for label, place in places.items()
@@ -173,50 +250,9 @@ def _interactions(factors: Sequence[str], places: Mapping[Labels, int], referenc
                 ]
                 whole = [square for square in squares if min(square) >= 0]
                 if whole:
-                    ours = tuple(place for square in whole for place in square[:2])
-                    theirs = tuple(place for square in whole for place in square[2:])
-                    names = (factors[one], factors[two])
-                    yield _Contrast(
-                        names, (value, other), (references[one], references[two]), ours, theirs, 1 / len(whole)
-                    )
+                    pairs = tuple(pair for square in whole for pair in (square[:2], square[2:]))
+                    yield Contrast("interaction", *named, pairs, len(whole))
 
 
 def _with(label: Labels, change: Mapping[int, str]) -> Labels:
     return tuple(change.get(at, value) for at, value in enumerate(label))
-
-
-def _tested(
-    contrasts: Sequence[_Contrast],
-    column: Column,
-    cells: Sequence[Cell],
-    values: Sequence[Values],
-    asked: Mapping[Labels, int],
-) -> Iterator[Effect]:
-    """The contrasts whose rows have two seeds or more in common and the same ground."""
-    pools = pooled_by_row(values)
-    for contrast in contrasts:
-        places = [*contrast.ours, *contrast.theirs]
-        seeds = sorted(set.intersection(*(set(values[place]) for place in places)))
-        if len(seeds) < 2 or len({cells[place].ground for place in places}) > 1:
-            continue
-        (test,) = crossed_tests([_sums(values, contrast, seeds)], [_pooled(pools, contrast)])
-        named = contrast.factors, contrast.values, contrast.references
-        wanted = asked[*contrast.factors, *contrast.values]
-        yield Effect(*named, column.key, round(1 / contrast.scale), wanted, test)
-
-
-def _sums(values: Sequence[Values], contrast: _Contrast, seeds: Sequence[int]) -> tuple[Matrix, Matrix]:
-    """Two arrays (seeds, items), whose mean difference is the contrast."""
-    ours, theirs = (
-        np.sum([by_seed(values[place], seeds) for place in side], axis=0) * contrast.scale
-        for side in (contrast.ours, contrast.theirs)
-    )
-    return ours, theirs
-
-
-def _pooled(pools: Sequence[SeedVariance | None], contrast: _Contrast) -> SeedVariance | None:
-    """What seeds do to each of the two sums; None with a row that they move far beyond the others."""
-    found = [pools[place] for place in (*contrast.ours, *contrast.theirs)]
-    if any(each is None for each in found) or found[0] is None:
-        return None
-    return SeedVariance(found[0].variance * len(contrast.ours) * contrast.scale**2, found[0].freedom)

@@ -1,17 +1,66 @@
-"""What may be said of the differences between cells: tests against the baseline, Holm's adjustment, the best number."""
+"""What may be said of the differences between cells: tests against the baseline, and the best number."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
 from paribus.config.groups.experiment import TableConfig
-from paribus.reporting.significance.crossed import CrossedTest, SeedVariance, crossed_tests, pooled_variance, steady
-from paribus.reporting.significance.items import Matrix, Vector, holm, paired_tests, unpaired_t_test
+from paribus.reporting.significance.crossed import CrossedTest, SeedVariance, crossed_test, pooled_variance, steady
+from paribus.reporting.significance.items import Matrix, Vector, paired_tests, unpaired_t_test
+from paribus.reporting.significance.joint import Weights
 from paribus.reporting.significance.least import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
 from paribus.reporting.table.cells import Cell, Cells, Values, seed_means
 from paribus.reporting.table.column import Column
 from paribus.reporting.table.measures import finite
+
+
+class ArmScores:
+    """The scores of all arms in one measure, by row, and what seeds do to them."""
+
+    def __init__(self, values: Sequence[Values], *, of_model: bool = True) -> None:
+        self._values, self._of_model = values, of_model
+        self._averages: dict[tuple[int, tuple[int, ...]], Matrix] = {}
+
+    def test(self, weights: Weights) -> CrossedTest | None:
+        """Test a contrast of arms over the seeds that all of them have; None for models with fewer than two.
+
+        Of what no training has part in, it is over items alone, their scores averaged over seeds.
+        """
+        seeds = tuple(sorted(set.intersection(*(set(self._values[row]) for row in weights))))
+        if len(seeds) < (2 if self._of_model else 1):
+            return None
+        scores = {row: self._by_seed(row, seeds) for row in weights}
+        contrast: Matrix = np.sum([weight * scores[row] for row, weight in weights.items()], axis=0)
+        scale = max(float(np.abs(each).max()) for each in scores.values())
+        if not self._of_model:
+            return crossed_test(contrast.mean(axis=0, keepdims=True), scale, None)
+        pooled, rows = self._pooled
+        known = pooled if pooled is not None and rows.issuperset(weights) else None
+        return crossed_test(contrast, scale, known and known.times(sum(weight**2 for weight in weights.values())))
+
+    @cached_property
+    def _pooled(self) -> tuple[SeedVariance | None, set[int]]:
+        """What seeds do to single arms, and the rows of those that they move alike."""
+        means = seed_means(self._values)
+        kept = steady(means) if means.size else np.zeros(len(self._values), dtype=bool)
+        return pooled_variance(means[kept]), set(np.flatnonzero(kept).tolist())
+
+    def _by_seed(self, row: int, seeds: tuple[int, ...]) -> Matrix:
+        """(seeds, items), averaged over checkpoints."""
+        if (row, seeds) not in self._averages:
+            self._averages[row, seeds] = np.stack([self._values[row][seed].mean(axis=0) for seed in seeds])
+        return self._averages[row, seeds]
+
+
+def scores_by_measure(values: Sequence[Mapping[str, Values]], columns: Iterable[Column]) -> dict[str, ArmScores]:
+    """`ArmScores` of every scored column, by key."""
+    return {
+        column.key: ArmScores([row[column.key] for row in values], of_model=column.of_model)
+        for column in columns
+        if column.scored
+    }
 
 
 def tested(
@@ -21,10 +70,10 @@ def tested(
     columns: Sequence[Column],
     table: TableConfig,
     *,
-    primary: frozenset[str],
+    scores: Mapping[str, ArmScores],
     averages: Sequence[Mapping[str, Vector]],
 ) -> list[Cells]:
-    """Each scored cell with its tests against its baseline's; those of `primary` columns are adjusted by Holm."""
+    """Each scored cell with its tests against its baseline's, by themselves."""
     places = [
         (row, base, column.key)
         for row, base in enumerate(baselines)
@@ -32,63 +81,30 @@ def tested(
         if base is not None and testable(column, cells[row][column.key], cells[base][column.key])
     ]
     items = paired_tests([(averages[row][key], averages[base][key]) for row, base, key in places], test=table.test)
-    seeds = of_models(places, cells, values)
-    of_model = {column.key: column.of_model for column in columns}
-    found = [without_inference(row, columns) for row in cells]
-    for (row, base, key), test, crossed in zip(places, items, seeds, strict=True):
+    tested_cells = [without_inference(row, columns) for row in cells]
+    for (row, base, key), test in zip(places, items, strict=True):
         plain = unpaired_t_test(*(_samples(values[each][key]) for each in (row, base))) if table.plain_t_test else None
-        cell = replace(found[row][key], test=test, plain_p=plain)
-        found[row][key] = _judged(cell, crossed) if of_model[key] else replace(cell, p_value=test.p_value)
-    return _adjusted(found, [(row, key) for row, _, key in places if key in primary])
+        crossed = against(row, base, cells[row][key], cells[base][key], scores[key])
+        tested_cells[row][key] = replace(tested_cells[row][key], test=test, plain_p=plain, crossed=crossed)
+    return tested_cells
 
 
-def of_models(
-    places: Sequence[tuple[int, int, str]],
-    cells: Sequence[Mapping[str, Cell]],
-    values: Sequence[Mapping[str, Values]],
-) -> list[CrossedTest | None]:
-    """`over_seeds`; None too for rows whose numbers have another ground.
+def against(row: int, base: int, ours: Cell, theirs: Cell, scores: ArmScores) -> CrossedTest | None:
+    """Test of two rows, over seeds and items; None too for rows whose numbers have another ground.
 
     Where they go on from different checkpoints, seeds vary the continuation alone; where the tokenizer of one loses
     text, its model has less to predict.
     """
-    return [
-        test if cells[row][key].ground == cells[base][key].ground else None
-        for test, (row, base, key) in zip(over_seeds(places, values), places, strict=True)
-    ]
-
-
-def over_seeds(
-    places: Sequence[tuple[int, int, str]], values: Sequence[Mapping[str, Values]]
-) -> list[CrossedTest | None]:
-    """Tests of two rows of `values` each in a column, (row, baseline, column), over the seeds that both have.
-
-    What seeds do to a row is taken from all rows of `values`. None for fewer than two common seeds.
-    """
-    pools = {key: pooled_by_row([row[key] for row in values]) for key in dict.fromkeys(key for _, _, key in places)}
-    shared = [tuple(sorted(values[row][key].keys() & values[base][key].keys())) for row, base, key in places]
-    enough = [index for index, seeds in enumerate(shared) if len(seeds) > 1]
-    sides = [
-        ((row, key, shared[index]), (base, key, shared[index]))
-        for index in enough
-        for row, base, key in [places[index]]
-    ]
-    each = dict.fromkeys(side for both in sides for side in both)  # once, however many rows it is compared with
-    scores = {(row, key, seeds): by_seed(values[row][key], seeds) for row, key, seeds in each}
-    pairs = [(scores[ours], scores[theirs]) for ours, theirs in sides]
-    pooled = [pools[key][row] and pools[key][base] for row, base, key in (places[index] for index in enough)]
-    tests = crossed_tests(pairs, pooled)
-    found = dict(zip(enough, tests, strict=True))
-    return [found.get(index) for index in range(len(places))]
+    return scores.test({row: 1.0, base: -1.0}) if ours.ground == theirs.ground else None
 
 
 def too_few_items(column: Column, cell: Cell) -> bool:
-    """Whether a number is of so few items that it says nothing of others."""
+    """True if a number is of so few items that it says nothing of others."""
     return column.scored and cell.value is not None and cell.fewest < ITEMS_TO_JUDGE
 
 
 def testable(column: Column, ours: Cell, theirs: Cell) -> bool:
-    """Whether the numbers of two rows in a column may be compared: finite means of enough items."""
+    """True if the numbers of two rows in a column may be compared: finite means of enough items."""
     judged = not (too_few_items(column, ours) or too_few_items(column, theirs))
     return column.scored and finite(ours.value) and finite(theirs.value) and judged
 
@@ -102,14 +118,18 @@ def most_seeds(row: Mapping[str, Cell], columns: Sequence[Column]) -> int | None
 
 
 def unjudged(column: Column, cell: Cell) -> bool:
-    """Whether a difference of models is over fewer common seeds than a judgement takes."""
+    """True if a difference of models is over fewer common seeds than a judgement takes."""
     seeds = cell.crossed.seeds if cell.crossed else 0
     return column.of_model and cell.test is not None and seeds < SEEDS_TO_JUDGE
 
 
 def without_inference(row: Mapping[str, Cell], columns: Sequence[Column]) -> Cells:
-    """The cells of a row, those of too few items without an interval."""
-    few = [column.key for column in columns if too_few_items(column, row[column.key])]
+    """The cells of a row, those of too few items or, of models, of too few seeds without an interval."""
+    few = [
+        column.key
+        for column in columns
+        if too_few_items(column, row[column.key]) or (column.of_model and row[column.key].seeds < SEEDS_TO_JUDGE)
+    ]
     return dict(row) | {key: replace(row[key], half_width=None, over=None) for key in few}
 
 
@@ -119,14 +139,14 @@ def with_best(
     columns: Sequence[Column],
     table: TableConfig,
 ) -> list[Cells]:
-    """The best number of each column marked, in the table or in each group of rows.
+    """The best number of each of `columns` marked, in the table or in each group of rows.
 
     None where it is alone, and none among scores of models with too few seeds to say which is better.
     """
     groups: dict[str, list[int]] = {}
     for place, row in enumerate(labels):
         groups.setdefault(row[0] if row and table.bold == "group" else "", []).append(place)
-    found = [dict(row) for row in cells]
+    marked = [dict(row) for row in cells]
     for places in groups.values() if table.bold != "none" else ():
         for column in columns:
             numbers = [cells[place][column.key] for place in places if finite(cells[place][column.key].value)]
@@ -135,40 +155,9 @@ def with_best(
             known = [cell.value for cell in numbers if cell.value is not None]
             best = max(known) if column.better == "higher" else min(known)
             for place in places:
-                cell = found[place][column.key]
-                found[place][column.key] = replace(cell, best=cell.value == best)
-    return found
-
-
-def pooled_by_row(rows: Sequence[Values]) -> list[SeedVariance | None]:
-    """By row, what seeds do to single rows, from all that they move alike; None for the others."""
-    means = seed_means(rows)
-    if not means.size:
-        return [None] * len(rows)
-    kept = steady(means)
-    pooled = pooled_variance(means[kept])
-    return [pooled if each else None for each in kept]
-
-
-def by_seed(found: Values, seeds: Sequence[int]) -> Matrix:
-    """(seeds, items), averaged over checkpoints."""
-    return np.stack([found[seed].mean(axis=0) for seed in seeds])
-
-
-def _judged(cell: Cell, crossed: CrossedTest | None) -> Cell:
-    if crossed is None:
-        return cell
-    enough = crossed.seeds >= SEEDS_TO_JUDGE and crossed.detectable > 0
-    return replace(cell, crossed=crossed, p_value=crossed.p_value, mde=crossed.detectable if enough else None)
-
-
-def _adjusted(cells: list[Cells], places: Sequence[tuple[int, str]]) -> list[Cells]:
-    """With p-values by Holm over those of `places` that may be judged."""
-    judged = [(row, key) for row, key in places if _may_be_judged(cells[row][key])]
-    p_values = [cells[row][key].p_value for row, key in judged]
-    for (row, key), p_holm in zip(judged, holm([p for p in p_values if p is not None]), strict=True):
-        cells[row][key] = replace(cells[row][key], p_holm=p_holm)
-    return cells
+                cell = marked[place][column.key]
+                marked[place][column.key] = replace(cell, best=cell.value == best)
+    return marked
 
 
 def _enough(column: Column, cells: Sequence[Cell]) -> bool:
@@ -176,10 +165,6 @@ def _enough(column: Column, cells: Sequence[Cell]) -> bool:
         return False
     enough = min(cell.seeds for cell in cells) >= SEEDS_TO_JUDGE and len({cell.ground for cell in cells}) == 1
     return not column.of_model or enough
-
-
-def _may_be_judged(cell: Cell) -> bool:
-    return cell.p_value is not None and (cell.crossed is None or cell.crossed.seeds >= SEEDS_TO_JUDGE)
 
 
 def _samples(seeds: Values) -> Vector:

@@ -50,13 +50,9 @@ class Cell:
     """Over the items of these very models, of a perplexity in bits; None for a baseline row and for what is not scored
     by item."""
     crossed: CrossedTest | None = None
-    """Over seeds and items, of the scores of models where both rows have two seeds or more."""
-    p_value: float | None = None
-    """Of `crossed`; of `test` where no model was trained for the scores."""
-    p_holm: float | None = None
-    """`p_value` adjusted over the primary measures; None for others, and where there are too few seeds to judge."""
-    mde: float | None = None
-    """The smallest true difference that so many seeds and items would show: 80 % power at a level of 5 %."""
+    """Over seeds and items where both rows have two seeds or more; over items of what no model was trained for."""
+    p_adjusted: float | None = None
+    """`p_value` adjusted over all that decides; None for what does not, and where there are too few seeds to judge."""
     plain_p: float | None = None
     """Of the unpaired t-test over the means of each seed and checkpoint, where it is wanted."""
 
@@ -72,12 +68,24 @@ class Cell:
         return found.difference if found else None
 
     @property
+    def judged(self) -> CrossedTest | None:
+        """`crossed` where there is enough to say more than the difference."""
+        return self.crossed if self.crossed and self.crossed.sufficient else None
+
+    @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval of the difference that `p_value` belongs to."""
-        if self.p_value is None:
-            return None
-        found = self.crossed or self.test
-        return (found.low, found.high) if found else None
+        """The interval of the difference: of 95 % confidence, for what decides over all that is decided together."""
+        return (self.judged.low, self.judged.high) if self.judged else None
+
+    @property
+    def p_value(self) -> float | None:
+        """Two-sided, of the difference by itself."""
+        return self.judged.p_value if self.judged else None
+
+    @property
+    def detectable(self) -> float | None:
+        """The smallest true difference that is found with a probability of 80 %, as surely as `interval` is known."""
+        return self.judged.detectable if self.judged else None
 
 
 def item_averages(values: Sequence[Mapping[str, Values]]) -> list[dict[str, Vector]]:

@@ -11,8 +11,8 @@ from paribus.config.groups.experiment import TableConfig, default_table
 from paribus.errors import ConfigurationError, DataError
 from paribus.reporting.fairness import fairness
 from paribus.reporting.notes.common_text import CommonText, common_text
-from paribus.reporting.significance.effects import Effect, effects
-from paribus.reporting.significance.judgement import tested, with_best, without_inference
+from paribus.reporting.significance.effects import Effect, effects, with_decisions
+from paribus.reporting.significance.judgement import scores_by_measure, tested, with_best, without_inference
 from paribus.reporting.table.arrangement import Labels, baselines, factors_of, ordered
 from paribus.reporting.table.cells import Cell, Cells, Values, cells_of, item_averages, shown
 from paribus.reporting.table.column import Column
@@ -74,7 +74,7 @@ class Comparison:
     primary: frozenset[str]
     """Keys of the columns that decide the question; others are exploratory."""
     common_text: Sequence[CommonText]
-    """What rows read in training that the rows they are compared with read too."""
+    """What two rows that are compared both read in training."""
     left_out: Mapping[str, LeftOut]
     """By task the items with a prompt that some run cut, where not all cut the same at the same place."""
     effects: tuple[Effect, ...] = ()
@@ -161,10 +161,14 @@ def compare(
     references = {factor: rows[0].labels[at] for at, factor in enumerate(factors)} | dict(table.baseline or {})
     cells = _with_fewest(cells_of(values, averages), rows, columns, scores, left_out)
     cells = _with_grounds(cells, rows, columns, scores)
-    cells = tested(cells, values, compared, columns, table, primary=primary, averages=averages)
+    by_measure = scores_by_measure(values, columns)
+    cells = tested(cells, values, compared, columns, table, scores=by_measure, averages=averages)
     deciding = [column for column in columns if column.scored and column.key in primary]
-    found = effects([row.labels for row in rows], references, deciding, cells, values)
-    cells = with_best(shown(cells, columns), [row.labels for row in rows], columns, table)
+    labels = [row.labels for row in rows]
+    found = effects(labels, references, compared, deciding, cells, scores=by_measure)
+    cells = with_best(shown(with_decisions(cells, found, compared), columns), labels, deciding, table)
+    pairs = {(place, base) for place, base in enumerate(compared) if base is not None}
+    pairs |= {pair for effect in found for pair in effect.contrast.pairs}
     return Comparison(
         factors=factors,
         columns=tuple(columns),
@@ -177,9 +181,8 @@ def compare(
         primary=primary,
         common_text=[
             text
-            for place, row in enumerate(rows)
-            if row.baseline is not None
-            for text in common_text(place, row.runs, rows[row.baseline].runs)
+            for place, base in sorted(pairs)
+            for text in common_text(place, rows[place].runs, base, rows[base].runs)
         ],
         left_out=left_out,
         effects=tuple(found),

@@ -265,7 +265,7 @@ class _Maker:
             text=quantity(cell.value, column),
             spread=spread,
             checkpoints=steps if spread else "",
-            mark=mark_of(cell.p_holm),
+            mark=mark_of(cell.p_adjusted),
             best=cell.best,
             href=self.links[place],
             paper="" if paper is None else paper.text,

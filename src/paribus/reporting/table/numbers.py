@@ -40,7 +40,7 @@ def run_numbers(scores: Path, finetuned: Path | None, training: Mapping[str, Any
 
 def table_numbers(comparison: "Comparison") -> dict[str, float]:
     """Every number of every cell: `table/<row>/<column>` and below it `half_width`, `difference`, `low`, `high`,
-    `p_value` and `p_holm`, as far as the cell has them; shares where the table shows percent.
+    `p_value` and `p_adjusted`, as far as the cell has them; shares where the table shows percent.
     """
     found: dict[str, float] = {}
     for row in comparison.rows:
@@ -95,6 +95,6 @@ def _numbers(cell: "Cell") -> dict[str, float]:
         "/low": low,
         "/high": high,
         "/p_value": cell.p_value,
-        "/p_holm": cell.p_holm,
+        "/p_adjusted": cell.p_adjusted,
     }
     return {name: float(value) for name, value in numbers.items() if value is not None}

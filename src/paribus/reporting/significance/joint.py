@@ -1,0 +1,86 @@
+"""Several contrasts of one table judged in one step, so that p-value, interval and detectable difference agree.
+
+The contrasts of a measure have a joint distribution of Student's t, whose correlation is that of their weights. Its
+tail turns a p-value into the chance that any of them reaches it (Hothorn, Bretz and Westfall 2008, Biometrical Journal
+50).
+Measures are independent questions that may depend on each other in any way: Bonferroni.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from paribus.reporting.significance.crossed import LEVEL, CrossedTest
+from paribus.reporting.significance.items import Matrix
+
+_MOST = 20
+"""Contrasts whose joint distribution is integrated, in some 40 ms a point; of more Bonferroni's bound is taken."""
+_BOUND = 1e-3
+"""Chances below which Bonferroni's bound is as good as an integral, whose error is 1e-5."""
+_SEED = 0
+
+Weights = Mapping[int, float]
+"""Of each arm, by its row; their sum is 0."""
+
+
+def judged_together(
+    tests: Sequence[CrossedTest], weights: Sequence[Weights], measures: int
+) -> list[tuple[CrossedTest, float]]:
+    """Each test at the level at which it is judged, with its adjusted p-value; all are of one of so many measures."""
+    if not tests:
+        return []
+    rule = _Rule(_correlation(weights), max(test.quantile.freedom for test in tests), len(tests), measures)
+    level = rule.level()
+    return [(replace(test, level=level), rule.adjusted(test.p_value)) for test in tests]
+
+
+class _Rule:
+    """From the p-value of one test to the chance that any of its family has it.
+
+    Levels of single tests are compared and not their t, whose degrees of freedom may differ. The largest of these are
+    the safe ones: fewer would mean that tests share an error that is larger or smaller for all of them.
+    """
+
+    def __init__(self, correlation: Matrix | None, freedom: float, tests: int, measures: int) -> None:
+        self._correlation, self._freedom, self._tests, self._measures = correlation, freedom, tests, measures
+
+    def adjusted(self, p_value: float) -> float:
+        """The adjusted p-value."""
+        return min(1.0, self._measures * self._any(p_value))
+
+    def level(self) -> float:
+        """The p-value of one test that is adjusted to 0.05."""
+        from scipy.optimize import brentq
+
+        wanted = LEVEL / self._measures
+        if self._correlation is None:
+            return wanted / self._tests
+
+        def beyond(logarithm: float) -> float:
+            return self._any(float(np.exp(logarithm))) - wanted
+
+        return float(np.exp(brentq(beyond, np.log(wanted / self._tests) - 1e-3, np.log(wanted) + 1e-3, xtol=1e-5)))
+
+    def _any(self, p_value: float) -> float:
+        """The chance that any of the tests has at most this p-value where nothing differs."""
+        from scipy.special import stdtrit
+        from scipy.stats import multivariate_t
+
+        bound = self._tests * p_value
+        if self._correlation is None or bound < _BOUND:
+            return bound
+        reach = np.full(self._tests, float(stdtrit(self._freedom, 1 - p_value / 2)))
+        joint = multivariate_t(np.zeros(self._tests), self._correlation, self._freedom)
+        return min(bound, 1 - float(joint.cdf(reach, lower_limit=-reach, random_state=_SEED)))
+
+
+def _correlation(weights: Sequence[Weights]) -> Matrix | None:
+    """Correlation of contrasts of arms that luck moves alike; None for one, for many, and where it is singular."""
+    arms = sorted({arm for each in weights for arm in each})
+    table = np.array([[each.get(arm, 0.0) for arm in arms] for each in weights])
+    if not 1 < len(table) <= _MOST or np.linalg.matrix_rank(table) < len(table):
+        return None
+    table /= np.linalg.norm(table, axis=1, keepdims=True)
+    correlation: Matrix = table @ table.T
+    return correlation
