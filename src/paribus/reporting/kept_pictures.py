@@ -93,7 +93,8 @@ def _parts(value: Any) -> Iterator[bytes]:
         yield value.tobytes()
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
-            yield from _parts(getattr(value, field.name))
+            if field.compare:
+                yield from _parts(getattr(value, field.name))
     elif isinstance(value, Mapping):
         yield b"%d" % len(value)
         for item in value.items():
