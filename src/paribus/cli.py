@@ -1,5 +1,6 @@
 """The verbs of the command line. Nothing heavy is imported before a verb is chosen."""
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -69,6 +70,8 @@ def _unknown_verb(name: str) -> str:
 def _guarded(verb: str, arguments: list[str]) -> int:
     from paribus.errors import ParibusError, classify
 
+    # No process that this one starts imports what lies in the user's directory in place of a module.
+    os.environ["PYTHONSAFEPATH"] = "1"
     _heed_signals()
     try:
         return _verb(verb)(arguments)

@@ -122,7 +122,7 @@ def _start_service(destination: Destination) -> subprocess.Popen[bytes]:
     }
     with (destination.service_directory / "service.log").open("ab") as log:
         child = subprocess.Popen(
-            [sys.executable, "-P", "-m", "paribus.tracking.service"],
+            [sys.executable, "-m", "paribus.tracking.service"],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
