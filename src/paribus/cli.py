@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 
 from paribus.commands.help.verbs import VERBS
+from paribus.pipeline.show.streams import guard_streams
 
 USAGE = """paribus: compare tokenizers, encodings and document orders, all else being equal
 
@@ -26,14 +27,25 @@ EXIT_USAGE, EXIT_INTERRUPTED = 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a verb; the exit status."""
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    """Run a verb; the exit status, which is not 0 where something that was printed is lost but for want of a reader."""
+    lost = guard_streams()
+    status = _main(list(sys.argv[1:] if arguments is None else arguments))
+    print(end="", flush=True)
+    if lost:
+        print(f"paribus: what was printed could not be written: {lost[0].strerror}", file=sys.stderr)
+        return status or 1
+    return status
+
+
+def _main(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
-        return _told(usage(), 0 if arguments else EXIT_USAGE)
+        print(usage())
+        return 0 if arguments else EXIT_USAGE
     if arguments[0] == "--version":
         from paribus import __version__
 
-        return _told(f"paribus {__version__}", 0)
+        print(f"paribus {__version__}")
+        return 0
     if arguments[0] not in VERBS:
         print(f"paribus: {_unknown_verb(arguments[0])}", file=sys.stderr)
         return EXIT_USAGE
@@ -41,16 +53,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked := [argument.removeprefix("--help=") for argument in given if argument.startswith("--help=")]:
         verb, given = "explain", asked
     return _guarded(verb, given)
-
-
-def _told(text: str, status: int) -> int:
-    """Print a text; the exit status, which is 1 where its reader, as `head`, has gone."""
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 1
-    return status
 
 
 def usage() -> str:
@@ -81,9 +83,6 @@ def _guarded(verb: str, arguments: list[str]) -> int:
     except KeyboardInterrupt:
         print(f"paribus {verb}: stopped; give the same command again to carry on", file=sys.stderr)
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 1
     except OSError as error:
         print(f"paribus {verb}: {classify(error)['message']}", file=sys.stderr)
         return 1

@@ -11,7 +11,7 @@ JSON = "--json"
 
 def print_json(document: Mapping[str, Any]) -> None:
     """Print a document of plain data; what is no finite number is null."""
-    json.dump(_finite(document), sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
+    json.dump(_finite(document), sys.stdout, indent=2, allow_nan=False)
     sys.stdout.write("\n")
     sys.stdout.flush()
 

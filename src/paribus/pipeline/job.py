@@ -10,6 +10,7 @@ from paribus.pipeline.invocation import leave_note, stop
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.run import perform
 from paribus.pipeline.show.display import Display, open_console
+from paribus.pipeline.show.streams import guard_streams
 from paribus.store.code import Code
 
 
@@ -24,6 +25,7 @@ class JobFunction:
 
     def __call__(self, config: RunConfig) -> None:
         """Run one configuration; KeyboardInterrupt when the user stopped it, which stops the sweep."""
+        guard_streams()
         sweep = config.sweep
         # Jobs that run at once share a terminal: each line says whose it is.
         display = Display(open_console(), str(sweep.number) if sweep and sweep.launcher != "basic" else "")

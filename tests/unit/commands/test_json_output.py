@@ -130,4 +130,4 @@ def test_numbers_that_are_not_finite_are_null(capsys: pytest.CaptureFixture[str]
     print_json(content)
     printed = capsys.readouterr().out
     assert json.loads(printed) == {"a": None, "b": [None, 1.5], "c": [{"d": None}], "é": "ö"}
-    assert "é" in printed
+    assert printed.isascii()

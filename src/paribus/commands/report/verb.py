@@ -73,7 +73,7 @@ def _explained(composition: Composition, runs: Sequence[PreparedRun]) -> Iterato
     """Whatever a report raises becomes an InfrastructureError of one line; where it arose is written to a file."""
     try:
         yield
-    except (ParibusError, BrokenPipeError):
+    except ParibusError:
         raise
     except Exception as error:  # the runs took hours, so no mistake in drawing them may look like a failure of theirs
         root = OutputRoot.of(composition.jobs[0].config)

@@ -88,6 +88,7 @@ def child_environment(engine: EngineConfig) -> dict[str, str]:
     threads = str(engine.threads or os.cpu_count() or 1)
     fixed = dict.fromkeys(THREADS, threads)
     fixed |= {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false", "GOMP_SPINCOUNT": SPINS}
+    fixed["PYTHONIOENCODING"] = "utf-8:backslashreplace"
     return {**os.environ, **fixed, **CUBLAS}
 
 
