@@ -8,7 +8,7 @@ import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from paribus.config.groups.execution import TrackingConfig
 from paribus.errors import ConfigurationError
@@ -62,7 +62,7 @@ class Destination:
     @property
     def database(self) -> Path | None:
         """The file of an sqlite store."""
-        return Path(self.uri.removeprefix("sqlite:///").partition("?")[0]) if self.uri.startswith("sqlite:") else None
+        return _file_of(self.uri) if _name_of(self.uri) == "sqlite" else None
 
     @property
     def store_lock(self) -> Path:
@@ -121,12 +121,12 @@ def problems(tracking: TrackingConfig) -> list[tuple[str, str]]:
 def absolute_uri(uri: str | None, root: Path) -> str:
     """`uri` independent of the working directory; None is `mlflow.db` in `root`."""
     if uri is None:
-        return f"sqlite:///{root / 'mlflow.db'}"
+        return sqlite_uri(root / "mlflow.db")
     scheme = uri.partition(":")[0].partition("+")[0]
     if scheme not in _SCHEMES:
         raise ConfigurationError(
             f"tracking.uri: {public_uri(uri)!r} is no store that MLflow 3 opens; use http(s)://host:port, "
-            f"sqlite:///{root / 'mlflow.db'} or a postgresql or mysql URI"
+            f"{sqlite_uri(root / 'mlflow.db')} or a postgresql or mysql URI"
         )
     if scheme in _SERVERS and not _ADDRESS.match(_split(uri)[1]):
         raise ConfigurationError(
@@ -135,9 +135,20 @@ def absolute_uri(uri: str | None, root: Path) -> str:
         )
     if scheme != "sqlite":
         return uri
-    if not uri.startswith("sqlite:///") or uri == "sqlite:///":
+    if not re.match(r"sqlite(\+pysqlite)?:///[^?]", uri):
         raise ConfigurationError(f"tracking.uri: {uri!r} names no file; write sqlite:///path/to/mlflow.db")
-    return f"sqlite:///{Path(uri.removeprefix('sqlite:///')).absolute()}"
+    return sqlite_uri(_file_of(uri).absolute()) + "".join(uri.partition("?")[1:])
+
+
+def sqlite_uri(database: Path) -> str:
+    """The URI of a file, whose path SQLAlchemy decodes up to a question mark."""
+    quoted = str(database).replace("%", "%25").replace("?", "%3F")
+    # MLflow makes the directories of a path without decoding it, unless the URI names a driver.
+    return f"sqlite{'' if quoted == str(database) else '+pysqlite'}:///{quoted}"
+
+
+def _file_of(uri: str) -> Path:
+    return Path(unquote(uri.partition(":///")[2].partition("?")[0]))
 
 
 def public_uri(uri: str) -> str:

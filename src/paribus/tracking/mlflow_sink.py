@@ -18,7 +18,7 @@ from urllib.parse import quote
 from paribus.errors import ConfigurationError, InfrastructureError
 from paribus.store.atomic import replacing
 from paribus.tracking.batches import EventBatch, batches
-from paribus.tracking.destination import Destination
+from paribus.tracking.destination import Destination, sqlite_uri
 from paribus.tracking.events import SCHEDULED
 from paribus.tracking.locks import locked
 from paribus.tracking.reader import Event
@@ -302,7 +302,7 @@ def ensure_store(destination: Destination) -> None:
         with replacing(database) as partial, _without_waiting_for_the_disk():
             # By itself SQLite makes a file that only its owner may write, whatever the umask.
             partial.touch()
-            _open(f"sqlite:///{partial}", destination)
+            _open(sqlite_uri(partial), destination)
 
 
 @contextmanager

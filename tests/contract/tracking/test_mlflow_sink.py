@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from sqlalchemy import event
@@ -73,7 +74,7 @@ def client_of(root: Path) -> Any:
     with mlflow_environment():
         from mlflow import MlflowClient
 
-        return MlflowClient(f"sqlite:///{root}/mlflow.db")
+        return MlflowClient(f"sqlite+pysqlite:///{quote(str(root))}/mlflow.db")
 
 
 def shown(root: Path, experiment: str = "paribus") -> dict[str, Any]:
@@ -321,12 +322,20 @@ def test_an_error_of_a_store_is_told_without_credentials(
     assert run.error == told
 
 
-def test_a_root_with_a_character_of_uris_is_opened_and_nothing_is_made_beside_it(root: Path, tmp_path: Path) -> None:
-    odd = tmp_path / "run#1"
+@pytest.mark.parametrize("name", ["run#1", "q?x=1", "p%41"])
+@pytest.mark.parametrize("made", [True, False])
+def test_a_root_with_a_character_of_uris_is_opened_and_nothing_is_made_beside_it(
+    name: str, made: bool, root: Path, tmp_path: Path
+) -> None:
+    odd = tmp_path / name
     root.rename(odd)
+    if not made:
+        (odd / "mlflow.db").unlink()
     write_run(odd, "one")
     assert sync(odd, TRACKING).complete
     assert set(shown(odd)) == {"one"}
+    assert (odd / "mlflow.db").is_file()
+    assert len(list(odd.glob("mlartifacts/paribus/*/artifacts/config/config.json"))) == 1
     assert {path.name for path in tmp_path.iterdir()} == {"elsewhere", odd.name}
 
 
