@@ -2,10 +2,11 @@
 
 import io
 
+import pytest
 from rich.console import Console
 
 from paribus.pipeline.show import display as display_module
-from paribus.pipeline.show.display import Display
+from paribus.pipeline.show.display import Display, open_console
 
 DETAIL = "387.9 GiB · 2.9e20 FLOPs · step 95,188 of 95,368 · 1,234 device-hours"
 
@@ -61,3 +62,11 @@ def test_small_counts_are_shown_to_the_last() -> None:
     display._last_line -= display_module.SECONDS_BETWEEN_LINES
     display.progress(1_234, 8_192, "tokens", "merging pairs")
     assert "vocabulary: merging pairs, 1,234 of 8,192 tokens (15%)" in shown(display)
+
+
+@pytest.mark.parametrize("columns", ["0", "1"])
+def test_a_width_in_which_nothing_could_be_shown_is_not_taken(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert open_console().width == 80
+    monkeypatch.setenv("COLUMNS", "30")
+    assert open_console().width == 30

@@ -12,13 +12,18 @@ if TYPE_CHECKING:
     from paribus.pipeline.show.progress_bar import StageProgress
 
 SECONDS_BETWEEN_LINES = 10.0
+LEAST_WIDTH = 20
+"""Columns below which nothing could be shown; `COLUMNS=0` stands for a width that is not known."""
 
 
 def open_console(*, stderr: bool = False) -> "Console":
     """A console that shows text as it is: a `:snake:` in a document stays one, and numbers get no colours."""
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False, emoji=False)
+    console = Console(stderr=stderr, highlight=False, emoji=False)
+    if console.width < LEAST_WIDTH:
+        console.width = 80
+    return console
 
 
 class Display:
