@@ -19,6 +19,7 @@ def test_a_full_disk_fails_the_run_and_the_same_command_carries_on(tmp_path: Pat
     arguments = ("run", *OVERRIDES, f"root={small_disk / 'root'}")
     failed = paribus(tmp_path, *arguments, expect=1)
     assert "disk is full" in " ".join(failed.stdout.split())
+    assert "Traceback" not in failed.stdout
     for path in (small_disk / "root/artifacts").glob("*/*/"):
         if path.parent.name not in ("claims", "partial"):
             assert (path / "record.json").is_file()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paribus.errors import classify
+from paribus.errors import classify, is_full_disk
 
 LINES_OF_LOG = 20
 LOGS = "logs"
@@ -39,7 +39,7 @@ class Failure:
             classified["message"],
             stage,
             None if log is None else log.relative_to(directory).as_posix(),
-            () if log is None else tail(log),
+            () if log is None or is_full_disk(error) else tail(log),
         )
 
     @classmethod
