@@ -9,6 +9,7 @@ import pytest
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import IConfigRepository
 from hydra.core.default_element import ResultDefault
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.plugins.config_source import ConfigResult
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
@@ -493,6 +494,26 @@ def test_an_amount_beyond_all_numbers_is_refused() -> None:
 @pytest.mark.parametrize("text", ["=1", "+=[1,2]", "++=[1,nan]", "~=1", "~", "@a=1"])
 def test_an_override_that_names_nothing_is_told_by_its_text(text: str) -> None:
     assert problems(text, "-m") == {text: "is not a Hydra override: it names no field and no group"}
+
+
+@pytest.mark.parametrize(
+    ("text", "typed"),
+    [
+        ("root=roots/a=b", "root='roots/a=b'"),
+        ("corpus.paths=[文書.jsonl, b.jsonl]", "corpus.paths=['文書.jsonl',b.jsonl]"),
+        ("corpus.paths=文書.jsonl,'b c.jsonl'", "corpus.paths='文書.jsonl','b c.jsonl'"),
+    ],
+)
+def test_a_text_that_needs_quotes_is_told_with_them(text: str, typed: str) -> None:
+    (told,) = problems(text, "-m").values()
+    assert told.endswith(f'; a text is typed in quotes: "{typed}"')
+    assert OverridesParser.create().parse_override(typed)
+
+
+@pytest.mark.parametrize("text", ["root=it's", "root=$HOME=é", "root=a=b,"])
+def test_a_text_that_quotes_alone_do_not_mend_is_told_without_them(text: str) -> None:
+    (told,) = problems(text).values()
+    assert "in quotes" not in told
 
 
 def test_an_override_with_line_ends_is_told_in_one_line() -> None:

@@ -242,6 +242,10 @@ def unquoted(value: str) -> str:
 
 
 def choosing(group: str, choice: str) -> str:
-    """The override that takes a choice of a group, in quotes where its name has what Hydra would read as more."""
-    quoted = "'" + choice.replace("'", "\\'") + "'"
-    return f"{group}={choice if _PLAIN.fullmatch(choice) else quoted}"
+    """The override that takes a choice of a group."""
+    return f"{group}={quoted(choice)}"
+
+
+def quoted(value: str) -> str:
+    """A text as Hydra's grammar has it, in quotes where it has what Hydra would read as more."""
+    return value if _PLAIN.fullmatch(value) else "'" + value.replace("'", "\\'") + "'"

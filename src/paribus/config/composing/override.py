@@ -6,7 +6,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, ValueType
 from hydra.errors import HydraException
 
-from paribus.config.arguments import unquoted
+from paribus.config.arguments import quoted, unquoted
 from paribus.config.hydra_settings import in_a_line
 from paribus.config.reference.meant import without_a_value
 from paribus.config.validate import Problem
@@ -20,7 +20,7 @@ def parse_override(text: str, problems: list[Problem]) -> Override | None:
         parsed = OverridesParser.create().parse_override(text)
     except (HydraException, ValueError) as error:  # ValueError: a number of more digits than Python reads
         named = "=" in text or text.startswith("~")
-        told = f"is not a Hydra override: {in_a_line(error)}" if named else without_a_value(text)
+        told = f"is not a Hydra override: {in_a_line(error)}{_as_text(text)}" if named else without_a_value(text)
         problems.append(Problem(shown, told))
         return None
     if not parsed.key_or_group:
@@ -37,6 +37,22 @@ def parse_override(text: str, problems: list[Problem]) -> Override | None:
         problems.append(Problem(str(parsed.key_or_group), f"{text} has no values, and so no run; list them: a,b,c"))
         return None
     return parsed
+
+
+def _as_text(text: str) -> str:
+    """How an override is typed whose values are texts; nothing where that takes more than quotes."""
+    key, _, value = text.partition("=")
+    listed = value.startswith("[") and value.endswith("]")
+    items = [unquoted(item.strip()) for item in (value[1:-1] if listed else value).split(",")]
+    values = ",".join(map(quoted, items))
+    typed = f"{key}=[{values}]" if listed else f"{key}={values}"
+    if not all(items) or not typed.isprintable() or set(typed) & set('"$`\\!'):  # which a shell reads within quotes
+        return ""
+    try:
+        OverridesParser.create().parse_override(typed)
+    except (HydraException, ValueError):
+        return ""
+    return f'; a text is typed in quotes: "{typed}"'
 
 
 def choices_of(override: Override) -> list[str]:
