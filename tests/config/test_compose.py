@@ -516,6 +516,12 @@ def test_a_text_that_quotes_alone_do_not_mend_is_told_without_them(text: str) ->
     assert "in quotes" not in told
 
 
+def test_a_job_in_a_directory_of_its_own_is_refused_for_it_would_look_for_relative_paths_there() -> None:
+    told = "would look for relative paths in a directory of the job; leave it out"
+    assert problems("hydra.job.chdir=true") == {"hydra.job.chdir": told}
+    assert compose("hydra.job.chdir=false").jobs
+
+
 def test_an_override_with_line_ends_is_told_in_one_line() -> None:
     text = "0\n .=\n  \x1b[2J]:x"
     assert list(problems(text)) == [r"'0\n .=\n  \x1b[2J]:x'"]

@@ -21,6 +21,8 @@ def refused_settings(block: Any, path: str = "hydra") -> Iterator[tuple[str, str
             yield where, f"{value!r} names code, which no configuration may do; choose hydra/launcher=... by its name"
         elif key == "class" and not str(value).startswith("logging."):
             yield where, f"{value!r} is no class of Python's logging"
+        elif where == "hydra.job.chdir" and value:
+            yield where, "would look for relative paths in a directory of the job; leave it out"
         elif path in _DIRECTORIES and "oc.env" in str(value):
             yield (
                 where,
