@@ -114,3 +114,33 @@ def test_a_directory_named_like_a_format_is_read(tmp_path: Path, monkeypatch: py
     json_lines(tmp_path / "json")
     monkeypatch.chdir(tmp_path)
     assert build_corpus(config("json"), tmp_path / "corpus")["documents"] == 60
+
+
+def test_a_column_that_nobody_asked_for_may_have_another_type_in_each_file_of_parquet(tmp_path: Path) -> None:
+    name = tmp_path / "data"
+    name.mkdir()
+    for number, more in enumerate((None, "text", 7)):
+        rows = {"text": TEXTS[number * 20 :][:20], "more": [more] * 20}
+        datasets.Dataset.from_dict(rows).to_parquet(name / f"train-{number}.parquet")
+    assert build_corpus(config(name), tmp_path / "corpus")["documents"] == 60
+
+
+def test_a_column_of_json_lines_that_changes_its_type_is_named_with_both(tmp_path: Path) -> None:
+    name = tmp_path / "data"
+    name.mkdir()
+    for number, more in enumerate((None, "text")):
+        write_jsonl(name / f"train{number}.jsonl", [{"text": text, "more": more} for text in TEXTS])
+    with pytest.raises(
+        DataError, match=r"after row 60: a column changes its type, 'more' \(.* string to null\); corpus=files reads"
+    ):
+        build_corpus(config(name), tmp_path / "corpus")
+
+
+@pytest.mark.parametrize(("subset", "told"), [(None, "required"), ("three", "'three' is none")])
+def test_a_data_set_of_several_subsets_needs_one_by_name(tmp_path: Path, subset: str | None, told: str) -> None:
+    name = json_lines(tmp_path / "data")
+    files = "".join(f"- config_name: {each}\n  data_files: train.jsonl\n" for each in ("one", "two"))
+    (name / "README.md").write_text(f"---\nconfigs:\n{files}---\n")
+    with pytest.raises(ConfigurationError, match=rf"^corpus.subset: {told}; .* has 'one', 'two'$"):
+        build_corpus(config(name, subset=subset), tmp_path / "corpus")
+    assert build_corpus(config(name, subset="two"), tmp_path / "one")["documents"] == 60
