@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,12 @@ def test_an_empty_file_a_directory_and_an_unknown_suffix_are_refused(tmp_path: P
 def test_a_file_listed_twice_is_refused(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "a.jsonl", ROWS)
     assert "a.jsonl: listed more than once" in refusal(tmp_path, path, tmp_path / "*.jsonl")
+
+
+def test_a_file_that_a_pattern_matches_and_whose_name_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    name = os.fsencode(tmp_path) + b"/a\xff.jsonl"
+    Path(os.fsdecode(name)).write_text('{"text": "some text"}')
+    assert r"a\xff.jsonl: the name is not UTF-8; rename the file" in refusal(tmp_path, tmp_path / "*.jsonl")
 
 
 def test_of_many_files_that_are_wrong_the_first_are_named(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """From paths and patterns to files: everything wrong with them is told at once."""
 
 import glob
+import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,6 +67,8 @@ def _nothing(pattern: str) -> str:
 
 
 def _problem(path: Path, any_suffix: bool, skips: bool) -> str | None:
+    if (shown := os.fsencode(path).decode(errors="backslashreplace")) != str(path):
+        return f"{shown}: the name is not UTF-8; rename the file"
     if path.is_dir():
         return f"{path}: a directory; give a pattern such as {path}/*{_suffix_in(path)}"
     if not any_suffix and format_of(path) is None:
