@@ -206,6 +206,14 @@ def test_parquet_files_without_the_column_or_with_another_type_are_refused(tmp_p
         build_corpus(files_corpus(path, text_field="body", id_field="key"), tmp_path / "key")
 
 
+@pytest.mark.parametrize("name", ["id", "text"])
+def test_two_columns_of_one_name_are_refused_where_it_is_in_use(tmp_path: Path, name: str) -> None:
+    columns = [pa.array([row[key] for row in ROWS]) for key in ("id", "text", "text")]
+    pq.write_table(pa.Table.from_arrays(columns, names=["id", "text", name]), tmp_path / "twice.parquet")
+    message = refusal(tmp_path, tmp_path / "twice.parquet", id_field="id")
+    assert message.endswith(f"several columns are named {name!r} (corpus.{name}_field); rename all but one")
+
+
 def test_truncated_and_damaged_parquet_files_are_refused(tmp_path: Path) -> None:
     path = parquet(tmp_path / "a.parquet", text=[f"document {i}" for i in range(5000)])
     whole = path.read_bytes()

@@ -112,6 +112,8 @@ def test_any_text_survives_every_format_and_compression(
     (folder / "d.jsonl.zst").write_bytes(zstandard.ZstdCompressor().compress(plain.read_bytes()))
     pq.write_table(pa.table({"text": texts}), folder / "e.parquet")
     (folder / "f.parquet.zst").write_bytes(zstandard.ZstdCompressor().compress((folder / "e.parquet").read_bytes()))
+    for name, column in (("g", pa.array(texts, pa.string_view())), ("h", pa.array(texts).dictionary_encode())):
+        pq.write_table(pa.table({"text": column}), folder / f"{name}.parquet")
     build_corpus(files_corpus(folder / "*.*"), folder / "corpus")
     read = {document.id: document.text for document in everything(folder / "corpus")}
     for path in folder.glob("?.*"):

@@ -36,8 +36,11 @@ def _opened(path: Path, stream: BinaryIO, fields: Fields) -> pq.ParquetFile:
     for name, key in fields.named():
         if name not in schema.names:
             raise DataError(f"{path}: no column {name!r} ({key}); it has {', '.join(map(repr, schema.names))}")
+        if schema.names.count(name) > 1:
+            raise DataError(f"{path}: several columns are named {name!r} ({key}); rename all but one")
     kind = schema.field(fields.text).type
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)):
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_dictionary)
+    if not any(is_text(kind) for is_text in texts):
         raise DataError(f"{path}: column {fields.text!r} ({fields.setting}) holds {kind}, not strings")
     return file
 
