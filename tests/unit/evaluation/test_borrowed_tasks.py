@@ -360,3 +360,36 @@ def rewrite(path: Path, line: int, change: dict[str, Any]) -> None:
     record = json.loads(lines[line]) | change
     lines[line] = json.dumps({field: value for field, value in record.items() if value is not None})
     path.write_text("\n".join(lines) + "\n")
+
+
+def with_answers(folder: Path, answers: list[Any], examples: list[Any]) -> EvaluationConfig:
+    """The task whose records have these answers, as what `doc_to_target` names."""
+    own = write_tasks(folder / "own", CHOICES | {"doc_to_target": "right"})
+    for name, given in (("colours", answers), ("examples", examples)):
+        records = [json.loads(line) for line in (own / f"{name}.jsonl").read_text().splitlines()]
+        lines = [json.dumps(record | {"right": answer}) for record, answer in zip(records, given, strict=False)]
+        (own / f"{name}.jsonl").write_text("\n".join(lines))
+    return config(own, "colours", shots=(1,))
+
+
+def test_a_boolean_answer_is_the_number_that_lm_eval_takes_it_for(tmp_path: Path) -> None:
+    tasks = stored(tmp_path, with_answers(tmp_path, [True, False, True], [False, True]))
+    assert [record["gold"] for record in read_records(tasks / "colours.jsonl")] == [1, 0, 1]
+    (shown, _) = read_records(tasks / "colours.fewshot.jsonl")
+    assert shown["choices"] == [json.loads((tmp_path / "own/examples.jsonl").read_text().splitlines()[0])["a"]]
+
+
+@pytest.mark.parametrize(
+    ("answers", "examples", "told"),
+    [
+        ([3, 0], [0], r"colours.jsonl, item 1: .*is its answer the number of a choice\?"),
+        ([0, 3], [0], r"colours.jsonl, item 2: .* must be one of 3 choices, not 3"),
+        ([0, -1], [0], r"colours.jsonl, item 2: .* must be one of 3 choices, not -1"),
+        ([0, 1], [0, 3], r"examples.jsonl, example 2: .* must be one of 3 choices, not 3"),
+    ],
+)
+def test_an_answer_that_is_no_choice_is_told_by_file_and_item(
+    answers: list[int], examples: list[int], told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError, match=told):
+        stored(tmp_path, with_answers(tmp_path, answers, examples))

@@ -60,7 +60,7 @@ class BorrowedTask:
         splits = {_SCORED: _dataset(files.scored, task, shown=False)}
         if files.fewshot is not None:
             splits[_EXAMPLES] = _dataset(files.fewshot, task, shown=True)
-        self._task = self._guarded(f"{files.scored}", lambda: ConfigurableTask(config=_config(task, splits)))
+        self._task = self._guarded(f"{files.scored}, item 1", lambda: ConfigurableTask(config=_config(task, splits)))
 
     @property
     def prompt(self) -> BenchmarkPrompt:
@@ -144,6 +144,8 @@ class BorrowedTask:
         choices = task.doc_to_choice(doc, own.doc_to_choice) if own.doc_to_choice else []
         if task.multiple_input:
             text, choices = choices[text], []
+        if choices and isinstance(answer, int):
+            answer = _index(answer, choices)
         prefix = task.resolve_field(doc, own.gen_prefix) or None
         turns = task.build_qa_turn(
             q=text,
@@ -169,9 +171,10 @@ class BorrowedTask:
         try:
             return make()
         except Exception as error:
+            asked = "; is its answer the number of a choice?" if isinstance(error, IndexError) else ""
             raise DataError(
                 f"evaluation.tasks: task {self.definition.name} ({self.definition.path}) cannot be made of {where}: "
-                f"{type(error).__name__}: {error}"
+                f"{type(error).__name__}: {error}{asked}"
             ) from error
 
 
@@ -232,11 +235,11 @@ def _dataset(path: Path, task: Definition, *, shown: bool) -> datasets.Dataset:
 
 
 def _index(gold: Any, choices: Sequence[str]) -> int:
-    """The number of the right choice, given as that, as its text or as a list of one of these."""
+    """The number of the right choice, given as that, as a Boolean, as its text or as a list of one of these."""
     if isinstance(gold, list) and len(gold) == 1:
         (gold,) = gold
     number = choices.index(gold) if isinstance(gold, str) and gold in choices else gold
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(choices):
+    if not isinstance(number, int) or not 0 <= number < len(choices):
         point = "; one number with a point makes all of the field such" if isinstance(gold, float) else ""
         raise ValueError(f"the right answer must be one of {len(choices)} choices, not {gold!r}{point}")
-    return number
+    return int(number)
