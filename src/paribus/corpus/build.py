@@ -15,6 +15,7 @@ from paribus.corpus.sources.distributions import versions
 from paribus.corpus.sources.files import FilesSource
 from paribus.corpus.sources.huggingface import HuggingFaceSource
 from paribus.corpus.sources.parallel import ParallelSource
+from paribus.corpus.sources.paths import first_of
 from paribus.corpus.sources.pydocs import PydocsSource
 from paribus.corpus.sources.source import Skipped, Source
 from paribus.engine.engine import Engine
@@ -43,6 +44,9 @@ def build(context: StageContext) -> dict[str, JSON]:
     reading = Reading(source, config.limit, context.report, "reading")
     with CorpusWriter(context.output, heldout=config.heldout, pairs=pairs) as writer:
         _Copy(config, writer, census, drawn, context.output / SKIPPED_FILE, sample).run(reading)
+    if isinstance(source, FilesSource) and source.without_documents:
+        named = "; ".join(first_of(source.without_documents))
+        context.report.message(f"files without a document ({SKIPPED_FILE} says why): {named}")
     _require_both_splits(config, source, writer, census)
     separated = separate(context, drawn)
     census.move(separated.moved)

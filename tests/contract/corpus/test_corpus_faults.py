@@ -14,10 +14,14 @@ import pytest
 import zstandard
 
 from paribus.corpus.artifact import CorpusArtifact
+from paribus.corpus.build import build
 from paribus.corpus.fingerprint import fingerprint
 from paribus.errors import ConfigurationError, DataError, ParibusError
+from paribus.stage.context import SilentReporter
 from paribus.store.file_digests import FileDigests
 from support.corpora import build_corpus, files_corpus, write_jsonl
+from support.run_config import run_config
+from support.stages import context_at
 
 ROWS = [{"id": f"d{i}", "text": f"document number {i}"} for i in range(40)]
 
@@ -116,6 +120,21 @@ def test_files_without_a_document_are_skipped_and_counted_where_that_is_asked(
     ]
     named = fingerprint(config, FileDigests(tmp_path / "cache"))["files"]
     assert [entry[0] for entry in named] == [path.name for path in paths]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_files_of_which_everything_was_skipped_are_named(tmp_path: Path, workers: int) -> None:
+    rows = write_jsonl(tmp_path / "rows.jsonl", ROWS)
+    for number in range(12):
+        (tmp_path / f"array{number:02}.json").write_text(json.dumps(ROWS))
+    config = files_corpus(tmp_path / "*.json*", on_invalid="skip")
+    context = context_at(tmp_path / "corpus", tmp_path / "work", run_config(corpus=config), {}, workers=workers)
+    assert build(context)["documents"] == len(ROWS)
+    assert isinstance(context.report, SilentReporter)
+    (told,) = (text for text in context.report.messages if "without a document" in text)
+    assert told.startswith(f"files without a document (skipped.jsonl says why): {tmp_path / 'array00.json'}; ")
+    assert told.endswith("array09.json; and 2 more")
+    assert str(rows) not in told
 
 
 @pytest.mark.parametrize("name", ["cut.jsonl.gz", "cut.txt.zst", "cut.parquet", "cut.txt.bz2"])

@@ -42,6 +42,8 @@ class FilesSource:
                 f"corpus.id_field={config.id_field}: {plain[0]} is plain text without fields; use null"
             )
         require_group_of_text(config.group_field, plain)
+        self.without_documents: list[str] = []
+        """Files of which everything was left out, as far as the source was read."""
         self.done = 0.0
         self.total = float(sum(path.stat().st_size for path in self._files))
 
@@ -75,18 +77,21 @@ class FilesSource:
         self, path: Path, label: str, items: Iterator[tuple[Item, int]], before: int, intake: Intake
     ) -> Iterator[Found | Skipped]:
         unit = "row" if _kind(path) == "parquet" else "line"
-        plain, last = _kind(path) == "txt", 0
+        plain, last, gave = _kind(path) == "txt", 0, False
         try:
             for item, read in items:
                 self.done = float(before + read)
                 last = item.position
                 found = intake.take(item, path=str(path), label=label, unit=unit)
+                gave = gave or isinstance(found, Found)
                 yield in_group_of_text(found, self._config.group_field) if plain else found
         except ArchiveError as error:
             place = f"after {unit} {last}" if last else f"before the end of {unit} 1"
             raise DataError(f"{error}; it stops {place}. Make or fetch the file again") from error
         if not last:
             yield intake.without_records(path=str(path), label=label, what="document")
+        if not gave:
+            self.without_documents.append(str(path))
 
 
 def _read(path: Path, read: Reader) -> Iterator[tuple[Item, int]]:

@@ -33,11 +33,12 @@ def resolve(
     repeated = [path for path, times in Counter(path.resolve() for path in files).items() if times > 1]
     problems += [f"{path}: listed more than once" for path in repeated]
     if problems:
-        raise DataError(f"{field}: " + "; ".join(_first(list(dict.fromkeys(problems)))))
+        raise DataError(f"{field}: " + "; ".join(first_of(list(dict.fromkeys(problems)))))
     return files
 
 
-def _first(problems: Sequence[str]) -> list[str]:
+def first_of(problems: Sequence[str]) -> list[str]:
+    """The first `SHOWN`, and how many more there are."""
     return [*problems[:SHOWN], f"and {len(problems) - SHOWN:,} more"] if len(problems) > SHOWN else list(problems)
 
 
