@@ -9,7 +9,7 @@ from paribus.config.groups.corpus import PydocsCorpus
 from paribus.config.groups.experiment import ExperimentConfig
 from paribus.config.groups.tokenization import BPETokenizer, BytesTokenizer, ExistingTokenizer, TokenizerConfig
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.run_names import run_name, run_names
+from paribus.pipeline.record.run_names import labels, run_name, run_names
 from support.run_config import run_config
 
 
@@ -76,6 +76,14 @@ def test_arms_of_other_kinds_have_these_and_arms_of_one_kind_their_words() -> No
     )
     assert run_names([bpe, other]) == ["bpe-merge_rank-standard-seed0", "bytes-merge_rank-standard-seed0"]
     assert run_names([bpe, own]) == ["bpe-merge_rank-standard-bpe-seed0", "bpe-merge_rank-standard-mine-seed0"]
+
+
+@pytest.mark.parametrize("seed_first", [True, False])
+def test_a_label_begins_with_what_arms_differ_in(seed_first: bool) -> None:
+    words = [("tokenizer=bytes", "encoder=merge_rank", f"seed={seed}", "scale=tiny") for seed in (0, 1)]
+    words += [("tokenizer=bpe", "encoder=merge_rank", "seed=0", "scale=tiny")]
+    runs = [prepared(BytesTokenizer(), *(reversed(each) if seed_first else each)) for each in words]
+    assert labels(runs) == ["bytes seed=0", "bytes seed=1", "bpe seed=0"]
 
 
 def test_a_long_value_is_cut() -> None:

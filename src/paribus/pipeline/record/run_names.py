@@ -17,6 +17,8 @@ def labels(runs: Sequence[PreparedRun]) -> list[str]:
     """A short name for each run: the values of the overrides in which the runs differ, or its own name."""
     common = set.intersection(*(set(run.job.overrides) for run in runs))
     differing = [[text for text in run.job.overrides if text not in common] for run in runs]
+    # Lists cut a name at its end, and arms differ in more than a seed.
+    differing = [sorted(texts, key=lambda text: text.startswith("seed=")) for texts in differing]
     named = [" ".join(map(_short, texts)) for texts in differing]
     return [name or own for name, own in zip(named, run_names(runs), strict=True)]
 
