@@ -13,6 +13,8 @@ KIND_TAGS: Mapping[str, str] = {"mlflow.experimentKind": "custom_model_developme
 VIEW = "paribus"
 VIEW_TAG = f"mlflow.sharedViewState.{VIEW}"
 _FIRST = "bits_per_byte"
+SWEEP_TAG, HELDOUT_TAG = TAGS = ("paribus.sweep", "paribus.heldout")
+"""What tells runs apart whose scores have one name: their sweep, and the held-out text that was scored."""
 _MOST = 40
 """Columns, so that a tag of an experiment, 5,000 characters, has room for all."""
 _METRICS, _COLUMNS = "metrics.`", "selectedColumns"
@@ -30,7 +32,11 @@ def with_columns(view: str | None, scores: Collection[str]) -> str:
     first = sorted(shown, key=lambda name: (name != _FIRST, name))[:_MOST]
     return json.dumps(
         {
-            _COLUMNS: [*(f"{_METRICS}{name}`" for name in first), "attributes.`User`"],
+            _COLUMNS: [
+                *(f"{_METRICS}{name}`" for name in first),
+                "attributes.`User`",
+                *(f"tags.`{tag}`" for tag in TAGS),
+            ],
             "orderByKey": f"{_METRICS}{_FIRST}`",
             "orderByAsc": True,
             "searchFilter": "tags.`paribus.run_id` LIKE '%'",

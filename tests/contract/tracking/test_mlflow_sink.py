@@ -118,7 +118,8 @@ def test_the_experiment_is_one_of_trainings_with_a_view_of_all_scores_that_its_r
     experiment = client_of(root).get_experiment_by_name("paribus")
     assert experiment.tags["mlflow.experimentKind"] == "custom_model_development"
     view = json.loads(experiment.tags["mlflow.sharedViewState.paribus"])
-    assert view["selectedColumns"] == ["metrics.`bits_per_byte`", "metrics.`boolq`", "attributes.`User`"]
+    scores, others = ("metrics.`bits_per_byte`", "metrics.`boolq`"), ("attributes.`User`",)
+    assert view["selectedColumns"] == [*scores, *others, "tags.`paribus.sweep`", "tags.`paribus.heldout`"]
     assert view["orderByKey"] == "metrics.`bits_per_byte`"
     client = client_of(root)
     found = client.search_runs([experiment.experiment_id], view["searchFilter"], order_by=[view["orderByKey"]])

@@ -1,6 +1,7 @@
 """What a tracker's list of runs has of a run: its name among others, who gave it, and its scores."""
 
 import getpass
+import hashlib
 import io
 import json
 import shlex
@@ -18,6 +19,7 @@ from paribus.pipeline.record import listed_run
 from paribus.pipeline.record.failure import Failure
 from paribus.pipeline.record.listed_run import score_numbers
 from paribus.pipeline.record.recorder import Recorder, table_numbers
+from paribus.pipeline.record.sweep_record import read_sweeps
 from paribus.pipeline.run import perform
 from paribus.pipeline.show.display import Display
 from paribus.store.code import loaded_code
@@ -98,6 +100,21 @@ def test_a_run_has_its_command_its_user_and_the_commit(tmp_path: Path) -> None:
     git = git_state(Path(listed_run.__file__)) or built_from() or {}
     assert found.get("mlflow.source.git.commit") == git.get("commit")
     assert ("mlflow.source.git.dirty" in found) == bool(git.get("diff") or git.get("changes"))
+
+
+def test_a_run_has_its_sweep_and_the_held_out_text_that_it_is_scored_on(tmp_path: Path) -> None:
+    runs = finished_sweep(tmp_path / "made", *ARMS, texts={"heldout.jsonl": '{"id": "a", "text": "b"}\n'})
+    (sweep,) = read_sweeps(Path("paribus_runs"))
+    told = SweepConfig(id=sweep.id, name=sweep.name, invocation="1", jobs=len(runs))
+    found = []
+    for run in runs:
+        recorder = Recorder(replace(run.job.config, sweep=told), run.nodes, OutputRoot.of(run.job.config))
+        recorder.finish(None)
+        log = (recorder.directory / "events.jsonl").read_text(encoding="utf-8").splitlines()
+        found.append(tags([json.loads(line) for line in log]))
+    assert {each["paribus.sweep"] for each in found} == {f"{sweep.name} {sweep.id}"}
+    content = hashlib.sha256(b'{"id": "a", "text": "b"}\n').hexdigest()
+    assert {each["paribus.heldout"] for each in found} == {content[:12]}
 
 
 def test_the_same_command_again_tells_nothing_again(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from paribus.config.identity import everything, identity, leaves
 from paribus.config.schema import RunConfig
 from paribus.errors import classify
+from paribus.evaluation.tasks.heldout import HELDOUT
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot, run_id
@@ -22,6 +23,7 @@ from paribus.store.artifact import Artifact, Store
 from paribus.store.file_names import RUN_RECORD
 from paribus.tracking.destination import public_uri
 from paribus.tracking.events import FAILURE_TAG, FILE_NAME, STOPPED_TAG, EventLog, end_stopped
+from paribus.tracking.score_view import HELDOUT_TAG
 from paribus.tracking.text_axes import AXES, Point, TextAxes
 
 NO_TABLE_TAG = "paribus.table"
@@ -103,6 +105,8 @@ class Recorder:
         result = artifact.record()["result"]
         if node.name == "corpus":
             self.events.dataset("corpus", str(result.get("digest", node.key)), self.config.corpus.kind)
+        if node.name == "tasks" and (heldout := artifact.record()["files"].get(HELDOUT)):
+            self.events.tag(HELDOUT_TAG, heldout["sha256"][:12])
         if node.name == "vocabulary":
             self.events.artifact(artifact.path / "tokenizer", "tokenizer")
         if node.name in SHOWN_RESULTS:
