@@ -758,3 +758,13 @@ def test_a_block_of_fields_takes_one_of_its_fields() -> None:
 @pytest.mark.parametrize("swept", ["{order: 3},{order: 4}", "choice({order: 3},{order: 4})"])
 def test_a_block_of_fields_takes_some_of_them_job_by_job(swept: str) -> None:
     assert [job.config.seeds.order for job in compose("-m", f"seeds={swept}").jobs] == [3, 4]
+
+
+def test_the_mlflow_of_the_environment_is_taken_where_none_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = "http://127.0.0.1:5000"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", server)
+    assert compose().jobs[0].config.tracking.uri == server
+    assert compose("tracking.uri=http://other:1").jobs[0].config.tracking.uri == "http://other:1"
+    assert compose("tracking=none").jobs[0].config.tracking.uri is None
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "")
+    assert compose().jobs[0].config.tracking.uri is None

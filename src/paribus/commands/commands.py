@@ -43,11 +43,13 @@ def _run(command: Command, console: Console) -> int:
 
 def _plan(command: Command, console: Console) -> int:
     from paribus.checks.command import compose_command
+    from paribus.pipeline.output_root import OutputRoot
     from paribus.pipeline.prepare import prepare
     from paribus.planning.document import plan_document
     from paribus.planning.limit import check_limit
     from paribus.planning.plan import make_plan
     from paribus.planning.show import show_plan
+    from paribus.tracking.destination import Destination
 
     say = partial(console.print, markup=False, soft_wrap=True)
     runs = prepare(compose_command(command), tolerate_missing=True)
@@ -56,6 +58,8 @@ def _plan(command: Command, console: Console) -> int:
         print_json(plan_document(plan, runs))
     else:
         show_plan(plan, console)
+        if (config := runs[0].job.config).tracking.kind == "mlflow":
+            say(f"shown in {Destination.resolve(config.tracking, OutputRoot.of(config).path).named}")
     check_limit(plan)
     return 0 if plan.would_begin else EXIT_REFUSED_BY_RUN
 

@@ -1,6 +1,7 @@
 """Which MLflow a run is shown in, and where the local files for that live."""
 
 import hashlib
+import os
 import re
 import shlex
 import socket
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from paribus.config.groups.execution import TrackingConfig
+from paribus.config.groups.execution import URI_VARIABLE, TrackingConfig
 from paribus.errors import ConfigurationError
 from paribus.store.process import machine
 from paribus.tracking.score_view import page
@@ -80,6 +81,11 @@ class Destination:
         return (self.root / "mlartifacts" / folder).as_uri()
 
     @property
+    def named(self) -> str:
+        """The store and the experiment, for messages."""
+        return f"MLflow at {self.shown}, experiment {self.experiment!r}"
+
+    @property
     def how_to_open(self) -> str:
         """What a user types, or where the browser goes, to see the runs."""
         if self.database is None:
@@ -124,8 +130,9 @@ def absolute_uri(uri: str | None, root: Path) -> str:
         return sqlite_uri(root / "mlflow.db")
     scheme = uri.partition(":")[0].partition("+")[0]
     if scheme not in _SCHEMES:
+        named = f" ({URI_VARIABLE})" if uri == os.environ.get(URI_VARIABLE) else ""
         raise ConfigurationError(
-            f"tracking.uri: {public_uri(uri)!r} is no store that MLflow 3 opens; use http(s)://host:port, "
+            f"tracking.uri: {public_uri(uri)!r}{named} is no store that MLflow 3 opens; use http(s)://host:port, "
             f"{sqlite_uri(root / 'mlflow.db')} or a postgresql or mysql URI"
         )
     if scheme in _SERVERS and not _ADDRESS.match(_split(uri)[1]):

@@ -57,9 +57,7 @@ class Follower:
                 f"MLflow at {shown} lacks a part of this run ({reason}); all of it is in {log}, "
                 f"and `paribus sync root={self._destination.root}` sends the rest"
             )
-        return "; ".join(
-            [f"in MLflow at {shown}, experiment {self._destination.experiment!r}", *answer.get("problems", [])]
-        )
+        return "; ".join([f"in {self._destination.named}", *answer.get("problems", [])])
 
     def _await_answer(self, destination: Destination, patience: float) -> dict[str, Any]:
         begin = time.monotonic()

@@ -42,3 +42,14 @@ def test_a_container_of_the_same_name_has_a_tracking_service_of_its_own(
     monkeypatch.setattr(destinations, "machine", lambda: f"the same boot pid:[{os.getpid()}]")
     assert destination.service_directory != here
     assert destination.service_directory.parent == here.parent
+
+
+def test_a_store_of_the_environment_that_mlflow_cannot_open_is_told_with_the_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "file:./mlruns")
+    ((path, told),) = destinations.problems(TrackingConfig(uri="file:./mlruns"))
+    assert (path, told.partition(";")[0]) == (
+        "tracking.uri",
+        "'file:./mlruns' (MLFLOW_TRACKING_URI) is no store that MLflow 3 opens",
+    )

@@ -36,12 +36,16 @@ RunStage = Literal[
 """The stages that runs may have."""
 
 
+URI_VARIABLE = "MLFLOW_TRACKING_URI"
+"""Names the MLflow where no configuration does."""
+
+
 @group
 class TrackingConfig:
     """Where runs are shown; the truth is the event file beside the run."""
 
     kind: Literal["mlflow", "none"] = execution("mlflow", doc="mlflow, or none to keep event files only.")
-    uri: str | None = execution(None, doc="MLflow tracking URI; null is sqlite:/// in the output root.")
+    uri: str | None = execution(None, doc="MLflow tracking URI; null is MLFLOW_TRACKING_URI, else sqlite:/// in root.")
     experiment: Name = execution("paribus", doc="MLflow experiment name.")
     patience: PositiveFloat = execution(20.0, doc="Seconds a finished run waits for MLflow before leaving it to sync.")
 
