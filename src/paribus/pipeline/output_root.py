@@ -99,6 +99,11 @@ class OutputRoot:
         return self.path / "failures" / f"{'-'.join(node.place)}.json"
 
 
+def report_directory(root: Path, sweep: str, name: str) -> Path:
+    """Where the report of a sweep is, by its identifier and name."""
+    return root / "reports" / f"{name.replace('/', '-')}-{sweep[:8]}"
+
+
 def output_root(text: str) -> Path:
     """The output root as an absolute path, whether it is there or is still to be made.
 

@@ -17,7 +17,7 @@ from paribus.config.compose import Composition
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.groups.experiment import table_of
 from paribus.config.identity import digest, everything
-from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.output_root import OutputRoot, report_directory
 from paribus.pipeline.prepare import describe_sweep
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.records import collect
@@ -83,7 +83,7 @@ def compare(composition: Composition, runs: Sequence[PreparedRun], console: Cons
     events = root.sweep(sweep.id)
     events.mkdir(parents=True, exist_ok=True)
     with exclusive(events):
-        own = _directory(root, sweep.name, sweep.id)
+        own = report_directory(root.path, sweep.id, sweep.name)
         beside = _beside_own(composition, events)
         directory, pictures = own.with_name(own.name + beside), None if beside else events / PICTURES
         report, missing, numbers = _write(composition, runs, directory, pictures, output)
@@ -142,14 +142,9 @@ def _earlier_reports(records: Sequence["RunRecord"], sweep: str, root: OutputRoo
         seeds = {record.seed for record in records if record.run_id in ids}
         fewer = SEEDS_TO_JUDGE <= len(seeds) < len({record.seed for record in records})
         before = other.id != sweep and (own is None or other.given < own.given)
-        if fewer and before and (_directory(root, other.name, other.id) / "report.html").is_file():
+        if fewer and before and (report_directory(root.path, other.id, other.name) / "report.html").is_file():
             found[f"{other.name} {other.id[:8]}"] = len(seeds)
     return found
-
-
-def _directory(root: OutputRoot, name: str, sweep: str) -> Path:
-    """Directory of the report of a sweep."""
-    return root.path / "reports" / f"{name.replace('/', '-')}-{sweep[:8]}"
 
 
 def _show(report: "Report", console: Console) -> None:
