@@ -25,3 +25,7 @@ def __getattr__(name: str) -> Any:
 
         return Tokenizer
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -51,6 +51,15 @@ class TextTokenizer:
             raise ConfigurationError(f"pretokenizer: {settings.pretokenizer} {needed}")
         self._encoding = Encoding(vocabulary, settings, cutter)
 
+    def __len__(self) -> int:
+        """Tokens that it has ids for, special ones included."""
+        return self.vocab_size
+
+    def __repr__(self) -> str:
+        settings = self.settings
+        described = f"algorithm={settings.algorithm!r}, vocab_size={self.vocab_size}, encoder={settings.encoder!r}"
+        return f"{type(self).__name__}({described})"
+
     def encode(self, text: str) -> Ids:
         """Token ids of `text` in [0, vocab_size), shape (n,), int32. DataError for text that has no UTF-8, TypeError
         for what is no string."""

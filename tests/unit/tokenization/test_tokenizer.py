@@ -1,10 +1,13 @@
 """The promised interface of `Tokenizer`."""
 
+from types import ModuleType
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import paribus
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import Tokenizer
 
@@ -139,3 +142,15 @@ def test_longest_first_over_expanded_candidates_uses_scaffolds_as_steps() -> Non
     for text in TEXTS:
         assert expanded.decode(expanded.encode(text)) == text
         assert max(expanded.encode(text)) < tok.vocab_size
+
+
+def test_a_tokenizer_says_what_it_is_and_how_many_tokens_it_has() -> None:
+    tokenizer = Tokenizer.train(["a b a b"], vocab_size=258, special_tokens=["<end>"], encoder="longest_first")
+    assert repr(tokenizer) == "Tokenizer(algorithm='bpe', vocab_size=258, encoder='longest_first')"
+    assert len(tokenizer) == tokenizer.vocab_size == 258
+
+
+@pytest.mark.parametrize("package", [paribus, paribus.tokenization])
+def test_the_promised_name_is_among_those_of_its_package(package: ModuleType) -> None:
+    assert "Tokenizer" in dir(package)
+    assert package.Tokenizer is Tokenizer
