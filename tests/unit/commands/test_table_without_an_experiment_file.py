@@ -114,24 +114,3 @@ def test_the_block_changes_no_run(tmp_path: Path) -> None:
         prepare(compose_command(parse([*SWEEP, f"root={tmp_path}", *block]))) for block in ((PRIMARY,), ())
     )
     assert [run.run_id for run in with_block] == [run.run_id for run in without]
-
-
-class Closed(io.StringIO):
-    """What nobody reads from the first table on."""
-
-    def write(self, text: str) -> int:
-        if "bits / byte" in text:
-            raise BrokenPipeError
-        return super().write(text)
-
-
-def test_a_report_that_nobody_sees_is_written_and_told_to_the_tracker(tmp_path: Path) -> None:
-    root = tmp_path / "root"
-    command = parse([*SWEEP, f"root={root}"], "report")
-    for number, run in enumerate(prepare(compose_command(command))):
-        finish(run, number, tmp_path / "made")
-    with pytest.raises((BrokenPipeError, SystemExit)):
-        report_command(command, Console(file=Closed(), width=200))
-    assert len(list(root.glob("reports/*/report.html"))) == 1
-    (events,) = root.glob("sweeps/*/events.jsonl")
-    assert "FINISHED" in events.read_text(encoding="utf-8")

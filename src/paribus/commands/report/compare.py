@@ -4,7 +4,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,21 +47,6 @@ class _Output:
 
     shown: Callable[["RenderableType"], None]
     finish: Show
-    trouble: list[OSError | SystemExit] = field(default_factory=list)
-    """Why the table could not be shown; a closed pipe, of which rich makes an exit."""
-
-    def tell(self, table: "RenderableType") -> None:
-        """Show the table; that it cannot be shown is no reason to write no report."""
-        try:
-            self.shown(table)
-        except (OSError, SystemExit) as error:
-            self.trouble.append(error)
-
-    def show(self, report: "Report") -> None:
-        """Raise what kept the table from being shown, now that nothing can be lost by it; else say what there is."""
-        for error in self.trouble:
-            raise error
-        self.finish(report)
 
 
 def compare(composition: Composition, runs: Sequence[PreparedRun], console: Console, show: Show | None = None) -> bool:
@@ -91,7 +76,7 @@ def compare(composition: Composition, runs: Sequence[PreparedRun], console: Cons
             tell_beside(report, beside, sweep, config, events)
         else:
             tell(report, numbers, sweep, config, events)
-    output.show(report)
+    output.finish(report)
     if beside:
         left = f", whose report {own} is left as it was" if own.is_dir() else ""
         console.print(f"another table than the sweep's own{left}", style="dim", soft_wrap=True, markup=False)
@@ -127,7 +112,7 @@ def _compare_aside(
     except BaseException:
         shutil.rmtree(directory)
         raise
-    output.show(report)
+    output.finish(report)
     root = OutputRoot.of(composition.jobs[0].config).path
     console.print(f"{root} may not be written, so the report is not there", style="dim", markup=False, soft_wrap=True)
     return _is_complete(report, missing)
@@ -181,7 +166,7 @@ def _write(
         paper=experiment.paper if experiment else None,
         overlap=overlap,
         table=table,
-        tell=output.tell,
+        tell=output.shown,
         kept=pictures,
     )
     return report, missing, table_numbers(report.comparison) | (overlap.metrics() if overlap else {})
