@@ -549,7 +549,10 @@ def test_a_field_that_only_some_choices_have_is_given_to_those(tmp_path: Path) -
 
 
 def test_a_field_that_no_choice_of_a_swept_group_has_is_refused() -> None:
-    assert "did you mean 'vocab_size'?" in problems("-m", "tokenizer=bpe,bytes", "tokenizer.vocb=9")["tokenizer.vocb"]
+    assert (
+        "did you mean 'vocab_size'?"
+        in problems("-m", "tokenizer=bpe,bytes", "tokenizer.vocb_size=9")["tokenizer.vocb_size"]
+    )
     assert "start.run" in problems("start=scratch", "start.run=0123456789abcdef")
 
 
@@ -768,3 +771,10 @@ def test_the_mlflow_of_the_environment_is_taken_where_none_is_given(monkeypatch:
     assert compose("tracking=none").jobs[0].config.tracking.uri is None
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "")
     assert compose().jobs[0].config.tracking.uri is None
+
+
+@pytest.mark.parametrize("name", ["lr", "epochs", "batch_size"])
+def test_a_name_that_is_near_to_none_is_told_where_the_names_are(name: str) -> None:
+    told = f"{name!r} is unknown; `paribus explain training` says what there is"
+    assert problems(f"training.{name}=1") == {f"training.{name}": told}
+    assert "did you mean 'learning_rate'?" in problems("training.learning_rat=1")["training.learning_rat"]

@@ -16,6 +16,8 @@ from paribus.config.schema import RunConfig, dataclasses_of, kinds
 from paribus.errors import ConfigurationError
 
 MISSING_VALUE = "???"
+NEAR = 0.7
+"""Share of their characters, as `difflib` has it, from which on one of two names may be a slip for the other."""
 OTHERWISE: Mapping[str, str] = {"scores": "evaluation"}
 """What a name that is easily thought of is called here."""
 
@@ -170,7 +172,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The question for the nearest of the known names, with a space behind it; empty where none is near."""
     names = list(known)
     meant = [text for text in names if text == OTHERWISE.get(name)]
-    close = meant or difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    close = meant or difflib.get_close_matches(name, names, n=1, cutoff=NEAR)
     return f"did you mean {close[0]!r}? " if close else ""
 
 

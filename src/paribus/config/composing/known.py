@@ -13,7 +13,7 @@ from paribus.config.composing.composer import Composer
 from paribus.config.composing.override import choices_of, parse_override
 from paribus.config.reference.meant import block_as_value, meant
 from paribus.config.schema import has_field, kinds_with
-from paribus.config.validate import Problem, unknown
+from paribus.config.validate import Problem, did_you_mean, unknown
 
 
 def unknown_choice(override: Override, composer: Composer) -> list[Problem]:
@@ -64,9 +64,11 @@ def unknown_key(override: Override, reference: DictConfig) -> list[Problem]:
             where = ".".join(path.split(".")[:depth])
             if has_field(".".join(path.split(".")[: depth + 1])):
                 return [Problem(path, f"no file gives {part!r}, so it takes a plus: +{override.input_line}")]
-            known = [key for key in keys if key != "hydra"]
+            known, kinds = [key for key in keys if key != "hydra"], kinds_with(where, part)
+            if not kinds and not path.startswith("hydra.") and not did_you_mean(part, known):
+                listed = f"paribus explain {where}".strip()
+                return [Problem(path, f"{part!r} is unknown; `{listed}` says what there is")]
             told = f"{unknown(part, known)}{f' (in {where})' if where else ''}"
-            kinds = kinds_with(where, part)
             return [Problem(path, f"{told}; {where} of kind {' or '.join(kinds)} has it" if kinds else told)]
         parent, node = node, node._get_node(part)
     return _block_as_value(override, parent, node)
