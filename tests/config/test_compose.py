@@ -778,3 +778,8 @@ def test_a_name_that_is_near_to_none_is_told_where_the_names_are(name: str) -> N
     told = f"{name!r} is unknown; `paribus explain training` says what there is"
     assert problems(f"training.{name}=1") == {f"training.{name}": told}
     assert "did you mean 'learning_rate'?" in problems("training.learning_rat=1")["training.learning_rat"]
+
+
+def test_a_sweeper_is_refused_with_the_reason() -> None:
+    assert problems("hydra/sweeper=optuna")["hydra/sweeper"].startswith("no sweeper is used: paribus composes all jobs")
+    assert compose("hydra/sweeper=basic").jobs

@@ -19,6 +19,9 @@ from paribus.config.validate import Problem, did_you_mean, unknown
 def unknown_choice(override: Override, composer: Composer) -> list[Problem]:
     """What is wrong with the choices of a group; nothing where its files are there."""
     group = str(override.key_or_group)
+    if group == "hydra/sweeper" and choices_of(override) != ["basic"]:
+        told = "no sweeper is used: paribus composes all jobs before the first runs, and hands them to the launcher"
+        return [Problem(group, f"{told}; list what is to be compared, -m seed=0,1,2")]
     options = composer.options(group)
     chosen = [] if override.is_delete() else choices_of(override)
     if not chosen and not override.is_delete():
