@@ -24,6 +24,7 @@ from paribus.reporting.significance.joint import judged_together
 from paribus.reporting.significance.judgement import ArmScores
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 0.95)
+FAMILY_SHARES = (0.0, 0.5, 0.95)
 ITEMS, REST = 40, 0.3
 LOOKS = (3, 5, 7, 10)
 """Seeds at which somebody looks who adds some until an effect shows."""
@@ -179,12 +180,13 @@ def report_families(draws: int, pool: Executor) -> None:
         ("seeds added until any shows", [(f"looks at {', '.join(map(str, LOOKS))}", World(4, 10, 0.0), LOOKS)]),
     ]
     for title, lines in cases:
-        sys.stdout.write(f"\n| {title} | effects |" + "".join(f" {share:g} |" for share in SHARES))
-        sys.stdout.write("\n|---|---" + "|--:" * len(SHARES) + "|\n")
+        sys.stdout.write(f"\n| {title} | effects |" + "".join(f" {share:g} |" for share in FAMILY_SHARES))
+        sys.stdout.write("\n|---|---" + "|--:" * len(FAMILY_SHARES) + "|\n")
         for name, world, looks in lines:
             for family in FAMILIES:
-                worlds = over_shares(world)
-                shares = pool.map(any_positive, worlds, [family] * 5, [looks] * 5, [draws] * 5)
+                worlds = [replace(world, share=share) for share in FAMILY_SHARES]
+                given = ([each] * len(worlds) for each in (family, looks, draws))
+                shares = pool.map(any_positive, worlds, *given)
                 cells = " | ".join(f"{100 * share:.1f}" for share in shares)
                 sys.stdout.write(f"| {name} | {family} | {cells} |\n")
                 sys.stdout.flush()

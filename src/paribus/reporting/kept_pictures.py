@@ -92,9 +92,8 @@ def _parts(value: Any) -> Iterator[bytes]:
         yield repr((value.dtype.str, value.shape)).encode()
         yield value.tobytes()
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for field in dataclasses.fields(value):
-            if field.compare:
-                yield from _parts(getattr(value, field.name))
+        for name in (field.name for field in dataclasses.fields(value) if field.compare):
+            yield from _parts(getattr(value, name))
     elif isinstance(value, Mapping):
         yield b"%d" % len(value)
         for item in value.items():

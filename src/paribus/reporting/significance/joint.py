@@ -60,7 +60,7 @@ class _Rule:
         def beyond(logarithm: float) -> float:
             return self._any(float(np.exp(logarithm))) - wanted
 
-        return float(np.exp(brentq(beyond, np.log(wanted / self._tests) - 1e-3, np.log(wanted) + 1e-3, xtol=1e-5)))
+        return float(np.exp(brentq(beyond, np.log(wanted / self._tests) - 1e-3, np.log(wanted) + 1e-3, xtol=1e-4)))
 
     def _any(self, p_value: float) -> float:
         """The chance that any of the tests has at most this p-value where nothing differs."""
