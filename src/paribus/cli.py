@@ -27,7 +27,7 @@ EXIT_USAGE, EXIT_INTERRUPTED = 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a verb; the exit status, which is not 0 where something that was printed is lost but for want of a reader."""
+    """Run a verb; its exit status, or 1 if its output could not be written. A closed pipe is no error."""
     lost = guard_streams()
     status = _main(list(sys.argv[1:] if arguments is None else arguments))
     print(end="", flush=True)
@@ -72,7 +72,7 @@ def _unknown_verb(name: str) -> str:
 def _guarded(verb: str, arguments: list[str]) -> int:
     from paribus.errors import ParibusError, classify
 
-    # No process that this one starts imports what lies in the user's directory in place of a module.
+    # Otherwise processes started with -m or -c would import a `numbers.py` of the working directory.
     os.environ["PYTHONSAFEPATH"] = "1"
     _heed_signals()
     try:

@@ -28,7 +28,7 @@ def checked_run(data: Mapping[str, Any]) -> RunConfig:
 
 
 def _with_tracker(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The data with the MLflow that the environment names, where they name none."""
+    """Fill `tracking.uri` from the environment where it is null."""
     tracking, uri = data.get("tracking"), os.environ.get(URI_VARIABLE)
     if not uri or not isinstance(tracking, Mapping) or tracking.get("uri", "") is not None:
         return data

@@ -17,7 +17,7 @@ from paribus.errors import ConfigurationError
 
 MISSING_VALUE = "???"
 NEAR = 0.7
-"""Share of their characters, as `difflib` has it, from which on one of two names may be a slip for the other."""
+"""Ratio of `difflib` from which a known name is suggested."""
 OTHERWISE: Mapping[str, str] = {"scores": "evaluation"}
 """What a name that is easily thought of is called here."""
 

@@ -100,7 +100,7 @@ class OutputRoot:
 
 
 def report_directory(root: Path, sweep: str, name: str) -> Path:
-    """Where the report of a sweep is, by its identifier and name."""
+    """Directory of the report of a sweep, given its identifier and name."""
     return root / "reports" / f"{name.replace('/', '-')}-{sweep[:8]}"
 
 

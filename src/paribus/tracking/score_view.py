@@ -14,7 +14,7 @@ VIEW = "paribus"
 VIEW_TAG = f"mlflow.sharedViewState.{VIEW}"
 _FIRST = "bits_per_byte"
 SWEEP_TAG, HELDOUT_TAG = TAGS = ("paribus.sweep", "paribus.heldout")
-"""What tells runs apart whose scores have one name: their sweep, and the held-out text that was scored."""
+"""Scores of one name compare only within one held-out text."""
 _MOST = 40
 """Columns, so that a tag of an experiment, 5,000 characters, has room for all."""
 _METRICS, _COLUMNS = "metrics.`", "selectedColumns"

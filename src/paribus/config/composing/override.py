@@ -40,7 +40,7 @@ def parse_override(text: str, problems: list[Problem]) -> Override | None:
 
 
 def _as_text(text: str) -> str:
-    """How an override is typed whose values are texts; nothing where that takes more than quotes."""
+    """Show how to type the values in quotes; empty if quotes alone do not help."""
     key, _, value = text.partition("=")
     listed = value.startswith("[") and value.endswith("]")
     items = [unquoted(item.strip()) for item in (value[1:-1] if listed else value).split(",")]

@@ -43,7 +43,7 @@ class FilesSource:
             )
         require_group_of_text(config.group_field, plain)
         self.without_documents: list[str] = []
-        """Files of which everything was left out, as far as the source was read."""
+        """Files read so far of which every record was skipped."""
         self.done = 0.0
         self.total = float(sum(path.stat().st_size for path in self._files))
 

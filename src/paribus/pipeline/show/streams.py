@@ -1,4 +1,4 @@
-"""Standard streams that a command outlives: nothing that it prints decides how it ends."""
+"""Standard streams that raise no errors, so that printing never decides how a run ends."""
 
 import io
 import os
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class _Outlet(io.FileIO):
-    """A descriptor that takes everything; what could not be written is lost, and `errors` holds the reason."""
+    """A file descriptor whose failed writes are dropped; `errors` holds the last one."""
 
     def __init__(self, descriptor: int, errors: list[OSError]) -> None:
         super().__init__(descriptor, "wb", closefd=False)
@@ -16,7 +16,7 @@ class _Outlet(io.FileIO):
     def write(self, data: Any, /) -> int:
         try:
             return os.write(self.fileno(), data)
-        except BrokenPipeError:  # as of `head`, which has read enough
+        except BrokenPipeError:  # the reader has seen enough, as `head` does
             return len(data)
         except OSError as error:
             self._errors[:] = [error]
@@ -24,14 +24,14 @@ class _Outlet(io.FileIO):
 
 
 def guard_streams() -> list[OSError]:
-    """Have the standard streams of this process escape what they cannot show and ignore a reader that is gone.
+    """Make this process' standard streams escape unknown characters, and drop what cannot be written.
 
-    The list that is returned holds the last other error of writing, such as that of a full disk.
+    Returns a list that will hold the last error other than a closed pipe.
     """
     errors = list[OSError]()
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        # One that was replaced, or closed before the start, is somebody else's.
+        # A stream that somebody replaced is theirs; None was closed before the start.
         if stream is not None and stream is getattr(sys, f"__{name}__"):
             buffer, at_once = io.BufferedWriter(_Outlet(stream.fileno(), errors)), stream.write_through
             guarded = io.TextIOWrapper(
