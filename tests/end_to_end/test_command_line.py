@@ -148,6 +148,7 @@ def test_the_report_has_a_row_a_combination_and_links_its_runs(sweep: Path) -> N
     page = (report / "report.html").read_text(encoding="utf-8")
     for run in (sweep / "paribus_runs/runs").iterdir():
         assert run.name in page
+    assert re.search(r"Of it both first read \S+% .*at the same step, and \S+% .*within 5 steps", page)
     assert "http://" not in page.replace("http://www.w3.org", "")
 
 
