@@ -28,7 +28,7 @@ demo: $(READY)
 	@echo
 	@echo "(commands such as mlflow and paribus are in $(BIN))"
 	@echo "Next:                $(BIN)/paribus plan experiment=demo"
-	@echo "  document orders:   $(BIN)/paribus run experiment=demo ordering=standard,in_context tokenizer=bpe encoder=merge_rank duplicates=minhash budget=equal_text 'corpus.sample=\$${budget.text}'"
+	@echo "  document orders:   $(BIN)/paribus run experiment=demo ordering=standard,in_context arm=bpe duplicates=minhash budget=equal_text 'corpus.sample=\$${budget.text}'"
 	@echo "  your own text:     $(BIN)/paribus run experiment=demo corpus=files corpus.paths='[my/*.jsonl.zst]'"
 	@echo "  equal text:        $(BIN)/paribus run experiment=demo budget=equal_text"
 

@@ -116,8 +116,8 @@ def test_a_multirun_declares_its_factors_but_not_the_seed() -> None:
 def test_an_experiment_file_is_a_multirun_and_takes_overrides() -> None:
     composition = compose("experiment=demo", "seed=0,1", "ordering=standard,in_context", "scale=tiny")
     assert composition.multirun
-    assert composition.factors == ("tokenizer", "encoder", "ordering")
-    assert len(composition.jobs) == 16
+    assert composition.factors == ("arm", "ordering")
+    assert len(composition.jobs) == 12
     assert isinstance(composition.jobs[0].config.budget, EqualTokensBudget)
     assert composition.jobs[0].config.budget.tokens == 64_000
 

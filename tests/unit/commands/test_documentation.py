@@ -178,19 +178,23 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_every_verb_is_in_the_readme() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_every_verb_is_in_the_readme_or_in_how_to() -> None:
+    text = "".join((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/how-to.md"))
     assert [verb for verb in VERBS if f"paribus {verb}" not in text] == []
 
 
 def methods() -> list[tuple[str, str]]:
-    """Groups and choices in the README's table of methods."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## The methods")[2]
+    """Groups and choices in the table of methods."""
+    text = (ROOT / "docs/papers.md").read_text(encoding="utf-8").partition("## Methods")[2]
     return re.findall(r"^\| `(\w+)`[^|]*\| (.*) \|$", text, re.MULTILINE)
 
 
+def test_the_table_of_methods_has_every_group_of_choices() -> None:
+    assert {"arm", "tokenizer", "encoder", "ordering", "scale"} < {group for group, _ in methods()}
+
+
 @pytest.mark.parametrize(("group", "choices"), methods())
-def test_the_readme_names_every_choice_of_a_group(group: str, choices: str) -> None:
+def test_the_table_of_methods_names_every_choice_of_a_group(group: str, choices: str) -> None:
     named = set(re.findall(r"`([\w.]+)`", choices))
     assert {path.stem for path in (configuration_directory() / group).glob("*.yaml")} - named == set()
 

@@ -286,8 +286,8 @@ def test_what_is_seen_of_little_common_text_is_no_effect_of_the_factor(tmp_path:
     told = {"".join(each.effect.contrast.values): each for each in little}
     assert told["longest_first"].state == "reserved"
     assert told["longest_first"].text.endswith(
-        ", but they share only 2.2 to 4.0% of their training text, which may be why (a budget below an epoch takes "
-        "other documents from each order: corpus.sample=10KB chooses them before they are ordered)."
+        ", but they share only 2.2 to 4.0% of their training text (a budget below an epoch takes other documents from "
+        "each order: corpus.sample=10KB chooses them before they are ordered), which may be why."
     )
     assert "share only" not in told["scaffold_bpe"].text
     enough = [replace(each, share=0.93) for each in common]

@@ -191,9 +191,11 @@ def _finding(effect: Effect, column: Column, comparison: Comparison, several: bo
     interval = f"{change(test.low, shown)} to {change(test.high, shown)} with 95 % confidence{together}"
     told = f"{named}: {by} ({interval}; p {_p(effect.p_adjusted)}{over})"
     if decided == "undecided":
-        told += f", which other seeds or documents could reverse{reservation}{_also(effect, comparison)}."
+        also = f"; {reservation}" if reservation else ""
+        told += f", which other seeds or documents could reverse{also}{_also(effect, comparison)}."
         return Finding(effect, state, told + _what_it_takes(effect))
-    return Finding(effect, state, f"{told}{reservation}{_also(effect, comparison)}.")
+    but = f", but {reservation}, which may be why" if reservation else ""
+    return Finding(effect, state, f"{told}{but}{_also(effect, comparison)}.")
 
 
 def _unit(column: Column) -> str:
@@ -241,7 +243,7 @@ def _reservation(effect: Effect, comparison: Comparison) -> str:
         return ""
     shares = f"{low:.1%}" if f"{low:.1%}" == f"{high:.1%}" else f"{100 * low:.1f} to {high:.1%}"
     mend = "; ".join(remedies([each for each in common if each.share < LOW]))
-    return f", but they share only {shares} of their training text, which may be why{f' ({mend})' if mend else ''}"
+    return f"they share only {shares} of their training text{f' ({mend})' if mend else ''}"
 
 
 def _also(effect: Effect, comparison: Comparison) -> str:

@@ -3,8 +3,8 @@
 The effect of a value against a reference is the mean, over every combination of the other factors that has both, of
 the difference between the two rows. Values of a factor that are numbers are also compared with the next smaller one. An
 interaction is the difference between the effects that one factor has at two values of another. All are contrasts of
-rows, tested over seeds and items (`significance/crossed.py`) and judged together (`significance/joint.py`). Where no
-two rows differ in one factor alone, rows are compared with their baselines instead.
+rows, tested over seeds and items (`significance/crossed.py`) and judged together (`significance/joint.py`). Rows that
+differ from no other in one factor alone are compared with their baselines instead.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -162,19 +162,20 @@ def _tested(
     *,
     scores: ArmScores,
 ) -> list[Effect]:
-    """The contrasts of one measure whose rows may be compared, each by itself; rows where no factor has one."""
+    """The contrasts of one measure whose rows may be compared, each by itself: of factors, and rows that these lack."""
     usable = _usable(cells, column)
     every = {contrast.named: contrast.differences for contrast in _of_factors(labels, references, range(len(labels)))}
+    tested: list[Effect] = []
     for contrasts in (_of_factors(labels, references, usable), _of_rows(labels, references, baselines, usable)):
-        tested = [
+        said = {row for effect in tested for row in effect.contrast.weights}
+        tested += [
             Effect(contrast, column.key, every.get(contrast.named, 1), test)
-            for contrast in contrasts[:MOST_EFFECTS]
-            if all(cells[row].ground == cells[base].ground for row, base in contrast.pairs)
+            for contrast in contrasts[: MOST_EFFECTS - len(tested)]
+            if not said.issuperset(contrast.weights)
+            and all(cells[row].ground == cells[base].ground for row, base in contrast.pairs)
             and (test := scores.test(contrast.weights))
         ]
-        if tested:
-            return tested
-    return []
+    return tested
 
 
 def _usable(cells: Sequence[Cell], column: Column) -> list[int]:
