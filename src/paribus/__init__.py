@@ -13,7 +13,7 @@ __all__ = ["Tokenizer", "load_report"]
 
 
 def load_report(sweep: str, root: str | Path = "paribus_runs") -> "pandas.DataFrame":
-    """The table of a sweep, a row a cell, with the columns of `report.parquet`.
+    """Load the table of a sweep as a DataFrame, one row per cell, with the columns of `report.parquet`.
 
     `sweep` is an identifier, the start of one, a name, or `last`. Raises ConfigurationError where it names no sweep of
     the output root, DataError where no report of the sweep is there.

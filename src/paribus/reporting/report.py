@@ -170,7 +170,7 @@ def _terminal(document: ReportDocument) -> RenderableType:
     parts: list[RenderableType] = [Text(document.title, style="bold")]
     parts += [Text(document.question)] if document.question else []
     parts += [Text(" · ".join(head.setting), style="dim")] if head.setting else []
-    parts += [Text(), *map(terminal_finding, head.findings), *map(Text, head.rows)] if head.lines else []
+    parts += [Text(), *map(terminal_finding, head.shown), *map(Text, head.rows)] if head.lines else []
     parts += [Text(), *(Text(line, style="yellow") for line in notes.warnings)] if notes.warnings else []
     parts += [Padding(TerminalTable(table), (1, 0, 0, 0)) for table in document.tables]
     parts += [Text(), *(Text(note, style="dim") for note in notes.legend)]

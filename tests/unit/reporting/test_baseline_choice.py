@@ -84,8 +84,9 @@ def test_what_no_training_has_part_in_is_compared_over_items(tmp_path: Path) -> 
     cell = comparison.rows[2].cells[key]
     assert cell.test is not None
     found = pair_differences(comparison)
-    assert found[2, 0, key].interval == pytest.approx((cell.test.low, cell.test.high))
-    assert found[0, 2, key].interval == pytest.approx((-cell.test.high, -cell.test.low))
+    assert found[2, 0, key].interval == cell.interval
+    assert cell.interval is not None and cell.interval[0] < cell.test.low < cell.test.high < cell.interval[1]
+    assert found[2, 1, key].interval is not None
     assert baseline_choice(comparison).interval == "with its 95 % interval over items alone"
 
 
@@ -99,13 +100,13 @@ def test_every_pair_of_rows_is_in_the_page_as_text(report: Report) -> None:
     }
     scored = [column for column in comparison.columns if column.scored]
     (place,) = (place for place, column in enumerate(scored) if column.key == "bits_per_byte")
-    cell = comparison.rows[2].cells["bits_per_byte"]
-    assert cell.difference is not None and cell.interval is not None
-    text, interval = data["differences"]["1"]["3"][place]
-    assert float(text.replace("−", "-")) == pytest.approx(cell.difference, abs=5e-4)
+    pair = pair_differences(comparison)[2, 1, "bits_per_byte"]
+    assert pair.interval is not None
+    text, interval = data["differences"]["2"]["3"][place]
+    assert float(text.replace("−", "-")) == pytest.approx(pair.value, abs=5e-4)
     low, high = (float(bound.replace("−", "-")) for bound in interval.split(" to "))
-    assert (low, high) == pytest.approx(cell.interval, abs=5e-4)
-    assert data["differences"]["3"]["1"][place][0].translate({0x2212: "+", 0x2B: "−"}) == text
+    assert (low, high) == pytest.approx(pair.interval, abs=5e-4)
+    assert data["differences"]["3"]["2"][place][0].translate({0x2212: "+", 0x2B: "−"}) == text
 
 
 def test_a_page_without_a_script_has_no_control_and_no_difference_in_the_table(report: Report) -> None:
@@ -129,7 +130,7 @@ def test_models_of_one_seed_have_differences_without_intervals(tmp_path: Path) -
     assert choice.data is not None
     texts = [entry for rows in choice.data["differences"].values() for row in rows.values() for entry in row]
     assert texts and all(interval == "" for _, interval in texts)
-    assert choice.interval == "without an interval, which takes two seeds that both rows have"
+    assert choice.interval == "without an interval, which takes three seeds that both rows have"
     assert choice.undeclared == "This baseline was chosen after the numbers were seen."
 
 
@@ -220,4 +221,4 @@ def test_rows_that_are_not_judged_have_a_difference_without_an_interval_and_the_
     assert intervals[2, 0] is None and intervals[2, 1] is None
     choice = baseline_choice(found)
     assert choice is not None
-    assert "none for rows that share fewer than two seeds, or that a warning says are not judged" in repr(choice)
+    assert "none for rows that share fewer than three seeds, or that a warning says are not judged" in repr(choice)

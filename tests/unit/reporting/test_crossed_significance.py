@@ -148,11 +148,12 @@ def test_a_variance_moves_from_that_of_all_to_its_own_without_a_jump() -> None:
     assert moderated(SeedVariance(0.0, 0), others) == others
 
 
-def test_where_nothing_varies_the_seeds_flip_their_signs() -> None:
+def test_where_nothing_varies_nothing_is_known_of_other_seeds() -> None:
     ones, zeros = np.ones((3, 7)), np.zeros((3, 7))
     same, apart = of_pair(ones, ones), of_pair(ones, zeros)
     assert (same.difference, same.p_value, same.low, same.high) == (0, 1, 0, 0)
-    assert (apart.difference, apart.p_value, apart.low, apart.high) == (1, 0.25, 1, 1)
+    assert (apart.difference, apart.p_value, apart.low, apart.high) == (1, 1, 1, 1)
+    assert not same.sufficient and not apart.sufficient
 
 
 def test_the_interval_of_one_row_counts_what_all_rows_have_in_common_once_a_seed() -> None:

@@ -123,7 +123,9 @@ def test_a_row_that_failed_or_has_few_seeds_takes_no_effect_from_the_others() ->
 def test_rows_without_a_number_or_with_too_few_common_seeds_have_no_effect() -> None:
     values = table(np.random.default_rng(2), (2.0, 2.1, 1.9, 1.7), seeds=3)
     apart = {seed + 10: array for seed, array in values[3].items()}
-    assert {effect.contrast.kind for effect in found_in([*values[:3], apart])} == {"row"}
+    found = found_in([*values[:3], apart])
+    assert [effect.contrast.named for effect in found] == [(("first",), ("b",), ("a",)), (("second",), ("y",), ("x",))]
+    assert [(effect.contrast.differences, effect.asked) for effect in found] == [(1, 2), (1, 2)]
     pairs = [{seed: each[seed] for seed in (0, 1)} for each in values]
     assert all(effect.p_adjusted is None and effect.test.seeds == 2 for effect in found_in(pairs))
     assert found_of([Cell(value=1.0, items=20, fewest=20, seeds=3)] * 4, values) == []
@@ -250,20 +252,59 @@ def test_the_head_says_what_was_compared_and_what_each_factor_does(tmp_path: Pat
     assert "with 95 % confidence for all 3 effects; p < 0.0001, mean of 2)." in longest.text
     assert scaffold.state == "undecided"
     assert scaffold.text.startswith("tokenizer: it is open whether scaffold_bpe or bpe is better: ")
-    assert "which other seeds or documents could reverse. " in scaffold.text
+    assert "which other seeds or documents could reverse." in scaffold.text
     both = findings["scaffold_bpelongest_first"]
-    assert both.text.startswith("tokenizer × encoder (how much more scaffold_bpe changes with longest_first than with")
+    assert both.text.startswith(
+        "tokenizer × encoder (effect of scaffold_bpe with longest_first minus that with merge_rank)"
+    )
     assert told.rows == ()
     assert all(cell.p_adjusted is None for row in comparison.rows for cell in row.cells.values())
 
 
 def test_what_is_open_says_how_many_seeds_a_new_comparison_should_plan(tmp_path: Path) -> None:
-    _, findings = head(tmp_path)
-    scaffold = findings["scaffold_bpe"]
-    needed = scaffold.effect.seeds_needed()
-    told = "takes more documents or items" if needed is None else f"should plan {needed:,} seeds an arm."
-    assert told in scaffold.text
+    comparison, findings = head(tmp_path)
+    scaffold = findings["scaffold_bpe"].effect
+
+    def text(p_adjusted: float, difference: float) -> str:
+        test = replace(scaffold.test, difference=difference)
+        effect = replace(scaffold, p_adjusted=p_adjusted, test=test)
+        (found,) = summary(replace(comparison, effects=(effect,))).findings
+        return found.text
+
+    needed = replace(scaffold, test=replace(scaffold.test, difference=0.01)).seeds_needed()
+    assert needed is not None
+    assert text(0.2, 0.01).endswith(f"needs some {needed:,} seeds an arm to detect a difference of this size.")
+    assert text(0.2, 1e-9).endswith("takes more documents or items to score, however many the seeds.")
+    assert text(0.8, 0.01).endswith("which other seeds or documents could reverse.")
     assert "seeds an arm" not in findings["scaffold_bpelongest_first"].text
+
+
+def test_of_rows_that_lack_other_seeds_those_differences_decide_that_have_three() -> None:
+    values = table(np.random.default_rng(11), (2.0, 2.0, 1.9, 1.9), seeds=4)
+    lacking = [values[0], without(values[1], 0), values[2], without(values[3], 3)]
+    first, second, *_ = found_in(lacking)
+    assert (first.contrast.values, first.contrast.differences, first.asked) == (("b",), 1, 2)
+    assert first.p_adjusted is not None and first.p_adjusted < 0.05
+    assert (second.contrast.differences, second.asked) == (2, 2)
+
+
+def without(values: Values, seed: int) -> Values:
+    return {each: scores for each, scores in values.items() if each != seed}
+
+
+def test_a_row_that_factors_decide_on_has_no_interval_of_its_own(tmp_path: Path) -> None:
+    comparison, _ = head(tmp_path)
+    cells = [row.cells[BITS.key] for row in comparison.rows[1:]]
+    assert all(cell.difference is not None and cell.of_factors for cell in cells)
+    assert {(cell.interval, cell.p_value, cell.p_adjusted, cell.detectable) for cell in cells} == {(None,) * 4}
+
+
+def test_many_effects_are_all_judged_and_the_first_are_shown(tmp_path: Path) -> None:
+    rows = {f"t{number}": (0.001, -0.002, 0.001 + number / 1e5) for number in range(50)}
+    comparison = compare(bits_rows(tmp_path, rows), ("tokenizer",))
+    told = summary(comparison)
+    assert (len(told.findings), len(told.shown)) == (49, 40)
+    assert told.rows == ("And 9 more effects, which report --json lists.",)
 
 
 def test_what_else_differs_by_a_quarter_is_named_with_what_makes_it_equal(tmp_path: Path) -> None:
@@ -286,7 +327,7 @@ def test_what_is_seen_of_little_common_text_is_no_effect_of_the_factor(tmp_path:
     told = {"".join(each.effect.contrast.values): each for each in little}
     assert told["longest_first"].state == "reserved"
     assert told["longest_first"].text.endswith(
-        ", but they share only 2.2 to 4.0% of their training text (a budget below an epoch takes other documents from "
+        ", but they share only 2.2 to 4.0 % of their training text (a budget below an epoch takes other documents from "
         "each order: corpus.sample=10KB chooses them before they are ordered), which may be why."
     )
     assert "share only" not in told["scaffold_bpe"].text

@@ -33,7 +33,7 @@ def test_it_names_the_better_and_the_worse_row_and_what_is_open(tmp_path: Path) 
     assert apart.startswith("tokenizer: apart is worse than bpe: +0.499 bits per byte (+0.49")
     assert apart.endswith(" with 95 % confidence for all 2 effects; p < 0.0001).")
     assert alike.startswith("tokenizer: it is open whether alike or bpe is better: ")
-    assert "which other seeds or documents could reverse." in alike
+    assert "which other seeds or documents could reverse" in alike
     (better,) = lines(tmp_path / "better", {"bpe": STEADY, "apart": [-0.5 + each for each in STEADY]})
     assert "apart is better than bpe: −0.5" in better and "effects" not in better
 
@@ -46,7 +46,7 @@ def test_rows_that_cannot_be_judged_are_named_and_not_taken_for_alike(tmp_path: 
         (only,) = summary(comparison).findings
         assert "alike or bpe" in only.text
         (left,) = summary(comparison).rows
-        assert left == "Nothing can be said of apart: it takes scores of 3 seeds that other rows have too.", name
+        assert left.startswith("Nothing can be said of apart: a judgement takes finite scores of 3 seeds"), name
 
 
 def test_a_table_that_judges_nothing_says_so_and_why(tmp_path: Path) -> None:

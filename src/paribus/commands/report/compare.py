@@ -1,5 +1,7 @@
 """The table of a command's runs, printed, written as a report and put into the tracker."""
 
+import json
+import math
 import os
 import shutil
 import tempfile
@@ -26,6 +28,7 @@ from paribus.pipeline.vocabularies import compare_vocabularies
 from paribus.reporting.significance.least import SEEDS_TO_JUDGE
 from paribus.store.claim import exclusive
 from paribus.tracking.destination import Destination
+from paribus.tracking.events import FILE_NAME
 from paribus.tracking.follower import Follower
 
 if TYPE_CHECKING:
@@ -119,17 +122,25 @@ def _compare_aside(
 
 
 def _earlier_reports(records: Sequence["RunRecord"], sweep: str, root: OutputRoot) -> dict[str, int]:
-    """Name of each earlier sweep that judged these trainings by fewer seeds -> how many those were."""
-    own = read_sweep(root.sweep(sweep))
+    """Name of each sweep that judged two or more of these arms by fewer seeds before -> how many those were."""
     found = {}
     for other in read_sweeps(root.path):
         ids = {run.run_id for run in other.runs}
-        seeds = {record.seed for record in records if record.run_id in ids}
-        fewer = SEEDS_TO_JUDGE <= len(seeds) < len({record.seed for record in records})
-        before = other.id != sweep and (own is None or other.given < own.given)
-        if fewer and before and (report_directory(root.path, other.id, other.name) / "report.html").is_file():
+        shared = [record for record in records if record.run_id in ids]
+        seeds, arms = {record.seed for record in shared}, {tuple(record.factors.values()) for record in shared}
+        fewer = len(arms) > 1 and SEEDS_TO_JUDGE <= len(seeds) < len({record.seed for record in records})
+        if fewer and _first_reported(root, other.id) < _first_reported(root, sweep):
             found[f"{other.name} {other.id[:8]}"] = len(seeds)
     return found
+
+
+def _first_reported(root: OutputRoot, sweep: str) -> float:
+    """Time of the first event of a sweep, which its first report writes; infinite before."""
+    path = root.sweep(sweep) / FILE_NAME
+    if not path.is_file():
+        return math.inf
+    with path.open(encoding="utf-8") as events:
+        return float(json.loads(events.readline() or '{"time": "inf"}')["time"])
 
 
 def _show(report: "Report", console: Console) -> None:

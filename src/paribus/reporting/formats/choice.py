@@ -96,7 +96,7 @@ def _interval(comparison: Comparison, found: Mapping[Place, Difference]) -> str:
     models = {column.key for column in comparison.columns if column.of_model}
     kinds = {key in models for (_, _, key), each in found.items() if each.interval}
     if not kinds:
-        return "without an interval, which takes two seeds that both rows have"
+        return "without an interval, which takes three seeds that both rows have"
     over = {
         frozenset({True}): "over items and the seeds that both rows have",
         frozenset({False}): "over items alone",
@@ -105,7 +105,7 @@ def _interval(comparison: Comparison, found: Mapping[Place, Difference]) -> str:
         "over items and the seeds that both rows have, of what no training has part in over items alone",
     )
     lacking = any(each.interval is None for each in found.values())
-    none = "; none for rows that share fewer than two seeds, or that a warning says are not judged"
+    none = "; none for rows that share fewer than three seeds, or that a warning says are not judged"
     return f"with its 95 % interval {over}{none if lacking else ''}"
 
 

@@ -42,7 +42,7 @@ def _head(document: ReportDocument) -> list[str]:
     head, warnings = document.summary, document.notes.warnings
     parts = [markdown(document.question)] if document.question else []
     parts += [f"*{markdown(' · '.join(head.setting))}*"] if head.setting else []
-    parts += ["\n".join(f"- {_finding(line)}" for line in head.findings)] if head.findings else []
+    parts += ["\n".join(f"- {_finding(line)}" for line in head.shown)] if head.shown else []
     parts += map(markdown, head.rows)
     return [*parts, *(["\n".join(f"- {markdown(note)}" for note in warnings)] if warnings else [])]
 

@@ -63,7 +63,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "difference": effect.test.difference,
         "low": effect.test.low if judged else None,
         "high": effect.test.high if judged else None,
-        "p_value": effect.test.p_value,
+        "p_value": effect.test.p_value if judged else None,
         "p_adjusted": effect.p_adjusted,
         "detectable": effect.test.detectable if judged else None,
         "seeds": effect.test.seeds,

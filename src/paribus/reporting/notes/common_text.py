@@ -22,11 +22,11 @@ ENOUGH = 1.1
 
 @dataclass(frozen=True)
 class CommonText:
-    """What two runs of one seed, of a row and of the one it is compared with, both read in training."""
+    """What two runs of one seed, of two rows that are compared, both read in training."""
 
     row: int
     base: int
-    """Places of the two rows in the table."""
+    """Places of the two rows in the table, the later one first."""
     seed: int
     share: float
     """Of the text that the one that read less has read, each reading of a byte counted."""

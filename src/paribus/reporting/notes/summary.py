@@ -21,8 +21,12 @@ State = Literal["better", "worse", "different", "reserved", "undecided", "unjudg
 """`reserved` is beyond chance, and may be due to the text that only one side has read."""
 _ORDER: tuple[State, ...] = ("better", "worse", "different", "reserved", "undecided", "unjudged")
 _SHORT_COMMIT = 9
+_LIKE_CHANCE = 0.5
+"""Adjusted p-value above which the size of a difference is no ground to plan another comparison on."""
+_MOST = 40
+"""Effects that the head of a report shows."""
 _UNLIKE = 1.25
-"""How many times as much one side has of what makes a difference by itself, to be named beside it."""
+"""Ratio of parameters or text from which the sentence names it."""
 _ALSO = (("parameters", "parameters", "model.match=total"), ("text_bytes", "text", "budget=equal_text"))
 """Key of the training's result, its name and the override that makes it equal."""
 _DECLARED = ("model", "scale", "budget")
@@ -49,9 +53,14 @@ class Summary:
     """Factors and measures of which nothing can be said, and why."""
 
     @property
+    def shown(self) -> tuple[Finding, ...]:
+        """The first findings, those that decide something before others."""
+        return self.findings[:_MOST]
+
+    @property
     def lines(self) -> list[str]:
-        """All sentences, findings first."""
-        return [*(finding.text for finding in self.findings), *self.rows]
+        """All sentences that are shown, findings first."""
+        return [*(finding.text for finding in self.shown), *self.rows]
 
 
 def summary(comparison: Comparison) -> Summary:
@@ -62,7 +71,9 @@ def summary(comparison: Comparison) -> Summary:
     findings = sorted(
         found, key=lambda finding: (_ORDER.index(finding.state), finding.effect.contrast.kind == "interaction")
     )
-    return Summary(tuple(_setting(comparison)), tuple(findings), (*_unsaid(comparison), *_unjudged(comparison)))
+    more = [f"And {len(findings) - _MOST:,} more effects, which report --json lists."] if len(findings) > _MOST else []
+    rows = (*more, *_unsaid(comparison), *_unjudged(comparison))
+    return Summary(tuple(_setting(comparison)), tuple(findings), rows)
 
 
 def _unsaid(comparison: Comparison) -> Iterator[str]:
@@ -80,7 +91,10 @@ def _unsaid(comparison: Comparison) -> Iterator[str]:
     left = [row for place, row in enumerate(comparison.rows) if row.baseline is not None and place not in rows]
     if rows and left:
         named = "; ".join(some([comparison.row_name(row) for row in left]))
-        yield f"Nothing can be said of {named}: it takes scores of {SEEDS_TO_JUDGE} seeds that other rows have too."
+        yield (
+            f"Nothing can be said of {named}: a judgement takes finite scores of {SEEDS_TO_JUDGE} seeds that another "
+            "row has too, with the same start and as much text kept by the tokenizer."
+        )
 
 
 def _unjudged(comparison: Comparison) -> Iterator[str]:
@@ -106,7 +120,7 @@ def _why_nothing(column: Column, comparison: Comparison) -> str:
         return ": the row that others are compared with has no finished run"
     if not compared:
         alone = all(row.baseline is None for row in rows)
-        why = "has another beside it that experiment.table.baseline compares it with"
+        why = "has a baseline (experiment.table.baseline)"
         return f": no row {why if alone else 'that is compared with another has a finished run'}"
     if not any(finite(base.cells[key].value) for base in bases if base.runs):
         return ": the row that others are compared with has no score there"
@@ -118,8 +132,8 @@ def _why_nothing(column: Column, comparison: Comparison) -> str:
         return f": {fits} of {fewest.fewest} items, and a judgement takes {ITEMS_TO_JUDGE}{more}"
     if all(row.cells[key].lossy != rows[row.baseline or 0].cells[key].lossy for row in compared):
         return ": the tokenizer of one of two rows that are compared loses text, and the other's does not"
-    few_seeds = column.of_model and any(cell.seeds < SEEDS_TO_JUDGE for cell in cells)
-    return f": a judgement takes {SEEDS_TO_JUDGE} seeds an arm" if few_seeds else ""
+    shared = "" if any(cell.seeds < SEEDS_TO_JUDGE for cell in cells) else " that another has too"
+    return f": a judgement takes {SEEDS_TO_JUDGE} seeds an arm{shared}" if column.of_model else ""
 
 
 def _setting(comparison: Comparison) -> Iterator[str]:
@@ -199,7 +213,7 @@ def _finding(effect: Effect, column: Column, comparison: Comparison, several: bo
 
 
 def _unit(column: Column) -> str:
-    """What a difference is in, where its number does not say it."""
+    """Unit of a difference, where its number does not say it."""
     return "bits per byte" if column.kind == "bits_per_byte" else f"of {heading(column)}"
 
 
@@ -223,7 +237,7 @@ def _compared(effect: Effect, comparison: Comparison, decided: State) -> str:
     names, others = ([comparison.name(text) for text in side] for side in (contrast.values, contrast.references))
     factors = " × ".join(comparison.name(factor) for factor in contrast.factors)
     if contrast.kind == "interaction":
-        return f"{factors} (how much more {names[0]} changes with {names[1]} than with {others[1]})"
+        return f"{factors} (effect of {names[0]} with {names[1]} minus that with {others[1]})"
     ours, theirs = (" · ".join(side) or "all runs" for side in (names, others))
     said = {
         "undecided": f"it is open whether {ours} or {theirs} is better",
@@ -236,18 +250,20 @@ def _compared(effect: Effect, comparison: Comparison, decided: State) -> str:
 
 def _reservation(effect: Effect, comparison: Comparison) -> str:
     """How little text the two sides have in common, and what would mend it; empty where it is enough or unknown."""
-    pairs = set(effect.contrast.pairs)
-    common = [each for each in comparison.common_text if (each.row, each.base) in pairs]
-    low, high = min((each.share for each in common), default=1.0), max((each.share for each in common), default=1.0)
-    if low >= LOW:
+    pairs = {frozenset(pair) for pair in effect.contrast.pairs}
+    common = [each for each in comparison.common_text if {each.row, each.base} in pairs]
+    little = [each for each in common if each.share < LOW]
+    if not little:
         return ""
-    shares = f"{low:.1%}" if f"{low:.1%}" == f"{high:.1%}" else f"{100 * low:.1f} to {high:.1%}"
-    mend = "; ".join(remedies([each for each in common if each.share < LOW]))
-    return f"they share only {shares} of their training text{f' ({mend})' if mend else ''}"
+    low, high = (f"{100 * bound(each.share for each in little):.1f}" for bound in (min, max))
+    some_pairs = f" in {len(little)} of {len(common)} pairs of runs" if len(little) < len(common) else ""
+    shares = f"{low if low == high else f'{low} to {high}'} % of their training text{some_pairs}"
+    mend = "; ".join(remedies(little))
+    return f"they share only {shares}{f' ({mend})' if mend else ''}"
 
 
 def _also(effect: Effect, comparison: Comparison) -> str:
-    """Of what else one side has more, and the overrides that make it equal."""
+    """Name what else differs (parameters, text), and the overrides that make it equal."""
     contrast = effect.contrast
     if contrast.kind == "interaction" or any(factor.partition(".")[0] in _DECLARED for factor in contrast.factors):
         return ""
@@ -275,12 +291,12 @@ def _also(effect: Effect, comparison: Comparison) -> str:
 
 def _what_it_takes(effect: Effect) -> str:
     """Seeds that a new comparison of arms should plan, for an effect of the size that was estimated."""
-    if effect.contrast.kind == "interaction":
+    if effect.contrast.kind == "interaction" or (effect.p_adjusted or 0.0) > _LIKE_CHANCE:
         return ""
     needed = effect.seeds_needed()
     if needed is None:
         return " To show a difference of this size takes more documents or items to score, however many the seeds."
-    return f" A new comparison that is to show a difference of this size should plan {needed:,} seeds an arm."
+    return f" A new comparison needs some {needed:,} seeds an arm to detect a difference of this size."
 
 
 def duration(hours: float) -> str:

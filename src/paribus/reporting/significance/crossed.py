@@ -1,15 +1,14 @@
-"""Would a difference between arms show again, with other seeds and on other items?
+"""Test contrasts of arms with seeds and items as crossed random effects: would they show with others again?
 
-The score of arm r at seed s on item i is taken as m_r + (luck of the seed) + (luck of the items) + rest, where what a
-seed and what an item do to one arm and not to the others are random: crossed random effects. A contrast of arms, such
-as the difference of two, over S seeds and n items then has the variance
+The score of an arm at a seed on an item is the arm's mean, an effect of arm and seed, an effect of arm and item, and a
+residual. A contrast of arms, such as the difference of two, over S seeds and n items then has the variance
 
-    V = MS_seeds / (S n) + MS_items / (S n) - MS_rest / (S n)
+    V = MS_items / (S n) + max(MS_seeds - MS_residual, 0) / (S n)
 
 with the mean squares of its two-way table (seeds, items) (Searle, Casella and McCulloch, Variance Components, 1992,
 chapter 4). Two or three seeds say next to nothing about MS_seeds, so it is moderated by what the rest of the table says
 (`moderated`). The quantile of the test is Cochran and Cox's, that of the seeds and that of the items weighted by their
-shares of V: Satterthwaite's degrees of freedom find too much where one variance has one or two of them.
+shares of V: Satterthwaite's degrees of freedom are anti-conservative where one variance has one or two of them.
 """
 
 from dataclasses import dataclass
@@ -29,16 +28,16 @@ _FEWEST, _MOST, _WILD = 3, 64, 0.001
 
 @dataclass(frozen=True)
 class SeedVariance:
-    """What seeds do to one arm and not to others: the variance of an arm's mean over items, and its degrees of freedom.
+    """An estimated variance between seeds, of a mean over items, and its degrees of freedom.
 
-    A contrast has it times the sum of its squared weights, at each seed.
+    That of a contrast is an arm's times the sum of the squared weights.
     """
 
     variance: float
     freedom: float
 
     def times(self, factor: float) -> "SeedVariance":
-        """The variance multiplied, as surely known."""
+        """Scale the variance; the degrees of freedom are the same."""
         return SeedVariance(self.variance * factor, self.freedom)
 
 
@@ -48,14 +47,14 @@ class CrossedTest:
 
     difference: float
     error: float
-    """Root of V, in the unit of the scores; 0 where nothing varies, and then nothing can be judged."""
+    """Standard error of `difference`, in the unit of the scores; 0 where nothing varies, and nothing can be judged."""
     p_value: float
     quantile: Quantile
-    """Of what parts V is made, and how surely each is known."""
+    """Reference distribution of difference / error."""
     seeds: int
     items: int
     level: float = LEVEL
-    """p-value below which it is beyond chance: less than 0.05 for one of several that are judged together."""
+    """Significance level of this test: below 0.05 for one of several that are judged together."""
 
     @property
     def sufficient(self) -> bool:
@@ -130,7 +129,7 @@ def pooled_variance(means: Matrix) -> SeedVariance | None:
 
 
 def within_rows(means: Matrix) -> SeedVariance | None:
-    """The variance of an arm's mean over seeds: all that a seed does, also what it does to every arm alike.
+    """The variance between seeds within an arm, with the part that is common to all arms.
 
     `means` as those of `pooled_variance`; None where no arm has two seeds. Every arm is taken at its own seeds, each
     degree of freedom with the same weight. What is common to the arms is seen once a seed and not once an arm, hence
@@ -158,11 +157,10 @@ def within_rows(means: Matrix) -> SeedVariance | None:
 
 
 def steady(means: Matrix) -> npt.NDArray[np.bool_]:
-    """Mask, (arms,), of the arms that seeds do not move far beyond the others.
+    """Mask, (arms,), of the arms whose variance between seeds may be pooled; others are judged by their own.
 
-    `means` as those of `pooled_variance`. A wild arm would hide what the others show, and they say nothing of it: it
-    is judged by its own seeds. Wild is an arm whose part of the residual mean square is more than luck makes of the
-    others' in one of a thousand arms; only tables of up to 64 arms are looked through.
+    `means` as those of `pooled_variance`. An arm is left out if an F-test of its part of the residual mean square
+    against that of the others has p < 0.001. Tables of more than 64 arms are not looked through.
     """
     from scipy.special import fdtrc
 
@@ -215,9 +213,8 @@ def crossed_test(contrast: Matrix, scale: float, pooled: SeedVariance | None) ->
     variance, quantile = _variance(contrast, moderated(own, None if pooled is None else _without(pooled, own)))
     if variance <= (ROUNDING * scale) ** 2:  # what varies may be of single items at single seeds
         variance = _parts(contrast)[2]
-    if variance <= (ROUNDING * scale) ** 2:  # nothing varies: the chance that the signs of all seeds agree
-        mean = mean if abs(mean) > ROUNDING * scale else 0.0
-        return CrossedTest(mean, 0.0, 2.0 ** (1 - seeds) if mean else 1.0, quantile, seeds, items)
+    if variance <= (ROUNDING * scale) ** 2:  # nothing varies, and so nothing is known of what others would give
+        return CrossedTest(mean if abs(mean) > ROUNDING * scale else 0.0, 0.0, 1.0, quantile, seeds, items)
     error = float(np.sqrt(variance))
     return CrossedTest(mean, error, quantile.p_value(abs(mean) / error), quantile, seeds, items)
 
@@ -236,7 +233,7 @@ def _without(whole: SeedVariance, part: SeedVariance) -> SeedVariance:
 
 
 def _parts(values: Matrix) -> tuple[float, float, float]:
-    """Mean squares of seeds, of items and of the rest, each divided by the number of cells: their parts of V."""
+    """Mean squares of seeds, of items and of the residual, each divided by the number of cells."""
     seeds, items = values.shape
     by_seed = float(np.var(values.mean(axis=1), ddof=1)) / seeds if seeds > 1 else 0.0
     by_item = float(np.var(values.mean(axis=0), ddof=1)) / items if items > 1 else 0.0

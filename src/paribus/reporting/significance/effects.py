@@ -9,7 +9,7 @@ differ from no other in one factor alone are compared with their baselines inste
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Literal
 
 from paribus.config.units import parse_count
@@ -22,9 +22,8 @@ from paribus.reporting.table.cells import Cell, Cells
 from paribus.reporting.table.column import Column
 from paribus.reporting.table.measures import finite
 
-MOST_EFFECTS = 60
-"""Contrasts of one measure; of more values than that a table says enough by its rows."""
-MOST_SEEDS = 1_000
+MOST_SEEDS = 1_000_000
+"""Seeds beyond which items alone hide a difference."""
 Labels = tuple[str, ...]
 
 
@@ -37,13 +36,13 @@ class Contrast:
     values: Labels
     references: Labels
     pairs: tuple[tuple[int, int], ...]
-    """Rows, each with the one that it is compared with."""
+    """Rows, each with its reference row."""
     differences: int
-    """Differences that it is the mean of; of an interaction, differences of two differences."""
+    """Number of differences that are averaged; of an interaction, of differences of two differences."""
 
     @property
     def weights(self) -> dict[int, float]:
-        """By row."""
+        """Contrast weights by row."""
         found: dict[int, float] = {}
         for pair in self.pairs:
             for row, sign in zip(pair, (1.0, -1.0), strict=True):
@@ -52,7 +51,7 @@ class Contrast:
 
     @property
     def named(self) -> tuple[Labels, Labels, Labels]:
-        """What tells it from others of a table."""
+        """Identity of the contrast within a table."""
         return self.factors, self.values, self.references
 
 
@@ -64,7 +63,7 @@ class Effect:
     column: str
     """Key of the measure."""
     asked: int
-    """`differences` of the contrast, had every row of the table its scores."""
+    """`differences` of the contrast if every row had its scores."""
     test: CrossedTest
     p_adjusted: float | None = None
     """Over all contrasts that decide; None with too few seeds to judge."""
@@ -75,7 +74,7 @@ class Effect:
         """Seeds an arm with which a new comparison shows a true effect of this size with a probability of 80 %.
 
         By the parts of its variance: more seeds make that of seeds smaller and surer, and that of items not. None
-        where the items alone hide it, or where it takes more than a thousand.
+        where the items alone hide it.
         """
         test, wanted = self.test, abs(self.test.difference)
         if not test.sufficient or test.seeds == 1 or not wanted or self._detectable(MOST_SEEDS) > wanted:
@@ -140,8 +139,9 @@ def effects(
 
 
 def with_decisions(cells: Sequence[Cells], effects: Sequence[Effect], baselines: Sequence[int | None]) -> list[Cells]:
-    """The cells, those whose difference is one of `effects` with how that was decided."""
+    """Copy the test and adjusted p-value of each effect into the cell that shows it; others have no interval."""
     decided = {(effect.column, frozenset(effect.contrast.weights.items())): effect for effect in effects}
+    judged = {effect.column for effect in effects if effect.p_adjusted is not None}
     found = [dict(row) for row in cells]
     for place, (row, base) in enumerate(zip(found, baselines, strict=True)):
         if base is None:
@@ -150,6 +150,8 @@ def with_decisions(cells: Sequence[Cells], effects: Sequence[Effect], baselines:
             effect = decided.get((key, frozenset({place: 1.0, base: -1.0}.items())))
             if effect and cell.crossed:
                 row[key] = replace(cell, crossed=effect.test, p_adjusted=effect.p_adjusted)
+            elif key in judged:
+                row[key] = replace(cell, of_factors=True)
     return found
 
 
@@ -162,20 +164,27 @@ def _tested(
     *,
     scores: ArmScores,
 ) -> list[Effect]:
-    """The contrasts of one measure whose rows may be compared, each by itself: of factors, and rows that these lack."""
+    """Test the contrasts of factors in one measure, then those of rows that no contrast of factors covers."""
     usable = _usable(cells, column)
     every = {contrast.named: contrast.differences for contrast in _of_factors(labels, references, range(len(labels)))}
     tested: list[Effect] = []
     for contrasts in (_of_factors(labels, references, usable), _of_rows(labels, references, baselines, usable)):
-        said = {row for effect in tested for row in effect.contrast.weights}
-        tested += [
-            Effect(contrast, column.key, every.get(contrast.named, 1), test)
-            for contrast in contrasts[: MOST_EFFECTS - len(tested)]
-            if not said.issuperset(contrast.weights)
-            and all(cells[row].ground == cells[base].ground for row, base in contrast.pairs)
-            and (test := scores.test(contrast.weights))
-        ]
+        said = {row for effect in tested if effect.test.sufficient for row in effect.contrast.weights}
+        for contrast in contrasts:
+            used = _comparable(contrast, cells, scores)
+            if used and not said.issuperset(used.weights) and (test := scores.test(used.weights)):
+                tested.append(Effect(used, column.key, every.get(contrast.named, 1), test))
     return tested
+
+
+def _comparable(contrast: Contrast, cells: Sequence[Cell], scores: ArmScores) -> Contrast | None:
+    """The contrast of its differences of rows that have one ground and, where any has, enough seeds in common."""
+    size = len(contrast.pairs) // contrast.differences
+    groups = [contrast.pairs[at : at + size] for at in range(0, len(contrast.pairs), size)]
+    alike = [each for each in groups if all(cells[row].ground == cells[base].ground for row, base in each)]
+    enough = [each for each in alike if all(len(scores.shared(pair)) >= SEEDS_TO_JUDGE for pair in each)]
+    kept = enough or alike
+    return replace(contrast, pairs=tuple(chain(*kept)), differences=len(kept)) if kept else None
 
 
 def _usable(cells: Sequence[Cell], column: Column) -> list[int]:

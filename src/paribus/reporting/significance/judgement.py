@@ -28,7 +28,7 @@ class ArmScores:
 
         Of what no training has part in, it is over items alone, their scores averaged over seeds.
         """
-        seeds = tuple(sorted(set.intersection(*(set(self._values[row]) for row in weights))))
+        seeds = self.shared(weights)
         if len(seeds) < (2 if self._of_model else 1):
             return None
         scores = {row: self._by_seed(row, seeds) for row in weights}
@@ -39,6 +39,10 @@ class ArmScores:
         pooled, rows = self._pooled
         known = pooled if pooled is not None and rows.issuperset(weights) else None
         return crossed_test(contrast, scale, known and known.times(sum(weight**2 for weight in weights.values())))
+
+    def shared(self, rows: Iterable[int]) -> tuple[int, ...]:
+        """The seeds that all of these rows have."""
+        return tuple(sorted(set.intersection(*(set(self._values[row]) for row in rows))))
 
     @cached_property
     def _pooled(self) -> tuple[SeedVariance | None, set[int]]:
@@ -124,11 +128,12 @@ def unjudged(column: Column, cell: Cell) -> bool:
 
 
 def without_inference(row: Mapping[str, Cell], columns: Sequence[Column]) -> Cells:
-    """The cells of a row, those of too few items or, of models, of too few seeds without an interval."""
+    """The cells of a row, those of too few items, or seeds where training has a part, without an interval."""
     few = [
         column.key
         for column in columns
-        if too_few_items(column, row[column.key]) or (column.of_model and row[column.key].seeds < SEEDS_TO_JUDGE)
+        if too_few_items(column, row[column.key])
+        or (row[column.key].seeds < SEEDS_TO_JUDGE and (column.of_model or not column.scored))
     ]
     return dict(row) | {key: replace(row[key], half_width=None, over=None) for key in few}
 

@@ -19,7 +19,7 @@ _GRID = 100
 
 @dataclass(frozen=True)
 class Quantile:
-    """Cochran and Cox's: Student's t of the seeds' degrees of freedom and of the items', by the share of seeds in V."""
+    """Cochran and Cox's reference distribution: Student's t of seeds and of items, weighted by their shares of V."""
 
     share: float
     seeds_freedom: float
@@ -30,7 +30,7 @@ class Quantile:
     """That of the rest, which the mean square of seeds has in it: `share` is what is above it."""
 
     def at(self, probability: float) -> float:
-        """The number of errors that an estimate stays below with that probability."""
+        """Quantile in standard errors."""
         from scipy.special import stdtrit
 
         of_seeds, of_items = (float(stdtrit(each, probability)) for each in (self.seeds_freedom, self.items_freedom))
@@ -61,8 +61,8 @@ class Quantile:
     def detectable(self, level: float) -> float:
         """The difference, in units of the error, that a test at `level` finds with a probability of 80 %.
 
-        Integrated over what luck makes of the seeds' mean square. That of this table is taken for the median of all
-        such tables, since few seeds mostly show less than there is: half of the tables name at most the true number.
+        Integrated over the sampling distribution of the seeds' mean square, of which that of this table is taken as the
+        median, since with few seeds it usually lies below the true value.
         """
         from scipy.optimize import brentq
         from scipy.special import chdtri, ndtr, stdtrit

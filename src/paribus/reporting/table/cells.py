@@ -53,6 +53,8 @@ class Cell:
     """Over seeds and items where both rows have two seeds or more; over items of what no model was trained for."""
     p_adjusted: float | None = None
     """`p_value` adjusted over all that decides; None for what does not, and where there are too few seeds to judge."""
+    of_factors: bool = False
+    """True if effects of factors decide, and the row's own difference is none of them: it has no interval."""
     plain_p: float | None = None
     """Of the unpaired t-test over the means of each seed and checkpoint, where it is wanted."""
 
@@ -69,8 +71,8 @@ class Cell:
 
     @property
     def judged(self) -> CrossedTest | None:
-        """`crossed` where there is enough to say more than the difference."""
-        return self.crossed if self.crossed and self.crossed.sufficient else None
+        """`crossed` where more may be said than the difference."""
+        return self.crossed if self.crossed and self.crossed.sufficient and not self.of_factors else None
 
     @property
     def interval(self) -> tuple[float, float] | None:

@@ -167,8 +167,8 @@ def compare(
     labels = [row.labels for row in rows]
     found = effects(labels, references, compared, deciding, cells, scores=by_measure)
     cells = with_best(shown(with_decisions(cells, found, compared), columns), labels, deciding, table)
-    pairs = {(place, base) for place, base in enumerate(compared) if base is not None}
-    pairs |= {pair for effect in found for pair in effect.contrast.pairs}
+    pairs = {frozenset((place, base)) for place, base in enumerate(compared) if base is not None}
+    pairs |= {frozenset(pair) for effect in found for pair in effect.contrast.pairs}
     return Comparison(
         factors=factors,
         columns=tuple(columns),
@@ -181,7 +181,7 @@ def compare(
         primary=primary,
         common_text=[
             text
-            for place, base in sorted(pairs)
+            for base, place in sorted(sorted(pair) for pair in pairs)
             for text in common_text(place, rows[place].runs, base, rows[base].runs)
         ],
         left_out=left_out,

@@ -19,7 +19,7 @@ class Difference:
 
     value: float
     interval: tuple[float, float] | None
-    """95 %, as `Cell.interval`: None of models whose rows share fewer than two seeds or have other grounds."""
+    """95 %, as `Cell.interval`: None of models whose rows share fewer than three seeds or have other grounds."""
 
     @property
     def turned(self) -> "Difference":
@@ -43,6 +43,7 @@ def pair_differences(comparison: Comparison) -> dict[Place, Difference]:
                 test = against(row, base, cells[row], cells[base], scores[column.key])
                 of_all = float(np.mean(averages[row][column.key] - averages[base][column.key]))
                 interval = (test.low, test.high) if test and test.sufficient else None
+                interval = cells[row].interval if rows[row].baseline == base else interval
                 one = Difference(test.difference if test else of_all, interval)
                 found |= {(row, base, column.key): one, (base, row, column.key): one.turned}
     return found
