@@ -15,6 +15,7 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.modeling.build import build_model
 from paribus.training.data.prefetch import Batch
 from paribus.training.processes.parallel import Prepared, prepare
+from paribus.training.step.loss import DocumentEnd
 from paribus.training.step.step import Stepper
 
 EOS = 0
@@ -57,7 +58,7 @@ def stepper(
 ) -> Stepper:
     """What makes steps of a model whose weights are those of seed 0."""
     built = build_model(model, vocab_size, 0, eos_id=EOS)
-    prepared = prepare(Alone(device), built, training, EOS if documents else None)
+    prepared = prepare(Alone(device), built, training, DocumentEnd(EOS) if documents else None)
     return stepping(Alone(device), prepared, training)
 
 

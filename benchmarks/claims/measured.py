@@ -123,10 +123,10 @@ def _over_seeds(values: Sequence[float], base: Sequence[float]) -> Found | None:
 
 def _judged(cell: Cell, base: Cell) -> Found | None:
     """The difference of a cell over the seeds that both have; of what no item has, Welch's over the means of seeds."""
+    if test := cell.crossed:
+        return Found(test.difference, (test.low, test.high), test.seeds, test.detectable) if test.sufficient else None
     if cell.difference is not None:
-        seeds = cell.crossed.seeds if cell.crossed else cell.seeds
-        judged = cell.interval is not None and seeds >= SEEDS_TO_JUDGE
-        return Found(cell.difference, cell.interval, seeds, cell.detectable) if judged else None
+        return None
     if cell.value is None or base.value is None or cell.seed_spread is None or base.seed_spread is None:
         return None
     spreads = [(each.seed_spread, each.seeds) for each in (cell, base) if each.seed_spread is not None]

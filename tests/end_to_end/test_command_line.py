@@ -221,7 +221,7 @@ def test_a_run_killed_in_training_carries_on_and_ends_like_an_undisturbed_one(sw
     assert again == {name: straight[name] for name in again}
 
 
-@pytest.mark.parametrize(("number", "during"), [(signal.SIGINT, "tokens"), (signal.SIGHUP, "corpus")])
+@pytest.mark.parametrize(("number", "during"), [(signal.SIGINT, "tokens: start"), (signal.SIGHUP, "corpus: start")])
 def test_ctrl_c_or_a_closed_terminal_stops_the_sweep_which_says_how_to_go_on_and_leaves_no_half_artefact(
     tmp_path: Path, number: signal.Signals, during: str
 ) -> None:

@@ -295,6 +295,7 @@ def rows(name: str) -> dict[str, Rows]:
     return {
         lines[0]: [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
         for lines in parts
+        if "(arXiv" in lines[0]
     }
 
 

@@ -102,7 +102,7 @@ def test_gradients_of_a_packed_batch_are_those_of_each_document_alone(packing: P
 
 @pytest.mark.parametrize("document_end", [None, DocumentEnd(EOS), DocumentEnd(EOS, begins=True)])
 def test_padding_changes_neither_loss_nor_gradient(document_end: DocumentEnd | None) -> None:
-    model = build_model(MODEL, 32, 0)
+    model = build_model(MODEL, 32, 0).double()
     row = torch.tensor([[1, 2, 3, EOS, 4, 5]])
     following = torch.tensor([[2, 3, EOS, 4, 5, EOS]])
     padded = torch.cat([row, torch.full((1, 6), EOS)], dim=1), torch.cat([following, torch.full((1, 6), -1)], dim=1)

@@ -123,7 +123,8 @@ def test_equal_text_counts_only_what_the_removal_of_duplicates_leaves(packing: P
     assert left - len(kept) - 4 <= text.sum() <= left
     budget = resolve_budget(EqualTextBudget(text=10 * left), drawn, context_targets(contexts), text, STEP_FLOPS)
     assert 10 * left <= budget.text_bytes <= 10 * left + 4
-    assert budget.epochs >= 10
+    # Contexts that predict nothing but an end of document have no text, and the last of them need not be read.
+    assert budget.epochs >= 10 - float(np.mean(text == 0))
 
 
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)
