@@ -92,8 +92,8 @@ def _parts(value: Any) -> Iterator[bytes]:
         yield repr((value.dtype.str, value.shape)).encode()
         yield value.tobytes()
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for name in (field.name for field in dataclasses.fields(value) if field.compare):
-            yield from _parts(getattr(value, name))
+        for field in dataclasses.fields(value):
+            yield from _parts(getattr(value, field.name))
     elif isinstance(value, Mapping):
         yield b"%d" % len(value)
         for item in value.items():

@@ -62,7 +62,7 @@ def _open(config: HuggingFaceCorpus, columns: list[str]) -> Any:
                 revision=config.revision if directory is None else None,
             )
             rows = builder.as_streaming_dataset(split=config.split)
-            # A file of Parquet may give a column that nobody asked for another type than the first.
+            # Read the columns in use alone: others may change their type between files of Parquet.
             if hasattr(builder.config, "columns") and {*columns} <= {*(rows.features or ())}:
                 builder.config.columns = columns
                 rows = builder.as_streaming_dataset(split=config.split)

@@ -59,7 +59,7 @@ def read_assigned(path: Path, documents: OrderedDocuments, context_length: int) 
 
 
 def read_contexts(path: Path) -> MeasuredContexts:
-    """What was measured of the contexts of the artefact in directory `path`, memory-mapped.
+    """Measurements of the contexts of the artefact in directory `path`, memory-mapped.
 
     DataError where its files are cut short or disagree.
     """

@@ -45,7 +45,7 @@ def pack_corpus(config: RunConfig, inputs: Mapping[str, Path]) -> PackedCorpus:
 
 
 def open_contexts(config: RunConfig, inputs: Mapping[str, Path]) -> tuple[PackedCorpus, MeasuredContexts]:
-    """As `pack_corpus`, with what the artefact `contexts` says; what it assigned to contexts is not assigned again.
+    """Open the packed corpus and its artefact `contexts`, whose assignment of documents is reused.
 
     DataError where that is of other contexts.
     """

@@ -148,7 +148,7 @@ def _run_record(
 
 @dataclass(frozen=True)
 class _StepsRead:
-    """`RunRecord.find_steps` of a training, as data: kept pictures are told by what a record has."""
+    """`RunRecord.find_steps` of a training; a dataclass, since kept pictures are keyed by the fields of records."""
 
     contexts: Path
     packing: PackingConfig
@@ -159,7 +159,7 @@ class _StepsRead:
 
     @classmethod
     def of(cls, config: RunConfig, contexts: Path, training: Mapping[str, Any]) -> Self:
-        """Of a run, its artefact `contexts` and the result of its training."""
+        """Make it of a run's configuration, its artefact `contexts` and the result of its training."""
         size, draws = config.model.context_bytes, draws_of(config.encoder)
         return cls(contexts, config.packing, size, config.seed_of("contexts"), draws, training)
 

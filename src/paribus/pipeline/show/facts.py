@@ -1,4 +1,4 @@
-"""What a stage found, in the line that says it is done, and what a table cannot judge by it."""
+"""Results of a stage for the line that says it is done, and the warning that a table cannot judge by them."""
 
 from paribus.config.schema import RunConfig
 from paribus.reporting.significance.least import ITEMS_TO_JUDGE
@@ -17,7 +17,7 @@ def facts(stage: Stage, artifact: Artifact) -> str:
 def few_documents(config: RunConfig, corpus: Artifact | None) -> str | None:
     """Message that too few held-out documents are scored for a table to judge by, with the remedy that costs least.
 
-    None where they are enough, as far as it is known without a corpus.
+    None if there are enough, by the configuration alone without a corpus.
     """
     asked = config.evaluation.heldout_documents
     scored = min(asked, corpus.record()["result"]["heldout"]["documents"]) if corpus else asked

@@ -45,7 +45,7 @@ class Standing:
     change: float | None
     """From the first row, over the seeds that both have; None of the first row itself, and where there are none."""
     change_half_width: float | None
-    """Of `change`; None below three seeds that both rows have."""
+    """Half of the 95 % interval of `change`; None below three seeds that both rows have."""
 
 
 def show_standings(root: OutputRoot, sweep: SweepConfig | None, display: Display) -> None:

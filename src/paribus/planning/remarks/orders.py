@@ -16,7 +16,7 @@ ENOUGH_EPOCHS = 0.9
 
 
 def remarks_on_orders(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator[str]:
-    """That orders read documents of their own, and the remedy; nothing where they read the same, or there is one."""
+    """Remark that orders read different documents, with the remedy; nothing for one order or the same documents."""
     orders: dict[tuple[int, str], set[str]] = defaultdict(set)
     for run in runs:
         orders[_corpus(run)].add(_way(run.nodes["order"]))

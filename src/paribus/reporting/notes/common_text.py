@@ -22,7 +22,7 @@ ENOUGH = 1.1
 
 @dataclass(frozen=True)
 class CommonText:
-    """What two runs of one seed, of two rows that are compared, both read in training."""
+    """Training text that two runs of one seed share, of two rows that are compared."""
 
     row: int
     base: int
@@ -153,7 +153,7 @@ def _range(shares: Sequence[float]) -> str:
 
 
 def remedies(found: Sequence[CommonText]) -> list[str]:
-    """What would let the rows of `found` read the same text."""
+    """Overrides that let the rows of `found` read the same text."""
     if not found:
         return []
     text = rounded_up_size(max(each.text_bytes for each in found))

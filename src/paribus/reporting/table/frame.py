@@ -40,7 +40,7 @@ class RunRecord:
     """Directory of the `tokens` artefact."""
     readings: Path | None = None
     """File that says how often training read a sample of the corpus' bytes."""
-    find_steps: Callable[[], Any] | None = field(default=None, compare=False)
+    find_steps: Callable[[], Any] | None = None
     """Find the step at which training first read each of these bytes, int64, -1 where it did not."""
     finetuned: Path | None = None
     """Directory of the `finetuning` artefact."""
