@@ -51,6 +51,13 @@ def _imports_are_no_garbage() -> None:
     gc.freeze()
 
 
+@pytest.fixture(autouse=True)
+def _safe_path() -> Iterator[None]:
+    """`paribus.cli.main` sets it for its processes; scripts that later tests start import from their directory."""
+    yield
+    os.environ.pop("PYTHONSAFEPATH", None)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _compositions() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:

@@ -102,15 +102,15 @@ def test_gradients_of_a_packed_batch_are_those_of_each_document_alone(packing: P
 
 @pytest.mark.parametrize("document_end", [None, DocumentEnd(EOS), DocumentEnd(EOS, begins=True)])
 def test_padding_changes_neither_loss_nor_gradient(document_end: DocumentEnd | None) -> None:
-    model = build_model(MODEL, 32, 0).double()
+    model = build_model(MODEL, 32, 0)
     row = torch.tensor([[1, 2, 3, EOS, 4, 5]])
     following = torch.tensor([[2, 3, EOS, 4, 5, EOS]])
     padded = torch.cat([row, torch.full((1, 6), EOS)], dim=1), torch.cat([following, torch.full((1, 6), -1)], dim=1)
     losses = [SummedLoss(model, document_end)(*pair) for pair in ((row, following), padded)]
     torch.testing.assert_close(losses[0], losses[1], rtol=1e-6, atol=0)
     gradients = [torch.autograd.grad(loss, list(model.parameters())) for loss in losses]
-    for short, long in zip(*gradients, strict=True):
-        torch.testing.assert_close(short, long, rtol=1e-4, atol=1e-6)
+    for short, long in zip(*gradients, strict=True):  # the loss is of float32, in which single elements cancel
+        assert (short - long).norm() <= 1e-5 * short.norm()
 
 
 @pytest.mark.parametrize("document_end", [None, DocumentEnd(EOS), DocumentEnd(EOS, begins=True)])
