@@ -120,6 +120,14 @@ def test_a_spread_that_is_shown_is_explained_where_no_score_has_one(tmp_path: Pa
     assert "± is half the 95 % interval of a number over other seeds." in notes(compare(few, FACTORS))
 
 
+def test_two_seeds_have_no_spread_of_what_training_read(tmp_path: Path) -> None:
+    for seeds in (2, 3):
+        runs = rows(tmp_path / str(seeds), {"bpe": STEADY[:seeds], "apart": STEADY[:seeds]})
+        read = [replace(run, training={**run.training, "text_bytes": 9_000 + run.seed}) for run in runs]
+        cells = [row.cells["text_bytes"] for row in compare(read, FACTORS).rows]
+        assert [cell.half_width is not None for cell in cells] == [seeds == 3] * 2
+
+
 def test_differences_of_shares_are_in_points() -> None:
     assert size(-0.092, Column("average", "Mean", "accuracy", "accuracy", "higher")) == "9.2 points"
     assert size(0.0912, BITS_PER_BYTE) == "0.091"

@@ -85,8 +85,9 @@ def lines(root: OutputRoot, rows: Sequence[tuple[str, int, str]]) -> Iterator[st
 
 
 def standings(scores: Mapping[tuple[str, int], float], rows: Sequence[str]) -> list[Standing]:
-    """Of `rows`, those that have one of `scores`, by row and seed, in their order; spreads are the report's own, of one
-    number a run.
+    """Standings of the `rows` that have a score, in their order, by row and seed.
+
+    Spreads are those of the report for one number a run, pooled over all rows that have ended so far.
     """
     from paribus.reporting.significance.crossed import half_width, pooled_variance, within_rows
 
