@@ -111,7 +111,7 @@ def _unjudged(comparison: Comparison) -> Iterator[str]:
 
 
 def _why_nothing(column: Column, comparison: Comparison) -> str:
-    """What a judgement lacks, as far as it is known; empty otherwise."""
+    """The reason for which a measure cannot be judged; empty where none is known."""
     rows, key = comparison.rows, column.key
     compared = [row for row in comparison.finished if row.baseline is not None]
     bases = [rows[row.baseline] for row in compared if row.baseline is not None]

@@ -19,7 +19,7 @@ def warnings(comparison: Comparison) -> list[str]:
 
 
 def looked_before(looks: Mapping[str, int]) -> list[str]:
-    """What earlier reports of fewer seeds of these trainings, by the name of their sweep, do to p-values."""
+    """Warn of earlier reports on fewer seeds of these trainings: `looks` has the seeds of each, by sweep."""
     if not looks:
         return []
     named = ", ".join(f"{name} ({seeds} seeds)" for name, seeds in looks.items())

@@ -21,7 +21,7 @@ _BOUND = 1e-4
 _SEED = 0
 
 Weights = Mapping[int, float]
-"""Of each arm, by its row; their sum is 0."""
+"""Weight of each arm by its row; they add up to 0."""
 
 
 def judged_together(

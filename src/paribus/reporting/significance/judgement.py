@@ -1,4 +1,4 @@
-"""What may be said of the differences between cells: tests against the baseline, and the best number."""
+"""Tests of cells against their baselines, and the best cell of each column."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -46,7 +46,7 @@ class ArmScores:
 
     @cached_property
     def _pooled(self) -> tuple[SeedVariance | None, set[int]]:
-        """What seeds do to single arms, and the rows of those that they move alike."""
+        """Variance between seeds pooled over the arms whose variance is alike, and the rows of these."""
         means = seed_means(self._values)
         kept = steady(means) if means.size else np.zeros(len(self._values), dtype=bool)
         return pooled_variance(means[kept]), set(np.flatnonzero(kept).tolist())

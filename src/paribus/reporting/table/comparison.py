@@ -74,7 +74,7 @@ class Comparison:
     primary: frozenset[str]
     """Keys of the columns that decide the question; others are exploratory."""
     common_text: Sequence[CommonText]
-    """What two rows that are compared both read in training."""
+    """Training text that rows which are compared share, by pair and seed."""
     left_out: Mapping[str, LeftOut]
     """By task the items with a prompt that some run cut, where not all cut the same at the same place."""
     effects: tuple[Effect, ...] = ()

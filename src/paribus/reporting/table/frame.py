@@ -62,7 +62,7 @@ class RunRecord:
 
     @cached_property
     def steps_read(self) -> Any:
-        """What `find_steps` finds; None without it."""
+        """Result of `find_steps`; None without it."""
         return self.find_steps() if self.find_steps else None
 
     @property
