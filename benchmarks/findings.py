@@ -1,147 +1,169 @@
-"""The papers' claims and what we found: docs/findings.md, from stored runs and statistics.
+"""Write a page of what the papers claim and what stored runs say of it, such as docs/findings.md.
 
-python benchmarks/findings.py --english FILE [--pairs FILE --benchmarks DIR] [--pku FILE] [--start ID] [--root DIR]
-    [--found FILE]
+python benchmarks/findings.py PAGE --english FILE [--pairs FILE --benchmarks DIR] [--pku FILE] [--start ID] [--root DIR]
 
-FILE of --english is a corpus that `corpus=files` reads, that of --pairs Multi30k's training pairs in English and German
-with the test set below DIR, that of --pku sentences of Chinese words. Trainings are read and never made: runs that are
-not there are `not shown here`. Counting tokens takes no training and is done where it is not stored. With --found, what
-is found is kept in FILE too, and of runs that are not there FILE says what another command left, with code of another
-version say, which finds the runs of its own. FILE of the page is docs/findings.json.
+FILE of --english is a corpus that `corpus=files` reads, that of --pairs Multi30k's training pairs in English and
+German with the test set below DIR, that of --pku sentences of Chinese words; ID is the run that findings/continual goes
+on from. Models are not trained here; token statistics are made where they are missing. A JSON file beside PAGE keeps
+the measurements. Those of claims whose runs are missing, since earlier code made them, are taken from it.
 """
 
 import argparse
 import shlex
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from math import floor, log10
 from pathlib import Path
 
-from claims.claim import DOES_NOT, HOLDS, NOT_RUN, NOT_SHOWN, Claim, Claimed, Found, Untrained, marked, verdict
-from claims.detectable import bounds
+from claims.claim import DOES_NOT, HOLDS, NOT_RUN, NOT_SHOWN, OUTSIDE, JudgedClaim, judge_claims
+from claims.kept import with_kept
 from claims.measured import Store
-from claims.papers import ENTROPY, claims, untrained
-from claims.remembered import remembered
-from claims.segmentation import DRAWS, segmentation_claims, segmented
+from claims.papers import ENTROPY_PAPER, claims
+from claims.resampled import RESAMPLES
+from claims.segmentation import DRAWS, measure_segmentation, segmentation_claims
 from peers.table import table
 
 PAGE = """# Findings
 
-Made by `python benchmarks/findings.py {arguments}`
-from stored runs: what the papers claim, and what we measured with small models and real text, all else being equal
-([fairness.md](fairness.md)). The English text is that of [paper-statistics.md](paper-statistics.md), the Chinese that
-of [segmentation.md](segmentation.md). The papers' models of language have 468M parameters and more, ours 1.4M; that of
-translation has 1.2M. A claim that does not show here may hold there.{versions}
+The claims of four papers, and what we measured of each with small models and real text, all else being equal
+([fairness.md](fairness.md)). Our language models have 1.4M parameters and a vocabulary of 4,096 tokens, and read 2M
+tokens or 6.6 MB of text in contexts of 256 tokens; the papers' have 468M parameters and more. Our model of translation
+has 1.2M parameters and reads the 29,000 pairs of Multi30k. Token statistics are of the papers' sizes of vocabulary. The
+English text is that of [paper-statistics.md](paper-statistics.md), the Chinese that of
+[segmentation.md](segmentation.md). A claim that does not show here may hold at the papers' size.
 
-Tokens are counted in what a run trains on, without the twentieth of the documents that it holds out;
-[paper-statistics.md](paper-statistics.md) counts all documents. So its numbers of the same claim, text and size of
-vocabulary differ somewhat from these.
+Verdicts:
 
-Verdicts: **holds** and **does not**, where the 95 % interval over seeds and items leaves out 0, or where the number is
-counted and not sampled; **not shown here**, where the interval holds 0, where what was measured is not what the claim
-is of, and with `not run` where fewer than three seeds were trained or nothing was counted, which says nothing of the
-claim. `mde` is the smallest true difference that so many seeds and items would show with a power of 80 %
-([report.md](report.md)). What is counted has none; two numbers are the least and the greatest that it can be, where of
-an interval over seeds its ends alone were kept. Bits per byte are lower where a model is better. Intervals are of one
-claim each, not adjusted for how many there are; the tables of the runs adjust. What is `our question` is no claim of
-the paper, and not counted among them.
+- **holds**, **does not hold**: the difference has the sign that the paper claims, or the other one, and column `p` is
+  below 0.05. It is adjusted by Holm over the {tests} tests of this page. The sign alone is tested; sizes are shown.
+- **not shown here**: it may be chance.
+- **outside this design**: our setup (size of the model, length of training, number of starts, what else differs) cannot
+  answer, whatever the number. The page says what a test would take; none is made.
+- **not run**: nothing was measured, or with fewer than three seeds.
+
+`effect in the paper` is the smallest and the largest difference over its benchmarks, no interval. `difference here` is
+that from BPE, from random order, or from the method that the claim names. Bits per byte are lower where a model is
+better. Intervals (95 %) and `detectable`, the smallest true difference found with a power of 80 %, are of one claim
+each and not adjusted, so an interval may leave out 0 where the verdict is `not shown here`. With trained models they
+are over seeds and items. With token statistics they are a bootstrap over the documents that a run trains on
+({resamples} resamples), with the vocabulary held fixed. The same documents trained the vocabulary: text that it has not
+seen can give numbers outside these intervals. The corpus names no works; pieces of one book are drawn as if they were
+independent, so they are also too narrow. How statistics change with the size of the vocabulary and the language is in
+paper-statistics.md, which counts the held-out documents too.
+
+Rows with `our question` are no claim of the paper; they are tested, and not counted among its claims.
+[findings.json](findings.json) has each tested number with its own p-value, its degrees of freedom and the commits of
+the code that trained and read it.
 """
-VERSIONS = """ Runs that code of an earlier version made
-were read by that code, with the same command, which left what it found in [findings.json](findings.json)."""
 
 
 def main(given: argparse.Namespace) -> None:
-    """Print the page."""
+    """Write the page and the file beside it."""
     store = Store(_overrides(given), given.root)
-    measured = [(claim, store.found(claim)) for claim in claims()]
-    found = remembered([*measured, *segmented(segmentation_claims(), given.pku)], given.found)
-    parts = [PAGE.format(arguments=_arguments(given), versions=VERSIONS if given.found else "")]
-    parts += sections(found)
-    parts.append("## Make them again\n\n" + "\n".join(_commands(given)))
-    sys.stdout.write("\n".join(part.rstrip() + "\n" for part in parts))
+    measured = [(claim, store.measure(claim)) for claim in claims()]
+    measured += measure_segmentation(segmentation_claims(), given.pku)
+    judged = judge_claims(with_kept(measured, given.page.with_suffix(".json")))
+    parts = [page_top(judged), *sections(judged), "## Make them again\n\n" + "\n".join(_commands(given))]
+    given.page.write_text("\n".join(part.rstrip() + "\n" for part in parts), encoding="utf-8")
 
 
-def sections(found: Sequence[Claimed]) -> list[str]:
-    """Of each paper its claims and what was found."""
+def page_top(judged: Sequence[JudgedClaim]) -> str:
+    """What the page is of, and what its words mean."""
+    return PAGE.format(tests=sum(one.p_adjusted is not None for one in judged), resamples=RESAMPLES)
+
+
+def sections(judged: Sequence[JudgedClaim]) -> list[str]:
+    """The tables of each paper."""
     made = []
-    for paper in dict.fromkeys(claim.paper for claim, _ in found):
-        own = [(claim, measured) for claim, measured in found if claim.paper == paper]
-        left = [claim for claim in untrained() if claim.paper == paper]
-        parts = [f"## {paper}", _counts(own, left), _segmentation(own) if paper == ENTROPY else _table(own)]
-        parts += ["\n".join(f"- {note}" for note in notes)] if (notes := _notes(own)) else []
-        parts += [_untrained(left)] if left else []
+    for paper in dict.fromkeys(one.claim.paper for one in judged):
+        own = [one for one in judged if one.claim.paper == paper]
+        measured, others = ([one for one in own if bool(one.claim.number) == known] for known in (True, False))
+        parts = [f"## {paper}", _counts(own), _segmentation(measured) if paper == ENTROPY_PAPER else _table(measured)]
+        parts += ["\n".join(notes)] if (notes := _notes(measured)) else []
+        parts += [_unmeasured(others)] if others else []
         made.append("\n\n".join(part.rstrip() for part in parts) + "\n")
     return made
 
 
-def _table(found: Sequence[Claimed]) -> str:
-    head = ["where", "what it says", "its size", "measured", "here", "95 % interval", "seeds", "mde", "verdict"]
-    return table(head, [_row(*each) for each in found])
+def _table(judged: Sequence[JudgedClaim]) -> str:
+    head = ["where", "claim", "effect in the paper", "measured", "difference here", "95 % interval", "seeds"]
+    return table([*head, "detectable", "p", "verdict"], [_row(one) for one in judged])
 
 
-def _segmentation(found: Sequence[Claimed]) -> str:
+def _segmentation(judged: Sequence[JudgedClaim]) -> str:
     told = (
-        "Of Table 1; all its rows and numbers are in [segmentation.md](segmentation.md). The paper's text has lost its "
-        "lambdas: ours, 1, 3, 10 and 100, were chosen since they give its range, and the best of them on these draws, "
-        "so what it gains over entropy alone is optimistic."
+        "Of Table 1; [segmentation.md](segmentation.md) has all its rows. The paper's text has lost its lambdas: 1, 3, "
+        "10 and 100 are ours, and give its range. For each draw of sentences the best is chosen on the other draws."
     )
-    head = ["where", "what it says", "its size", "here, points of F1"]
-    head += [f"95 % interval over {DRAWS} draws", "mde", "verdict"]
-    rows = []
-    for claim, one in found:
-        row = _row(claim, one, digits=2)
-        rows.append([*row[:3], *row[4:6], *row[7:]])
-    return f"{told}\n\n{table(head, rows)}"
-
-
-def _untrained(left: Sequence[Untrained]) -> str:
-    head = ["where", "what it says", "its size", "file", "what it takes", "verdict"]
-    verdict_of_all = f"{NOT_SHOWN}: {NOT_RUN}"
-    rows = [
-        [claim.where, claim.says, claim.size, f"`{claim.experiment}`", claim.takes, verdict_of_all] for claim in left
+    head = [
+        "where",
+        "claim",
+        "effect in the paper",
+        "difference here, points of F1",
+        f"95 % interval over {DRAWS} draws",
     ]
-    told = "Neither trained nor counted here; [costs.md](costs.md) has what trainings take in hours:"
-    return f"{told}\n\n{table(head, rows)}"
+    rows = [[*row[:3], *row[4:6], *row[7:]] for row in map(_row, judged)]
+    return f"{told}\n\n{table([*head, 'detectable', 'p', 'verdict'], rows)}"
 
 
-def _notes(found: Sequence[Claimed]) -> list[str]:
-    return [note for claim, _ in found for note in claim.notes()]
+def _notes(judged: Sequence[JudgedClaim]) -> list[str]:
+    """What tests of claims outside the design would take, and which numbers were not made anew."""
+    places: dict[str, list[str]] = {}
+    for one in judged:
+        if one.claim.takes:
+            places.setdefault(one.claim.takes, []).append(one.claim.where)
+    notes = [f"- {', '.join(dict.fromkeys(named))}, {OUTSIDE}: it takes {takes}" for takes, named in places.items()]
+    old = [one.claim.where for one in judged if one.measurement and one.measurement.p_value is None]
+    if old:
+        notes.append(
+            f"- {', '.join(dict.fromkeys(old))}: measured by earlier code, which kept no p-value; not made anew."
+        )
+    return notes
 
 
-def _row(claim: Claim, found: Found | None, digits: int = 4) -> list[str]:
+def _unmeasured(judged: Sequence[JudgedClaim]) -> str:
+    head = ["where", "claim", "effect in the paper", "file", "what it takes", "verdict"]
+    rows = [
+        [one.claim.where, one.claim.says, one.claim.size, f"`{one.claim.experiment}`", one.claim.takes, one.verdict]
+        for one in judged
+    ]
+    return f"Not measured here; [costs.md](costs.md) has what trainings take in hours:\n\n{table(head, rows)}"
+
+
+def _row(one: JudgedClaim) -> list[str]:
+    """Numbers have two digits of the half of their interval."""
+    claim, measurement = one.claim, one.measurement
     told = [claim.place, claim.says, claim.size.replace("-", "−"), f"{claim.measure}, `{claim.experiment}`"]
-    if found is None:
-        return [*told, "–", "–", "–", "–", marked(claim, None)]
-    digits = 2 if claim.scale != 1 else digits
-    show = partial(_signed, digits=digits, sign="" if claim.number.endswith("_share") else "+")
-    interval = "counted" if found.interval is None else " to ".join(map(show, found.interval))
-    seeds = str(found.seeds) if found.seeds else "–"
-    least = dict.fromkeys(f"{bound:.{digits}f}" for bound in bounds(found) or ())
-    mde = " to ".join(least) or "–"
-    return [*told, show(found.difference), interval, seeds, mde, marked(claim, found)]
+    verdict = f"**{one.verdict}**" if one.verdict in (HOLDS, DOES_NOT) else one.verdict
+    if measurement is None or measurement.interval is None or measurement.detectable is None:
+        return [*told, *["–"] * 5, verdict]
+    low, high = measurement.interval
+    digits = max(0, 1 - floor(log10((high - low) / 2)))
+    show = partial(_signed, digits=digits)
+    p_value = "–" if one.p_adjusted is None else f"{one.p_adjusted:.4f}" if one.p_adjusted >= 0.0001 else "< 0.0001"
+    numbers = [show(measurement.difference), f"{show(low)} to {show(high)}", str(measurement.seeds or "–")]
+    return [*told, *numbers, f"{measurement.detectable:.{digits}f}", p_value, verdict]
 
 
-def _signed(value: float, *, digits: int, sign: str) -> str:
-    return f"{value:{sign}.{digits}f}".replace("-", "−")
+def _signed(value: float, *, digits: int) -> str:
+    return f"{value:+.{digits}f}".replace("-", "−")
 
 
-def _counts(found: Sequence[Claimed], left: Sequence[Untrained]) -> str:
-    """Of the paper's claims; questions of ours are none."""
-    own = [each for each in found if not each[0].ours]
-    verdicts = [verdict(*each) for each in own] + [NOT_SHOWN] * len(left)
-    counted = [f"{verdicts.count(name)} {name}" for name in (HOLDS, DOES_NOT, NOT_SHOWN) if name in verdicts]
-    absent = len(left) + sum(one is None for _, one in own)
-    return f"Of {len(verdicts)} claims: {', '.join(counted)}{f' ({absent} of them {NOT_RUN})' if absent else ''}."
+def _counts(judged: Sequence[JudgedClaim]) -> str:
+    """Verdicts of the paper's claims, without questions of ours."""
+    verdicts = [one.verdict for one in judged if not one.claim.ours]
+    kinds = [name for name in (HOLDS, DOES_NOT, NOT_SHOWN, OUTSIDE, NOT_RUN) if name in verdicts]
+    return f"{len(verdicts)} claims: {', '.join(f'{verdicts.count(name)} {name}' for name in kinds)}."
 
 
 def _overrides(given: argparse.Namespace) -> Mapping[str, Sequence[str]]:
     """Of each experiment what its header leaves to the user."""
     text = ["corpus=files", f"corpus.paths=[{given.english}]"]
     pairs = [f"corpus.source=[{given.pairs}]", f"evaluation.data={given.benchmarks}"] if given.pairs else []
-    named = dict.fromkeys(claim.experiment for claim in claims())
+    named = dict.fromkeys(claim.experiment for claim in claims() if claim.number)
     own: dict[str, Sequence[str]] = dict.fromkeys(named, text)
     own["findings/translation"] = pairs
-    own["findings/continual"] = [*text, f"start.run={given.start}"] if given.start else text
+    own["findings/continual"] = [*text, f"start.run={given.start}"]
     own["lbpe/table_6"] = [*text, "tokenizer.vocab_size=64K,128K"]
     return own
 
@@ -149,13 +171,12 @@ def _overrides(given: argparse.Namespace) -> Mapping[str, Sequence[str]]:
 def _commands(given: argparse.Namespace) -> Iterator[str]:
     yield "```bash"
     for name, overrides in _overrides(given).items():
-        verb, named = "run" if name.startswith("findings/") else "tokens statistics", list(overrides)
         if name == "findings/continual":
-            text = [override for override in named if not override.startswith("start.run=")]
-            yield _command("run", "findings/encodings", ["seed=5", "tokenizer=bpe", "encoder=merge_rank", *text])
-            named = [*text, "start.run=ID"]
-        if named:
-            yield _command(verb, name, named)
+            first = ["seed=5", "tokenizer=bpe", "encoder=merge_rank", *overrides[:-1]]
+            yield _command("run", "findings/encodings", first)
+        if overrides:
+            yield _command("run" if name.startswith("findings/") else "tokens statistics", name, overrides)
+    yield f"python benchmarks/findings.py docs/findings.md {_arguments(given)}"
     yield "```"
 
 
@@ -164,18 +185,18 @@ def _command(verb: str, experiment: str, overrides: Sequence[str]) -> str:
 
 
 def _arguments(given: argparse.Namespace) -> str:
-    named = [(name, getattr(given, name)) for name in ("english", "pairs", "benchmarks", "pku", "start", "found")]
+    named = [(name, getattr(given, name)) for name in ("english", "pairs", "benchmarks", "pku", "start")]
     return " ".join(f"--{name} {value}" for name, value in named if value)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("page", type=Path, help="Markdown file to write, with a JSON file beside it")
     parser.add_argument("--english", required=True, help="corpus of English text")
     parser.add_argument("--pairs", help="training pairs of Multi30k")
     parser.add_argument("--benchmarks", help="directory with the test set of Multi30k")
     parser.add_argument("--pku", help="sentences of Chinese words")
-    parser.add_argument("--start", help="run that findings/continual starts from")
-    parser.add_argument("--found", type=Path, help="JSON that keeps what is found, for runs that other code made")
+    parser.add_argument("--start", default="ID", help="run that findings/continual goes on from")
     parser.add_argument("--root", default="paribus_runs", help="output root of the runs")
     return parser
 

@@ -7,26 +7,19 @@ from typing import Any
 
 import yaml
 
-from claims.claim import Claim, Untrained
+from claims.claim import Claim
 from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
 from paribus.reporting.paper.block import Paper
 from paribus.reporting.paper.block import parse as parse_block
 
 FILE = Path(__file__).with_name("claims.yaml")
-SHARES = ("share",)
-"""Columns of papers whose numbers are no changes, and have no sign."""
-ENTROPY = "Entropy-Driven Pre-Tokenization (arXiv 2506.15889)"
+ENTROPY_PAPER = "Entropy-Driven Pre-Tokenization (arXiv 2506.15889)"
 
 
 def claims() -> list[Claim]:
-    """Those of which something was measured, or can be at our scale, in the order of the page."""
-    return [Claim(**_read(paper, entry)) for paper, entry in entries() if "takes" not in entry]
-
-
-def untrained() -> list[Untrained]:
-    """The others."""
-    return [Untrained(**_read(paper, entry)) for paper, entry in entries() if "takes" in entry]
+    """In the order of the page; `number` is empty in those of which nothing is measured."""
+    return [_read(paper, entry) for paper, entry in entries()]
 
 
 def entries() -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -36,13 +29,13 @@ def entries() -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield from ((paper, entry) for entry in own)
 
 
-def _read(paper: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+def _read(paper: str, entry: Mapping[str, Any]) -> Claim:
     rest = {name: value for name, value in entry.items() if name not in ("printed", "unit")}
-    return {"paper": paper, "size": " ".join(filter(None, [_printed(entry["printed"]), entry["unit"]])), **rest}
+    return Claim(paper=paper, size=" ".join(filter(None, [_effect(entry["printed"]), entry["unit"]])), **rest)
 
 
-def _printed(given: str | Sequence[str]) -> str:
-    """The paper's size, out of the experiment file that has its numbers."""
+def _effect(given: str | Sequence[str]) -> str:
+    """The smallest and the largest difference of two rows of the paper, or one number of a row."""
     if isinstance(given, str):
         return given
     experiment, row, other, *columns = given
@@ -52,7 +45,7 @@ def _printed(given: str | Sequence[str]) -> str:
     numbers = dict(zip(labels, paper.numbers or (), strict=True))
     if other in headings:
         (value,) = (numbers[row][headings.index(other)],)
-        return str(value) if other in SHARES else _signed(float(value or 0), str(value))
+        return _signed(float(value or 0), str(value))
     pairs = zip(headings, numbers[row], numbers[other], strict=True)
     differences = [
         new - old

@@ -4,13 +4,13 @@ import math
 import re
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from scipy.stats import t
 
-from claims.claim import Claim, Claimed, Found
-from claims.detectable import detectable
-from claims.papers import ENTROPY
+from claims.claim import Claim, Measured, Measurement, by_student
+from claims.papers import ENTROPY_PAPER
 from paribus.errors import DataError
 from paribus.evaluation.segmenters.corpus import read_segmented
 from paribus.evaluation.segmenters.methods import (
@@ -25,9 +25,11 @@ from paribus.evaluation.segmenters.methods import (
 )
 from paribus.evaluation.segmenters.table import PAPER, drawn, sentences_of
 from paribus.reporting.significance.quantile import TWO_SIDED
+from paribus.store.provenance import source_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/segmentation.md"
-BEST = count_name(COUNT_LAMBDAS[2])
+BEST = "best lambda"
+LAMBDAS = [count_name(each) for each in COUNT_LAMBDAS]
 SENTENCES, DRAWS, TRAIN, VOCABULARY = 2255, 5, 0.7, 12_000
 COMPARED = (
     ("the best lambda is better than standard BPE", BEST, STANDARD),
@@ -37,10 +39,9 @@ COMPARED = (
     ("the best lambda is better than BPE with punctuation apart", BEST, PUNCTUATION),
 )
 """What the paper says, and which method's F1 is compared with which; of the last it has no row."""
-NOTE = (
-    "the paper's predictive entropy is that of GPT-2, of 24 layers. What was measured is that of a model of two, "
-    "trained here for minutes, which does not judge that. Its difference is that of segmentation.md, and mde is "
-    "reckoned from the interval there."
+GPT2 = (
+    "GPT-2, with 24 layers, as the paper has it. Here a model of two layers was trained for minutes; its number is "
+    "that of segmentation.md."
 )
 
 
@@ -50,43 +51,45 @@ def segmentation_claims() -> list[Claim]:
 
 
 def _claim(says: str, method: str, other: str) -> Claim:
-    known = method in PAPER and other in PAPER
+    papers = {name: numbers[2] for name, numbers in PAPER.items()}
+    papers[BEST] = max(papers[name] for name in LAMBDAS)
+    known = method in papers and other in papers
     return Claim(
-        paper=ENTROPY,
+        paper=ENTROPY_PAPER,
         where="Table 1",
         says=says,
-        size=f"{PAPER[method][2] - PAPER[other][2]:+.2f} points of F1" if known else "no such row",
+        size=f"{papers[method] - papers[other]:+.2f} points of F1" if known else "no such row",
         experiment="entropy/table_1",
         number="F1",
         sign=1,
         row={"method": method},
         against={"method": other},
         ours=not known,
-        stands_in=PREDICTIVE in (method, other),
-        note=NOTE if PREDICTIVE in (method, other) else "",
+        takes=GPT2 if PREDICTIVE in (method, other) else "",
+        outside=PREDICTIVE in (method, other),
     )
 
 
-def segmented(claims: Sequence[Claim], path: str | None) -> list[Claimed]:
+def measure_segmentation(claims: Sequence[Claim], path: str | None) -> list[Measured]:
     """Differences of F1 within draws, in points, with Student's interval over the draws; None without a corpus.
 
-    What a language model does is taken from the page that has it: training one is no part of this.
+    That of predictive entropy, which takes a trained language model, is read from docs/segmentation.md.
     """
     scores = _scores(Path(path)) if path else {}
     return [(claim, _found(claim, scores)) for claim in claims]
 
 
-def _found(claim: Claim, scores: Mapping[str, Sequence[float]]) -> Found | None:
+def _found(claim: Claim, scores: Mapping[str, Sequence[float]]) -> Measurement | None:
     method, other = claim.row["method"], claim.against["method"]
     if method == PREDICTIVE:
-        return printed(PAGE.read_text(encoding="utf-8"), method)
+        return measurement_on_page(PAGE.read_text(encoding="utf-8"), method)
     if not scores:
         return None
     differences = [100 * (here - there) for here, there in zip(scores[method], scores[other], strict=True)]
     return _over_draws(statistics.mean(differences), statistics.stdev(differences) / math.sqrt(DRAWS))
 
 
-def printed(page: str, method: str) -> Found:
+def measurement_on_page(page: str, method: str) -> Measurement:
     """What the table of `page` has of a method's difference from standard BPE; DataError where it has none."""
     row = re.search(rf"^\| {re.escape(method)} \|.*$", page, re.MULTILINE)
     told = re.search(r"([+−]\d+\.\d+) ± (\d+\.\d+)", row[0]) if row else None
@@ -96,9 +99,8 @@ def printed(page: str, method: str) -> Found:
     return _over_draws(middle, half / float(t.ppf(TWO_SIDED, DRAWS - 1)))
 
 
-def _over_draws(middle: float, error: float) -> Found:
-    half = float(t.ppf(TWO_SIDED, DRAWS - 1)) * error
-    return Found(middle, (middle - half, middle + half), DRAWS, detectable(error, DRAWS - 1))
+def _over_draws(middle: float, error: float) -> Measurement:
+    return replace(by_student(middle, error, DRAWS - 1), read_by=source_of(PAGE) or "")
 
 
 def _scores(path: Path) -> dict[str, list[float]]:
@@ -109,7 +111,12 @@ def _scores(path: Path) -> dict[str, list[float]]:
         cut = round(TRAIN * len(block))
         train, test = block[:cut], block[cut:]
         methods = text_methods(["".join(words) for words in train], max_length=4, min_count=2)
-        for name in (STANDARD, PUNCTUATION, ENTROPY_ONLY, *map(count_name, COUNT_LAMBDAS)):
+        for name in (STANDARD, PUNCTUATION, ENTROPY_ONLY, *LAMBDAS):
             tokens = method_scores(methods[name], train, test, vocab_size=VOCABULARY, unknown="token").tokens
             found.setdefault(name, []).append(tokens.f1)
-    return found
+    return found | {BEST: _chosen([found[name] for name in LAMBDAS])}
+
+
+def _chosen(lambdas: Sequence[Sequence[float]]) -> list[float]:
+    """F1 by draw of the lambda that is best on the other draws, from the F1 of each lambda by draw."""
+    return [max(lambdas, key=lambda own: sum(own) - own[draw])[draw] for draw in range(DRAWS)]

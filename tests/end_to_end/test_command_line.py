@@ -1,7 +1,6 @@
 """paribus as its users run it: real commands in real processes, on text of their own."""
 
 import csv
-import importlib
 import json
 import os
 import re
@@ -9,21 +8,15 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
 import pytest
-import torch
 
 from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
-from paribus.modeling.build import load_model
-from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare
-from paribus.pipeline.record.records import collect
 from paribus.planning.plan import make_plan
-from paribus.tokenization import Tokenizer
 from support.command_line import OVERRIDES, command, paribus, write_corpus
 
 
@@ -70,44 +63,6 @@ def test_a_plan_in_a_fresh_root_names_exactly_what_the_sweep_made(
     assert {(stage.name, stage.key) for stage in plan.stages} == {(path.parent.name, path.name) for path in artifacts}
     assert len(plan.stages) == len({(stage.name, stage.key) for stage in plan.stages})
     assert len(plan.trainings) == made(sweep)["training"]
-
-
-def test_embeddings_of_what_one_vocabulary_alone_has_are_judged_by_their_own_checkpoints(
-    sweep: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(sweep)
-    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "benchmarks"))
-    own_tokens = importlib.import_module("claims.own_tokens")
-    composition = compose_command(parse(["-m", *OVERRIDES, *SWEEP]))
-    root = OutputRoot.of(composition.jobs[0].config)
-    records, missing = collect(prepare(composition), composition.factors, root)
-    bpe, scaffold = (
-        [run for run in records if run.factors == {"tokenizer": name, "ordering": "standard"}]
-        for name in ("bpe", "scaffold_bpe")
-    )
-    assert not missing
-    (first,), (second,) = own_tokens.own_uniformities(bpe, scaffold, root)
-    for run, other, measured in ((bpe[0], scaffold[0], first), (scaffold[0], bpe[0], second)):
-        mine, theirs = (Tokenizer.load(each.vocabulary / "tokenizer") for each in (run, other) if each.vocabulary)
-        stages = json.loads((run.directory / "run.json").read_text(encoding="utf-8"))["stages"]
-        artifacts = sweep / "paribus_runs/artifacts"
-        texts = (artifacts / "tasks" / stages["tasks"]["key"] / "heldout.jsonl").read_text(encoding="utf-8")
-        used = set(mine.encode_batch([json.loads(line)["text"] for line in texts.splitlines()])[0].tolist())
-        own = sorted(token for token in used if spelled(mine)[token] not in spelled(theirs))
-        model = load_model(max((artifacts / "training" / stages["training"]["key"]).glob("step_*")))
-        unit = torch.nn.functional.normalize(model.embedding.weight.detach()[own])
-        assert len(own) > 2
-        assert measured == pytest.approx(
-            float(torch.pdist(unit.double()).square().mul(-2).exp().mean().log()), abs=1e-4
-        )
-    assert own_tokens.own_uniformities(bpe, bpe, root) == ([], [])
-    averaged = replace(bpe[0], config={**bpe[0].config, "evaluation": {"average_checkpoints": 2}})
-    assert own_tokens.own_uniformities([averaged], scaffold, root) == ([], [second])
-
-
-def spelled(tok: Tokenizer) -> list[bytes]:
-    """The bytes of each token by its id, without scaffold tokens, which have none."""
-    return [tok.vocabulary.columns.spellings[rank] for rank in tok.vocabulary.rank_of_id.tolist()]
 
 
 def test_the_same_command_again_makes_nothing(sweep: Path) -> None:

@@ -138,8 +138,16 @@ def token_rows(
         )
         for row, one, base in zip(labels, found, bases, strict=True)
     ]
-    rows = [replace(row, replaced=_replaced(place, row.baseline, spelled, found)) for place, row in enumerate(rows)]
-    return rows, _overlap(rows, spelled, found)
+    counts = [one.counts() for one in found]
+    return with_replaced(rows, spelled, counts), _overlap(rows, spelled, counts)
+
+
+def with_replaced(rows: Sequence[TokenRow], spelled: Sequence[Spellings], counts: Sequence[Counts]) -> list[TokenRow]:
+    """Rows that say how their vocabularies differ; `spelled` and `counts`, occurrences by id, are of each row."""
+    return [
+        row if row.baseline is None else replace(row, replaced=_replaced(place, row.baseline, spelled, counts))
+        for place, row in enumerate(rows)
+    ]
 
 
 def _first_of_a_size(found: Sequence[Counted]) -> list[int | None]:
@@ -148,11 +156,11 @@ def _first_of_a_size(found: Sequence[Counted]) -> list[int | None]:
     return [None if kinds.index(kind) == place else kinds.index(kind) for place, kind in enumerate(kinds)]
 
 
-def _replaced(place: int, base: int | None, spelled: Sequence[Spellings], found: Sequence[Counted]) -> Replaced | None:
-    if base is None or spelled[place].keys() == spelled[base].keys():
+def _replaced(place: int, base: int, spelled: Sequence[Spellings], counts: Sequence[Counts]) -> Replaced | None:
+    if spelled[place].keys() == spelled[base].keys():
         return None
-    gone = spelled_only_in(spelled[base], spelled[place], found[base].counts())
-    came = spelled_only_in(spelled[place], spelled[base], found[place].counts())
+    gone = spelled_only_in(spelled[base], spelled[place], counts[base])
+    came = spelled_only_in(spelled[place], spelled[base], counts[place])
     return Replaced(
         gone=gone.tokens,
         gone_share=gone.share,
@@ -163,7 +171,7 @@ def _replaced(place: int, base: int | None, spelled: Sequence[Spellings], found:
 
 
 def _overlap(
-    rows: Sequence[TokenRow], spelled: Sequence[Spellings], found: Sequence[Counted]
+    rows: Sequence[TokenRow], spelled: Sequence[Spellings], counts: Sequence[Counts]
 ) -> "OverlapMatrix | None":
     """Of the different vocabularies, each by the first row that has it; None where there is one, or too many."""
     different: list[int] = []
@@ -173,5 +181,4 @@ def _overlap(
     if not 1 < len(different) <= _MOST_VOCABULARIES:
         return None
     names = [rows[place].name for place in different]
-    counts = [found[place].counts() for place in different]
-    return overlap_matrix(names, [spelled[place] for place in different], counts)
+    return overlap_matrix(names, [spelled[place] for place in different], [counts[place] for place in different])

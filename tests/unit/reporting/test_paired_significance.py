@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from paribus.reporting import paired_test
-from paribus.reporting.significance.items import holm, permutation_test, standard_errors
+from paribus.reporting.significance.items import permutation_test, standard_errors
 
 
 def scores(items: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -97,12 +97,6 @@ def test_the_permutation_test_draws_patterns_of_many_items_reproducibly() -> Non
     a, b = scores(200, 4)
     assert permutation_test(a, b, seed=1) == permutation_test(a, b, seed=1)
     assert permutation_test(a, b) == pytest.approx(stats.ttest_rel(a, b).pvalue, abs=0.03)
-
-
-def test_holm_adjusts_as_in_his_paper() -> None:
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.9, 0.8]) == [1.0, 1.0]
-    assert holm([]) == []
 
 
 def test_the_standard_error_needs_two_items() -> None:

@@ -112,17 +112,6 @@ def unpaired_t_test(sample_a: ArrayLike, sample_b: ArrayLike) -> float | None:
     return float(stats.ttest_ind(a, b).pvalue)
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's (1979) adjusted p-values, in the order given: valid for any dependence between the tests."""
-    values = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(values)
-    # The smallest counts as often as there are tests, the next once less; none falls below one before it.
-    raised = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)) if len(values) else values
-    adjusted = np.empty_like(values)
-    adjusted[order] = np.minimum(raised, 1.0)
-    return [float(value) for value in adjusted]
-
-
 def standard_errors(scores: Sequence[ArrayLike]) -> list[float | None]:
     """Standard errors of the means of arrays (n,), None for fewer than two; those of one length share their call."""
     values = [np.asarray(each, dtype=np.float64) for each in scores]
