@@ -19,6 +19,8 @@ LONGEST_DIFF, MOST_UNTRACKED = 200_000, 100
 SOURCE = Path("share", "paribus", "source.json")
 """Where an image says what it was built from, below the prefix of its Python."""
 _SOURCE = re.compile(r'"source": "(?P<commit>[0-9a-f]{40})(\+(?P<changes>[0-9a-f]{64}))?"')
+CHOOSING_KERNELS = ("ATEN_CPU_CAPABILITY", "DNNL_", "MKL_", "ONEDNN_", "OPENBLAS_")
+"""How variables begin by which libraries of linear algebra take other kernels than the CPU's."""
 DIFF = (
     "diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-relative",
     "--src-prefix=a/", "--dst-prefix=b/",
@@ -26,7 +28,7 @@ DIFF = (
 
 
 def provenance() -> dict[str, Any]:
-    """Commit, uncommitted difference, package versions, host, processors, GPU and container of this process."""
+    """Commit and changes, package versions, host, processors, GPU, container and arithmetic of this process."""
     return {
         "paribus": __version__,
         "git": git_state(Path(__file__)) or built_from(),
@@ -37,6 +39,7 @@ def provenance() -> dict[str, Any]:
         "processors": os.cpu_count(),
         "gpu": gpu_names(),
         "container": container(),
+        **arithmetic(),
     }
 
 
@@ -103,8 +106,7 @@ def built_from() -> dict[str, Any] | None:
 
     Of uncommitted changes an image has no more than their digest, as `changes`.
     """
-    path = Path(sys.prefix) / SOURCE
-    found = _SOURCE.search(path.read_text(encoding="utf-8")) if path.is_file() else None
+    found = _SOURCE.search(_text(Path(sys.prefix) / SOURCE))
     if found is None:
         return None
     commit, changes = found["commit"], found["changes"]
@@ -116,6 +118,29 @@ def gpu_names() -> list[str]:
     """Names of the NVIDIA devices the driver lists; empty without a driver."""
     listed = _output(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"])
     return listed.splitlines() if listed else []
+
+
+def arithmetic() -> dict[str, Any]:
+    """What decides the last digits of sums: model of the CPU, kernels of BLAS, and variables that choose others."""
+    import numpy  # noqa: F401  # loads its BLAS
+    from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
+
+    libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    kernels = {f"{library['internal_api']} {library.get('architecture', 'unknown')}" for library in libraries}
+    return {
+        "cpu": _cpu_model(),
+        "blas": sorted(kernels),
+        "variables": {name: value for name, value in sorted(os.environ.items()) if name.startswith(CHOOSING_KERNELS)},
+    }
+
+
+def _cpu_model() -> str:
+    found = re.search(r"^model name\s*: (.*)$", _text(Path("/proc/cpuinfo")), re.MULTILINE)
+    return found[1] if found else platform.processor()
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 def container() -> str | None:

@@ -18,10 +18,11 @@ from paribus.store.provenance import git_state, provenance
 
 SCRIPT = Path(__file__).resolve().parents[3] / "docker" / "rerun"
 SHOW = """
-import json, sys, numpy
+import json, os, sys, numpy
 from pathlib import Path
 from paribus import value
 found = {"value": value, "at": str(Path(__file__).parents[3]), "numpy": numpy.__version__}
+found["kernel"] = os.environ.get("OPENBLAS_CORETYPE")
 print(json.dumps({"arguments": sys.argv[1:], **found}))
 sys.exit(1)
 """
@@ -58,6 +59,7 @@ def root(tmp_path: Path, repository: Path) -> Path:
     source.write_text("value = 2\n", encoding="utf-8")
     (repository / "notes.txt").write_text("", encoding="utf-8")
     made_with = provenance() | {"git": git_state(source), "packages": {"numpy": np.__version__}}
+    made_with["variables"] = {"OPENBLAS_CORETYPE": "Haswell"}
     source.write_text("value = 3\n", encoding="utf-8")
     git(repository, "commit", "-qam", "later")
     path = tmp_path / "output root"
@@ -94,7 +96,7 @@ def test_the_recorded_commit_and_changes_run_in_a_clean_clone_and_its_exit_statu
     told = json.loads(done.stdout)
     assert told["arguments"] == ["rerun", "abc", f"root={root}"]
     assert told["value"] == 2
-    assert told["numpy"] == np.__version__
+    assert (told["numpy"], told["kernel"]) == (np.__version__, "Haswell")
     assert not told["at"].startswith(str(repository))
     assert not Path(told["at"]).exists()
     assert "with uncommitted changes" in done.stderr
@@ -107,7 +109,8 @@ def test_an_image_is_built_of_the_clone_with_the_recorded_versions_and_run_as_th
 ) -> None:
     made_with = recorded(root) | {
         "gpu": ["NVIDIA H200"],
-        "packages": {"numpy": "2.4.0", "torch": "2.13.0+cpu", "lm-eval": "0.4.13"},
+        "packages": {"attrs": "26.1.0", "lm-eval": "0.4.13", "numpy": "2.4.0", "torch": "2.13.0+cu126"},
+        "variables": {"OPENBLAS_CORETYPE": "Haswell"},
     }
     write_run(root, made_with)
     programs = tmp_path / "bin"
@@ -123,7 +126,7 @@ def test_an_image_is_built_of_the_clone_with_the_recorded_versions_and_run_as_th
     context = tmp_path / "context"
     assert (context / "src/paribus/__init__.py").read_text(encoding="utf-8") == "value = 2\n"
     pinned = (context / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    assert pinned == ["attrs==26.1.0", "lm-eval==0.4.13", "numpy==2.4.0", "torch==2.13.0"]
+    assert pinned == ["attrs==26.1.0", "lm-eval==0.4.13", "numpy==2.4.0", "torch==2.13.0"]  # as before where they agree
     assert "numpy 2.4.0 recorded, 1.0 in the commit's constraints: taking the former" in done.stderr
     assert (context / "docker/Dockerfile").is_file()
     assert not (context / "docker/secrets").exists()
@@ -135,6 +138,8 @@ def test_an_image_is_built_of_the_clone_with_the_recorded_versions_and_run_as_th
     owner = root.stat()
     assert f" --user {owner.st_uid}:{owner.st_gid} " in run
     assert f"--build-arg USER_ID={owner.st_uid} " in build
+    assert "--build-arg TORCH_INDEX=https://download.pytorch.org/whl/cu126 " in build
+    assert " --env=OPENBLAS_CORETYPE=Haswell " in run
     git_state = recorded(root)["git"]
     changes = hashlib.sha256(git_state["diff"].encode()).hexdigest()
     assert f"--build-arg PARIBUS_COMMIT={git_state['commit']}+{changes} " in build
@@ -185,7 +190,7 @@ def build(image: Path, source: str) -> int:
 def recorded_by(image: Path) -> dict[str, Any]:
     """What a run in the image records."""
     code = "import json; from paribus.store.provenance import provenance; print(json.dumps(provenance()))"
-    settings = {"PATH": os.environ["PATH"]}
+    settings = {"PATH": os.environ["PATH"], "PYTHONPATH": str(Path(np.__file__).parents[1])}
     done = subprocess.run(
         [image / "bin/python", "-P", "-c", code], cwd=image, env=settings, capture_output=True, text=True, check=True
     )

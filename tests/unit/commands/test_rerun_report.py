@@ -31,6 +31,9 @@ RECORDED: dict[str, Any] = {
     "packages": {"torch": "2.13.0", "numpy": "2.4.6"},
     "python": "3.11.7",
     "gpu": [],
+    "cpu": "AMD EPYC 7763",
+    "blas": ["openblas Haswell"],
+    "variables": {"OPENBLAS_CORETYPE": "Haswell"},
 }
 
 
@@ -52,6 +55,9 @@ def test_the_same_environment_has_no_changes() -> None:
         ({"packages": {"torch": "2.13.0"}}, "numpy 2.4.6, here absent"),
         ({"python": "3.12.1"}, "Python 3.11.7, here 3.12.1"),
         ({"gpu": ["NVIDIA H200"]}, "GPU none, here NVIDIA H200"),
+        ({"cpu": "Intel Xeon"}, "CPU AMD EPYC 7763, here Intel Xeon"),
+        ({"blas": ["openblas SkylakeX"]}, "BLAS with kernels of openblas Haswell, here openblas SkylakeX"),
+        ({"variables": {}}, "variable OPENBLAS_CORETYPE Haswell, here not set"),
     ],
 )
 def test_what_changed_is_named_with_both_values(changed: dict[str, Any], line: str) -> None:

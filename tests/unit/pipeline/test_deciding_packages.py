@@ -31,7 +31,7 @@ from paribus.store.code import Code
 from paribus.store.packages import DECIDING, HARMLESS, recorded
 from paribus.store.provenance import package_versions, version_of
 
-ELSEWHERE = {"git": None, "paribus": "1", "python": "3.11.7", "gpu": []}
+ELSEWHERE = {"git": None, "paribus": "1", "python": "3.11.7", "gpu": [], "cpu": "", "blas": [], "variables": {}}
 NO_STAGES: dict[str, dict[str, Any]] = {"code_versions": {}, "stages": {}}
 PINNED = dict.fromkeys(recorded(), "1.0")
 SEEDS = ("-m", "seed=0,1", "scale=tiny", "corpus=pydocs_small", "ordering=in_context", "tracking=none")

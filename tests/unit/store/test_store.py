@@ -91,10 +91,14 @@ def test_a_full_disk_leaves_the_old_file_and_no_fragment(small_disk: Path) -> No
     assert "1" in (small_disk / "record.json").read_text(encoding="utf-8")
 
 
-def test_provenance_names_the_versions_and_the_host() -> None:
+def test_provenance_names_the_versions_the_host_and_what_decides_its_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENBLAS_CORETYPE", "MKL_CBWR"):
+        monkeypatch.setenv(name, "x")
     found = provenance()
     assert found["packages"]["numpy"]
-    assert found["host"]
+    assert found["host"] and found["cpu"]
+    assert found["blas"] and all(re.fullmatch(r"\w+ \w+", kernel) for kernel in found["blas"])
+    assert found["variables"] | {"OPENBLAS_CORETYPE": "x", "MKL_CBWR": "x"} == found["variables"]
 
 
 def test_code_that_no_checkout_tracks_has_no_commit(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def recorded_provenance(record: Mapping[str, Any], root: OutputRoot) -> dict[str
 
 def environment_changes(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     """A line for everything of two provenances that may change a number; none where they agree."""
-    return [*_code_changes(recorded, here), *_version_changes(recorded, here)]
+    return [*_code_changes(recorded, here), *_version_changes(recorded, here), *_arithmetic_changes(recorded, here)]
 
 
 def _code_changes(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
@@ -45,6 +45,17 @@ def _version_changes(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> It
         yield f"Python {recorded['python']}, here {here['python']}"
     if recorded["gpu"] != here["gpu"]:
         yield f"GPU {', '.join(recorded['gpu']) or 'none'}, here {', '.join(here['gpu']) or 'none'}"
+
+
+def _arithmetic_changes(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
+    if recorded.get("cpu") != here["cpu"]:
+        yield f"CPU {recorded.get('cpu', 'unknown')}, here {here['cpu']}"
+    if recorded.get("blas") != here["blas"]:
+        yield f"BLAS with kernels of {', '.join(recorded.get('blas', ['unknown']))}, here {', '.join(here['blas'])}"
+    before, now = recorded.get("variables", {}), here["variables"]
+    for name in sorted(before.keys() | now.keys()):
+        if before.get(name) != now.get(name):
+            yield f"variable {name} {before.get(name, 'not set')}, here {now.get(name, 'not set')}"
 
 
 def _commit(git: Mapping[str, Any]) -> str:
