@@ -37,22 +37,23 @@ def arguments_of(kind: str) -> list[str]:
 def test_every_image_starts_from_a_pinned_digest(compose: dict[str, Any]) -> None:
     (base,) = [argument for argument in arguments_of("ARG") if argument.startswith("PYTHON_IMAGE=")]
     assert re.fullmatch(rf"PYTHON_IMAGE=python:3\.11\.\d+-slim-bookworm{DIGEST}", base)
-    stages = {"${PYTHON_IMAGE}"}
-    for argument in arguments_of("FROM"):
-        source, stage = argument.split(" AS ")
-        assert source in stages or source == "torch-${DEVICE}"
-        stages.add(stage)
-    assert stages >= {"torch-cpu", "torch-cuda"}
+    assert arguments_of("FROM") == ["${PYTHON_IMAGE}"]
     assert re.fullmatch(rf"postgres:[\d.]+-bookworm{DIGEST}", compose["services"]["database"]["image"])
 
 
-def test_the_image_ends_as_a_user_without_rights_and_looks_after_itself() -> None:
+def test_the_image_ends_as_a_user_without_rights_whoever_that_is() -> None:
     kinds = [name for name, _ in instructions()]
-    assert kinds.index("USER") > max(place for place, kind in enumerate(kinds) if kind in ("RUN", "COPY"))
-    assert arguments_of("USER") == ["${USER_ID}"]
-    assert {argument for argument in arguments_of("ARG") if "USER_ID" in argument} == {"USER_ID=1000"}
-    assert len(arguments_of("HEALTHCHECK")) == 1
-    assert "ADD" not in kinds
+    assert kinds[-1] == "USER" and arguments_of("USER") == ["1000"]
+    assert not any("USER_ID" in arguments for _, arguments in instructions())
+    assert "install --directory --mode=1777 /runs /cache" in arguments_of("RUN")[0]
+    assert not {"ADD", "HEALTHCHECK", "SHELL"} & set(kinds)
+
+
+def test_any_builder_can_build_it() -> None:
+    """That of engines without BuildKit fetches no front end; images of OCI know no SHELL but POSIX's."""
+    text = (DOCKER / "Dockerfile").read_text(encoding="utf-8")
+    assert not text.startswith("# syntax")
+    assert not re.search(r"\[\[|=~|\bpipefail\b", text)
 
 
 def test_sources_are_copied_after_all_that_is_installed_for_them() -> None:
@@ -60,9 +61,10 @@ def test_sources_are_copied_after_all_that_is_installed_for_them() -> None:
     sources = steps.index("COPY src src")
     installs = [place for place, step in enumerate(steps) if "pip install" in step and "--no-deps" not in step]
     assert max(installs) < sources
-    assert all(re.search(r"constraint|grep '\^torch=='", steps[place]) for place in installs)
+    assert "PIP_CONSTRAINT=/src/constraints.txt" in arguments_of("ENV")[0]
+    assert steps.index("COPY constraints.txt docker/compile-smoke ./") < min(installs)
     installed, told = (step for step in steps[sources:] if step.startswith("RUN"))
-    assert installed == "RUN pip install --no-cache-dir --no-deps ."
+    assert installed == "RUN pip install --no-deps ."
     assert "PARIBUS_COMMIT" in told
 
 
@@ -70,7 +72,7 @@ def test_every_build_is_told_what_it_is_of_and_only_then_so_that_a_commit_builds
     compose: dict[str, Any],
 ) -> None:
     steps = [f"{name} {arguments}" for name, arguments in instructions()]
-    assert steps.index("ARG PARIBUS_COMMIT=") > steps.index("RUN pip install --no-cache-dir --no-deps .")
+    assert steps.index("ARG PARIBUS_COMMIT=") > steps.index("RUN pip install --no-deps .")
     assert 'LABEL org.opencontainers.image.revision="${PARIBUS_COMMIT}"' in steps
     for service in compose["services"].values():
         if "build" in service:
@@ -173,14 +175,25 @@ def test_the_runner_gives_its_arguments_to_paribus_and_the_password_of_a_file_to
     assert refused.stdout == ""
 
 
+def test_the_runner_says_how_a_directory_becomes_writable(tmp_path: Path) -> None:
+    (tmp_path / "paribus").write_text("#!/bin/sh\necho ran\n", encoding="utf-8")
+    (tmp_path / "paribus").chmod(0o755)
+    environment, where = {"PATH": f"{tmp_path}:/usr/bin:/bin"}, tmp_path / "runs"
+    where.mkdir(mode=0o555)
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    for arguments, status in ((["run", "a=b"], 73), (["run", "root=/elsewhere"], 0), (["list"], 0)):
+        command = [DOCKER / "runner", *arguments]
+        done = subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == status
+        assert (f"may not write to {where}" in done.stderr) == bool(status)
+
+
 def test_the_image_for_gpus_has_what_compiled_layers_need_and_tries_it() -> None:
-    steps = instructions()
-    begin = steps.index(("FROM", "base AS torch-cuda"))
-    stage = [arguments for name, arguments in steps[begin : begin + 7] if name in ("RUN", "ARG")]
-    assert re.search(r"install .*\bgcc libc6-dev libibverbs1\b", stage[0])
-    assert "#include <Python.h>" in stage[0] and "get_path" in stage[0]
-    assert stage[1].startswith("TORCH_INDEX=https://") and "${TORCH_INDEX}" in stage[2]
-    assert "python /tmp/compile-smoke" in stage[3]
+    _, compiler, torch, *_ = arguments_of("RUN")
+    assert compiler.startswith('if [ "${DEVICE}" = cuda ]; then')
+    assert re.search(r"install .*\bgcc libc6-dev libibverbs1\b", compiler)
+    assert torch.endswith('&& if [ "${DEVICE}" = cuda ]; then python compile-smoke; fi')
 
 
 def test_the_image_for_gpus_compiles_a_kernel_in_its_build(tmp_path: Path) -> None:
