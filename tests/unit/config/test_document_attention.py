@@ -100,11 +100,8 @@ def test_gradients_of_a_packed_batch_are_those_of_each_document_alone(packing: P
         torch.testing.assert_close(found, sought, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("document_end", "rounding"),
-    [(None, 1e-6), (DocumentEnd(EOS), 1e-6), (DocumentEnd(EOS, begins=True), 5e-6)],  # whose gradients are larger
-)
-def test_padding_changes_neither_loss_nor_gradient(document_end: DocumentEnd | None, rounding: float) -> None:
+@pytest.mark.parametrize("document_end", [None, DocumentEnd(EOS), DocumentEnd(EOS, begins=True)])
+def test_padding_changes_neither_loss_nor_gradient(document_end: DocumentEnd | None) -> None:
     model = build_model(MODEL, 32, 0)
     row = torch.tensor([[1, 2, 3, EOS, 4, 5]])
     following = torch.tensor([[2, 3, EOS, 4, 5, EOS]])
@@ -113,7 +110,7 @@ def test_padding_changes_neither_loss_nor_gradient(document_end: DocumentEnd | N
     torch.testing.assert_close(losses[0], losses[1], rtol=1e-6, atol=0)
     gradients = [torch.autograd.grad(loss, list(model.parameters())) for loss in losses]
     for short, long in zip(*gradients, strict=True):
-        torch.testing.assert_close(short, long, rtol=1e-4, atol=rounding)
+        assert (short - long).norm() <= 1e-5 * long.norm()  # single entries round by what the sums are of
 
 
 @pytest.mark.parametrize("document_end", [None, DocumentEnd(EOS), DocumentEnd(EOS, begins=True)])
