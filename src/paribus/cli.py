@@ -4,7 +4,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from types import FrameType
 
 from paribus.commands.help.verbs import VERBS
 from paribus.pipeline.show.streams import guard_streams
@@ -70,11 +69,14 @@ def _unknown_verb(name: str) -> str:
 
 
 def _guarded(verb: str, arguments: list[str]) -> int:
+    from paribus.engine.process_ends import heed, interrupt
     from paribus.errors import ParibusError, classify
 
     # Otherwise processes started with -m or -c would import a `numbers.py` of the working directory.
     os.environ["PYTHONSAFEPATH"] = "1"
-    _heed_signals()
+    heed(interrupt)
+    # A scheduler may ask any time for a checkpoint, which only a training takes (`pipeline/making/execute.py`).
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     try:
         return _verb(verb)(arguments)
     except ParibusError as error:
@@ -86,19 +88,6 @@ def _guarded(verb: str, arguments: list[str]) -> int:
     except OSError as error:
         print(f"paribus {verb}: {classify(error)['message']}", file=sys.stderr)
         return 1
-
-
-def _heed_signals() -> None:
-    """Let the signals by which schedulers and closed terminals end a command stop it as Ctrl-C does."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
-            signal.signal(number, _interrupt)
-    # A scheduler may ask any time for a checkpoint, which only a training takes (`pipeline/making/execute.py`).
-    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _verb(verb: str) -> Callable[[list[str]], int]:

@@ -1,10 +1,13 @@
 """A command whose training is asked for checkpoints by signals, as schedulers do before the end of a job's time."""
 
 import json
+import os
 import signal
 import subprocess
 import time
 from pathlib import Path
+
+import pytest
 
 from support.command_line import OVERRIDES, command, paribus, write_corpus
 
@@ -65,6 +68,36 @@ def test_a_command_passes_on_what_schedulers_ask_and_a_stopped_training_goes_on(
     assert stops(tmp_path) == [f"interrupted: stopped by a signal after step {last}, whose checkpoint is written"]
     paribus(tmp_path, *arguments)
     assert json.loads(record.read_text())["status"] == "done"
+
+
+@pytest.mark.parametrize("by_terminal", [False, True])
+def test_a_stopped_sweep_of_several_processes_saves_what_they_train(tmp_path: Path, by_terminal: bool) -> None:
+    """By Ctrl-C the processes of joblib get the signal too; by a scheduler the command alone."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a suite in the background may ignore it
+    write_corpus(tmp_path)
+    pool = ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "seed=0,1,2", "budget.steps=4000")
+    arguments = [word for word in ("run", "-m", *ARGUMENTS, *pool) if not word.startswith("evaluation.shots")]
+    process = subprocess.Popen(
+        command(arguments),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    logs = "paribus_runs/artifacts/partial/training-*/work/metrics.jsonl"
+    wait_for(process, lambda: [b"\n" in log.read_bytes() for log in tmp_path.glob(logs)] == [True, True])
+    if by_terminal:
+        os.killpg(process.pid, signal.SIGINT)
+    else:
+        process.send_signal(signal.SIGTERM)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert len(saved(tmp_path)) == 2
+    records = [json.loads(path.read_text()) for path in tmp_path.glob("paribus_runs/runs/*/run.json")]
+    assert [record["failure"]["class"] for record in records] == ["interrupted", "interrupted"]
+    assert "not started: the command was stopped" in said
+    assert not list(tmp_path.glob("paribus_runs/sweeps/*/stopped-*"))
 
 
 def test_the_log_of_a_training_in_several_processes_that_was_stopped_has_a_line_of_it(tmp_path: Path) -> None:

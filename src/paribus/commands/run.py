@@ -3,6 +3,7 @@
 A sweep has no state of its own. What a launcher lost is found by its record and its claim, and launched again.
 """
 
+import multiprocessing
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -21,10 +22,11 @@ from paribus.config.arguments import Command
 from paribus.config.composing.launch import run_with_hydra
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import everything
+from paribus.engine.process_ends import heed, interrupt
 from paribus.errors import classify, is_full_disk
 from paribus.pipeline.equality import undeclared
-from paribus.pipeline.invocation import allow_start
-from paribus.pipeline.job import JobFunction
+from paribus.pipeline.invocation import allow_start, stop
+from paribus.pipeline.job import POOL, JobFunction
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import describe_sweep, prepare
 from paribus.pipeline.prepared_run import PreparedRun
@@ -139,7 +141,8 @@ class _Launches:
         jobs = [[*run.job.overrides, self._told(run.run_id, numbers[run.run_id])] for run in runs]
         shown = {name: self.root.run(run.run_id) for name, run in zip(labels(runs), runs, strict=True)}
         try:
-            with watched(self.sweep.launcher, shown, self.console):
+            passed_on = self._jobs_end_first(runs) if self.sweep.launcher == POOL else nullcontext()
+            with passed_on, watched(self.sweep.launcher, shown, self.console):
                 run_with_hydra(self.command, jobs, checked_run, JobFunction(loaded_code()))
         except Exception as error:  # whatever a launcher raises for a job that died
             first = str(error).strip().partition("\n")[0][:300]
@@ -147,6 +150,27 @@ class _Launches:
             self.console.print(trouble, style="yellow", markup=False, soft_wrap=True)
             return trouble
         return None
+
+    @contextmanager
+    def _jobs_end_first(self, runs: Sequence[PreparedRun]) -> Iterator[None]:
+        """Pass signals on to the processes that have runs in hand, which save what they train, and wait for them."""
+        asked: list[int] = []
+
+        def ask(number: int, frame: object) -> None:
+            asked.append(number)
+            stop(self.root, self.sweep, "the command was stopped")
+            holders = [holder["pid"] for run in runs if (holder := read_state(self.root, run).holder) is not None]
+            for process in multiprocessing.active_children():
+                if process.pid in holders:
+                    process.terminate()
+
+        heed(ask)
+        try:
+            yield
+        finally:
+            heed(interrupt)
+            if asked:
+                raise KeyboardInterrupt
 
     def _told(self, run_id: str, number: int) -> str:
         """The override that tells a job about its sweep."""

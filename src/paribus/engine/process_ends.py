@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 
 STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 """Signals by which users and schedulers end processes."""
@@ -19,6 +20,18 @@ OOM_SCORE = Path("/proc/self/oom_score_adj")
 _ADDED_OOM_SCORE, _HIGHEST_OOM_SCORE = 300, 1000
 VMSTAT = Path("/proc/vmstat")
 """Counters of the kernel. Somebody's kill ends a process by signal 9 too, and moves none of them."""
+
+
+def heed(handler: Callable[[int, FrameType | None], object]) -> None:
+    """Have `handler` called for signals that end processes, but for those that are ignored, as under nohup."""
+    for number in STOPPING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """Stop what this process does as Ctrl-C does."""
+    raise KeyboardInterrupt
 
 
 def die_with_parent(parent: int | None = None) -> None:

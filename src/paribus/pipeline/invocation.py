@@ -9,7 +9,6 @@ from paribus.config.groups.execution import SweepConfig
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.record.failure import Failure
 from paribus.store import atomic
 
 
@@ -22,18 +21,20 @@ def refuse_changed(sweep: SweepConfig | None, identifier: str) -> None:
         )
 
 
-def is_stopped(root: OutputRoot, sweep: SweepConfig | None) -> bool:
-    """Whether no more runs of a command are to be started, since one has failed and on_failure=stop."""
-    return sweep is not None and _stop_mark(root, sweep).exists()
+def why_stopped(root: OutputRoot, sweep: SweepConfig | None) -> str | None:
+    """Why no more runs of a command are to be started, None while they are."""
+    with suppress(FileNotFoundError):
+        return None if sweep is None else _stop_mark(root, sweep).read_text(encoding="utf-8")
+    return None
 
 
-def stop(root: OutputRoot, sweep: SweepConfig, failure: Failure) -> None:
+def stop(root: OutputRoot, sweep: SweepConfig, why: str) -> None:
     """Let no more runs of a command start."""
-    atomic.write_text(_stop_mark(root, sweep), failure.shown)
+    atomic.write_text(_stop_mark(root, sweep), why)
 
 
 def allow_start(root: OutputRoot, sweep: SweepConfig) -> None:
-    """Forget that a run of this command has failed, so that the command leaves nothing behind."""
+    """Forget why runs were not to start, so that the command leaves nothing behind."""
     _stop_mark(root, sweep).unlink(missing_ok=True)
 
 

@@ -1,10 +1,13 @@
 """What Hydra's launcher calls once a run, in whatever process it puts it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 
 from rich.markup import escape
 
 from paribus.config.schema import RunConfig
+from paribus.engine.process_ends import heed, interrupt
 from paribus.errors import classify, is_full_disk
 from paribus.pipeline.invocation import leave_note, stop
 from paribus.pipeline.output_root import OutputRoot
@@ -12,6 +15,9 @@ from paribus.pipeline.run import perform
 from paribus.pipeline.show.display import Display, open_console
 from paribus.pipeline.show.streams import guard_streams
 from paribus.store.code import Code
+
+POOL = "joblib"
+"""The launcher that kills all of its processes as soon as one of them, or the command, raises or dies."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,10 @@ class JobFunction:
 
     def __call__(self, config: RunConfig) -> None:
         """Run one configuration; KeyboardInterrupt when the user stopped it, which stops the sweep."""
+        with _in_a_pool() if config.sweep and config.sweep.launcher == POOL else nullcontext():
+            self._perform(config)
+
+    def _perform(self, config: RunConfig) -> None:
         guard_streams()
         sweep = config.sweep
         # Jobs that run at once share a terminal: each line says whose it is.
@@ -32,7 +42,7 @@ class JobFunction:
         try:
             failure = perform(config, display, self.code)
             if failure is not None and sweep and config.on_failure == "stop":
-                stop(OutputRoot.of(config), sweep, failure)
+                stop(OutputRoot.of(config), sweep, "another run has failed, and on_failure=stop")
         except Exception as error:
             told = classify(error)
             display.message(f"  [red]{told['class']}[/red]: {escape(told['message'])}")
@@ -40,3 +50,14 @@ class JobFunction:
             return
         if failure is not None and failure.failure_class == "interrupted":
             raise KeyboardInterrupt
+
+
+@contextmanager
+def _in_a_pool() -> Iterator[None]:
+    """End the job in the block as signals end a command, but raise nothing; between jobs its process hears none."""
+    with suppress(KeyboardInterrupt):
+        try:
+            heed(interrupt)
+            yield
+        finally:
+            heed(lambda number, frame: None)

@@ -22,7 +22,7 @@ from paribus.config.validate import Problem, refuse
 from paribus.engine.gpus import VISIBLE
 from paribus.errors import classify
 from paribus.pipeline.graph import Node, build_graph, needed_for, to_make
-from paribus.pipeline.invocation import is_stopped, refuse_changed
+from paribus.pipeline.invocation import refuse_changed, why_stopped
 from paribus.pipeline.making.attempts import note_attempt
 from paribus.pipeline.making.devices import unfit
 from paribus.pipeline.making.execute import execute
@@ -71,9 +71,6 @@ def perform(config: RunConfig, display: Display, code: Code) -> Failure | None:
     display.message(f"[bold]{title}[/bold]  {escape(name)}  [dim]{identifier}[/dim]")
     refuse_changed(sweep, identifier)
     root.refusal(identifier).unlink(missing_ok=True)
-    if is_stopped(root, sweep):
-        display.message("  not started: another run has failed, and on_failure=stop")
-        return None
     # Claim: one process has a run in hand, however many commands want it.
     claim = root.run_claim(identifier)
     held = acquire(claim, config.engine.lease_seconds)
@@ -81,6 +78,10 @@ def perform(config: RunConfig, display: Display, code: Code) -> Failure | None:
         display.message(f"  [dim]in the hands of {describe(read_holder(claim))}: left to it[/dim]")
         return None
     with held:
+        # Looked for under the claim: whoever stops the command asks those that have a run in hand to end.
+        if why := why_stopped(root, sweep):
+            display.message(f"  not started: {why}")
+            return None
         if is_done(identifier, nodes, root, config.until):
             display.message("  [dim]done already[/dim]")
             return None

@@ -16,7 +16,6 @@ from paribus.config.groups.execution import SweepConfig
 from paribus.pipeline.invocation import stop
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.record import listed_run
-from paribus.pipeline.record.failure import Failure
 from paribus.pipeline.record.listed_run import score_numbers
 from paribus.pipeline.record.recorder import Recorder, table_numbers
 from paribus.pipeline.record.sweep_record import read_sweeps
@@ -73,7 +72,7 @@ def test_the_first_line_of_a_run_names_its_arm(tmp_path: Path, words: tuple[str,
     told = SweepConfig(id=sweep, name="a sweep", invocation="1", jobs=len(runs), number=len(runs))
     config = replace(runs[-1].job.config, sweep=told)
     console = Console(file=io.StringIO(), width=200)
-    stop(OutputRoot.of(config), told, Failure("data", "so that nothing is made"))
+    stop(OutputRoot.of(config), told, "so that nothing is made")
     assert perform(config, Display(console), loaded_code()) is None
     assert isinstance(console.file, io.StringIO)
     first = console.file.getvalue().splitlines()[0]
