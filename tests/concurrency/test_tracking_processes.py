@@ -16,7 +16,7 @@ from paribus.config.groups.execution import TrackingConfig
 from paribus.store.json_file import read_object_if_any
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
-from paribus.tracking.follower import Follower
+from paribus.tracking.follower import Follower, finish_all
 from paribus.tracking.replay import cursor_path, is_delivered
 from paribus.tracking.sync import sync
 from support.tracking_runs import steps_shown, write_run
@@ -94,6 +94,19 @@ def test_a_server_that_is_down_is_told_within_patience_and_sync_sends_the_rest(
     assert not sync(tmp_path, tracking).complete
     assert sync(tmp_path, TRACKING).sent == 53
     assert steps_shown(f"sqlite:///{tmp_path}/mlflow.db") == {"one": list(range(50))}
+
+
+def test_what_a_server_missed_while_it_was_down_is_sent_at_the_end_or_named(tmp_path: Path, empty_store: Path) -> None:
+    shutil.copy(empty_store, tmp_path)
+    directories = [write_run(tmp_path, name) for name in ("one", "two", "three")]
+    assert finish_all(directories[:1], TRACKING, tmp_path) is None
+    down = TrackingConfig(kind="mlflow", uri="http://user:secret@localhost:1")
+    assert finish_all(directories, down, tmp_path) == (
+        "MLflow at http://localhost:1 lacks a part of 3 of 3: one, two, three; "
+        f"`paribus sync root={tmp_path}` sends the rest"
+    )
+    assert finish_all(directories, TRACKING, tmp_path) is None
+    assert steps_shown(f"sqlite:///{tmp_path}/mlflow.db") == {name: list(range(50)) for name in ("one", "two", "three")}
 
 
 def test_a_server_that_never_answers_costs_patience_once(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ from paribus.planning.remarks.orders import remarks_on_orders
 from paribus.store.claim import describe
 from paribus.store.code import loaded_code
 from paribus.tracking.events import FILE_NAME, SCHEDULED, EventLog
-from paribus.tracking.follower import Follower
+from paribus.tracking.follower import finish_all
 
 EXIT_FAILED, EXIT_INTERRUPTED = 1, 130
 SECONDS_BETWEEN_LOOKS = 0.5
@@ -82,7 +82,7 @@ def run_command(command: Command, console: Console) -> int:
             console.print(told, style="yellow", markup=False, highlight=False, soft_wrap=True)
         write_sweep(root, sweep, command, runs)
         write_stages(root, sweep, runs)
-        with _shown_sweep(sweep, runs, root, failures) if composition.multirun else nullcontext():
+        with _shown_sweep(sweep, runs, root, failures, console) if composition.multirun else nullcontext():
             stopped = _Launches(command, runs, sweep, root, console).carry_out(left)
             failures += summarize(runs, root, console, started)
             failures += ["interrupted"] if stopped else []
@@ -219,9 +219,12 @@ class _Launches:
 
 @contextmanager
 def _shown_sweep(
-    sweep: SweepConfig, runs: Sequence[PreparedRun], root: OutputRoot, failures: list[str]
+    sweep: SweepConfig, runs: Sequence[PreparedRun], root: OutputRoot, failures: list[str], console: Console
 ) -> Iterator[None]:
-    """The sweep's own event log, under which the tracker shows its runs; `failures` is filled by then."""
+    """The sweep's own event log, under which the tracker shows its runs; `failures` is filled by then.
+
+    Runs that ended while the tracker was down are sent at the end of the sweep, or named.
+    """
     config, path = runs[0].job.config, root.sweep(sweep.id) / FILE_NAME
     with EventLog(path) as events:
         described = {"id": sweep.id, "name": sweep.name}
@@ -232,7 +235,9 @@ def _shown_sweep(
         yield
         ended = SCHEDULED if stopped_early(runs, root) else "FINISHED"
         events.end("KILLED" if "interrupted" in failures else "FAILED" if failures else ended)
-    Follower(path.parent, config.tracking, root.path).finish(config.tracking.patience)
+    directories = [*(root.run(run.run_id) for run in runs), path.parent]
+    if lacking := finish_all(directories, config.tracking, root.path):
+        console.print(lacking, style="yellow", markup=False, soft_wrap=True)
 
 
 def summarize(runs: Sequence[PreparedRun], root: OutputRoot, console: Console, started: float) -> list[str]:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from paribus.store.process import this_process
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import FILE_NAME
 from paribus.tracking.locks import is_locked
+from paribus.tracking.replay import is_delivered
 from paribus.tracking.requests import LOCK, STATE, TrackingRequest
 
 MAX_STARTS, CHECK_SECONDS, TICK_SECONDS = 3, 0.5, 0.05
@@ -103,6 +105,22 @@ class Follower:
             return False
         self._trouble = f"no answer for {silence:.0f} s"
         return True
+
+
+def finish_all(directories: Sequence[Path], tracking: TrackingConfig, root: Path) -> str | None:
+    """Have sent what MLflow lacks of runs that ended, as while it was down; what it lacks still, if anything."""
+    if tracking.kind != "mlflow":
+        return None
+    destination = Destination.resolve(tracking, root)
+    lacking = [directory for directory in directories if not is_delivered(directory, destination)]
+    while lacking:
+        Follower(lacking[0], tracking, root).finish(tracking.patience)
+        if not is_delivered(lacking[0], destination):
+            names = ", ".join(directory.name for directory in lacking)
+            told = f"MLflow at {destination.shown} lacks a part of {len(lacking)} of {len(directories)}: {names}"
+            return f"{told}; `paribus sync root={destination.root}` sends the rest"
+        del lacking[0]
+    return None
 
 
 def _service_lock(destination: Destination) -> Path:
