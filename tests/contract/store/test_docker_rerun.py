@@ -121,6 +121,10 @@ def test_an_image_is_built_of_the_clone_with_the_recorded_versions_and_run_as_th
         refused = rerun(root, repository, PATH=f"{programs}:{os.environ['PATH']}", KEPT=str(tmp_path))
         assert "belongs to root, and images of paribus do not run as root" in refused.stderr
         os.chown(root, 1234, 1234)
+        (root / "reruns").mkdir()
+        refused = rerun(root, repository, PATH=f"{programs}:{os.environ['PATH']}", KEPT=str(tmp_path))
+        assert "does not belong to the owner of" in refused.stderr
+        os.chown(root / "reruns", 1234, 1234)
     done = rerun(root, repository, PATH=f"{programs}:{os.environ['PATH']}", KEPT=str(tmp_path))
     assert done.returncode == 1, done.stderr
     context = tmp_path / "context"
