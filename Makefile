@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 export PYTHONDONTWRITEBYTECODE :=
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: demo test lint kill-matrix launcher-tests tracking-load stress cluster-tests bench-training gpu-bundle gpu-rehearsal package setup clean
+.PHONY: demo test lint kill-matrix launcher-tests tracking-load stress cluster-tests docker-tests bench-training gpu-bundle gpu-rehearsal package setup clean
 
 setup: $(READY)
 
@@ -73,6 +73,10 @@ tracking-load: $(READY)
 # Every stage on several engines, and a Ray cluster of two nodes of which one is killed; some minutes on two cores.
 cluster-tests: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m cluster tests/contract/engine/test_engines.py tests/concurrency/test_ray_nodes.py tests/concurrency/test_ray_training.py
+
+# Images, services and nodes under a Docker engine of the tests' own, for root on Debian; docs/docker.md.
+docker-tests: $(READY)
+	$(BIN)/pytest -m docker -s --durations 0 tests/docker
 
 bench-training: $(READY)
 	$(BIN)/python benchmarks/training.py

@@ -1,0 +1,115 @@
+"""An engine of the tests' own: what is started is ended, and what is made is removed."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BYTES_NEEDED = 15_000_000_000
+DEBIAN, PYTHON, POSTGRES = "paribus-tests/debian", "paribus-tests/python", "paribus-tests/postgres"
+IMAGE = "paribus:cpu"
+BUILT_WITH = (f"PYTHON_IMAGE={PYTHON}", "TORCH_INDEX=https://pypi.org/simple")
+"""PyTorch's own index is not asked: the CPU build is among the base image's wheels, and sorts above PyPI's."""
+IN_DEBIAN = "ca-certificates,python3.11,python3.11-venv,python3.11-dev,python3-pip,netbase,tzdata"
+CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A Docker engine that listens in a directory."""
+
+    directory: Path
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """That of programs which are to talk to this engine."""
+        return {**os.environ, "DOCKER_HOST": f"unix://{self.directory}/socket", **self.variables}
+
+    def docker(self, *words: str | Path, expect: int = 0, **variables: str) -> str:
+        """What a command of Docker's prints."""
+        return self.run("docker", *words, expect=expect, **variables)
+
+    def run(self, *words: str | Path, expect: int = 0, **variables: str) -> str:
+        """The same of any command."""
+        done = subprocess.run(
+            [str(word) for word in words],
+            env=self.environment | variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == expect, f"exit {done.returncode}: {' '.join(map(str, words))}\n{done.stdout[-5000:]}"
+        return done.stdout
+
+    def has(self, plugin: str) -> bool:
+        """Whether the client has a plugin."""
+        return subprocess.run(["docker", plugin, "version"], capture_output=True, check=False).returncode == 0
+
+    def paribus(
+        self, directory: Path, *words: str, user: int = 4321, options: Sequence[str] = (), expect: int = 0
+    ) -> str:
+        """What paribus prints in a container whose results are in `directory`."""
+        running = ("run", "--rm", "--user", f"{user}:{user}", "-v", f"{directory}:/runs", "-v", "paribus-cache:/cache")
+        return self.docker(*running, *options, IMAGE, *words, expect=expect)
+
+
+def lacking() -> str | None:
+    """Why no engine can be started here."""
+    if os.geteuid() != 0:
+        return "an engine is started by root alone"
+    if Path("/var/run/docker.sock").exists():
+        return "an engine runs here already, which is left alone"
+    programs = [name for name in ("dockerd", "docker", "debootstrap", "iptables-save") if shutil.which(name) is None]
+    if programs:
+        return f"no {', '.join(programs)} here"
+    if (free := shutil.disk_usage("/var/tmp").free) < BYTES_NEEDED:
+        return f"images need 15 GB in /var/tmp, where {free / 1e9:.0f} GB are free"
+    return None
+
+
+@contextmanager
+def started_engine() -> Iterator[Engine]:
+    """An engine in a directory of its own; afterwards the machine's network is as before."""
+    directory = Path(tempfile.mkdtemp(prefix="paribus-docker-", dir="/var/tmp"))
+    directory.chmod(0o755)
+    rules = subprocess.run(["iptables-save"], capture_output=True, check=True).stdout
+    forwarding = FORWARDING.read_text(encoding="ascii")
+    places = [f"--data-root={directory}/data", f"--exec-root={directory}/exec", f"--pidfile={directory}/pid"]
+    with (directory / "log").open("wb") as log:
+        daemon = subprocess.Popen(["dockerd", *places, f"--host=unix://{directory}/socket"], stdout=log, stderr=log)
+    started = Engine(directory)
+    try:
+        while subprocess.run(["docker", "info"], env=started.environment, capture_output=True, check=False).returncode:
+            assert daemon.poll() is None, (directory / "log").read_text(encoding="utf-8")
+            time.sleep(0.5)
+        try:
+            yield started
+        finally:
+            if containers := started.docker("ps", "--all", "--quiet").split():
+                started.docker("rm", "--force", "--volumes", *containers)
+            started.docker("network", "prune", "--force")
+    finally:
+        daemon.send_signal(signal.SIGTERM)
+        daemon.wait(timeout=60)
+        subprocess.run(["ip", "link", "delete", "docker0"], check=True)
+        subprocess.run(["iptables-restore"], input=rules, check=True)
+        FORWARDING.write_text(forwarding, encoding="ascii")
+        shutil.rmtree(directory)
+
+
+def build(engine: Engine, checkout: Path, *words: str, **variables: str) -> str:
+    """What a builder prints that makes an image of a checkout with `words`."""
+    commit = engine.run(checkout / "docker/commit").strip()
+    given = [f"--build-arg={argument}" for argument in (*BUILT_WITH, f"PARIBUS_COMMIT={commit}")]
+    return engine.run(*words, f"--file={checkout}/docker/Dockerfile", *given, checkout, **variables)

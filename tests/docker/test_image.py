@@ -1,0 +1,108 @@
+"""The image as users have it: built by any builder, run by any user, and a run of it made again."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from docker_engine import BUILT_WITH, IMAGE, PYTHON, Engine, build
+
+from support.command_line import OVERRIDES, write_corpus
+
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(1800)]
+SWEEP = ("run", "-m", *OVERRIDES, "evaluation=heldout", "encoder=merge_rank,longest_first")
+HARDENED = ("--read-only", "--tmpfs=/tmp", "--cap-drop=ALL", "--security-opt=no-new-privileges")
+
+
+def write_texts(directory: Path) -> None:
+    write_corpus(directory)
+    (directory / "texts").chmod(0o755)
+
+
+@pytest.fixture(scope="module")
+def swept(engine: Engine, image: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory in which a user that the image does not know has run a sweep, with as few rights as there are."""
+    directory = engine.directory / "swept"
+    directory.mkdir(mode=0o777)
+    shutil.chown(directory, 4321, 4321)
+    write_texts(directory)
+    said = engine.paribus(directory, *SWEEP, options=HARDENED)
+    assert "2 of 2 runs done" in said
+    assert "Comparison by encoder" in said
+    return directory
+
+
+def test_a_change_of_the_sources_builds_the_last_layers_only(engine: Engine, image: str, checkout: Path) -> None:
+    if not engine.has("buildx"):
+        pytest.skip("Docker's client has no buildx here")
+    changed = engine.directory / "changed"
+    shutil.copytree(checkout, changed)
+    with (changed / "src/paribus/__init__.py").open("a", encoding="utf-8") as file:
+        file.write("# changed\n")
+    words = ("docker", "build", "--progress=plain", "--tag=paribus:changed")
+    said = build(engine, changed, *words, DOCKER_BUILDKIT="1")
+    steps = re.findall(r"^#(\d+) \[.*?\] (RUN|COPY) (.*)", said, re.MULTILINE)
+    cached = set(re.findall(r"^#(\d+) CACHED", said, re.MULTILINE))
+    again = [what for number, _, what in steps if number not in cached]
+    assert again[0] == "src src"
+    assert len(cached) >= 10
+
+
+@pytest.mark.parametrize("builder", ["legacy", "buildah"])
+def test_other_builders_build_it(engine: Engine, bases: None, checkout: Path, builder: str) -> None:
+    if builder == "legacy":
+        said = build(engine, checkout, "docker", "build", "--tag=paribus:legacy", DOCKER_BUILDKIT="0")
+        assert "Successfully tagged paribus:legacy" in said
+        engine.docker("rmi", "paribus:legacy")
+        return
+    if shutil.which("buildah") is None:
+        pytest.skip("no buildah here")
+    storage = (f"--root={engine.directory}/buildah", f"--runroot={engine.directory}/buildah-run")
+    engine.run("buildah", *storage, "pull", f"docker-daemon:{PYTHON}:latest")
+    build(engine, checkout, "buildah", *storage, "build", "--tag=paribus:oci")
+    assert "paribus" in engine.run("buildah", *storage, "images")
+    engine.run("buildah", *storage, "rmi", "--all", "--force")
+
+
+def test_without_arguments_it_says_what_there_is(engine: Engine, image: str) -> None:
+    assert "usage: paribus VERB" in engine.docker("run", "--rm", image)
+    size = int(engine.docker("image", "inspect", "--format={{.Size}}", image))
+    base = int(engine.docker("image", "inspect", "--format={{.Size}}", PYTHON))
+    print(f"image {size / 1e9:.2f} GB, of which the base {base / 1e9:.2f} GB")  # noqa: T201
+    assert size < 4e9
+
+
+@pytest.mark.parametrize("mode", ["", ":ro"])
+def test_a_directory_that_may_not_be_written_is_refused_with_what_to_type(
+    engine: Engine, image: str, directory: Path, mode: str
+) -> None:
+    if not mode:
+        shutil.chown(directory, 0, 0)
+    mounted = ("run", "--rm", "--user=4321:4321", f"--volume={directory}:/runs{mode}")
+    said = engine.docker(*mounted, image, "run", "experiment=demo", expect=73)
+    assert "user 4321 may not write to /runs" in said
+    assert "mkdir -p runs" in said
+
+
+def test_a_second_user_of_the_caches_runs_too(engine: Engine, swept: Path, directory: Path) -> None:
+    write_texts(directory)
+    shutil.chown(directory, 5432, 5432)
+    assert "2 of 2 runs done" in engine.paribus(directory, *SWEEP, user=5432)
+
+
+def test_a_run_is_made_again_with_identical_artefacts(engine: Engine, swept: Path, checkout: Path) -> None:
+    run, *_ = sorted(path.parent.name for path in swept.glob("paribus_runs/runs/*/run.json"))
+    given = [word for argument in BUILT_WITH for word in ("--build-arg", argument)]
+    root = swept / "paribus_runs"
+    said = engine.run(checkout / "docker/rerun", run, "--root", root, "--data", swept, "--repository", checkout, *given)
+    assert "8 of 8 artefacts identical" in said
+    record = json.loads(next(root.glob("artifacts/evaluation/*/record.json")).read_text(encoding="utf-8"))
+    assert record["provenance"]["git"]["commit"] == engine.run("git", "-C", checkout, "rev-parse", "HEAD").strip()
+
+
+def test_the_image_says_which_commit_it_is_of(engine: Engine, image: str, checkout: Path) -> None:
+    label = engine.docker(
+        "image", "inspect", '--format={{index .Config.Labels "org.opencontainers.image.revision"}}', IMAGE
+    )
+    assert label == engine.run("git", "-C", checkout, "rev-parse", "HEAD")
