@@ -70,12 +70,14 @@ def test_a_command_passes_on_what_schedulers_ask_and_a_stopped_training_goes_on(
     assert json.loads(record.read_text())["status"] == "done"
 
 
-@pytest.mark.parametrize("by_terminal", [False, True])
-def test_a_stopped_sweep_of_several_processes_saves_what_they_train(tmp_path: Path, by_terminal: bool) -> None:
+@pytest.mark.parametrize(("processes", "by_terminal"), [(2, False), (2, True), (1, False)])
+def test_a_stopped_sweep_of_several_processes_saves_what_they_train(
+    tmp_path: Path, processes: int, by_terminal: bool
+) -> None:
     """By Ctrl-C the processes of joblib get the signal too; by a scheduler the command alone."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a suite in the background may ignore it
     write_corpus(tmp_path)
-    pool = ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "seed=0,1,2", "budget.steps=4000")
+    pool = ("hydra/launcher=joblib", f"hydra.launcher.n_jobs={processes}", "seed=0,1,2", "budget.steps=4000")
     arguments = [word for word in ("run", "-m", *ARGUMENTS, *pool) if not word.startswith("evaluation.shots")]
     process = subprocess.Popen(
         command(arguments),
@@ -86,17 +88,17 @@ def test_a_stopped_sweep_of_several_processes_saves_what_they_train(tmp_path: Pa
         start_new_session=True,
     )
     logs = "paribus_runs/artifacts/partial/training-*/work/metrics.jsonl"
-    wait_for(process, lambda: [b"\n" in log.read_bytes() for log in tmp_path.glob(logs)] == [True, True])
+    wait_for(process, lambda: [b"\n" in log.read_bytes() for log in tmp_path.glob(logs)] == [True] * processes)
     if by_terminal:
         os.killpg(process.pid, signal.SIGINT)
     else:
         process.send_signal(signal.SIGTERM)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 130, said
-    assert len(saved(tmp_path)) == 2
+    assert len(saved(tmp_path)) == processes
     records = [json.loads(path.read_text()) for path in tmp_path.glob("paribus_runs/runs/*/run.json")]
-    assert [record["failure"]["class"] for record in records] == ["interrupted", "interrupted"]
-    assert "not started: the command was stopped" in said
+    assert [record["failure"]["class"] for record in records] == ["interrupted"] * processes
+    assert ("not started: the command was stopped" in said) is (processes == 2)
     assert not list(tmp_path.glob("paribus_runs/sweeps/*/stopped-*"))
 
 

@@ -4,6 +4,7 @@ A sweep has no state of its own. What a launcher lost is found by its record and
 """
 
 import multiprocessing
+import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -163,6 +164,8 @@ class _Launches:
             for process in multiprocessing.active_children():
                 if process.pid in holders:
                     process.terminate()
+            if os.getpid() in holders:
+                raise KeyboardInterrupt
 
         heed(ask)
         try:

@@ -1,8 +1,9 @@
 """What Hydra's launcher calls once a run, in whatever process it puts it."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rich.markup import escape
 
@@ -24,14 +25,17 @@ POOL = "joblib"
 class JobFunction:
     """Performs a run. It records failures and never raises them, so one run stops no other.
 
-    It holds nothing of the process that made it but the digests of its code, because launchers send it to others.
+    Of the process that made it it holds the number and the digests of its code alone: launchers send it to others.
     """
 
     code: Code
+    command: int = field(default_factory=os.getpid)
 
     def __call__(self, config: RunConfig) -> None:
         """Run one configuration; KeyboardInterrupt when the user stopped it, which stops the sweep."""
-        with _in_a_pool() if config.sweep and config.sweep.launcher == POOL else nullcontext():
+        # With n_jobs=1 joblib runs jobs in the process of the command.
+        pooled = config.sweep and config.sweep.launcher == POOL and os.getpid() != self.command
+        with _in_a_pool() if pooled else nullcontext():
             self._perform(config)
 
     def _perform(self, config: RunConfig) -> None:
