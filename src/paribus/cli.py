@@ -69,12 +69,12 @@ def _unknown_verb(name: str) -> str:
 
 
 def _guarded(verb: str, arguments: list[str]) -> int:
-    from paribus.engine.process_ends import heed, interrupt
+    from paribus.engine.process_ends import interrupt, on_stop
     from paribus.errors import ParibusError, classify
 
     # Otherwise processes started with -m or -c would import a `numbers.py` of the working directory.
     os.environ["PYTHONSAFEPATH"] = "1"
-    heed(interrupt)
+    on_stop(interrupt)
     # A scheduler may ask any time for a checkpoint, which only a training takes (`pipeline/making/execute.py`).
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     try:

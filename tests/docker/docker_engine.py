@@ -32,15 +32,15 @@ class Engine:
 
     @property
     def environment(self) -> dict[str, str]:
-        """That of programs which are to talk to this engine."""
+        """Environment of programs that talk to this engine."""
         return {**os.environ, "DOCKER_HOST": f"unix://{self.directory}/socket", **self.variables}
 
     def docker(self, *words: str | Path, expect: int = 0, **variables: str) -> str:
-        """What a command of Docker's prints."""
+        """Run a docker command and return its output."""
         return self.run("docker", *words, expect=expect, **variables)
 
     def run(self, *words: str | Path, expect: int = 0, **variables: str) -> str:
-        """The same of any command."""
+        """Run any command against this engine and return its output."""
         done = subprocess.run(
             [str(word) for word in words],
             env=self.environment | variables,
@@ -53,19 +53,19 @@ class Engine:
         return done.stdout
 
     def has(self, plugin: str) -> bool:
-        """Whether the client has a plugin."""
+        """Return True if the client has a plugin."""
         return subprocess.run(["docker", plugin, "version"], capture_output=True, check=False).returncode == 0
 
     def paribus(
         self, directory: Path, *words: str, user: int = 4321, options: Sequence[str] = (), expect: int = 0
     ) -> str:
-        """What paribus prints in a container whose results are in `directory`."""
+        """Run paribus in a container that writes its results to `directory`; return its output."""
         running = ("run", "--rm", "--user", f"{user}:{user}", "-v", f"{directory}:/runs", "-v", "paribus-cache:/cache")
         return self.docker(*running, *options, IMAGE, *words, expect=expect)
 
 
 def lacking() -> str | None:
-    """Why no engine can be started here."""
+    """Return the reason why no engine can be started here, None if one can."""
     if os.geteuid() != 0:
         return "an engine is started by root alone"
     if Path("/var/run/docker.sock").exists():
@@ -80,7 +80,7 @@ def lacking() -> str | None:
 
 @contextmanager
 def started_engine() -> Iterator[Engine]:
-    """An engine in a directory of its own; afterwards the machine's network is as before."""
+    """Start an engine in a directory of its own; restore the machine's network afterwards."""
     directory = Path(tempfile.mkdtemp(prefix="paribus-docker-", dir="/var/tmp"))
     directory.chmod(0o755)
     rules = subprocess.run(["iptables-save"], capture_output=True, check=True).stdout
@@ -109,7 +109,7 @@ def started_engine() -> Iterator[Engine]:
 
 
 def build(engine: Engine, checkout: Path, *words: str, **variables: str) -> str:
-    """What a builder prints that makes an image of a checkout with `words`."""
+    """Build an image of a checkout by the command `words`; return the builder's output."""
     commit = engine.run(checkout / "docker/commit").strip()
     given = [f"--build-arg={argument}" for argument in (*BUILT_WITH, f"PARIBUS_COMMIT={commit}")]
     return engine.run(*words, f"--file={checkout}/docker/Dockerfile", *given, checkout, **variables)

@@ -22,14 +22,14 @@ def write_texts(directory: Path) -> None:
 
 @pytest.fixture(scope="module")
 def swept(engine: Engine, image: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory in which a user that the image does not know has run a sweep, with as few rights as there are."""
+    """Directory in which an unknown user, read-only and without capabilities, has run a sweep."""
     directory = engine.directory / "swept"
     directory.mkdir(mode=0o777)
     shutil.chown(directory, 4321, 4321)
     write_texts(directory)
-    said = engine.paribus(directory, *SWEEP, options=HARDENED)
-    assert "2 of 2 runs done" in said
-    assert "Comparison by encoder" in said
+    output = engine.paribus(directory, *SWEEP, options=HARDENED)
+    assert "2 of 2 runs done" in output
+    assert "Comparison by encoder" in output
     return directory
 
 
@@ -41,9 +41,9 @@ def test_a_change_of_the_sources_builds_the_last_layers_only(engine: Engine, ima
     with (changed / "src/paribus/__init__.py").open("a", encoding="utf-8") as file:
         file.write("# changed\n")
     words = ("docker", "build", "--progress=plain", "--tag=paribus:changed")
-    said = build(engine, changed, *words, DOCKER_BUILDKIT="1")
-    steps = re.findall(r"^#(\d+) \[.*?\] (RUN|COPY) (.*)", said, re.MULTILINE)
-    cached = set(re.findall(r"^#(\d+) CACHED", said, re.MULTILINE))
+    output = build(engine, changed, *words, DOCKER_BUILDKIT="1")
+    steps = re.findall(r"^#(\d+) \[.*?\] (RUN|COPY) (.*)", output, re.MULTILINE)
+    cached = set(re.findall(r"^#(\d+) CACHED", output, re.MULTILINE))
     again = [what for number, _, what in steps if number not in cached]
     assert again[0] == "src src"
     assert len(cached) >= 10
@@ -52,8 +52,8 @@ def test_a_change_of_the_sources_builds_the_last_layers_only(engine: Engine, ima
 @pytest.mark.parametrize("builder", ["legacy", "buildah"])
 def test_other_builders_build_it(engine: Engine, bases: None, checkout: Path, builder: str) -> None:
     if builder == "legacy":
-        said = build(engine, checkout, "docker", "build", "--tag=paribus:legacy", DOCKER_BUILDKIT="0")
-        assert "Successfully tagged paribus:legacy" in said
+        output = build(engine, checkout, "docker", "build", "--tag=paribus:legacy", DOCKER_BUILDKIT="0")
+        assert "Successfully tagged paribus:legacy" in output
         engine.docker("rmi", "paribus:legacy")
         return
     if shutil.which("buildah") is None:
@@ -80,9 +80,9 @@ def test_a_directory_that_may_not_be_written_is_refused_with_what_to_type(
     if not mode:
         shutil.chown(directory, 0, 0)
     mounted = ("run", "--rm", "--user=4321:4321", f"--volume={directory}:/runs{mode}")
-    said = engine.docker(*mounted, image, "run", "experiment=demo", expect=73)
-    assert "user 4321 may not write to /runs" in said
-    assert "mkdir -p runs" in said
+    output = engine.docker(*mounted, image, "run", "experiment=demo", expect=73)
+    assert "user 4321 may not write to /runs" in output
+    assert "mkdir -p runs" in output
 
 
 def test_a_second_user_of_the_caches_runs_too(engine: Engine, swept: Path, directory: Path) -> None:
@@ -95,8 +95,10 @@ def test_a_run_is_made_again_with_identical_artefacts(engine: Engine, swept: Pat
     run, *_ = sorted(path.parent.name for path in swept.glob("paribus_runs/runs/*/run.json"))
     given = [word for argument in BUILT_WITH for word in ("--build-arg", argument)]
     root = swept / "paribus_runs"
-    said = engine.run(checkout / "docker/rerun", run, "--root", root, "--data", swept, "--repository", checkout, *given)
-    assert "8 of 8 artefacts identical" in said
+    output = engine.run(
+        checkout / "docker/rerun", run, "--root", root, "--data", swept, "--repository", checkout, *given
+    )
+    assert "8 of 8 artefacts identical" in output
     record = json.loads(next(root.glob("artifacts/evaluation/*/record.json")).read_text(encoding="utf-8"))
     assert record["provenance"]["git"]["commit"] == engine.run("git", "-C", checkout, "rev-parse", "HEAD").strip()
 

@@ -24,7 +24,7 @@ def start_node(engine: Engine, directory: Path, name: str, *words: str) -> None:
 
 
 def trained(directory: Path, root: str) -> dict[str, bytes]:
-    """The files of the training below an output root, but for when and where it was made."""
+    """Read the files of the training below an output root, except its record (dates and machine)."""
     (record,) = directory.glob(f"{root}/artifacts/training/*/record.json")
     files = [path for path in record.parent.rglob("*") if path.is_file() and path != record]
     return {str(path.relative_to(record.parent)): path.read_bytes() for path in files}
@@ -39,8 +39,8 @@ def test_two_containers_train_the_bytes_of_two_processes(engine: Engine, image: 
     start_node(engine, directory, "head", "--head", "--port=6379", "--include-dashboard=false")
     start_node(engine, directory, "second", "--address=head:6379")
     two = ("root=two", "training.processes=1", "training.nodes=2", "training.nodes_by=ray")
-    said = engine.docker("exec", "head", "runner", *TRAINING, *two)
-    assert "1 of 1 run done" in said
+    output = engine.docker("exec", "head", "runner", *TRAINING, *two)
+    assert "1 of 1 run done" in output
     stranger = ("run", "--rm", "--network=nodes", "--entrypoint=ray", IMAGE, "status", "--address=head:6379")
     assert "token is missing or incorrect" in engine.docker(*stranger, expect=1)
     engine.docker("rm", "--force", "head", "second")

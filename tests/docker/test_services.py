@@ -41,44 +41,46 @@ class Services:
     port: int
 
     def compose(self, *words: str, expect: int = 0) -> str:
-        """What a command of Compose prints."""
+        """Run a command of Compose and return its output."""
         files = ("-f", ROOT / "docker/compose.yaml", "-f", self.directory / "images.yaml")
         return self.engine.docker("compose", *files, *words, expect=expect)
 
     def start_tracker(self) -> None:
-        """Start it, or start it again."""
+        """Start the tracker and wait until it is healthy."""
         self.compose("up", "--detach", "--no-build", "--wait", "tracker")
 
     def start_runner(self, name: str) -> None:
-        """Begin the training, or go on with it, in a container of that name."""
+        """Start or resume the training in a container of that name."""
         self.compose("run", "--detach", "--name", name, "runner", *TRAINING)
 
     def steps(self) -> int:
-        """Steps that the training has logged."""
+        """Count the steps that the training has logged."""
         logs = list(self.engine.directory.glob("data/volumes/paribus_runs/_data/paribus_runs/runs/*/events.jsonl"))
         return logs[0].read_bytes().count(b'"train/loss"') if logs else 0
 
     def wait_for_steps(self, steps: int) -> None:
-        """Wait until the training has logged so many."""
+        """Wait until the training has logged that many steps."""
         wait(lambda: self.steps() >= steps)
 
     def status(self, password: str | None = None, host: str | None = None) -> int:
-        """What the tracker answers a search for experiments with."""
-        asked = urllib.request.Request(f"http://127.0.0.1:{self.port}/api/2.0/mlflow/experiments/search?max_results=1")
+        """Return the HTTP status of a search for experiments."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/api/2.0/mlflow/experiments/search?max_results=1"
+        )
         if password is not None:
-            asked.add_header("Authorization", "Basic " + b64encode(f"admin:{password}".encode()).decode())
+            request.add_header("Authorization", "Basic " + b64encode(f"admin:{password}".encode()).decode())
         if host is not None:
-            asked.add_header("Host", host)
+            request.add_header("Host", host)
         try:
-            with urllib.request.urlopen(asked, timeout=20) as answer:
+            with urllib.request.urlopen(request, timeout=20) as answer:
                 return int(answer.status)
         except urllib.error.HTTPError as error:
             return error.code
 
 
-def wait(there: Callable[[], bool], seconds: float = 300.0) -> None:
+def wait(condition: Callable[[], bool], seconds: float = 300.0) -> None:
     deadline = time.monotonic() + seconds
-    while not there():
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.2)
 
@@ -127,8 +129,8 @@ def test_a_training_outlives_kills_of_its_tracker_and_itself_and_a_stop(services
     assert time.monotonic() - begun < 60
     assert engine.docker("wait", "killed").strip() == "130"
     assert "stopped" in engine.docker("logs", "killed")
-    said = services.compose("run", "--rm", "runner", *TRAINING)
-    assert "1 of 1 run done" in said
+    output = services.compose("run", "--rm", "runner", *TRAINING)
+    assert "1 of 1 run done" in output
     database = ("exec", "--no-TTY", "database", "psql", "--username=mlflow", "--tuples-only", "--no-align", "mlflow")
     count = "SELECT count(*), count(DISTINCT step) FROM metrics WHERE key = 'train/loss'"
     assert services.compose(*database, "--command", count).strip() == f"{STEPS}|{STEPS}"

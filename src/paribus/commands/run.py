@@ -23,7 +23,7 @@ from paribus.config.arguments import Command
 from paribus.config.composing.launch import run_with_hydra
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import everything
-from paribus.engine.process_ends import heed, interrupt
+from paribus.engine.process_ends import interrupt, on_stop
 from paribus.errors import classify, is_full_disk
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.invocation import allow_start, stop
@@ -142,8 +142,8 @@ class _Launches:
         jobs = [[*run.job.overrides, self._told(run.run_id, numbers[run.run_id])] for run in runs]
         shown = {name: self.root.run(run.run_id) for name, run in zip(labels(runs), runs, strict=True)}
         try:
-            passed_on = self._jobs_end_first(runs) if self.sweep.launcher == POOL else nullcontext()
-            with passed_on, watched(self.sweep.launcher, shown, self.console):
+            stopping = self._jobs_end_first(runs) if self.sweep.launcher == POOL else nullcontext()
+            with stopping, watched(self.sweep.launcher, shown, self.console):
                 run_with_hydra(self.command, jobs, checked_run, JobFunction(loaded_code()))
         except Exception as error:  # whatever a launcher raises for a job that died
             first = str(error).strip().partition("\n")[0][:300]
@@ -154,11 +154,11 @@ class _Launches:
 
     @contextmanager
     def _jobs_end_first(self, runs: Sequence[PreparedRun]) -> Iterator[None]:
-        """Pass signals on to the processes that have runs in hand, which save what they train, and wait for them."""
-        asked: list[int] = []
+        """Pass signals on to the processes that execute runs, so that trainings are saved, and wait for them."""
+        received: list[int] = []
 
-        def ask(number: int, frame: object) -> None:
-            asked.append(number)
+        def pass_on(number: int, frame: object) -> None:
+            received.append(number)
             stop(self.root, self.sweep, "the command was stopped")
             holders = [holder["pid"] for run in runs if (holder := read_state(self.root, run).holder) is not None]
             for process in multiprocessing.active_children():
@@ -167,12 +167,12 @@ class _Launches:
             if os.getpid() in holders:
                 raise KeyboardInterrupt
 
-        heed(ask)
+        on_stop(pass_on)
         try:
             yield
         finally:
-            heed(interrupt)
-            if asked:
+            on_stop(interrupt)
+            if received:
                 raise KeyboardInterrupt
 
     def _told(self, run_id: str, number: int) -> str:

@@ -22,15 +22,15 @@ VMSTAT = Path("/proc/vmstat")
 """Counters of the kernel. Somebody's kill ends a process by signal 9 too, and moves none of them."""
 
 
-def heed(handler: Callable[[int, FrameType | None], object]) -> None:
-    """Have `handler` called for signals that end processes, but for those that are ignored, as under nohup."""
+def on_stop(handler: Callable[[int, FrameType | None], object]) -> None:
+    """Install `handler` for the signals that end processes, except for ignored ones, as under nohup."""
     for number in STOPPING:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """Stop what this process does as Ctrl-C does."""
+    """Raise KeyboardInterrupt, as Ctrl-C does."""
     raise KeyboardInterrupt
 
 

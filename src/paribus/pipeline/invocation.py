@@ -22,7 +22,7 @@ def refuse_changed(sweep: SweepConfig | None, identifier: str) -> None:
 
 
 def why_stopped(root: OutputRoot, sweep: SweepConfig | None) -> str | None:
-    """Why no more runs of a command are to be started, None while they are."""
+    """Return the reason to start no more runs of a command, None if there is none."""
     with suppress(FileNotFoundError):
         return None if sweep is None else _stop_mark(root, sweep).read_text(encoding="utf-8")
     return None

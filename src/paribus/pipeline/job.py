@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rich.markup import escape
 
 from paribus.config.schema import RunConfig
-from paribus.engine.process_ends import heed, interrupt
+from paribus.engine.process_ends import interrupt, on_stop
 from paribus.errors import classify, is_full_disk
 from paribus.pipeline.invocation import leave_note, stop
 from paribus.pipeline.output_root import OutputRoot
@@ -18,18 +18,19 @@ from paribus.pipeline.show.streams import guard_streams
 from paribus.store.code import Code
 
 POOL = "joblib"
-"""The launcher that kills all of its processes as soon as one of them, or the command, raises or dies."""
+"""Launcher that kills all of its processes as soon as one of them, or the command, raises or dies."""
 
 
 @dataclass(frozen=True)
 class JobFunction:
     """Performs a run. It records failures and never raises them, so one run stops no other.
 
-    Of the process that made it it holds the number and the digests of its code alone: launchers send it to others.
+    Launchers send it to other processes, so it holds only plain data of the one that made it.
     """
 
     code: Code
     command: int = field(default_factory=os.getpid)
+    """Process of the command."""
 
     def __call__(self, config: RunConfig) -> None:
         """Run one configuration; KeyboardInterrupt when the user stopped it, which stops the sweep."""
@@ -58,10 +59,10 @@ class JobFunction:
 
 @contextmanager
 def _in_a_pool() -> Iterator[None]:
-    """End the job in the block as signals end a command, but raise nothing; between jobs its process hears none."""
+    """Let signals end the job in the block without raising; between jobs this process ignores them."""
     with suppress(KeyboardInterrupt):
         try:
-            heed(interrupt)
+            on_stop(interrupt)
             yield
         finally:
-            heed(lambda number, frame: None)
+            on_stop(lambda number, frame: None)

@@ -108,7 +108,7 @@ class Follower:
 
 
 def finish_all(directories: Sequence[Path], tracking: TrackingConfig, root: Path) -> str | None:
-    """Have sent what MLflow lacks of runs that ended, as while it was down; what it lacks still, if anything."""
+    """Send what MLflow lacks of ended runs, as after an outage; return a message if it still lacks some."""
     if tracking.kind != "mlflow":
         return None
     destination = Destination.resolve(tracking, root)
@@ -117,8 +117,8 @@ def finish_all(directories: Sequence[Path], tracking: TrackingConfig, root: Path
         Follower(lacking[0], tracking, root).finish(tracking.patience)
         if not is_delivered(lacking[0], destination):
             names = ", ".join(directory.name for directory in lacking)
-            told = f"MLflow at {destination.shown} lacks a part of {len(lacking)} of {len(directories)}: {names}"
-            return f"{told}; `paribus sync root={destination.root}` sends the rest"
+            missing = f"MLflow at {destination.shown} lacks a part of {len(lacking)} of {len(directories)}: {names}"
+            return f"{missing}; `paribus sync root={destination.root}` sends the rest"
         del lacking[0]
     return None
 
