@@ -1,7 +1,4 @@
-"""An engine, base images for it, and an image of this checkout's last commit.
-
-No registry is asked: base images are made of Debian's packages.
-"""
+"""A Docker daemon, base images made of Debian's packages, and an image of this checkout's last commit."""
 
 import os
 import shutil
@@ -22,14 +19,14 @@ from docker_engine import (
     ROOT,
     Engine,
     build,
-    lacking,
+    skip_reason,
     started_engine,
 )
 
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Engine]:
-    if (reason := lacking()) is not None:
+    if (reason := skip_reason()) is not None:
         pytest.skip(reason)
     with started_engine() as started:
         yield started
@@ -37,7 +34,7 @@ def engine() -> Iterator[Engine]:
 
 @pytest.fixture(scope="session")
 def bases(engine: Engine) -> None:
-    """Images that stand in for those of registries."""
+    """Build the images that stand in for those of registries."""
     system = engine.directory / "debian"
     engine.run("debootstrap", "--variant=minbase", f"--include={IN_DEBIAN}", "bookworm", system)
     engine.run("tar", "--create", f"--file={system}.tar", f"--directory={system}", "--exclude=./var/cache/apt/*", ".")
@@ -56,7 +53,7 @@ def bases(engine: Engine) -> None:
 
 @pytest.fixture(scope="session")
 def checkout(engine: Engine) -> Path:
-    """A clone of the last commit, which runs of its image can be made again from."""
+    """Clone of the last commit, from which `docker/rerun` rebuilds the image."""
     clone = engine.directory / "checkout"
     engine.run("git", "clone", "--quiet", ROOT, clone)
     return clone
@@ -64,7 +61,7 @@ def checkout(engine: Engine) -> Path:
 
 @pytest.fixture(scope="session")
 def image(engine: Engine, bases: None, checkout: Path) -> str:
-    """The image for CPUs, by BuildKit where the client has it."""
+    """Build the image for CPUs, by BuildKit where the client has it."""
     buildkit = "1" if engine.has("buildx") else "0"
     build(engine, checkout, "docker", "build", f"--tag={IMAGE}", DOCKER_BUILDKIT=buildkit)
     return IMAGE

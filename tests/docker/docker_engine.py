@@ -1,8 +1,7 @@
-"""An engine of the tests' own: what is started is ended, and what is made is removed."""
+"""A temporary Docker daemon, which is removed after the tests."""
 
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -17,7 +16,7 @@ BYTES_NEEDED = 15_000_000_000
 DEBIAN, PYTHON, POSTGRES = "paribus-tests/debian", "paribus-tests/python", "paribus-tests/postgres"
 IMAGE = "paribus:cpu"
 BUILT_WITH = (f"PYTHON_IMAGE={PYTHON}", "TORCH_INDEX=https://pypi.org/simple")
-"""PyTorch's own index is not asked: the CPU build is among the base image's wheels, and sorts above PyPI's."""
+"""pip prefers the base image's wheel, a CPU build, to PyPI's; PyTorch's own index is not reached."""
 IN_DEBIAN = "ca-certificates,python3.11,python3.11-venv,python3.11-dev,python3-pip,netbase,tzdata"
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
@@ -39,10 +38,11 @@ class Engine:
         """Run a docker command and return its output."""
         return self.run("docker", *words, expect=expect, **variables)
 
-    def run(self, *words: str | Path, expect: int = 0, **variables: str) -> str:
+    def run(self, *words: str | Path, expect: int = 0, cwd: Path = ROOT, **variables: str) -> str:
         """Run any command against this engine and return its output."""
         done = subprocess.run(
             [str(word) for word in words],
+            cwd=cwd,
             env=self.environment | variables,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -60,16 +60,25 @@ class Engine:
         self, directory: Path, *words: str, user: int = 4321, options: Sequence[str] = (), expect: int = 0
     ) -> str:
         """Run paribus in a container that writes its results to `directory`; return its output."""
-        running = ("run", "--rm", "--user", f"{user}:{user}", "-v", f"{directory}:/runs", "-v", "paribus-cache:/cache")
+        running = (
+            "run",
+            "--rm",
+            "--user",
+            f"{user}:{user}",
+            "-v",
+            f"{directory}:/runs",
+            "-v",
+            f"paribus-cache-{user}:/cache",
+        )
         return self.docker(*running, *options, IMAGE, *words, expect=expect)
 
 
-def lacking() -> str | None:
+def skip_reason() -> str | None:
     """Return the reason why no engine can be started here, None if one can."""
     if os.geteuid() != 0:
-        return "an engine is started by root alone"
-    if Path("/var/run/docker.sock").exists():
-        return "an engine runs here already, which is left alone"
+        return "only root can start a Docker daemon"
+    if Path("/sys/class/net/docker0").exists():
+        return "a Docker daemon has its bridge docker0 here already"
     programs = [name for name in ("dockerd", "docker", "debootstrap", "iptables-save") if shutil.which(name) is None]
     if programs:
         return f"no {', '.join(programs)} here"
@@ -100,9 +109,12 @@ def started_engine() -> Iterator[Engine]:
                 started.docker("rm", "--force", "--volumes", *containers)
             started.docker("network", "prune", "--force")
     finally:
-        daemon.send_signal(signal.SIGTERM)
-        daemon.wait(timeout=60)
-        subprocess.run(["ip", "link", "delete", "docker0"], check=True)
+        daemon.terminate()
+        try:
+            daemon.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            daemon.kill()
+        subprocess.run(["ip", "link", "delete", "docker0"], check=False)
         subprocess.run(["iptables-restore"], input=rules, check=True)
         FORWARDING.write_text(forwarding, encoding="ascii")
         shutil.rmtree(directory)

@@ -18,19 +18,19 @@ def start_node(engine: Engine, directory: Path, name: str, *words: str) -> None:
         *("run", "--detach", f"--name={name}", f"--hostname={name}", "--network=nodes", "--user=4321:4321"),
         *("--shm-size=1g", "--env=RAY_USAGE_STATS_ENABLED=0"),
         *("--env=RAY_AUTH_MODE=token", "--env=RAY_AUTH_TOKEN_PATH=/runs/token"),
-        *(f"--volume={directory}:/runs", "--volume=paribus-cache:/cache"),
+        *(f"--volume={directory}:/runs", "--volume=paribus-cache-4321:/cache"),
         *("--entrypoint=ray", IMAGE, "start", *words, "--block"),
     )
 
 
-def trained(directory: Path, root: str) -> dict[str, bytes]:
+def training_files(directory: Path, root: str) -> dict[str, bytes]:
     """Read the files of the training below an output root, except its record (dates and machine)."""
     (record,) = directory.glob(f"{root}/artifacts/training/*/record.json")
     files = [path for path in record.parent.rglob("*") if path.is_file() and path != record]
     return {str(path.relative_to(record.parent)): path.read_bytes() for path in files}
 
 
-def test_two_containers_train_the_bytes_of_two_processes(engine: Engine, image: str, directory: Path) -> None:
+def test_two_containers_give_the_same_bytes_as_two_processes(engine: Engine, image: str, directory: Path) -> None:
     write_corpus(directory)
     (directory / "token").write_text(secrets.token_hex(32), encoding="utf-8")
     shutil.chown(directory / "token", 4321, 4321)
@@ -45,4 +45,4 @@ def test_two_containers_train_the_bytes_of_two_processes(engine: Engine, image: 
     assert "token is missing or incorrect" in engine.docker(*stranger, expect=1)
     engine.docker("rm", "--force", "head", "second")
     engine.paribus(directory, *TRAINING, "root=one", "training.processes=2", options=("--shm-size=1g",))
-    assert trained(directory, "two") == trained(directory, "one")
+    assert training_files(directory, "two") == training_files(directory, "one")

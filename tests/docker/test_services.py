@@ -1,4 +1,4 @@
-"""PostgreSQL, MLflow's server and a runner by Compose: who gets in, and what kills and stops cost."""
+"""PostgreSQL, MLflow's server and a runner by Compose: access, and recovery from kills and stops."""
 
 import json
 import secrets
@@ -40,6 +40,11 @@ class Services:
     directory: Path
     port: int
 
+    @property
+    def runs(self) -> Path:
+        """Directory of runs in the volume."""
+        return self.engine.directory / "data/volumes/paribus_runs/_data/paribus_runs/runs"
+
     def compose(self, *words: str, expect: int = 0) -> str:
         """Run a command of Compose and return its output."""
         files = ("-f", ROOT / "docker/compose.yaml", "-f", self.directory / "images.yaml")
@@ -55,7 +60,7 @@ class Services:
 
     def steps(self) -> int:
         """Count the steps that the training has logged."""
-        logs = list(self.engine.directory.glob("data/volumes/paribus_runs/_data/paribus_runs/runs/*/events.jsonl"))
+        logs = list(self.runs.glob("*/events.jsonl"))
         return logs[0].read_bytes().count(b'"train/loss"') if logs else 0
 
     def wait_for_steps(self, steps: int) -> None:
@@ -106,7 +111,7 @@ def services(engine: Engine, image: str) -> Iterator[Services]:
     started.compose("--profile=cpu", "down", "--volumes", "--remove-orphans")
 
 
-def test_the_tracker_lets_in_who_has_the_password_under_its_name(services: Services) -> None:
+def test_the_tracker_requires_its_password_and_an_allowed_host(services: Services) -> None:
     password = (services.directory / "mlflow_admin_password").read_text(encoding="utf-8")
     assert services.status() == 401
     assert services.status("password1234") == 401
@@ -114,21 +119,23 @@ def test_the_tracker_lets_in_who_has_the_password_under_its_name(services: Servi
     assert services.status(password, host="elsewhere.example") == 403
 
 
-def test_a_training_outlives_kills_of_its_tracker_and_itself_and_a_stop(services: Services) -> None:
+def test_a_training_survives_kills_of_its_tracker_and_itself_and_a_stop(services: Services) -> None:
     engine = services.engine
-    services.start_runner("begun")
+    services.start_runner("first")
     services.wait_for_steps(50)
     engine.docker("kill", "paribus-tracker-1")
     services.wait_for_steps(250)
-    engine.docker("kill", "begun")
+    engine.docker("kill", "first")
     services.start_tracker()
-    services.start_runner("killed")
+    services.start_runner("second")
     services.wait_for_steps(450)
-    begun = time.monotonic()
-    engine.docker("stop", "killed")
-    assert time.monotonic() - begun < 60
-    assert engine.docker("wait", "killed").strip() == "130"
-    assert "stopped" in engine.docker("logs", "killed")
+    stopped_at = time.monotonic()
+    engine.docker("stop", "second")
+    assert time.monotonic() - stopped_at < 60
+    assert engine.docker("wait", "second").strip() == "130"
+    assert engine.docker("inspect", "--format={{.Config.StopTimeout}}", "second").strip() == "600"
+    (log,) = services.runs.glob("*/logs/training.log")
+    assert "whose checkpoint is written" in log.read_text(encoding="utf-8")
     output = services.compose("run", "--rm", "runner", *TRAINING)
     assert "1 of 1 run done" in output
     database = ("exec", "--no-TTY", "database", "psql", "--username=mlflow", "--tuples-only", "--no-align", "mlflow")

@@ -4,7 +4,8 @@ A sweep has no state of its own. What a launcher lost is found by its record and
 """
 
 import multiprocessing
-import os
+import multiprocessing.process
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -44,8 +45,9 @@ from paribus.pipeline.show.watch import watched
 from paribus.planning.limit import refuse_over_limit
 from paribus.planning.remarks.judgement import remarks_on_judgement
 from paribus.planning.remarks.orders import remarks_on_orders
-from paribus.store.claim import describe
+from paribus.store.claim import describe, read_holder
 from paribus.store.code import loaded_code
+from paribus.store.process import machine
 from paribus.tracking.events import FILE_NAME, SCHEDULED, EventLog
 from paribus.tracking.follower import finish_all
 
@@ -156,21 +158,32 @@ class _Launches:
     def _jobs_end_first(self, runs: Sequence[PreparedRun]) -> Iterator[None]:
         """Pass signals on to the processes that execute runs, so that trainings are saved, and wait for them."""
         received: list[int] = []
+        claims = [self.root.run_claim(run.run_id) for run in runs]
+
+        def executing() -> list[multiprocessing.process.BaseProcess]:
+            holders = [read_holder(claim) or {} for claim in claims]
+            here = {holder.get("pid") for holder in holders if holder.get("machine") == machine()}
+            return [process for process in multiprocessing.active_children() if process.pid in here]
 
         def pass_on(number: int, frame: object) -> None:
             received.append(number)
-            stop(self.root, self.sweep, "the command was stopped")
-            holders = [holder["pid"] for run in runs if (holder := read_state(self.root, run).holder) is not None]
-            for process in multiprocessing.active_children():
-                if process.pid in holders:
-                    process.terminate()
-            if os.getpid() in holders:
+            with suppress(OSError):
+                stop(self.root, self.sweep, "the command was stopped")
+            for process in executing():
+                process.terminate()
+            leave_if_idle(number, frame)
+            signal.setitimer(signal.ITIMER_REAL, SECONDS_BETWEEN_LOOKS, SECONDS_BETWEEN_LOOKS)
+
+        def leave_if_idle(number: int, frame: object) -> None:
+            if not executing():
                 raise KeyboardInterrupt
 
+        signal.signal(signal.SIGALRM, leave_if_idle)
         on_stop(pass_on)
         try:
             yield
         finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
             on_stop(interrupt)
             if received:
                 raise KeyboardInterrupt
@@ -238,8 +251,8 @@ def _shown_sweep(
         yield
         ended = SCHEDULED if stopped_early(runs, root) else "FINISHED"
         events.end("KILLED" if "interrupted" in failures else "FAILED" if failures else ended)
-    directories = [*(root.run(run.run_id) for run in runs), path.parent]
-    if lacking := finish_all(directories, config.tracking, root.path):
+    finished = [root.run(run.run_id) for run in runs if read_state(root, run).holder is None]
+    if lacking := finish_all([path.parent, *finished], config.tracking, root.path):
         console.print(lacking, style="yellow", markup=False, soft_wrap=True)
 
 

@@ -1,6 +1,7 @@
 """What Hydra's launcher calls once a run, in whatever process it puts it."""
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
@@ -46,23 +47,23 @@ class JobFunction:
         display = Display(open_console(), str(sweep.number) if sweep and sweep.launcher != "basic" else "")
         try:
             failure = perform(config, display, self.code)
+            if failure is not None and failure.failure_class == "interrupted":
+                raise KeyboardInterrupt
             if failure is not None and sweep and config.on_failure == "stop":
                 stop(OutputRoot.of(config), sweep, "another run has failed, and on_failure=stop")
         except Exception as error:
             told = classify(error)
             display.message(f"  [red]{told['class']}[/red]: {escape(told['message'])}")
             leave_note(config, {**told, "full_disk": is_full_disk(error)})
-            return
-        if failure is not None and failure.failure_class == "interrupted":
-            raise KeyboardInterrupt
 
 
 @contextmanager
 def _in_a_pool() -> Iterator[None]:
-    """Let signals end the job in the block without raising; between jobs this process ignores them."""
+    """Let SIGTERM end the job in the block without raising; ignore the other signals, which the command passes on."""
+    on_stop(lambda number, frame: None)
     with suppress(KeyboardInterrupt):
         try:
-            on_stop(interrupt)
+            signal.signal(signal.SIGTERM, interrupt)
             yield
         finally:
-            on_stop(lambda number, frame: None)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -126,11 +126,12 @@ def arithmetic() -> dict[str, Any]:
     from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
     libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    chosen = {name: value for name, value in sorted(os.environ.items()) if name.startswith(CHOOSING_KERNELS)}
     kernels = {f"{library['internal_api']} {library.get('architecture', 'unknown')}" for library in libraries}
     return {
         "cpu": _cpu_model(),
         "blas": sorted(kernels),
-        "variables": {name: value for name, value in sorted(os.environ.items()) if name.startswith(CHOOSING_KERNELS)},
+        "variables": {name: value for name, value in chosen.items() if not name.endswith("_NUM_THREADS")},
     }
 
 
