@@ -269,7 +269,7 @@ def kept(tmp_path: Path) -> list[Any]:
 
 def test_the_page_says_what_is_kept_beside_it_and_so_can_be_made_again_without_the_runs(kept: list[Any]) -> None:
     missing = {each.experiment for each, measured in kept if each.number and measured is None}
-    assert missing <= {"findings/encodings_text"}
+    assert missing == set()
     judged, page = module("claims.claim").judge_claims(kept), findings_page()
     for part in (module("findings").page_top(judged), *module("findings").sections(judged)):
         assert part in page
