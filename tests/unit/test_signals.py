@@ -7,9 +7,9 @@ import pytest
 
 HEEDS = """
 import os, signal, sys
-from paribus.cli import _heed_signals
+from paribus.engine.process_ends import interrupt, on_stop
 signal.signal(signal.SIGHUP, signal.SIG_IGN if sys.argv[1] == "ignored" else signal.SIG_DFL)
-_heed_signals()
+on_stop(interrupt)
 try:
     os.kill(os.getpid(), getattr(signal, sys.argv[2]))
     print("goes on")
