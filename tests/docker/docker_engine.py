@@ -96,7 +96,9 @@ def started_engine() -> Iterator[Engine]:
     forwarding = FORWARDING.read_text(encoding="ascii")
     places = [f"--data-root={directory}/data", f"--exec-root={directory}/exec", f"--pidfile={directory}/pid"]
     with (directory / "log").open("wb") as log:
-        daemon = subprocess.Popen(["dockerd", *places, f"--host=unix://{directory}/socket"], stdout=log, stderr=log)
+        # Of a session of its own, so that Ctrl-C leaves it alive until its containers are removed.
+        command = ["dockerd", *places, f"--host=unix://{directory}/socket"]
+        daemon = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
     started = Engine(directory)
     try:
         while subprocess.run(["docker", "info"], env=started.environment, capture_output=True, check=False).returncode:
