@@ -28,7 +28,7 @@ from paribus.engine.process_ends import interrupt, on_stop
 from paribus.errors import classify, is_full_disk
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.invocation import allow_start, stop
-from paribus.pipeline.job import POOL, JobFunction
+from paribus.pipeline.job import JOBLIB, JobFunction
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import describe_sweep, prepare
 from paribus.pipeline.prepared_run import PreparedRun
@@ -144,7 +144,7 @@ class _Launches:
         jobs = [[*run.job.overrides, self._told(run.run_id, numbers[run.run_id])] for run in runs]
         shown = {name: self.root.run(run.run_id) for name, run in zip(labels(runs), runs, strict=True)}
         try:
-            stopping = self._jobs_end_first(runs) if self.sweep.launcher == POOL else nullcontext()
+            stopping = self._jobs_end_first(runs) if self.sweep.launcher == JOBLIB else nullcontext()
             with stopping, watched(self.sweep.launcher, shown, self.console):
                 run_with_hydra(self.command, jobs, checked_run, JobFunction(loaded_code()))
         except Exception as error:  # whatever a launcher raises for a job that died

@@ -18,7 +18,7 @@ from paribus.pipeline.show.display import Display, open_console
 from paribus.pipeline.show.streams import guard_streams
 from paribus.store.code import Code
 
-POOL = "joblib"
+JOBLIB = "joblib"
 """Launcher that kills all of its processes as soon as one of them, or the command, raises or dies."""
 
 
@@ -36,7 +36,7 @@ class JobFunction:
     def __call__(self, config: RunConfig) -> None:
         """Run one configuration; KeyboardInterrupt when the user stopped it, which stops the sweep."""
         # With n_jobs=1 joblib runs jobs in the process of the command.
-        pooled = config.sweep and config.sweep.launcher == POOL and os.getpid() != self.command
+        pooled = config.sweep and config.sweep.launcher == JOBLIB and os.getpid() != self.command
         with _in_a_pool() if pooled else nullcontext():
             self._perform(config)
 
