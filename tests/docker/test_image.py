@@ -37,7 +37,7 @@ def test_a_change_of_the_sources_builds_the_last_layers_only(engine: Engine, ima
     if not engine.has("buildx"):
         pytest.skip("Docker's client has no buildx here")
     changed = engine.directory / "changed"
-    shutil.copytree(checkout, changed)
+    shutil.copytree(checkout, changed, symlinks=True)
     with (changed / "src/paribus/__init__.py").open("a", encoding="utf-8") as file:
         file.write("# changed\n")
     words = ("docker", "build", "--progress=plain", "--tag=paribus:changed")
