@@ -61,7 +61,8 @@ def test_the_legacy_builder_and_buildah_build_the_image(
     if shutil.which("buildah") is None:
         pytest.skip("no buildah here")
     storage = (f"--root={engine.directory}/buildah", f"--runroot={engine.directory}/buildah-run")
-    engine.run("buildah", *storage, "pull", f"docker-daemon:{PYTHON}:latest")
+    engine.docker("save", f"--output={engine.directory}/base.tar", PYTHON)
+    engine.run("buildah", *storage, "pull", f"docker-archive:{engine.directory}/base.tar")
     build(engine, checkout, "buildah", *storage, "build", "--tag=paribus:oci")
     images = engine.run("buildah", *storage, "images", "--format={{.Name}}:{{.Tag}}")
     assert "localhost/paribus:oci" in images.split()

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from docker_engine import IMAGE, Engine
+from docker_engine import IMAGE, Engine, wait
 
 from support.command_line import OVERRIDES, write_corpus
 
@@ -37,12 +37,13 @@ def test_two_containers_give_the_same_bytes_as_two_processes(engine: Engine, ima
     (directory / "token").chmod(0o400)
     engine.docker("network", "create", "nodes")
     start_node(engine, directory, "head", "--head", "--port=6379", "--include-dashboard=false")
-    start_node(engine, directory, "second", "--address=head:6379")
+    start_node(engine, directory, "worker", "--address=head:6379")
+    wait(lambda: engine.docker("exec", "head", "ray", "status").count(" node_") == 2)
     two = ("root=two", "training.processes=1", "training.nodes=2", "training.nodes_by=ray")
     output = engine.docker("exec", "head", "runner", *TRAINING, *two)
     assert "1 of 1 run done" in output
     stranger = ("run", "--rm", "--network=nodes", "--entrypoint=ray", IMAGE, "status", "--address=head:6379")
     assert "token is missing or incorrect" in engine.docker(*stranger, expect=1)
-    engine.docker("rm", "--force", "head", "second")
+    engine.docker("rm", "--force", "head", "worker")
     engine.paribus(directory, *TRAINING, "root=one", "training.processes=2", options=("--shm-size=1g",))
     assert training_files(directory, "two") == training_files(directory, "one")
