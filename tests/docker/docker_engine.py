@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -120,13 +120,6 @@ def started_engine() -> Iterator[Engine]:
         subprocess.run(["iptables-restore"], input=rules, check=True)
         FORWARDING.write_text(forwarding, encoding="ascii")
         shutil.rmtree(directory)
-
-
-def wait(condition: Callable[[], bool], seconds: float = 300.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 def build(engine: Engine, checkout: Path, *words: str, **variables: str) -> str:

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from docker_engine import IMAGE, Engine, wait
+from docker_engine import IMAGE, Engine
 
 from support.command_line import OVERRIDES, write_corpus
 
@@ -38,7 +38,8 @@ def test_two_containers_give_the_same_bytes_as_two_processes(engine: Engine, ima
     engine.docker("network", "create", "nodes")
     start_node(engine, directory, "head", "--head", "--port=6379", "--include-dashboard=false")
     start_node(engine, directory, "worker", "--address=head:6379")
-    wait(lambda: engine.docker("exec", "head", "ray", "status").count(" node_") == 2)
+    both_nodes = 'until [ "$(ray status 2>/dev/null | grep -c " node_")" = 2 ]; do sleep 1; done'
+    engine.docker("exec", "head", "timeout", "180", "sh", "-c", both_nodes)
     two = ("root=two", "training.processes=1", "training.nodes=2", "training.nodes_by=ray")
     output = engine.docker("exec", "head", "runner", *TRAINING, *two)
     assert "1 of 1 run done" in output

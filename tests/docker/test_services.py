@@ -7,13 +7,13 @@ import time
 import urllib.error
 import urllib.request
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from docker_engine import POSTGRES, ROOT, Engine, wait
+from docker_engine import POSTGRES, ROOT, Engine
 
 from support.command_line import OVERRIDES, write_corpus
 
@@ -81,6 +81,13 @@ class Services:
                 return int(answer.status)
         except urllib.error.HTTPError as error:
             return error.code
+
+
+def wait(condition: Callable[[], bool], seconds: float = 300.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
 
 
 @pytest.fixture(scope="module")
