@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 export PYTHONDONTWRITEBYTECODE :=
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: demo test lint kill-matrix launcher-tests tracking-load stress cluster-tests docker-tests bench-training gpu-bundle gpu-rehearsal package setup clean
+.PHONY: demo test lint kill-matrix launcher-tests tracking-load stress cluster-tests docker-tests docker-cuda-tests bench-training gpu-bundle gpu-rehearsal package setup clean
 
 setup: $(READY)
 
@@ -77,6 +77,10 @@ cluster-tests: $(READY)
 # Images, services and nodes under a Docker engine of the tests' own, for root on Debian; docs/docker.md.
 docker-tests: $(READY)
 	$(BIN)/pytest -m docker -s --durations 0 tests/docker
+
+# The image for GPUs is built the same way: 30 GB, and several gigabytes from the package index.
+docker-cuda-tests: $(READY)
+	$(BIN)/pytest -m docker_cuda -s --durations 0 tests/docker
 
 bench-training: $(READY)
 	$(BIN)/python benchmarks/training.py

@@ -15,7 +15,8 @@ ROOT = HERE.parents[1]
 BYTES_NEEDED = 15_000_000_000
 DEBIAN, PYTHON, POSTGRES = "paribus-tests/debian", "paribus-tests/python", "paribus-tests/postgres"
 IMAGE = "paribus:cpu"
-BUILT_WITH = (f"PYTHON_IMAGE={PYTHON}", "TORCH_INDEX=https://pypi.org/simple")
+TORCH_INDEX = "TORCH_INDEX=https://pypi.org/simple"
+BUILT_WITH = (f"PYTHON_IMAGE={PYTHON}", TORCH_INDEX)
 """pip prefers the base image's wheel, a CPU build, to PyPI's; PyTorch's own index is not reached."""
 IN_DEBIAN = "ca-certificates,python3.11,python3.11-venv,python3.11-dev,python3-pip,netbase,tzdata"
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -122,8 +123,9 @@ def started_engine() -> Iterator[Engine]:
         shutil.rmtree(directory)
 
 
-def build(engine: Engine, checkout: Path, *words: str, **variables: str) -> str:
+def build(engine: Engine, checkout: Path, *words: str, python: str = PYTHON, **variables: str) -> str:
     """Build an image of a checkout by the command `words`; return the builder's output."""
     commit = engine.run(checkout / "docker/commit").strip()
-    given = [f"--build-arg={argument}" for argument in (*BUILT_WITH, f"PARIBUS_COMMIT={commit}")]
+    arguments = (f"PYTHON_IMAGE={python}", TORCH_INDEX, f"PARIBUS_COMMIT={commit}")
+    given = [f"--build-arg={argument}" for argument in arguments]
     return engine.run(*words, f"--file={checkout}/docker/Dockerfile", *given, checkout, **variables)
