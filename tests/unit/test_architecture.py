@@ -144,34 +144,6 @@ def test_reporting_and_tracking_know_no_stage(layer: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "folder", sorted({path.parent for path in FILES}), ids=lambda path: path.relative_to(SOURCE).as_posix()
-)
-def test_a_folder_is_small_enough_to_be_read_as_a_table_of_contents(folder: Path) -> None:
-    alike = {"kernels", "suites", "groups"}
-    own = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
-    assert folder.name in alike or len(own) <= 15, f"{folder} has {len(own)} files"
-
-
-@pytest.mark.parametrize(
-    "folder",
-    sorted(path.parent for path in FILES if path.name == "__init__.py"),
-    ids=lambda path: path.relative_to(SOURCE).as_posix(),
-)
-def test_a_room_opens_with_its_story_and_a_folder_with_its_line(folder: Path) -> None:
-    """What comes in, what must hold, what goes out; every folder of the room has its place in that."""
-    story = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
-    assert story
-    if folder.parent == SOURCE:
-        assert len(story.splitlines()) >= 5, "half a page: what comes in, what must hold, what goes out"
-        folders = {path.name for path in folder.iterdir() if (path / "__init__.py").exists()}
-        assert {name for name in folders if f"`{name}`" not in story} == set()
-
-
-def test_no_file_is_longer_than_500_lines() -> None:
-    assert {path.name for path in FILES if len(path.read_text(encoding="utf-8").splitlines()) > 500} == set()
-
-
-@pytest.mark.parametrize(
     ("modules", "heavy"),
     [
         ("paribus", {*HEAVY, "numpy", "pyarrow"}),
