@@ -91,8 +91,8 @@ def test_the_report_has_a_row_a_combination_and_links_its_runs(sweep: Path) -> N
     runs = {run.name for run in (sweep / "paribus_runs/runs").iterdir()}
     assert {row["run_ids"] for row in bits} <= runs
     assert [row["baseline"] for row in bits] == ["", *["bpe, standard"] * 3]
-    assert {path.name for path in report.iterdir()} >= {"report.parquet", "report.tex", "tables.tex", "report.md"}
-    assert (report / "plots/vocabulary_overlap.png").is_file()
+    assert {path.name for path in report.iterdir()} >= {"report.parquet", "tables.tex", "report.md"}
+    assert (report / "plots/vocabulary_overlap.svg").is_file()
     (sweep_log,) = (sweep / "paribus_runs/sweeps").glob("*/events.jsonl")
     told = [json.loads(line) for line in sweep_log.read_text(encoding="utf-8").splitlines()]
     shares = {line["name"]: line["value"] for line in told if line["event"] == "metric"}

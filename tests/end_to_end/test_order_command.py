@@ -61,7 +61,7 @@ def test_statistics_say_which_orderings_put_related_documents_into_a_context(ord
 def test_every_picture_and_table_is_written_and_no_model_is_trained(ordered: Path) -> None:
     (text,) = (ordered / "paribus_runs/orders").glob("*/statistics.md")
     content = text.read_text(encoding="utf-8")
-    pictures = re.findall(r"\((plots/\w+\.png)\)", content)
+    pictures = re.findall(r"\((plots/\w+\.svg)\)", content)
     assert len(pictures) == 6
     assert all((text.parent / picture).stat().st_size > 5000 for picture in pictures)
     assert all(f"| {name} |" in content for name in ORDERINGS.split(","))

@@ -173,7 +173,7 @@ def test_a_baseline_that_no_row_has_is_refused_before_anything_is_made(tmp_path:
 def test_tables_and_pictures_are_written_and_no_model_is_trained(compared: Path) -> None:
     (text,) = (compared / "paribus_runs/tokens").glob("*/statistics.md")
     content = text.read_text(encoding="utf-8")
-    pictures = re.findall(r"\((plots/\w+\.png)\)", content)
+    pictures = re.findall(r"\((plots/\w+\.svg)\)", content)
     assert {Path(picture).stem for picture in pictures} == {
         "token_lengths", "token_frequencies", "own_shares", "vocabulary_overlap",
     }  # fmt: skip

@@ -4,7 +4,6 @@ The same records give the same bytes: nothing of the moment or the machine goes 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +16,7 @@ from rich.text import Text
 
 from paribus.config.groups.experiment import TableConfig
 from paribus.reporting.formats.document import ReportDocument
-from paribus.reporting.formats.latex import latex_document, latex_table
+from paribus.reporting.formats.latex import latex_table
 from paribus.reporting.formats.markdown import markdown_head, markdown_report
 from paribus.reporting.formats.plain import report_document
 from paribus.reporting.formats.terminal import TerminalTable, lines_table, terminal_finding
@@ -46,8 +45,8 @@ class Report:
 
     comparison: Comparison
     files: Mapping[str, Path]
-    """`report.html`, `report.md`, `report.csv`, `report.parquet`, `report.tex` (a document), `tables.tex` (its tables)
-    and `plots/<name>.png`."""
+    """`report.html`, `report.md`, `report.csv`, `report.parquet`, `tables.tex` and
+    `plots/<name>.svg`."""
     terminal: RenderableType
     plain: Mapping[str, Any]
     """The table as plain data, for programs."""
@@ -69,7 +68,6 @@ def write_report(
     table: TableConfig | None = None,
     looks: Mapping[str, int] = MappingProxyType({}),
     tell: Callable[[RenderableType], None] = lambda shown: None,
-    kept: Path | None = None,
 ) -> Report:
     """Compare runs and write the report into `directory`, which is created.
 
@@ -84,7 +82,6 @@ def write_report(
         overlap: how the vocabularies of the runs overlap, for a plot of it.
         table: block `table` of an experiment file; without it the table has all measures.
         tell: called with what a terminal shows, before pictures are drawn and files written, which takes longer.
-        kept: file of the pictures as they are drawn, from which the same are taken; without it they are drawn.
 
     Raises:
         FairnessError: the runs differ in more than the factors and the seed.
@@ -113,7 +110,7 @@ def write_report(
     )
     terminal = _terminal(document)
     tell(terminal)
-    document = replace(document, plots=_plots(document, curves, overlap, kept))
+    document = replace(document, plots=_plots(document, curves, overlap))
     tidy = tidy_table(comparison, numbers)
     files = {name: _write(directory / name, content) for name, content in _contents(document, tidy).items()}
     _remove_others(directory / PLOTS, files)
@@ -127,27 +124,15 @@ def _plots(
     document: ReportDocument,
     curves: "Mapping[str, Curve] | None",
     overlap: "OverlapMatrix | None",
-    kept: Path | None,
 ) -> list["Plot"]:
     """The pictures of a document, of `curves` or those of the runs' events."""
-    from paribus.reporting import kept_pictures
     from paribus.reporting.plots.comparison import MOST_ROWS, plots
-    from paribus.reporting.plots.embeddings import table_digests
     from paribus.reporting.plots.lines.curves import read_curves
 
     comparison = document.comparison
     if curves is None:
         curves = read_curves([run for row in comparison.finished[:MOST_ROWS] for run in row.runs])
-    shown = (comparison, curves, overlap, document.summary.findings)
-    digest = kept_pictures.digest(shown, table_digests(comparison.finished[:MOST_ROWS])) if kept else None
-    if kept and digest and (found := kept_pictures.read(kept, digest)) is not None:
-        return found
-    made = plots(*shown)
-    if kept and digest:
-        # They are drawn again where they cannot be kept, in a root that may only be read.
-        with suppress(OSError):
-            kept_pictures.keep(kept, digest, made)
-    return made
+    return plots(comparison, curves, overlap, document.summary.findings)
 
 
 def _contents(document: ReportDocument, tidy: pa.Table) -> dict[str, bytes]:
@@ -158,11 +143,10 @@ def _contents(document: ReportDocument, tidy: pa.Table) -> dict[str, bytes]:
         "report.html": page(document),
         "report.md": markdown_report(document),
         "report.csv": tidy_csv(tidy),
-        "report.tex": latex_document(document.tables, document.title, latex_notes),
         "tables.tex": latex_table(document.tables, document.title, latex_notes),
     }
     contents = {name: text.encode() for name, text in texts.items()} | {"report.parquet": tidy_parquet(tidy)}
-    return contents | {f"{PLOTS}/{plot.name}.png": plot.png for plot in document.plots}
+    return contents | {f"{PLOTS}/{plot.name}.svg": plot.svg for plot in document.plots}
 
 
 def _terminal(document: ReportDocument) -> RenderableType:
@@ -197,6 +181,6 @@ def _write(path: Path, content: bytes) -> Path:
 def _remove_others(directory: Path, files: Mapping[str, Path]) -> None:
     """Plots of an earlier report that this one does not have."""
     kept = set(files.values())
-    for path in sorted(directory.glob("*.png")):
+    for path in sorted(directory.glob("*.svg")):
         if path not in kept:
             path.unlink()

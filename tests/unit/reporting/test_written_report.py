@@ -96,17 +96,17 @@ class Links(HTMLParser):
 
 def test_every_format_is_written(demo: Report) -> None:
     names = ("accuracy", "bits_per_byte", "effects", "learning_curves", "token_frequencies", "token_lengths")
-    plots = [f"plots/{name}.png" for name in names]
-    texts = ["report.csv", "report.html", "report.md", "report.parquet", "report.tex", "tables.tex"]
+    plots = [f"plots/{name}.svg" for name in names]
+    texts = ["report.csv", "report.html", "report.md", "report.parquet", "tables.tex"]
     assert sorted(demo.files) == sorted([*texts, *plots])
     assert all(path.stat().st_size for path in demo.files.values())
-    assert all(demo.files[name].read_bytes().startswith(b"\x89PNG") for name in plots)
+    assert all(demo.files[name].read_bytes().startswith(b"<?xml") for name in plots)
 
 
 def test_the_page_is_well_formed_and_loads_nothing_from_outside(demo: Report) -> None:
     links = Links(read(demo, "report.html"))
     assert links.unbalanced == []
-    assert links.loaded == ["None"] * 2  # data and script have no source: they stand inside
+    assert links.loaded == ["None"]  # the script has no source: it stands inside
     assert links.used and all(place.startswith("#") and place[1:] in links.anchors for place in links.used)
 
 
@@ -141,18 +141,11 @@ def test_a_table_of_few_columns_has_them_all(tmp_path: Path) -> None:
     assert {"epochs", "steps", "device-hours"} <= set(_headings(page))
 
 
-def test_the_theme_of_the_page_is_chosen_by_radio_buttons_and_prints_are_light(demo: Report) -> None:
+def test_the_page_follows_the_theme_of_the_system_and_prints_are_light(demo: Report) -> None:
     text = read(demo, "report.html")
-    assert re.findall(r'<input type="radio" name="theme" value="(\w+)"[^>]*?( checked)?>', text) == [
-        ("auto", " checked"),
-        ("light", ""),
-        ("dark", ""),
-    ]
-    assert '<div class="theme" role="radiogroup" aria-label="Theme" hidden>' in text  # without a script there is none
     assert "light-dark(#222222, #e3e6e9)" in text  # of the pictures, whose colours follow the theme
     (printed,) = re.findall(r"@media print {\n(.*?)\n}", text, re.DOTALL)
-    assert ":root, :root[data-theme] { color-scheme: light; }" in printed
-    assert "localStorage" not in text and "cookie" not in text
+    assert ":root { color-scheme: light; }" in printed
 
 
 def test_every_number_of_the_page_leads_to_the_run_it_came_from(demo: Report) -> None:
@@ -208,7 +201,7 @@ def test_a_missing_run_shows_dashes_and_its_reason_everywhere(demo: Report) -> N
 
 
 def test_the_latex_has_as_many_cells_in_every_line(demo: Report) -> None:
-    text = read(demo, "report.tex")
+    text = read(demo, "tables.tex")
     for tabular in re.findall(r"\\begin\{tabular\}\{(\w+)\}(.*?)\\end\{tabular\}", text, re.DOTALL):
         lines = [line for line in tabular[1].splitlines() if line.endswith(r"\\") and "multicolumn" not in line]
         assert {line.count("&") + 1 for line in lines} == {len(tabular[0])}
@@ -357,7 +350,7 @@ def test_chinese_labels_and_markup_stay_text(tmp_path: Path) -> None:
     assert r"\<b\>最长\|优先\</b\>" in text
     assert "字节对编码" in text_of(report)
     assert "阅读理解" in read(report, "report.csv")
-    assert r"中文 \& <title>" in read(report, "report.tex")
+    assert r"中文 \& <title>" in read(report, "tables.tex")
 
 
 def test_one_run_is_a_table_without_tests(tmp_path: Path) -> None:
@@ -484,7 +477,7 @@ def test_the_overlap_of_vocabularies_is_a_plot_and_numbers(tmp_path: Path) -> No
     overlap = OverlapMatrix(("bpe", "中文/1"), (300, 200), ((1.0, 0.5), (0.75, 1.0)), ((None, 3.25), (None, None)))
     runs = demo_runs(tmp_path, items=20, curves=False)
     report = write_report(runs, title="T", factors=FACTORS, directory=tmp_path / "report", overlap=overlap)
-    assert report.files["plots/vocabulary_overlap.png"].read_bytes().startswith(b"\x89PNG")
+    assert "plots/vocabulary_overlap.svg" in report.files
     assert "bpe in 中文/1 50.0 %, others 3.2 in a million; 中文/1 in bpe 75.0 %" in read(report, "report.html")
     assert overlap.metrics() == {
         "vocabulary_overlap/bpe in 中文_1": 0.5,
@@ -562,7 +555,6 @@ def test_embeddings_are_drawn_a_panel_a_row_with_their_uniformity(tmp_path: Path
     assert comparison.rows[1].cells["uniformity"].value == -2.5
     (plot,) = (plot for plot in plots(comparison, {}) if plot.name == "embeddings")
     assert "bpe: used -2.500, frequent -2.750, medium -2.500, rare -1.500; scaffold_bpe:" in plot.alternative
-    assert plot.png.startswith(b"\x89PNG")
     assert "Only here" not in plot.caption
     overlap = OverlapMatrix(("bpe", "other"), (5, 5), ((1.0, 0.5), (0.5, 1.0)), ((None, 1.0), (1.0, None)),
                             {runs[0].run_id: {2, 4}, runs[1].run_id: {4}})  # fmt: skip

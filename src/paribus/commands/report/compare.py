@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 _OF_TABLE = ("experiment.table", "experiment.title", "experiment.question", "experiment.paper")
 """Fields that say of the runs of a sweep what its report shows."""
-PICTURES = "pictures.json"
-"""Beside the events of a sweep: the pictures of its report, which are drawn again once they show something else."""
 Show = Callable[["Report"], None]
 
 
@@ -73,8 +71,7 @@ def compare(composition: Composition, runs: Sequence[PreparedRun], console: Cons
     with exclusive(events):
         own = report_directory(root.path, sweep.id, sweep.name)
         beside = _beside_own(composition, events)
-        directory, pictures = own.with_name(own.name + beside), None if beside else events / PICTURES
-        report, missing, numbers = _write(composition, runs, directory, pictures, output)
+        report, missing, numbers = _write(composition, runs, own.with_name(own.name + beside), output)
         if beside:
             tell_beside(report, beside, sweep, config, events)
         else:
@@ -111,7 +108,7 @@ def _compare_aside(
     """`compare` without anything written below the output root, and so without the tracker."""
     directory = Path(tempfile.mkdtemp(prefix=f"paribus-report-{sweep.id[:8]}-"))
     try:
-        report, missing, _ = _write(composition, runs, directory, None, output)
+        report, missing, _ = _write(composition, runs, directory, output)
     except BaseException:
         shutil.rmtree(directory)
         raise
@@ -145,7 +142,7 @@ def _first_reported(root: OutputRoot, sweep: str) -> float:
 
 def _show(report: "Report", console: Console) -> None:
     console.print(
-        f"report: {report.files['report.html']} (beside it .md, .csv, .parquet, .tex)", soft_wrap=True, markup=False
+        f"report: {report.files['report.html']} (beside it .md, .csv, .parquet, tables.tex)", soft_wrap=True, markup=False
     )
 
 
@@ -154,7 +151,7 @@ def _is_complete(report: "Report", missing: Sequence["MissingRun"]) -> bool:
 
 
 def _write(
-    composition: Composition, runs: Sequence[PreparedRun], directory: Path, pictures: Path | None, output: _Output
+    composition: Composition, runs: Sequence[PreparedRun], directory: Path, output: _Output
 ) -> tuple["Report", list["MissingRun"], dict[str, float]]:
     """The report in `directory`, the runs that it lacks, and its numbers for the tracker."""
     from paribus.reporting.report import write_report
@@ -178,6 +175,5 @@ def _write(
         overlap=overlap,
         table=table,
         tell=output.shown,
-        kept=pictures,
     )
     return report, missing, table_numbers(report.comparison) | (overlap.metrics() if overlap else {})

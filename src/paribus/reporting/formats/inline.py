@@ -28,9 +28,6 @@ def inline(svg: bytes, name: str, alternative: str) -> str:
         whole, kind, value = attribute[0], attribute[1], attribute[2]
         if kind == "id":
             return f' id="{name}-{value}"' if value in used else ""
-        # What is said of a line may look like an address or a colour, and so may a text between tags.
-        if kind.startswith("data-"):
-            return whole
         if kind == "fill" and _COLOUR.fullmatch(value):  # of a hatched area, which has no style
             return f' style="fill: {themed(value)}"'
         return _NAMING.sub(rf"\1#{name}-\2", _COLOUR.sub(_as_themed, whole) if kind == "style" else whole)

@@ -12,19 +12,7 @@ _LATEX = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "—": "---", "∞": r"$\infty$", "−": "$-$", "±": r"$\pm$",
     "†": r"$\dagger$",
 }  # fmt: skip
-_PREAMBLE = r"""\documentclass{article}
-\usepackage[T1]{fontenc}
-\usepackage[a4paper,landscape,margin=2cm]{geometry}
-\usepackage{booktabs,graphicx}
-\begin{document}"""
 _FIT = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-
-
-def latex_document(layouts: Sequence[TableLayout], caption: str, notes: Sequence[str]) -> str:
-    """A document of the tables alone, to be compiled as it is; labels outside Latin scripts need XeLaTeX."""
-    body = latex_table(layouts, caption, notes)
-    small = [rf"\noindent\footnotesize {latex(note)}\par" for note in notes]
-    return "\n".join([_PREAMBLE, body, *small, r"\end{document}"]) + "\n"
 
 
 def latex_table(layouts: Sequence[TableLayout], caption: str, notes: Sequence[str]) -> str:

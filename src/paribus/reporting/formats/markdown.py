@@ -55,7 +55,7 @@ def _finding(finding: Finding) -> str:
 
 def markdown_picture(plot: "Plot") -> str:
     """A picture that lies in `plots/` beside the page, and its caption."""
-    return f"![{markdown(plot.alternative)}](plots/{plot.name}.png)\n\n*{markdown(plot.caption)}*"
+    return f"![{markdown(plot.alternative)}](plots/{plot.name}.svg)\n\n*{markdown(plot.caption)}*"
 
 
 def markdown_table(layout: TableLayout) -> str:

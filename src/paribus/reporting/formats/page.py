@@ -11,7 +11,6 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from paribus.reporting.formats.choice import baseline_choice
 from paribus.reporting.formats.document import ReportDocument
 from paribus.reporting.formats.inline import inline, themed
 from paribus.reporting.paper.block import Paper
@@ -19,7 +18,6 @@ from paribus.reporting.paper.paper import sentence, side_by_side
 from paribus.reporting.plots.factors import NAME as FACTORS
 from paribus.reporting.plots.lines.curves import LEARNING_CURVES
 from paribus.reporting.plots.looks import looks_of
-from paribus.reporting.plots.picture import Plot
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.column import Column
 from paribus.reporting.table.comparison import Comparison
@@ -42,14 +40,16 @@ def page(document: ReportDocument) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pictures = [{"shown": _shown(plot), "plot": plot, "where": _where(plot.name)} for plot in document.plots]
+    pictures = [
+        {"svg": Markup(inline(plot.svg, plot.name, plot.alternative)), "plot": plot, "where": _where(plot.name)}
+        for plot in document.plots
+    ]
     comparison, script = document.comparison, environment.get_template(SCRIPT).render()
     return environment.get_template(TEMPLATE).render(
         title=document.title,
         question=document.question,
         tables=[_table(*_folded(table)) for table in document.tables],
         looks=_looks(comparison),
-        choice=baseline_choice(comparison),
         summary=document.summary,
         notes=document.notes,
         tests=_tests(comparison),
@@ -159,14 +159,6 @@ def _p(value: float | None) -> tuple[str, float | None]:
 def _where(name: str) -> str:
     """Whether a picture stands before the table, beside it or among what unfolds."""
     return {FACTORS: "first", LEARNING_CURVES: "shown"}.get(name, "more")
-
-
-def _shown(plot: Plot) -> dict[str, Markup]:
-    """A picture by the class of its element: for a wide and for a narrow page, or for any."""
-    if plot.narrow is None:
-        return {"only": Markup(inline(plot.svg, plot.name, plot.alternative))}
-    narrow = inline(plot.narrow, f"{plot.name}-narrow", plot.alternative)
-    return {"unfolded": Markup(inline(plot.svg, plot.name, plot.alternative)), "folded": Markup(narrow)}
 
 
 def _paper(paper: Paper, comparison: Comparison) -> dict[str, Any]:

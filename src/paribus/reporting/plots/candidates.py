@@ -58,7 +58,7 @@ def candidates_plot(histograms: Histograms, text: str) -> Plot:
 
     caption = f"Candidate spans of {text} by mutual information and by the entropies of what stands beside them."
     told = "; ".join(f"{name}: {_told(edges, found)}" for name, found in counts.items())
-    return picture("candidates", caption, f"{caption} {told}.", (7.0, 2.1 * len(counts) + 0.4), draw, foldable=False)
+    return picture("candidates", caption, f"{caption} {told}.", (7.0, 2.1 * len(counts) + 0.4), draw)
 
 
 def _told(edges: Reals, counts: npt.NDArray[np.int64]) -> str:

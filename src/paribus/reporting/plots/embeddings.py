@@ -1,6 +1,5 @@
 """A flat picture of each row's token embeddings, coloured by how often the tokens occur."""
 
-import hashlib
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -81,12 +80,6 @@ def embedding_plot(
     told = "; ".join(f"{cloud.name}: {_told(cloud.uniformity)}" for cloud in shown)
     size = (max(4.5, 2.6 * columns), 2.9 * lines + 0.4)
     return picture("embeddings", caption, f"{caption} Uniformity of {told}.", size, draw)
-
-
-def table_digests(rows: Sequence[ComparisonRow]) -> list[str | None]:
-    """Of the files that the picture of these rows is drawn of, beside the comparison; None where there is none."""
-    paths = (_table(_first(row)) for row in rows)
-    return [hashlib.sha256(path.read_bytes()).hexdigest() if path else None for path in paths]
 
 
 def _first(row: ComparisonRow) -> RunRecord:

@@ -51,7 +51,7 @@ def entropy_plot(lines: Sequence[EntropyLine], name: str = "entropy") -> Plot:
         caption += f" The first {len(parts)} of {len(every)} panels."
     told = "; ".join("|".join(pieces(line)) for line in lines)
     size = (max(4.0, 1.1 + 0.22 * longest), 0.5 + 1.5 * len(parts))
-    return picture(name, caption, f"{caption} {told}.", size, draw, foldable=False)
+    return picture(name, caption, f"{caption} {told}.", size, draw)
 
 
 def pieces(line: EntropyLine) -> list[str]:

@@ -36,4 +36,4 @@ def own_shares_plot(rows: Sequence[tuple[str, Look, Sequence[int]]]) -> Plot | N
         f"{100 * counts[-1] / sum(counts):.1f} % in the highest"
         for name, _, counts in shown
     )
-    return picture("own_shares", caption, f"{caption} {told}.", (7.0, 3.8 + 0.1 * len(shown)), draw, foldable=False)
+    return picture("own_shares", caption, f"{caption} {told}.", (7.0, 3.8 + 0.1 * len(shown)), draw)

@@ -1,11 +1,10 @@
-"""One picture of a report: its bytes as PNG for files and SVG for the page, and the style all pictures share."""
+"""One picture of a report as SVG, and the style all pictures share."""
 
 import io
 import re
 import textwrap
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -19,19 +18,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Text
-from matplotlib.ticker import FixedLocator, MaxNLocator
+from matplotlib.ticker import FixedLocator
 
-from paribus.reporting.plots.marks import attributes, finish
+from paribus.reporting.plots.marks import mark_legends, with_titles
 from paribus.store import atomic
 
-_DPI = 150
-"""Of layout and PNG alike, so that texts are measured once."""
-NARROW = 4.4
-"""Inches of a picture for a page that is as narrow as a telephone, on which texts of a wider one are too small."""
-_CHARACTERS, _NUMBERS = 18, 4
-"""Of a line of a name beside a narrow picture, and the most numbers along it."""
-_COMPRESSION = 3
-"""Of PNG, 0 to 9: beyond, files hardly shrink and take several times as long."""
 ON_LIGHT, ON_DARK = "#1a1a1b", "#fefefe"
 """Text on a coloured area, which stays as it is on a dark page."""
 ON_A_DARK_PAGE: Mapping[str, str] = MappingProxyType(
@@ -57,20 +48,16 @@ FALLBACK_FONTS = (
 
 @dataclass(frozen=True)
 class Plot:
-    """One picture: file name without suffix, caption, the text for who cannot see it, and its bytes."""
+    """One picture: file name without suffix, caption, the text for who cannot see it, and its SVG."""
 
     name: str
     caption: str
     alternative: str
-    png: bytes
     svg: bytes
-    narrow: bytes | None = None
-    """As SVG for a narrow page, the panels below each other; None where there is no such picture."""
 
     def write(self, directory: Path) -> None:
-        """Write both files below `directory`, which is made."""
+        """Write the file below `directory`, which is made."""
         directory.mkdir(parents=True, exist_ok=True)
-        atomic.write_bytes(directory / f"{self.name}.png", self.png)
         atomic.write_bytes(directory / f"{self.name}.svg", self.svg)
 
 
@@ -85,8 +72,8 @@ def style() -> dict[str, Any]:
         "ytick.color": "#444444", "ytick.labelcolor": "#222222",
         "axes.titlesize": 10, "axes.titlelocation": "left",
         "axes.grid": True, "axes.axisbelow": True, "grid.color": "#e4e4e4", "grid.linewidth": 0.8,
-        "svg.fonttype": "none", "svg.hashsalt": "paribus", "figure.dpi": _DPI, "savefig.dpi": _DPI,
-        "legend.frameon": False, "figure.facecolor": "white",
+        "svg.fonttype": "none", "svg.hashsalt": "paribus", "figure.dpi": 72, "legend.frameon": False,
+        "figure.facecolor": "white",
     }  # fmt: skip
 
 
@@ -161,86 +148,29 @@ def _folded(text: Text, room: float) -> str:
     return "\n".join(part for line in lines for part in textwrap.wrap(line, most, drop_whitespace=False))
 
 
-class _NarrowFigure(_Figure):
-    """Panels that are drawn beside each other stand below each other, and so does a legend."""
-
-    def subplots(self, nrows: int = 1, ncols: int = 1, *, squeeze: bool = True, **options: Any) -> Any:
-        if ncols > 1:
-            self.set_figheight(self.get_figheight() * ncols)
-            options.pop("gridspec_kw", None)
-        panels = super().subplots(nrows * ncols, 1, squeeze=False, **options).reshape(nrows, ncols)
-        if not squeeze:
-            return panels
-        return panels.item() if panels.size == 1 else panels.squeeze()
-
-    def legend(self, *args: Any, **options: Any) -> Any:
-        return super().legend(*args, **{**options, "loc": "outside lower center", "ncols": 1})
-
-    def fold(self) -> None:
-        """Give the axes room: fewer numbers, and long names in several lines, for which the figure grows."""
-        most = 1
-        for axes in self.axes:
-            axes.set_xlabel(textwrap.fill(axes.get_xlabel(), 2 * _CHARACTERS))
-            if isinstance(axes.xaxis.get_major_locator(), MaxNLocator):
-                axes.xaxis.set_major_locator(MaxNLocator(_NUMBERS))
-            names = [name.get_text() for name in axes.get_yticklabels()]
-            if (
-                isinstance(axes.yaxis.get_major_locator(), FixedLocator)
-                and max(map(len, names), default=0) > _CHARACTERS
-            ):
-                folded = [textwrap.fill(name, _CHARACTERS) for name in names]
-                axes.set_yticks(axes.get_yticks(), folded, fontsize=8)
-                most = max(most, *(name.count("\n") + 1 for name in folded))
-        self.set_figheight(self.get_figheight() * max(1.0, 0.4 * most))
-
-
 def picture(
-    name: str,
-    caption: str,
-    alternative: str,
-    size: tuple[float, float],
-    draw: Callable[[Figure], None],
-    *,
-    foldable: bool = True,
+    name: str, caption: str, alternative: str, size: tuple[float, float], draw: Callable[[Figure], None]
 ) -> Plot:
-    """Draw a figure of this size in inches; of what is `foldable`, a narrow one too where there is room for one.
-
-    What stands on no page needs none.
-    """
-    narrow, png = None, io.BytesIO()
+    """Draw a figure of this size in inches."""
     with warnings.catch_warnings():
         # Labels in a script that no font of this machine has: the SVG keeps them as text, which the browser draws.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = _Figure(figsize=size, layout="constrained")
         draw(figure)
         figure.fold()
-        _laid_out(figure)
-        figure.savefig(png, format="png", metadata={"Software": None}, pil_kwargs={"compress_level": _COMPRESSION})
-        svg = _svg(figure)
-        if foldable and size[0] > NARROW:
-            narrow = _narrow(size[1], draw)
-    return Plot(name, caption, alternative, png.getvalue(), svg, narrow)
+        _lay_out(figure)
+        svg = io.BytesIO()
+        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+    return Plot(name, caption, alternative, with_titles(svg.getvalue().decode()).encode())
 
 
-def _narrow(height: float, draw: Callable[[Figure], None]) -> bytes | None:
-    """None where names leave no room for what they are the names of."""
-    figure = _NarrowFigure(figsize=(NARROW, height), layout="constrained")
-    draw(figure)
-    figure.fold()
-    warnings.filterwarnings("error", message="constrained_layout not applied")
-    with suppress(UserWarning):
-        return _svg(_laid_out(figure))
-    return None
-
-
-def _laid_out(figure: Figure) -> Figure:
+def _lay_out(figure: Figure) -> None:
     _as_written(figure)
     if engine := figure.get_layout_engine():
         engine.execute(figure)
-    # The layout is made once: saving would make it again, twice for each format.
+    # The layout is made once: saving would make it again, twice.
     figure.set_layout_engine(None)
-    finish(figure)
-    return figure
+    mark_legends(figure)
 
 
 def _as_written(figure: Figure) -> None:
@@ -250,9 +180,3 @@ def _as_written(figure: Figure) -> None:
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) if axis.get_scale() == "log"):
         for text in axis.findobj(Text):
             text.set_parse_math(True)
-
-
-def _svg(figure: Figure) -> bytes:
-    svg = io.BytesIO()
-    figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
-    return attributes(svg.getvalue().decode()).encode()

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from paribus.reporting.plots.looks import Look
-from paribus.reporting.plots.marks import mark, measure
+from paribus.reporting.plots.marks import mark
 from paribus.reporting.plots.picture import Plot, picture
 
 LAST_BUCKET = 16
@@ -84,7 +84,6 @@ def token_frequencies(segmentations: Sequence[Segmentation], text: str) -> Plot 
             drawn = panel.plot(ranks, counts, linewidth=1.6, label=label, **looks)
             mark(drawn, part.name, part.row)
             panel.set_xlabel("rank of a token by frequency")
-            measure(panel, "rank", "occurrences")
         panels[0].set_xscale("log")
         panels[0].set_yscale("log")
         panels[0].set_ylabel("occurrences")

@@ -84,7 +84,7 @@ def overlap_plot(overlap: OverlapMatrix) -> Plot:
     )
     most = max(name.count("\n") for name in labels)
     size = (2.4 + 0.09 * longest + 1.1 * count, 1.2 + (0.05 * longest if turned else 0) + (0.9 + 0.1 * most) * count)
-    return picture("vocabulary_overlap", caption, f"{caption} {told}.", size, draw, foldable=False)
+    return picture("vocabulary_overlap", caption, f"{caption} {told}.", size, draw)
 
 
 def _in_lines(name: str) -> str:

@@ -14,7 +14,7 @@ from paribus.store import atomic
 
 
 def write_entropy_report(lines: Sequence[EntropyLine], directory: Path) -> None:
-    """Write `entropy.csv`, `plots/entropy.png` and `plots/entropy.svg` into `directory`."""
+    """Write `entropy.csv` and `plots/entropy.svg` into `directory`."""
     with mpl.rc_context(style()):
         plot = entropy_plot(lines)
     plot.write(directory / "plots")

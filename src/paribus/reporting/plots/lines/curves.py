@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from paribus.reporting.plots.looks import looks_of
-from paribus.reporting.plots.marks import mark, measure
+from paribus.reporting.plots.marks import mark
 from paribus.reporting.plots.picture import Plot, picture
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.frame import RunRecord
@@ -70,7 +70,6 @@ def learning_curves(comparison: Comparison, rows: Sequence[ComparisonRow], curve
             for line in drawn:
                 _draw(panel, line, comparison, named=panel is panels[0])
             panel.set_xlabel(f"{_AXES[name]}{powers[name][1]}" if name else "step")
-            measure(panel, _AXES.get(name, "steps"), unit, scale=1 / powers[name][0] if name else 1.0)
         panels[0].set_ylabel(f"training loss ({unit})")
         figure.legend(loc="outside lower center", fontsize=9, ncols=3 if len(rows) > 4 else 2)
 

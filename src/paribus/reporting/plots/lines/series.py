@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 
 from paribus.reporting.plots.looks import Look
-from paribus.reporting.plots.marks import mark, measure
+from paribus.reporting.plots.marks import mark
 from paribus.reporting.plots.picture import Plot, picture
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.measures import finite
@@ -73,7 +73,6 @@ def series_plot(name: str, caption: str, axis: Axis, lines: Sequence[Line], pane
                     color=line.look.colour, label=None if place else line.name, linewidth=1.4,
                 )  # fmt: skip
                 mark(drawn.get_children(), line.name, line.row)
-            measure(own, axis.label, panel.label, ticks=axis.ticks)
             if axis.logarithmic:
                 own.set_xscale("log")
             if axis.ticks:
