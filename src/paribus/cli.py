@@ -18,7 +18,6 @@ Overrides are Hydra's: tokenizer=scaffold_bpe budget.tokens=1B -m encoder=merge_
   paribus VERB --help        what a verb does, its flags and examples
   paribus explain tokenizer  what there is to choose from, and what it means
   paribus run --cfg job      the composed configuration
-  paribus run --dry-run ...  what `paribus plan ...` says
   paribus run experiment=demo
 """
 

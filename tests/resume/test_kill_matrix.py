@@ -31,7 +31,7 @@ COMMANDS = {
     "lexical": ("run", *OVERRIDES, "ordering=lexical", "duplicates=minhash"),
     "finetuning": ("run", *OVERRIDES, *FINETUNING),
     "continued": ("run", *OVERRIDES, "start=continued", "start.tokens=8K"),
-    "statistics": ("order", "statistics", *OVERRIDES, "ordering=standard"),
+    "statistics": ("orders", *OVERRIDES, "ordering=standard"),
     "tokens": ("tokens", "statistics", *OVERRIDES),
 }
 FINETUNED = ("finetuning_data", "finetuning")

@@ -34,8 +34,6 @@ def _with_overrides(name: str, function: Callable[[Command, Console], int]) -> C
 
 
 def _run(command: Command, console: Console) -> int:
-    if command.is_dry:
-        return _plan(command, console)
     from paribus.commands.run import run_command
 
     return run_command(command, console)
@@ -82,12 +80,6 @@ def _report(command: Command, console: Console) -> int:
     return report_command(command, console)
 
 
-def _items(command: Command, console: Console) -> int:
-    from paribus.commands.items.verb import items_command
-
-    return items_command(command, console)
-
-
 def _doctor(command: Command, console: Console) -> int:
     from paribus.commands.kept.doctor import doctor_command
 
@@ -100,10 +92,10 @@ def _sync(arguments: Sequence[str]) -> int:
     return main(arguments)
 
 
-def _order(arguments: Sequence[str]) -> int:
-    from paribus.commands.order import order_command
+def _orders(command: Command, console: Console) -> int:
+    from paribus.commands.orders import orders_command
 
-    return order_command(arguments, open_console())
+    return orders_command(command, console)
 
 
 def _tokens(arguments: Sequence[str]) -> int:
@@ -153,12 +145,11 @@ VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "plan": _with_overrides("plan", _plan),
     "status": _with_overrides("status", _status),
     "report": _with_overrides("report", _report),
-    "items": _with_overrides("items", _items),
     "list": _list,
     "export": _export,
     "prune": _prune,
     "doctor": _with_overrides("doctor", _doctor),
-    "order": _order,
+    "orders": _with_overrides("orders", _orders),
     "tokens": _tokens,
     "sync": _sync,
     "rerun": _rerun,

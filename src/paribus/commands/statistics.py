@@ -14,7 +14,7 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.run_state import read_state
 
-TOKENS, ORDERS = "tokens statistics", "order statistics"
+TOKENS, ORDERS = "tokens statistics", "orders"
 VERBS: Mapping[RunStage, str] = {
     "vocabulary": TOKENS,
     "tokens": TOKENS,

@@ -6,18 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from paribus.config.flags import (
-    APART,
     CONFIG_DIR,
     HELP,
-    INFORMATION,
     OF_A_VERB,
     ONLY_BESIDE,
     SHORT,
     SHOWING,
-    VALUES_OF_A_VERB,
+    VALUES,
     known_flags,
     no_flag,
-    value_of,
 )
 from paribus.errors import ConfigurationError
 
@@ -59,19 +56,6 @@ class Command:
     def asks_json(self) -> bool:
         """Whether --json was given, for which a verb prints one JSON document and no tables."""
         return "--json" in self._names
-
-    @property
-    def is_dry(self) -> bool:
-        """Whether --dry-run was given, for which `paribus run` only plans."""
-        return "--dry-run" in self._names
-
-    def has(self, name: str) -> bool:
-        """Whether a flag was given."""
-        return name in self._names
-
-    def value(self, name: str) -> str | None:
-        """The value of a flag that its verb has once; None where it was not given."""
-        return next((flag.value for flag in self.flags if flag.name == name), None)
 
     @property
     def config_directories(self) -> tuple[str, ...]:
@@ -117,7 +101,7 @@ def parse(arguments: Sequence[str], verb: str = "run") -> Command:
             _add_flag(argument, left, verb, flags, problems)
         else:
             overrides.append(f"+{argument}" if argument.startswith("experiment=") else argument)
-    problems += _misplaced(flags, verb)
+    problems += _misplaced(flags)
     if problems:
         raise ConfigurationError("\n".join(problems))
     return Command(tuple(flags), tuple(overrides))
@@ -129,9 +113,7 @@ def _add_flag(argument: str, left: list[str], verb: str, flags: list[Flag], prob
     name = SHORT.get(written, written)
     if name not in known_flags(verb):
         problems.append(no_flag(name, value if joined else _taken(left), verb))
-    elif name == "--info":
-        flags.append(Flag(name, value if joined else left.pop(0) if left and left[0] in INFORMATION else "all"))
-    elif (wanted := value_of(name, verb)) is not None:
+    elif (wanted := VALUES.get(name)) is not None:
         given = value if joined else _taken(left)
         flags.append(Flag(name, given))
         problems += [] if given else [f"{written} needs a value: {wanted}"]
@@ -152,18 +134,14 @@ def _taken(left: list[str]) -> str | None:
     return left.pop(0) if may else None
 
 
-def _misplaced(flags: Sequence[Flag], verb: str) -> Iterator[str]:
-    """Flags that mean nothing without another, several that each want something else, and values given twice."""
-    given = [flag.name for flag in flags]
-    names = list(dict.fromkeys(given))
-    yield from (f"{name} is given twice" for name in VALUES_OF_A_VERB.get(verb, {}) if given.count(name) > 1)
+def _misplaced(flags: Sequence[Flag]) -> Iterator[str]:
+    """Flags that mean nothing without another, and two that each want something else."""
+    names = list(dict.fromkeys(flag.name for flag in flags))
     for name in names:
-        if name in ONLY_BESIDE and not ONLY_BESIDE[name] & set(names):
-            yield f"{name} goes with {' or '.join(sorted(ONLY_BESIDE[name]))} only"
-    for group in APART:
-        asked = [name for name in names if name in group]
-        if len(asked) > 1:
-            yield f"{' and '.join(asked)} do not go together; ask for one at a time"
+        if name in ONLY_BESIDE and ONLY_BESIDE[name] not in names:
+            yield f"{name} goes with {ONLY_BESIDE[name]} only"
+    if {"--json", "--why"} <= set(names):
+        yield "--json and --why do not go together; ask for one at a time"
 
 
 @dataclass(frozen=True)

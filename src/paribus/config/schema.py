@@ -98,7 +98,7 @@ class RunConfig:
         None,
         doc="The last stage that is made, with those that it needs; the same command without it makes the others. "
         "`evaluation` is what makes scores; tables of what is there before a training are made by "
-        "`paribus tokens statistics` and `paribus order statistics`.",
+        "`paribus tokens statistics` and `paribus orders`.",
     )
     experiment: ExperimentConfig | None = execution(None, doc="The experiment file this run belongs to.")
     sweep: SweepConfig | None = execution(None, doc="The sweep this run belongs to.")

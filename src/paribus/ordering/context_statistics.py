@@ -1,6 +1,6 @@
 """The stage `context_statistics`: what an ordering and a packing do, as numbers and curves.
 
-No run needs it; `paribus order statistics` asks for it. It leaves `statistics.json`.
+No run needs it; `paribus orders` asks for it. It leaves `statistics.json`.
 """
 
 import math

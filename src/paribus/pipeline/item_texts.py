@@ -1,6 +1,6 @@
 """The texts of what runs were scored on, from their artefacts `tasks` and `finetuning_data`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,36 +21,25 @@ _HELDOUT = (HELDOUT_DOCUMENTS, TRANSLATION, HELDOUT_CLEAN, HELDOUT_CONCATENATED)
 """Tasks and sets of documents that are held-out text of the corpus."""
 
 
-class StoredTexts:
-    """The texts of the items of some runs, as far as the store still has them."""
+def stored_texts(runs: Sequence[PreparedRun], root: OutputRoot) -> Callable[[str], Texts]:
+    """Texts by the name of a task or set of documents, as far as the store still has them."""
+    tasks, tuned = (_artifacts(stage, runs, root) for stage in (TASKS, FINETUNING_DATA))
 
-    def __init__(self, runs: Sequence[PreparedRun], root: OutputRoot) -> None:
-        self.gone: list[str] = []
-        """What is not there of the artefacts that have texts, and why, a line each."""
-        self._tasks = self._found(TASKS, runs, root)
-        self._finetuning = self._found(FINETUNING_DATA, runs, root)
-
-    def of(self, name: str) -> Texts:
-        """Text of each item of a task, or document of a set; none of what has no texts or is gone."""
+    def texts(name: str) -> Texts:
         found: dict[str, ItemText] = {}
-        for directory in self._finetuning:
-            if (directory / name).is_dir():
-                found |= finetuned_texts(directory / name)
-        for directory in self._tasks:
+        for directory in tuned:
+            found |= finetuned_texts(directory / name) if (directory / name).is_dir() else {}
+        for directory in tasks:
             found |= scored_texts(directory, name)
         return found
 
-    def _found(self, stage: str, runs: Sequence[PreparedRun], root: OutputRoot) -> list[Path]:
-        paths = []
-        for key in dict.fromkeys(run.nodes[stage].key for run in runs if stage in run.nodes):
-            artifact, path = root.store.find(stage, key), root.store.path(stage, key)
-            if artifact is not None:
-                paths.append(artifact.path)
-            else:
-                why = root.store.damage(stage, key) or "is gone"
-                made = f"`paribus run` with the same overrides and until={stage} makes it again"
-                self.gone.append(f"no texts: {path} {why}; {made}")
-        return paths
+    return texts
+
+
+def _artifacts(stage: str, runs: Sequence[PreparedRun], root: OutputRoot) -> list[Path]:
+    keys = dict.fromkeys(run.nodes[stage].key for run in runs if stage in run.nodes)
+    found = (root.store.find(stage, key) for key in keys)
+    return [artifact.path for artifact in found if artifact is not None]
 
 
 def scored_texts(tasks: Path, name: str) -> dict[str, ItemText]:

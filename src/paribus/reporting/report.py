@@ -17,10 +17,14 @@ from rich.text import Text
 from paribus.config.groups.experiment import TableConfig
 from paribus.reporting.formats.document import ReportDocument
 from paribus.reporting.formats.latex import latex_table
-from paribus.reporting.formats.markdown import markdown_head, markdown_report
+from paribus.reporting.formats.markdown import markdown_head, markdown_items, markdown_report
 from paribus.reporting.formats.plain import report_document
 from paribus.reporting.formats.terminal import TerminalTable, lines_table, terminal_finding
 from paribus.reporting.formats.tidy import tidy_csv, tidy_parquet, tidy_table
+from paribus.reporting.items.different import most_different
+from paribus.reporting.items.item_text import Texts
+from paribus.reporting.items.scored import all_scored, with_left_out
+from paribus.reporting.items.tidy import items_table, texts_table
 from paribus.reporting.notes.notes import notes
 from paribus.reporting.notes.summary import summary
 from paribus.reporting.notes.trainings import looked_before
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
     from paribus.reporting.plots.vocabularies import OverlapMatrix
 
 PLOTS = "plots"
+SHOWN_ITEMS = 20
+"""Of each task."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +51,8 @@ class Report:
 
     comparison: Comparison
     files: Mapping[str, Path]
-    """`report.html`, `report.md`, `report.csv`, `report.parquet`, `tables.tex` and
-    `plots/<name>.svg`."""
+    """`report.html`, `report.md`, `report.csv`, `report.parquet`, `tables.tex`, `plots/<name>.svg` and,
+    where there are items, `items.md`, `items.parquet` and `texts.parquet`."""
     terminal: RenderableType
     plain: Mapping[str, Any]
     """The table as plain data, for programs."""
@@ -67,6 +73,7 @@ def write_report(
     overlap: "OverlapMatrix | None" = None,
     table: TableConfig | None = None,
     looks: Mapping[str, int] = MappingProxyType({}),
+    texts: Callable[[str], Texts] = lambda task: {},
     tell: Callable[[RenderableType], None] = lambda shown: None,
 ) -> Report:
     """Compare runs and write the report into `directory`, which is created.
@@ -81,6 +88,7 @@ def write_report(
         curves: learning curves by run id; read from each run's events where not given.
         overlap: how the vocabularies of the runs overlap, for a plot of it.
         table: block `table` of an experiment file; without it the table has all measures.
+        texts: the texts of the items of a task, or of a set of documents, by its name.
         tell: called with what a terminal shows, before pictures are drawn and files written, which takes longer.
 
     Raises:
@@ -104,15 +112,22 @@ def write_report(
         summary=head,
         notes=said,
         plots=(),
+        items=(),
         paper=reference,
         beside=numbers,
         directory=directory,
     )
     terminal = _terminal(document)
     tell(terminal)
-    document = replace(document, plots=_plots(document, curves, overlap))
-    tidy = tidy_table(comparison, numbers)
-    files = {name: _write(directory / name, content) for name, content in _contents(document, tidy).items()}
+    tidy, scored, scores = tidy_table(comparison, numbers), all_scored(comparison), with_left_out(comparison, runs)
+    asked = {name: texts(name) for name in scored}
+    items = [most_different(comparison, each, scores, asked[name], SHOWN_ITEMS) for name, each in scored.items()]
+    document = replace(document, plots=_plots(document, curves, overlap), items=items)
+    contents = _contents(document, tidy)
+    if scored:
+        contents["items.parquet"] = tidy_parquet(items_table(comparison, list(scored.values()), scores))
+        contents["texts.parquet"] = tidy_parquet(texts_table(asked))
+    files = {name: _write(directory / name, content) for name, content in contents.items()}
     _remove_others(directory / PLOTS, files)
     plain = report_document(
         comparison, tidy, title=title, summary=document.summary, notes=said.lines, files=files, missing=missing
@@ -142,6 +157,7 @@ def _contents(document: ReportDocument, tidy: pa.Table) -> dict[str, bytes]:
     texts = {
         "report.html": page(document),
         "report.md": markdown_report(document),
+        **({"items.md": markdown_items(document)} if document.items else {}),
         "report.csv": tidy_csv(tidy),
         "tables.tex": latex_table(document.tables, document.title, latex_notes),
     }

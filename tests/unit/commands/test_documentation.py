@@ -17,7 +17,6 @@ from paribus.config.arguments import parse
 from paribus.config.options import read_options
 from paribus.config.reference.describe import describe
 from paribus.config.reference.files import configuration_directory
-from paribus.errors import ConfigurationError
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.record.references import is_reference
@@ -30,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted(
     [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *(ROOT / "docs").glob("*.md")]
 )
-COMPOSED = ("run", "plan", "status", "report", "items", "doctor")
+COMPOSED = ("run", "plan", "status", "report", "orders", "doctor")
 
 
 PYTHON_PAGES = [page for page in PAGES if "```python" in page.read_text(encoding="utf-8")]
@@ -76,7 +75,7 @@ def of_makefile() -> list[tuple[str, str]]:
     return [("Makefile", line.replace("\\$$", "$")) for line in lines]
 
 
-NAMING_VERBS = ("status", "report", "items")
+NAMING_VERBS = ("status", "report")
 """Verbs that take a name, or nothing, in place of overrides."""
 OTHERS: dict[str, Callable[[list[str]], object]] = {
     "tokenize": lambda words: read_options(words, tokenize.OPTIONS),
@@ -113,15 +112,9 @@ def test_every_documented_command_exists_composes_and_compares_what_is_equal_oth
             assert composition_of(*overrides_of(words), verb=words[0]).jobs
 
 
-@pytest.mark.parametrize("line", ["order statistics typo=1", "order where DOCUMENT typo=1", "order near '#7' typo=1"])
-def test_a_mistake_in_a_documented_command_about_orders_is_found(line: str) -> None:
-    with pytest.raises(ConfigurationError, match="typo"):
-        test_every_documented_command_exists_composes_and_compares_what_is_equal_otherwise("a page", f"paribus {line}")
-
-
 def test_no_page_says_that_statistics_of_orders_train_nothing() -> None:
     """A vocabulary is trained for them."""
-    said = [line for _, line in commands() if "order statistics" in line and "#" in line]
+    said = [line for _, line in commands() if "paribus orders" in line and "#" in line]
     assert said
     assert [line for line in said if "no model is trained" not in line] == []
 
@@ -140,8 +133,8 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, o
     with EncodedCorpusWriter(tmp_path / "tokens", bpe) as writer:
         ids = bpe.encode(texts[0])
         writer.append(ids, np.array([len(ids)]), np.array([len(texts[0])]))
-    items = [("boolq", "acc", False, "where is Arizona?", "test/1", "bpe", 1.0)]
-    names = ["task", "metric", "left_out", "question", "item", "tokenizer", "value"]
+    items = [("boolq", "acc", False, "test/1", "bpe", 1.0)]
+    names = ["task", "metric", "left_out", "item", "tokenizer", "value"]
     pd.DataFrame(items, columns=names).to_parquet("items.parquet")
     return {"texts": texts, "tok": bpe, "bpe": bpe, "scaffold": scaffold, "path": tmp_path / "tokens"}
 
@@ -200,7 +193,7 @@ def test_the_table_of_methods_names_every_choice_of_a_group(group: str, choices:
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])
-@pytest.mark.parametrize("verb", ["export", "list", "prune", "order", "tokenize", "sync", "rerun"])
+@pytest.mark.parametrize("verb", ["export", "list", "prune", "tokenize", "sync", "rerun"])
 def test_verbs_without_a_configuration_print_their_own_help(
     verb: str, flag: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

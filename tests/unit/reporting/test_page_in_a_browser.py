@@ -2,10 +2,10 @@
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
+
 from paribus.reporting.report import write_report
 from support.browser import CHROMIUM, in_a_browser
 from support.tables import FACTORS, demo_runs

@@ -9,17 +9,16 @@ from paribus.config.flags import HELP_FLAGS, known_flags
 from paribus.config.reference.files import groups, options
 from paribus.errors import ConfigurationError
 
-USAGE = """usage: paribus completion bash|zsh|fish
+USAGE = """usage: paribus completion bash|zsh
 
 Print what makes a shell complete commands; for the running shell and, in its start-up file, for those that follow:
 
 examples:
   eval "$(paribus completion bash)"      # ~/.bashrc
   eval "$(paribus completion zsh)"       # ~/.zshrc, after compinit
-  paribus completion fish | source       # ~/.config/fish/config.fish
+  paribus completion query 'paribus ru'  # what these ask for
 """
 # Bash parts words at = too and replaces the part after the last one alone, so that is all it is given.
-# Fish puts the space after a whole word itself, and quotes one that a word ends with.
 SCRIPTS = {
     "bash": """_paribus() {
   local IFS=$'\\n' line="${COMP_LINE:0:COMP_POINT}" head=""
@@ -36,14 +35,9 @@ complete -o nospace -o default -F _paribus paribus
 }
 compdef _paribus paribus
 """,
-    "fish": """complete -c paribus -f -a '(
-  paribus completion query (commandline -cp) 2>/dev/null | string trim --right
-)'
-""",
 }
-_WITH_OVERRIDES = ("run", "plan", "status", "report", "items", "doctor", "order", "tokens")
+_WITH_OVERRIDES = ("run", "plan", "status", "report", "doctor", "orders", "tokens")
 _OF_ACTIONS = {
-    "order": ("statistics", "where", "near"),
     "tokens": ("statistics", "containing", "cut", "candidates", "entropy"),
     "completion": tuple(SCRIPTS),
 }

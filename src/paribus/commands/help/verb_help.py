@@ -7,7 +7,7 @@ means.
 import textwrap
 from collections.abc import Mapping
 
-from paribus.config.flags import OF_A_VERB, VALUES_OF_A_VERB
+from paribus.config.flags import OF_A_VERB
 from paribus.config.reference.files import groups, options
 
 WIDTH = 120
@@ -21,21 +21,20 @@ ABOUT: Mapping[str, str] = {
     "nothing is given.",
     "report": "Build the table of a sweep with its error bars, tests and proof of fairness, in the terminal and as "
     "Markdown, CSV, LaTeX and HTML; of the last sweep where nothing is given. Tables without a model are those of "
-    "`paribus tokens statistics` and `paribus order statistics`.",
-    "items": "Say by task in how many items both of two arms are right, only one, or none; with --task list the items "
-    "in which arms part, with their texts and what each arm answered; of the last sweep where nothing is given.",
+    "`paribus tokens statistics` and `paribus orders`.",
+    "orders": "Make the orders of a corpus and what they need, train no model, and say how alike the documents of a "
+    "context are, how many it holds, and how often orders jump.",
     "doctor": "Compare every artefact of an output root with its digests, and clean what killed processes left; where "
     "root is a directory of output roots, as that of reruns, of each of them.",
 }
 """Verbs that take overrides, in a sentence or two."""
-NAMED = ("status", "report", "items")
+NAMED = ("status", "report")
 """Verbs that take a name in place of overrides."""
 RUNS = "RUNS is a sweep, an arm or a run: its identifier, the start of one, `last`, or its name in `paribus list`."
 COMMON: Mapping[str, str] = {
     "-m": "every combination of the values that commas part: -m seed=0,1,2 encoder=merge_rank,longest_first",
     "--cfg job": "print the configuration that the overrides compose, and do nothing else",
     "--config-dir DIR": "groups and experiments of your own, beside those of paribus",
-    "--hydra-help": "what else Hydra can be asked",
 }
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "run": (
@@ -50,10 +49,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "status": ("paribus status", "paribus status experiment=demo", "paribus status 01234567 --json"),
     "report": ("paribus report", "paribus report experiment=demo --why", 'paribus report "bpe merge_rank" --json'),
-    "items": (
-        "paribus items",
-        "paribus items --task continuation --limit 20",
-        "paribus items last --file items.parquet",
+    "orders": (
+        "paribus orders -m experiment=demo ordering=standard,in_context",
+        "paribus orders -m scale=demo ordering=standard,in_context,lexical",
+        "paribus orders -m scale=demo ordering=in_context duplicates=off,minhash",
     ),
     "doctor": ("paribus doctor", "paribus doctor root=/data/paribus_runs", "paribus doctor root=paribus_runs/reruns"),
 }
@@ -62,10 +61,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
 
 def verb_help(verb: str) -> str:
     """The help of a verb that takes overrides."""
-    valued = VALUES_OF_A_VERB.get(verb, {})
-    own = {
-        f"{flag} {valued[flag]}" if flag in valued else flag: about for flag, about in OF_A_VERB.get(verb, {}).items()
-    }
+    own = OF_A_VERB.get(verb, {})
     flags = {**own, **COMMON}
     width = max(map(len, flags))
     taken = "RUNS | [-m] [overrides]" if verb in NAMED else "[-m] [overrides]"

@@ -5,10 +5,9 @@ VERBS = {
     "plan": "show what would run: unique stages, tokens, text, parameters, FLOPs, disk, device-hours",
     "status": "show what has run, what failed and why",
     "report": "build the comparison table of runs: terminal, Markdown, CSV, LaTeX, HTML",
-    "items": "what each arm answered, item by item, and where two of them part",
     "list": "the sweeps and runs of an output root: state, scores, age, size",
     "export": "write the model of a run as a Hugging Face directory with a model card",
-    "order": "what orderings do to contexts, when a document is read, and what is near to it",
+    "orders": "what orderings do to contexts, without a model",
     "tokens": "what tokenizers do with a corpus, without a model: compression, lengths, entropy, overlap",
     "tokenize": "encode standard input with a trained tokenizer",
     "sync": "replay what MLflow has not seen yet",
@@ -16,5 +15,5 @@ VERBS = {
     "doctor": "verify the artefacts and clean what killed processes left",
     "prune": "free disk without losing a number: say what can go, and with --yes remove it",
     "explain": "what a field, a group, one of its options or an experiment is",
-    "completion": "print what completes commands in bash, zsh or fish",
+    "completion": "print what completes commands in bash or zsh",
 }

@@ -142,7 +142,7 @@ def _first_reported(root: OutputRoot, sweep: str) -> float:
 
 def _show(report: "Report", console: Console) -> None:
     console.print(
-        f"report: {report.files['report.html']} (beside it .md, .csv, .parquet, tables.tex)", soft_wrap=True, markup=False
+        f"report: {report.files['report.html']} (beside it .md, .csv, .parquet, .tex)", soft_wrap=True, markup=False
     )
 
 
@@ -154,6 +154,7 @@ def _write(
     composition: Composition, runs: Sequence[PreparedRun], directory: Path, output: _Output
 ) -> tuple["Report", list["MissingRun"], dict[str, float]]:
     """The report in `directory`, the runs that it lacks, and its numbers for the tracker."""
+    from paribus.pipeline.item_texts import stored_texts
     from paribus.reporting.report import write_report
     from paribus.reporting.table.numbers import table_numbers
 
@@ -174,6 +175,7 @@ def _write(
         paper=experiment.paper if experiment else None,
         overlap=overlap,
         table=table,
+        texts=stored_texts(runs, OutputRoot.of(config)),
         tell=output.shown,
     )
     return report, missing, table_numbers(report.comparison) | (overlap.metrics() if overlap else {})

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from paribus.reporting.items.different import DifferentItems
 from paribus.reporting.notes.notes import Notes
 from paribus.reporting.notes.summary import Summary
 from paribus.reporting.paper.block import Paper
@@ -28,6 +29,7 @@ class ReportDocument:
     notes: Notes
     """`legend` has what is said of a paper's numbers."""
     plots: "Sequence[Plot]"
+    items: Sequence[DifferentItems]
     paper: Paper | None
     beside: Beside
     directory: Path

@@ -26,10 +26,19 @@ def markdown_report(document: ReportDocument) -> str:
         listed = "\n".join(f"- {markdown(note)}" for note in notes.details)
         parts.append(f"<details><summary>Tests, overlap and what was equal</summary>\n\n{listed}\n\n</details>")
     parts.append("Intervals, p-values and detectable effects are in [report.csv](report.csv), where a cell has them.")
+    parts += ["Items in which rows differ most are in [items.md](items.md)."] if document.items else []
     parts += _paper(document)
     parts += map(markdown_picture, document.plots)
     lines = [_runs(number, row, document) for number, row in enumerate(document.comparison.rows, start=1)]
     return "\n\n".join([*parts, "## Runs", "\n".join(lines)]) + "\n"
+
+
+def markdown_items(document: ReportDocument) -> str:
+    """The items in which rows differ most, a table a task."""
+    parts = [f"# {markdown(document.title)}: items in which rows differ most"]
+    for each in document.items:
+        parts += [f"## {markdown(each.name)}, {len(each.lines) - 1} of {each.count:,}", markdown_lines(each.lines)]
+    return "\n\n".join(parts) + "\n"
 
 
 def markdown_head(document: ReportDocument) -> str:

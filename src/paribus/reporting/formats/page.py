@@ -52,6 +52,7 @@ def page(document: ReportDocument) -> str:
         looks=_looks(comparison),
         summary=document.summary,
         notes=document.notes,
+        items=document.items,
         tests=_tests(comparison),
         baseline=_baseline(comparison),
         pictures={place: [each for each in pictures if each["where"] == place] for place in ("first", "shown", "more")},

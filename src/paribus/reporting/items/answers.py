@@ -1,4 +1,4 @@
-"""What the runs of each row answered, item by item, and in which items the rows part."""
+"""What the runs of each row answered, item by item, and in which items the rows differ most."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,8 +24,6 @@ class RowAnswers:
     """Mean of the measure, of documents bits a byte; NaN where there is no answer."""
     bits: Vector
     """Mean bits of the right answer; NaN where that is not on record."""
-    runs: int
-    """How many of the row's runs have answers."""
 
     @property
     def right(self) -> NDArray[np.int64]:
@@ -38,8 +36,6 @@ class Answers:
     """Of all rows that have runs, the same items."""
 
     items: tuple[str, ...]
-    sizes: Vector
-    """(items,) bytes of documents; empty for tasks."""
     rows: Mapping[int, RowAnswers]
     """By place in the table."""
 
@@ -52,7 +48,7 @@ def answers_of(scored: Scored, comparison: Comparison, scores: Mapping[str, RunS
     items = tuple(sorted({item for names in lists for item in names}, key=_in_order))
     places = _Places(items)
     rows = {place: _row(scored, row, scores, places) for place, row in enumerate(comparison.rows) if row.runs}
-    return Answers(items, np.empty(0), rows)
+    return Answers(items, rows)
 
 
 def _in_order(item: str) -> tuple[str, int, str]:
@@ -83,8 +79,7 @@ def _row(scored: Scored, row: ComparisonRow, scores: Mapping[str, RunScores], pl
     count, value = _summed(found, judged, places)
     keys = [(scored.name, shots, scored.bits) for shots in scored.shots] if scored.bits else []
     told, bits = _summed(found, keys, places)
-    runs = sum(any(key in scores.blocks for key in judged) for scores in found)
-    return RowAnswers(count, _divided(value, count), _divided(bits, told), runs)
+    return RowAnswers(count, _divided(value, count), _divided(bits, told))
 
 
 def _summed(
@@ -114,42 +109,23 @@ def _of_documents(scored: Scored, comparison: Comparison, scores: Mapping[str, R
             count = sum(len(each) for each in bits)
             mean = np.sum([each.sum(axis=0) for each in bits], axis=0) / count
             counts = np.full(len(names), count, np.int64)
-            rows[place] = RowAnswers(counts, mean / np.maximum(sizes, 1), np.full(len(names), np.nan), len(bits))
-    return Answers(names, sizes, rows)
+            rows[place] = RowAnswers(counts, mean / np.maximum(sizes, 1), np.full(len(names), np.nan))
+    return Answers(names, rows)
 
 
-def compared(comparison: Comparison, answers: Answers) -> list[tuple[int, int]]:
-    """(row, the row it is compared with), of those that have answers."""
-    found = [(place, row.baseline) for place, row in enumerate(comparison.rows)]
-    return [(row, base) for row, base in found if base in answers.rows and row in answers.rows and base is not None]
-
-
-def by_difference(scored: Scored, comparison: Comparison, answers: Answers) -> tuple[list[int], int]:
-    """Places of all items, those in which rows part most from what they are compared with first; in how many they do.
+def by_difference(scored: Scored, comparison: Comparison, answers: Answers) -> list[int]:
+    """Places of all items, those in which rows differ most from what they are compared with first.
 
     By the measure, then by the bits of the right answer. Where nothing is compared those that were answered worst come
-    first, and all count.
+    first.
     """
-    pairs = compared(comparison, answers)
+    found = [(place, row.baseline) for place, row in enumerate(comparison.rows)]
+    pairs = [(row, base) for row, base in found if base is not None and {row, base} <= answers.rows.keys()]
     if not pairs:
-        return _worst(scored, answers), len(answers.items)
-    values = np.max([np.abs(_ahead(scored, answers, pair)) for pair in pairs], axis=0)
-    bits = np.max([np.abs(_fewer_bits(answers, pair)) for pair in pairs], axis=0)
-    return _most_first(values, bits), int(np.sum(values > ROUNDING))
-
-
-def by_gain(scored: Scored, comparison: Comparison, answers: Answers, better: int) -> tuple[list[int], int]:
-    """Places of the items in which one row is better than another, those where it is by most first; how many they are.
-
-    The others are the row that it is compared with, and those that are compared with it.
-    """
-    pairs = [pair if pair[0] == better else pair[::-1] for pair in compared(comparison, answers) if better in pair]
-    if not pairs:
-        return [], 0
-    values = np.max([_ahead(scored, answers, pair) for pair in pairs], axis=0)
-    bits = np.max([_fewer_bits(answers, pair) for pair in pairs], axis=0)
-    count = int(np.sum(values > ROUNDING))
-    return _most_first(values, bits)[:count], count
+        return _worst(scored, answers)
+    values = np.max([np.abs(_apart([answers.rows[place].value for place in pair])) for pair in pairs], axis=0)
+    bits = np.max([np.abs(_apart([answers.rows[place].bits for place in pair])) for pair in pairs], axis=0)
+    return _most_first(values, bits)
 
 
 def _most_first(values: Vector, bits: Vector) -> list[int]:
@@ -159,16 +135,9 @@ def _most_first(values: Vector, bits: Vector) -> list[int]:
     return order
 
 
-def _ahead(scored: Scored, answers: Answers, pair: tuple[int, int]) -> Vector:
-    """(items,) by how much the first of two rows is better; 0 where one has no answer."""
-    one, other = (answers.rows[place].value for place in pair)
-    found: Vector = np.nan_to_num(other - one if scored.lower else one - other)
-    return found
-
-
-def _fewer_bits(answers: Answers, pair: tuple[int, int]) -> Vector:
-    one, other = (answers.rows[place].bits for place in pair)
-    found: Vector = np.nan_to_num(other - one)
+def _apart(pair: Sequence[Vector]) -> Vector:
+    """(items,) the difference of two rows; 0 where one has no answer."""
+    found: Vector = np.nan_to_num(pair[0] - pair[1])
     return found
 
 

@@ -7,8 +7,6 @@ from typing import Literal
 import numpy as np
 
 from paribus.config.groups.experiment import TableConfig
-from paribus.config.validate import unknown
-from paribus.errors import ConfigurationError
 from paribus.reporting.table.column import BITS_PER_BYTE, METRICS, Column
 from paribus.reporting.table.columns import columns_of
 from paribus.reporting.table.comparison import Comparison
@@ -18,7 +16,6 @@ from paribus.reporting.table.scores import Heldout, RunScores, load
 
 HELDOUT = "heldout"
 """What the held-out documents of the corpus are called here."""
-LAST = "last"
 BITS_OF_ITEMS = ("choice_bits", "target_bits")
 JUDGED = ("accuracy", "exact match")
 """Families of metrics whose values of one answer are right or wrong; others, such as F1, may happen to be 0 or 1."""
@@ -66,6 +63,12 @@ class Scored:
         return found if found else None
 
 
+def left_out(scored: Scored, comparison: Comparison) -> frozenset[str]:
+    """The items that the table leaves out in all its rows."""
+    about = comparison.left_out.get(scored.name)
+    return frozenset[str]() if about is None or about.kept else frozenset[str]().union(*about.by_shots.values())
+
+
 def all_scored(comparison: Comparison) -> dict[str, Scored]:
     """Tasks, then sets of documents, by name, whether the table has columns of them or not."""
     scores = list(comparison.scores.values())
@@ -102,31 +105,6 @@ def _task(name: str, column: Column, scores: Sequence[RunScores]) -> Scored:
     return Scored(name, kind, column, bits)
 
 
-def asked_for(scored: Mapping[str, Scored], task: str | None, shots: int | None) -> list[Scored]:
-    """The one of this name, or all; at this number of shots alone, which documents do not have.
-
-    ConfigurationError for what is not there, with what is.
-    """
-    if not scored:
-        raise ConfigurationError("none of these runs has scores of items or documents; paribus status says why")
-    if task is not None and task not in scored:
-        raise ConfigurationError(f"--task: {unknown(task, list(scored))}")
-    found = [scored[task]] if task is not None else list(scored.values())
-    if shots is None:
-        return found
-    known = sorted({number for one in found for number in one.shots})
-    if shots not in known:
-        of = "" if task is None else f"{task}: "
-        listed = f"there are {', '.join(map(str, known))}" if known else "there are none, only documents"
-        raise ConfigurationError(f"--shots {shots}: {of}no answers with so many examples in the prompt; {listed}")
-    return [_at(one, shots) for one in found if shots in one.shots]
-
-
-def _at(scored: Scored, shots: int) -> Scored:
-    (part,) = scored.column.parts
-    return replace(scored, column=replace(scored.column, parts=(replace(part, shots=(shots,)),)))
-
-
 def with_left_out(comparison: Comparison, runs: Sequence[RunRecord]) -> Mapping[str, RunScores]:
     """Scores by run id with the items that the table leaves out, for which they are read again."""
     if all(about.kept for about in comparison.left_out.values()):
@@ -137,33 +115,3 @@ def with_left_out(comparison: Comparison, runs: Sequence[RunRecord]) -> Mapping[
         for run in runs
         if run.scores is not None and run.run_id in comparison.scores
     }
-
-
-def at_checkpoint(scores: Mapping[str, RunScores], asked: str) -> dict[str, RunScores]:
-    """Scores of one checkpoint: the `last`, or that of a step, and those that stand at its place in other runs.
-
-    ConfigurationError for a step that none was scored at, or that stands at several places.
-    """
-    steps = [found.steps for found in scores.values()]
-    if asked == LAST:
-        return {run: _only(found, -1) for run, found in scores.items()}
-    places = {each.index(int(asked)) for each in steps if asked.isdecimal() and int(asked) in each}
-    if len(places) != 1:
-        known = ", ".join(dict.fromkeys(str(step) for each in steps for step in each))
-        why = "stands at different shares of the runs' budgets" if places else "was not scored"
-        raise ConfigurationError(f"--checkpoint {asked}: {why}; there are {LAST}, {known}")
-    (place,) = places
-    return {run: _only(found, place) for run, found in scores.items()}
-
-
-def _only(scores: RunScores, place: int) -> RunScores:
-    last = place in (-1, len(scores.steps) - 1)
-    blocks = {
-        key: replace(block, values=block.values[-1 if last else place][None])
-        for key, block in scores.blocks.items()
-        # Fine-tuning goes on from the last one, whatever was scored before it.
-        if last or len(block.values) == len(scores.steps)
-    }
-    texts = {name: replace(each, bits=each.bits[place][None]) for name, each in scores.texts.items()}
-    heldout = replace(scores.heldout, bits=scores.heldout.bits[place][None]) if len(scores.heldout) else scores.heldout
-    return replace(scores, blocks=blocks, heldout=heldout, texts=texts, checkpoints=1, steps=(scores.steps[place],))

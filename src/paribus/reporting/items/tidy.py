@@ -1,58 +1,67 @@
-"""All items of all runs as one tidy table: a line an item, metric, checkpoint and run, with the texts of the item."""
+"""All items of all runs as one tidy table, a line an item, metric, checkpoint and run; and the texts of the items."""
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from paribus.reporting.formats.tidy import tidy_csv, tidy_parquet
-from paribus.reporting.items.item_text import NO_TEXT, Texts
-from paribus.reporting.items.listed import left_out
-from paribus.reporting.items.scored import Scored
+from paribus.reporting.items.item_text import Texts
+from paribus.reporting.items.scored import Scored, left_out
 from paribus.reporting.items.written import Written, written_by
 from paribus.reporting.significance.items import Matrix
 from paribus.reporting.table.comparison import Comparison
 from paribus.reporting.table.scores import RunScores
 
-_TEXT, _TEXTS, _COUNT = pa.string(), pa.list_(pa.string()), pa.int64()
+MOST_LINES = 5_000_000
+"""Of a table of items; beyond, it has those of the last checkpoint alone."""
+BITS = "bits"
+"""The metric of documents."""
+_TEXT, _COUNT = pa.string(), pa.int64()
 _FIELDS: tuple[tuple[str, pa.DataType], ...] = (
     ("run_id", _TEXT), ("seed", _COUNT), ("checkpoint", _COUNT), ("task", _TEXT), ("shots", _COUNT), ("item", _TEXT),
     ("left_out", pa.bool_()), ("metric", _TEXT), ("value", pa.float64()), ("bytes", _COUNT), ("written", _TEXT),
-    ("question", _TEXT), ("choices", _TEXTS), ("right", _COUNT), ("ending", _TEXT), ("accepted", _TEXTS),
 )  # fmt: skip
-_OF_TEXT = ("question", "choices", "right", "ending", "accepted")
-BITS = "bits"
-"""The metric of documents."""
+_TEXTS = pa.schema(
+    [
+        ("task", _TEXT), ("item", _TEXT), ("question", _TEXT), ("choices", pa.list_(_TEXT)), ("right", _COUNT),
+        ("ending", _TEXT), ("accepted", pa.list_(_TEXT)),
+    ]
+)  # fmt: skip
 
 
 def items_table(
-    comparison: Comparison,
-    asked: Sequence[Scored],
-    scores: Mapping[str, RunScores],
-    texts_of: Callable[[str], Texts],
+    comparison: Comparison, scored: Sequence[Scored], scores: Mapping[str, RunScores], most: int = MOST_LINES
 ) -> pa.Table:
     """Every metric of every item of these tasks and sets of documents; what there is not is null.
 
     Columns: the labels of the factors; run_id, seed, checkpoint (step of the training), task, shots, item, left_out
-    (of the table), metric, value (of documents `bits`), bytes (of documents), written (by the model); question,
-    choices, right (place in choices), ending, accepted. `scores` by run id.
+    (of the table), metric, value (of documents `bits`), bytes (of documents), written (by the model). `scores` by run
+    id. Beyond `most` lines only those of the last checkpoint are in it.
     """
     own = dict(_FIELDS)  # where seeds are a factor they have a column
     schema = pa.schema([*((factor, _TEXT) for factor in comparison.factors if factor not in own), *_FIELDS])
+    runs = [(row, run, scores[run.run_id]) for row in comparison.rows for run in row.runs if run.run_id in scores]
+    count = sum(values.size for each in scored for *_, found in runs for *_, values, _ in _matrices(each, found))
     parts: list[pa.Table] = []
-    for scored in asked:
-        texts, out = _Columns(texts_of(scored.name)), left_out(scored, comparison)
-        for row in comparison.rows:
+    for each in scored:
+        out = left_out(each, comparison)
+        for row, run, found in runs:
             labels = dict(zip(comparison.factors, row.labels, strict=True))
-            for run in row.runs:
-                if run.run_id in scores:
-                    constant = {**labels, "run_id": run.run_id, "seed": run.seed, "task": scored.name}
-                    lines = _lines(scored, scores[run.run_id], written_by(run, scored.name), texts, out)
-                    parts += [_table(constant | columns, schema) for columns in lines]
+            constant = {**labels, "run_id": run.run_id, "seed": run.seed, "task": each.name}
+            for columns in _lines(each, found, written_by(run, each.name), out, last=count > most):
+                parts.append(_table(constant | columns, schema))
     return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def texts_table(texts: Mapping[str, Texts]) -> pa.Table:
+    """The texts of all items by task: task, item, question, choices, right (place in choices), ending, accepted."""
+    lines = []
+    for task, items in texts.items():
+        for item, text in items.items():
+            known = {name: value for name, value in vars(text).items() if value not in ("", ())}
+            lines.append({"task": task, "item": item, **known})
+    return pa.Table.from_pylist(lines, schema=_TEXTS)
 
 
 def _table(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
@@ -62,46 +71,24 @@ def _table(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
     return pa.table({field.name: whole[field.name].cast(field.type) for field in schema}, schema=schema)
 
 
-class _Columns:
-    """The texts of a task as columns."""
-
-    def __init__(self, texts: Texts) -> None:
-        self._texts = texts
-        self._known: dict[tuple[str, ...], dict[str, pa.Array]] = {}
-
-    def of(self, items: tuple[str, ...]) -> dict[str, pa.Array]:
-        """(items,) each; null where there is no text."""
-        if items not in self._known:
-            found = [self._texts.get(item, NO_TEXT) for item in items]
-            types = dict(_FIELDS)
-            self._known[items] = {
-                name: pa.array([_or_null(getattr(text, name)) for text in found], types[name]) for name in _OF_TEXT
-            }
-        return self._known[items]
-
-
-def _or_null(value: Any) -> Any:
-    return None if value in ("", ()) else value
-
-
 def _lines(
-    scored: Scored, scores: RunScores, written: Written, texts: _Columns, out: frozenset[str]
+    scored: Scored, scores: RunScores, written: Written, out: frozenset[str], *, last: bool
 ) -> Iterator[dict[str, Any]]:
     """The columns of each metric and number of shots of one run, (checkpoints * items,)."""
     for shots, metric, items, values, sizes in _matrices(scored, scores):
-        checkpoints, count = values.shape
+        shown = values[-1:] if last else values
+        checkpoints, count = shown.shape
         steps = scores.steps[-checkpoints:]  # fine-tuning goes on from the last one
         places = np.tile(np.arange(count), checkpoints)
         yield {
             "checkpoint": pa.array(np.repeat(steps, count)),
-            "shots": pa.nulls(values.size, _COUNT) if shots is None else shots,
+            "shots": pa.nulls(shown.size, _COUNT) if shots is None else shots,
             "item": pa.array(items).take(places),
             "left_out": pa.array([item in out for item in items]).take(places),
             "metric": metric,
-            "value": pa.array(values.ravel()),
-            "bytes": pa.nulls(values.size, _COUNT) if sizes is None else pa.array(sizes.astype(np.int64)).take(places),
+            "value": pa.array(shown.ravel()),
+            "bytes": pa.nulls(shown.size, _COUNT) if sizes is None else pa.array(sizes.astype(np.int64)).take(places),
             "written": pa.array([written.get((step, item)) for step in steps for item in items], _TEXT),
-            **{name: column.take(places) for name, column in texts.of(items).items()},
         }
 
 
@@ -116,25 +103,3 @@ def _matrices(
     for (task, shots, metric), block in scores.blocks.items():
         if task == scored.name and shots in scored.shots:
             yield shots, metric, block.items, block.values, None
-
-
-def _csv(table: pa.Table) -> bytes:
-    """Lists as JSON."""
-    for name, kind in _FIELDS:
-        if kind == _TEXTS:
-            place = table.column_names.index(name)
-            lists = [None if each is None else json.dumps(each, ensure_ascii=False) for each in table[name].to_pylist()]
-            table = table.set_column(place, name, pa.array(lists, _TEXT))
-    return tidy_csv(table).encode()
-
-
-def _json_lines(table: pa.Table) -> bytes:
-    """What is no finite number is null, as JSON has none."""
-    place, value = table.column_names.index("value"), table["value"]
-    table = table.set_column(place, "value", pc.if_else(pc.is_finite(value), value, None))
-    lines = (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in table.to_pylist())
-    return "".join(lines).encode()
-
-
-WRITERS: Mapping[str, Callable[[pa.Table], bytes]] = {".parquet": tidy_parquet, ".csv": _csv, ".jsonl": _json_lines}
-"""The contents of a file, by how its name ends."""

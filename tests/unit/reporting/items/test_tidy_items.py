@@ -1,27 +1,18 @@
-"""All items as one table: every metric of every run, checkpoint and item, with texts, in each of the file forms."""
+"""All items as one table: every metric of every run, checkpoint and item; and their texts."""
 
-import io
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from paribus.reporting.items.item_text import ItemText, Texts
-from paribus.reporting.items.scored import all_scored, at_checkpoint
-from paribus.reporting.items.tidy import WRITERS, items_table
-from paribus.reporting.items.view import items_view
+from paribus.reporting.items.item_text import ItemText
+from paribus.reporting.items.scored import all_scored
+from paribus.reporting.items.tidy import items_table, texts_table
 from paribus.reporting.table.comparison import Comparison, compare
 from support.tables import record, write_scores
-
-TEXTS = {"boolq-0001": ItemText("Is it, 真的?\n", ("yes", 'n"o'), 0), "doc-002": ItemText("a document")}
-
-
-def texts_of(task: str) -> Texts:
-    return {"boolq": TEXTS, "heldout": TEXTS}.get(task, {})
 
 
 @pytest.fixture(name="comparison")
@@ -36,7 +27,7 @@ def _comparison(tmp_path: Path) -> Comparison:
 
 
 def made(comparison: Comparison) -> pa.Table:
-    return items_table(comparison, list(all_scored(comparison).values()), comparison.scores, texts_of)
+    return items_table(comparison, list(all_scored(comparison).values()), comparison.scores)
 
 
 def test_every_value_of_every_run_is_in_the_table(comparison: Comparison) -> None:
@@ -45,35 +36,23 @@ def test_every_value_of_every_run_is_in_the_table(comparison: Comparison) -> Non
     assert len(tasks) == 2 * 2 * 2 * 4 and len(found) - len(tasks) == 2 * 2 * 3
     assert sorted(set(tasks.groupby(["run_id", "checkpoint", "shots", "item"]).size())) == [1]
     assert tasks.groupby("item").value.mean().tolist() == [1, 0, 1, 0]
-    (text,) = {
-        (line.question, tuple(line.choices), line.right) for line in tasks[tasks.item == "boolq-0001"].itertuples()
-    }
-    assert text == ("Is it, 真的?\n", ("yes", 'n"o'), 0)
     documents = found[found.task == "heldout"]
     assert set(documents.metric) == {"bits"} and documents.shots.isna().all()
     assert documents[documents.item == "doc-000"][["value", "bytes"]].drop_duplicates().to_numpy().tolist() == [
         [900.5, 400]
     ]
-    assert set(documents[documents.item == "doc-002"].question) == {"a document"}
     assert not found.left_out.any() and set(found.tokenizer) == {"bpe"} and set(found.seed) == {0, 1}
 
 
-def test_the_forms_of_the_file_say_the_same(comparison: Comparison) -> None:
-    table = made(comparison)
-    assert pq.read_table(io.BytesIO(WRITERS[".parquet"](table))) == table
-    assert [json.loads(line) for line in WRITERS[".jsonl"](table).splitlines()] == table.to_pylist()
-    lines = pd.read_csv(io.BytesIO(WRITERS[".csv"](table)), keep_default_na=False, dtype=str)
-    assert lines.columns.tolist() == table.column_names and len(lines) == table.num_rows
-    with_text = lines[lines.choices != ""]
-    assert {tuple(json.loads(choices)) for choices in with_text.choices} == {("yes", 'n"o')}
-    assert set(with_text.question) == {"Is it, 真的?\n"}
-
-
-def test_a_carriage_return_ends_no_line_of_csv(comparison: Comparison) -> None:
-    texts = {"boolq-0001": ItemText("one\rline")}
-    table = items_table(comparison, [all_scored(comparison)["boolq"]], comparison.scores, lambda task: texts)
-    lines = pd.read_csv(io.BytesIO(WRITERS[".csv"](table)), keep_default_na=False, dtype=str)
-    assert len(lines) == table.num_rows and set(lines.question) == {"", "one\rline"}
+def test_texts_are_a_line_an_item() -> None:
+    texts = {
+        "boolq": {"boolq-0001": ItemText("Is it, 真的?\n", ("yes", 'n"o'), 0)},
+        "heldout": {"doc-002": ItemText("a")},
+    }
+    first, second = texts_table(texts).to_pylist()
+    assert first == {"task": "boolq", "item": "boolq-0001", "question": "Is it, 真的?\n", "choices": ["yes", 'n"o'],
+                     "right": 0, "ending": None, "accepted": None}  # fmt: skip
+    assert (second["item"], second["question"], second["choices"]) == ("doc-002", "a", None)
 
 
 def test_seeds_that_are_a_factor_have_one_column(tmp_path: Path) -> None:
@@ -81,19 +60,6 @@ def test_seeds_that_are_a_factor_have_one_column(tmp_path: Path) -> None:
     table = made(compare(runs, ["seed"]))
     assert table.column_names.count("seed") == 1
     assert table["seed"].to_pylist() == [0, 0, 1, 1]
-
-
-def test_a_value_that_is_no_number_of_json_is_null_there_alone(comparison: Comparison) -> None:
-    finite = made(comparison)
-    values = [float("inf"), *finite["value"].to_pylist()[1:]]
-    table = finite.set_column(finite.column_names.index("value"), "value", pa.array(values))
-
-    def refuse(constant: str) -> None:
-        raise AssertionError(constant)
-
-    lines = [json.loads(line, parse_constant=refuse) for line in WRITERS[".jsonl"](table).splitlines()]
-    assert [line["value"] for line in lines] == [None, *values[1:]]
-    assert pq.read_table(io.BytesIO(WRITERS[".parquet"](table)))["value"].to_pylist() == values
 
 
 def test_what_models_wrote_stands_beside_its_item_and_checkpoint(tmp_path: Path) -> None:
@@ -107,12 +73,6 @@ def test_what_models_wrote_stands_beside_its_item_and_checkpoint(tmp_path: Path)
     assert {(line.checkpoint, line.item[-1], line.written) for line in found.itertuples()} == {
         (step, str(item), f"{step} {item}") for step in (0, 1) for item in (0, 1)
     }
-    scored = all_scored(comparison)["translation"]
-    for asked, step in (("0", 0), ("last", 1)):
-        one = compare([run], ["tokenizer"])
-        scores = at_checkpoint(one.scores, asked)
-        view = items_view(replace(one, scores=scores), scored, scores, {}, limit=None, better=None, gone=())
-        assert [item.rows[0].written for item in view.items] == [f"{step} 0", f"{step} 1"]
 
 
 def test_answers_after_fine_tuning_are_of_the_last_checkpoint_alone(tmp_path: Path) -> None:
@@ -123,11 +83,12 @@ def test_answers_after_fine_tuning_are_of_the_last_checkpoint_alone(tmp_path: Pa
     about = {"checkpoint": 1, "tasks": {"squad": {"documents_cut": 0, "document_bytes": 10.0}}}
     (tuned / "statistics.json").write_text(json.dumps(about), encoding="utf-8")
     comparison = compare([replace(run, finetuned=tuned)], ["tokenizer"])
-    found = {}
-    for asked in ("0", "1", "last"):
-        scores = at_checkpoint(comparison.scores, asked)
-        one = replace(comparison, scores=scores)
-        lines = items_table(one, list(all_scored(one).values()), scores, texts_of).to_pylist()
-        found[asked] = {(line["task"], line["checkpoint"]) for line in lines}
-    both = {("boolq", 1), ("squad", 1)}
-    assert found == {"0": {("boolq", 0)}, "1": both, "last": both}
+    lines = made(comparison).to_pylist()
+    steps = {(line["task"], line["checkpoint"]) for line in lines}
+    assert steps == {("boolq", 0), ("boolq", 1), ("squad", 1)}
+
+
+def test_beyond_a_number_of_lines_the_table_has_the_last_checkpoint_alone(comparison: Comparison) -> None:
+    lines = items_table(comparison, list(all_scored(comparison).values()), comparison.scores, most=43).to_pylist()
+    assert {line["checkpoint"] for line in lines} == {1}
+    assert len(lines) == 2 * (2 * 4 + 3)

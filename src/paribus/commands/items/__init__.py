@@ -1,1 +1,0 @@
-"""The verb `paribus items`: what each arm answered, item by item."""

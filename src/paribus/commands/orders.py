@@ -1,0 +1,55 @@
+"""The verb `paribus orders`: what orderings do to contexts."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from paribus.checks.command import compose_command
+from paribus.config.arguments import Command
+from paribus.config.identity import digest
+from paribus.pipeline.graph import build_graph
+from paribus.pipeline.make import check, make, note_made_of
+from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.run_names import labels
+from paribus.store.artifact import Artifact
+
+ORDERS = "orders"
+"""Directory of the output root for reports and logs."""
+
+
+def orders_command(command: Command, console: Console) -> int:
+    """Make what is missing up to the orders, and print and write their table."""
+    from paribus.reporting.order_report import OrderRow, few_documents, write_order_report
+
+    composition = compose_command(command)
+    for job in composition.jobs:
+        check(job.config, ("context_statistics",))
+    caches = [OutputRoot.of(job.config).cache for job in composition.jobs]
+    runs = [
+        PreparedRun(job, build_graph(job.config, cache, targets=("context_statistics",)))
+        for job, cache in zip(composition.jobs, caches, strict=True)
+    ]
+    rows: dict[str, OrderRow] = {}
+    all_made: list[Artifact] = []
+    for label, run in zip(_row_labels(runs), runs, strict=True):
+        made = make(run.job.config, ("context_statistics",), asked_by=ORDERS)
+        all_made += made.values()
+        statistics = made["context_statistics"]
+        if statistics.key not in rows:
+            order, embeddings = made["order"].record()["result"], made["embeddings"].key
+            rows[statistics.key] = OrderRow.read(label, statistics.path, order, embeddings)
+    directory = OutputRoot.of(composition.jobs[0].config).path / ORDERS / digest(sorted(rows))[:16]
+    head = ", ".join(composition.factors) or ("seed" if len(runs) > 1 else "ordering")
+    note_made_of(directory, all_made)
+    table = write_order_report(list(rows.values()), directory, head)
+    console.print(table)
+    if few := few_documents(list(rows.values())):
+        console.print(few, style="yellow", markup=False, soft_wrap=True)
+    console.print(f"table, numbers and plots: {directory}", markup=False, soft_wrap=True)
+    return 0
+
+
+def _row_labels(runs: Sequence[PreparedRun]) -> list[str]:
+    """What the runs differ in; a single run differs from nothing and is named by its ordering."""
+    return labels(runs) if len(runs) > 1 else [run.job.config.ordering.kind for run in runs]

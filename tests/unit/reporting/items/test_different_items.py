@@ -1,0 +1,125 @@
+"""Which items are shown first, and what each row answered in them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from paribus.reporting.items.different import most_different
+from paribus.reporting.items.item_text import ItemText, Texts
+from paribus.reporting.items.scored import all_scored, left_out, with_left_out
+from paribus.reporting.table.comparison import Comparison, compare
+from support.tables import record
+
+ITEMS = 40
+RIGHT = [1.0] * 20 + [0.0] * 20
+
+
+def changed(places: Sequence[int]) -> list[float]:
+    return [1 - value if place in places else value for place, value in enumerate(RIGHT)]
+
+
+def table(root: Path, arms: Mapping[str, Sequence[Sequence[float]]], **scores: Any) -> Comparison:
+    """Arms with the answers of each seed."""
+    runs = [
+        record(root, f"{arm}{seed}", {"tokenizer": arm}, {("boolq", 0): values}, seed=seed, **scores)
+        for arm, seeds in arms.items()
+        for seed, values in enumerate(seeds)
+    ]
+    return compare(runs, ["tokenizer"])
+
+
+def with_bits(root: Path, arm: str, answers: Sequence[float], bits: Sequence[float], seed: int = 0) -> Any:
+    run = record(root, f"{arm}{seed}", {"tokenizer": arm}, {("boolq", 0): [*answers]}, seed=seed)
+    assert run.scores is not None
+    path = run.scores / "items.parquet"
+    judged = pd.read_parquet(path)
+    measured = judged.assign(metric="choice_bits", value=[*bits, *([1.0] * (len(answers) - len(bits)))])
+    pd.concat([judged, measured], ignore_index=True).to_parquet(path)
+    return run
+
+
+def lines(comparison: Comparison, task: str = "boolq", limit: int = ITEMS, texts: Texts | None = None) -> Any:
+    scored = all_scored(comparison)[task]
+    _, *found = most_different(comparison, scored, comparison.scores, texts or {}, limit).lines
+    return found
+
+
+def test_items_in_which_rows_differ_most_come_first(tmp_path: Path) -> None:
+    arms = {"bpe": [RIGHT, RIGHT], "scaffold_bpe": [changed([7, 30]), changed([7])]}
+    comparison = table(tmp_path, arms)
+    found = lines(comparison)
+    assert len(found) == ITEMS
+    assert found[0] == ["boolq-0007", "", "2 of 2 right", "0 of 2 right"]
+    assert found[1] == ["boolq-0030", "", "0 of 2 right", "1 of 2 right"]
+    assert [item for item, *_ in lines(comparison, limit=1)] == ["boolq-0007"]
+
+
+def test_a_third_of_the_answers_is_a_third_wherever_it_lies(tmp_path: Path) -> None:
+    """1 - 2/3 is more than 1/3 - 0 in floating point, which must not hide that the latter parts further in bits."""
+    answered = {"bpe": ([1, 0], [1, 0], [0, 0]), "scaffold_bpe": ([1, 1], [1, 0], [1, 0])}
+    runs = [
+        with_bits(tmp_path, arm, [*values, *RIGHT], bits, seed)
+        for (arm, right), bits in zip(answered.items(), ([1.0, 9.0], [1.0, 1.0]), strict=True)
+        for seed, values in enumerate(right)
+    ]
+    assert [item for item, *_ in lines(compare(runs, ["tokenizer"]), limit=2)] == ["boolq-0001", "boolq-0000"]
+
+
+def test_of_items_that_differ_alike_those_come_first_that_differ_in_bits(tmp_path: Path) -> None:
+    runs = [
+        with_bits(tmp_path, "bpe", RIGHT, []),
+        with_bits(tmp_path, "scaffold_bpe", changed([7]), [1.0] * 9 + [3.0, 9.0]),
+    ]
+    found = lines(compare(runs, ["tokenizer"]), limit=3)
+    assert [item for item, *_ in found] == ["boolq-0007", "boolq-0010", "boolq-0009"]
+    assert found[1][2:] == ["0 of 1 right, 1.00 bits", "0 of 1 right, 9.00 bits"] or found[1][3].endswith("9.00 bits")
+
+
+def test_of_one_arm_the_items_that_were_answered_worst_come_first(tmp_path: Path) -> None:
+    found = lines(table(tmp_path, {"bpe": [RIGHT, changed([25])]}), limit=21)
+    assert [cell for *_, cell in found] == ["0 of 2 right"] * 19 + ["1 of 2 right", "2 of 2 right"]
+
+
+def test_items_that_the_table_leaves_out_are_among_them(tmp_path: Path) -> None:
+    names = [f"boolq-{place:04d}" for place in range(3)]
+    runs = [
+        record(tmp_path, arm, {"tokenizer": arm}, {("boolq", 0): changed(places)},
+               statistics={"heldout": {}, "tasks": {"boolq": {"chance": 0.5, "truncated_items": {"0": cuts}}}})
+        for arm, places, cuts in (("bpe", [], []), ("scaffold_bpe", [0, 35], names))
+    ]  # fmt: skip
+    comparison = compare(runs, ["tokenizer"])
+    scored = all_scored(comparison)["boolq"]
+    assert left_out(scored, comparison) == set(names)
+    found = most_different(comparison, scored, with_left_out(comparison, runs), {}, ITEMS)
+    assert found.count == ITEMS
+    assert [item for item, *_ in found.lines[1:3]] == ["boolq-0000", "boolq-0035"]
+
+
+def test_a_text_is_one_line_that_cannot_control_what_is_around_it(tmp_path: Path) -> None:
+    comparison = table(tmp_path, {"bpe": [RIGHT], "scaffold_bpe": [changed([7])]})
+    text = ItemText("before " * 100 + "Is\n it \u202e\x1b[2J?", ("yes", "no"), 1, accepted=())
+    ((_, shown, *_),) = lines(comparison, limit=1, texts={"boolq-0007": text})
+    question, *choices = shown.split(" / ")
+    assert question.endswith("Is it \\u202e\\x1b[2J?") and len(question) == 300
+    assert choices == ["· yes", "✓ no"]
+
+
+def test_documents_are_shown_from_their_beginning_with_their_bits(tmp_path: Path) -> None:
+    runs = [
+        record(tmp_path, arm, {"tokenizer": arm}, heldout=[(bits, 400), (800.0, 400)])
+        for arm, bits in (("bpe", 800.0), ("scaffold_bpe", 900.0))
+    ]
+    found = lines(compare(runs, ["tokenizer"]), "heldout", texts={"doc-000": ItemText("begins here " * 100)})
+    assert found[0][0] == "doc-000" and found[0][1].startswith("begins here") and len(found[0][1]) == 300
+    assert found[0][2:] == ["2.0000 bits a byte", "2.2500 bits a byte"]
+
+
+def test_a_row_without_scores_has_no_answer(tmp_path: Path) -> None:
+    runs = [record(tmp_path, arm, {"tokenizer": arm}, {("boolq", 0): RIGHT}) for arm in ("bpe", "unigram")]
+    lost = replace(runs[1], scores=None, gone=("its evaluation is gone",))
+    assert all(
+        cells[1:] == ["no answer"] or len(cells) == 1 for _, _, *cells in lines(compare([runs[0], lost], ["tokenizer"]))
+    )
