@@ -99,7 +99,6 @@ def words_of(line: str) -> list[str]:
 
 
 ACTIONS = {
-    "order": {"statistics": 0, "where": 1, "near": 1},
     "tokens": {"statistics": 0, "containing": 1, "cut": 1, "candidates": 0, "entropy": 1},
 }
 """Verbs with actions and how many words, what is asked about, stand between an action and the overrides."""

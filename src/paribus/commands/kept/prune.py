@@ -32,7 +32,7 @@ Say what of an output root can go, and how much that is; with --yes, remove it. 
 `paribus run` of the same command finds everything done as before.
 
 Without RUNS that is what nothing on record needs: artefacts of other code versions that no run names, those of this
-code that no report of `paribus tokens` or `paribus order` is made of either, and work that no recorded run would go on
+code that no report of `paribus tokens` or `paribus orders` is made of either, and work that no recorded run would go on
 with. What such a report is made of can go once its directory below tokens/ or orders/ is removed.
 
 With RUNS, which are sweeps, arms or runs by identifier, name or last, it is what belongs to these alone: of finished
