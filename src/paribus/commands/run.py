@@ -16,9 +16,9 @@ from functools import partial
 from rich.console import Console
 
 from paribus.checks.command import checked_run, compose_command
-from paribus.commands.further.after_run import show_after_run
 from paribus.commands.report.verb import show_table
 from paribus.commands.rest import is_made, show_rest, stopped_early
+from paribus.commands.retyped import retyped
 from paribus.commands.status import show_failures
 from paribus.config.arguments import Command
 from paribus.config.composing.launch import run_with_hydra
@@ -26,6 +26,7 @@ from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import everything
 from paribus.engine.process_ends import interrupt, on_stop
 from paribus.errors import classify, is_full_disk
+from paribus.evaluation.measures.main_scores import main_scores, said
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.invocation import allow_start, stop
 from paribus.pipeline.job import JOBLIB, JobFunction
@@ -42,6 +43,7 @@ from paribus.pipeline.record.sweep_recorder import write_sweep
 from paribus.pipeline.show.display import duration
 from paribus.pipeline.show.remaining import write_stages
 from paribus.pipeline.show.watch import watched
+from paribus.pipeline.stages import EVALUATION, FINETUNING
 from paribus.planning.limit import refuse_over_limit
 from paribus.planning.remarks.judgement import remarks_on_judgement
 from paribus.planning.remarks.orders import remarks_on_orders
@@ -94,8 +96,20 @@ def run_command(command: Command, console: Console) -> int:
         if composition.multirun:
             show_table(composition, runs, console)
         elif config.until is None:
-            show_after_run(command, runs[0], console)
+            _show_scores(command, runs[0], console)
     return EXIT_INTERRUPTED if "interrupted" in failures else EXIT_FAILED if failures else 0
+
+
+def _show_scores(command: Command, run: PreparedRun, console: Console) -> None:
+    """The main scores of a run that was given alone, and the command of its report."""
+    store = OutputRoot.of(run.job.config).store
+    nodes = [run.nodes[stage] for stage in (EVALUATION, FINETUNING) if stage in run.nodes]
+    results = [artifact.record()["result"] for node in nodes if (artifact := store.find(*node.place)) is not None]
+    scores = {name: value for result in results for name, value in main_scores(result.get("metrics", {})).items()}
+    if scores:
+        console.print(" · ".join(said(scores)), markup=False, soft_wrap=True)
+    report = retyped(command, multirun=False, verb="report")
+    console.print(f"its report:\n  {report}", markup=False, soft_wrap=True)
 
 
 def _remember_if_possible(root: OutputRoot, sweep: SweepConfig, command: Command, runs: Sequence[PreparedRun]) -> None:

@@ -4,8 +4,8 @@ The latter are in `store/packages.py`, which `reporting` reads without knowing s
 
 The order of this list decides nothing but that of tables. A run makes the inputs of a stage in the order in which the
 stage declares them, so what may fail cheaply is declared before what is dear: the tasks before the training. No run
-needs `context_statistics` or `token_statistics`; `paribus orders` and `paribus tokens` do. Only runs with a `finetuning`
-have its stages.
+needs `context_statistics` or `token_statistics`; `paribus orders` and `paribus tokens` do. Only runs with a
+`finetuning` have its stages.
 """
 
 from paribus.config.groups.finetuning import NoFinetuning

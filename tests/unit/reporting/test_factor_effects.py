@@ -164,25 +164,6 @@ def test_where_no_factor_does_anything_few_are_called_more_than_chance(seeds: in
     assert np.mean([any(each) for each in wrong]) < limit
 
 
-def test_as_many_seeds_as_are_said_to_be_needed_show_the_effect_four_times_in_five() -> None:
-    generator = np.random.default_rng(7)
-    true, luck, items = 0.004, 0.008, 400
-    means = (2.0, 2.0, 2.0 - true, 2.0 - true)
-    first = [found_in(table(generator, means, seeds=4, items=items, luck=luck))[0] for _ in range(40)]
-    at_truth = [replace(each, test=replace(each.test, difference=-true)) for each in first]
-    needed = [each.seeds_needed() for each in at_truth]
-    seeds = int(np.median([number for number in needed if number is not None]))
-    assert 5 <= seeds <= 60
-    again = [found_in(table(generator, means, seeds=seeds, items=items, luck=luck))[0] for _ in range(120)]
-    power = np.mean([(each.p_adjusted or 1) < LEVEL for each in again])
-    assert 0.6 < power < 0.97
-
-
-def test_what_items_hide_is_not_shown_by_more_seeds() -> None:
-    values = table(np.random.default_rng(3), (2.0,) * 4, items=30, luck=1e-6)
-    assert found_in(values)[0].seeds_needed() is None
-
-
 def factorial(root: Path, shifts: Mapping[tuple[str, str], float], seeds: int = 4) -> list[RunRecord]:
     """Runs of two tokenizers and two encoders, whose held-out documents take so many more bits per byte."""
     sizes = np.random.default_rng(3).integers(500, 4000, 60)
@@ -259,24 +240,6 @@ def test_the_head_says_what_was_compared_and_what_each_factor_does(tmp_path: Pat
     )
     assert told.rows == ()
     assert all(cell.p_adjusted is None for row in comparison.rows for cell in row.cells.values())
-
-
-def test_what_is_open_says_how_many_seeds_a_new_comparison_should_plan(tmp_path: Path) -> None:
-    comparison, findings = head(tmp_path)
-    scaffold = findings["scaffold_bpe"].effect
-
-    def text(p_adjusted: float, difference: float) -> str:
-        test = replace(scaffold.test, difference=difference)
-        effect = replace(scaffold, p_adjusted=p_adjusted, test=test)
-        (found,) = summary(replace(comparison, effects=(effect,))).findings
-        return found.text
-
-    needed = replace(scaffold, test=replace(scaffold.test, difference=0.01)).seeds_needed()
-    assert needed is not None
-    assert text(0.2, 0.01).endswith(f"needs some {needed:,} seeds an arm to detect a difference of this size.")
-    assert text(0.2, 1e-9).endswith("takes more documents or items to score, however many the seeds.")
-    assert text(0.8, 0.01).endswith("which other seeds or documents could reverse.")
-    assert "seeds an arm" not in findings["scaffold_bpelongest_first"].text
 
 
 def test_of_rows_that_lack_other_seeds_those_differences_decide_that_have_three() -> None:

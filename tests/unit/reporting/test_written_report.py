@@ -213,7 +213,6 @@ def test_the_notes_say_what_the_error_bar_is_and_what_was_equal(demo: Report) ->
     details = " ".join(read(demo, "report.md").split())
     assert "One seed: this cannot say which is better, so no score of these has ±, a mark or bold numbers." in text
     assert "Bold: best" not in text
-    assert "Three seeds a row take 14 more trainings" in text
     assert "p < 0.05" not in text
     assert "Declared to differ: tokenizer, encoder, ordering, and the seed (0)." in details
     assert "8.4M tokens in every run" in details

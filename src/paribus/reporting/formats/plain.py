@@ -67,7 +67,6 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "p_adjusted": effect.p_adjusted,
         "detectable": effect.test.detectable if judged else None,
         "seeds": effect.test.seeds,
-        "seeds_needed": effect.seeds_needed() if finding.state == "undecided" else None,
         "text": finding.text,
     }
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from paribus.reporting.notes.common_text import in_words
 from paribus.reporting.notes.prompts import crossed, some, truncated
 from paribus.reporting.notes.sizes import other_sizes, other_vocabularies
-from paribus.reporting.notes.summary import duration
 from paribus.reporting.notes.trainings import averaged_weights, kept_text, warnings
 from paribus.reporting.significance.judgement import most_seeds, too_few_items, unjudged
 from paribus.reporting.significance.least import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
@@ -263,7 +262,7 @@ def _few_items(comparison: Comparison) -> list[str]:
 
 
 def _few_seeds(comparison: Comparison) -> list[str]:
-    """Rows with too few seeds to say which is better, and what enough of them would cost."""
+    """Rows with too few seeds to say which is better."""
     if not any(column.scored and column.of_model for column in comparison.columns):
         return []
     found = [(row, most_seeds(row.cells, comparison.columns) or len(row.runs)) for row in comparison.finished]
@@ -272,15 +271,12 @@ def _few_seeds(comparison: Comparison) -> list[str]:
         return _few_scored(comparison) or _few_shared(comparison)
     counts = {seeds for _, seeds in found if seeds < SEEDS_TO_JUDGE}
     seeds = "One seed" if counts == {1} else "Two seeds" if counts == {2} else "Fewer than three seeds"
-    lacking = sum(SEEDS_TO_JUDGE - min(len(row.runs), SEEDS_TO_JUDGE) for row in few)
-    hours = sum((SEEDS_TO_JUDGE - min(len(row.runs), SEEDS_TO_JUDGE)) * row.device_hours for row in few)
+    lacking = any(len(row.runs) < SEEDS_TO_JUDGE for row in few)
     others = len(few) < len(comparison.finished)
-    cost = f"Three seeds a row take {lacking} more training{'s' if lacking > 1 else ''}"
-    cost += f", about {duration(hours)} of training as these took." if hours else "."
-    scored = f"Scores of some runs are missing: {', '.join(comparison.row_name(row) for row in few)}."
+    scored = f" Scores of some runs are missing: {', '.join(comparison.row_name(row) for row in few)}."
     return [
         f"{seeds}{' in some rows' if others else ''}: this cannot say which is better, so no score of these "
-        f"has ±, a mark or bold numbers. {cost if lacking else scored}"
+        f"has ±, a mark or bold numbers.{'' if lacking else scored}"
     ]
 
 

@@ -21,8 +21,6 @@ State = Literal["better", "worse", "different", "reserved", "undecided", "unjudg
 """`reserved` is beyond chance, and may be due to the text that only one side has read."""
 _ORDER: tuple[State, ...] = ("better", "worse", "different", "reserved", "undecided", "unjudged")
 _SHORT_COMMIT = 9
-_LIKE_CHANCE = 0.5
-"""Adjusted p-value above which the size of a difference is no ground to plan another comparison on."""
 _MOST = 40
 """Effects that the head of a report shows."""
 _UNLIKE = 1.25
@@ -207,7 +205,7 @@ def _finding(effect: Effect, column: Column, comparison: Comparison, several: bo
     if decided == "undecided":
         also = f"; {reservation}" if reservation else ""
         told += f", which other seeds or documents could reverse{also}{_also(effect, comparison)}."
-        return Finding(effect, state, told + _what_it_takes(effect))
+        return Finding(effect, state, told)
     but = f", but {reservation}, which may be why" if reservation else ""
     return Finding(effect, state, f"{told}{but}{_also(effect, comparison)}.")
 
@@ -287,16 +285,6 @@ def _also(effect: Effect, comparison: Comparison) -> str:
     if not unlike:
         return ""
     return f"; also different: {', '.join(unlike)} ({' and '.join(overrides)} would make them equal)"
-
-
-def _what_it_takes(effect: Effect) -> str:
-    """Seeds that a new comparison of arms should plan, for an effect of the size that was estimated."""
-    if effect.contrast.kind == "interaction" or (effect.p_adjusted or 0.0) > _LIKE_CHANCE:
-        return ""
-    needed = effect.seeds_needed()
-    if needed is None:
-        return " To show a difference of this size takes more documents or items to score, however many the seeds."
-    return f" A new comparison needs some {needed:,} seeds an arm to detect a difference of this size."
 
 
 def duration(hours: float) -> str:

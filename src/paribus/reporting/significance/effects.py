@@ -17,13 +17,10 @@ from paribus.reporting.significance.crossed import CrossedTest
 from paribus.reporting.significance.joint import judged_together
 from paribus.reporting.significance.judgement import ArmScores, too_few_items
 from paribus.reporting.significance.least import SEEDS_TO_JUDGE
-from paribus.reporting.significance.quantile import Quantile
 from paribus.reporting.table.cells import Cell, Cells
 from paribus.reporting.table.column import Column
 from paribus.reporting.table.measures import finite
 
-MOST_SEEDS = 1_000_000
-"""Seeds beyond which items alone hide a difference."""
 Labels = tuple[str, ...]
 
 
@@ -69,35 +66,6 @@ class Effect:
     """Over all contrasts that decide; None with too few seeds to judge."""
     tests: int = 1
     """Number of contrasts that are judged together, in all measures that decide."""
-
-    def seeds_needed(self) -> int | None:
-        """Seeds an arm with which a new comparison shows a true effect of this size with a probability of 80 %.
-
-        By the parts of its variance: more seeds make that of seeds smaller and surer, and that of items not. None
-        where the items alone hide it.
-        """
-        test, wanted = self.test, abs(self.test.difference)
-        if not test.sufficient or test.seeds == 1 or not wanted or self._detectable(MOST_SEEDS) > wanted:
-            return None
-        low, high = SEEDS_TO_JUDGE - 1, MOST_SEEDS
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._detectable(middle) <= wanted else (middle, high)
-        return high
-
-    def _detectable(self, seeds: int) -> float:
-        """The smallest true effect that so many seeds would show, on the same items."""
-        test, quantile = self.test, self.test.quantile
-        fewer = test.seeds / seeds
-        unit = (1 - quantile.share) + quantile.share * fewer
-        then = Quantile(
-            quantile.share * fewer / unit,
-            quantile.seeds_freedom * (seeds - 1) / (test.seeds - 1),
-            quantile.items_freedom,
-            seeds=quantile.seeds * fewer / unit,
-            rest=quantile.rest * fewer / unit,
-        )
-        return then.detectable(test.level) * test.error * float(unit**0.5)
 
 
 def effects(

@@ -41,12 +41,6 @@ class ComparisonRow:
     """Place of the row that this one is compared with; None for such a row itself."""
 
     @property
-    def device_hours(self) -> float:
-        """Of one training, in the mean of the row's, which has runs."""
-        hours = [float(run.training.get("device_hours") or 0.0) for run in self.runs]
-        return sum(hours) / len(hours)
-
-    @property
     def may_lose_text(self) -> bool:
         """Whether there is text that its tokenizer loses."""
         return any(run.training.get("lossy") for run in self.runs)

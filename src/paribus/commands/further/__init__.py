@@ -1,1 +1,0 @@
-"""The commands that a person may want next, as they would be typed."""
