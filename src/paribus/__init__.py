@@ -25,8 +25,8 @@ def load_report(sweep: str, root: str | Path = "paribus_runs") -> "pandas.DataFr
     from paribus.pipeline.record.references import find
 
     found = find(sweep, Path(root))
-    if not found.whole:
-        raise ConfigurationError(f"{sweep!r} is a part of the sweep {found.sweep.id}; name that")
+    if found.run is not None:
+        raise ConfigurationError(f"{sweep!r} is a run of the sweep {found.sweep.id}; name that")
     path = report_directory(Path(root), found.sweep.id, found.sweep.name) / "report.parquet"
     if not path.is_file():
         raise DataError(f"{path}: no such report; make it with `paribus report {found.sweep.id} root={root}`")

@@ -66,7 +66,7 @@ def _named(command: Command) -> Reference | None:
     names = [text for text in command.overrides if is_reference(text) and text not in pieces]
     others = [text for text in command.overrides if text not in names and not text.startswith(f"{ROOT}=")]
     if len(names) > 1:
-        raise ConfigurationError(f"{' and '.join(names)} are two names; ask for one sweep, arm or run at a time")
+        raise ConfigurationError(f"{' and '.join(names)} are two names; ask for one sweep or run at a time")
     of_runs = [text for text in others if not _OF_TABLE.match(text)]
     if names and (of_runs or command.multirun):
         more = " ".join([*of_runs, *(["-m"] if command.multirun else [])])

@@ -30,7 +30,7 @@ ABOUT: Mapping[str, str] = {
 """Verbs that take overrides, in a sentence or two."""
 NAMED = ("status", "report")
 """Verbs that take a name in place of overrides."""
-RUNS = "RUNS is a sweep, an arm or a run: its identifier, the start of one, `last`, or its name in `paribus list`."
+RUNS = "RUNS is a sweep or a run: its identifier or the beginning of one, the name of a sweep, or `last`."
 COMMON: Mapping[str, str] = {
     "-m": "every combination of the values that commas part: -m seed=0,1,2 encoder=merge_rank,longest_first",
     "--cfg job": "print the configuration that the overrides compose, and do nothing else",
@@ -48,7 +48,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "paribus plan experiment=demo until=tokens",
     ),
     "status": ("paribus status", "paribus status experiment=demo", "paribus status 01234567 --json"),
-    "report": ("paribus report", "paribus report experiment=demo --why", 'paribus report "bpe merge_rank" --json'),
+    "report": ("paribus report", "paribus report experiment=demo --why", "paribus report last --json"),
     "orders": (
         "paribus orders -m experiment=demo ordering=standard,in_context",
         "paribus orders -m scale=demo ordering=standard,in_context,lexical",

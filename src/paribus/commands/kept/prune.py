@@ -35,7 +35,7 @@ Without RUNS that is what nothing on record needs: artefacts of other code versi
 code that no report of `paribus tokens` or `paribus orders` is made of either, and work that no recorded run would go on
 with. What such a report is made of can go once its directory below tokens/ or orders/ is removed.
 
-With RUNS, which are sweeps, arms or runs by identifier, name or last, it is what belongs to these alone: of finished
+With RUNS, which are sweeps or runs by identifier, or last, it is what belongs to these alone: of finished
 ones their optimizer states and checkpoints, which only training brings back; of failed and interrupted ones all that
 they made, finished or not, which the same command would make again. Their records stay and say what failed. Name none
 that a run of another root starts from: of other roots nothing is known here, and that run would lose its report.
