@@ -5,7 +5,7 @@ VERBS = {
     "plan": "show what would run: unique stages, tokens, text, parameters, FLOPs, disk, device-hours",
     "status": "show what has run, what failed and why",
     "report": "build the comparison table of runs: terminal, Markdown, CSV, LaTeX, HTML",
-    "list": "the sweeps and runs of an output root: state, scores, age, size",
+    "list": "the sweeps and runs of an output root: state, scores, age",
     "export": "write the model of a run as a Hugging Face directory with a model card",
     "orders": "what orderings do to contexts, without a model",
     "tokens": "what tokenizers do with a corpus, without a model: compression, lengths, entropy, overlap",

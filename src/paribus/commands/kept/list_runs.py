@@ -1,27 +1,26 @@
 """The verb `paribus list`: the sweeps and runs of an output root, the newest first."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from paribus.commands.json_output import JSON, print_json
-from paribus.commands.kept.listing import Line, listing
 from paribus.config.flags import HELP_FLAGS
 from paribus.config.options import read_options
-from paribus.config.units import format_size
 from paribus.evaluation.measures.main_scores import BITS, main_scores
 from paribus.pipeline.output_root import OutputRoot, named_root
-from paribus.pipeline.record.inventory import DONE, FAILED, NOT_STARTED, RUNNING, Inventory, take_inventory
+from paribus.pipeline.record.inventory import DONE, FAILED, INCOMPLETE, NOT_STARTED, RUNNING, Inventory, take_inventory
 from paribus.pipeline.record.sweep_record import SweepRecord, read_sweeps
 from paribus.pipeline.show.display import age
 
 HELP = """usage: paribus list [root=paribus_runs] [--json]
 
-The sweeps and runs of an output root, the newest first: state, scores of the last checkpoint, age, and the size of the
-artefacts that nothing else uses (own) and that other runs use too (shared). A run is listed below the newest sweep that
-has it; one that was given alone has a line of its own. Sweep, arm and run names are what other verbs take.
+The sweeps and runs of an output root, the newest first: state, scores of the last checkpoint, and age. A run is listed
+below the newest sweep that has it; one that was given alone has a line of its own. Other verbs take the identifiers.
 
   paribus list
   paribus list root=my/runs
@@ -29,6 +28,9 @@ has it; one that was given alone has a line of its own. Sweep, arm and run names
 
 exit status: 0; 2 refused
 """
+SHORT = 8
+"""Characters of an identifier, enough for the verbs that take one."""
+STYLES = {DONE: "green", FAILED: "red", "interrupted": "red", INCOMPLETE: "red", RUNNING: "yellow"}
 
 
 def list_command(arguments: Sequence[str], console: Console) -> int:
@@ -41,13 +43,11 @@ def list_command(arguments: Sequence[str], console: Console) -> int:
     if JSON in arguments:
         print_json(_document(inventory, sweeps))
         return 0
-    lines = list(_lines(inventory, sweeps))
-    if not lines:
-        console.print(
-            f"nothing has run below {root.path}; name the output root with root=...", markup=False, soft_wrap=True
-        )
-        return 0
-    console.print(listing(lines, console), end="", soft_wrap=True)
+    if inventory.runs or sweeps:
+        console.print(_table(inventory, sweeps))
+    else:
+        told = f"nothing has run below {root.path}; name the output root with root=..."
+        console.print(told, markup=False, soft_wrap=True)
     return 0
 
 
@@ -70,53 +70,42 @@ def _states(sweep: SweepRecord, inventory: Inventory) -> list[str]:
     return [inventory.runs[run.run_id].state if run.run_id in inventory.runs else NOT_STARTED for run in sweep.runs]
 
 
-def _lines(inventory: Inventory, sweeps: Sequence[SweepRecord]) -> Iterator[Line]:
+def _table(inventory: Inventory, sweeps: Sequence[SweepRecord]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("name", overflow="fold")
+    for heading in ("id", "state", "bits/byte"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("scores", overflow="fold")
+    table.add_column("age", justify="right", no_wrap=True)
     listed: set[str] = set()
     for sweep in sweeps:
         new = [run for run in sweep.runs if run.run_id not in listed]
         listed |= {run.run_id for run in new}
-        if len(sweep.runs) > 1:
-            yield _sweep_line(sweep, inventory)
-            yield from (_run_line(run.run_id, run.label, inventory, within=True) for run in new)
-        else:
-            yield from (_run_line(run.run_id, run.name, inventory, within=False) for run in new)
-    others = (run for run in inventory.runs.values() if run.run_id not in listed)
-    yield from (_run_line(run.run_id, run.name, inventory, within=False) for run in others)
+        several = len(sweep.runs) > 1
+        if several:
+            states = _states(sweep, inventory)
+            state = f"{sweep_state(states)} {states.count(DONE)}/{len(states)}"
+            given = age(time.time() - sweep.given)
+            table.add_row(Text(sweep.name), sweep.id[:SHORT], state, "", "", given, style="bold")
+        for run in new:
+            _add_run(table, run.run_id, f"  {run.label}" if several else run.name, inventory)
+    for kept in inventory.runs.values():
+        if kept.run_id not in listed:
+            _add_run(table, kept.run_id, kept.name, inventory)
+    return table
 
 
-def _sweep_line(sweep: SweepRecord, inventory: Inventory) -> Line:
-    states = _states(sweep, inventory)
-    state, done = sweep_state(states), states.count(DONE)
-    own, shared = inventory.sizes(run.run_id for run in sweep.runs)
-    cells = {
-        "name": sweep.name,
-        "id": sweep.id,
-        "state": f"{state} {done}/{len(states)}",
-        "age": age(time.time() - sweep.given),
-        "own": format_size(own),
-        "shared": format_size(shared),
-    }
-    return Line("sweep", cells, state, within=False)
-
-
-def _run_line(run_id: str, name: str, inventory: Inventory, *, within: bool) -> Line:
+def _add_run(table: Table, run_id: str, name: str, inventory: Inventory) -> None:
     run = inventory.runs.get(run_id)
     if run is None:
-        return Line("run", {"name": name, "id": run_id, "state": NOT_STARTED}, NOT_STARTED, within)
+        table.add_row(Text(name), run_id[:SHORT], NOT_STARTED)
+        return
     scores = main_scores(inventory.scores(run_id))
-    own, shared = inventory.sizes([run_id])
+    bits = f"{scores.pop(BITS):.4f}" if BITS in scores else ""
+    others = ", ".join(f"{name} {value:.4g}" for name, value in scores.items())
     when = run.ended or run.started
-    cells = {
-        "name": name,
-        "id": run_id,
-        "state": run.state,
-        "bits/byte": f"{scores[BITS]:.4f}" if BITS in scores else "",
-        "scores": ", ".join(f"{name} {value:.4g}" for name, value in scores.items() if name != BITS),
-        "age": age(time.time() - when) if when else "",
-        "own": format_size(own),
-        "shared": format_size(shared),
-    }
-    return Line("run", cells, run.state, within)
+    state = Text(run.state, STYLES.get(run.state, "default"))
+    table.add_row(Text(name), run_id[:SHORT], state, bits, Text(others), age(time.time() - when) if when else "")
 
 
 def _document(inventory: Inventory, sweeps: Sequence[SweepRecord]) -> dict[str, Any]:
@@ -134,7 +123,6 @@ def _document(inventory: Inventory, sweeps: Sequence[SweepRecord]) -> dict[str, 
 
 def _sweep_object(sweep: SweepRecord, inventory: Inventory) -> dict[str, Any]:
     states = _states(sweep, inventory)
-    own, shared = inventory.sizes(run.run_id for run in sweep.runs)
     return {
         "id": sweep.id,
         "name": sweep.name,
@@ -142,14 +130,11 @@ def _sweep_object(sweep: SweepRecord, inventory: Inventory) -> dict[str, Any]:
         "given": sweep.given,
         "runs": [run.run_id for run in sweep.runs],
         "done": states.count(DONE),
-        "own_bytes": own,
-        "shared_bytes": shared,
     }
 
 
 def _run_object(run_id: str, sweeps: Sequence[SweepRecord], inventory: Inventory) -> dict[str, Any]:
     run = inventory.runs.get(run_id)
-    own, shared = inventory.sizes([run_id])
     swept = next((one for sweep in sweeps for one in sweep.runs if one.run_id == run_id), None)
     return {
         "id": run_id,
@@ -161,6 +146,4 @@ def _run_object(run_id: str, sweeps: Sequence[SweepRecord], inventory: Inventory
         "started": run.started if run else None,
         "ended": run.ended if run else None,
         "scores": main_scores(inventory.scores(run_id)) if run else {},
-        "own_bytes": own,
-        "shared_bytes": shared,
     }

@@ -1,4 +1,4 @@
-"""What an output root holds: its runs, how they stand, and the size of what they use.
+"""What an output root holds: its runs, how they stand, and what they use.
 
 It is read from records alone, a thousand runs in about a second: nothing is hashed, and of an artefact only whether its
 directory is there. `paribus status` looks closer.
@@ -84,15 +84,6 @@ class Inventory:
         """The record of each artefact, empty where it cannot be read."""
         return {place: _read(self.root.store.path(*place) / RECORD) for place in self.artefacts}
 
-    def sizes(self, runs: Iterable[str]) -> tuple[int, int]:
-        """Bytes of the artefacts that only these runs use, and of those that others use too."""
-        names = {name for name in runs if name in self.runs}
-        own = shared = 0
-        for place in {place for name in names for place in self.runs[name].artefacts} & self.artefacts:
-            size = self._size(place)
-            own, shared = (own + size, shared) if self.users[place] <= names else (own, shared + size)
-        return own, shared
-
     def scores(self, run_id: str) -> dict[str, float]:
         """Numbers of the last checkpoint as its evaluation logged them: `eval/bits_per_byte`; none before that."""
         keys = {stage: key for stage, key in self.runs[run_id].artefacts if stage in (EVALUATION, FINETUNING)}
@@ -111,9 +102,6 @@ class Inventory:
         files = self.records[place].get("files", {}) if place in self.records else {}
         gone = self.pruned.get(place, frozenset())
         return {name: int(about["bytes"]) for name, about in files.items() if name not in gone}
-
-    def _size(self, place: Place) -> int:
-        return sum(self.files(place).values())
 
 
 def take_inventory(root: OutputRoot) -> Inventory:
