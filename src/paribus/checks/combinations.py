@@ -263,6 +263,8 @@ def _shares(training: TrainingConfig) -> Iterator[tuple[str, str]]:
         of = f"training.global_batch={training.global_batch}" + (f" / {processes} processes" if processes > 1 else "")
         yield "training.micro_batch", f"{training.micro_batch} does not divide {of}"
     yield from _shards(training, processes)
+    if training.deterministic and training.compile == "always":
+        yield "training.compile", "always compiles layers, which training.deterministic forbids; use auto or never"
     if training.deterministic and not training.micro_batch:
         yield (
             "training.micro_batch",

@@ -25,7 +25,6 @@ from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.build import fitted_to_memory
 from paribus.training.data.batches import Batches, context_targets, context_text_bytes
 from paribus.training.data.budget import resolve_budget
-from paribus.training.fit.determinism import as_it_rounds
 from paribus.training.fit.micro_batch import MicroBatch
 from paribus.training.loop import Run, train
 from paribus.training.processes.requests import Requests
@@ -96,7 +95,7 @@ def recipe(config: RunConfig, examples: int) -> tuple[TrainingConfig, int]:
         parallel="ddp",
         shard_processes=0,
     )
-    return as_it_rounds(training, ragged=True), steps
+    return training, steps
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from paribus.tokenization import Tokenizer
 from paribus.training.data.prepare import open_data, prepare
 from paribus.training.export import export, pair_numbers, save_readings
 from paribus.training.fit.available import available_bytes, gpu_bytes, peak_bytes
-from paribus.training.fit.determinism import as_it_rounds, conditions
+from paribus.training.fit.determinism import conditions
 from paribus.training.fit.device import device_name, make_accelerator
 from paribus.training.fit.fit import Fit, fit
 from paribus.training.fit.micro_batch import MicroBatch
@@ -68,17 +68,15 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
         context.report.message(told)
     data = open_data(context)
     config = data.config
-    ragged = isinstance(config.packing, PairPacking)
-    if ragged:
+    if isinstance(config.packing, PairPacking):
         expect_many_shapes()
-    config = replace(config, training=as_it_rounds(config.training, ragged=ragged))
     kept = MicroBatch.of(context.work, config.training, accelerator.num_processes)
     fitted = fitted_to_memory(config, tokenizer.vocab_size, accelerator, precision, kept, context.report)
     training = replace(config.training, micro_batch=fitted.micro_batch)
     run = prepare(context, tokenizer, replace(data, config=replace(config, training=training)), accelerator, host)
     device = device_name(accelerator.device)
     compiled = compiles(training, accelerator.device)
-    fixed = conditions(training, accelerator, device, precision, compiled=compiled)
+    fixed = conditions(training, accelerator, device, precision)
     checkpoints = replace(run.checkpoints, fingerprint={**run.checkpoints.fingerprint, **fixed})
     run = replace(run, checkpoints=checkpoints, requests=requests, micro_batch=kept)
     start = resuming(config)

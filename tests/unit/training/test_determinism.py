@@ -1,27 +1,22 @@
 """Deterministic trainings: what is refused, and that nothing of it is left behind."""
 
 import dataclasses
-import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-import torch._inductor.compile_fx
 
-from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.errors import ConfigurationError, DataError
-from paribus.finetuning.training import recipe
 from paribus.training import build
 from paribus.training.fit import device as device_module
 from paribus.training.fit.determinism import conditions, deterministic
 from paribus.training.fit.fit import Fit
 from paribus.training.processes import parallel
 from paribus.training.step import cross_entropy
-from support.run_config import run_config
 from support.stages import files
-from support.training_inputs import TRAINING, config, execute, pair_config, write_inputs, write_pair_inputs
+from support.training_inputs import TRAINING, config, execute, write_inputs
 
 STRICT = dataclasses.replace(TRAINING, deterministic=True)
 
@@ -43,57 +38,21 @@ def test_a_step_runs_under_deterministic_algorithms_and_gives_what_it_gives_with
     original = cross_entropy.loss_and_difference
 
     def noted(*arguments: Any) -> Any:
-        compiled = torch._inductor.config.deterministic
-        asked.add((torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.deterministic, compiled))
+        asked.add((torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.deterministic))
         return original(*arguments)
 
     monkeypatch.setattr(cross_entropy, "loss_and_difference", noted)
     execute(tmp_path, "strict", inputs, config(training=STRICT))
-    assert asked == {(True, True, True)}
-    assert not torch._inductor.config.deterministic
+    assert asked == {(True, True)}
     execute(tmp_path, "plain", inputs)
     strict, plain = (files(tmp_path / name / "output") for name in ("strict", "plain"))
     assert {name for name in plain if strict[name] != plain[name]} == {"state/state.json"}
 
 
-def test_backward_passes_too_are_compiled_without_trials_though_a_gpu_has_them_in_a_thread_of_its_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    compiled: list[tuple[bool, bool]] = []
-    original = torch._inductor.compile_fx._compile_fx_inner
-
-    def noted(*arguments: Any, **how: Any) -> Any:
-        compiled.append((how["is_backward"], torch._inductor.config.deterministic))
-        return original(*arguments, **how)
-
-    monkeypatch.setattr(torch._inductor.compile_fx, "_compile_fx_inner", noted)
-    # What other tests have compiled of such modules may leave no room for one more.
-    torch.compiler.reset()
-    layer = torch.compile(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.LayerNorm(8)))
-    with deterministic(STRICT), torch._inductor.config.patch(force_disable_caches=True):
-        loss = layer(torch.ones(2, 8)).square().sum()
-        backward = threading.Thread(target=loss.backward)
-        backward.start()
-        backward.join()
-    torch.compiler.reset()
-    assert sorted(compiled) == [(False, True), (True, True)]
-
-
-def test_rows_of_different_lengths_are_not_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compiled for any length, sums are cut as suits those that came first: others, where a training goes on."""
-    inputs, compiled = write_pair_inputs(tmp_path), list[Any]()
-    monkeypatch.setattr(parallel, "compile_loss", compiled.append)
-    given = pair_config()
-    for name, strict in (("strict", True), ("plain", False)):
-        training = dataclasses.replace(given.training, compile="always", deterministic=strict)
-        execute(tmp_path, name, inputs, dataclasses.replace(given, training=training))
-        assert len(compiled) == (0 if strict else 1)
-
-
-def test_prompts_of_fine_tuning_are_not_compiled_either() -> None:
-    given = run_config(finetuning=ScrollsFinetuning(tasks=("qasper",)), training=STRICT)
-    assert recipe(given, 8)[0].compile == "never"
-    assert recipe(dataclasses.replace(given, training=TRAINING), 8)[0].compile == "auto"
+def test_layers_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "lacking", lambda gpu: None)
+    gpu = torch.device("cuda", 0)
+    assert [parallel.compiles(training, gpu) for training in (STRICT, TRAINING)] == [False, True]
 
 
 def test_going_on_under_other_conditions_is_refused_by_name(tmp_path: Path) -> None:
@@ -118,11 +77,11 @@ def test_what_was_refused_changes_nothing_of_what_goes_on(tmp_path: Path) -> Non
 
 def test_what_rounds_is_told_of_a_gpu_without_the_threads_of_its_host() -> None:
     gpu = SimpleNamespace(num_processes=8, device=torch.device("cuda", 0))
-    found = conditions(STRICT, gpu, "NVIDIA H100", "bf16", compiled=True)
+    found = conditions(STRICT, gpu, "NVIDIA H100", "bf16")
     assert found["training.deterministic: processes"] == 8
     assert found["training.deterministic: device"] == "NVIDIA H100"
     assert found["training.deterministic: threads"] is None
-    assert conditions(TRAINING, gpu, "NVIDIA H100", "bf16", compiled=True) == {}
+    assert conditions(TRAINING, gpu, "NVIDIA H100", "bf16") == {}
 
 
 @pytest.mark.parametrize("name", ["shard_processes", "processes_a_node"])
@@ -132,7 +91,7 @@ def test_what_else_decides_in_which_order_gpus_sum_is_told(name: str, monkeypatc
     for shards, a_node in ((0, "8"), (2, "4"), (8, "8")):
         monkeypatch.setenv("LOCAL_WORLD_SIZE", a_node)
         strict = dataclasses.replace(STRICT, parallel="fsdp", shard_processes=shards)
-        found.append(conditions(strict, gpu, "NVIDIA H100", "bf16", compiled=True))
+        found.append(conditions(strict, gpu, "NVIDIA H100", "bf16"))
     assert [told[f"training.deterministic: {name}"] for told in found] == {
         "shard_processes": [None, 2, None],
         "processes_a_node": [8, 4, 8],

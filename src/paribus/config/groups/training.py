@@ -104,8 +104,9 @@ class TrainingConfig:
     )
     compile: Literal["auto", "always", "never"] = execution(
         "auto",
-        doc="Compile layers with torch.compile; auto: on a GPU beside a C compiler. On a CPU it needs a C++ compiler. "
-        "In bf16 compiled layers round less: whether they were compiled is recorded and must agree in a table.",
+        doc="Compile layers with torch.compile; auto: on a GPU beside a C compiler, unless training is deterministic. "
+        "On a CPU it needs a C++ compiler. In bf16 compiled layers round less: whether they were compiled is recorded "
+        "and must agree in a table.",
     )
     activation_checkpointing: bool = execution(
         False,

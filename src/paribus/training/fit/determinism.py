@@ -3,12 +3,9 @@
 import importlib.metadata
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import torch
-import torch._functorch.config
-import torch._inductor.config
 
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError
@@ -31,10 +28,9 @@ def deterministic(training: TrainingConfig) -> Iterator[None]:
         return
     before = torch.get_deterministic_debug_mode(), torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
     try:
-        with _compiled_without_trials():
-            torch.use_deterministic_algorithms(True)
-            torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
-            yield
+        torch.use_deterministic_algorithms(True)
+        torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
+        yield
     except RuntimeError as error:
         # PyTorch has no class for it: `X does not have a deterministic implementation`, `X is not deterministic`.
         if "determinis" not in str(error):
@@ -48,32 +44,7 @@ def deterministic(training: TrainingConfig) -> Iterator[None]:
         torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = before[1:]
 
 
-def as_it_rounds(training: TrainingConfig, *, ragged: bool) -> TrainingConfig:
-    """The training without compiled layers, where it is deterministic and its rows are of different lengths.
-
-    Of several lengths PyTorch compiles for any, and cuts sums as suits the ones that came first: those of a training
-    that goes on are others.
-    """
-    return replace(training, compile="never") if training.deterministic and ragged else training
-
-
-@contextmanager
-def _compiled_without_trials() -> Iterator[None]:
-    """In the block, compiled reductions are not cut by what was faster in a trial, in backward passes neither.
-
-    These are compiled with the forward pass: at its first call, a backward pass would be so by a thread of the GPU's,
-    which knows nothing of what the compiler was told here.
-    """
-    with (
-        torch._inductor.config.patch(deterministic=True),
-        torch._functorch.config.patch(force_non_lazy_backward_lowering=True),
-    ):
-        yield
-
-
-def conditions(
-    training: TrainingConfig, accelerator: Any, device: str, precision: str, *, compiled: bool
-) -> dict[str, JSON]:
+def conditions(training: TrainingConfig, accelerator: Any, device: str, precision: str) -> dict[str, JSON]:
     """Of a deterministic training what decides how it rounds beside its recipe, by name, for the fingerprint.
 
     `device` is the name of what each process computes on, `precision` fp32 or bf16. Empty for any other training.
@@ -92,7 +63,6 @@ def conditions(
         "shard_processes": shards if shards and shards < accelerator.num_processes else None,
         # The order in which GPUs sum follows the wires between them, that of processes on hosts does not.
         "processes_a_node": on_this_node() if several and gpu else None,
-        "compiled": compiled,
         "activation_checkpointing": training.activation_checkpointing,
         "torch": importlib.metadata.version("torch"),
         # GPUs do not care how many threads the host has.

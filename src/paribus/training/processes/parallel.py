@@ -92,7 +92,7 @@ def is_shared(training: TrainingConfig, processes: int) -> bool:
 def compiles(training: TrainingConfig, device: torch.device) -> bool:
     """Whether layers are compiled on `device` of this machine."""
     if training.compile == "auto":
-        return device.type == "cuda" and lacking(gpu=True) is None
+        return device.type == "cuda" and not training.deterministic and lacking(gpu=True) is None
     return training.compile == "always"
 
 
@@ -109,7 +109,8 @@ def arithmetic(device: str, precision: str, *, compiled: bool, shared: bool) -> 
 
 def why_not_compiled(training: TrainingConfig, device: torch.device) -> str | None:
     """What to say of layers that would be compiled if the machine had what that needs; else None."""
-    lack = lacking(gpu=True) if training.compile == "auto" and device.type == "cuda" else None
+    asked = training.compile == "auto" and not training.deterministic and device.type == "cuda"
+    lack = lacking(gpu=True) if asked else None
     return f"layers are not compiled, which makes training slower: {lack} is not here" if lack else None
 
 
