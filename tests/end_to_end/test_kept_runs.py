@@ -147,29 +147,6 @@ def test_no_code_is_exported(here: Path, arm: str) -> None:
     assert not any("auto_map" in Path("mine", name).read_text("utf-8") for name in names if name.endswith(".json"))
 
 
-def test_code_is_exported_where_it_is_asked_for_and_needed(here: Path, user: TransformersAlone) -> None:
-    """As a user has it who installed transformers alone: paribus cannot be imported there."""
-    assert main(["export", "scaffold_bpe longest_first", "mine", "--with-code", f"root={here}"]) == 0
-    assert [path.name for path in Path("mine").rglob("*.py")] == ["tokenization_paribus.py"]
-    loading, alone = python_blocks(Path("mine/README.md"))
-    ids = f"[tokenizer(text, split_special_tokens=True)['input_ids'] for text in {TEXTS!r}]"
-    told = f"[{ids}, tokenizer('a{EOS}')['input_ids'][-1] == model.config.eos_token_id, tokenizer.model_max_length]"
-    code = f"import sys\nsys.modules['paribus'] = None\n{loading}\nimport json\nprint(json.dumps({told}))"
-    done = user.run(code, Path())
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Tokenizer] = {}
-    exec(alone, found)  # type: ignore[arg-type]
-    length = json.loads(Path("mine/config.json").read_text(encoding="utf-8"))["max_position_embeddings"]
-    assert json.loads(done.stdout) == [[found["tokenizer"].encode(text).tolist() for text in TEXTS], True, length]
-
-
-def test_a_tokenizer_that_needs_no_code_gets_none(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["export", "bpe merge_rank", "mine", "--with-code", f"root={here}"]) == 0
-    assert list(Path("mine").rglob("*.py")) == []
-    assert "no code was written: tokenizer.json says all of this tokenizer" in capsys.readouterr().out
-    assert "trust_remote_code" not in Path("mine/README.md").read_text(encoding="utf-8")
-
-
 def test_the_card_has_the_scores_the_command_and_the_configuration(here: Path) -> None:
     assert main(["export", "bpe merge_rank", "mine", f"root={here}"]) == 0
     card = Path("mine/README.md").read_text(encoding="utf-8")

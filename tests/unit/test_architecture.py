@@ -78,7 +78,7 @@ def trusted(node: ast.AST) -> Iterator[ast.expr | None]:
 
 
 def test_code_that_comes_with_a_model_is_trusted_nowhere() -> None:
-    """Calls are looked at, and not text: a model card says to its reader what to write."""
+    """Calls are looked at, and not text: a model card says that nothing needs it."""
     nodes = (node for path in FILES for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     given = [value for node in nodes for value in trusted(node)]
     assert given

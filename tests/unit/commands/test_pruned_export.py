@@ -79,8 +79,7 @@ def test_a_rerun_is_named_only_where_it_has_the_training(
     (made_again(run, "dddd") / "runs" / run.run_id / "run.json").write_text("{", encoding="utf-8")
     pruned(run, root_of(run))
     assert suggested(run, capsys) == ["paribus", "export", run.run_id, "model", f"root={whole}"]
-    asked = ["--with-code", "step=3"]
-    assert suggested(run, capsys, *asked) == ["paribus", "export", run.run_id, "model", *asked, f"root={whole}"]
+    assert suggested(run, capsys, "step=3") == ["paribus", "export", run.run_id, "model", "step=3", f"root={whole}"]
 
 
 def test_where_no_rerun_has_it_the_command_that_makes_it_is_named(

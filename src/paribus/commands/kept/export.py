@@ -29,9 +29,8 @@ from paribus.store.digest import sha256
 from paribus.store.file_names import METRICS
 from paribus.training.state.file_names import checkpoint_directories
 
-WITH_CODE = "--with-code"
 TRAINING = "training"
-HELP = """usage: paribus export RUN DIR [--with-code] [step=N] [root=paribus_runs]
+HELP = """usage: paribus export RUN DIR [step=N] [root=paribus_runs]
 
 Write the model of a run into DIR as Hugging Face has it: weights, config.json, tokenizer, and README.md, a model card
 with its scores, the command and configuration that made it, and the commit. It is the last checkpoint, or the one of
@@ -43,13 +42,9 @@ prompt for these tokens; split_special_tokens=True leaves them text, as in a cor
 
 RUN is an identifier, the start of one, the name of a run or of an arm with one seed, as `paribus list` shows them, or
 last. Tokenizers that tokenizer.json cannot hold, as those of longest_first and of Scaffold-BPE, need paribus to be
-read: the card says so, with the lines that do. No code is written into DIR, unless --with-code asks for it: then such a
-tokenizer gets a file of plain Python, tokenization_paribus.py, with which AutoTokenizer loads it where paribus is not
-installed, to whoever says trust_remote_code there. It reads the JSON beside it and gives the same ids, some fifty times
-slower; read it before you trust it. A tokenizer that tokenizer.json holds needs no code and gets none.
+read: the card says so, with the lines that do. No code is written into DIR.
 
   paribus export last my_model
-  paribus export last my_model --with-code
   paribus export 01234567 my_model step=125
   paribus export "bpe seed=0" my_model root=my/runs
 
@@ -65,7 +60,6 @@ class Wanted:
     target: Path
     root: OutputRoot
     step: int | None
-    with_code: bool
 
 
 def export_command(arguments: Sequence[str], console: Console) -> int:
@@ -91,29 +85,17 @@ def export_command(arguments: Sequence[str], console: Console) -> int:
     with _parents_of(wanted.target), _alone(wanted.target), atomic.replacing(wanted.target) as aside:
         _copy(training, checkpoint, aside)
         complete(aside)
-        with_code = wanted.with_code and not (aside / "tokenizer.json").is_file()
-        if with_code:
-            _add_code(aside)
         (aside / CARD).write_text(model_card(origin, aside, wanted.target.name), encoding="utf-8")
         size = sum(path.stat().st_size for path in aside.rglob("*") if path.is_file())
     told = f"{wanted.target}: step {step:,} of run {run_id}, {format_size(size)}; see {CARD} there for how to load it"
     console.print(told, markup=False, soft_wrap=True)
-    if wanted.with_code and not with_code:
-        needless = "no code was written: tokenizer.json says all of this tokenizer, and AutoTokenizer reads it"
-        console.print(needless, style="dim", markup=False, soft_wrap=True)
     return 0
-
-
-def _add_code(directory: Path) -> None:
-    from paribus.tokenization.interchange.standalone.add_code import add_code
-
-    add_code(directory)
 
 
 def parse(arguments: Sequence[str]) -> Wanted:
     """What the arguments ask for; ConfigurationError for what they cannot."""
     names = [argument for argument in arguments if is_reference(argument)]
-    others = [argument for argument in arguments if argument not in (*names, WITH_CODE)]
+    others = [argument for argument in arguments if argument not in names]
     options = read_options(others, ("root", "step"))
     if len(names) != 2:
         raise ConfigurationError("export takes a run and a directory: paribus export last my_model")
@@ -125,7 +107,7 @@ def parse(arguments: Sequence[str]) -> Wanted:
     except ValueError as error:
         raise ConfigurationError(f"export: {error}") from error
     root = named_root(options.get("root"))
-    return Wanted(names[0], target, root, None if step is None else int(step), WITH_CODE in arguments)
+    return Wanted(names[0], target, root, None if step is None else int(step))
 
 
 def _record(run_id: str, root: OutputRoot) -> Mapping[str, Any]:
@@ -152,10 +134,7 @@ def _from_rerun(training: Artifact, run_id: str, wanted: Wanted) -> str:
     root = wanted.root
     again = (replace(root, path=path) for path in sorted(root.reruns.glob(f"{run_id}-*")))
     if found := [other.path for other in again if _is_trained(training, run_id, other)]:
-        asked = [
-            *([WITH_CODE] if wanted.with_code else []),
-            *([f"step={wanted.step}"] if wanted.step is not None else []),
-        ]
+        asked = [f"step={wanted.step}"] if wanted.step is not None else []
         given = shlex.join(["paribus", "export", run_id, str(wanted.target), *asked, f"root={found[-1]}"])
         return f"it was made again: `{given}`"
     own = [] if root.path == named_root(None).path else [f"root={root.path}"]

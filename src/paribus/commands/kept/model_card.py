@@ -78,35 +78,21 @@ def _configuration(directory: Path) -> Mapping[str, Any]:
 def _loading(directory: Path, name: str) -> Iterator[str]:
     """The lines that load it, which a test runs."""
     model = "AutoModelForSeq2SeqLM" if _has_encoder(directory) else "AutoModelForCausalLM"
-    alone, code = (directory / "tokenizer.json").is_file(), (directory / "tokenization_paribus.py").is_file()
+    alone = (directory / "tokenizer.json").is_file()
     yield from ("## Loading", "", "```python", f"from transformers import {model}, AutoTokenizer")
-    if not alone and not code:
+    if not alone:
         yield "import paribus.tokenization.interchange.huggingface  # AutoTokenizer learns of ParibusTokenizer"
-    trusting = ", trust_remote_code=True" if code else ""
-    yield from ("", f'tokenizer = AutoTokenizer.from_pretrained("{name}"{trusting})')
+    yield from ("", f'tokenizer = AutoTokenizer.from_pretrained("{name}")')
     yield from (f'model = {model}.from_pretrained("{name}")', "```", "")
     if alone:
         return
-    yield _with_code() if code else _without_code()
-    yield "Without transformers, the same tokenizer is read by these two lines of the package paribus:"
-    yield from ("", "```python", "from paribus.tokenization import Tokenizer")
-    yield from (f'tokenizer = Tokenizer.load("{name}/tokenizer")', "```", "")
-
-
-def _without_code() -> str:
-    return (
+    yield (
         "`tokenizer.json` cannot say what this tokenizer does, so `AutoTokenizer` alone refuses it: it needs the "
         "package paribus and the import above. No code is in this directory, and nothing needs `trust_remote_code`."
     )
-
-
-def _with_code() -> str:
-    return (
-        "`tokenizer.json` cannot say what this tokenizer does. `tokenization_paribus.py` does, in plain Python, some "
-        "fifty times slower than paribus: it runs where `trust_remote_code` is said, reads the JSON in `tokenizer/` "
-        "and nothing else, and knows no offsets. It is not needed where the package paribus is: "
-        "`import paribus.tokenization.interchange.huggingface` before, and `AutoTokenizer` takes what is installed."
-    )
+    yield "Without transformers, the same tokenizer is read by these two lines of the package paribus:"
+    yield from ("", "```python", "from paribus.tokenization import Tokenizer")
+    yield from (f'tokenizer = Tokenizer.load("{name}/tokenizer")', "```", "")
 
 
 def _scores(origin: Origin) -> Iterator[str]:

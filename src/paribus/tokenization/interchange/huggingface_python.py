@@ -56,8 +56,7 @@ class ParibusTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         **options: Any,
     ) -> None:
         """`settings_file` is in the directory to read, where there is no `tokenizer_object`."""
-        # `auto_map` names the file of a directory that was exported with code, which is not saved from here.
-        for name in (*self.vocab_files_names, "auto_map"):
+        for name in self.vocab_files_names:
             options.pop(name, None)
         self.paribus = tokenizer_object or _load(settings_file)
         """The tokenizer that does the work."""
