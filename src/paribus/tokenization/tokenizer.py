@@ -106,7 +106,7 @@ class Tokenizer(TextTokenizer):
             given = () if algorithm == "bytes" else texts
             words = count_pretokens(given, cutter or Pretokenizer(name), threads=whole_number(threads, "threads"))
         trained = train_vocabulary(words, request, progress)
-        trained.warn_of_fewer(request, stacklevel=2)
+        trained.warn_of_fewer(request)
         return cls(trained.vocabulary, trained.adopted(settings), cutter)
 
     def to_huggingface(self, **options: Any) -> "PreTrainedTokenizerBase":

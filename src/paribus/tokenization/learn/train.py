@@ -65,14 +65,14 @@ class TrainedVocabulary:
         """The settings of the tokenizer that has this vocabulary."""
         return replace(settings, unknown=self.unknown, stopped=self.stopped, string_equal_pairs=self.string_equal_pairs)
 
-    def warn_of_fewer(self, request: TrainingRequest, stacklevel: int) -> None:
-        """UserWarning, told of the caller's caller, where there are fewer tokens than were asked for."""
+    def warn_of_fewer(self, request: TrainingRequest) -> None:
+        """UserWarning at the caller of `Tokenizer.train` where there are fewer tokens than were asked for."""
         size, asked = self.vocabulary.size, request.vocab_size
         if request.algorithm != "bytes" and asked is not None and size < asked:
             warnings.warn(
                 f"vocab_size={asked} was asked for, and the texts gave {size} tokens: no pair is left to merge; give "
                 "more text or ask for fewer",
-                stacklevel=stacklevel + 1,
+                stacklevel=3,
             )
 
 

@@ -4,9 +4,8 @@ from typing import Any, Protocol
 
 from paribus.tokenization.pretokenize.patterns import PATTERNS
 
-NORMALIZING = ("sentencepiece", "bert")
-"""Imported ones, which change a text before they cut it."""
-PRETOKENIZERS = (*PATTERNS, "spans", "predictive_entropy", *NORMALIZING)
+PRETOKENIZERS = (*PATTERNS, "spans", "predictive_entropy", "sentencepiece", "bert")
+"""Of these, `sentencepiece` and `bert` are imported and change a text before they cut it."""
 
 
 class Cutter(Protocol):
