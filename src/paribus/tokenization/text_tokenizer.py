@@ -10,13 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.errors import ConfigurationError
-from paribus.tokenization.arguments import (
-    listed_texts,
-    one_text,
-    plain_bytes,
-    token_ids,
-    whole_number,
-)
+from paribus.tokenization.arguments import listed_texts, one_text, token_ids
 from paribus.tokenization.encode.encoding import Encoding
 from paribus.tokenization.encode.workspace import Ids
 from paribus.tokenization.learn.demolition import Demolish
@@ -76,14 +70,14 @@ class TextTokenizer:
                 "bytes that are no text need byte units and a pre-tokenizer by pattern, "
                 f"not unit={self.vocabulary.unit} and pretokenizer={self.settings.pretokenizer}"
             )
-        return self._encoding.encode_bytes(plain_bytes(data))
+        return self._encoding.encode_bytes(data)
 
     def encode_batch(self, texts: Iterable[str], *, threads: int = 1) -> tuple[Ids, npt.NDArray[np.int64]]:
         """Flat token ids (int32) of n texts and their offsets (int64, n + 1); the same for any number of threads.
 
         TypeError for a single string, and for a text that is none.
         """
-        return self._encoding.encode_batch(listed_texts(texts, "encode_batch"), whole_number(threads, "threads"))
+        return self._encoding.encode_batch(listed_texts(texts, "encode_batch"), threads)
 
     def encode_arrow(self, texts: "pa.StringArray | pa.LargeStringArray") -> tuple[Ids, npt.NDArray[np.int64]]:
         """The same for the strings of an Arrow array, which no Python strings are made of.

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paribus.errors import ConfigurationError
-from paribus.tokenization.arguments import names_of_tokens, stream_of_texts, whole_number
+from paribus.tokenization.arguments import several_strings, stream_of_texts
 from paribus.tokenization.learn.bpe import Progress
 from paribus.tokenization.learn.demolition import Demolish
 from paribus.tokenization.learn.train import TrainingRequest, count_pretokens, train_vocabulary
@@ -68,8 +68,6 @@ class Tokenizer(TextTokenizer):
         """
         if not isinstance(texts, WordCounts):
             texts = stream_of_texts(texts, "Tokenizer.train")
-        if not isinstance(pretokenizer, str) and not hasattr(pretokenizer, "to_state"):
-            raise TypeError(f"pretokenizer takes a name or an object made from data, not {pretokenizer!r}")
         if pretokenizer == "spans" and not isinstance(texts, WordCounts):
             texts = list(texts)
             pretokenizer = SpanPretokenizer.train(texts)
@@ -78,10 +76,10 @@ class Tokenizer(TextTokenizer):
             raise ConfigurationError("pretokenizer=stripped loses whitespace, which algorithm=bytes keeps; use none")
         request = TrainingRequest(
             algorithm=algorithm,
-            vocab_size=None if vocab_size is None else whole_number(vocab_size, "vocab_size"),
+            vocab_size=vocab_size,
             unit="byte" if algorithm == "bytes" else unit,
             unknown=unknown,
-            special_tokens=names_of_tokens(special_tokens, "special_tokens"),
+            special_tokens=tuple(several_strings(special_tokens, "special_tokens")),
             prune=prune,
             continuation=name == "stripped",
         )
@@ -104,7 +102,7 @@ class Tokenizer(TextTokenizer):
             words = texts
         else:
             given = () if algorithm == "bytes" else texts
-            words = count_pretokens(given, cutter or Pretokenizer(name), threads=whole_number(threads, "threads"))
+            words = count_pretokens(given, cutter or Pretokenizer(name), threads=threads)
         trained = train_vocabulary(words, request, progress)
         trained.warn_of_fewer(request)
         return cls(trained.vocabulary, trained.adopted(settings), cutter)
@@ -168,10 +166,4 @@ class Tokenizer(TextTokenizer):
         """
         from paribus.tokenization.interchange.tiktoken_import import from_tiktoken
 
-        if special_tokens is not None and not isinstance(special_tokens, Mapping):
-            raise TypeError(
-                f"special_tokens takes ids by name, not {special_tokens!r}: write {{'<|endoftext|>': 50256}}"
-            )
-        if isinstance(source, Mapping) and not all(isinstance(token, bytes) for token in source):
-            raise TypeError("mergeable_ranks takes ranks by tokens that are bytes, and one is no bytes")
         return cls(*from_tiktoken(source, pattern, special_tokens or {}))
