@@ -259,24 +259,24 @@ def test_a_bundle_of_sizes_is_not_one_factor() -> None:
     assert differing(*declared, *(f"{path}=300" for path in scored)) == []
 
 
-def static_files(directory: Path) -> Path:
-    """A directory with the names of the files of static embeddings, whose contents are its path."""
+def encoder_files(directory: Path) -> Path:
+    """A directory with the names of the files of an encoder; its weights are its path."""
     directory.mkdir(exist_ok=True)
-    for name in ("model.safetensors", "tokenizer.json"):
-        written(directory / name, str(directory))
+    written(directory / "config.json", "{}")
+    written(directory / "model.safetensors", str(directory))
     return directory
 
 
 def test_files_that_only_some_runs_read_are_no_difference(tmp_path: Path) -> None:
-    static = ("embedder=static", f"embedder.path={static_files(tmp_path)}", "duplicates=off")
-    runs = prepared(*ORDERINGS, *static)
+    encoder = ("embedder=transformers", f"embedder.path={encoder_files(tmp_path)}", "duplicates=off")
+    runs = prepared(*ORDERINGS, *encoder)
     assert ["embeddings" in run.nodes for run in runs] == [False, True]
     assert undeclared(runs) is None
 
 
 def test_where_the_swept_files_are_may_differ(tmp_path: Path) -> None:
-    paths = f"embedder.path={static_files(tmp_path / 'one')},{static_files(tmp_path / 'two')}"
-    runs = prepared("-m", "ordering=in_context", "embedder=static", paths)
+    paths = f"embedder.path={encoder_files(tmp_path / 'one')},{encoder_files(tmp_path / 'two')}"
+    runs = prepared("-m", "ordering=in_context", "embedder=transformers", paths)
     assert runs[0].nodes["embeddings"].key != runs[1].nodes["embeddings"].key
     assert undeclared(runs) is None
 

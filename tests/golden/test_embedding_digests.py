@@ -8,14 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
-from tokenizers import Tokenizer, models, pre_tokenizers
 
 from paribus.config.groups.embedding import (
     DuplicatesConfig,
     ExactDuplicates,
     MinHashDuplicates,
-    StaticEmbedder,
     TfidfEmbedder,
 )
 from paribus.ordering.duplicates import build as duplicates_stage
@@ -26,10 +23,9 @@ from paribus.ordering.embed.artifact import Embeddings
 from paribus.pipeline.stages import STAGES
 from support.corpora import write_corpus
 from support.embeddings import stage_context
-from support.orders import TOPICS, digest, topics
+from support.orders import digest, topics
 
 PINNED = {
-    "static": (2, "047a45e7b51a1663"),
     "signatures": (1, "5eebf2ac7dabf17d"),
     "exact": (1, "65dc441271a1fccc"),
     "minhash": (1, "bb5ae076dfb0c6cd"),
@@ -51,20 +47,6 @@ def test_tfidf_embeddings_keep_their_cosines(tmp_path: Path, corpus: Path) -> No
     assert STAGES["embeddings"].code_version == 2
     assert [round(float(cosines[0, j]), 2) for j in (1, 5, 15, 20)] == [0.09, 0.61, 0.66, 0.61]
     assert round(float(np.abs(cosines).mean()), 2) == 0.2
-
-
-def test_static_embeddings_keep_their_digest(tmp_path: Path, corpus: Path) -> None:
-    """Of whole numbers, so that float16 is exact before rows get unit length."""
-    vocabulary = {"[UNK]": 0} | {word: 1 + i for i, word in enumerate(" ".join(TOPICS).split())}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.save(str(tmp_path / "tokenizer.json"))
-    table = (np.arange(16 * 6) ** 2 * 7919 % 19 - 9).reshape(16, 6).astype(np.float32)
-    save_file({"embeddings": table}, tmp_path / "model.safetensors")
-    context = stage_context(tmp_path / "run", {"embedder": StaticEmbedder(path=str(tmp_path))}, corpus=corpus)
-    embeddings_stage.build(context)
-    stored = [np.load(shard) for shard in Embeddings(context.output).shards]
-    assert (STAGES["embeddings"].code_version, digest(*stored)) == PINNED["static"]
 
 
 def test_signatures_keep_their_digest() -> None:

@@ -43,7 +43,7 @@ FIELDS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("start.path", {"start": {"kind": "checkpoint", "path": ""}}),
     ("start.root", {"start": {"kind": "checkpoint", "run": "a", "root": ""}}),
     ("tokenizer.path", {"tokenizer": {"kind": "existing", "path": ""}, "pretokenizer": {"kind": "existing"}}),
-    ("embedder.path", {"embedder": {"kind": "static", "path": ""}}),
+    ("embedder.path", {"embedder": {"kind": "transformers", "path": ""}}),
     ("pretokenizer.model", {"pretokenizer": {"kind": "predictive_entropy", "model": ""}}),
     ("finetuning.data", {"finetuning": SCROLLS}),
     ("finetuning.tasks[0]", {"finetuning": SCROLLS}),

@@ -8,11 +8,8 @@ from typing import Any
 from paribus.config.groups.embedding import EmbedderConfig, MiniLMEmbedder, TfidfEmbedder, TransformersEmbedder
 from paribus.config.schema import RunConfig
 from paribus.errors import ParibusError
-from paribus.ordering.embed.directory import STATIC_WEIGHTS, embedder_directory, local_directory, minilm_directory
+from paribus.ordering.embed.directory import local_directory, minilm_directory
 from paribus.ordering.embed.layout import read_layout
-
-LENGTH_OF_HEADER = 8
-"""Bytes at the start of a safetensors file that say how long its JSON header is."""
 
 
 def problems(config: RunConfig, missing: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -48,13 +45,8 @@ def _dimensions(embedder: EmbedderConfig) -> int | None:
     """Length of its vectors; None where only files say it that are not here or not readable."""
     if isinstance(embedder, TfidfEmbedder):
         return embedder.dimensions
-    if isinstance(embedder, TransformersEmbedder | MiniLMEmbedder):
-        size = _encoder_config(embedder).get("hidden_size")
-        return size if isinstance(size, int) else None
-    try:
-        return _width(embedder_directory(embedder) / STATIC_WEIGHTS)
-    except (ParibusError, OSError, ValueError, KeyError, TypeError, IndexError):
-        return None
+    size = _encoder_config(embedder).get("hidden_size")
+    return size if isinstance(size, int) else None
 
 
 def _encoder_config(embedder: EmbedderConfig) -> dict[str, Any]:
@@ -71,10 +63,3 @@ def _encoder_config(embedder: EmbedderConfig) -> dict[str, Any]:
     except (ParibusError, OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _width(path: Path) -> int:
-    """Columns of the tensor `embeddings`, from the header of a safetensors file."""
-    with path.open("rb") as file:
-        header = json.loads(file.read(int.from_bytes(file.read(LENGTH_OF_HEADER), "little")))
-    return int(header["embeddings"]["shape"][1])

@@ -7,11 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import save_file
-from tokenizers import Tokenizer
 from transformers import BertModel
 
-from paribus.config.groups.embedding import EmbedderConfig, StaticEmbedder, TfidfEmbedder
+from paribus.config.groups.embedding import EmbedderConfig, TfidfEmbedder
 from paribus.errors import DataError, NumericalError
 from paribus.ordering.embed.artifact import Embeddings
 from paribus.ordering.embed.build import build
@@ -23,7 +21,7 @@ from support.stages import files
 
 TEXTS = [f"{' '.join(WORDS[5 + (i * j) % 5] for j in range(1, 2 + i % 7))} word{i}" for i in range(40)]
 TEXTS[7] = TEXTS[23] = ""
-KINDS = ["tfidf_svd", "transformers", "static"]
+KINDS = ["tfidf_svd", "transformers"]
 
 
 @pytest.fixture
@@ -35,14 +33,7 @@ def corpus(tmp_path: Path) -> Path:
 def embedder(request: pytest.FixtureRequest, tmp_path: Path) -> EmbedderConfig:
     if request.param == "tfidf_svd":
         return TfidfEmbedder(dimensions=6, fit_documents=25)
-    encoder = write_encoder(tmp_path / "encoder")
-    if request.param == "transformers":
-        return encoder_config(encoder, max_tokens=3, max_chunks=2)
-    (tmp_path / "static").mkdir()
-    Tokenizer.from_file(str(encoder / "tokenizer.json")).save(str(tmp_path / "static" / "tokenizer.json"))
-    table = np.random.default_rng(0).normal(size=(len(WORDS), 6)).astype(np.float32)
-    save_file({"embeddings": table}, tmp_path / "static" / "model.safetensors")
-    return StaticEmbedder(path=str(tmp_path / "static"))
+    return encoder_config(write_encoder(tmp_path / "encoder"), max_tokens=3, max_chunks=2)
 
 
 @pytest.mark.parametrize("embedder", KINDS, indirect=True)
@@ -84,7 +75,7 @@ def test_fitting_is_said_to_be_of_no_more_documents_than_there_are(
     assert told == {"fitting TF-IDF and SVD": fitted, "embedding documents": 40}
 
 
-@pytest.mark.parametrize("embedder", ["transformers", "static"], indirect=True)
+@pytest.mark.parametrize("embedder", ["transformers"], indirect=True)
 def test_the_vector_of_a_document_does_not_depend_on_its_neighbours_in_the_corpus(
     tmp_path: Path, corpus: Path, embedder: EmbedderConfig
 ) -> None:
@@ -162,7 +153,7 @@ def test_documents_that_are_all_the_same_have_all_the_same_vector(tmp_path: Path
     assert np.array_equal(rows, np.repeat(rows[:1], 30, axis=0))
 
 
-@pytest.mark.parametrize("embedder", ["transformers", "static"], indirect=True)
+@pytest.mark.parametrize("embedder", ["transformers"], indirect=True)
 def test_a_corpus_of_empty_documents_has_rows_of_zeros(tmp_path: Path, embedder: EmbedderConfig) -> None:
     corpus = write_corpus(tmp_path / "corpus", [""] * 3)
     assert build(stage_context(tmp_path / "run", {"embedder": embedder}, corpus=corpus))["zero_rows"] == 3

@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
-from paribus.config.groups.embedding import EmbedderConfig, NeighboursConfig, StaticEmbedder, TfidfEmbedder
+from paribus.config.groups.embedding import NeighboursConfig, TfidfEmbedder
 from paribus.ordering.preflight import problems
 from support.embeddings import encoder_config, write_encoder
 from support.run_config import run_config
@@ -14,21 +12,11 @@ from support.run_config import run_config
 MISSING = {"embeddings", "neighbours"}
 
 
-def embedders(root: Path) -> list[EmbedderConfig]:
-    """One of each kind that has eight dimensions."""
-    static = root / "static"
-    static.mkdir()
-    save_file({"embeddings": np.zeros((10, 8), np.float32)}, static / "model.safetensors")
-    (static / "tokenizer.json").touch()
-    encoder = write_encoder(root / "encoder")
-    return [TfidfEmbedder(dimensions=8), StaticEmbedder(path=str(static)), encoder_config(encoder, max_tokens=14)]
-
-
 @pytest.mark.parametrize("index", ["auto", "ivf_pq"])
 def test_a_code_that_does_not_divide_the_vectors_is_refused_for_each_kind_of_embedder(
     index: str, tmp_path: Path
 ) -> None:
-    for embedder in embedders(tmp_path):
+    for embedder in (TfidfEmbedder(dimensions=8), encoder_config(write_encoder(tmp_path / "encoder"), max_tokens=14)):
         told = []
         for code_size in (3, 4):
             neighbours = NeighboursConfig(index=index, code_size=code_size)  # type: ignore[arg-type]
@@ -48,5 +36,5 @@ def test_chunks_longer_than_an_encoder_has_positions_are_refused(tmp_path: Path)
 
 
 def test_files_that_are_not_here_are_left_to_their_fingerprint(tmp_path: Path) -> None:
-    for embedder in (encoder_config(tmp_path / "absent"), StaticEmbedder(path=str(tmp_path))):
-        assert list(problems(run_config(embedder=embedder, neighbours=NeighboursConfig(code_size=7)), MISSING)) == []
+    config = run_config(embedder=encoder_config(tmp_path / "absent"), neighbours=NeighboursConfig(code_size=7))
+    assert list(problems(config, MISSING)) == []

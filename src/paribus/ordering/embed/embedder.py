@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from paribus.config.groups.embedding import EmbedderConfig, StaticEmbedder, TfidfEmbedder
+from paribus.config.groups.embedding import EmbedderConfig, TfidfEmbedder
 from paribus.ordering.arrays import save_array
 from paribus.ordering.parts import CorpusPart
 from paribus.stage.context import JSON
@@ -36,10 +36,6 @@ def open_embedder(config: EmbedderConfig, directory: Path) -> Embedder:
         from paribus.ordering.embed.tfidf import TfidfSvd
 
         return TfidfSvd.load(directory, config)
-    if isinstance(config, StaticEmbedder):
-        from paribus.ordering.embed.static import StaticEmbeddings
-
-        return StaticEmbeddings(directory, config.max_tokens)
     from paribus.ordering.embed.encoder import DocumentEncoder
 
     return DocumentEncoder(directory, config)

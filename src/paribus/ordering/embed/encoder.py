@@ -83,11 +83,6 @@ class DocumentEncoder:
         """How many threads of one process should embed at once: more than one where it runs on GPUs, else 0."""
         return THREADS_A_GPU * len(self._devices) if self._devices[0].type == "cuda" else 0
 
-    @property
-    def dimensions(self) -> int:
-        """Length of a vector."""
-        return int(self._about.config.hidden_size)
-
     def facts(self) -> dict[str, JSON]:
         """Kind, size and pooling."""
         return {
@@ -104,11 +99,7 @@ class DocumentEncoder:
         document is the mean of its chunks. Raises NumericalError if a vector is not finite.
         """
         owners, chunks = self._chunks([text.lower() for text in texts] if self.layout.lowercase else list(texts))
-        return unit_rows(self.sums(len(texts), owners, chunks))
-
-    def sums(self, rows: int, owners: list[int], chunks: list[list[int]]) -> npt.NDArray[np.float64]:
-        """Pooled `chunks` of token ids, special ones included, added up in the rows that own them, (rows, d)."""
-        sums = np.zeros((rows, self.dimensions))
+        sums = np.zeros((len(texts), int(self._about.config.hidden_size)))
         model = self._free.get()
         try:
             np.add.at(sums, owners, model.pooled(chunks, self._config.batch_tokens))
@@ -116,7 +107,7 @@ class DocumentEncoder:
             self._free.put(model)
         if not np.isfinite(sums).all():
             raise NumericalError(f"The encoder in {self._path} gives vectors that are not finite numbers")
-        return sums
+        return unit_rows(sums)
 
     def _chunks(self, texts: list[str]) -> tuple[list[int], list[list[int]]]:
         owners: list[int] = []

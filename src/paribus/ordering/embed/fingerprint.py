@@ -1,11 +1,8 @@
 """What embeddings depend on that is not in the configuration: the files of an encoder."""
 
-from collections.abc import Iterable
-from pathlib import Path
-
-from paribus.config.groups.embedding import EmbedderConfig, MiniLMEmbedder, StaticEmbedder, TransformersEmbedder
-from paribus.ordering.embed.directory import embedder_directory, local_directory, minilm_directory, require_revision
-from paribus.ordering.embed.layout import PoolingChoice, module_files, read_layout
+from paribus.config.groups.embedding import EmbedderConfig, MiniLMEmbedder, TransformersEmbedder
+from paribus.ordering.embed.directory import local_directory, minilm_directory, require_revision
+from paribus.ordering.embed.layout import module_files, read_layout
 from paribus.stage.context import JSON
 from paribus.store.file_digests import FileDigests
 
@@ -23,22 +20,12 @@ def fingerprint(config: EmbedderConfig, digests: FileDigests) -> dict[str, JSON]
             directory = local_directory(config)
             if directory is None:
                 return {"hub": config.path, "revision": require_revision(config)}
-            return _encoder_files(directory, config.pooling, digests)
+            pooling = config.pooling
         case MiniLMEmbedder():
-            return _encoder_files(minilm_directory(), "auto", digests)
-        case StaticEmbedder():
-            directory = embedder_directory(config)
-            return _digests(directory, [directory], digests)
+            directory, pooling = minilm_directory(), "auto"
         case _:
             return {}
-
-
-def _encoder_files(directory: Path, pooling: PoolingChoice, digests: FileDigests) -> dict[str, JSON]:
     read_layout(directory, pooling)
-    return _digests(directory, module_files(directory), digests)
-
-
-def _digests(root: Path, directories: Iterable[Path], digests: FileDigests) -> dict[str, JSON]:
-    found = {path for directory in directories if directory.is_dir() for path in directory.iterdir()}
+    found = {path for folder in module_files(directory) if folder.is_dir() for path in folder.iterdir()}
     files = sorted(path for path in found if path.suffix in SUFFIXES and path.is_file())
-    return {path.relative_to(root).as_posix(): digests.of(path) for path in files}
+    return {path.relative_to(directory).as_posix(): digests.of(path) for path in files}

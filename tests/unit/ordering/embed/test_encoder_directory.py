@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paribus.config.groups.embedding import MiniLMEmbedder, StaticEmbedder, TfidfEmbedder
+from paribus.config.groups.embedding import MiniLMEmbedder, TfidfEmbedder
 from paribus.errors import ConfigurationError, DataError
 from paribus.ordering.embed import directory as directories
 from paribus.ordering.embed.directory import embedder_directory
@@ -104,19 +104,8 @@ def test_a_broken_list_of_modules_is_refused_by_name(encoder: Path, content: str
 
 
 def test_a_missing_directory_is_refused_by_its_config_path(tmp_path: Path) -> None:
-    for config in (encoder_config(tmp_path / "nowhere"), StaticEmbedder(path=str(tmp_path / "nowhere"))):
-        with pytest.raises(DataError, match=r"`embedder\.path` = .*nowhere is not a directory"):
-            embedder_directory(config)
-
-
-@pytest.mark.parametrize("missing", ["model.safetensors", "tokenizer.json"])
-def test_static_embeddings_without_a_file_are_refused_by_its_name_before_any_stage(
-    missing: str, tmp_path: Path
-) -> None:
-    for name in {"model.safetensors", "tokenizer.json"} - {missing}:
-        (tmp_path / name).touch()
-    with pytest.raises(DataError, match=rf"{missing} is missing; embedder=static needs"):
-        fingerprint(StaticEmbedder(path=str(tmp_path)), FileDigests(tmp_path / "cache"))
+    with pytest.raises(DataError, match=r"`embedder\.path` = .*nowhere is not a directory"):
+        embedder_directory(encoder_config(tmp_path / "nowhere"))
 
 
 @pytest.mark.parametrize(
@@ -169,14 +158,6 @@ def test_what_is_not_a_directory_is_known_by_name_and_commit_or_by_nothing(tmp_p
     config = encoder_config("some/encoder", revision=COMMIT)
     assert fingerprint(config, FileDigests(tmp_path)) == {"hub": "some/encoder", "revision": COMMIT}
     assert fingerprint(TfidfEmbedder(), FileDigests(tmp_path)) == {}
-
-
-def test_a_static_directory_is_known_by_its_files(tmp_path: Path) -> None:
-    (tmp_path / "static").mkdir()
-    for name in ("model.safetensors", "tokenizer.json", "config.json", "README.md"):
-        (tmp_path / "static" / name).write_text(name)
-    found = fingerprint(StaticEmbedder(path=str(tmp_path / "static")), FileDigests(tmp_path / "cache"))
-    assert list(found) == ["config.json", "model.safetensors", "tokenizer.json"]
 
 
 def test_related_sentences_are_close_for_minilm(tmp_path: Path) -> None:
