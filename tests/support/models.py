@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from paribus.config.groups.model import EncoderDecoderModel, GPTNeoXModel, LlamaModel
-from paribus.modeling.sizes import named_sizes
+import yaml
+from pydantic import TypeAdapter
+
+from paribus.config.groups.model import EncoderDecoderModel, GPTNeoXModel, LlamaModel, ModelConfig
 
 CONF = Path(__file__).resolve().parents[2] / "conf" / "model"
 LLAMA = LlamaModel(width=32, layers=2, heads=2, ffn_width=48, context_length=16)
@@ -13,7 +15,11 @@ ENCODER_DECODER = EncoderDecoderModel(
     width=32, encoder_layers=2, decoder_layers=3, heads=2, ffn_width=48, context_length=16, positions=24
 )
 FAMILIES = [LLAMA, GPT_NEOX, ENCODER_DECODER]
-NAMED = named_sizes(CONF)
+_ADAPTER: TypeAdapter[ModelConfig] = TypeAdapter(ModelConfig)
+NAMED = {
+    path.stem: _ADAPTER.validate_python(yaml.safe_load(path.read_text(encoding="utf-8")))
+    for path in sorted(CONF.glob("*.yaml"))
+}
 
 
 def family(model: Any) -> str:

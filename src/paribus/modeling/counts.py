@@ -27,11 +27,6 @@ def parameter_count(model: ModelConfig, vocab_size: int) -> int:
     return embedding_parameters(model, vocab_size) + non_embedding_parameters(model, vocab_size)
 
 
-def embedding_share(model: ModelConfig, vocab_size: int) -> float:
-    """Embedding parameters as a share of all, in [0, 1]."""
-    return embedding_parameters(model, vocab_size) / parameter_count(model, vocab_size)
-
-
 def flops_per_token(model: ModelConfig, vocab_size: int) -> int:
     """Training FLOPs of one token, forward and backward: 6 N + 12 · layers · width · context length.
 
