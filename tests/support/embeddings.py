@@ -1,6 +1,6 @@
 """Tiny encoders, and contexts, kills and reads of the stages `embeddings` and `duplicates`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,11 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "red", "green", "blue", "
 MODEL = LlamaModel(width=8, layers=1, heads=1, ffn_width=8)
 
 
-def write_encoder(path: Path, words: Sequence[str] = WORDS) -> Path:
-    """A BERT of random weights with 8 dimensions and 16 positions, whose tokens are `words`."""
+def write_encoder(path: Path) -> Path:
+    """A BERT of random weights with 8 dimensions and 16 positions, whose tokens are `WORDS`."""
     torch.manual_seed(0)
     config = BertConfig(
-        vocab_size=len(words),
+        vocab_size=len(WORDS),
         hidden_size=8,
         num_hidden_layers=2,
         num_attention_heads=2,
@@ -33,7 +33,7 @@ def write_encoder(path: Path, words: Sequence[str] = WORDS) -> Path:
         max_position_embeddings=16,
     )
     BertModel(config).save_pretrained(path)
-    (path / "vocab.txt").write_text("\n".join(words))
+    (path / "vocab.txt").write_text("\n".join(WORDS))
     BertTokenizerFast(vocab=str(path / "vocab.txt")).save_pretrained(path)
     return path
 
