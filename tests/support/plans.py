@@ -1,6 +1,5 @@
 """Runs to plan, made without Hydra, and artefacts of which only the record is looked at."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.store.artifact import file_digests
 from paribus.store.record import write_record
 from support.run_config import run_config
 
@@ -32,23 +30,12 @@ def planned_run(root: Path, plan: PlanConfig = STATED, seed: int = 0, **groups: 
     return PreparedRun(Job((f"seed={seed}",), config), nodes)
 
 
-def store_record(
-    run: PreparedRun,
-    stage: str,
-    result: dict[str, Any],
-    *,
-    key: str | None = None,
-    files: Mapping[str, int] | None = None,
-    **fields: Any,
-) -> None:
-    """An artefact of a run's stage with its record and `files` of so many bytes; a `key` is that of another run."""
+def store_record(run: PreparedRun, stage: str, result: dict[str, Any]) -> None:
+    """An artefact of a run's stage with its record and no other file."""
     node = run.nodes[stage]
-    key = key or node.key
-    directory = OutputRoot.of(run.job.config).store.path(stage, key)
+    directory = OutputRoot.of(run.job.config).store.path(stage, node.key)
     directory.mkdir(parents=True)
-    for name, size in (files or {}).items():
-        (directory / name).write_bytes(bytes(size))
     result = {"heldout": {"documents": 1_000, "bytes": 1_000_000}} | result if stage == "corpus" else result
     inputs = {name: other.key for name, other in node.inputs.items()}
-    made = {"stage": stage, "key": key, "files": file_digests(directory), "seconds": 1.0}
-    write_record(directory, made | {"identity": node.identity["identity"], "inputs": inputs, "result": result} | fields)
+    made = {"stage": stage, "key": node.key, "files": {}, "seconds": 1.0}
+    write_record(directory, made | {"identity": node.identity["identity"], "inputs": inputs, "result": result})

@@ -2,7 +2,7 @@
 
 In come the same configurations and graphs that `pipeline` would make, so plan and run cannot disagree about what is
 there. `length` and `bytes_per_token` say how much is read, `throughput` how fast (stated, remembered, or measured by
-`probe` in a child process), `stage_times` what earlier stages took. Out come a bill (`bill`) with the error that each
+`probe` in a child process). Hours are those of training alone. Out come a bill (`bill`) with the error that each
 figure is known with, a refusal where it is over the limit that the user set (`limit`), and what is said of the runs
 together: which documents they read, what a table of them could not judge (`remarks`).
 

@@ -1,11 +1,10 @@
 """The bill of a plan in words: what is still to be done, in device-hours, and how that was reckoned."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from paribus.config.units import format_hours, format_size
+from paribus.planning.encoded import Encoded
 from paribus.planning.hours import devices_of_training
-from paribus.planning.other_stages import Encoded, StageHours
 from paribus.planning.plan import Plan
 from paribus.planning.throughput import NEVER_PROBED, NOT_PROBED
 
@@ -15,19 +14,12 @@ SECONDS_TO_IMPORT = 6
 
 
 def bill(plan: Plan) -> Iterator[str]:
-    """A line each: training and what its speed is taken from, wall time, scoring, what comes before training."""
+    """A line each: training and what its speed is taken from, wall time, room for encoded text, the limit."""
     if plan.until is not None:
         yield f"until={plan.until}: what follows that stage, or does not lead to it, is neither made nor counted"
     if plan.until is None or any(run.trains for run in (*plan.firsts, *plan.runs)):
         yield from _training(plan)
-    after, before = plan.others.after, plan.others.before
-    if after.known or after.unknown:
-        yield f"still to score: {_stages(after, 'device-hours', 'forward FLOPs at the speed of training')}"
-        if after.known and not after.timed and any(run.pairs for run in plan.runs):
-            yield "  translations are taken to be as long as their sources, and a token of each hypothesis to be a step"
-    if before.known or before.unknown:
-        yield f"before training: {_stages(before, 'hours of this machine', '')}"
-    yield from _encoded(plan.others.encoded)
+    yield from _encoded(plan.encoded)
     if plan.config.max_device_hours is not None and plan.device_hours is not None:
         yield f"plan.max_device_hours: {plan.device_hours} of {plan.config.max_device_hours:g}"
 
@@ -37,7 +29,7 @@ def _training(plan: Plan) -> Iterator[str]:
     if not trainings:
         yield "nothing is left to train"
         return
-    hours = plan.training_hours
+    hours = plan.device_hours
     known = f"{hours} device-hours" if hours else "device-hours are not known"
     noun = "training" if len(trainings) == 1 else "trainings"
     size = format_size(plan.disk_bytes)
@@ -71,19 +63,3 @@ def _encoded(encoded: Encoded) -> Iterator[str]:
         yield f"still to encode: ~{' and '.join(told)}{drawn}"
     if encoded.unknown and drawn:
         yield f"still to encode: room for tokens and contexts is not known before the corpus is there{drawn}"
-
-
-def _stages(stages: StageHours, unit: str, computed: str) -> str:
-    parts = []
-    if stages.known:
-        at_least = "" if stages.whole else "at least "
-        how = "as such stages took here" if stages.timed else computed
-        parts.append(f"{at_least}~{format_hours(stages.hours.value)} {unit} for {_listed(stages.known)}, {how}")
-    if stages.unknown:
-        parts.append(f"hours not known of {_listed(stages.unknown)}")
-    return "; ".join(parts)
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Stages, with their number where it is not one."""
-    return ", ".join(name if number == 1 else f"{name} ({number})" for name, number in Counter(names).items())

@@ -23,7 +23,6 @@ def plan_document(plan: Plan, runs: Sequence[PreparedRun]) -> dict[str, Any]:
         "left": {
             "trainings": len(plan.trainings),
             "flops": plan.flops,
-            "training_device_hours": _hours(plan.training_hours),
             "device_hours": _hours(plan.device_hours),
             "wall_hours": plan.wall_hours,
             "checkpoint_bytes": plan.disk_bytes,

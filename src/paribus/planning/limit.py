@@ -26,8 +26,8 @@ def check_limit(plan: Plan) -> None:
         raise refuse([Problem(PATH, f"{limit:g} cannot be judged: {_unknown(plan)}")])
     if hours.value > limit:
         number = len(plan.trainings)
-        noun = "training" if number == 1 else "trainings"
-        what = f"{limit:g}, but {number} {noun} and what follows take {hours} device-hours"
+        trainings = "training takes" if number == 1 else "trainings take"
+        what = f"{limit:g}, but {number} {trainings} {hours} device-hours"
         raise refuse([Problem(PATH, f"{what}; run less, or raise the limit")])
 
 

@@ -26,6 +26,7 @@ from paribus.pipeline.prepare import idle
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.run_names import labels
 from paribus.pipeline.show.remaining import unique_nodes
+from paribus.planning.encoded import Encoded
 from paribus.planning.hours import Hours, total, wall_hours
 from paribus.planning.length import (
     Length,
@@ -37,10 +38,9 @@ from paribus.planning.length import (
     trained_sizes,
 )
 from paribus.planning.machine import counted, trains_on_gpu
-from paribus.planning.other_stages import OtherStages
 from paribus.planning.remarks.judgement import remarks_on_judgement
 from paribus.planning.remarks.orders import remarks_on_orders
-from paribus.planning.throughput import Say, Throughput, Throughputs, trained_throughput
+from paribus.planning.throughput import Say, Throughput, Throughputs
 from paribus.store.claim import read_holder
 from paribus.training.start.first import FIRST
 
@@ -116,8 +116,8 @@ class Plan:
     config: PlanConfig
     devices: int
     """At hand, for wall time."""
-    others: OtherStages
-    """Hours of all stages but training."""
+    encoded: Encoded
+    """Room for what is encoded before training."""
     until: str | None
     """The last stage that is planned, where that is not the last of the runs."""
     problems: tuple[str, ...]
@@ -144,16 +144,10 @@ class Plan:
         return sum(run.length.flops_left for run in self.trainings)
 
     @property
-    def training_hours(self) -> Hours | None:
+    def device_hours(self) -> Hours | None:
         """Device-hours for those FLOPs; None where the speed of one of them is not known."""
         hours = [run.hours for run in self.trainings]
         return None if None in hours else total(part for part in hours if part is not None)
-
-    @property
-    def device_hours(self) -> Hours | None:
-        """Device-hours of training and, as far as they are known, of scoring and fine-tuning."""
-        training = self.training_hours
-        return None if training is None else total([training, self.others.after.hours])
 
     @property
     def wall_hours(self) -> float | None:
@@ -184,14 +178,13 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
         if (first := _first(run)) is not None
     ]
     missing = {key for key, stage in stages.items() if stage.state != "cached"}
-    speeds = {run.training.key: run.throughput for run in planned}
     return Plan(
         stages=tuple(stages.values()),
         runs=tuple(planned),
         firsts=tuple(firsts),
         config=config.plan,
         devices=config.plan.devices or _processes(config),
-        others=OtherStages.of(runs, missing, speeds, root),
+        encoded=Encoded.of(runs, missing, root),
         until=config.until,
         problems=tuple(sorted({node.problem for node in nodes if node.problem} | _unfit_here(runs))),
         judgement=(*remarks_on_orders(runs, root), *remarks_on_judgement(runs, root)),
@@ -244,7 +237,7 @@ def _run(
     if trained:
         result, source = trained.record()["result"], ""
         config = trained_sizes(config, result)
-        length, throughput = trained_length(result), trained_throughput(result)
+        length, throughput = trained_length(result), Throughput(None, "")
         parameters = int(result["parameters"])
         hours: Hours | None = Hours(float(result["device_hours"]))
     else:

@@ -1,4 +1,4 @@
-"""The speed of training that hours are reckoned from: stated, of a probe, or of trainings that are there."""
+"""The speed of training that hours are reckoned from: stated, or of a probe."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,10 +12,8 @@ from paribus.config.units import format_count
 from paribus.modeling.counts import parameter_count, training_flops
 from paribus.pipeline.output_root import OutputRoot
 from paribus.planning.hours import SECONDS, Hours
-from paribus.planning.length import trained_length
 from paribus.planning.machine import trains_on_gpu
 from paribus.planning.probe import Probe, ProbeError, measure, probe_key, read_probe
-from paribus.planning.trained import TrainedSpeed, trained_speed
 from paribus.training.fit.peaks import peak_flops
 
 Say = Callable[[str], None]
@@ -62,10 +60,7 @@ class Throughputs:
         remembered = read_probe(self.root.cache, key)
         if remembered:
             return _measured(config, vocabulary, remembered, f"probed {remembered.when}, remembered")
-        asked, judged = config.plan.throughput == "probe", config.plan.max_device_hours is not None
-        if not (asked or judged) and (trained := trained_speed(config, vocabulary, self.root)):
-            return _as_trained(config, vocabulary, trained)
-        if not (asked or judged):
+        if config.plan.throughput != "probe" and config.plan.max_device_hours is None:
             unlike = isinstance(config.model, EncoderDecoderModel)
             return Throughput(None, f"{shape}: {NEVER_PROBED if unlike else NOT_PROBED}")
         self.say(f"probing {shape} on this machine: about {config.plan.probe_seconds:.0f} s of training steps")
@@ -92,25 +87,10 @@ def stated(plan: PlanConfig) -> Throughput:
     return Throughput(plan.utilisation * peak, source.replace("%", " %"))
 
 
-def trained_throughput(result: dict[str, Any]) -> Throughput:
-    """That of a finished training, from its record's result."""
-    seconds = float(result["device_hours"]) * SECONDS
-    own = trained_length(result).flops_left
-    return Throughput(own / seconds if seconds > 0 else None, "trained")
-
-
 def shape_name(config: RunConfig, vocabulary: int) -> str:
     """A model shape for people."""
     parameters = format_count(parameter_count(config.model, vocabulary))
     return f"{config.model.kind} of {parameters} parameters, {config.model.context_length:,} tokens a context"
-
-
-def _as_trained(config: RunConfig, vocabulary: int, trained: TrainedSpeed) -> Throughput:
-    number = len(trained.flops)
-    spread = "" if trained.error is None else f" ± {trained.error:.0%}".replace("%", " %")
-    speed = f"{trained.median / (training_flops(config.model, vocabulary, 1000) / 1000):,.0f} tokens/s{spread}"
-    which = "the training of that shape" if number == 1 else f"the {number} trainings of that shape"
-    return Throughput(trained.median, f"{shape_name(config, vocabulary)}: {speed}, as {which} here", trained.error)
 
 
 def _measured(config: RunConfig, vocabulary: int, probe: Probe, when: str) -> Throughput:

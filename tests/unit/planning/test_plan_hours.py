@@ -122,7 +122,7 @@ def test_a_sweep_over_its_limit_is_refused_by_figure_and_limit(tmp_path: Path) -
     with pytest.raises(ConfigurationError) as refused:
         check_limit(make_plan([planned_run(tmp_path, small)]))
     assert f"plan.max_device_hours: {hours / 2:g}, but 1 training" in str(refused.value)
-    assert f"take {hours:.2g} device-hours" in str(refused.value)
+    assert f"takes {hours:.2g} device-hours" in str(refused.value)
 
 
 @pytest.mark.parametrize("verb", ["plan", "run"])

@@ -28,11 +28,9 @@ def arms(root: Path, seeds: int) -> list[PreparedRun]:
     ]
 
 
-def heldout(run: PreparedRun, stage: str, documents: int) -> None:
+def heldout(run: PreparedRun, documents: int) -> None:
     found = {"documents": documents, "bytes": 1_000}
-    items = {"continuation": {"items": 40, "fewshot": 8, "written": False}}
-    result = {"tasks": items, "texts": {}, "heldout": found, "train": {"documents": 10, "bytes": 1_000_000}}
-    store_record(run, stage, result, files={"continuation.jsonl": 12_000, "continuation.fewshot.jsonl": 240})
+    store_record(run, "corpus", {"heldout": found, "train": {"documents": 10, "bytes": 1_000_000}})
 
 
 @pytest.mark.parametrize("seeds", [1, SEEDS_TO_JUDGE - 1, SEEDS_TO_JUDGE])
@@ -65,7 +63,7 @@ def test_a_baseline_that_no_row_has_is_told_before_anything_is_made(tmp_path: Pa
 def test_too_few_held_out_documents_are_told_once_they_are_known(tmp_path: Path, documents: int) -> None:
     runs = arms(tmp_path, SEEDS_TO_JUDGE)
     assert make_plan(runs).judgement == ()
-    heldout(runs[0], "corpus", documents)
+    heldout(runs[0], documents)
     told = make_plan(runs).judgement
     assert len(told) == (documents < ITEMS_TO_JUDGE)
     what = f"these runs score {documents} held-out documents (more with corpus.heldout or a larger corpus, which train"
@@ -80,7 +78,7 @@ def test_scoring_more_of_them_is_the_remedy_where_it_is_one(tmp_path: Path, made
         for run in arms(tmp_path, SEEDS_TO_JUDGE)
     ]
     if made:
-        heldout(runs[0], "corpus", 1_000)
+        heldout(runs[0], 1_000)
     assert (
         make_plan(runs)
         .judgement[-1]
@@ -91,12 +89,12 @@ def test_scoring_more_of_them_is_the_remedy_where_it_is_one(tmp_path: Path, made
 @pytest.mark.parametrize("documents", [11, 12])
 def test_a_task_that_takes_more_held_out_documents_is_told_of_one_run_too(tmp_path: Path, documents: int) -> None:
     run = planned_run(tmp_path)
-    heldout(run, "corpus", documents)
+    heldout(run, documents)
     told = [line for line in make_plan([run]).judgement if line.startswith("paribus run would fail")]
     assert len(told) == (documents < 12)
 
 
 def test_nothing_is_compared_of_one_row(tmp_path: Path) -> None:
     run = planned_run(tmp_path)
-    heldout(run, "corpus", 20)
+    heldout(run, 20)
     assert make_plan([run]).judgement == ()

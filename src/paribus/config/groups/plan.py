@@ -14,8 +14,8 @@ class PlanConfig:
         "auto",
         doc="Where the speed of training comes from. probe: each model shape is trained on this machine for "
         "plan.probe_seconds, once, and remembered below the output root; stated: plan.utilisation of a device's peak; "
-        "auto: stated where plan.device or plan.peak_tflops is set, else what was probed before or trained here "
-        "of the same shape, and a probe only where plan.max_device_hours must be judged.",
+        "auto: stated where plan.device or plan.peak_tflops is set, else what was probed before, and a probe "
+        "only where plan.max_device_hours must be judged.",
     )
     probe_seconds: PositiveFloat = execution(10.0, doc="Seconds of training steps that a probe measures, at most.")
     device: str | None = execution(
@@ -32,5 +32,5 @@ class PlanConfig:
         None, doc="Devices at hand, for hours of wall time; null is training.processes x training.nodes."
     )
     max_device_hours: Limit = execution(
-        None, doc="Most device-hours: plan and run refuse a command whose missing trainings and scores take more."
+        None, doc="Most device-hours: plan and run refuse a command whose missing trainings take more."
     )

@@ -1,22 +1,29 @@
-"""Whether orders of one corpus are of the same documents, and what would choose these before they are ordered."""
+"""Orders of one corpus that read different documents, and searches for neighbours that take many core-hours."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from paribus.config.groups.budget import EqualTextBudget
 from paribus.config.identity import digest
-from paribus.config.units import LEAST_SAMPLE, rounded_up_size
+from paribus.config.units import LEAST_SAMPLE, format_count, format_hours, rounded_up_size
+from paribus.ordering.neighbours.rule import DEFAULT_PROBES, FEWEST_QUANTIZED, plan_search
 from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.planning.length import Length, known_text, known_vocabulary_size, planned_length
+from paribus.planning.length import Length, corpus_text, known_text, known_vocabulary_size, planned_length
 
 ENOUGH_EPOCHS = 0.9
 """From here on orders of one corpus have most of their documents in common."""
+MANY_CORE_HOURS = 100
+DOCUMENT_BYTES, DIMENSIONS = 6_400, 768
+SECONDS_A_SHARD, SECONDS_A_CODE, SECONDS_TO_ADD = 1.47e-3, 290e-9, 1.33e-3
+"""Of a core, for a document of so many bytes and dimensions, measured in docs/scale.md."""
 
 
 def remarks_on_orders(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator[str]:
-    """Remark that orders read different documents, with the remedy; nothing for one order or the same documents."""
+    """Remark that orders read different documents, with the remedy, and that neighbours take many core-hours."""
+    yield from _long_searches(runs, root)
     orders: dict[tuple[int, str], set[str]] = defaultdict(set)
     for run in runs:
         orders[_corpus(run)].add(_way(run.nodes["order"]))
@@ -29,6 +36,26 @@ def remarks_on_orders(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator
     else:
         return
     yield f"{told}: corpus.sample={_sample(compared)} chooses them before they are ordered"
+
+
+def _long_searches(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator[str]:
+    """Warn of missing neighbours that a quantized index, which is searched on CPUs, takes long to find."""
+    for node, run in {node.place: (node, run) for run in runs if (node := run.wanted.get("neighbours"))}.values():
+        corpus, config = corpus_text(run, root), run.job.config.neighbours
+        documents = corpus["documents"] if corpus else round(_length(run, root).text_bytes / DOCUMENT_BYTES)
+        if documents < FEWEST_QUANTIZED or root.store.find(*node.place):
+            continue
+        plan = plan_search(documents, DIMENSIONS, replace(config, code_size=None))
+        if plan.index != "ivf_pq":
+            continue
+        codes = documents * (plan.probes or DEFAULT_PROBES) / plan.lists
+        shards = -(-documents // config.shard_documents)
+        seconds = SECONDS_TO_ADD + shards * SECONDS_A_SHARD + codes * SECONDS_A_CODE
+        if (hours := documents * seconds / 3600) > MANY_CORE_HOURS:
+            yield (
+                f"neighbours: {plan.lists:,} quantized lists of ~{format_count(documents)} documents take about "
+                f"{format_hours(hours)} core-hours (docs/scale.md); neighbours=exact compares them on GPUs"
+            )
 
 
 def _length(run: PreparedRun, root: OutputRoot) -> Length:
