@@ -8,29 +8,30 @@ from dataclasses import replace
 from pathlib import Path
 
 from scipy.stats import t
+from segmenters import (
+    COUNT_LAMBDAS,
+    ENTROPY_ONLY,
+    PAPER,
+    PREDICTIVE,
+    PUNCTUATION,
+    STANDARD,
+    drawn,
+    method_scores,
+    sentences_of,
+    text_methods,
+)
 
 from claims.claim import Claim, Measured, Measurement, by_student
 from claims.papers import ENTROPY_PAPER
 from paribus.errors import DataError
-from paribus.evaluation.segmenters.corpus import read_segmented
-from paribus.evaluation.segmenters.methods import (
-    COUNT_LAMBDAS,
-    ENTROPY_ONLY,
-    PREDICTIVE,
-    PUNCTUATION,
-    STANDARD,
-    count_name,
-    method_scores,
-    text_methods,
-)
-from paribus.evaluation.segmenters.table import PAPER, drawn, sentences_of
+from paribus.evaluation.measures.segmentation import read_segmented
 from paribus.reporting.significance.quantile import TWO_SIDED
 from paribus.store.provenance import source_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/segmentation.md"
 BEST = "best lambda"
-LAMBDAS = [count_name(each) for each in COUNT_LAMBDAS]
-SENTENCES, DRAWS, TRAIN, VOCABULARY = 2255, 5, 0.7, 12_000
+LAMBDAS = list(COUNT_LAMBDAS)
+DRAWS = 5
 COMPARED = (
     ("the best lambda is better than standard BPE", BEST, STANDARD),
     ("entropy alone is better than standard BPE", ENTROPY_ONLY, STANDARD),
@@ -105,15 +106,12 @@ def _over_draws(middle: float, error: float) -> Measurement:
 
 def _scores(path: Path) -> dict[str, list[float]]:
     """F1 of each method in each draw."""
-    blocks, _ = drawn(sentences_of(read_segmented(path)), size=SENTENCES, draws=DRAWS, seed=0)
+    blocks, _ = drawn(sentences_of(read_segmented(path)), draws=DRAWS)
     found: dict[str, list[float]] = {}
-    for block in blocks:
-        cut = round(TRAIN * len(block))
-        train, test = block[:cut], block[cut:]
-        methods = text_methods(["".join(words) for words in train], max_length=4, min_count=2)
+    for train, test in blocks:
+        methods = text_methods(["".join(words) for words in train])
         for name in (STANDARD, PUNCTUATION, ENTROPY_ONLY, *LAMBDAS):
-            tokens = method_scores(methods[name], train, test, vocab_size=VOCABULARY, unknown="token").tokens
-            found.setdefault(name, []).append(tokens.f1)
+            found.setdefault(name, []).append(method_scores(methods[name], train, test).tokens.f1)
     return found | {BEST: _chosen([found[name] for name in LAMBDAS])}
 
 

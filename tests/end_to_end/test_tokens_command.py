@@ -14,7 +14,7 @@ from paribus.cli import main
 from paribus.commands.tokens.cut_text import shown
 from paribus.commands.tokens.verb import USAGE
 from paribus.corpus.artifact import CorpusArtifact
-from paribus.evaluation.segmenters.corpus import tokenizer_scores
+from paribus.evaluation.measures.segmentation import tokenizer_scores
 from paribus.pipeline.stages import STAGES
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.statistics import corpus_statistics, count_tokens

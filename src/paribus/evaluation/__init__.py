@@ -5,8 +5,8 @@
 a sweep gets the same. The stage `prompts` says what a tokenizer does with these (`prompts`: where tokens cross the
 boundary of context and continuation). The stage `evaluation` (`scores`) loads the last checkpoints and asks them
 (`models`): log-probabilities and texts for lm-eval's tasks, bits per byte of held-out documents and other sets of texts
-(`text`), and measures of what was written (`measures`). `segmenters` scores tokenizers as word segmenters, without a
-model. The stage `token_statistics` counts what a tokenizer makes of the corpus; no run needs it.
+(`text`), and measures of what was written and of tokenizers as word segmenters (`measures`). The stage
+`token_statistics` counts what a tokenizer makes of the corpus; no run needs it.
 
 Out comes a row for every checkpoint, task, item and metric, never a mean alone: significance needs the items. Up to
 rounding, a score does not depend on the batch it was computed in. No stage asks a

@@ -12,7 +12,7 @@ from paribus.errors import ConfigurationError
 from paribus.evaluation.borrowed.items import count_examples, pinned
 from paribus.evaluation.borrowed.lookup import definition
 from paribus.evaluation.borrowed.records import split_files
-from paribus.evaluation.segmenters.corpus import read_segmented
+from paribus.evaluation.measures.segmentation import read_segmented
 from paribus.evaluation.suites.benchmark import Benchmark
 from paribus.evaluation.suites.files import benchmark_file, fewshot_file, read_benchmark
 from paribus.evaluation.suites.pool import split_pool

@@ -9,6 +9,7 @@ from typing import Any
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.corpus.artifact import CorpusArtifact
+from paribus.evaluation.measures.segmentation import read_segmented
 from paribus.evaluation.models.averages import averaged
 from paribus.evaluation.models.checkpoints import last_checkpoints, load_checkpoint_model
 from paribus.evaluation.models.embeddings import measure_embeddings
@@ -25,7 +26,6 @@ from paribus.evaluation.results import (
     write_items_table,
     write_translations,
 )
-from paribus.evaluation.segmenters.corpus import read_segmented
 from paribus.evaluation.suites.registry import prompted
 from paribus.evaluation.suites.segmentations import SEGMENTATIONS
 from paribus.evaluation.suites.texts import HELDOUT_CONCATENATED

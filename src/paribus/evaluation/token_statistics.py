@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.corpus.artifact import CorpusArtifact, read_shard
-from paribus.evaluation.segmenters.corpus import read_segmented, tokenizer_scores
+from paribus.evaluation.measures.segmentation import read_segmented, tokenizer_scores
 from paribus.evaluation.suites.segmentations import segmented
 from paribus.evaluation.tasks.promptless import segmented_path
 from paribus.evaluation.tokenizer import evaluation_tokenizer

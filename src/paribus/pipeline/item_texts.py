@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from paribus.evaluation.segmenters.corpus import read_segmented
+from paribus.evaluation.measures.segmentation import read_segmented
 from paribus.evaluation.suites.texts import HELDOUT_CLEAN, HELDOUT_CONCATENATED, concatenated
 from paribus.evaluation.suites.translations import TRANSLATION
 from paribus.evaluation.tasks.heldout import HELDOUT

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from paribus.evaluation.measures.segmentation import scores_of_counts
-from paribus.evaluation.segmenters.corpus import SegmentedWords
+from paribus.evaluation.measures.segmentation import SegmentedWords, scores_of_counts
 from paribus.evaluation.tasks.segmentation_rows import WORD_F1, WORD_PRECISION, WORD_RECALL, word_values
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.evaluation.segmenters.corpus import read_segmented
+from paribus.evaluation.measures.segmentation import read_segmented
 from paribus.evaluation.suites.segmentations import SEGMENTATIONS
 from paribus.evaluation.suites.texts import read_texts, text_file
 from paribus.evaluation.suites.translations import TRANSLATIONS, read_translations

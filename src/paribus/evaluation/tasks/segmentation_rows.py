@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from paribus.evaluation.measures.segmentation import SegmentedWords, Segmenter, sentence_counts
 from paribus.evaluation.results import ResultRow
-from paribus.evaluation.segmenters.corpus import SegmentedWords, Segmenter, sentence_counts
 from paribus.evaluation.tasks.passages import text_digest
 
 WORD_PRECISION, WORD_RECALL, WORD_F1 = "word_precision", "word_recall", "word_f1"

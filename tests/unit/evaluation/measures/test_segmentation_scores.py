@@ -14,8 +14,7 @@ import pytest
 
 from paribus.errors import DataError
 from paribus.evaluation import segmentation_scores
-from paribus.evaluation.segmenters.corpus import read_segmented
-from paribus.evaluation.segmenters.script import script_scores
+from paribus.evaluation.measures.segmentation import read_segmented
 from support.real_data import RealData
 
 Words = list[str]
@@ -133,10 +132,9 @@ def longest_match(known: set[str]) -> Segmenter:
 
 
 def test_the_script_printed_these_scores_for_three_sentences() -> None:
-    for score in (segmentation_scores, script_scores):
-        scores = score(words_of(PREDICTED), words_of(GOLD))
-        assert [f"{value:.3f}" for value in (scores.recall, scores.precision, scores.f1)] == ["0.677", "0.700", "0.689"]
-        assert (scores.correct, scores.predicted, scores.gold) == (31 - 3 - 7, 30, 31)
+    scores = segmentation_scores(words_of(PREDICTED), words_of(GOLD))
+    assert [f"{value:.3f}" for value in (scores.recall, scores.precision, scores.f1)] == ["0.677", "0.700", "0.689"]
+    assert (scores.correct, scores.predicted, scores.gold) == (31 - 3 - 7, 30, 31)
 
 
 def segmenters(msr: list[Words], half: int = 2000) -> dict[str, Segmenter]:
@@ -186,32 +184,3 @@ def test_the_script_printed_these_scores_for_the_msr_test_set(
     scores = segmentation_scores([segment(words) for words in msr], msr)
     assert f"{scores.recall:.3f} {scores.precision:.3f} {scores.f1:.3f}" == printed
     assert (scores.gold, scores.correct) == (106873, 106873 - missed)
-
-
-@pytest.mark.parametrize(
-    ("name", "printed", "missed"),
-    [
-        ("joined", "0.360 0.529 0.429", 3228 + 3140),
-        ("longest_match_of_half", "0.990 0.987 0.988", 22 + 75),
-        ("characters", "0.480 0.290 0.361", 14 + 5157),
-        ("bigrams", "0.255 0.304 0.277", 1923 + 5493),
-    ],
-)
-def test_counting_as_the_script_does_gives_its_numbers_of_right_words(
-    name: str, printed: str, missed: int, msr: list[Words]
-) -> None:
-    """The first 400 sentences of the msr test set."""
-    sentences, segment = msr[:400], segmenters(msr)[name]
-    scores = script_scores([segment(words) for words in sentences], sentences)
-    assert f"{scores.recall:.3f} {scores.precision:.3f} {scores.f1:.3f}" == printed
-    assert (scores.gold, scores.correct) == (9950, 9950 - missed)
-
-
-def test_the_script_aligns_words_where_the_rule_compares_places() -> None:
-    assert segmentation_scores([["甲甲", "甲"]], [["甲", "甲甲"]]).correct == 0
-    assert script_scores([["甲甲", "甲"]], [["甲", "甲甲"]]).correct == 1
-
-
-def test_counting_as_the_script_does_refuses_what_the_rule_refuses() -> None:
-    with pytest.raises(DataError, match=r"sentence 1: .* from character 2 on"):
-        script_scores([["ab"]], [["ac"]])
