@@ -9,7 +9,6 @@ from typing import Any
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import DataError
 from paribus.evaluation.borrowed.definition import Definition
-from paribus.evaluation.suites.benchmark import Record
 from paribus.evaluation.suites.files import DataFile, read_lines, split_file
 from paribus.evaluation.suites.hub import Splits, load, write_some, write_splits
 
@@ -91,16 +90,7 @@ def _data_set(task: Definition) -> str:
 
 def read_split(path: Path, task: Definition) -> list[dict[str, Any]]:
     """The records of a file, in order; DataError names file and line."""
-    return [record for _, record in read_numbered(path, task)]
-
-
-def read_numbered(path: Path, task: Definition) -> list[tuple[int, dict[str, Any]]]:
-    """The records of a file with the numbers of their lines; DataError names file and line."""
-    return list(read_lines(path, f"task {task.name}", _numbered))
-
-
-def _numbered(name: str, record: Record) -> tuple[int, dict[str, Any]]:
-    return int(name.rpartition("/")[2]), dict(record)
+    return list(read_lines(path, f"task {task.name}", lambda _, record: dict(record)))
 
 
 def _options(task: Definition) -> Mapping[str, Any]:

@@ -17,10 +17,8 @@ import datasets
 from lm_eval.api.task import ConfigurableTask
 
 from paribus.errors import DataError
-from paribus.evaluation.borrowed.definition import Definition
-from paribus.evaluation.borrowed.nulls import check_nulls
-from paribus.evaluation.borrowed.record_form import check_fields, unlike
-from paribus.evaluation.borrowed.records import SplitFiles, read_numbered
+from paribus.evaluation.borrowed.definition import TEXTS, Definition
+from paribus.evaluation.borrowed.records import SplitFiles, read_split
 from paribus.evaluation.borrowed.yaml_files import Function, harness_folder
 from paribus.evaluation.suites.benchmark import BenchmarkPrompt
 from paribus.evaluation.tasks.items import AnswerItem, AnyItem, BlankItem, Item, TextItem
@@ -57,9 +55,9 @@ class BorrowedTask:
         """DataError where lm-eval refuses the records or the YAML."""
         logging.getLogger("lm_eval").setLevel(logging.ERROR)
         self.definition, self.files = task, files
-        splits = {_SCORED: _dataset(files.scored, task, shown=False)}
+        splits = {_SCORED: _dataset(files.scored, task)}
         if files.fewshot is not None:
-            splits[_EXAMPLES] = _dataset(files.fewshot, task, shown=True)
+            splits[_EXAMPLES] = _dataset(files.fewshot, task)
         self._task = self._guarded(f"{files.scored}, item 1", lambda: ConfigurableTask(config=_config(task, splits)))
 
     @property
@@ -105,6 +103,7 @@ class BorrowedTask:
         task, name = self._task, f"{self.definition.scored_split}/{number}"
         text, target = task.doc_to_text(doc), task.doc_to_target(doc)
         choices = [str(choice) for choice in task.doc_to_choice(doc)] if task.config.doc_to_choice is not None else []
+        self._refuse_null(doc, text, target, *choices)
         if task.multiple_input:
             return BlankItem(name, self._contexts(doc, choices), str(target), _index(text, choices))
         query = self._query(doc, text)
@@ -142,6 +141,7 @@ class BorrowedTask:
         task, own = self._task, self._task.fewshot_cfg
         text, answer = task.doc_to_text(doc, own.doc_to_text), task.doc_to_target(doc, own.doc_to_target)
         choices = task.doc_to_choice(doc, own.doc_to_choice) if own.doc_to_choice else []
+        self._refuse_null(doc, text, answer, *choices)
         if task.multiple_input:
             text, choices = choices[text], []
         if choices and isinstance(answer, int):
@@ -165,6 +165,14 @@ class BorrowedTask:
             )
         split = self.definition.fewshot_split or self.definition.scored_split
         return Example(f"{split}/{number}", whole[: len(whole) - len(ending)], shown)
+
+    def _refuse_null(self, doc: Any, *texts: Any) -> None:
+        """ValueError for a null that a text has as the word None, which neither the record nor the YAML has."""
+        config = self.definition.config
+        nulls = [field for field, value in doc.items() if value is None]
+        own = [*(value for value in doc.values() if value is not None), *(config.get(name, "") for name in TEXTS)]
+        if nulls and "None" in str(texts) and "None" not in str(own) and not config.get("process_docs"):
+            raise ValueError(f"null in {', '.join(nulls)} would be the word None; give it, or leave the record out")
 
     def _guarded(self, where: str, make: Callable[[], T]) -> T:
         """What `make` gives; whatever goes wrong in lm-eval or in a task's own code is told by its place."""
@@ -222,16 +230,12 @@ def _module(file: Path) -> ModuleType:
     return module
 
 
-def _dataset(path: Path, task: Definition, *, shown: bool) -> datasets.Dataset:
-    """The records of a file as lm-eval takes them, of examples where they are `shown`."""
-    lines = read_numbered(path, task)
-    check_fields(path, lines, task)
+def _dataset(path: Path, task: Definition) -> datasets.Dataset:
+    """The records of a file as lm-eval takes them."""
     try:
-        records = datasets.Dataset.from_list([record for _, record in lines])
+        return datasets.Dataset.from_list(read_split(path, task))
     except (ValueError, TypeError) as error:
-        raise DataError(f"{path}{unlike(lines) or f': the records are not of one form ({error})'}") from error
-    check_nulls(path, zip((number for number, _ in lines), records, strict=True), task, shown=shown)
-    return records
+        raise DataError(f"{path}: the records are not of one form ({error})") from error
 
 
 def _index(gold: Any, choices: Sequence[str]) -> int:
