@@ -125,12 +125,6 @@ def algorithm(path: Path) -> str:
     return str(model.get("type", "bpe")).lower() if isinstance(model, dict) else "bpe"
 
 
-def ended_early(path: Path) -> bool:
-    """Whether its training ended below the size that was asked for, as no pair was left."""
-    found = locate(path)
-    return found.is_dir() and read_object(found / SETTINGS).get("stopped") == "no_pair_left"
-
-
 def _of_run(path: Path) -> Path:
     """The artefact of a run that holds its tokenizer with its encoder."""
     stages = read_object(path / RUN_RECORD).get("stages")

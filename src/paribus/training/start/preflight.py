@@ -8,7 +8,6 @@ from paribus.errors import DataError
 from paribus.training.start.agreement import disagreements
 from paribus.training.start.locate import checkpoint_directory
 from paribus.training.start.resumed import state_problems
-from paribus.training.start.size import size_problems
 
 
 def problems(config: RunConfig) -> list[tuple[str, str]]:
@@ -22,7 +21,6 @@ def problems(config: RunConfig) -> list[tuple[str, str]]:
         return []
     try:
         found = list(disagreements(config.model, directory, longer_context=start.longer_context))
-        found += size_problems(config, directory, start.vocabulary)
         told = {path for path, _ in found}
         return found + [problem for problem in state_problems(config) if problem[0] not in told]
     except DataError as error:
