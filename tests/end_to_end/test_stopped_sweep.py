@@ -58,9 +58,6 @@ def test_a_stage_that_there_is_not_is_refused_before_anything_runs(directory: Pa
     assert "until: 'contxts' is unknown; did you mean 'contexts'?" in said(
         directory, "run", *OVERRIDES, "until=contxts", expect=2
     )
-    assert "until: 'scores' is unknown; did you mean 'evaluation'?" in said(
-        directory, "run", *OVERRIDES, "until=scores", expect=2
-    )
     told = said(directory, "plan", *OVERRIDES, "until=neighbours", expect=2)
     assert "has no stage neighbours, only corpus, tasks, vocabulary" in told
     swept = said(directory, "run", "-m", *OVERRIDES, "until=corpus,tokens", expect=2)

@@ -1,17 +1,20 @@
-"""Measures that are to decide the question of a sweep, `experiment.table.primary`, and that no run of it can have."""
+"""Measures that an experiment's table names and that no run of its sweep can have."""
 
+import difflib
 import re
 from collections.abc import Iterator, Sequence
 
 from paribus.config.groups.experiment import TableConfig, table_of
 from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.config.schema import RunConfig
-from paribus.config.validate import unknown
+from paribus.config.validate import did_you_mean, unknown
 from paribus.evaluation.suites.registry import task_names
 from paribus.evaluation.suites.texts import HELDOUT_CLEAN, HELDOUT_CONCATENATED, concatenated
 
 WHOLE = ("bits_per_byte", "average")
 """Measures of whatever is scored, beside those of tasks, of groups of tasks and of sets of texts."""
+ALIKE = 0.8
+"""Ratio of `difflib` from which an unknown column is a slip of a known one: tasks that nobody scores are columns too."""
 
 
 def impossible_primary(configs: Sequence[RunConfig]) -> Iterator[tuple[str, str]]:
@@ -32,6 +35,25 @@ def impossible_primary(configs: Sequence[RunConfig]) -> Iterator[tuple[str, str]
             yield path, f"{name!r}: no run is scored with so many examples; evaluation.shots says with how many"
         elif shown and name not in shown and task_of(name) not in shown:
             yield path, f"{name!r} is no column of the table; add it to experiment.table.columns, or leave it out"
+
+
+def unknown_columns(configs: Sequence[RunConfig], measures: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """(path, the nearest name) of columns and of tasks in groups that are neither known nor tasks of lm-eval.
+
+    `measures` are the columns that belong to no task.
+    """
+    from paribus.evaluation.borrowed.lookup import is_borrowed
+
+    table, include_path = table_of(configs[0].experiment), configs[0].evaluation.include_path
+    groups = table.groups or {}
+    known = [*scored_tasks(configs), *task_names(), *groups, *measures, *text_measures(configs)]
+    named = [(f"columns[{place}]", name) for place, name in enumerate(table.columns)]
+    named += [(f"groups.{group}[{place}]", name) for group, tasks in groups.items() for place, name in enumerate(tasks)]
+    for path, name in named:
+        task = task_of(name)
+        alike = difflib.get_close_matches(task, known, n=1, cutoff=ALIKE)
+        if alike and not {name, task} & set(known) and not is_borrowed(task, include_path):
+            yield f"experiment.table.{path}", f"{name!r} is unknown; {did_you_mean(task, known).strip()}"
 
 
 def _whole(table: TableConfig, tasks: Sequence[str]) -> tuple[str, ...]:

@@ -141,16 +141,6 @@ def kinds_with(group: str, field: str) -> list[str]:
     return [str(found["kind"]) for found in defaults if field in found and "kind" in found]
 
 
-def fields_taking(group: str, value: str) -> list[tuple[str, str]]:
-    """(kind, field) of the fields of a group that are chosen from names of which `value` is one, but for the kind."""
-    return [
-        (kind, name)
-        for kind, cls in kinds(dataclasses_of(get_type_hints(RunConfig).get(group))).items()
-        for name, hint in get_type_hints(cls).items()
-        if name != "kind" and get_origin(hint) is Literal and value in get_args(hint)
-    ]
-
-
 def has_field(path: str) -> bool:
     """Whether blocks without kinds lead to a field of this dotted path, which no file need give."""
     *blocks, name = path.split(".")

@@ -18,8 +18,6 @@ from paribus.errors import ConfigurationError
 MISSING_VALUE = "???"
 NEAR = 0.7
 """Ratio of `difflib` from which a known name is suggested."""
-OTHERWISE: Mapping[str, str] = {"scores": "evaluation"}
-"""What a name that is easily thought of is called here."""
 
 
 @dataclass(frozen=True)
@@ -170,9 +168,7 @@ def unknown(name: str, known: Sequence[str]) -> str:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The question for the nearest of the known names, with a space behind it; empty where none is near."""
-    names = list(known)
-    meant = [text for text in names if text == OTHERWISE.get(name)]
-    close = meant or difflib.get_close_matches(name, names, n=1, cutoff=NEAR)
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=NEAR)
     return f"did you mean {close[0]!r}? " if close else ""
 
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from paribus.checks import existing_tokenizer as tokenizer_preflight
 from paribus.checks.combinations import known_vocabulary
-from paribus.checks.primary import impossible_primary
+from paribus.checks.primary import impossible_primary, unknown_columns
 from paribus.checks.schedule import impossible_schedule, unscorable
-from paribus.checks.table_slips import Vocabulary, misleading_names, slipped_labels, slips
 from paribus.config.checkpoint_steps import too_few_checkpoints
 from paribus.config.compose import Composition, Job
 from paribus.config.groups.execution import SweepConfig
@@ -31,17 +30,16 @@ from paribus.pipeline.making.beginning import launcher_problems
 from paribus.pipeline.making.cache_overlay import overlay
 from paribus.pipeline.making.devices import HERE, Devices
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepared_run import PreparedRun, factor_labels
+from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.run_names import run_name
 from paribus.reporting.paper import block as paper_block
 from paribus.reporting.table.arrangement import unknown_factors
-from paribus.reporting.table.column import KINDS, MEASURES, METRICS
+from paribus.reporting.table.column import MEASURES
 from paribus.tracking import destination
 from paribus.training.start import preflight as start_preflight
 
 FilesBefore = Callable[[Job], Mapping[str, Any]]
 """Fingerprints by group of the files that a job had read when it ran; empty for one that never did."""
-_WORDS = Vocabulary(MEASURES, list(METRICS), KINDS)
 
 
 def prepare(
@@ -88,7 +86,7 @@ def _prepare(
         problems.append(Problem("experiment.table", told))
     # One run, or one arm of a sweep that a name stands for, has no factors: its table is that of the whole sweep.
     problems += [Problem(*problem) for problem in unknown_factors(composition.factors, table) if composition.factors]
-    problems += [Problem(*problem) for problem in (*impossible_primary(configs), *slips(configs, _WORDS))]
+    problems += [Problem(*problem) for problem in (*impossible_primary(configs), *unknown_columns(configs, MEASURES))]
     runs: list[PreparedRun] = []
     unlike: list[list[Problem]] = []
     tokens: JudgedTokens = {}
@@ -115,9 +113,7 @@ def _prepare(
             problems += [] if found else [Problem("files", str(error))]
         problems += [Problem(*problem) for problem in impossible_schedule(job.config, vocabulary)]
         problems += [Problem(*problem) for problem in unscorable(job.config, vocabulary)]
-    rows = [factor_labels(run, composition.factors) for run in runs]
-    named = (*slipped_labels(rows, table), *misleading_names(configs, rows, _WORDS))
-    problems += [Problem(*problem) for problem in (*named, *([] if tolerate_missing else launcher_problems(runs)))]
+    problems += [] if tolerate_missing else [Problem(*problem) for problem in launcher_problems(runs)]
     # A vocabulary that was made fails its own run, so that the others of a sweep carry on.
     problems += [problem for each in unlike for problem in each] if all(unlike) else []
     if problems:

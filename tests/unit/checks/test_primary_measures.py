@@ -1,4 +1,4 @@
-"""Names of the measures that decide the question, judged before anything runs."""
+"""Names in an experiment's table, judged before anything runs."""
 
 import re
 from pathlib import Path
@@ -73,6 +73,43 @@ def test_it_is_refused_before_anything_runs_and_in_a_plan(tmp_path: Path) -> Non
     for tolerate in (False, True):
         with pytest.raises(ConfigurationError, match=r"experiment\.table\.primary\[0\]: 'bits_per_byt' is unknown"):
             prepare(compose_command(command), tolerate_missing=tolerate)
+
+
+def refusal(root: Path, field: str, *overrides: str) -> str:
+    try:
+        prepare(compose_command(parse([*SWEEP, f"root={root}", f"+experiment.table.{field}", *overrides])))
+    except ConfigurationError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [
+        ("columns=[bits_per_byte,flop]", "columns[1]: 'flop' is unknown; did you mean 'flops'?"),
+        ("columns=[boolqq/5_shot]", "columns[0]: 'boolqq/5_shot' is unknown; did you mean 'boolq'?"),
+        ("groups={reading:[race_hihg]}", "groups.reading[0]: 'race_hihg' is unknown; did you mean 'race_high'?"),
+        ("rows=[encodr]", "rows: factor 'encodr' is unknown; did you mean 'encoder'?"),
+        ("primary=[bits_per_byte],[continuation]", ": runs of one command are in one table, and these name several"),
+    ],
+)
+def test_a_table_that_the_sweep_cannot_have_is_refused_by_its_path(field: str, told: str, tmp_path: Path) -> None:
+    assert f"experiment.table.{told}" in refusal(tmp_path, field).replace("table: runs", "table.: runs")
+
+
+def test_columns_that_no_run_has_stay_where_they_are_tasks_or_like_no_other(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("task: boolqs\ndataset_path: mine\n", encoding="utf-8")
+    columns = "columns=['squad:f1/5_shot',heldout_clean,Mine,xcopa_et,openbookqa_bn,of_my_own,boolqs]"
+    own = (f"evaluation.include_path={tmp_path}", "+experiment.table.groups={Mine:[race_high,squad]}")
+    assert refusal(tmp_path, columns, *own) == ""
+    assert "'boolqs' is unknown; did you mean 'boolq'?" in refusal(tmp_path, columns, own[1])
+
+
+@pytest.mark.parametrize("words", [("seed=1",), ("-m", "seed=0,1")])
+def test_a_part_of_a_sweep_may_have_the_table_of_the_whole(words: tuple[str, ...], tmp_path: Path) -> None:
+    table = ("+experiment.table.rows=[encoder]", "+experiment.table.baseline={encoder:merge_rank}")
+    command = parse([*words, "scale=tiny", "corpus=pydocs_small", f"root={tmp_path}", *table])
+    assert prepare(compose_command(command), tolerate_missing=True)
 
 
 def test_the_names_are_those_of_the_table() -> None:

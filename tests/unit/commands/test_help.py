@@ -109,7 +109,6 @@ def test_every_field_and_the_whole_are_explained() -> None:
         ("layers", "model.layers"),
         ("training.layers", "model.layers"),
         ("tokeniser", "tokenizer"),
-        ("lbpe", "did you mean arm=lbpe?"),
         ("tokenizer=scafold_bpe", "did you mean tokenizer=scaffold_bpe? options: bpe, bytes, existing"),
     ],
 )

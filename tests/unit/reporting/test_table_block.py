@@ -70,7 +70,7 @@ def test_the_columns_are_those_that_are_named_in_their_order(build: Build) -> No
 def test_a_task_that_no_run_is_scored_on_is_a_column_also_where_its_name_looks_like_that_of_another(
     build: Build,
 ) -> None:
-    """openbookqa_bn beside openbookqa, say: slips are told before anything runs."""
+    """openbookqa_bn beside openbookqa, say."""
     found = build(columns=("boolq", "boolq_x"), shots="mean")
     assert [column.key for column in found.columns] == ["boolq/mean", "boolq_x/mean"]
     assert [row.cells["boolq_x/mean"].value for row in found.rows] == [None] * len(COMBINATIONS)

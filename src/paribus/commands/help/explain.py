@@ -8,7 +8,6 @@ from rich.console import Console
 from paribus.config.arms import ARM, DOC
 from paribus.config.reference.fields import Field, fields_of, summaries
 from paribus.config.reference.files import Option, groups, options
-from paribus.config.reference.meant import as_option
 from paribus.errors import ConfigurationError
 
 USAGE = """usage: paribus explain PATH            a field: its meaning, type, default and choices
@@ -166,8 +165,7 @@ def _alike(fields: Sequence[Field]) -> list[tuple[Field, list[str]]]:
 def _near(name: str) -> str:
     paths = sorted({field.path for field in fields_of()})
     last = [path for path in paths if path.rpartition(".")[2] == name.rpartition(".")[2]]
-    option = as_option(name)
-    close = ([option] if option else last[:3]) or difflib.get_close_matches(name, sorted({*paths, *groups()}), n=3)
+    close = last[:3] or difflib.get_close_matches(name, sorted({*paths, *groups()}), n=3)
     hint = f"did you mean {' or '.join(close)}? " if close else ""
     return f"{hint}paribus explain lists the groups"
 

@@ -1,4 +1,4 @@
-"""Which choices and fields there are: those that an override names and no file has are told with what was meant."""
+"""Which choices and fields there are: those that an override names and no file has are told with the nearest name."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +11,6 @@ from paribus.config.arguments import choosing
 from paribus.config.arms import ARM, AS_ARMS, CHOSEN
 from paribus.config.composing.composer import Composer
 from paribus.config.composing.override import choices_of, parse_override
-from paribus.config.reference.meant import block_as_value, meant
 from paribus.config.schema import has_field, kinds_with
 from paribus.config.validate import Problem, did_you_mean, unknown
 
@@ -33,14 +32,7 @@ def unknown_choice(override: Override, composer: Composer) -> list[Problem]:
     wrong = [v for v in chosen if v not in options and v != "None"]
     nested = [v for v in wrong if "/" in v and Path(v).name in composer.options(f"{group}/{Path(v).parent}")]
     known = composer.nested_options(group) if len(nested) < len(wrong) else options
-    return [
-        Problem(
-            group,
-            unknown(value, known) + meant(group, value, options, composer.options(ARM)),
-        )
-        for value in wrong
-        if value not in nested
-    ]
+    return [Problem(group, unknown(value, known)) for value in wrong if value not in nested]
 
 
 def reference_of(choices: list[Override], composer: Composer, *more: str) -> DictConfig:
@@ -57,7 +49,6 @@ def unknown_key(override: Override, reference: DictConfig) -> list[Problem]:
     path = str(override.key_or_group)
     if override.is_add() or override.is_force_add():
         return []
-    parent: Any = reference
     node: Any = reference
     for depth, part in enumerate(path.split(".")):
         if not isinstance(node, DictConfig):
@@ -73,11 +64,11 @@ def unknown_key(override: Override, reference: DictConfig) -> list[Problem]:
                 return [Problem(path, f"{part!r} is unknown; `{listed}` says what there is")]
             told = f"{unknown(part, known)}{f' (in {where})' if where else ''}"
             return [Problem(path, f"{told}; {where} of kind {' or '.join(kinds)} has it" if kinds else told)]
-        parent, node = node, node._get_node(part)
-    return _block_as_value(override, parent, node)
+        node = node._get_node(part)
+    return _block_as_value(override, node)
 
 
-def _block_as_value(override: Override, parent: DictConfig, node: Any) -> list[Problem]:
+def _block_as_value(override: Override, node: Any) -> list[Problem]:
     """A value, `seeds=0,1`, for a block of fields that is no group; `seeds={order:0},{order:1}` gives fields."""
     path, value = str(override.key_or_group), (override.input_line or "").partition("=")[2]
     if override.is_delete() or not isinstance(node, DictConfig) or "${" in value:
@@ -85,8 +76,8 @@ def _block_as_value(override: Override, parent: DictConfig, node: Any) -> list[P
     given = override.value()
     if all(each is None or isinstance(each, dict) for each in getattr(given, "list", [given])):
         return []
-    beside = [str(key) for key in parent if not isinstance(parent._get_node(key), DictConfig)]
-    return [Problem(path, block_as_value(path, value, [str(key) for key in node], beside))]
+    fields = ", ".join(f"{path}.{key}" for key in node)
+    return [Problem(path, f"is a block of fields, which has no value; its fields: {fields}")]
 
 
 def swept_groups(choices: list[Override], reference: DictConfig, composer: Composer) -> dict[str, list[str]]:

@@ -8,7 +8,6 @@ from hydra.errors import HydraException
 
 from paribus.config.arguments import quoted, unquoted
 from paribus.config.hydra_settings import in_a_line
-from paribus.config.reference.meant import without_a_value
 from paribus.config.validate import Problem
 
 
@@ -19,8 +18,9 @@ def parse_override(text: str, problems: list[Problem]) -> Override | None:
     try:
         parsed = OverridesParser.create().parse_override(text)
     except (HydraException, ValueError) as error:  # ValueError: a number of more digits than Python reads
-        named = "=" in text or text.startswith("~")
-        told = f"is not a Hydra override: {in_a_line(error)}{_as_text(text)}" if named else without_a_value(text)
+        told = f"is not a Hydra override: {in_a_line(error)}{_as_text(text)}"
+        if "=" not in text and not text.startswith("~"):
+            told = "is no override, which is typed NAME=VALUE; paribus explain lists groups and fields"
         problems.append(Problem(shown, told))
         return None
     if not parsed.key_or_group:

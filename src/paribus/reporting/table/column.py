@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Literal
 
 Kind = Literal[
     "accuracy", "percent", "bits_per_byte", "perplexity", "score", "ratio", "count", "size", "flops", "hours", "loss"
 ]  # fmt: skip
 """`accuracy` is a share, shown in %; `percent` one of a whole corpus, whose items have linearised values; `perplexity`
 is measured and tested in bits, and shown as 2 to their mean; `score` is any other number that items have."""
-KINDS: tuple[str, ...] = get_args(Kind)
 Better = Literal["higher", "lower"]
 
 

@@ -105,10 +105,7 @@ class _Maker:
         return [task, f"{task}:{beside}"] if beside in self.available[task] else [task]
 
     def named(self, name: str) -> list[Column]:
-        """What an entry of `table.columns` stands for: what is no measure, for a task that nobody has scored yet.
-
-        Slips are told before anything runs (`checks.table_slips`), where lm-eval's tasks are known too.
-        """
+        """What an entry of `table.columns` stands for: what is no measure, for a task that nobody has scored yet."""
         texts = self._unscored | self.texts
         fixed = {column.key: column for column in FIXED} | texts
         fixed |= {f"{name}:{PERPLEXITY}": perplexity_of_texts(column) for name, column in texts.items()}
