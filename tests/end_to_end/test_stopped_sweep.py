@@ -61,4 +61,4 @@ def test_a_stage_that_there_is_not_is_refused_before_anything_runs(directory: Pa
     told = said(directory, "plan", *OVERRIDES, "until=neighbours", expect=2)
     assert "has no stage neighbours, only corpus, tasks, vocabulary" in told
     swept = said(directory, "run", "-m", *OVERRIDES, "until=corpus,tokens", expect=2)
-    assert "until: corpus and tokens make the same run" in swept
+    assert "until=corpus and until=tokens make the same run" in swept

@@ -14,7 +14,7 @@ from paribus.evaluation.suites.texts import HELDOUT_CLEAN, HELDOUT_CONCATENATED,
 WHOLE = ("bits_per_byte", "average")
 """Measures of whatever is scored, beside those of tasks, of groups of tasks and of sets of texts."""
 ALIKE = 0.8
-"""Ratio of `difflib` from which an unknown column is a slip of a known one: tasks that nobody scores are columns too."""
+"""Ratio of `difflib` from which an unknown column is a slip of a known one; tasks that nobody scores may be columns."""
 
 
 def impossible_primary(configs: Sequence[RunConfig]) -> Iterator[tuple[str, str]]:

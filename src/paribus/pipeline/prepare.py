@@ -25,7 +25,6 @@ from paribus.evaluation import preflight
 from paribus.finetuning import files as finetuning_files
 from paribus.ordering.preflight import problems as judge_order
 from paribus.pipeline.graph import Node, build_graph, to_make
-from paribus.pipeline.idle_factors import idle_factors
 from paribus.pipeline.making.beginning import launcher_problems
 from paribus.pipeline.making.cache_overlay import overlay
 from paribus.pipeline.making.devices import HERE, Devices
@@ -119,7 +118,7 @@ def _prepare(
     if problems:
         raise refuse(list(dict.fromkeys(problems)))
     if not tolerate_missing:
-        refuse_idle_factors(runs)
+        refuse_repeated(runs)
     return runs
 
 
@@ -133,16 +132,22 @@ def _unfit(config: RunConfig, *, tolerate_missing: bool, made: bool) -> list[Pro
     return [Problem(*problem) for problem in (*found, *judge(config.evaluation), *judge_finetuning(config.finetuning))]
 
 
-def refuse_idle_factors(runs: Sequence[PreparedRun]) -> None:
-    """ConfigurationError for fields that a sweep gives several values to no effect, which a plan may compare."""
-    if error := idle(runs):
+def refuse_repeated(runs: Sequence[PreparedRun]) -> None:
+    """ConfigurationError for two jobs that are one run, which a plan may compare."""
+    if error := repeated(runs):
         raise error
 
 
-def idle(runs: Sequence[PreparedRun]) -> ConfigurationError | None:
-    """What `refuse_idle_factors` raises; None where every field that is swept has an effect."""
-    found = [Problem(*problem) for problem in idle_factors(runs)]
-    return refuse(found) if found else None
+def repeated(runs: Sequence[PreparedRun]) -> ConfigurationError | None:
+    """Two jobs that are one run: a table would show two rows, or seeds, that agree to the last bit."""
+    common = set.intersection(*(set(run.job.overrides) for run in runs))
+    jobs: dict[str, str] = {}
+    for run in runs:
+        own = " ".join(text for text in run.job.overrides if text not in common) or "one job"
+        if run.run_id in jobs:
+            return ConfigurationError(f"{jobs[run.run_id]} and {own} make the same run; leave one of them out")
+        jobs[run.run_id] = own
+    return None
 
 
 def made_vocabulary(vocabulary: Node, root: OutputRoot) -> int | None:

@@ -22,7 +22,7 @@ from paribus.pipeline.graph import Node, to_make
 from paribus.pipeline.making import beginning
 from paribus.pipeline.making.devices import Devices
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepare import idle
+from paribus.pipeline.prepare import repeated
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.run_names import labels
 from paribus.pipeline.show.remaining import unique_nodes
@@ -188,7 +188,7 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
         until=config.until,
         problems=tuple(sorted({node.problem for node in nodes if node.problem} | _unfit_here(runs))),
         judgement=(*remarks_on_orders(runs, root), *remarks_on_judgement(runs, root)),
-        refusals=tuple(error for error in (idle(runs), undeclared(runs)) if error),
+        refusals=tuple(error for error in (repeated(runs), undeclared(runs)) if error),
     )
 
 

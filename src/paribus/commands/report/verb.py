@@ -18,7 +18,7 @@ from paribus.config.arguments import Command
 from paribus.config.compose import Composition
 from paribus.errors import InfrastructureError, ParibusError, classify
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepare import describe_sweep, refuse_idle_factors
+from paribus.pipeline.prepare import describe_sweep, refuse_repeated
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.records import collect
 from paribus.store import atomic
@@ -34,7 +34,7 @@ def report_command(command: Command, console: Console) -> int:
     """Write the report of a command's runs and print the table; 1 when a run of it is not done."""
     chosen = choose(command, partial(console.print, style="dim", markup=False, soft_wrap=True))
     composition, runs = chosen.composition, chosen.runs
-    refuse_idle_factors(runs)
+    refuse_repeated(runs)
     with _explained(composition, runs):
         if command.asks_why:
             return explain(composition, runs, console)
