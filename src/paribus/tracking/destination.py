@@ -14,7 +14,6 @@ from urllib.parse import quote, unquote
 from paribus.config.groups.execution import URI_VARIABLE, TrackingConfig
 from paribus.errors import ConfigurationError
 from paribus.store.process import machine
-from paribus.tracking.score_view import page
 
 _SERVERS, _FILES = ("http", "https"), ("sqlite", "file", "")
 _SCHEMES = (*_SERVERS, "sqlite", "postgresql", "mysql", "mssql", "databricks")
@@ -92,7 +91,8 @@ class Destination:
             return f"open {self.shown}"
         serve = f"MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false mlflow ui --backend-store-uri {shlex.quote(self.uri)}"
         found = self._experiment_id(self.database)
-        return serve if found is None else f"{serve}, then open http://127.0.0.1:5000/{page(found)}"
+        page = f"http://127.0.0.1:5000/#/experiments/{found}/runs?workflowType=machine_learning"
+        return serve if found is None else f"{serve}, then open {page}"
 
     def _experiment_id(self, database: Path) -> str | None:
         """What the experiment is numbered in a database; None where it is not there yet."""

@@ -23,7 +23,6 @@ from paribus.tracking.events import SCHEDULED
 from paribus.tracking.locks import locked
 from paribus.tracking.reader import Event
 from paribus.tracking.replay import Replay, Sent
-from paribus.tracking.score_view import KIND_TAGS, VIEW_TAG, scores_among, with_columns
 
 _ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -39,6 +38,8 @@ _PATIENCE = {
 # An inherited run, experiment or store would silently replace the ones named here.
 _FOREIGN = ("MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_TRACKING_URI")
 _LOG_TAG, _RUN_TAG, _SWEEP_TAG, _PARENT_TAG = "paribus.log", "paribus.run_id", "paribus.sweep_id", "mlflow.parentRunId"
+_KIND_TAGS = {"mlflow.experimentKind": "custom_model_development"}
+"""What an experiment is, for the versions of MLflow 3 that ask it and not the address."""
 _REFUSALS = ("INVALID_PARAMETER_VALUE", "BAD_REQUEST", "INVALID_STATE")
 
 
@@ -96,7 +97,6 @@ class MlflowSink:
     def _send(self, replay: Replay, sent: Sent) -> None:
         client, _ = self._connect()
         run_id = self._run_id(replay)
-        sent.problems += self._show_scores(client, replay)
         for batch in batches(replay.pending):
             self._on_step()
             sent.problems += self._send_batch(client, run_id, batch, replay)
@@ -119,25 +119,6 @@ class MlflowSink:
                 return [f"MLflow refused {what}: {self._short(error)}"]
             parts = [EventBatch([event]) for event in batch.events]
             return [line for part in parts for line in self._send_batch(client, run_id, part, replay)]
-        return []
-
-    def _show_scores(self, client: Any, replay: Replay) -> list[str]:
-        """Let the experiment's view have a column for each score that is going to be sent."""
-        scores = scores_among(event.fields["name"] for event in replay.pending if event.event == "metric")
-        if not scores:
-            return []
-        _, experiment = self._connect()
-        self._on_step()
-        try:
-            with locked(self.destination.store_lock, self.destination.patience):
-                before = client.get_experiment(experiment).tags.get(VIEW_TAG)
-                view = with_columns(before, scores)
-                if view != before:
-                    client.set_experiment_tag(experiment, VIEW_TAG, view)
-        except Exception as error:
-            if _code(error) not in (*_REFUSALS, "PERMISSION_DENIED"):
-                raise
-            return [f"MLflow refused a view with scores: {self._short(error)}"]
         return []
 
     def _short(self, error: Exception) -> str:
@@ -192,7 +173,7 @@ class MlflowSink:
         with locked(self.destination.store_lock, self.destination.patience):
             found = client.get_experiment_by_name(name)
             if found is None:
-                return str(client.create_experiment(name, self.destination.artifact_location, dict(KIND_TAGS)))
+                return str(client.create_experiment(name, self.destination.artifact_location, _KIND_TAGS))
         if found.lifecycle_stage != "active":
             raise TrackingError(f"tracking.experiment: {name!r} was deleted in MLflow; restore it or name another")
         return str(found.experiment_id)

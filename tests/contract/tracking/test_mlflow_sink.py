@@ -107,42 +107,15 @@ def test_everything_in_the_log_is_shown(root: Path) -> None:
     assert list(Path.cwd().iterdir()) == []
 
 
-def test_the_experiment_is_one_of_trainings_with_a_view_of_all_scores_that_its_runs_have(root: Path) -> None:
-    for run, scores in (("one", {"boolq": 0.5}), ("two", {"bits_per_byte": 0.7}), ("three", {})):
-        with EventLog(write_run(root, run) / "events.jsonl") as log:
-            for name, value in scores.items():
-                log.metric(name, value, 4)
+def test_the_experiment_is_one_of_trainings_and_its_address_is_told_once_it_is_there(root: Path) -> None:
+    write_run(root, "one")
     destination = Destination.resolve(TRACKING, root)
     assert "then open" not in destination.how_to_open
     assert sync(root, TRACKING).complete
     experiment = client_of(root).get_experiment_by_name("paribus")
     assert experiment.tags["mlflow.experimentKind"] == "custom_model_development"
-    view = json.loads(experiment.tags["mlflow.sharedViewState.paribus"])
-    scores, others = ("metrics.`bits_per_byte`", "metrics.`boolq`"), ("attributes.`User`",)
-    assert view["selectedColumns"] == [*scores, *others, "tags.`paribus.sweep`", "tags.`paribus.heldout`"]
-    assert view["orderByKey"] == "metrics.`bits_per_byte`"
-    client = client_of(root)
-    found = client.search_runs([experiment.experiment_id], view["searchFilter"], order_by=[view["orderByKey"]])
-    assert found[0].data.tags["paribus.run_id"] == "two"
-    opened = f"#/experiments/{experiment.experiment_id}/runs?workflowType=machine_learning&viewStateShareKey=paribus"
-    assert destination.how_to_open.endswith(f", then open http://127.0.0.1:5000/{opened}")
-
-
-def test_a_tracker_that_refuses_the_view_has_everything_else(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mlflow import MlflowClient
-    from mlflow.exceptions import MlflowException
-    from mlflow.protos.databricks_pb2 import PERMISSION_DENIED
-
-    def refuses(*given: Any) -> None:
-        raise MlflowException("not yours", PERMISSION_DENIED)
-
-    monkeypatch.setattr(MlflowClient, "set_experiment_tag", refuses)
-    with EventLog(write_run(root, "one") / "events.jsonl") as log:
-        log.metric("boolq", 0.5, 4)
-    (told,) = sync(root, TRACKING).runs
-    assert told.error is None
-    assert told.problems == ("MLflow refused a view with scores: MlflowException: not yours",)
-    assert shown(root)["one"].data.metrics["boolq"] == 0.5
+    address = f"http://127.0.0.1:5000/#/experiments/{experiment.experiment_id}/runs?workflowType=machine_learning"
+    assert destination.how_to_open.endswith(f", then open {address}")
 
 
 def test_a_second_sync_sends_nothing(root: Path) -> None:

@@ -13,7 +13,6 @@ from paribus.pipeline.record.run_names import run_name
 from paribus.pipeline.record.sweep_record import SweepRecord, SweptRun, read_sweep
 from paribus.store.provenance import built_from, git_state
 from paribus.tracking.events import EventLog
-from paribus.tracking.score_view import SWEEP_TAG
 
 COMMAND_TAG, USER_TAG = "paribus.command", "mlflow.user"
 COMMIT_TAG, CHANGED_TAG = "mlflow.source.git.commit", "mlflow.source.git.dirty"
@@ -49,7 +48,7 @@ def tell_origin(events: EventLog, sweep: SweepRecord | None) -> None:
     """Tag a run or a sweep with its sweep, its command, the user, and the commit of paribus' checkout or image."""
     git = git_state(Path(__file__)) or built_from() or {}
     tags = {
-        SWEEP_TAG: f"{sweep.name} {sweep.id}" if sweep else None,
+        "paribus.sweep": f"{sweep.name} {sweep.id}" if sweep else None,
         COMMAND_TAG: sweep.command.typed("run", multirun=sweep.multirun) if sweep else None,
         USER_TAG: _user(),
         COMMIT_TAG: git.get("commit"),

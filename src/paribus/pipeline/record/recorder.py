@@ -23,7 +23,6 @@ from paribus.store.artifact import Artifact, Store
 from paribus.store.file_names import RUN_RECORD
 from paribus.tracking.destination import public_uri
 from paribus.tracking.events import FAILURE_TAG, FILE_NAME, STOPPED_TAG, EventLog, end_stopped
-from paribus.tracking.score_view import HELDOUT_TAG
 from paribus.tracking.text_axes import AXES, Point, TextAxes
 
 NO_TABLE_TAG = "paribus.table"
@@ -106,7 +105,7 @@ class Recorder:
         if node.name == "corpus":
             self.events.dataset("corpus", str(result.get("digest", node.key)), self.config.corpus.kind)
         if node.name == "tasks" and (heldout := artifact.record()["files"].get(HELDOUT)):
-            self.events.tag(HELDOUT_TAG, heldout["sha256"][:12])
+            self.events.tag("paribus.heldout", heldout["sha256"][:12])
         if node.name == "vocabulary":
             self.events.artifact(artifact.path / "tokenizer", "tokenizer")
         if node.name in SHOWN_RESULTS:
