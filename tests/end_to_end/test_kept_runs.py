@@ -48,12 +48,20 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TransformersAlone
         yield user
 
 
+def run_of(root: Path, arm: str) -> str:
+    """The identifier of the run of an arm."""
+    sweep = json.loads(next((root / "sweeps").glob("*/sweep.json")).read_text(encoding="utf-8"))
+    return next(run["run_id"] for run in sweep["runs"] if run["label"] == arm)
+
+
+def training_of(root: Path, arm: str) -> Path:
+    record = json.loads((root / "runs" / run_of(root, arm) / "run.json").read_text(encoding="utf-8"))
+    return root / "artifacts" / "training" / record["stages"]["training"]["key"]
+
+
 def trained(root: Path, arm: str) -> Path:
     """The last checkpoint of an arm."""
-    sweep = json.loads(next((root / "sweeps").glob("*/sweep.json")).read_text(encoding="utf-8"))
-    (run,) = (run for run in sweep["runs"] if run["label"] == arm)
-    record = json.loads((root / "runs" / run["run_id"] / "run.json").read_text(encoding="utf-8"))
-    return max((root / "artifacts" / "training" / record["stages"]["training"]["key"]).glob("step_*"))
+    return max(training_of(root, arm).glob("step_*"))
 
 
 def python_blocks(card: Path) -> list[str]:
@@ -64,7 +72,7 @@ def python_blocks(card: Path) -> list[str]:
 def test_an_exported_model_is_loaded_as_its_card_says_and_has_the_ids_of_paribus(
     here: Path, user: TransformersAlone, arm: str
 ) -> None:
-    assert main(["export", arm, "models/mine", f"root={here}"]) == 0
+    assert main(["export", run_of(here, arm), "models/mine", f"root={here}"]) == 0
     blocks = python_blocks(Path("models/mine/README.md"))
     ids_of = "tokenizer(text, split_special_tokens=True)['input_ids']"
     tell = f"found = [{ids_of} for text in {TEXTS!r}] + [model.num_parameters()]"
@@ -83,7 +91,7 @@ def test_an_exported_model_is_loaded_as_its_card_says_and_has_the_ids_of_paribus
 
 @pytest.mark.parametrize("arm", ARMS)
 def test_an_exported_model_has_the_defaults_that_users_of_transformers_expect(here: Path, arm: str) -> None:
-    assert main(["export", arm, "mine", f"root={here}"]) == 0
+    assert main(["export", run_of(here, arm), "mine", f"root={here}"]) == 0
     tokenizer = AutoTokenizer.from_pretrained("mine", padding_side="left")
     model = AutoModelForCausalLM.from_pretrained("mine").eval()
     length = model.config.max_position_embeddings
@@ -125,7 +133,7 @@ def test_padding_is_the_token_that_is_called_so_or_the_one_that_ends_a_document(
 def test_a_tokenizer_that_auto_tokenizer_cannot_read_is_refused_without_the_line_of_its_card(
     here: Path, user: TransformersAlone
 ) -> None:
-    assert main(["export", "scaffold_bpe longest_first", "mine", f"root={here}"]) == 0
+    assert main(["export", run_of(here, "scaffold_bpe longest_first"), "mine", f"root={here}"]) == 0
     assert not Path("mine/tokenizer.json").exists()
     loading, alone = python_blocks(Path("mine/README.md"))
     assert "import paribus.tokenization.interchange.huggingface" in loading
@@ -140,7 +148,7 @@ def test_a_tokenizer_that_auto_tokenizer_cannot_read_is_refused_without_the_line
 
 @pytest.mark.parametrize("arm", ARMS)
 def test_no_code_is_exported(here: Path, arm: str) -> None:
-    assert main(["export", arm, "mine", f"root={here}"]) == 0
+    assert main(["export", run_of(here, arm), "mine", f"root={here}"]) == 0
     names = {path.relative_to("mine").as_posix() for path in Path("mine").rglob("*") if path.is_file()}
     assert {Path(name).suffix for name in names} == {".json", ".md", ".safetensors"}
     assert ("tokenizer.json" in names) == ARMS[arm]
@@ -148,7 +156,7 @@ def test_no_code_is_exported(here: Path, arm: str) -> None:
 
 
 def test_the_card_has_the_scores_the_command_and_the_configuration(here: Path) -> None:
-    assert main(["export", "bpe merge_rank", "mine", f"root={here}"]) == 0
+    assert main(["export", run_of(here, "bpe merge_rank"), "mine", f"root={here}"]) == 0
     card = Path("mine/README.md").read_text(encoding="utf-8")
     (run,) = re.findall(r"paribus run `([0-9a-f]{16})`", card)
     (evaluation,) = (path for path in (here / "artifacts" / "evaluation").iterdir() if path.name.startswith(run))
@@ -166,7 +174,7 @@ def test_the_card_has_the_scores_the_command_and_the_configuration(here: Path) -
 def test_an_earlier_checkpoint_is_exported_by_its_step_and_says_that_it_was_not_scored(here: Path) -> None:
     first = min(trained(here, "bpe merge_rank").parent.glob("step_*"))
     step = int(first.name.removeprefix("step_"))
-    assert main(["export", "bpe merge_rank", "mine", f"step={step}", f"root={here}"]) == 0
+    assert main(["export", run_of(here, "bpe merge_rank"), "mine", f"step={step}", f"root={here}"]) == 0
     assert Path("mine/model.safetensors").read_bytes() == (first / "model.safetensors").read_bytes()
     assert "This checkpoint was not scored." in Path("mine/README.md").read_text(encoding="utf-8")
 
@@ -178,7 +186,7 @@ def test_an_earlier_checkpoint_is_exported_by_its_step_and_says_that_it_was_not_
         (["last", "mine", "step=x"], "a step is a whole number"),
         (["last", "mine", "step=7"], "no such checkpoint; there are those of steps"),
         (["bpe", "mine"], "may be several things"),
-        (["nothing", "mine"], "no run, arm or sweep 'nothing'"),
+        (["nothing", "mine"], "no run or sweep 'nothing'"),
         (["last", "full"], "is there and not empty"),
         (["last", "full/file"], "is there and not empty"),
         (["last", "mine", "stp=1"], "did you mean step=1?"),
@@ -224,7 +232,7 @@ def test_a_damaged_checkpoint_is_not_exported(here: Path, tmp_path: Path, capsys
     shutil.copytree(here, "copy")
     weights = trained(Path("copy"), "bpe merge_rank") / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
-    assert main(["export", "bpe merge_rank", "mine", "root=copy"]) == 1
+    assert main(["export", run_of(Path("copy"), "bpe merge_rank"), "mine", "root=copy"]) == 1
     assert "model.safetensors differs from its digest" in capsys.readouterr().err
     assert not Path("mine").exists()
 
@@ -289,7 +297,7 @@ def test_reports_and_results_outlive_optimizer_states_and_checkpoints(mine: Path
 
 
 def test_a_finished_run_of_another_root_that_resumes_a_training_outlives_pruning_without_names(mine: Path) -> None:
-    first = json.loads(paribus(mine, "status", "bpe merge_rank", "--json").stdout)["runs"][0]["id"]
+    first = run_of(mine / "paribus_runs", "bpe merge_rank")
     resumed = (f"start.run={first}", "start.root=paribus_runs", "start.optimizer=resumed")
     words = (
         "tokenizer=bpe",
@@ -308,11 +316,13 @@ def test_a_finished_run_of_another_root_that_resumes_a_training_outlives_pruning
 
 def test_new_scores_take_training_again_where_checkpoints_went_and_only_there(mine: Path) -> None:
     new = (*(text for text in OVERRIDES if "shots" not in text), "evaluation.shots=[0]")
-    paribus(mine, "prune", "scaffold_bpe longest_first", "--yes")
+    paribus(mine, "prune", run_of(mine / "paribus_runs", "scaffold_bpe longest_first"), "--yes")
     plan = json.loads(paribus(mine, "plan", "--json", *SWEEP[:1], *new, *SWEEP[-2:]).stdout)
     states = [run["training"]["state"] for run in plan["runs"]]
     assert states == ["cached", "cached", "cached", "missing"]
-    kept, pruned = (trained_by(mine, name) for name in ("bpe merge_rank", "scaffold_bpe longest_first"))
+    kept, pruned = (
+        training_of(mine / "paribus_runs", name) for name in ("bpe merge_rank", "scaffold_bpe longest_first")
+    )
     before = json.loads((pruned / "record.json").read_text(encoding="utf-8"))["files"]
     done = paribus(mine, "run", "-m", *new, "tokenizer=bpe,scaffold_bpe", "encoder=merge_rank,longest_first").stdout
     assert len(re.findall(r"training +cached", done)) == 3
@@ -324,15 +334,8 @@ def test_new_scores_take_training_again_where_checkpoints_went_and_only_there(mi
     assert (len(list(pruned.glob("step_*"))), len(list(kept.glob("step_*")))) == (4, 4)
 
 
-def trained_by(directory: Path, arm: str) -> Path:
-    sweep = json.loads(next((directory / "paribus_runs/sweeps").glob("*/sweep.json")).read_text(encoding="utf-8"))
-    (run,) = (run for run in sweep["runs"] if run["label"] == arm)
-    record = json.loads((directory / "paribus_runs/runs" / run["run_id"] / "run.json").read_text(encoding="utf-8"))
-    return directory / "paribus_runs/artifacts/training" / record["stages"]["training"]["key"]
-
-
 def test_a_checkpoint_that_another_run_starts_from_stays_even_where_its_run_is_named(mine: Path) -> None:
-    first = json.loads(paribus(mine, "status", "bpe merge_rank", "--json").stdout)["runs"][0]["id"]
+    first = run_of(mine / "paribus_runs", "bpe merge_rank")
     start = ("tokenizer=bpe", "start=checkpoint", f"start.run={first}", "budget.tokens=2000")
     paribus(mine, "run", *OVERRIDES, *start)
     said = paribus(mine, "prune", first, "--yes").stdout

@@ -451,7 +451,7 @@ def test_what_was_pruned_is_not_counted_again(runs: list[PreparedRun]) -> None:
 
 def test_refusals(tmp_path: Path, runs: list[PreparedRun], capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, told in (
-        (["nothing"], "no run, arm or sweep 'nothing'"),
+        (["nothing"], "no run or sweep 'nothing'"),
         (["root=nowhere"], "is no directory; name the output root"),
         (["--force"], "'--force' is not taken here, but root="),
     ):

@@ -27,7 +27,7 @@ def test_the_table_of_a_sweep_is_loaded_by_its_name_once_it_has_a_report(
     pandas.testing.assert_frame_equal(found, pandas.read_parquet(path))
     pandas.testing.assert_frame_equal(found, load_report("last", tmp_path / "paribus_runs"))
     assert set(found["training.learning_rate"]) == {"0.001", "0.002"}
-    with pytest.raises(ConfigurationError, match="is a part of the sweep"):
+    with pytest.raises(ConfigurationError, match="is a run of the sweep"):
         load_report(runs[0].run_id)
-    with pytest.raises(ConfigurationError, match="no run, arm or sweep 'nothing'"):
+    with pytest.raises(ConfigurationError, match="no run or sweep 'nothing'"):
         load_report("nothing")

@@ -40,13 +40,13 @@ Beside a checkpoint in the root it generates with a cache, and its tokenizer kno
 special token called padding, else with the one that ends a document) and takes special tokens that are spelled in a
 prompt for these tokens; split_special_tokens=True leaves them text, as in a corpus.
 
-RUN is an identifier, the start of one, the name of a run or of an arm with one seed, as `paribus list` shows them, or
-last. Tokenizers that tokenizer.json cannot hold, as those of longest_first and of Scaffold-BPE, need paribus to be
-read: the card says so, with the lines that do. No code is written into DIR.
+RUN is an identifier as `paribus list` shows it, the beginning of one, or last. Tokenizers that tokenizer.json cannot
+hold, as those of longest_first and of Scaffold-BPE, need paribus to be read: the card says so, with the lines that do.
+No code is written into DIR.
 
   paribus export last my_model
   paribus export 01234567 my_model step=125
-  paribus export "bpe seed=0" my_model root=my/runs
+  paribus export 01234567 my_model root=my/runs
 
 exit status: 0; 1 its checkpoints are not there; 2 refused
 """
