@@ -50,13 +50,6 @@ class Scored:
         """Whether less is better."""
         return self.column.better == "lower"
 
-    def each_shot(self) -> list[Column]:
-        """The column of each number of shots alone; of documents the only one."""
-        if not self.column.parts:
-            return [self.column]
-        part = self.column.parts[0]
-        return [replace(self.column, parts=(replace(part, shots=(number,)),)) for number in self.shots]
-
     def documents(self, scores: RunScores) -> Heldout | None:
         """A run's documents; None where it has none of this set."""
         found = scores.texts.get(self.column.field) if self.column.field else scores.heldout
