@@ -1,10 +1,7 @@
 """A disk that fills up in the middle of a run: a clear error, no half artefact, and the same command carries on."""
 
 import re
-import resource
 import subprocess
-import sys
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +24,7 @@ def test_a_full_disk_fails_the_run_and_the_same_command_carries_on(tmp_path: Pat
     assert "1 of 1 run done" in paribus(tmp_path, *arguments).stdout
 
 
-@pytest.mark.parametrize("small_disk", ["200k", "60k", "52k", "40k"], indirect=True)
+@pytest.mark.parametrize("small_disk", ["200k", "40k"], indirect=True)
 def test_a_disk_without_room_even_for_a_log_is_told_with_stage_and_place_and_filled_once(
     tmp_path: Path, small_disk: Path
 ) -> None:
@@ -53,18 +50,6 @@ def test_an_array_that_numpy_could_not_write_whole_tells_of_a_full_disk(small_di
         np.save(small_disk / "array.npy", np.ones(entries))
     assert is_full_disk(raised.value)
     assert classify(raised.value)["message"].startswith("the disk is full")
-
-
-def test_a_limit_on_the_size_of_files_is_no_full_disk_to_the_reader(tmp_path: Path) -> None:
-    write_corpus(tmp_path)
-    limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (3_000, 3_000))
-    command = [sys.executable, "-m", "paribus", "run", *OVERRIDES, f"root={tmp_path / 'root'}", "until=corpus"]
-    failed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, preexec_fn=limit, check=False)
-    told = " ".join(failed.stdout.split())
-    assert failed.returncode == 1
-    assert re.search(r"infrastructure: \S+ may not be that large here: raise the limit .* \(ulimit -f\)", told)
-    assert "disk is full" not in told
-    assert "trying again" not in told
 
 
 def test_another_error_without_a_number_is_no_full_disk() -> None:

@@ -14,7 +14,6 @@ from paribus.pipeline.prepare import prepare
 from paribus.store.artifact import Store
 from paribus.store.claim import acquire, is_held
 from paribus.store.doctor import examine
-from support.command_line import paribus
 from support.finished_runs import finish
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -67,38 +66,6 @@ def test_verbs_on_a_read_only_root_say_in_a_line_what_they_cannot_write(
     assert sorted(root.rglob("*")) == before
 
 
-def test_the_help_of_an_action_makes_no_root(tmp_path: Path) -> None:
-    """In a process of its own: Hydra sets up logging, where handlers of libraries close what the tests write to."""
-    paribus(tmp_path, "order", "statistics", "--help", "root=root")
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("root", "told"),
-    [
-        ("/proc", "cannot hold an output root"),
-        ("/dev/null", "is no directory"),
-        ("/dev/null/x", "is no directory and lies below a file"),
-    ],
-)
-def test_what_cannot_be_an_output_root_is_refused_by_its_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], root: str, told: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("texts.txt").write_text("some text", encoding="utf-8")
-    os.utime("texts.txt", (1e9, 1e9))
-    assert main(["run", *OWN, f"root={root}"]) == 2
-    assert f"root: '{root}' {told}" in capsys.readouterr().err
-
-
-def test_the_doctor_is_not_content_with_a_root_that_is_not_there(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["doctor", f"root={tmp_path / 'typo'}"]) == 2
-    assert "is no directory; name the output root" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
-
-
 OWN = ("scale=tiny", "corpus=files", "corpus.paths=[texts.txt]", "tracking=none")
 
 
@@ -114,11 +81,9 @@ def settled_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("verb", "status"),
     [
         (("plan",), 0),
-        (("run", "--dry-run"), 0),
         (("status",), 1),
         (("report",), 2),
         (("report", "--why"), 0),
-        (("items",), 2),
         (("doctor",), 2),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -132,19 +97,6 @@ def test_verbs_that_only_read_make_no_root(
         ended = int(left.code or 0)
     assert ended == status, capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["texts.txt"]
-
-
-def test_plan_and_status_read_remembered_digests_and_add_none(tmp_path: Path, settled_text: None) -> None:
-    root = tmp_path / "root"
-    command = parse([*OWN, f"root={root}"])
-    known = prepare(compose_command(command))
-    before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
-    assert [path.suffix for path in before if path.is_file()] == [".json"]
-    assert [run.run_id for run in prepare(compose_command(command), tolerate_missing=True)] == [known[0].run_id]
-    Path("texts.txt").write_text("other text", encoding="utf-8")
-    os.utime("texts.txt", (1e9 + 1, 1e9 + 1))
-    assert prepare(compose_command(command), tolerate_missing=True)[0].run_id != known[0].run_id
-    assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
 
 
 def test_a_report_of_a_root_that_may_only_be_read_is_printed_and_written_elsewhere(
@@ -165,18 +117,4 @@ def test_a_report_of_a_root_that_may_only_be_read_is_printed_and_written_elsewhe
     (directory,) = elsewhere.glob("paribus-report-*")
     assert str(directory / "report.html") in told
     assert {path.name for path in directory.iterdir()} >= {"report.html", "report.csv", "report.md", "tables.tex"}
-    assert sorted(root.rglob("*")) == before
-
-
-def test_a_report_that_is_written_elsewhere_leaves_also_folders_alone_that_may_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = tmp_path / "root"
-    arguments = ("-m", "scale=tiny", "corpus=pydocs_small", "encoder=merge_rank,longest_first", f"root={root}")
-    for number, run in enumerate(prepare(compose_command(parse(arguments)))):
-        finish(run, number, tmp_path / "made")
-    before = sorted(root.rglob("*"))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(os, "access", lambda path, mode: path != root or mode != os.W_OK)
-    assert main(["report", *arguments]) == 0
     assert sorted(root.rglob("*")) == before

@@ -7,7 +7,6 @@ import pytest
 from rich.console import Console
 
 from paribus.checks.command import compose_command
-from paribus.commands import commands
 from paribus.commands.status import show_status
 from paribus.config.arguments import parse
 from paribus.pipeline.output_root import OutputRoot
@@ -15,9 +14,6 @@ from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.failure import Failure
 from paribus.pipeline.record.recorder import Recorder
-from paribus.pipeline.show.display import open_console
-from paribus.planning.plan import make_plan
-from paribus.planning.show import show_plan
 
 FILES = ("[/abs/x.jsonl]", "[rel.jsonl]")
 
@@ -36,12 +32,6 @@ def wide() -> Console:
 def shown(console: Console) -> str:
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
-
-
-def test_a_plan_names_runs_by_overrides_in_brackets(runs: list[PreparedRun]) -> None:
-    console = wide()
-    show_plan(make_plan(runs), console)
-    assert all(f"corpus.paths={name} " in shown(console) for name in FILES)
 
 
 def test_a_status_shows_names_and_reasons_in_brackets(runs: list[PreparedRun]) -> None:
@@ -65,15 +55,3 @@ def test_a_status_says_once_what_several_runs_failed_of(runs: list[PreparedRun],
     assert text.count("the node is gone") == text.count("the last line") == 1
     assert ("all 2 runs: infrastructure: stage corpus: the node is gone" in text) == (failed > 1)
     assert text.count("see below") == (failed if failed > 1 else 0)
-
-
-def test_the_doctor_names_a_directory_in_brackets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    root = tmp_path / "runs [red]"
-    (root / "artifacts" / "corpus" / ("f" * 64)).mkdir(parents=True)
-    assert commands.VERBS["doctor"](["scale=tiny", f"root='{root}'"]) == 1
-    assert f"moved to {root}" in capsys.readouterr().out
-
-
-def test_a_document_keeps_what_looks_like_an_emoji(capsys: pytest.CaptureFixture[str]) -> None:
-    open_console().print("a :snake: is [bold]", markup=False)
-    assert capsys.readouterr().out == "a :snake: is [bold]\n"
