@@ -86,8 +86,8 @@ def test_a_value_has_its_colour_in_the_main_picture_in_curves_and_before_its_nam
     assert all(colour == colours[name] for _, colour, name in signs)
     told = dict(
         re.findall(
-            r'data-told="(tokenizer: nothing can be said of scaffold_bpe|bpe · longest_first · standard, mean)'
-            r"[^>]*>(.*?)</g>",
+            r"<title>(tokenizer: nothing can be said of scaffold_bpe|bpe · longest_first · standard, mean)"
+            r"[^<]*</title>(.*?)</g>",
             page,
             re.S,
         )

@@ -54,7 +54,7 @@ def test_a_plot_is_replaced_as_a_whole(tmp_path: Path) -> None:
     for plot in plots:
         os.link(plot, tmp_path / plot.name)
     write_order_report([row("standard", similarity_inside=0.02)], tmp_path)
-    assert (tmp_path / "plots/similarity.svg").read_bytes() != before["similarity.svg"]
+    assert (tmp_path / "plots/similarity_along.svg").read_bytes() != before["similarity_along.svg"]
     assert {name: (tmp_path / name).read_bytes() for name in before} == before
     assert sorted((tmp_path / "plots").iterdir()) == plots
 

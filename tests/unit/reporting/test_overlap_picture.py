@@ -26,7 +26,7 @@ def test_names_stand_in_the_picture_and_beside_each_other(
     names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[Figure] = []
-    monkeypatch.setattr(picture, "finish", drawn.append)
+    monkeypatch.setattr(picture, "mark_legends", drawn.append)
     count = len(names)
     with mpl.rc_context(style()):
         overlap_plot(OverlapMatrix(names, [31_999] * count, [[0.5] * count] * count, [[12.5] * count] * count))

@@ -106,7 +106,7 @@ def test_rows_that_a_table_names_alike_are_lines_of_their_own(
     table = TableConfig(names={"merge_rank": "BPE", "longest_first": "BPE"})
     names, page = written(tmp_path, runs(tmp_path, scored, three=name == "by_checkpoint"), table)
     assert name in names
-    assert set(re.findall(r'data-told="bpe · BPE · standard" data-row="(\d)"', page)) == {"1", "2"}
+    assert set(re.findall(r'data-row="(\d)"><title>bpe · BPE · standard</title>', page)) == {"1", "2"}
 
 
 @pytest.mark.parametrize(

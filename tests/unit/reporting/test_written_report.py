@@ -98,7 +98,8 @@ def test_every_format_is_written(demo: Report) -> None:
     names = ("accuracy", "bits_per_byte", "effects", "learning_curves", "token_frequencies", "token_lengths")
     plots = [f"plots/{name}.svg" for name in names]
     texts = ["report.csv", "report.html", "report.md", "report.parquet", "tables.tex"]
-    assert sorted(demo.files) == sorted([*texts, *plots])
+    items = ["items.md", "items.parquet", "texts.parquet"]
+    assert sorted(demo.files) == sorted([*texts, *items, *plots])
     assert all(path.stat().st_size for path in demo.files.values())
     assert all(demo.files[name].read_bytes().startswith(b"<?xml") for name in plots)
 

@@ -76,7 +76,7 @@ def _block_as_value(override: Override, node: Any) -> list[Problem]:
     given = override.value()
     if all(each is None or isinstance(each, dict) for each in getattr(given, "list", [given])):
         return []
-    fields = ", ".join(f"{path}.{key}" for key in node)
+    fields = ", ".join(f"{path}.{key!s}" for key in node)
     return [Problem(path, f"is a block of fields, which has no value; its fields: {fields}")]
 
 

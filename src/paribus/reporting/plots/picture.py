@@ -72,8 +72,8 @@ def style() -> dict[str, Any]:
         "ytick.color": "#444444", "ytick.labelcolor": "#222222",
         "axes.titlesize": 10, "axes.titlelocation": "left",
         "axes.grid": True, "axes.axisbelow": True, "grid.color": "#e4e4e4", "grid.linewidth": 0.8,
-        "svg.fonttype": "none", "svg.hashsalt": "paribus", "figure.dpi": 72, "legend.frameon": False,
-        "figure.facecolor": "white",
+        "svg.fonttype": "none", "svg.hashsalt": "paribus", "legend.frameon": False, "figure.facecolor": "white",
+        "figure.dpi": 150,  # texts are laid out by whole pixels
     }  # fmt: skip
 
 

@@ -109,7 +109,7 @@ def test_a_text_is_one_line_that_cannot_control_what_is_around_it(tmp_path: Path
 
 def test_documents_are_shown_from_their_beginning_with_their_bits(tmp_path: Path) -> None:
     runs = [
-        record(tmp_path, arm, {"tokenizer": arm}, heldout=[(bits, 400), (800.0, 400)])
+        record(tmp_path, arm, {"tokenizer": arm}, {}, heldout=[(bits, 400), (800.0, 400)])
         for arm, bits in (("bpe", 800.0), ("scaffold_bpe", 900.0))
     ]
     found = lines(compare(runs, ["tokenizer"]), "heldout", texts={"doc-000": ItemText("begins here " * 100)})
