@@ -22,7 +22,6 @@ ARGUMENTS = {
     "plan": ["-m", *OVERRIDES, "tokenizer=bpe,scaffold_bpe", "root=fresh"],
     "status": [],
     "report": [],
-    "items": ["--task", "boolq"],
 }
 
 
@@ -58,7 +57,6 @@ def documented(heading: str) -> set[str]:
         ("plan", ("runs",)),
         ("status", ("runs",)),
         ("report", ("rows",)),
-        ("items", ("rows", "tasks", "items")),
     ],
 )
 def test_the_keys_are_those_that_are_documented(
@@ -104,16 +102,8 @@ def test_a_plan_says_what_is_left_and_which_figures_are_estimated(capsys: pytest
     assert set(found["runs"][0]["estimated"]) <= set(found["runs"][0])
 
 
-def test_the_keys_below_items_are_those_that_are_documented(capsys: pytest.CaptureFixture[str]) -> None:
-    found = document("items", capsys)
-    pairs = [pair for task in found["tasks"] for pair in task["pairs"]]
-    rows = [row for item in found["items"] for row in item["rows"]]
-    for heading, listed in (("items pairs", pairs), ("items answers", rows)):
-        assert {frozenset(each) for each in listed} == {frozenset(documented(heading))}
-
-
 def test_errors_go_to_standard_error_with_their_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
-    for verb in ("list", "plan", "status", "report", "items"):
+    for verb in ("list", "plan", "status", "report"):
         assert main([verb, "--json", "nonsense=1"]) == 2
         told = capsys.readouterr()
         assert told.out == ""
@@ -122,7 +112,7 @@ def test_errors_go_to_standard_error_with_their_exit_status(capsys: pytest.Captu
 
 def test_verbs_without_it_name_those_that_have_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--json"]) == 2
-    assert "it is one of paribus plan and status and report and items" in capsys.readouterr().err
+    assert "it is one of paribus plan and status and report" in capsys.readouterr().err
 
 
 def test_numbers_that_are_not_finite_are_null(capsys: pytest.CaptureFixture[str]) -> None:

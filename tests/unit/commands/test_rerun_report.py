@@ -5,7 +5,6 @@ import dataclasses
 import io
 import json
 import math
-import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,12 @@ import pytest
 from rich.console import Console
 
 from paribus.commands.matches import Match, Mismatch, match
-from paribus.commands.rerun.verb import HELP, _artefacts, _numbers, _result, rerun_command
+from paribus.commands.rerun.verb import _artefacts, _numbers, _result, rerun_command
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.record.environment import environment_changes
-from paribus.pipeline.record.references import find_run_id
 from paribus.store.artifact import Store
 from paribus.store.provenance import git_state
-from support.recorded_sweeps import record
 from support.run_config import run_config
 
 DIFF = "diff --git a/src/a.py b/src/a.py\n--- a/src/a.py\n+++ b/src/a.py\n"
@@ -120,17 +117,6 @@ def test_an_artefact_that_was_not_made_again_is_no_match(tmp_path: Path, node: N
     found = match(node, publish(tmp_path / "one", node, {"bits": 1.0}), Store(tmp_path / "two"))
     assert not found.identical
     assert (found.again, list(_numbers(found))) == (None, [])
-
-
-def test_the_name_of_the_help_is_that_of_a_run_of_the_sweep_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("texts.txt").write_text("some text", encoding="utf-8")
-    (words,) = re.findall(r"of (-m .*? seed=0,1) a\n", HELP)
-    (name,) = re.findall(r'paribus rerun "(.*?)"', HELP)
-    _, runs = record(tmp_path, *words.split())
-    assert find_run_id(name, tmp_path) == runs[0].run_id
 
 
 def test_help_tells_the_exit_status_and_unknown_words_are_refused(tmp_path: Path) -> None:

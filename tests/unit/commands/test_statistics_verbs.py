@@ -23,7 +23,7 @@ WORDS = ("scale=tiny", "corpus=files", "corpus.paths=[texts.txt]", "tracking=non
 
 @pytest.mark.parametrize(
     ("until", "verb"),
-    [("vocabulary", "tokens"), ("tokens", "tokens"), ("order", "order"), ("contexts", "order")],
+    [("vocabulary", "tokens statistics"), ("tokens", "tokens statistics"), ("order", "orders"), ("contexts", "orders")],
 )
 def test_without_a_run_that_is_done_the_verb_of_the_table_is_the_answer(
     until: str, verb: str, capsys: pytest.CaptureFixture[str]
@@ -32,8 +32,8 @@ def test_without_a_run_that_is_done_the_verb_of_the_table_is_the_answer(
     (told,) = capsys.readouterr().err.splitlines()
     before, _, typed = told.partition("; the table of what is there then: ")
     assert before == f"paribus report: until={until} ends before the models that a report compares"
-    assert shlex.split(typed) == ["paribus", verb, "statistics", "-m", *WORDS]
-    assert main([*shlex.split(typed)[1:3], "--cfg", "job", *WORDS[:4]]) == 0
+    assert shlex.split(typed) == ["paribus", *verb.split(), "-m", *WORDS]
+    assert main([*verb.split(), "--cfg", "job", *WORDS[:4]]) == 0
 
 
 def test_beside_the_table_of_runs_that_are_done_it_is_said_too(
