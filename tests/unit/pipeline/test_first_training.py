@@ -176,7 +176,7 @@ def test_a_plan_bills_both_trainings_and_each_once(tmp_path: Path) -> None:
     plan = make_plan([run])
     assert [planned.length.steps for planned in plan.trainings] == [100]
     assert plan.flops == pytest.approx(0.75 * make_plan([whole]).flops)
-    assert (plan.stages[-2].state, plan.training_hours) == ("missing", plan.runs[0].hours)
+    assert (plan.stages[-2].state, plan.device_hours) == ("missing", plan.runs[0].hours)
 
 
 @pytest.mark.parametrize(

@@ -277,7 +277,6 @@ DRAWN_TWICE = ("ordering=standard", "seeds.order=0,1")
         ((*ORDERS[1:], "tokenizer=bpe,bytes"), 400_000, None),
         ((*ORDERS[1:], "seed=0,1"), 400_000, None),
         ((*ORDERS[1:], *DRAWN_TWICE), 400_000, None),
-        ((*DRAWN_TWICE, *ORDERS), 400_000, OTHER_DOCUMENTS.format("25 %")),
         (("ordering=standard,in_context", "duplicates=off", *ORDERS[1:]), None, PERHAPS),
         (
             (ORDERS[0], "budget=equal_steps", "budget.steps=3", "tokenizer=bytes"),
