@@ -76,7 +76,7 @@ def test_every_verb_refuses_a_root_that_can_be_no_directory(
     monkeypatch.chdir(tmp_path)
     configured = ("scale=tiny", "corpus=files", "corpus.paths=[file]", "tracking=none")
     verbs = [(verb, *configured) for verb in ("plan", "status", "report", "run", "doctor")]
-    verbs += [("order", "statistics", *configured), ("order", "near", "#0", *configured), ("rerun", "0123456789abcdef")]
+    verbs += [("orders", *configured), ("rerun", "0123456789abcdef")]
     for verb in verbs:
         assert main([*verb, f"root={root}"]) == 2
         (line,) = capsys.readouterr().err.splitlines()

@@ -185,7 +185,6 @@ def test_an_earlier_checkpoint_is_exported_by_its_step_and_says_that_it_was_not_
         (["last"], "export takes a run and a directory"),
         (["last", "mine", "step=x"], "a step is a whole number"),
         (["last", "mine", "step=7"], "no such checkpoint; there are those of steps"),
-        (["bpe", "mine"], "may be several things"),
         (["nothing", "mine"], "no run or sweep 'nothing'"),
         (["last", "full"], "is there and not empty"),
         (["last", "full/file"], "is there and not empty"),

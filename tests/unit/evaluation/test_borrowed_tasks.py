@@ -280,7 +280,8 @@ def test_a_null_that_a_text_would_show_as_a_word_is_refused(tmp_path: Path, text
 @pytest.mark.parametrize("text", ["{% if hint %}{{hint}} {% endif %}{{question}}", "{{ hint or question }}"])
 def test_a_null_that_a_text_does_without_is_no_fault(tmp_path: Path, text: str) -> None:
     own = write_tasks(tmp_path / "own", CHOICES | {"doc_to_text": text})
-    rewrite(own / "colours.jsonl", 0, {"hint": "a hint"})
+    for file in ("colours.jsonl", "examples.jsonl"):
+        rewrite(own / file, 0, {"hint": "a hint"})
     items = read_records(stored(tmp_path, config(own, "colours", shots=(0,))) / "colours.jsonl")
     assert len(items) == 24
 
