@@ -143,7 +143,7 @@ def repeated(runs: Sequence[PreparedRun]) -> ConfigurationError | None:
     common = set.intersection(*(set(run.job.overrides) for run in runs))
     jobs: dict[str, str] = {}
     for run in runs:
-        own = " ".join(text for text in run.job.overrides if text not in common) or "one job"
+        own = " ".join(text for text in run.job.overrides if text not in common)
         if run.run_id in jobs:
             return ConfigurationError(f"{jobs[run.run_id]} and {own} make the same run; leave one of them out")
         jobs[run.run_id] = own
