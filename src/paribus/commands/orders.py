@@ -51,5 +51,5 @@ def orders_command(command: Command, console: Console) -> int:
 
 
 def _row_labels(runs: Sequence[PreparedRun]) -> list[str]:
-    """What the runs differ in; a single run differs from nothing and is named by its ordering."""
+    """Label each run by what differs between runs; a single run by its ordering."""
     return labels(runs) if len(runs) > 1 else [run.job.config.ordering.kind for run in runs]

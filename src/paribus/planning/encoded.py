@@ -34,11 +34,11 @@ class Encoded:
     draws: int = 1
     """The most draws of BPE-dropout that one of them has."""
     unknown: bool = False
-    """Whether nothing says how much text another one has, as its corpus is not there."""
+    """Whether there are more of these whose size is not known, since their corpus is missing."""
 
     @classmethod
     def of(cls, runs: Sequence[PreparedRun], missing: Collection[Place], root: OutputRoot) -> "Encoded":
-        """Of the artefacts of runs that are `missing`."""
+        """Estimate the room for those artefacts of runs that are `missing`."""
         made = {
             name: {node.key: run for run in runs if (node := run.wanted.get(name)) and node.place in missing}.values()
             for name in ("tokens", "contexts")

@@ -1,4 +1,4 @@
-"""What an output root holds: its runs, how they stand, and what they use.
+"""Inventory of an output root: its runs with their states, and the artefacts that each run uses.
 
 It is read from records alone, a thousand runs in about a second: nothing is hashed, and of an artefact only whether its
 directory is there. `paribus status` looks closer.

@@ -18,7 +18,7 @@ ENOUGH_EPOCHS = 0.9
 MANY_CORE_HOURS = 100
 DOCUMENT_BYTES, DIMENSIONS = 6_400, 768
 SECONDS_A_SHARD, SECONDS_A_CODE, SECONDS_TO_ADD = 1.47e-3, 290e-9, 1.33e-3
-"""Of a core, for a document of so many bytes and dimensions, measured in docs/scale.md."""
+"""Seconds of one core for a document of `DOCUMENT_BYTES` and `DIMENSIONS`, measured in docs/scale.md."""
 
 
 def remarks_on_orders(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What the runs of each row answered, item by item, and in which items the rows differ most."""
+"""Answers by row and item, and the order of items by how far rows differ in them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

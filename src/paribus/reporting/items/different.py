@@ -1,5 +1,6 @@
 """The items in which the rows of a table differ most, as ready text: what was asked, and what each row answered."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,8 +13,9 @@ from paribus.reporting.table.comparison import Comparison
 from paribus.reporting.table.scores import RunScores
 
 _CHARACTERS = 300
-"""Of a text that is shown."""
+"""Longest text that is shown."""
 _ROWS = 12
+"""Most rows of the table that are shown."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def _answer(scored: Scored, answers: Answers, row: int, place: int, written: str
     if not found.answers[place]:
         return "no answer"
     if scored.kind == "right":
-        bits = "" if found.bits[place] != found.bits[place] else f", {found.bits[place]:.2f} bits"
+        bits = "" if math.isnan(found.bits[place]) else f", {found.bits[place]:.2f} bits"
         text = f"{found.right[place]} of {found.answers[place]} right{bits}"
     elif scored.kind == "documents":
         text = f"{found.value[place]:.4f} bits a byte"
