@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from paribus.reporting.plots.candidates import Histograms
-from paribus.reporting.plots.entropy import EntropyLine, entropy_plot, has_glyphs, pieces
+from paribus.reporting.plots.entropy import EntropyLine, entropy_plot, pieces
 from paribus.reporting.plots.picture import Plot, style
 from paribus.reporting.tokenizers.candidates import CandidateScores, write_candidate_report
 from paribus.reporting.tokenizers.entropy import write_entropy_report
@@ -49,14 +48,6 @@ def test_every_candidate_is_in_the_bin_that_holds_it(tmp_path: Path) -> None:
         bins = [row for row in rows if row["quantity"] == name]
         expected = [sum(float(row["low"]) <= value < float(row["high"]) for value in values) for row in bins]
         assert [int(row["candidates"]) for row in bins] == expected and sum(expected) == 4
-
-
-@pytest.mark.parametrize("low", [0.0, -7.3, 1000.0])
-@pytest.mark.parametrize("width", [0.0, 1e-6, 3.0, 64.0, 5000.0])
-def test_bins_cover_all_values_and_are_few(low: float, width: float) -> None:
-    found = Histograms.of({"a": np.array([low]), "b": np.array([low + width, low])})
-    assert [int(counts.sum()) for counts in found.counts.values()] == [1, 2]
-    assert len(found.edges) <= 66
 
 
 def test_the_table_of_candidates_has_their_quantiles_and_says_how_many_there_are(tmp_path: Path) -> None:
@@ -99,16 +90,3 @@ def test_the_picture_has_the_characters_as_text_and_a_dotted_line_for_each_bound
     dotted = re.findall(r"stroke-dasharray: ([\d.]+),", svg)
     assert len(dotted) == 3, "two lines in the first panel, one in the second"
     assert "中国|ab|人; 国|中." in plot.alternative
-
-
-def test_long_lines_go_on_below_and_what_is_left_out_is_said() -> None:
-    long = EntropyLine("a" * 100, tuple(float(place % 3) for place in range(101)), (2, 50))
-    one, many = styled([long]), styled([long] * 6)
-    assert "panels" not in one.caption
-    assert "The first 16 of 18 panels." in many.caption
-    assert len(re.findall(r">a<", one.svg.decode())) == 100
-
-
-def test_characters_that_no_font_has_are_known() -> None:
-    assert has_glyphs("plain text, é")
-    assert not has_glyphs("plain \U0010fffd")

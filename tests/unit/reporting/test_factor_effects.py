@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from paribus.reporting.notes.common_text import CommonText
-from paribus.reporting.notes.summary import Finding, duration, summary
+from paribus.reporting.notes.summary import Finding, summary
 from paribus.reporting.report import write_report
 from paribus.reporting.significance.crossed import LEVEL
 from paribus.reporting.significance.effects import Effect, effects
@@ -207,14 +207,6 @@ def head(root: Path, missing: Sequence[MissingRun] = (), seeds: int = 4) -> tupl
     return comparison, {"".join(each.effect.contrast.values): each for each in summary(comparison).findings}
 
 
-def test_the_head_says_how_much_text_the_corpus_has_and_not_how_much_was_allowed(tmp_path: Path) -> None:
-    corpus = {"train": {"documents": 5, "bytes": 1_945_213}, "heldout": {"documents": 3, "bytes": 47_208}}
-    made = [replace(run, corpus=corpus) for run in factorial(tmp_path, WHOLE, 1)]
-    made = [replace(run, config={**run.config, "corpus": {"kind": "pydocs", "limit": 6_000_000}}) for run in made]
-    told = summary(compare(made, ("tokenizer", "encoder")))
-    assert told.setting[1] == "corpus pydocs (1.9 MiB to train on, 46.1 KiB held out)"
-
-
 def test_the_head_says_what_was_compared_and_what_each_factor_does(tmp_path: Path) -> None:
     comparison, findings = head(tmp_path)
     told = summary(comparison)
@@ -260,14 +252,6 @@ def test_a_row_that_factors_decide_on_has_no_interval_of_its_own(tmp_path: Path)
     cells = [row.cells[BITS.key] for row in comparison.rows[1:]]
     assert all(cell.difference is not None and cell.of_factors for cell in cells)
     assert {(cell.interval, cell.p_value, cell.p_adjusted, cell.detectable) for cell in cells} == {(None,) * 4}
-
-
-def test_many_effects_are_all_judged_and_the_first_are_shown(tmp_path: Path) -> None:
-    rows = {f"t{number}": (0.001, -0.002, 0.001 + number / 1e5) for number in range(50)}
-    comparison = compare(bits_rows(tmp_path, rows), ("tokenizer",))
-    told = summary(comparison)
-    assert (len(told.findings), len(told.shown)) == (49, 40)
-    assert told.rows == ("And 9 more effects, which report --json lists.",)
 
 
 def test_what_else_differs_by_a_quarter_is_named_with_what_makes_it_equal(tmp_path: Path) -> None:
@@ -327,11 +311,3 @@ def test_the_files_begin_with_the_answer(tmp_path: Path) -> None:
     assert (tmp_path / "report/plots/factors.svg").is_file()
     assert report.plain["findings"][0]["state"] == "better"
     assert "<details><summary>Tests, overlap and what was equal</summary>" in text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "told"),
-    [(51, "51 device-seconds"), (90, "90 device-seconds"), (150, "2 device-minutes"), (5_400, "1.5 device-hours")],
-)
-def test_a_cost_is_told_in_the_unit_that_fits(seconds: float, told: str) -> None:
-    assert duration(seconds / 3600) == told

@@ -30,9 +30,3 @@ def test_runs_of_unlike_length_have_no_mean_however_many_points_their_lines_have
     assert "mean over seeds" in drawn(tmp_path / "alike", curve(4_000), curve(4_000))
     assert "mean over seeds" not in drawn(tmp_path / "unlike", curve(4_000), curve(400))
     assert "mean over seeds" not in drawn(tmp_path / "one_step", curve(801), curve(800))
-
-
-def test_a_row_whose_first_run_has_no_events_stands_in_the_legend(tmp_path: Path) -> None:
-    svg = drawn(tmp_path, None, curve(100))
-    assert svg.count("seed 1, run ") == 2  # against tokens and bytes
-    assert ">bpe · merge_rank · standard</text>" in svg

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paribus.reporting.plots.looks import COLOURS, DASHES, MARKERS, SIGNS, Look, Looks
+from paribus.reporting.plots.looks import COLOURS, SIGNS, Looks
 from paribus.reporting.report import write_report
 from support.tables import FACTORS, demo_runs
 
@@ -24,12 +24,6 @@ def test_a_value_has_one_colour_and_a_combination_of_the_others_one_shape() -> N
     assert looks.told == ("tokenizer", ("encoder",))
 
 
-def test_the_factor_with_the_most_values_is_coloured() -> None:
-    looks = Looks(("encoder", "tokenizer"), [(encoder, tokenizer) for tokenizer, encoder in CROSSED])
-    assert looks.told == ("tokenizer", ("encoder",))
-    assert looks.of(("merge_rank", "scaffold_bpe")) == Look(COLOURS[1], 0)
-
-
 @pytest.mark.parametrize("amount", ["model", "budget", "model.layers"])
 def test_what_pictures_have_along_an_axis_is_not_coloured_beside_another(amount: str) -> None:
     rows = list(itertools.product(("small", "medium", "large"), ("bpe", "unigram")))
@@ -39,41 +33,12 @@ def test_what_pictures_have_along_an_axis_is_not_coloured_beside_another(amount:
     assert Looks((amount,), [row[:1] for row in rows]).told == (amount, ())
 
 
-def test_where_one_factor_varies_shapes_differ_with_the_colours() -> None:
-    looks = Looks(("tokenizer", "encoder"), [("bpe", "merge_rank"), ("unigram", "merge_rank")])
-    second = looks.of(("unigram", "merge_rank"))
-    assert (second.colour, second.marker, second.dashes) == (COLOURS[1], MARKERS[1], DASHES[1])
-    assert looks.told == ("tokenizer", ())
-
-
 @pytest.mark.parametrize(("values", "others"), [(24, 1), (12, 2), (10, 3), (8, 8)])
 def test_more_values_than_colours_still_look_unlike(values: int, others: int) -> None:
     rows = list(itertools.product(map(str, range(values)), map(str, range(others))))
     looks = Looks(("ordering", "encoder"), rows)
     for shown in ("marker", "sign", "dashes", "hatch"):
         assert len({(looks.of(row).colour, getattr(looks.of(row), shown)) for row in rows}) == len(rows)
-
-
-@pytest.mark.parametrize(
-    ("factors", "numbers"),
-    [
-        (("tokenizer", "budget.tokens"), (2, 12)),
-        (("tokenizer", "encoder", "ordering"), (3, 3, 3)),
-        (("tokenizer", "encoder"), (9, 5)),
-    ],
-)
-def test_more_combinations_than_shapes_still_look_unlike(factors: tuple[str, ...], numbers: tuple[int, ...]) -> None:
-    rows = list(itertools.product(*(map(str, range(number)) for number in numbers)))
-    looks = Looks(factors, rows)
-    for shown in ("marker", "sign", "dashes", "hatch"):
-        assert len({(looks.of(row).colour, getattr(looks.of(row), shown)) for row in rows}) == len(rows)
-    assert looks.told == (None, ()) and looks.colour_of(factors[0], "0") is None
-
-
-def test_a_row_alone_and_a_comparison_without_factors_have_a_look() -> None:
-    assert Looks(("tokenizer",), [("bpe",)]).of(("bpe",)) == Look(COLOURS[0])
-    assert Looks((), [()]).of(()).sign == SIGNS[0]
-    assert Looks((), [()]).told == (None, ())
 
 
 def test_a_value_has_its_colour_in_the_main_picture_in_curves_and_before_its_name_in_tables(tmp_path: Path) -> None:

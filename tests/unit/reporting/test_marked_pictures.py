@@ -2,13 +2,11 @@
 
 import html
 import re
-import warnings
 from collections.abc import Callable
 
 import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from paribus.reporting.formats.inline import inline
 from paribus.reporting.plots.marks import mark
@@ -62,40 +60,6 @@ def test_a_picture_has_every_name_as_it_is_written(name: str) -> None:
     assert not any("mathdefault" in text for text in texts) and b"<tspan" in plot.svg, "powers of ten are set"
 
 
-@pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
-@pytest.mark.parametrize(
-    "name", ["bpe_of_my_own_corpus · longest_first · in_context", "/data/" + "w" * 200, "\u8bcd" * 90]
-)
-def test_long_names_stand_inside_their_picture_with_their_lines(name: str) -> None:
-    figures: list[Figure] = []
-    names = [f"{number} {name}" for number in range(8)]
-
-    def draw(figure: Figure) -> None:
-        figures.append(figure)
-        beside, below = figure.subplots(1, 2)
-        for row, each in enumerate(names):
-            mark(below.plot([0.0, 1.0], [0.0, row], label=each), each, row)
-        beside.set_yticks(range(8), names)
-        beside.set_ylim(-0.5, 7.5)
-        below.set_title(f"{name}\nand its number")
-        figure.legend(loc="outside lower center", ncols=3)
-
-    with warnings.catch_warnings(), mpl.rc_context(style()):
-        warnings.filterwarnings("error", message="constrained_layout")
-        plot = picture("one", "A caption", "A text", (9.2, 4.0), draw)
-    wide = figures[0]
-    (legend,), labels = wide.legends, wide.axes[0].get_yticklabels()
-    said = [text.get_text().replace("\n", "") for text in (*legend.get_texts(), *labels)]
-    assert said == 2 * names
-    (title,) = (text for text in wide.axes[1].findobj(Text) if "its number" in text.get_text())
-    assert title.get_text().replace("\n", "") == f"{name}and its number"
-    for artist in (legend, title, *labels):
-        box = artist.get_window_extent()
-        assert 0 <= box.x0 < box.x1 <= wide.bbox.width and 0 <= box.y0 < box.y1 <= wide.bbox.height
-    assert all(panel.get_window_extent().width > 100 for panel in wide.axes)
-    assert all(marks(plot).count((each, str(row + 1))) == 3 for row, each in enumerate(names))
-
-
 def test_names_in_a_legend_are_marked_as_their_lines() -> None:
     found = marks(drawn(labelled))
     assert {told: found.count((told, row)) for told, row in found if told in ("bpe", "wordpiece", "unigram")} == {
@@ -105,22 +69,6 @@ def test_names_in_a_legend_are_marked_as_their_lines() -> None:
     }
     assert {row for told, row in found if told == "bpe"} == {"2"}
     assert not any(told == "unsaid" for told, _ in found)
-
-
-def test_names_in_a_legend_that_are_equal_are_marked_each_as_its_own_line() -> None:
-    def draw(figure: Figure) -> None:
-        panel = figure.subplots()
-        for row in (0, 1):
-            mark(panel.plot([0.0, 1.0], [1.0, 2.0], label="bpe"), f"line {row}", row)
-        figure.legend(loc="outside lower center")
-
-    found = [row for told, row in marks(drawn(draw)) if told == "bpe"]
-    assert found == ["1", "1", "2", "2"]  # of each the line and the name
-
-
-def test_nothing_is_left_of_the_identifiers_that_carried_it() -> None:
-    plot = drawn(labelled)
-    assert b"said:" not in plot.svg
 
 
 def test_on_the_page_no_two_pictures_have_an_identifier_in_common_and_each_finds_its_own() -> None:
@@ -142,26 +90,3 @@ def test_on_the_page_colours_follow_the_theme_and_texts_do_not_change() -> None:
     assert ">colour #222222 &amp; &lt;b&gt;<" in text
     assert text.startswith('<svg role="img" aria-label="what &quot;it&quot; shows" viewBox="0 0 662.4 216"')
     assert "<style" not in text and "<metadata" not in text  # they would hold for the whole page
-
-
-def test_a_hatched_area_follows_the_theme_too() -> None:
-    text = inline(drawn(lambda figure: figure.subplots().bar([0], [1], color="#D55E00", hatch="//")).svg, "one", "")
-    pattern = text[text.index("<pattern") : text.index("</pattern>")]
-    assert "light-dark(#d55e00, #ff8a3d)" in pattern and 'fill="#' not in pattern
-
-
-@pytest.mark.parametrize("name", ['bpe id="a"', 'bpe style="#222222"', "bpe url(#a)", 'bpe href="#a"'])
-def test_names_that_look_like_attributes_stay_as_they_are(name: str) -> None:
-    def draw(figure: Figure) -> None:
-        panel = figure.subplots()
-        panel.set_title(name)
-        mark(panel.plot([0.0, 1.0], [1.0, 2.0]), name)
-
-    text = inline(drawn(draw).svg, "one", "A text")
-    assert re.findall(r">(bpe [^<]*)</text>", text) == [name]
-    assert [html.unescape(told) for told in re.findall(r"<title>([^<]*)</title>", text)] == [name]
-
-
-def test_what_is_no_svg_is_refused() -> None:
-    with pytest.raises(ValueError, match="one: no SVG"):
-        inline(b"<p>", "one", "A text")

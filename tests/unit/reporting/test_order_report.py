@@ -1,7 +1,6 @@
 """The table and the plots of orderings, from numbers alone."""
 
 import io
-import os
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -47,18 +46,6 @@ def rendered(table: Table) -> str:
     return file.getvalue()
 
 
-def test_a_plot_is_replaced_as_a_whole(tmp_path: Path) -> None:
-    write_order_report([row("in_context")], tmp_path)
-    plots = sorted((tmp_path / "plots").iterdir())
-    before = {plot.name: plot.read_bytes() for plot in plots}
-    for plot in plots:
-        os.link(plot, tmp_path / plot.name)
-    write_order_report([row("standard", similarity_inside=0.02)], tmp_path)
-    assert (tmp_path / "plots/similarity_along.svg").read_bytes() != before["similarity_along.svg"]
-    assert {name: (tmp_path / name).read_bytes() for name in before} == before
-    assert sorted((tmp_path / "plots").iterdir()) == plots
-
-
 @pytest.mark.usefixtures("undrawn")
 def test_a_label_in_brackets_is_shown_as_it_is(tmp_path: Path) -> None:
     labels = ("corpus.paths=[/abs/x.jsonl]", "corpus.paths=[rel.jsonl]")
@@ -84,13 +71,6 @@ def test_cosines_of_different_embeddings_are_said_to_be_incomparable(tmp_path: P
     silent = [name for name, caption in named.items() if APART not in caption]
     assert silent == ["contexts_of_documents.svg)"]
     assert any(part.startswith("inside:") and APART in part for part in parts)
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_cosines_of_the_same_embeddings_are_compared(tmp_path: Path) -> None:
-    rows = [row(name) for name in ("standard", "in_context")]
-    assert "cannot be compared" not in rendered(write_order_report(rows, tmp_path))
-    assert "cannot be compared" not in (tmp_path / "statistics.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -131,23 +111,3 @@ def test_what_was_not_measured_is_no_zero(others: list[OrderRow]) -> None:
     plots = {plot.name: plot for plot in order_plots([alone, *others])}
     drawn = [lines(plots["similarity_inside"].svg.decode(), colour) for colour in COLOURS[: 1 + len(others)]]
     assert drawn == [1, *(2 for _ in others)]
-
-
-@pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize("label", ["standard", "standard packing=concatenate embedder=tfidf_svd"])
-def test_a_terminal_of_80_columns_shows_the_whole_of_what_the_table_says(tmp_path: Path, label: str) -> None:
-    differing = {name: 1000.123 * value for name, value in NUMBERS.items()} | {"jumps": 12_000}
-    file = io.StringIO()
-    table = write_order_report([row(label, jumps=1), row(f"{label} two", **differing)], tmp_path)
-    Console(width=80, file=file).print(table)
-    lines, told = file.getvalue().splitlines(), " ".join(file.getvalue().split())
-    assert max(map(len, lines)) <= 80
-    assert (
-        told.endswith("contexts with text of two stretches of what is shuffled.")
-        and "The files have more columns." in told
-    )
-    headings = lines[2].split()
-    assert {"inside", "next", "random"} <= set(headings)
-    values = lines[next(number for number, line in enumerate(lines) if "0.310" in line)]
-    cosines = {"inside", "shuffled", "next", "random", "adjacent"}
-    assert len(re.findall(r"\d+\.\d{3}", values)) == len(cosines & set(headings))

@@ -12,7 +12,6 @@ from paribus.config.groups.experiment import TableConfig
 from paribus.errors import ConfigurationError
 from paribus.reporting.paper import paper as papers
 from paribus.reporting.paper.block import Paper, parse
-from paribus.reporting.paper.setting import PaperBudget, Setting
 from paribus.reporting.report import write_report
 from paribus.reporting.table.column import BESIDE
 from paribus.reporting.table.comparison import compare
@@ -79,13 +78,6 @@ def test_a_run_of_another_size_vocabulary_or_budget_has_none_and_the_report_says
     assert reason.endswith("have 468M or 6.7B parameters with a vocabulary of 32K and a budget of 100B tokens.")
 
 
-def test_a_budget_that_does_not_matter_is_no_reason(tmp_path: Path) -> None:
-    run = ours(tmp_path, **LIKE | {"parameters": 2e6, "budget": {"kind": "equal_steps", "steps": 3}})
-    (reason,) = papers.without_number(parse({**BLOCK, "budget": "any"}), compare([run], ("encoder",)))
-    assert "budget" not in reason
-    assert reason.endswith("have 468M or 6.7B parameters with a vocabulary of 32K.")
-
-
 @pytest.mark.parametrize(("unit", "wanted"), [("character", 50), ("byte", None)])
 def test_of_a_paper_that_says_the_unit_of_its_tokens_other_tokens_have_no_number(
     unit: str, wanted: float | None, tmp_path: Path
@@ -100,16 +92,6 @@ def test_of_a_paper_that_says_the_unit_of_its_tokens_other_tokens_have_no_number
         [] if wanted else [(True, True)]
     )
     assert papers.beside(parse(BLOCK), comparison)[0, "boolq/mean"].number == 50
-
-
-def test_a_unit_that_there_is_not_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"paper.unit is 'bytes'; it must be one of byte, character or `any`"):
-        parse({**BLOCK, "unit": "bytes"})
-
-
-def test_decimals_that_are_none_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"paper.decimals is '2'; it must be a whole number from 0 to 10"):
-        parse({**BLOCK, "decimals": "2"})
 
 
 def test_a_choice_that_no_factor_names_must_be_the_paper_s_too(tmp_path: Path) -> None:
@@ -166,11 +148,6 @@ def test_a_row_that_does_not_say_what_it_was_trained_with_is_refused(row: dict[s
         parse({"title": "T", "columns": ["boolq"], "rows": rows, "numbers": [[1]]})
 
 
-def test_any_fits_whatever_a_run_has() -> None:
-    assert Setting().fits(Setting(1, None, PaperBudget(5, "text")))
-    assert not Setting(budget=PaperBudget(5, "tokens")).fits(Setting(1, None, PaperBudget(5, "text")))
-
-
 @pytest.mark.parametrize("name", BLOCKS)
 def test_each_row_of_an_experiment_file_fits_a_run_made_like_it_and_no_other_row_does(
     name: str, tmp_path: Path
@@ -206,18 +183,6 @@ def test_a_paper_s_mean_over_tasks_stands_beside_the_group_of_that_name(tmp_path
     comparison = compare([run], ("encoder",), table=group)
     assert papers.beside(paper, comparison)[0, "common"].number == 50
     assert papers.side_by_side(paper, comparison)[0] == ["", "Average (paper)", "(ours)", "(difference)"]
-
-
-@pytest.mark.parametrize(
-    ("parameters", "header"), [(37e3, ["", "boolq"]), (490e6, ["", "boolq (paper)", "(ours)", "(difference)"])]
-)
-def test_the_paper_s_table_has_places_for_ours_where_a_row_of_ours_fits(
-    tmp_path: Path, parameters: float, header: list[str]
-) -> None:
-    comparison = compare([ours(tmp_path, **LIKE | {"parameters": parameters})], ("encoder",))
-    lines = papers.side_by_side(parse(BLOCK), comparison)
-    assert lines[0] == header and [line[1] for line in lines[1:]] == ["50", "60", "70"]
-    assert {len(line) for line in lines} == {len(header)}
 
 
 ALONE = {"average_as_printed"}

@@ -1,6 +1,5 @@
 """Scores by the number of examples in the prompt, and by checkpoint."""
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,11 +8,8 @@ import numpy as np
 import pytest
 
 from paribus.config.groups.experiment import TableConfig
-from paribus.reporting.plots.lines.curves import _power
-from paribus.reporting.plots.lines.series import Panel
 from paribus.reporting.report import write_report
 from paribus.reporting.significance.least import ITEMS_TO_JUDGE
-from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.comparison import cells_by_column, compare
 from paribus.reporting.table.frame import RunRecord
 from support.tables import FACTORS, record
@@ -87,30 +83,3 @@ def test_a_curve_of_too_few_items_has_no_bars_as_the_table_has_none(tmp_path: Pa
     in_curve = [row[column.key].half_width is not None for row in cells_by_column(comparison, [column], 1)]
     assert in_curve == in_table == [items >= ITEMS_TO_JUDGE] * 2
     assert ("by checkpoint; ±" in written(tmp_path, made)[1]) == (items >= ITEMS_TO_JUDGE)
-
-
-def test_points_without_a_value_are_left_out() -> None:
-    panel = Panel("score", 100.0, [[(2.0, Cell(0.5, 0.1)), (1.0, Cell(None)), (0.0, Cell(0.25))], []])
-    assert panel.points(0) == [(0.0, 25.0, 0.0), (2.0, 50.0, 10.0)]
-    assert panel.points(1) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "scored"),
-    [("by_examples", {("sst2", shots): 0.5 for shots in (0, 1, 4)}), ("by_checkpoint", {("sst2", 0): 0.5})],
-    ids=["examples", "checkpoints"],
-)
-def test_rows_that_a_table_names_alike_are_lines_of_their_own(
-    tmp_path: Path, name: str, scored: Mapping[tuple[str, int], float]
-) -> None:
-    table = TableConfig(names={"merge_rank": "BPE", "longest_first": "BPE"})
-    names, page = written(tmp_path, runs(tmp_path, scored, three=name == "by_checkpoint"), table)
-    assert name in names
-    assert set(re.findall(r'data-row="(\d)"><title>bpe · BPE · standard</title>', page)) == {"1", "2"}
-
-
-@pytest.mark.parametrize(
-    ("largest", "scale", "said"), [(0.0, 1.0, ""), (999.0, 1.0, ""), (6.0e4, 1e-3, " (10³)"), (3.7e11, 1e-9, " (10⁹)")]
-)
-def test_an_axis_has_numbers_of_a_few_digits(largest: float, scale: float, said: str) -> None:
-    assert _power(largest) == (pytest.approx(scale), said)

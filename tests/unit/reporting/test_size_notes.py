@@ -45,16 +45,6 @@ def test_only_what_differs_is_told(tmp_path: Path) -> None:
     assert "batch_bytes" not in {column.key for column in comparison.columns}
 
 
-def test_sizes_that_read_alike_differ_by_percent(tmp_path: Path) -> None:
-    (told,) = other_sizes(compared(tmp_path, (194, 8), (198, 8)))
-    assert "; text a step about 2.4 KiB, by 2%; " in told
-
-
-def test_what_is_left_by_rounding_is_told_without_the_remedy_that_was_taken(tmp_path: Path) -> None:
-    (told,) = other_sizes(compared(tmp_path, (196, 8), (200, 8), batch_bytes=2_400))
-    assert told.endswith("more to predict from. model.context_bytes (with model.context_length=0) makes them alike.")
-
-
 def test_the_rounding_to_whole_steps_and_contexts_is_no_difference(tmp_path: Path) -> None:
     comparison = compared(tmp_path, (1000, 20), (1009, 20))
     assert other_sizes(comparison) == []

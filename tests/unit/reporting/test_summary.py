@@ -89,12 +89,6 @@ def test_a_deciding_measure_of_which_nothing_can_be_said_is_named(tmp_path: Path
     assert absent == "Nothing can be said of which row is better: the table has no column that decides it."
 
 
-def test_small_differences_have_digits_to_read(tmp_path: Path) -> None:
-    tiny = [each / 1000 for each in STEADY]
-    (found,) = lines(tmp_path, {"bpe": tiny, "apart": [each - 0.0003 for each in tiny[::-1]]})
-    assert "−0.000 " not in found and "−0.000 to" not in found
-
-
 def test_the_first_row_that_was_asked_for_stays_the_baseline_when_none_of_its_runs_finished(tmp_path: Path) -> None:
     runs = rows(tmp_path / "runs", {"alike": STEADY[:3], "apart": [0.5 + each for each in STEADY[2:]]})
     lost = [
@@ -112,20 +106,6 @@ def test_the_first_row_that_was_asked_for_stays_the_baseline_when_none_of_its_ru
     assert between.rows[2].cells["bits_per_byte"].p_adjusted is not None
     written = write_report(runs, title="t", directory=tmp_path / "report", factors=FACTORS, missing=lost)
     assert "bpe" in (tmp_path / "report" / "report.md").read_text(encoding="utf-8") and written.files
-
-
-def test_a_spread_that_is_shown_is_explained_where_no_score_has_one(tmp_path: Path) -> None:
-    runs = rows(tmp_path, {"bpe": (0.0, 0.1, 0.2)})
-    few = [replace(each, scores=None, training={**each.training, "text_bytes": 9_000 + each.seed}) for each in runs]
-    assert "± is half the 95 % interval of a number over other seeds." in notes(compare(few, FACTORS))
-
-
-def test_two_seeds_have_no_spread_of_what_training_read(tmp_path: Path) -> None:
-    for seeds in (2, 3):
-        runs = rows(tmp_path / str(seeds), {"bpe": STEADY[:seeds], "apart": STEADY[:seeds]})
-        read = [replace(run, training={**run.training, "text_bytes": 9_000 + run.seed}) for run in runs]
-        cells = [row.cells["text_bytes"] for row in compare(read, FACTORS).rows]
-        assert [cell.half_width is not None for cell in cells] == [seeds == 3] * 2
 
 
 def test_differences_of_shares_are_in_points() -> None:

@@ -1,6 +1,5 @@
 """The block `experiment.table`: columns, groups, rows, baseline, names, decimals, bold, the paper beside."""
 
-import io
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,13 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
 from scipy import stats
 
 from paribus.config.groups.experiment import TableConfig, default_table
 from paribus.errors import ConfigurationError
 from paribus.reporting.fairness.why import explanation
-from paribus.reporting.plots.comparison import plots
 from paribus.reporting.report import Report, write_report
 from paribus.reporting.table.comparison import Comparison, compare
 from paribus.reporting.table.frame import MissingRun, RunRecord
@@ -85,12 +82,6 @@ def test_shots_stand_apart_together_or_both(build: Build, shots: str, keys: list
     assert found == (keys or ["boolq/0_shot", "boolq/5_shot", "boolq/mean"])
 
 
-def test_a_task_that_nobody_scored_is_a_gap(build: Build) -> None:
-    found = build(columns=("boolq", "hellaswag"), shots="mean")
-    assert found.rows[0].cells["hellaswag/mean"].value is None
-    assert any("no value for hellaswag" in note for note in notes(found))
-
-
 def test_rows_are_grouped_and_ordered_as_the_block_says(build: Build) -> None:
     found = build(rows=("ordering",), order={"ordering": ["nn", "standard"]})
     assert found.factors == ("ordering", "encoder")
@@ -134,26 +125,6 @@ def test_bold_is_once_a_table_once_a_group_or_nowhere(tmp_path: Path) -> None:
 
     assert (best("table"), best("group"), best("none")) == (1, 2, 0)
     assert best("table", primary=()) == 0
-
-
-@pytest.mark.parametrize(
-    ("baseline", "said", "axis"),
-    [
-        (None, "the first row (merge_rank)", True),
-        ({"encoder": "merge_rank"}, "the first row (merge_rank)", True),
-        ({"encoder": "longest_first"}, "longest_first", False),
-    ],
-)
-def test_the_page_and_its_pictures_say_what_differences_are_from(
-    tmp_path: Path, baseline: dict[str, str] | None, said: str, *, axis: bool
-) -> None:
-    runs = [run for run in runs_of(tmp_path, (0, 1, 2)) if run.factors["ordering"] == "nn"]
-    report = write_report(
-        runs, title="t", factors=("encoder",), directory=tmp_path / "report", table=table_of(baseline=baseline)
-    )
-    assert f"<summary>All differences from {said}, " in report.files["report.html"].read_text()
-    pictures = [plot.svg.decode() for plot in plots(report.comparison, {}) if "Second: difference" in plot.caption]
-    assert pictures and all(("difference from the first row" in svg) is axis for svg in pictures)
 
 
 def test_names_and_decimals_are_those_of_the_block(build: Build) -> None:
@@ -211,19 +182,6 @@ def test_the_average_is_over_the_tasks_of_one_family_of_metrics_and_the_notes_sa
     assert "All: the mean of boolq, triviaqa by accuracy and exact match" in " ".join(notes(chosen))
 
 
-def test_no_note_says_what_an_average_is_of_where_no_task_was_scored(tmp_path: Path) -> None:
-    run = record(tmp_path, "one", {"encoder": "merge_rank"}, {}, heldout=[(100.0, 50)])
-    found = compare([run], ("encoder",), (), table_of(columns=["boolq", "piqa", "average", "bits_per_byte"]))
-    assert [column.key for column in found.columns][-2:] == ["average", "bits_per_byte"]
-    assert "the mean of" not in " ".join(notes(found))
-
-
-def test_a_single_task_of_its_family_is_no_average(tmp_path: Path) -> None:
-    run = record(tmp_path, "one", {"encoder": "merge_rank"}, {("boolq", 0): [1, 0]})
-    add_metric(run, "triviaqa", "exact_match", [0, 1])
-    assert "average" not in {column.key for column in compare([run], ("encoder",)).columns}
-
-
 def test_a_perplexity_is_two_to_the_mean_bits_and_is_tested_in_bits(tmp_path: Path) -> None:
     bits = {name: np.random.default_rng(place).gamma(2, 3 + place, 30) for place, name in enumerate(("a", "b"))}
     runs = [record(tmp_path, name, {"encoder": name}, {("lambada_openai", 0): [1, 0]}) for name in bits]
@@ -239,11 +197,6 @@ def test_a_perplexity_is_two_to_the_mean_bits_and_is_tested_in_bits(tmp_path: Pa
     assert second.test.p_value == pytest.approx(stats.ttest_rel(bits["a"], bits["b"]).pvalue)
     assert change(second.test.difference, column).endswith(" bits")
     assert any("Perplexity is 2 to the mean bits" in note for note in notes(found))
-
-
-def test_a_perplexity_of_a_task_without_bits_is_refused_with_what_there_is(build: Build) -> None:
-    with pytest.raises(ConfigurationError, match=r"metric 'perplexity' is unknown; .*acc \(of boolq\)"):
-        build(metrics={"boolq": "perplexity"})
 
 
 def add_metric(run: RunRecord, task: str, metric: str, values: Sequence[float]) -> None:
@@ -278,15 +231,6 @@ def test_the_paper_s_number_and_our_difference_stand_beside_ours_on_request(tmp_
     text = report.files["report.md"].read_text(encoding="utf-8")
     assert rf"\[60.5, {ours - 60.5:+.1f}\]".replace("-", "−") in text
     assert "[60.5" in report.files["tables.tex"].read_text(encoding="utf-8")
-
-
-def test_a_paper_s_number_keeps_its_zeros_in_every_form_of_the_report(tmp_path: Path) -> None:
-    report = write(tmp_path, paper=True, columns=("boolq",), shots="mean")
-    for name in ("report.md", "report.html", "tables.tex"):
-        assert "[50.0, " in report.files[name].read_text(encoding="utf-8").replace("\\[", "["), name
-    console = Console(width=160, record=True, file=io.StringIO())
-    console.print(report.terminal)
-    assert "[50.0, " in console.export_text()
 
 
 @pytest.mark.skipif(which("pdflatex") is None, reason="no LaTeX here")

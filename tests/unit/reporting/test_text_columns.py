@@ -96,14 +96,6 @@ def test_other_documents_of_a_set_are_refused(tmp_path: Path) -> None:
         compare(runs, FACTORS)
 
 
-def test_bits_that_statistics_promise_and_that_are_gone_are_named(tmp_path: Path) -> None:
-    runs = two_runs(tmp_path)
-    assert runs[1].scores is not None
-    (runs[1].scores / "texts.parquet").unlink()
-    (reason,) = compare(runs, FACTORS).rows[1].missing
-    assert "texts.parquet is missing" in reason
-
-
 def words(root: Path, *columns: str) -> Comparison:
     """A run of an accuracy, and of a corpus whose items have values that are no shares of one."""
     run = record(root, "one", BPE, {("continuation", 0): [1, 0]})
@@ -136,30 +128,3 @@ def test_a_segmented_corpus_has_three_columns_in_per_cent_and_no_mean_with_accur
         ("wmt14_en_de", "BLEU", "25.00"),
     ]
     assert any("precision, recall, F1, BLEU in %, of all items together" in line for line in notes(comparison))
-
-
-def test_a_table_names_one_measure_of_a_segmented_corpus(tmp_path: Path) -> None:
-    comparison = words(tmp_path, "pku", "pku:word_recall")
-    assert [column.label for column in comparison.columns] == ["F1", "recall"]
-
-
-def test_a_table_of_texts_without_their_columns_is_refused(tmp_path: Path) -> None:
-    (run, *_) = two_runs(tmp_path)
-    assert run.scores is not None
-    pd.DataFrame({"text_set": ["books"]}).to_parquet(run.scores / "texts.parquet")
-    (reason,) = compare([run], FACTORS).rows[0].missing
-    assert "lacks the columns checkpoint, document, bits, bytes" in reason
-
-
-def test_a_set_that_no_run_was_scored_on_is_named_as_one_and_not_as_a_task(tmp_path: Path) -> None:
-    columns = ("wiki_concatenated:perplexity", "wiki", "heldout_clean", "bits_per_byte")
-    comparison = compare(two_runs(tmp_path), FACTORS, table=TableConfig(columns=columns))
-    assert [(column.group, column.label) for column in comparison.columns[:3]] == [
-        ("wiki", "perplexity"),
-        ("wiki", "bits / byte"),
-        ("Held-out text", "clean"),
-    ]
-    assert all(row.cells[column.key].value is None for row in comparison.rows for column in comparison.columns[:3])
-    told = notes(comparison)
-    assert any("no value for wiki perplexity, wiki bits / byte, Held-out text clean" in line for line in told)
-    assert not any("Accuracy" in line for line in told)

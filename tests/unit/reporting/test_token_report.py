@@ -11,7 +11,6 @@ from rich.console import Console
 from paribus.reporting.paper import block
 from paribus.reporting.paper.paper import sentence
 from paribus.reporting.tokenizers.paper import paper_lines
-from paribus.reporting.tokenizers.report import LENGTHS as OF_TOKENS
 from paribus.reporting.tokenizers.report import OF_LENGTHS, write_token_report
 from paribus.reporting.tokenizers.row import LENGTHS, Replaced, TokenRow, folded, numbers
 from paribus.reporting.tokenizers.tables import all_numbers, length_lines, replaced_lines
@@ -82,12 +81,6 @@ def test_what_replaced_other_tokens_has_a_rise_where_these_occur() -> None:
     assert replaced_lines([row("a"), row("b", base=0)], "encoder") == []
 
 
-def test_tokens_that_nothing_replaced_have_no_frequency_of_what_did() -> None:
-    fewer = Replaced(gone=60, gone_share=0.06, gone_frequency=20.0, came=0, came_frequency=0.0)
-    _, line = replaced_lines([row("a"), row("b", base=0, replaced=fewer)], "encoder")
-    assert line[3:6] == ["20.0", "–", "–"]
-
-
 def test_the_papers_number_stands_beside_rows_of_its_choices_and_size() -> None:
     rows = [row("merge_rank"), row("longest_first", base=0, bytes_per_token=4.1)]
     lines = paper_lines(paper(), rows, all_numbers(rows), ("encoder",))
@@ -146,41 +139,3 @@ def test_files_and_terminal_say_the_same(tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "plots").iterdir()} == {
         f"{name}.svg" for name in ("token_lengths", "token_frequencies", "own_shares")
     }
-
-
-def test_numbers_of_a_paper_that_stand_alone_are_told_and_lengths_are_shown(tmp_path: Path) -> None:
-    rows = [replace(row("merge_rank"), vocab_size=600), replace(row("longest_first", base=0), vocab_size=600)]
-    file = io.StringIO()
-    console = Console(width=100, file=file)
-    for table in write_token_report(rows, tmp_path, ("encoder",), paper=paper(), width=100):
-        console.print(table)
-    shown, written = file.getvalue(), (tmp_path / "statistics.md").read_text(encoding="utf-8")
-    assert "Tokens by length in characters" in shown
-    assert "so its numbers stand alone" in " ".join(shown.split())
-    assert "so its numbers stand alone" in written
-    assert "| LBPE | change | 2.25 |\n" in written
-    assert "ours" not in shown and "—" not in written.split("The paper")[1]
-
-
-def test_a_long_label_leaves_room_for_what_says_most(tmp_path: Path) -> None:
-    rows = [row("x" * 50), row("y" * 50, base=0)]
-    (table, *_) = write_token_report(rows, tmp_path, ("encoder",), width=80)
-    assert [column.header for column in table.columns] == ["encoder", "bytes/token", "change"]
-
-
-@pytest.mark.parametrize(("width", "last", "says_more"), [(80, "10-12", True), (130, "16+", False)])
-def test_lengths_that_have_no_room_go_by_whole_columns(tmp_path: Path, width: int, last: str, says_more: bool) -> None:
-    rows = [
-        replace(row("merge_rank"), name="scaffold_bpe · merge_rank"),
-        replace(row("longest_first", base=0, token_lengths={"1-3": 90}), name="scaffold_bpe · longest_first"),
-    ]
-    file = io.StringIO()
-    (lengths,) = (
-        table for table in write_token_report(rows, tmp_path, ("encoder",), width=width) if table.title == OF_TOKENS
-    )
-    Console(width=width, file=file).print(lengths)
-    assert lengths.columns[-1].header == last
-    lines = file.getvalue().splitlines()
-    assert sum(line.count("(−100.00 %)") for line in lines) == (2 if says_more else 3)
-    assert ("The files have more columns." in " ".join(" ".join(lines).split())) == says_more
-    assert " ".join(OF_LENGTHS.split()) in " ".join(" ".join(lines).split())

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paribus.config.groups.experiment import TableConfig, default_table
+from paribus.config.groups.experiment import default_table
 from paribus.reporting.notes.summary import summary
 from paribus.reporting.report import write_report
 from paribus.reporting.table.comparison import Comparison, compare
@@ -215,42 +215,6 @@ def test_sources_that_were_cut_are_counted(tmp_path: Path) -> None:
     ]
     assert "2 to 31 of 40 held-out pairs, not alike in all rows" in line(compare(runs, FACTORS), "Sources longer")
     assert not any("Sources longer" in each for each in notes(compare(rows(tmp_path, {"bytes": (0.0,)}), FACTORS)))
-
-
-def test_a_row_whose_baseline_is_not_there_is_named(tmp_path: Path) -> None:
-    labels = [("bpe", "merge_rank"), ("bpe", "longest_first"), ("unigram", "longest_first")]
-    runs = [
-        record(
-            tmp_path, "-".join(pair), dict(zip(("tokenizer", "encoder"), pair, strict=True)), {("piqa", 0): [1] * 40}
-        )
-        for pair in labels
-    ]
-    table: TableConfig = replace(default_table(), baseline={"encoder": "merge_rank"})
-    found = compare(runs, ("tokenizer", "encoder"), table=table)
-    assert line(found, "Not tested, as the row").endswith("is not there: unigram, longest_first.")
-
-
-def test_what_a_table_does_not_show_has_no_legend(tmp_path: Path) -> None:
-    few = [
-        record(tmp_path, label, {"tokenizer": label}, {("piqa", 0): [1, 0] * 5}, checkpoints=2)
-        for label in ("bpe", "unigram")
-    ]
-    assert not any("After the slash" in each for each in notes(compare(few, FACTORS)))
-    statistics = {"heldout": {"bytes_per_token": 3.0}, "tasks": {}}
-    runs = [
-        record(
-            tmp_path / "2",
-            label,
-            {"tokenizer": label},
-            {},
-            heldout=[(8.0, 4)] * 8,
-            statistics={**statistics, "heldout": {"bytes_per_token": number}},
-        )
-        for label, number in (("bpe", 3.0), ("unigram", 3.5))
-    ]
-    found = compare(runs, FACTORS)
-    assert not any(cell.best for row in found.rows for cell in row.cells.values())
-    assert not any("Bold" in each for each in notes(found))
 
 
 def test_one_seed_of_few_items_speaks_of_no_spread_and_no_bold_number(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -21,15 +20,15 @@ from paribus.errors import ConfigurationError
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.vocabularies import compare_vocabularies
 from paribus.reporting.fairness.fairness import FairnessError
+from paribus.reporting.paper.block import parse as parse_paper
 from paribus.reporting.plots.comparison import plots
 from paribus.reporting.plots.lines.curves import read_curves
-from paribus.reporting.plots.vocabularies import OverlapMatrix, overlap_plot
+from paribus.reporting.plots.vocabularies import OverlapMatrix
 from paribus.reporting.report import Report, write_report
 from paribus.reporting.table.comparison import compare
 from paribus.reporting.table.frame import MissingRun
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
-from paribus.tracking.batches import MAX_NAME_LENGTH
 from support.tables import FACTORS, demo_runs, notes, record
 
 PAPER = {
@@ -42,7 +41,6 @@ PAPER = {
     "rows": [{"label": "BPE", "factors": {"encoder": "merge_rank"}}, "something else"],
     "numbers": [[51.25, None], [52, 53]],
 }
-Write = Callable[..., Report]
 
 
 @pytest.fixture(scope="module")
@@ -109,44 +107,6 @@ def test_the_page_is_well_formed_and_loads_nothing_from_outside(demo: Report) ->
     assert links.unbalanced == []
     assert links.loaded == ["None"]  # the script has no source: it stands inside
     assert links.used and all(place.startswith("#") and place[1:] in links.anchors for place in links.used)
-
-
-def _headings(part: str) -> list[str]:
-    return re.findall(r'<th scope="col"[^>]*><button type="button">([^<]*)</button>', part)
-
-
-def test_columns_that_are_rarely_asked_for_unfold_where_a_table_is_wide(demo: Report) -> None:
-    page = read(demo, "report.html")
-    (found,) = re.findall(r"<details>\s*<summary>(\d+) more columns: ([^<]*)</summary>(.*?)</details>", page, re.DOTALL)
-    count, named, folded = found
-    (shown,) = re.findall(r'<table class="sortable" aria-label="Text and training">.*?</table>', page, re.DOTALL)
-    columns = [column for column in demo.comparison.columns if not column.scored]
-    labels = [column.label for column in columns if not column.main]
-    assert len(columns) > 8
-    assert _headings(shown)[3:] == [column.label for column in columns if column.main]
-    assert _headings(folded)[3:] == named.split(", ") == labels
-    assert int(count) == len(labels)
-    for part in (shown, folded):
-        rows = re.findall(r'<tr data-row="\d".*?</tr>', part)
-        assert len(rows) == 8 and {row.count("<td") for row in rows} == {len(_headings(part)) - 3}
-    row = demo.comparison.rows[0].cells
-    first = re.findall(r'data-value="([^"]*)"', re.findall(r"<tr data-row=.1.*?</tr>", folded)[0])
-    assert [float(value) for value in first] == [row[each.key].value for each in columns if not each.main]
-
-
-def test_a_table_of_few_columns_has_them_all(tmp_path: Path) -> None:
-    training = {"tokens": 9, "epochs": 0.5, "steps": 3, "device_hours": 0.1}
-    run = record(tmp_path, "one", {"tokenizer": "bpe"}, {("boolq", 0): [1, 0]}, training=training)
-    page = read(write_report([run], title="X", factors=("tokenizer",), directory=tmp_path / "report"), "report.html")
-    assert "more columns" not in page
-    assert {"epochs", "steps", "device-hours"} <= set(_headings(page))
-
-
-def test_the_page_follows_the_theme_of_the_system_and_prints_are_light(demo: Report) -> None:
-    text = read(demo, "report.html")
-    assert "light-dark(#222222, #e3e6e9)" in text  # of the pictures, whose colours follow the theme
-    (printed,) = re.findall(r"@media print {\n(.*?)\n}", text, re.DOTALL)
-    assert ":root { color-scheme: light; }" in printed
 
 
 def test_every_number_of_the_page_leads_to_the_run_it_came_from(demo: Report) -> None:
@@ -227,23 +187,16 @@ def test_the_notes_say_what_the_error_bar_is_and_what_was_equal(demo: Report) ->
 @pytest.mark.parametrize(
     ("epochs", "sentence"),
     [
-        ((0.5, 2.34), "Text was repeated, 2.34 epochs: scaffold_bpe, merge_rank, standard."),
+        ((0.5, 2.34), "Text was repeated, 2.34 epochs: scaffold_bpe."),
         ((1.2, 3.0), "Text was repeated, 1.2 to 3 epochs: every run."),
     ],
 )
 def test_the_notes_say_which_runs_repeated_text(epochs: tuple[float, float], sentence: str, tmp_path: Path) -> None:
     runs = [
-        record(
-            tmp_path, tokenizer, dict(zip(FACTORS, (tokenizer, "merge_rank", "standard"), strict=True)),
-            {("boolq", 0): [True, False]}, training={"tokens": 9, "epochs": count, "device_hours": 1234.5},
-        )
-        for tokenizer, count in zip(("bpe", "scaffold_bpe"), epochs, strict=True)
-    ]  # fmt: skip
-    report = write_report(runs, title="Epochs", factors=FACTORS, directory=tmp_path / "report")
-    assert sentence in " ".join(text_of(report).split())
-    page = read(report, "report.md")
-    assert "1,234" in page
-    assert "device-hours" in page
+        record(tmp_path, name, {"tokenizer": name}, {("boolq", 0): [1, 0]}, training={"tokens": 9, "epochs": count})
+        for name, count in zip(("bpe", "scaffold_bpe"), epochs, strict=True)
+    ]
+    assert sentence in " ".join(notes(compare(runs, ("tokenizer",))))
 
 
 @pytest.mark.parametrize(
@@ -252,28 +205,18 @@ def test_the_notes_say_which_runs_repeated_text(epochs: tuple[float, float], sen
         (1, 2.34, "pair", "BPE-dropout drew tokens once for up to 2.34 epochs, which read the same tokens again"),
         (3, 3.5, "pair", "BPE-dropout drew tokens 3 times for up to 3.5 epochs"),
         (3, 3.0, "pair", None),
-        (1, 0.9, "pair", None),
         (1, 2.34, "concatenate", None),
     ],
 )
 def test_the_notes_say_where_bpe_dropout_was_read_again(
     draws: int, epochs: float, packing: str, sentence: str | None, tmp_path: Path
 ) -> None:
-    training = {"tokens": 9, "epochs": epochs, "device_hours": 1.0}
-    runs = [
-        replace(
-            record(tmp_path, name, {"encoder": name}, {("boolq", 0): [True, False]}, training=training),
-            config={"encoder": encoder, "packing": {"kind": packing}, "seed": 0},
-        )
-        for name, encoder in (
-            ("dropout", {"kind": "dropout", "draws": draws}),
-            ("merge_rank", {"kind": "merge_rank"}),
-        )
-    ]
-    report = write_report(runs, title="Dropout", factors=["encoder"], directory=tmp_path / "report")
-    text = " ".join(text_of(report).split())
-    assert ("BPE-dropout drew" in text) is (sentence is not None)
-    assert sentence is None or sentence in text
+    training = {"tokens": 9, "epochs": epochs}
+    made = record(tmp_path, "dropout", {"encoder": "dropout"}, {("boolq", 0): [1, 0]}, training=training)
+    config = {"encoder": {"kind": "dropout", "draws": draws}, "packing": {"kind": packing}, "seed": 0}
+    told = [line for line in notes(compare([replace(made, config=config)], ("encoder",))) if "BPE-dropout drew" in line]
+    assert [sentence in line for line in told if sentence] == [True] * (sentence is not None)
+    assert bool(told) is (sentence is not None)
 
 
 def test_the_notes_say_which_rows_have_tokens_across_the_boundary_of_context_and_choice(tmp_path: Path) -> None:
@@ -286,19 +229,6 @@ def test_the_notes_say_which_rows_have_tokens_across_the_boundary_of_context_and
     assert note.endswith("left out): longest_first: task 0-shot 5 choices in 2 of 3 items.")
     assert "at most a share of 3e-06" in note
     assert not any("crosses" in line for line in notes(compare([first], ("encoder",))))
-
-
-def test_several_seeds_are_named_and_linked_from_their_row(tmp_path: Path) -> None:
-    runs = demo_runs(tmp_path, seeds=(0, 1), items=30, curves=False)[:4]
-    report = write_report(runs, title="Seeds", factors=FACTORS, directory=tmp_path / "report")
-    page = read(report, "report.html")
-    links = Links(page)
-    assert {"#row-1", "#row-2"} <= set(links.targets)
-    assert {"row-1", "row-2"} <= links.anchors
-    assert all(f"../runs/{run.run_id}" in links.targets for run in runs)
-    text = " ".join(text_of(report).split())
-    assert "Two seeds: this cannot say which is better, so no score of these has ±" in text
-    assert "p < 0.05" not in text
 
 
 def test_three_seeds_are_judged(tmp_path: Path) -> None:
@@ -362,36 +292,6 @@ def test_one_run_is_a_table_without_tests(tmp_path: Path) -> None:
         assert "**75.0**" not in read(report, "report.md")
 
 
-def test_numbers_that_are_not_finite_are_shown_and_explained(tmp_path: Path) -> None:
-    values = [np.nan, 1, 0, 1]
-    runs = [
-        record(tmp_path, "one", {"ordering": "standard"}, {("boolq", 0): [1, 0, 1, 1]}),
-        record(
-            tmp_path,
-            "two",
-            {"ordering": "nn"},
-            {("boolq", 0): values},
-            training={"tokens": 9, "final_loss": np.inf},
-        ),
-    ]
-    report = write_report(runs, title="NaN", factors=("ordering",), directory=tmp_path / "report")
-    text = " ".join(text_of(report).split())
-    assert "NaN" in text
-    assert "∞" in text
-    assert "nn: not a finite number: boolq 0-shot, final loss; left out of the tests" in text
-
-
-def test_a_run_without_scores_or_numbers_shows_dashes_and_says_which(tmp_path: Path) -> None:
-    runs = [
-        record(tmp_path, "one", {"ordering": "standard"}, {("boolq", 0): [1, 0]}),
-        record(tmp_path, "two", {"ordering": "nn"}, {("piqa", 0): [1, 0]}, training={}),
-    ]
-    report = write_report(runs, title="Gaps", factors=("ordering",), directory=tmp_path / "report")
-    text = " ".join(text_of(report).split())
-    assert "— nn: no value for boolq 0-shot, All tasks mean, tokens, text, final loss" in text
-    assert "— standard: no value for piqa 0-shot, All tasks mean" in text
-
-
 def test_an_unfair_comparison_writes_nothing(tmp_path: Path) -> None:
     runs = demo_runs(tmp_path, items=5, curves=False)
     with pytest.raises(FairnessError):
@@ -411,39 +311,22 @@ def test_the_paper_s_numbers_stand_beside_ours(demo: Report) -> None:
     assert "51.25" in text_of(demo)
 
 
-def test_a_paper_without_numbers_says_so(tmp_path: Path) -> None:
-    run = record(tmp_path, "one", {"tokenizer": "bpe"}, {("boolq", 0): [1, 0]})
-    paper = {"title": "Table I of LBPE", "numbers": None, "note": "The paper was out of reach."}
-    report = write_report([run], title="X", factors=("tokenizer",), directory=tmp_path / "report", paper=paper)
-    sentence = "The numbers of Table I of LBPE have not been entered here. The paper was out of reach."
-    assert sentence in read(report, "report.html")
-    assert sentence in read(report, "report.md")
-    assert sentence in text_of(report)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"rowz": []}, "paper.rowz is unknown"),
         ({"title": ""}, "paper.title is missing"),
         ({"numbers": [[1, 2]]}, "a list of 2 rows"),
-        ({"numbers": [[1], [2]]}, r"paper.numbers\[0\] must be a list of 2 numbers"),
         ({"numbers": [[1, "2"], [2, 3]]}, r"paper.numbers\[0\]\[1\] is '2'"),
-        ({"columns": [3, 4]}, r"paper.columns\[0\] is 3"),
         ({"columns": 3}, "paper.columns is 3; it must be a list"),
         ({"columns": [{"label": "A", "taks": "boolq"}, "B"]}, r"paper.columns\[0\].taks is unknown"),
-        ({"rows": "a"}, "paper.rows is 'a'; it must be a list"),
         ({"rows": [{"label": "a", "factors": ["bpe"]}, "b"]}, r"paper.rows\[0\].factors is \['bpe'\]"),
-        ({"reference": "468M"}, "paper.reference is unknown"),
         ({"rows": ["a", {"label": "b", "parameters": "big"}]}, r"paper.rows\[1\].parameters: 'big' is not a number"),
     ],
 )
-def test_a_malformed_paper_block_is_refused_by_path(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
-    run = record(tmp_path, "one", {"tokenizer": "bpe"}, {("boolq", 0): [1, 0]})
+def test_a_malformed_paper_block_is_refused_by_path(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
-        write_report(
-            [run], title="X", factors=("tokenizer",), directory=tmp_path / "report", paper={**PAPER, **changes}
-        )
+        parse_paper({**PAPER, **changes})
 
 
 @pytest.mark.parametrize("verb", ["run", "plan"])
@@ -465,14 +348,6 @@ def test_learning_curves_come_from_the_events_of_each_run(tmp_path: Path) -> Non
     assert curve.amounts["train/tokens"][-1] == runs[0].training["tokens"]
 
 
-def test_on_a_terminal_of_80_columns_no_number_is_cut_and_bits_per_byte_stay(demo: Report) -> None:
-    lines = text_of(demo, width=80).splitlines()
-    assert max(len(line.rstrip()) for line in lines) <= 80
-    assert not any("…" in line for line in lines if "standard" in line or "in_context" in line)
-    assert any("bits / byte" in line for line in lines)
-    assert any("the report's files have all" in line for line in lines)
-
-
 def test_the_overlap_of_vocabularies_is_a_plot_and_numbers(tmp_path: Path) -> None:
     overlap = OverlapMatrix(("bpe", "中文/1"), (300, 200), ((1.0, 0.5), (0.75, 1.0)), ((None, 3.25), (None, None)))
     runs = demo_runs(tmp_path, items=20, curves=False)
@@ -484,16 +359,6 @@ def test_the_overlap_of_vocabularies_is_a_plot_and_numbers(tmp_path: Path) -> No
         "vocabulary_overlap/occurrences per million of bpe not in 中文_1": 3.25,
         "vocabulary_overlap/中文_1 in bpe": 0.75,
     }
-
-
-def test_long_and_similar_names_of_vocabularies_make_distinct_metrics_that_mlflow_takes() -> None:
-    names = ("x" * 300 + "a", "x" * 300 + "b", "a/b", "a·b", "y" * 90)
-    shares = [[0.5] * 5] * 5
-    found = OverlapMatrix(names, [1] * 5, shares, shares).metrics()
-    assert len(found) == 2 * 5 * 4
-    assert max(map(len, found)) <= MAX_NAME_LENGTH
-    assert all(re.fullmatch(r"[/\w.\- ]*", name) for name in found)
-    assert any(name.endswith("in " + "y" * 90) for name in found)
 
 
 def test_vocabularies_are_named_by_what_their_runs_have_in_common(tmp_path: Path) -> None:
@@ -526,18 +391,6 @@ def test_vocabularies_are_named_by_what_their_runs_have_in_common(tmp_path: Path
     twice = compare_vocabularies([*runs, *(replace(run, vocabulary=tmp_path / "c") for run in runs[:2])])
     assert twice is not None
     assert twice.names == ["bpe (1)", "scaffold_bpe", "bpe (3)"]
-
-
-def test_the_picture_of_vocabularies_says_what_the_table_says(tmp_path: Path) -> None:
-    runs = []
-    for name, text in (("bpe", "aabb"), ("scaffold_bpe", "ccdd")):
-        Tokenizer.train([text] * 3, vocab_size=258).save(tmp_path / name / "tokenizer")
-        runs.append(replace(record(tmp_path, name, {"tokenizer": name}, {}), vocabulary=tmp_path / name))
-    found = compare_vocabularies(runs, {"scaffold_bpe": "Scaffold"})
-    assert found is not None
-    assert "bpe in Scaffold" in overlap_plot(found).alternative
-    assert b"scaffold_bpe" not in overlap_plot(found).svg
-    assert "vocabulary_overlap/bpe in scaffold_bpe" in found.metrics()
 
 
 def test_embeddings_are_drawn_a_panel_a_row_with_their_uniformity(tmp_path: Path) -> None:

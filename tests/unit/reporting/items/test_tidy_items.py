@@ -55,13 +55,6 @@ def test_texts_are_a_line_an_item() -> None:
     assert (second["item"], second["question"], second["choices"]) == ("doc-002", "a", None)
 
 
-def test_seeds_that_are_a_factor_have_one_column(tmp_path: Path) -> None:
-    runs = [record(tmp_path, f"a{seed}", {"seed": str(seed)}, {("boolq", 0): [1, 0]}, seed=seed) for seed in (0, 1)]
-    table = made(compare(runs, ["seed"]))
-    assert table.column_names.count("seed") == 1
-    assert table["seed"].to_pylist() == [0, 0, 1, 1]
-
-
 def test_what_models_wrote_stands_beside_its_item_and_checkpoint(tmp_path: Path) -> None:
     run = record(tmp_path, "a", {"tokenizer": "bpe"}, {("translation", 0): [0.2, 0.3]}, metric="bleu", checkpoints=2)
     assert run.scores is not None
@@ -86,9 +79,3 @@ def test_answers_after_fine_tuning_are_of_the_last_checkpoint_alone(tmp_path: Pa
     lines = made(comparison).to_pylist()
     steps = {(line["task"], line["checkpoint"]) for line in lines}
     assert steps == {("boolq", 0), ("boolq", 1), ("squad", 1)}
-
-
-def test_beyond_a_number_of_lines_the_table_has_the_last_checkpoint_alone(comparison: Comparison) -> None:
-    lines = items_table(comparison, list(all_scored(comparison).values()), comparison.scores, most=43).to_pylist()
-    assert {line["checkpoint"] for line in lines} == {1}
-    assert len(lines) == 2 * (2 * 4 + 3)
