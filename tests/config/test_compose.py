@@ -6,17 +6,12 @@ from typing import TextIO
 
 import hydra
 import pytest
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.config_repository import IConfigRepository
-from hydra.core.default_element import ResultDefault
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.plugins.config_source import ConfigResult
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from paribus.checks.command import compose_command
 from paribus.config.arguments import override_key, parse
 from paribus.config.compose import Composition
-from paribus.config.groups.budget import EqualTextBudget, EqualTokensBudget
+from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.config.groups.tokenization import ScaffoldBPETokenizer
 from paribus.config.reference.files import configuration_directory
@@ -90,22 +85,6 @@ def test_flops_are_written_as_powers_of_ten(written: str, flops: int) -> None:
     assert compose("budget=equal_flops", f"budget.flops={written}").jobs[0].config.budget.flops == flops
 
 
-def test_budgets_without_a_step_are_refused_with_their_values() -> None:
-    tiny = ("scale=tiny",)
-    assert problems(*tiny, "budget.tokens=511")["budget.tokens"].startswith("511 is less than one step")
-    flops = problems(*tiny, "tokenizer=bytes", "budget=equal_flops", "budget.flops=1e7")
-    assert flops["budget.flops"].startswith("10000000 is less than one step")
-    assert "1.14e+08 FLOPs" in flops["budget.flops"]
-    assert "budget.steps" in problems("budget=equal_steps", "budget.steps=0")
-    assert "budget.max_epochs" in problems("budget.max_epochs=0")
-
-
-def test_equal_text_reads_sizes_as_people_write_them() -> None:
-    budget = compose("scale=paper", "budget=equal_text").jobs[0].config.budget
-    assert isinstance(budget, EqualTextBudget)
-    assert budget.text == 388 * 2**30
-
-
 def test_a_multirun_declares_its_factors_but_not_the_seed() -> None:
     composition = compose("-m", "tokenizer=bpe,scaffold_bpe", "encoder=merge_rank,longest_first", "seed=0,1")
     assert composition.factors == ("tokenizer", "encoder")
@@ -150,33 +129,15 @@ def _own(directory: Path, hydra_block: str) -> tuple[str, ...]:
     [
         ("tokenizer: [bpe, scaffold_bpe]", ".tokenizer", "takes one choice; tokenizer: bpe,scaffold_bpe makes a run"),
         ("tokenizer: 'bpe,scafold_bpe'", ".tokenizer", "'scafold_bpe' is unknown; did you mean 'scaffold_bpe'?"),
-        ("tokeniser: 'bpe,words'", ".tokeniser", "'tokeniser' is unknown; did you mean 'tokenizer'?"),
         ("tokenizer.vocabsize: '300,512'", ".tokenizer.vocabsize", "did you mean 'vocab_size'?"),
         ("tokenizer: 'glob(*bpe)'", ".tokenizer", "tokenizer=glob(*bpe) does not name its values; list them: a,b,c"),
-        ("tokenizer: 'bpe,'", ".tokenizer=bpe,", "is not a Hydra override: "),
-        ("seeds.order: 'range(0,0)'", ".seeds.order", "seeds.order=range(0,0) has no values, and so no run; list them"),
     ],
 )
-def test_what_an_experiment_sweeps_is_judged_as_what_a_command_sweeps(
-    tmp_path: Path, swept: str, path: str, told: str
-) -> None:
+def test_sweeps_of_a_file_are_judged_as_those_of_a_command(tmp_path: Path, swept: str, path: str, told: str) -> None:
     words = _own(tmp_path, f"mode: MULTIRUN, sweeper: {{params: {{seed: '0,1', {swept}}}}}")
     found = problems(*words)
     assert list(found) == [f"hydra.sweeper.params{path}"]
     assert told in found[f"hydra.sweeper.params{path}"]
-
-
-@pytest.mark.parametrize(
-    ("swept", "path", "shown"),
-    [("seed: [0, 1]", "seed", "seed=0,1"), ("tokenizer.vocab_size: [300, 512]", "tokenizer.vocab_size", "=300,512")],
-)
-def test_a_list_of_what_has_one_value_is_told_how_a_sweep_is_written(
-    tmp_path: Path, swept: str, path: str, shown: str
-) -> None:
-    found = problems(*_own(tmp_path, f"mode: MULTIRUN, sweeper: {{params: {{{swept}}}}}"))
-    assert found[path].endswith(
-        f"; values to sweep are parted by commas, without brackets: {path}={shown.split('=')[1]}"
-    )
 
 
 def test_the_arms_of_an_experiment_that_is_no_multirun_are_not_dropped(tmp_path: Path) -> None:
@@ -221,21 +182,6 @@ def test_several_choices_in_a_list_of_defaults_are_not_dropped(tmp_path: Path, g
     assert group != "arm" or len(compose(*words, "experiment=none", "~arm").jobs) == 1
 
 
-def test_a_sweep_in_another_order_each_time_is_refused(tmp_path: Path) -> None:
-    """A report would compare with one row, and the next with another."""
-    told = "tokenizer=shuffle(bpe,bytes) has another order whenever it is read, and the first row is what others are"
-    assert problems("-m", "tokenizer=shuffle(bpe,bytes)")["tokenizer"].startswith(told)
-    words = _own(tmp_path, "mode: MULTIRUN, sweeper: {params: {tokenizer: 'shuffle(bpe,bytes)'}}")
-    assert problems(*words)["hydra.sweeper.params.tokenizer"].startswith(told)
-    assert len(compose("-m", "scale=tiny", "tokenizer=sort(scaffold_bpe,bpe)").jobs) == 2
-
-
-def test_a_sweep_without_values_is_refused() -> None:
-    assert problems("-m", "seed=range(0,0)") == {
-        "seed": "seed=range(0,0) has no values, and so no run; list them: a,b,c"
-    }
-
-
 @pytest.mark.parametrize(
     ("swept", "other"),
     [
@@ -253,45 +199,11 @@ def test_a_sweep_that_another_override_takes_away_is_refused(swept: str, other: 
         assert swept in told and f" {other}" in told
 
 
-def test_a_sweep_of_a_file_that_an_override_takes_away_is_refused(tmp_path: Path) -> None:
-    words = _own(tmp_path, "mode: MULTIRUN, sweeper: {params: {seed: '0,1'}}")
-    assert problems(*words, "++seed=2") == {"seed": "given by seed=0,1 and by ++seed=2; leave one of them out"}
-
-
-def test_the_arms_of_one_of_several_experiments_are_not_dropped(tmp_path: Path) -> None:
-    words = ("-m", *_own(tmp_path, "mode: MULTIRUN, sweeper: {params: {tokenizer: 'bpe,scaffold_bpe', seed: '0,1'}}"))
-    text = "# @package _global_\ndefaults:\n  - own\n"
-    (tmp_path / "experiment" / "other.yaml").write_text(text, encoding="utf-8")
-    several = [word.replace("=own", "=own,other") for word in words]
-    told = problems(*several)["hydra.sweeper.params"]
-    assert told.startswith("tokenizer, seed of a file that not all runs choose are dropped: give each such file a")
-    assert problems(*several, "tokenizer=bpe,scaffold_bpe")["hydra.sweeper.params"].startswith("seed of a file")
-    assert len(compose(*several, "tokenizer=bpe,scaffold_bpe", "seed=1").jobs) == 4
-
-
 def test_a_choice_that_is_swept_may_be_quoted(tmp_path: Path) -> None:
     words = _own(tmp_path, "mode: MULTIRUN, sweeper: {params: {duplicates: '\"off\",exact'}}")
     assert [job.config.duplicates.kind for job in compose(*words).jobs] == ["off", "exact"]
     jobs = compose("-m", "scale=tiny", "duplicates='off',exact").jobs
     assert [job.config.duplicates.kind for job in jobs] == ["off", "exact"]
-
-
-@pytest.mark.parametrize("name", ["bpe", "my own", "a=b", "x,y", "甲", "it's"])
-def test_fields_are_for_a_quoted_choice_too(tmp_path: Path, name: str) -> None:
-    if name != "bpe":
-        (tmp_path / "tokenizer").mkdir()
-        text = "defaults:\n  - /tokenizer/bpe@_here_\n"
-        (tmp_path / "tokenizer" / f"{name}.yaml").write_text(text, encoding="utf-8")
-    words = ("--config-dir", str(tmp_path), "-m", "scale=tiny", "corpus=files", "corpus.paths=[a]")
-    for quoted in (f'"{name}"', "'" + name.replace("'", "\\'") + "'"):
-        for choices in (f"{quoted},bytes", f"bytes,{quoted}"):
-            jobs = compose(*words, f"tokenizer={choices}", "tokenizer.vocab_size=300,400").jobs
-            sizes = [getattr(job.config.tokenizer, "vocab_size", None) for job in jobs]
-            assert sorted(sizes, key=str) == [300, 400, None]
-
-
-def test_a_missing_directory_of_configurations_is_refused(tmp_path: Path) -> None:
-    assert "no directory" in problems("--config-dir", str(tmp_path / "absent"))["--config-dir"]
 
 
 def test_every_problem_is_reported_at_once_by_its_path() -> None:
@@ -310,75 +222,134 @@ def test_every_problem_is_reported_at_once_by_its_path() -> None:
     assert "388GiB" in found["corpus.limit"]
 
 
-def test_a_problem_of_the_command_and_of_its_jobs_is_told_once() -> None:
-    with pytest.raises(ConfigurationError) as refused:
-        compose_command(parse(["experiment.table.baseline={tokenizer: bpe}"]))
-    assert str(refused.value).count("Could not override") == 1
+IMPOSSIBLE = (
+    ("tokenizer=bytes encoder=longest_first", "encoder.kind"),
+    ("tokenizer=bpe encoder=dropout encoder.draws=2", "encoder.draws"),
+    ("tokenizer.vocab_size=100", "tokenizer.vocab_size"),
+    ("encoder=longest_first encoder.candidates=expanded", "encoder.candidates"),
+    ("ordering=in_context neighbours.retrieved=5", "ordering.neighbours"),
+    ("ordering=in_context_released neighbours.retrieved=5", "ordering.neighbours"),
+    ("ordering=nn neighbours.retrieved=5", "ordering.neighbours"),
+    ("ordering=nn packing=best_fit", "packing.kind"),
+    ("ordering=nn packing=one_document", "packing.kind"),
+    ("neighbours.index=ivf neighbours.code_size=16", "neighbours.code_size"),
+    ("neighbours=exact neighbours.code_size=16", "neighbours.code_size"),
+    ("neighbours=exact neighbours.probes=8", "neighbours.index"),
+    ("neighbours.device=gpu", "neighbours.device"),
+    ("neighbours=exact neighbours.lists=8", "neighbours.index"),
+    ("neighbours.lists=8 neighbours.probes=16", "neighbours.probes"),
+    ("embedder=transformers embedder.path=''", "embedder.path"),
+    ("training.warmup_share=1", "training.warmup_share"),
+    ("training.global_batch=0", "training.global_batch"),
+    ("training.batch_bytes=64KB", "training.batch_bytes"),
+    ("training.batch_multiple=8", "training.batch_multiple"),
+    ("training.global_batch=0 training.batch_bytes=64KB training.processes=2", "training.batch_multiple"),
+    ("model.context_length=0", "model.context_length"),
+    ("model.context_bytes=1KB", "model.context_bytes"),
+    ("training.checkpoints=2", "evaluation.last_checkpoints"),
+    ("model.heads=3", "model.heads"),
+    ("packing.shuffle=none packing.stretch_bytes=64KB", "packing.stretch_bytes"),
+    ("model.context_length=128 packing.stretch_bytes=127", "packing.stretch_bytes"),
+    ("model.context_length=0 model.context_bytes=1000 packing.stretch_bytes=999", "packing.stretch_bytes"),
+    ("start=checkpoint", "start.path"),
+    ("start=checkpoint start.path=a start.run=b", "start.path"),
+    ("start=checkpoint start.path=a start.optimizer=resumed start.vocabulary=added", "start.vocabulary"),
+    ("start=continued", "start.tokens"),
+    ("scale=tiny start=continued start.tokens=64000", "start.tokens"),
+    ("scale=tiny start=continued start.tokens=100", "start.tokens"),
+    ("scale=tiny start=continued start.tokens=63600", "start.tokens"),
+    ("scale=tiny start=continued start.tokens=15K training.warmup_steps=31", "training.warmup_steps"),
+    ("scale=tiny start=continued start.tokens=15K start.steps=3", "start.steps"),
+    ("budget=equal_steps budget.steps=100 training.warmup_steps=100", "training.warmup_steps"),
+    ("training.warmup_learning_rate=1e-7", "training.warmup_learning_rate"),
+    ("training.schedule=inverse_sqrt training.warmup_learning_rate=1", "training.warmup_learning_rate"),
+    ("budget.tokens=10", "budget.tokens"),
+    ("evaluation.last_checkpoints=9", "evaluation.last_checkpoints"),
+    ("evaluation.average_checkpoints=9", "evaluation.average_checkpoints"),
+    ("evaluation.last_checkpoints=3 evaluation.average_checkpoints=4", "evaluation.average_checkpoints"),
+    ("evaluation.shots_of={boolq:[2,2]}", "evaluation.shots_of.boolq"),
+    ("training.micro_batch=7", "training.micro_batch"),
+    ("tokenizer.special_tokens=[a,a]", "tokenizer.special_tokens"),
+)
 
 
-@pytest.mark.parametrize("override", ["+model._target_=os.system", "+corpus.extra=1", "+anything={a: 1}"])
-def test_appended_keys_are_refused(override: str) -> None:
-    assert len(problems(override)) == 1
-
-
-def test_a_required_value_says_what_it_is_for() -> None:
-    assert "is required" in problems("corpus=files")["corpus.paths"]
+@pytest.mark.parametrize(("words", "path"), IMPOSSIBLE)
+def test_an_impossible_combination_is_refused_by_path(words: str, path: str) -> None:
+    assert set(problems(*words.split())) == {path}
 
 
 @pytest.mark.parametrize(
-    ("arguments", "path"),
+    "words",
     [
-        (("tokenizer=bytes", "encoder=longest_first"), "encoder.kind"),
-        (("tokenizer=bpe", "encoder=dropout", "encoder.draws=2"), "encoder.draws"),
-        (("tokenizer.vocab_size=100",), "tokenizer.vocab_size"),
-        (("encoder=longest_first", "encoder.candidates=expanded"), "encoder.candidates"),
-        (("ordering=in_context", "neighbours.retrieved=5"), "ordering.neighbours"),
-        (("ordering=in_context_released", "neighbours.retrieved=5"), "ordering.neighbours"),
-        (("ordering=nn", "neighbours.retrieved=5"), "ordering.neighbours"),
-        (("ordering=nn", "packing=best_fit"), "packing.kind"),
-        (("ordering=nn", "packing=one_document"), "packing.kind"),
-        (("neighbours.index=ivf", "neighbours.code_size=16"), "neighbours.code_size"),
-        (("neighbours=exact", "neighbours.code_size=16"), "neighbours.code_size"),
-        (("neighbours=exact", "neighbours.probes=8"), "neighbours.index"),
-        (("neighbours.device=gpu",), "neighbours.device"),
-        (("neighbours=exact", "neighbours.lists=8"), "neighbours.index"),
-        (("neighbours.lists=8", "neighbours.probes=16"), "neighbours.probes"),
-        (("embedder=transformers", "embedder.path=''"), "embedder.path"),
-        (("training.warmup_share=1",), "training.warmup_share"),
-        (("training.global_batch=0",), "training.global_batch"),
-        (("training.batch_bytes=64KB",), "training.batch_bytes"),
-        (("training.batch_multiple=8",), "training.batch_multiple"),
-        (("training.global_batch=0", "training.batch_bytes=64KB", "training.processes=2"), "training.batch_multiple"),
-        (("model.context_length=0",), "model.context_length"),
-        (("model.context_bytes=1KB",), "model.context_bytes"),
-        (("training.checkpoints=2",), "evaluation.last_checkpoints"),
-        (("model.heads=3",), "model.heads"),
-        (("packing.shuffle=none", "packing.stretch_bytes=64KB"), "packing.stretch_bytes"),
-        (("model.context_length=128", "packing.stretch_bytes=127"), "packing.stretch_bytes"),
-        (("model.context_length=0", "model.context_bytes=1000", "packing.stretch_bytes=999"), "packing.stretch_bytes"),
-        (("start=checkpoint",), "start.path"),
-        (("start=checkpoint", "start.path=a", "start.run=b"), "start.path"),
-        (("start=checkpoint", "start.path=a", "start.optimizer=resumed", "start.vocabulary=added"), "start.vocabulary"),
-        (("start=continued",), "start.tokens"),
-        (("scale=tiny", "start=continued", "start.tokens=64000"), "start.tokens"),
-        (("scale=tiny", "start=continued", "start.tokens=100"), "start.tokens"),
-        (("scale=tiny", "start=continued", "start.tokens=63600"), "start.tokens"),
-        (("scale=tiny", "start=continued", "start.tokens=15K", "training.warmup_steps=31"), "training.warmup_steps"),
-        (("scale=tiny", "start=continued", "start.tokens=15K", "start.steps=3"), "start.steps"),
-        (("budget=equal_steps", "budget.steps=100", "training.warmup_steps=100"), "training.warmup_steps"),
-        (("training.warmup_learning_rate=1e-7",), "training.warmup_learning_rate"),
-        (("training.schedule=inverse_sqrt", "training.warmup_learning_rate=1"), "training.warmup_learning_rate"),
-        (("budget.tokens=10",), "budget.tokens"),
-        (("evaluation.last_checkpoints=9",), "evaluation.last_checkpoints"),
-        (("evaluation.average_checkpoints=9",), "evaluation.average_checkpoints"),
-        (("evaluation.last_checkpoints=3", "evaluation.average_checkpoints=4"), "evaluation.average_checkpoints"),
-        (("evaluation.shots_of={boolq: [2, 2]}",), "evaluation.shots_of.boolq"),
-        (("training.micro_batch=7",), "training.micro_batch"),
-        (("tokenizer.special_tokens=[a,a]",), "tokenizer.special_tokens"),
+        "ordering=lexical neighbours.retrieved=5",
+        "ordering=in_context neighbours.retrieved=20",
+        "ordering=in_context packing=best_fit",
+        "neighbours=paper",
+        "neighbours.recall=1",
+        "packing=one_document budget.tokens=10",
+        "training.global_batch=0 training.batch_bytes=64KB",
+        "training.global_batch=0 training.batch_bytes=64KB training.batch_multiple=8 training.processes=2",
+        "model.context_length=0 model.context_bytes=1KB",
+        "budget=equal_steps budget.steps=100 training.warmup_steps=99",
+        "budget.max_epochs=null plan.max_device_hours=null training.loss_limit=null",
+        "training.schedule=inverse_sqrt training.warmup_learning_rate=1e-7",
+        "training.beta1=0 training.beta2=0",
+        "embedder=transformers embedder.path=owner/name",
+        "evaluation.last_checkpoints=2 evaluation.average_checkpoints=4",
+        "scale=tiny start=continued start.tokens=16K",
+        "scale=tiny budget=equal_text start=continued start.text=60KB",
+        "start=checkpoint start.run='1234567890123456'",
+        "seeds={order:3}",
     ],
 )
-def test_an_impossible_combination_is_refused_by_path(arguments: tuple[str, ...], path: str) -> None:
-    assert set(problems(*arguments)) == {path}
+def test_what_only_looks_impossible_is_accepted(words: str) -> None:
+    assert len(compose(*words.split()).jobs) == 1
+
+
+REFUSED = (
+    ("scale=tiny budget.tokens=511", "budget.tokens", "511 is less than one step"),
+    ("scale=tiny tokenizer=bytes budget=equal_flops budget.flops=1e7", "budget.flops", "1.14e+08 FLOPs"),
+    ("budget=equal_steps budget.steps=0", "budget.steps", "should be above zero"),
+    ("budget.max_epochs=inf", "budget.max_epochs", "should be a finite number, not inf; null is no limit"),
+    ("budget.tokens='1e400'", "budget.tokens", "too large"),
+    ("-m training.gradient_clip=1,nan", "training.gradient_clip", "should be a finite number, not nan"),
+    ("training.beta1=1", "training.beta1", "should be less than 1"),
+    ("training.beta1=-0.1", "training.beta1", "should be greater than or equal to 0"),
+    (f"encoder=dropout encoder.seed={2**63}", "encoder.seed", f"should be less than {2**63}"),
+    ("evaluation.shots=[]", "evaluation.shots", "should have 1 entry or more"),
+    ("evaluation.shots=[0,x]", "evaluation.shots[1]", "should be a valid integer, not 'x'"),
+    ("evaluation.shots_of={boolq:[1.5]}", "evaluation.shots_of.boolq[0]", "should be a valid integer, not 1.5"),
+    ("evaluation.tasks=my_task", "evaluation.tasks", "a list is typed evaluation.tasks=[my_task]"),
+    ("start=checkpoint start.run=1234567890123456", "start.run", "quote what is text"),
+    ("root=roots/a=b", "root=roots/a=b", "a text is typed in quotes: \"root='roots/a=b'\""),
+    ("corpus=files", "corpus.paths", "is required"),
+    ("lbpe", "lbpe", "is no override, which is typed NAME=VALUE"),
+    ("training.learning_rat=1", "training.learning_rat", "did you mean 'learning_rate'?"),
+    ("training.lr=1", "training.lr", "`paribus explain training` says what there is"),
+    ("budget.text=20K", "budget.text", "budget of kind equal_text has it"),
+    ("start=scratch start.run=0123456789abcdef", "start.run", "start of kind checkpoint has it"),
+    ("experiment=demo experiment.table.primary=[x]", "experiment.table.primary", "+experiment.table.primary=[x]"),
+    ("experiment=lbpe/tabel_1", "experiment", "did you mean 'lbpe/table_1'?"),
+    ("--config-dir /absent", "--config-dir", "no directory"),
+    ("tokenizer=bpe,bytes", "overrides", "add -m"),
+    ("-m tokenizer=bpe,scafold_bpe seed=0,1", "tokenizer", "did you mean 'scaffold_bpe'?"),
+    ("-m tokenizer=bpe,bytes tokenizer.vocb_size=9", "tokenizer.vocb_size", "did you mean 'vocab_size'?"),
+    ("-m tokenizer=shuffle(bpe,bytes)", "tokenizer", "has another order whenever it is read"),
+    ("-m seed=range(0,0)", "seed", "has no values, and so no run; list them: a,b,c"),
+    ("-m seeds=0,1", "seeds", "is a block of fields, which has no value; its fields: "),
+    ("-m seed=0,1 hydra/launcher=jobib", "hydra/launcher", "did you mean 'joblib'?"),
+    ("-m seed=0,1 hydra/launcher=joblib hydra.launcher.n_jobs=0", "hydra.launcher.n_jobs", "0 would run no job"),
+    ("hydra/sweeper=optuna", "hydra/sweeper", "no sweeper is used: paribus composes all jobs"),
+    ("hydra.job.chdir=true", "hydra.job.chdir", "would look for relative paths in a directory of the job"),
+)
+"""What is typed, the path that its refusal names, and a part of what it says."""
+
+
+@pytest.mark.parametrize(("words", "path", "told"), REFUSED)
+def test_a_slip_is_refused_by_its_path_with_what_would_be_right(words: str, path: str, told: str) -> None:
+    found = problems(*words.split())
+    assert list(found) == [path]
+    assert told in found[path]
 
 
 @pytest.mark.parametrize(
@@ -387,136 +358,6 @@ def test_an_impossible_combination_is_refused_by_path(arguments: tuple[str, ...]
 def test_an_encoder_of_another_tokenizer_is_refused_with_what_compares_the_two(arguments: tuple[str, ...]) -> None:
     _, _, advised = problems(*arguments)["encoder.kind"].partition("an arm, which has its own encoder: ")
     assert len(compose(*advised.split()).jobs) == 2
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("ordering=lexical", "neighbours.retrieved=5"),
-        ("ordering=in_context", "neighbours.retrieved=20"),
-        ("ordering=in_context", "packing=best_fit"),
-        ("neighbours=paper",),
-        ("training.global_batch=0", "training.batch_bytes=64KB"),
-        ("training.global_batch=0", "training.batch_bytes=64KB", "training.batch_multiple=8", "training.processes=2"),
-        ("model.context_length=0", "model.context_bytes=1KB"),
-        ("budget=equal_steps", "budget.steps=100", "training.warmup_steps=99"),
-        ("training.schedule=inverse_sqrt", "training.warmup_learning_rate=1e-7"),
-        ("embedder=transformers", "embedder.path=owner/name"),
-        ("evaluation.last_checkpoints=2", "evaluation.average_checkpoints=4"),
-        ("scale=tiny", "start=continued", "start.tokens=16K"),
-        ("scale=tiny", "budget=equal_text", "start=continued", "start.text=60KB"),
-    ],
-)
-def test_what_only_looks_impossible_is_accepted(arguments: tuple[str, ...]) -> None:
-    assert len(compose(*arguments).jobs) == 1
-
-
-@pytest.mark.parametrize("packing", ["best_fit", "one_document"])
-def test_how_long_a_padded_budget_lasts_is_not_judged_from_full_contexts(packing: str) -> None:
-    assert compose(f"packing={packing}", "budget.tokens=10").jobs
-
-
-def test_several_values_without_a_multirun_are_refused_with_the_remedy() -> None:
-    assert "add -m" in problems("tokenizer=bpe,bytes")["overrides"]
-
-
-def test_one_bad_value_of_a_sweep_is_found_before_anything_runs() -> None:
-    assert set(problems("-m", "tokenizer=bpe,scafold_bpe", "seed=0,1")) == {"tokenizer"}
-
-
-def test_wrong_types_inside_lists_are_named_by_position() -> None:
-    assert set(problems("evaluation.shots=[0,x]")) == {"evaluation.shots[1]"}
-    assert problems("evaluation.shots=[]") == {"evaluation.shots": "should have 1 entry or more"}
-    found = problems("evaluation.shots_of={boolq: [0,x]}")
-    assert found == {"evaluation.shots_of.boolq[1]": "should be a valid integer, not 'x'"}
-    found = problems("evaluation.shots_of={boolq: 1.5}")
-    assert found == {"evaluation.shots_of.boolq": "should be a valid list, not 1.5"}
-    found = problems("evaluation.tasks=my_task")
-    assert found == {
-        "evaluation.tasks": "should be a valid list, not 'my_task'; a list is typed evaluation.tasks=[my_task]"
-    }
-    found = problems("evaluation.shots_of={boolq: [1.5]}")
-    assert found == {"evaluation.shots_of.boolq[0]": "should be a valid integer, not 1.5"}
-
-
-INFINITE_FIELDS = (
-    "training.gradient_clip",
-    "training.learning_rate",
-    "training.weight_decay",
-    "training.min_learning_rate_ratio",
-    "model.initializer_range",
-    "evaluation.length_penalty",
-    "engine.lease_seconds",
-    "engine.grace_seconds",
-    "tracking.patience",
-    "corpus.heldout",
-)
-
-
-@pytest.mark.parametrize(("written", "told"), [("inf", "inf"), ("1e400", "inf"), ("-inf", "-inf"), ("nan", "nan")])
-def test_a_number_that_is_not_finite_is_refused_by_path(written: str, told: str) -> None:
-    found = problems(*(f"{field}={written}" for field in INFINITE_FIELDS))
-    assert found == dict.fromkeys(INFINITE_FIELDS, f"should be a finite number, not {told}")
-
-
-def test_no_limit_is_said_by_null_and_not_by_infinity() -> None:
-    fields = ("budget.max_epochs", "plan.max_device_hours", "training.loss_limit")
-    found = problems(*(f"{field}=inf" for field in fields))
-    assert found == dict.fromkeys(fields, "should be a finite number, not inf; null is no limit")
-    found = problems(*(f"{field}=-inf" for field in fields))
-    assert found == dict.fromkeys(fields, "should be a finite number, not -inf")
-    assert compose(*(f"{field}=null" for field in fields)).jobs
-
-
-def test_numbers_that_are_not_finite_are_found_in_a_sweep_and_inside_lists_and_blocks() -> None:
-    assert set(problems("-m", "training.gradient_clip=1,inf")) == {"training.gradient_clip"}
-    found = problems("+experiment=demo", "+experiment.paper={rows: [{a: 1}, {a: nan}]}", "evaluation.shots=[0,inf]")
-    assert found == {
-        "experiment.paper.rows[1].a": "should be a finite number, not nan",
-        "evaluation.shots[1]": "should be a finite number, not inf",
-    }
-
-
-def test_an_amount_beyond_all_numbers_is_refused() -> None:
-    assert "too large" in problems("budget.tokens='1e400'")["budget.tokens"]
-    (message,) = problems(f"seed={'9' * 5000}").values()
-    assert "no Hydra override" in message or "is not a Hydra override" in message
-
-
-@pytest.mark.parametrize("text", ["=1", "+=[1,2]", "++=[1,nan]", "~=1", "~", "@a=1"])
-def test_an_override_that_names_nothing_is_told_by_its_text(text: str) -> None:
-    assert problems(text, "-m") == {text: "is not a Hydra override: it names no field and no group"}
-
-
-@pytest.mark.parametrize(
-    ("text", "typed"),
-    [
-        ("root=roots/a=b", "root='roots/a=b'"),
-        ("corpus.paths=[文書.jsonl, b.jsonl]", "corpus.paths=['文書.jsonl',b.jsonl]"),
-        ("corpus.paths=文書.jsonl,'b c.jsonl'", "corpus.paths='文書.jsonl','b c.jsonl'"),
-    ],
-)
-def test_a_text_that_needs_quotes_is_told_with_them(text: str, typed: str) -> None:
-    (told,) = problems(text, "-m").values()
-    assert told.endswith(f'; a text is typed in quotes: "{typed}"')
-    assert OverridesParser.create().parse_override(typed)
-
-
-@pytest.mark.parametrize("text", ["root=it's", "root=$HOME=é", "root=a=b,"])
-def test_a_text_that_quotes_alone_do_not_mend_is_told_without_them(text: str) -> None:
-    (told,) = problems(text).values()
-    assert "in quotes" not in told
-
-
-def test_a_job_in_a_directory_of_its_own_is_refused_for_it_would_look_for_relative_paths_there() -> None:
-    told = "would look for relative paths in a directory of the job; leave it out"
-    assert problems("hydra.job.chdir=true") == {"hydra.job.chdir": told}
-    assert compose("hydra.job.chdir=false").jobs
-
-
-def test_an_override_with_line_ends_is_told_in_one_line() -> None:
-    text = "0\n .=\n  \x1b[2J]:x"
-    assert list(problems(text)) == [r"'0\n .=\n  \x1b[2J]:x'"]
 
 
 def test_a_task_may_have_numbers_of_examples_of_its_own() -> None:
@@ -540,29 +381,9 @@ def test_a_field_that_only_some_choices_have_is_given_to_those(tmp_path: Path) -
     assert sizes == [4000, 8000, None]
 
 
-def test_a_field_that_no_choice_of_a_swept_group_has_is_refused() -> None:
-    assert (
-        "did you mean 'vocab_size'?"
-        in problems("-m", "tokenizer=bpe,bytes", "tokenizer.vocb_size=9")["tokenizer.vocb_size"]
-    )
-    assert "start.run" in problems("start=scratch", "start.run=0123456789abcdef")
-
-
-def test_a_launcher_is_chosen_as_in_hydra_and_a_misspelt_one_is_refused() -> None:
+def test_a_launcher_is_chosen_as_in_hydra() -> None:
     assert compose("-m", "seed=0,1", "hydra/launcher=joblib").launcher == "joblib"
     assert compose("-m", "seed=0,1").launcher == "basic"
-    assert "did you mean 'joblib'?" in problems("-m", "seed=0,1", "hydra/launcher=jobib")["hydra/launcher"]
-    assert "n_job" in " ".join(problems("-m", "seed=0,1", "hydra/launcher=joblib", "hydra.launcher.n_job=2"))
-    none = problems("-m", "seed=0,1", "hydra/launcher=joblib", "hydra.launcher.n_jobs=0")
-    assert none == {"hydra.launcher.n_jobs": "0 would run no job; give how many run at once, or -1 for all cores"}
-
-
-@pytest.mark.parametrize(
-    "override", ["model=[]", "model@x=[]", "seed=interval(0,1)", "model=glob(*)", "hydra.mode=${now:%Y}"]
-)
-def test_an_override_that_names_no_value_is_refused_by_its_path(override: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"\n  (model|seed|overrides)\S*: "):
-        compose_command(parse(["scale=tiny", override]))
 
 
 @pytest.mark.parametrize(
@@ -615,22 +436,6 @@ def test_a_file_is_read_once_for_all_jobs_of_a_command(monkeypatch: pytest.Monke
 
 
 @pytest.mark.usefixtures("alone")
-def test_the_files_of_hydra_itself_are_merged_once_for_all_jobs_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    merged: list[str] = []
-    load = ConfigLoaderImpl._load_single_config
-
-    def counting(self: ConfigLoaderImpl, default: ResultDefault, repo: IConfigRepository) -> ConfigResult:
-        merged.append(str(default.config_path))
-        return load(self, default, repo)
-
-    monkeypatch.setattr(ConfigLoaderImpl, "_load_single_config", counting)
-    jobs = compose("-m", "tokenizer=bpe,unigram", "encoder=natural", "ordering=standard,lexical", "scale=tiny").jobs
-    assert len(jobs) == 4
-    assert merged.count("tokenizer/unigram") == 2
-    assert merged.count("hydra/config") == merged.count("hydra/launcher/basic") == 1
-
-
-@pytest.mark.usefixtures("alone")
 def test_the_same_choices_in_another_order_are_composed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     composed: list[list[str]] = []
 
@@ -642,59 +447,6 @@ def test_the_same_choices_in_another_order_are_composed_once(monkeypatch: pytest
     jobs = compose("-m", "scale=tiny", "arm=bpe,lbpe", "seed=0,1").jobs
     assert len(jobs) == 4
     assert len({frozenset(overrides) for overrides in composed}) == len(composed)
-
-
-def test_groups_of_hydra_s_own_search_path_are_composed(tmp_path: Path) -> None:
-    (tmp_path / "extra").mkdir()
-    (tmp_path / "extra" / "mine.yaml").write_text("# @package _global_\nseed: 7\n", encoding="utf-8")
-    composition = compose("-m", f"hydra.searchpath=[file://{tmp_path}]", "+extra=mine", "evaluation.limit=1,2")
-    assert [(job.config.seed, job.config.evaluation.limit) for job in composition.jobs] == [(7, 1), (7, 2)]
-
-
-def test_a_mistyped_experiment_is_told_the_nearest_of_all_of_them() -> None:
-    with pytest.raises(ConfigurationError) as refused:
-        compose_command(parse(["experiment=lbpe/tabel_1"]))
-    told = str(refused.value)
-    assert "experiment: 'lbpe/tabel_1' is unknown; did you mean 'lbpe/table_1'?" in told
-    assert "demo" in told and "in_context/ablation" in told and "scaffold_bpe/table_1" in told
-
-
-@pytest.mark.parametrize(
-    ("override", "message"),
-    [
-        ("training.beta1=1", "should be less than 1"),
-        ("training.beta2=1.0", "should be less than 1"),
-        ("training.beta1=-0.1", "should be greater than or equal to 0"),
-    ],
-)
-def test_a_decay_that_adamw_would_refuse_is_refused_by_path(override: str, message: str) -> None:
-    found = problems(override)
-    assert found[override.split("=", maxsplit=1)[0]].startswith(message)
-
-
-def test_a_seed_of_dropout_that_no_kernel_takes_is_refused_by_path() -> None:
-    found = problems("encoder=dropout", f"encoder.seed={2**63}")
-    assert found == {"encoder.seed": f"should be less than {2**63}"}
-    assert compose("encoder=dropout", f"encoder.seed={2**63 - 1}").jobs
-
-
-def test_a_run_whose_name_reads_as_a_number_is_to_be_quoted() -> None:
-    told = problems("start=checkpoint", "start.run=1234567890123456")["start.run"]
-    assert told.startswith("should be a valid string, not 1234567890123456: quote what is text")
-    compose("start=checkpoint", "start.run='1234567890123456'")
-
-
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        ("training.beta1=0", "training.beta2=0"),
-        ("ordering=lexical", "ordering.length_normalization=1"),
-        ("ordering=in_context_released", "ordering.jaccard=1"),
-        ("neighbours.recall=1",),
-    ],
-)
-def test_the_ends_of_a_range_that_mean_something_are_accepted(overrides: tuple[str, ...]) -> None:
-    assert compose(*overrides).jobs
 
 
 @pytest.mark.parametrize("group", ["training", "evaluation", "engine", "packing"])
@@ -720,15 +472,6 @@ def test_the_natural_encoder_is_that_of_the_tokenizer(tokenizer: str, encoder: s
     assert natural.jobs[0].config.encoder.kind == encoder
 
 
-def test_a_word_without_a_value_and_a_value_for_a_block_are_refused() -> None:
-    assert problems("lbpe")["lbpe"].startswith("is no override, which is typed NAME=VALUE")
-    assert problems("-m", "seeds=0,1")["seeds"].startswith("is a block of fields, which has no value; its fields: ")
-
-
-def test_a_block_of_fields_takes_one_of_its_fields() -> None:
-    assert compose("seeds={order: 3}").jobs[0].config.seeds.order == 3
-
-
 @pytest.mark.parametrize("swept", ["{order: 3},{order: 4}", "choice({order: 3},{order: 4})"])
 def test_a_block_of_fields_takes_some_of_them_job_by_job(swept: str) -> None:
     assert [job.config.seeds.order for job in compose("-m", f"seeds={swept}").jobs] == [3, 4]
@@ -742,15 +485,3 @@ def test_the_mlflow_of_the_environment_is_taken_where_none_is_given(monkeypatch:
     assert compose("tracking=none").jobs[0].config.tracking.uri is None
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "")
     assert compose().jobs[0].config.tracking.uri is None
-
-
-@pytest.mark.parametrize("name", ["lr", "epochs", "batch_size"])
-def test_a_name_that_is_near_to_none_is_told_where_the_names_are(name: str) -> None:
-    told = f"{name!r} is unknown; `paribus explain training` says what there is"
-    assert problems(f"training.{name}=1") == {f"training.{name}": told}
-    assert "did you mean 'learning_rate'?" in problems("training.learning_rat=1")["training.learning_rat"]
-
-
-def test_a_sweeper_is_refused_with_the_reason() -> None:
-    assert problems("hydra/sweeper=optuna")["hydra/sweeper"].startswith("no sweeper is used: paribus composes all jobs")
-    assert compose("hydra/sweeper=basic").jobs
