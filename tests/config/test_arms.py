@@ -7,7 +7,6 @@ import pytest
 import yaml
 
 from paribus.checks.command import compose_command
-from paribus.commands.help.explain import explain
 from paribus.config.arguments import parse
 from paribus.config.arms import ARM, CHOSEN
 from paribus.config.compose import Composition
@@ -65,11 +64,6 @@ def test_a_field_is_set_where_an_arm_has_it() -> None:
     assert [getattr(job.config.tokenizer, "prune", None) for job in jobs] == [None, None, None, 0.5, 0.5]
 
 
-def test_what_an_arm_does_not_choose_is_chosen_beside_it() -> None:
-    composition = compose("-m", "arm=bpe,unigram", "pretokenizer=gpt4")
-    assert {job.config.pretokenizer.kind for job in composition.jobs} == {"gpt4"}
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -104,20 +98,3 @@ def test_a_file_that_is_no_arm_is_told_what_one_is(tmp_path: Path, content: byte
     (tmp_path / "arm" / "mine.yaml").write_bytes(content)
     with pytest.raises(ConfigurationError, match=r"arm: mine\.yaml is no arm: one begins with '# @package"):
         compose("--config-dir", str(tmp_path), "arm=mine")
-
-
-def test_a_file_of_options_that_is_no_text_is_named(tmp_path: Path) -> None:
-    (tmp_path / "arm").mkdir()
-    (tmp_path / "arm" / "mine.yaml").write_bytes(b"\xa5\xff\n")
-    with pytest.raises(ConfigurationError, match=r"arm/mine\.yaml is no UTF-8 text"):
-        compose("--config-dir", str(tmp_path), "arm=mine")
-
-
-def test_an_unknown_arm_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="lpbe"):
-        compose("arm=lpbe")
-
-
-def test_arms_are_explained() -> None:
-    assert "one factor" in explain(ARM)
-    assert "2411.05504" in explain("arm=lbpe")

@@ -1,6 +1,5 @@
 """All else being equal, judged before anything runs: what the runs of a sweep may differ in."""
 
-import io
 import re
 from pathlib import Path
 
@@ -10,8 +9,6 @@ from rich.console import Console
 from paribus.checks.command import compose_command
 from paribus.commands.report.verb import report_command
 from paribus.config.arguments import parse
-from paribus.config.reference.files import configuration_directory
-from paribus.config.schema import RunConfig, dataclasses_of, kinds
 from paribus.errors import ConfigurationError
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.output_root import OutputRoot
@@ -20,8 +17,7 @@ from paribus.pipeline.prepared_run import PreparedRun, factor_labels
 from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.record.records import collect
 from paribus.planning.plan import make_plan
-from paribus.planning.remarks.judgement import without_baseline
-from paribus.planning.show import show_plan
+from support.plans import shown
 
 ORDERINGS = ("-m", "scale=tiny", "ordering=standard,in_context")
 
@@ -110,17 +106,6 @@ def test_of_a_key_that_is_given_twice_the_last_counts(typed: tuple[str, ...], ex
     assert [run.job.config.seed for run in prepared("-m", "scale=tiny", *typed)] == expected
 
 
-def test_of_a_choice_that_is_given_twice_the_last_counts() -> None:
-    runs = prepared("-m", "scale=tiny", "tokenizer=bytes", "training.learning_rate=1e-3", "tokenizer=bpe,scaffold_bpe")
-    assert [run.job.config.tokenizer.kind for run in runs] == ["bpe", "scaffold_bpe"]
-    assert runs[0].factors == ("tokenizer",)
-
-
-def test_a_choice_placed_elsewhere_is_not_one_that_is_given_twice() -> None:
-    with pytest.raises(ConfigurationError, match="tokenizer@other"):
-        prepared("tokenizer@other=bpe", "tokenizer=bytes")
-
-
 @pytest.mark.parametrize(
     "remedy", ["duplicates=off", "duplicates=minhash", "duplicates=off,minhash", "factors=[duplicates]"]
 )
@@ -145,22 +130,6 @@ def test_a_swept_field_that_a_choice_lacks_is_a_dash() -> None:
     ]
 
 
-def test_the_label_of_a_quoted_value_is_what_is_in_the_quotes() -> None:
-    names = "+experiment.name='a=b, c',\"d 'e'\",'f\\'g'"
-    runs = prepared(
-        "-m", "scale=tiny", "duplicates='off',exact", names, "+experiment.table.baseline={duplicates:'off'}"
-    )
-    labels = [factor_labels(run, run.factors) for run in runs]
-    assert [each["experiment.name"] for each in labels[:3]] == ["a=b, c", "d 'e'", "f'g"]
-    assert [each["duplicates"] for each in labels[::3]] == ["off", "exact"]
-    assert list(without_baseline(runs)) == []
-
-
-def test_a_declared_field_that_a_choice_lacks_is_a_dash() -> None:
-    runs = prepared("-m", "scale=tiny", "tokenizer=bpe,bytes", "factors=[tokenizer.vocab_size]")
-    assert [factor_labels(run, run.factors)["tokenizer.vocab_size"] for run in runs] == ["512", "—"]
-
-
 @pytest.mark.parametrize("factor", ["bogus", "tokenizer.vocab", "tokenizer.kind.x", "tokenizer..kind"])
 def test_a_declared_factor_that_no_choice_has_is_refused(factor: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(f"factors[0]: {factor!r} is no path")):
@@ -171,34 +140,18 @@ def test_a_declared_factor_that_no_choice_has_is_refused(factor: str) -> None:
     ("sweep", "path"),
     [
         (ORDERINGS, "duplicates.kind"),
-        (("-m", "scale=tiny", "corpus.sample=0.5,0.25", "seed=0,1"), "corpus.sample"),
-        (("-m", "scale=tiny", "training.checkpoints=2,4", "evaluation.last_checkpoints=2"), "training.checkpoints"),
         (("-m", "scale=tiny", "training.micro_batch=4,8"), "training.micro_batch"),
         ((*ORDERINGS, "duplicates=off"), None),
     ],
 )
-def test_a_plan_ends_with_why_run_would_refuse_the_runs(
-    sweep: tuple[str, ...], path: str | None, tmp_path: Path
-) -> None:
+def test_a_plan_ends_with_why_run_would_refuse_it(sweep: tuple[str, ...], path: str | None, tmp_path: Path) -> None:
     runs = prepared(*sweep, f"root={tmp_path}")
-    shown = lines_of_plan(runs)
-    where = shown.find("paribus run would refuse this: ")
+    text = shown(make_plan(runs))
+    where = text.find("paribus run would refuse this: ")
     assert (where >= 0) == (path is not None)
     if path is not None:
-        assert shown[where:] == f"paribus run would refuse this: {repeated(runs) or undeclared(runs)}\n"
-        assert path in shown[where:]
-
-
-def test_a_plan_away_from_the_files_ends_with_their_names(tmp_path: Path) -> None:
-    runs = prepared("scale=tiny", "corpus=files", "corpus.paths=[/nope.jsonl]", f"root={tmp_path}")
-    last = lines_of_plan(runs).splitlines()[-1]
-    assert last.startswith("paribus run could not begin: ") and "/nope.jsonl" in last
-
-
-def lines_of_plan(runs: list[PreparedRun]) -> str:
-    console = Console(width=200, file=io.StringIO())
-    show_plan(make_plan(runs), console)
-    return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
+        assert text[where:] == f"paribus run would refuse this: {repeated(runs) or undeclared(runs)}\n"
+        assert path in text[where:]
 
 
 def test_seeds_and_swept_fields_are_no_difference() -> None:
@@ -214,28 +167,6 @@ def test_a_bundle_of_sizes_is_not_one_factor() -> None:
     lengths = {"evaluation.context_characters", "evaluation.continuation_characters"}
     assert set(scored) == {"corpus.limit", "evaluation.continuation_items", "evaluation.heldout_documents", *lengths}
     assert differing(*declared, *(f"{path}=300" for path in scored)) == []
-
-
-def encoder_files(directory: Path) -> Path:
-    """A directory with the names of the files of an encoder; its weights are its path."""
-    directory.mkdir(exist_ok=True)
-    written(directory / "config.json", "{}")
-    written(directory / "model.safetensors", str(directory))
-    return directory
-
-
-def test_files_that_only_some_runs_read_are_no_difference(tmp_path: Path) -> None:
-    encoder = ("embedder=transformers", f"embedder.path={encoder_files(tmp_path)}", "duplicates=off")
-    runs = prepared(*ORDERINGS, *encoder)
-    assert ["embeddings" in run.nodes for run in runs] == [False, True]
-    assert undeclared(runs) is None
-
-
-def test_where_the_swept_files_are_may_differ(tmp_path: Path) -> None:
-    paths = f"embedder.path={encoder_files(tmp_path / 'one')},{encoder_files(tmp_path / 'two')}"
-    runs = prepared("-m", "ordering=in_context", "embedder=transformers", paths)
-    assert runs[0].nodes["embeddings"].key != runs[1].nodes["embeddings"].key
-    assert undeclared(runs) is None
 
 
 def written(path: Path, text: str) -> Path:
@@ -257,16 +188,6 @@ def test_no_factor_excuses_that_other_things_are_scored(override: str, path: str
     error = undeclared(prepared("-m", "scale=tiny", override))
     assert error is not None and [difference.path for difference in error.differences] == [path]
     assert "scored on different items or text" in str(error)
-
-
-def test_a_sample_that_follows_a_swept_budget_is_no_factor_and_nobody_is_told_to_sweep_it() -> None:
-    sweep = ("scale=tiny", "budget=equal_text", "budget.text=100KB,200KB", "corpus.sample=${budget.text}")
-    error = undeclared(prepared("-m", *sweep))
-    assert error is not None
-    remedy = (
-        "Give all runs the same (corpus.sample=100000 or corpus.sample=200000), or run each by a command of its own"
-    )
-    assert str(error).endswith(remedy)
 
 
 def test_the_last_of_several_checkpoints_stand_at_the_same_shares_of_all_budgets() -> None:
@@ -292,38 +213,6 @@ def test_corpora_are_not_compared_on_their_own_held_out_text(tmp_path: Path) -> 
 @pytest.mark.parametrize("override", ["evaluation.shots=[0],[0,5]", "evaluation.fewshot_seed=1,2"])
 def test_prompts_may_differ(override: str) -> None:
     assert differing("-m", "scale=tiny", override) == []
-
-
-def test_files_that_differ_by_the_seed_are_named_without_what_nobody_can_type(tmp_path: Path) -> None:
-    for seed in (0, 1):
-        written(tmp_path / f"{seed}.txt", f"text {seed}\n")
-    error = undeclared(
-        prepared("-m", "scale=tiny", "corpus=files", f"corpus.paths=[{tmp_path}/${{seed}}.txt]", "seed=0,1")
-    )
-    assert error is not None
-    remedy = str(error).splitlines()[-1]
-    assert remedy.startswith("Let all runs read the same files (corpus), or declare")
-    assert "[[" not in remedy
-
-
-@pytest.mark.parametrize("factor", ["duplicate", "duplicates.kindd", "seed.value"])
-def test_a_declared_factor_that_leads_nowhere_is_refused(factor: str) -> None:
-    with pytest.raises(ConfigurationError, match=rf"factors\[0\]: '{factor}' is no path"):
-        compose_command(parse([f"factors=[{factor}]"]))
-
-
-def test_every_kind_that_runs_can_differ_in_is_a_choice_of_its_group() -> None:
-    for group, hint in RunConfig.__annotations__.items():
-        names = set(kinds(dataclasses_of(hint)))
-        files = {path.stem for path in (configuration_directory() / group).glob("*.yaml")}
-        assert len(names) < 2 or group in ("scale", "model") or names <= files, group
-
-
-def test_of_two_families_of_models_no_size_is_proposed_that_cannot_be_typed() -> None:
-    error = undeclared([*prepared(), *prepared("model=pythia_410m")])
-    assert error is not None
-    assert 'model.kind: "llama"' in str(error)
-    assert str(error).splitlines()[-1].startswith("Let all runs have one choice (model), or declare")
 
 
 def test_a_group_that_decides_nothing_is_compared_as_the_command_has_it(tmp_path: Path) -> None:

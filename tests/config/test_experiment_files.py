@@ -7,16 +7,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paribus.checks.command import compose_command
 from paribus.commands.tokens.verb import refuse
-from paribus.config.arguments import parse
 from paribus.config.checkpoint_steps import checkpoint_steps
 from paribus.config.groups.budget import EqualStepsBudget, EqualTokensBudget
 from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.config.groups.experiment import table_of
 from paribus.config.groups.tokenization import draws_of
-from paribus.errors import ConfigurationError
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepare import prepare
@@ -100,18 +97,11 @@ CONTINUATIONS = [
 
 
 @pytest.mark.parametrize(("first", "second"), CONTINUATIONS)
-def test_a_run_that_a_header_goes_on_from_has_the_vocabulary_and_the_model_of_what_goes_on(
-    first: str, second: str
-) -> None:
+def test_a_run_that_a_header_continues_has_the_vocabulary_and_model_of_the_rest(first: str, second: str) -> None:
     (start,) = prepared(*overrides_of(words_of(first)))
     for run in prepared(*overrides_of(words_of(second))):
         assert run.nodes["vocabulary"].identity == start.nodes["vocabulary"].identity
         assert run.job.config.model == start.job.config.model
-
-
-def test_every_command_that_goes_on_from_a_run_stands_below_one_that_makes_it() -> None:
-    going_on = [line for path in FILES for line in header_commands(path) if " start.run=" in line]
-    assert len(going_on) == len(CONTINUATIONS) == 3
 
 
 def test_the_model_that_lbpe_goes_on_from_is_that_of_bpe_in_its_first_table() -> None:
@@ -120,42 +110,6 @@ def test_the_model_that_lbpe_goes_on_from_is_that_of_bpe_in_its_first_table() ->
         corpus = [override for override in overrides_of(words_of(first)) if re.match("scale|corpus", override)]
         table = prepared("experiment=lbpe/table_1", "evaluation.data=DIR", *corpus)
         assert start.nodes["training"].key in {run.nodes["training"].key for run in table}
-
-
-def test_commands_are_found_with_what_is_said_to_go_with_them() -> None:
-    assert list(header_commands(DIRECTORY / "demo.yaml")) == ["paribus run experiment=demo"]
-    _, alone, longer, _ = header_commands(DIRECTORY / "in_context" / "ablation.yaml")
-    assert longer == f"{alone} ordering=in_context duplicates=off"
-
-
-@pytest.mark.parametrize(
-    ("line", "refused"),
-    [
-        ("statistics experiment=course/methods arm=words", "no row has arm: bpe; rows: words"),
-        ("containing zona experiment=scaffold_bpe/figure_5", "6 configurations are too many"),
-    ],
-)
-def test_a_command_of_tokens_that_the_verb_refuses_is_found(line: str, refused: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=refused):
-        test_every_command_of_a_header_is_planned_with_as_many_checkpoints_as_it_scores(
-            f"paribus tokens {line}", tmp_path
-        )
-
-
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        ("budget=equal_steps", "budget.steps=3", "corpus.sample=80MB", "evaluation.last_checkpoints=5"),
-        ("training.checkpoints=3", "evaluation.last_checkpoints=5"),
-    ],
-)
-def test_an_experiment_that_scores_more_checkpoints_than_there_are_is_found(
-    overrides: tuple[str, ...], tmp_path: Path
-) -> None:
-    with pytest.raises((AssertionError, ConfigurationError), match=r"last_checkpoints|are to be scored"):
-        test_every_command_of_a_header_is_planned_with_as_many_checkpoints_as_it_scores(
-            f"paribus run experiment=in_context/figure_3 {' '.join(overrides)}", tmp_path
-        )
 
 
 @pytest.mark.parametrize("name", ["lbpe", "scaffold_bpe"])
@@ -247,15 +201,6 @@ def test_the_tokens_that_figure_1_is_about_are_looked_up_in_one_vocabulary_from_
     assert len(keys) == 1
 
 
-def test_experiments_that_score_three_checkpoints_or_more_on_their_own_name_the_plot_of_them() -> None:
-    """Those of the scale, the last of a training, are taken together instead."""
-    for path in FILES:
-        own = (yaml.safe_load(path.read_text(encoding="utf-8")).get("evaluation") or {}).get("last_checkpoints")
-        if own is not None:
-            (config, *_) = (job.config for job in composition_of(f"experiment={name_of(path)}").jobs)
-            assert (config.evaluation.last_checkpoints >= 3) == ("`by_checkpoint`" in "\n".join(header(path)))
-
-
 def test_in_context_pretraining_is_given_its_own_encoder_and_files_at_its_scales() -> None:
     """The encoder that was trained further for questions, MS MARCO's, is another."""
     assert [name_of(path) for path in (*FILES, *SHARED) if "msmarco" in path.read_text(encoding="utf-8")] == []
@@ -294,13 +239,6 @@ def test_trainings_of_the_tables_and_figures_of_one_size_are_shared() -> None:
         run.training.key for name in names for run in plan_of(f"experiment=in_context/{name}", *overrides).trainings
     }
     assert len(keys) == 3
-
-
-@pytest.mark.parametrize("path", SHARED, ids=name_of)
-def test_what_files_share_is_no_experiment(path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="is unknown") as refused:
-        compose_command(parse([f"experiment={name_of(path)}"]))
-    assert "/_" not in str(refused.value).split("known:")[1]
 
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)

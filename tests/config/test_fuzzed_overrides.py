@@ -20,9 +20,7 @@ from paribus.errors import ConfigurationError
 
 @pytest.mark.parametrize(("count", "seed"), [(100, 1), pytest.param(10_000, 2, marks=pytest.mark.stress)])
 @pytest.mark.timeout(7200)
-def test_fuzzed_overrides_are_composed_or_refused_by_path_and_touch_nothing(
-    tmp_path: Path, count: int, seed: int
-) -> None:
+def test_fuzzed_overrides_compose_or_are_refused_and_touch_nothing(tmp_path: Path, count: int, seed: int) -> None:
     script = Path(__file__).with_name("override_fuzzer.py")
     command = [sys.executable, str(script), str(count), str(seed)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -65,16 +65,12 @@ NEIGHBOURS = {"embeddings", "neighbours"}
         ("lexical", {"lexical_neighbours"}),
     ],
 )
-def test_an_ordering_makes_what_it_needs_and_leaves_vocabulary_and_tokens_alone(
-    tmp_path: object, ordering: str, needed: set[str]
-) -> None:
+def test_an_ordering_makes_what_it_needs_and_no_tokens_again(tmp_path: object, ordering: str, needed: set[str]) -> None:
     assert changed(tmp_path, f"ordering={ordering}", "duplicates=off") == needed | ORDERED
 
 
 @pytest.mark.parametrize(("duplicates", "needed"), [("exact", set()), ("minhash", set()), ("embedding", NEIGHBOURS)])
-def test_removing_duplicates_leaves_vocabulary_and_tokens_alone(
-    tmp_path: object, duplicates: str, needed: set[str]
-) -> None:
+def test_removing_duplicates_leaves_the_tokens_alone(tmp_path: object, duplicates: str, needed: set[str]) -> None:
     assert changed(tmp_path, f"duplicates={duplicates}") == needed | {"duplicates"} | ORDERED
 
 
@@ -113,9 +109,7 @@ def test_groups_that_a_run_does_not_use_change_no_key(tmp_path: object, ordering
         (("packing.stretch_bytes=4KB",), False),
     ],
 )
-def test_a_packing_changes_only_training_and_what_follows(
-    tmp_path: object, overrides: tuple[str, ...], measured: bool
-) -> None:
+def test_a_packing_changes_only_what_follows(tmp_path: object, overrides: tuple[str, ...], measured: bool) -> None:
     found = changed(tmp_path, *overrides, base=("ordering=in_context",))
     assert found == {"training", "evaluation"} | ({"contexts"} if measured else set())
 
@@ -142,9 +136,7 @@ def test_what_contexts_hold_depends_on_no_seed_and_no_model(tmp_path: object, ov
         (("seed=7",), True),
     ],
 )
-def test_contexts_are_examined_again_where_they_hold_something_else(
-    tmp_path: Path, overrides: tuple[str, ...], again: bool
-) -> None:
+def test_other_contexts_are_examined_again(tmp_path: Path, overrides: tuple[str, ...], again: bool) -> None:
     before, after = (
         build_graph(configured("ordering=sequential", *added), tmp_path, targets=(STATISTICS,))[STATISTICS].key
         for added in ((), overrides)

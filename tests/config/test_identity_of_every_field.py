@@ -224,9 +224,7 @@ CHOICES = [
 
 
 @pytest.mark.parametrize(("group", "one", "other"), CHOICES)
-def test_another_choice_of_a_group_changes_the_keys_of_its_stages(
-    group: str, one: type[Any], other: type[Any], tmp_path: Path
-) -> None:
+def test_another_choice_changes_keys_of_stages(group: str, one: type[Any], other: type[Any], tmp_path: Path) -> None:
     graphs = [nodes_of(base(Case(group, IDENTITY, None, group, choice)), tmp_path) for choice in (one, other)]
     for stage in OWNERS[group]:
         assert key(graphs[0], stage) != key(graphs[1], stage)

@@ -1,8 +1,11 @@
 """Runs to plan, made without Hydra, and artefacts of which only the record is looked at."""
 
+import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from rich.console import Console
 
 from paribus.config.compose import Job
 from paribus.config.groups.budget import EqualTokensBudget
@@ -12,6 +15,8 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
+from paribus.planning.plan import Plan
+from paribus.planning.show import show_plan
 from paribus.store.record import write_record
 from support.run_config import run_config
 
@@ -39,3 +44,10 @@ def store_record(run: PreparedRun, stage: str, result: dict[str, Any]) -> None:
     inputs = {name: other.key for name, other in node.inputs.items()}
     made = {"stage": stage, "key": node.key, "files": {}, "seconds": 1.0}
     write_record(directory, made | {"identity": node.identity["identity"], "inputs": inputs, "result": result})
+
+
+def shown(plan: Plan, width: int = 200) -> str:
+    """Text of a plan on a terminal of so many columns."""
+    file = io.StringIO()
+    show_plan(plan, Console(width=width, file=file))
+    return file.getvalue()

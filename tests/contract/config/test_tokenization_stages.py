@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from paribus.config.groups.tokenization import (
@@ -26,7 +25,7 @@ from paribus.config.groups.tokenization import (
 )
 from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import CorpusArtifact, CorpusWriter
-from paribus.errors import ConfigurationError, DataError
+from paribus.errors import ConfigurationError
 from paribus.stage.context import SilentReporter, StageContext
 from paribus.tokenization import Tokenizer
 from paribus.tokenization import build as stages
@@ -82,9 +81,7 @@ def vocabulary(directory: Path, corpus: Path, config: RunConfig) -> tuple[Path, 
     ],
     ids=lambda config: config.kind,
 )
-def test_the_training_split_is_encoded_in_corpus_order(
-    tmp_path: Path, corpus: Path, tokenizer: Any, encoder: Any
-) -> None:
+def test_the_training_split_keeps_its_order(tmp_path: Path, corpus: Path, tokenizer: Any, encoder: Any) -> None:
     config = run_config(tokenizer=tokenizer, encoder=encoder)
     trained, record = vocabulary(tmp_path, corpus, config)
     made = context(tmp_path, "tokens", config, corpus=corpus, vocabulary=trained)
@@ -123,21 +120,6 @@ def test_every_kind_of_tokenizer_makes_a_corpus_that_reads_back(
     assert [encoded.tokenizer.decode(encoded.document(n)) for n in range(len(encoded))] == texts
     ids, _ = Tokenizer.load(trained / "tokenizer").with_encoder(encoder.kind, seed=7).encode_batch(texts)
     assert encoded.ids.tolist() == ids.tolist()
-
-
-@pytest.mark.parametrize(
-    ("tokenizer", "doing"),
-    [
-        (BPETokenizer(vocab_size=300), "merging pairs"),
-        (WordPieceTokenizer(vocab_size=300), "merging pairs"),
-        (UnigramTokenizer(vocab_size=290), "fitting a unigram model"),
-    ],
-    ids=lambda value: getattr(value, "kind", None),
-)
-def test_progress_says_what_a_kind_of_vocabulary_does(tmp_path: Path, corpus: Path, tokenizer: Any, doing: str) -> None:
-    made = context(tmp_path, "vocabulary", run_config(tokenizer=tokenizer), corpus=corpus)
-    build_vocabulary(made)
-    assert set(made.report.last) - {"counting pre-tokens"} == {doing}
 
 
 def test_words_stripped_of_whitespace_come_back_with_single_spaces(tmp_path: Path, corpus: Path) -> None:
@@ -180,16 +162,7 @@ def test_a_language_model_cuts_in_both_stages_and_their_records_say_where(tmp_pa
     assert [tokens.tokenizer.decode(tokens.document(number)) for number in range(len(tokens))] == documents
 
 
-def test_only_a_language_model_has_a_device_in_the_record(tmp_path: Path, corpus: Path) -> None:
-    config = run_config(tokenizer=BPETokenizer(vocab_size=300))
-    trained, record = vocabulary(tmp_path, corpus, config)
-    assert "device" not in record
-    assert "device" not in build_tokens(context(tmp_path, "tokens", config, corpus=corpus, vocabulary=trained))
-
-
-def test_the_artefact_does_not_depend_on_workers_or_a_kill(
-    tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_and_kills_change_no_artefact(tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages, "_PART_BYTES", 1)
     config = run_config(tokenizer=BPETokenizer(vocab_size=300))
     trained, _ = vocabulary(tmp_path, corpus, config)
@@ -207,9 +180,7 @@ def test_the_artefact_does_not_depend_on_workers_or_a_kill(
     assert files(again.output) == files(two.output)
 
 
-def test_parts_that_another_size_of_parts_left_behind_are_not_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_of_another_size_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = write_corpus(tmp_path / "grouped", (f"{n} {WORDS[n % 10]}" for n in range(60)), **SMALL_PARTS)
     config = run_config(tokenizer=BytesTokenizer())
     trained, _ = vocabulary(tmp_path, corpus, config)
@@ -236,23 +207,8 @@ def test_a_vocabulary_below_the_alphabet_is_refused_with_its_path(tmp_path: Path
         vocabulary(tmp_path, corpus, run_config(tokenizer=BPETokenizer(vocab_size=256)))
 
 
-def test_an_empty_training_split_is_refused(tmp_path: Path) -> None:
-    with CorpusWriter(tmp_path / "empty", heldout=0.1):
-        pass
-    with pytest.raises(DataError, match=r"training split .* is empty"):
-        vocabulary(tmp_path, tmp_path / "empty", run_config(tokenizer=BPETokenizer(vocab_size=300)))
-
-
-def test_a_document_without_text_is_refused_by_its_name() -> None:
-    batch = pa.record_batch({"id": ["one", "two"], "text": pa.array(["text", None], pa.large_string())})
-    with pytest.raises(DataError, match="document 'two': its text is null"):
-        stages._encode(Tokenizer.train(["text"], vocab_size=256), batch)
-
-
 @pytest.mark.parametrize(("size", "told"), [(30_000, True), (260, False)])
-def test_a_vocabulary_smaller_than_was_asked_for_is_a_line_of_the_stage(
-    size: int, told: bool, tmp_path: Path, corpus: Path
-) -> None:
+def test_a_stage_tells_of_too_small_a_vocabulary(size: int, told: bool, tmp_path: Path, corpus: Path) -> None:
     made = context(tmp_path, "small", run_config(tokenizer=BPETokenizer(vocab_size=size)), corpus=corpus)
     result = build_vocabulary(made)
     assert isinstance(made.report, ProgressReporter)

@@ -13,9 +13,7 @@ MISSING = {"embeddings", "neighbours"}
 
 
 @pytest.mark.parametrize("index", ["auto", "ivf_pq"])
-def test_a_code_that_does_not_divide_the_vectors_is_refused_for_each_kind_of_embedder(
-    index: str, tmp_path: Path
-) -> None:
+def test_a_code_that_does_not_divide_the_vectors_is_refused(index: str, tmp_path: Path) -> None:
     for embedder in (TfidfEmbedder(dimensions=8), encoder_config(write_encoder(tmp_path / "encoder"), max_tokens=14)):
         told = []
         for code_size in (3, 4):
@@ -33,8 +31,3 @@ def test_chunks_longer_than_an_encoder_has_positions_are_refused(tmp_path: Path)
     (path, message), *others = problems(run_config(embedder=embedder), MISSING)
     assert (path, others) == ("embedder.max_tokens", [])
     assert "17 tokens are more than the 16 positions" in message
-
-
-def test_files_that_are_not_here_are_left_to_their_fingerprint(tmp_path: Path) -> None:
-    config = run_config(embedder=encoder_config(tmp_path / "absent"), neighbours=NeighboursConfig(code_size=7))
-    assert list(problems(config, MISSING)) == []

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import pytest
 
 from paribus.config.compose import Job
-from paribus.config.groups.corpus import PydocsCorpus
 from paribus.config.groups.experiment import ExperimentConfig
 from paribus.config.groups.tokenization import BPETokenizer, BytesTokenizer, ExistingTokenizer, TokenizerConfig
 from paribus.pipeline.prepared_run import PreparedRun
@@ -60,11 +59,6 @@ def test_two_options_of_one_kind_are_called_as_they_were_chosen() -> None:
     assert run_names(runs) == ["mine_a-merge_rank-standard-seed0", "mine_b-merge_rank-standard-seed0"]
 
 
-def test_an_option_of_a_group_without_a_place_of_its_own_is_called_as_it_was_chosen() -> None:
-    runs = [prepared(BytesTokenizer(), f"corpus={option}", factors=("corpus",)) for option in ("mine", "yours")]
-    assert run_names(runs) == ["bytes-merge_rank-standard-mine-seed0", "bytes-merge_rank-standard-yours-seed0"]
-
-
 def test_arms_of_other_kinds_have_these_and_arms_of_one_kind_their_words() -> None:
     bpe, other, own = (
         prepared(tokenizer, f"arm={arm}", factors=("arm",))
@@ -86,22 +80,8 @@ def test_a_label_begins_with_what_arms_differ_in(seed_first: bool) -> None:
     assert labels(runs) == ["bytes seed=0", "bytes seed=1", "bpe seed=0"]
 
 
-def test_a_long_value_is_cut() -> None:
-    corpus = PydocsCorpus(packages=tuple(f"package-{number}" for number in range(20)))
-    (name,) = run_names([prepared(BytesTokenizer(), factors=("corpus.packages",), corpus=corpus)])
-    assert name.startswith("bytes-merge_rank-standard-packages=…")
-    assert len(name) < 120
-
-
 def test_long_paths_of_own_tokenizers_are_told_apart_by_their_ends() -> None:
     home = "/data/of/a/group/with/a/long/name/and/its/tokenizers"
     first, second = own_tokenizers([f"{home}/first", f"{home}/second"])
     assert first.endswith("/tokenizers/first-seed0")
     assert second.endswith("/tokenizers/second-seed0")
-
-
-def test_long_paths_of_one_end_are_told_apart_too() -> None:
-    end = "checkpoints/of/the/last/step/step_00012345/tokenizer"
-    names = own_tokenizers([f"/data/{group}/{end}" for group in ("first", "second")])
-    assert len(set(names)) == 2
-    assert all(len(name) < 120 for name in names)
