@@ -1,11 +1,9 @@
 """What keeps a command from beginning at all: `paribus run` refuses it before anything is made, and a plan says it."""
 
-import io
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from paribus.checks.command import compose_command
 from paribus.cli import main
@@ -15,7 +13,6 @@ from paribus.pipeline.making.beginning import COMMANDS_OF_SLURM, launcher_proble
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.show.watch import watched
 from support.finished_runs import finish
 
 BASE = ("scale=tiny", "corpus=pydocs_small", "tracking=none")
@@ -50,14 +47,6 @@ def test_a_plan_says_of_a_root_what_run_says_as_it_refuses(capsys: pytest.Captur
     assert planned == f"paribus run could not begin: {refused.removeprefix('paribus run: ')}"
 
 
-def test_a_root_that_can_be_made_is_not_made_to_find_that_out(tmp_path: Path) -> None:
-    assert list(problems(prepared(tmp_path / "some/root"))) == []
-    assert list(tmp_path.iterdir()) == []
-    (tmp_path / "some/root").mkdir(parents=True)
-    assert list(problems(prepared(tmp_path / "some/root"))) == []
-    assert list((tmp_path / "some/root").iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("here", "absent"),
     [((), "srun and sbatch are not here"), (("srun",), "sbatch is not here"), (COMMANDS_OF_SLURM, None)],
@@ -71,19 +60,9 @@ def test_slurm_takes_jobs_only_where_its_commands_are(
     assert not absent or (found[0].startswith("hydra/launcher: submitit_slurm submits to SLURM") and absent in found[0])
 
 
-@pytest.mark.parametrize("launcher", ["basic", "joblib", "submitit_local"])
-def test_launchers_of_this_machine_need_no_slurm(launcher: str, commands: Callable[..., None], tmp_path: Path) -> None:
+def test_a_command_without_slurm_is_refused_and_makes_nothing(commands: Callable[..., None], tmp_path: Path) -> None:
     commands()
-    assert list(problems(prepared(tmp_path, "-m", "seed=0,1", f"hydra/launcher={launcher}"))) == []
-
-
-@pytest.mark.parametrize("overrides", [SLURM, SLURM[2:]])
-def test_a_command_without_slurm_is_refused_before_anything_is_made(
-    overrides: tuple[str, ...], commands: Callable[..., None], tmp_path: Path
-) -> None:
-    """Of a single run too, since its launcher takes that as well."""
-    commands()
-    composition = compose_command(parse([*BASE, f"root={tmp_path}/root", *overrides]))
+    composition = compose_command(parse([*BASE, f"root={tmp_path}/root", *SLURM]))
     with pytest.raises(ConfigurationError, match="hydra/launcher: submitit_slurm submits to SLURM"):
         prepare(composition)
     assert not (tmp_path / "root").exists()
@@ -98,13 +77,3 @@ def test_what_is_done_needs_neither_a_launcher_nor_room(
     finish(run, 0, tmp_path / "made")
     monkeypatch.setattr(OutputRoot, "unwritable", lambda self: "cannot hold an output root")
     assert list(problems([run])) == []
-
-
-def test_one_job_is_one(tmp_path: Path) -> None:
-    told = []
-    for runs in ({"a": tmp_path / "a"}, {"a": tmp_path / "a", "b": tmp_path / "b"}):
-        console = Console(file=io.StringIO())
-        with watched("submitit_local", runs, console):
-            pass
-        told.append(console.file.getvalue())  # type: ignore[attr-defined]
-    assert told == ["1 job is with launcher submitit_local\n", "2 jobs are with launcher submitit_local\n"]

@@ -106,12 +106,6 @@ def test_a_child_is_what_a_process_of_its_own_would_be(begin: Any, tmp_path: Pat
     assert "in the log" in (tmp_path / "log").read_text(encoding="utf-8")
 
 
-def test_a_child_finalizes_what_it_made_and_not_what_it_was_forked_with(begin: Any, tmp_path: Path) -> None:
-    assert begin()[0].wait() == 0
-    log = (tmp_path / "log").read_text(encoding="utf-8")
-    assert "freed what the child made" in log and "freed what the server imported" not in log
-
-
 def test_one_server_forks_a_child_after_another_and_imports_beside_them(begin: Any) -> None:
     first, told = begin(seconds=0.3)
     assert not told["code"]
@@ -142,13 +136,6 @@ def test_a_child_that_is_killed_says_so_and_the_server_goes_on(begin: Any) -> No
     second, _ = begin(ends=1)
     assert server_of(child) == server_of(second)
     assert second.wait() == 1
-
-
-def test_signals_reach_the_child_and_not_one_that_has_ended(begin: Any) -> None:
-    child, _ = begin(seconds=60)
-    child.send_signal(signal.SIGTERM)
-    assert child.wait() == -signal.SIGTERM
-    child.send_signal(signal.SIGTERM)
 
 
 def test_a_server_outlives_what_asks_a_whole_job_to_end(begin: Any) -> None:
@@ -183,18 +170,6 @@ def test_what_is_raised_while_a_child_begins_leaves_none_behind(begin: Any, tmp_
     assert gone(server_of(first))
 
 
-def test_a_module_that_cannot_be_imported_is_left_to_the_child(begin: Any) -> None:
-    child, told = begin(imports=["no_such_module", "stand_in"])
-    assert child.wait() == 0
-    assert told["pid"] == child.pid
-
-
-def test_a_stage_without_imports_begins_a_process_on_its_own(begin: Any) -> None:
-    child, told = begin(imports=[])
-    assert isinstance(child, subprocess.Popen)
-    assert (child.wait(), told["type"]) == (1, "failed")
-
-
 def test_what_the_server_imports_asks_no_network_and_a_child_has_the_environment_of_its_stage(begin: Any) -> None:
     child, told = begin()
     assert told["offline"] == ["1", os.environ.get("HF_HUB_OFFLINE")]
@@ -212,15 +187,6 @@ def test_a_child_is_at_the_head_of_its_session_as_soon_as_it_is_known(begin: Any
         assert os.getsid(child.pid) == os.getpgid(child.pid) == child.pid
         os.killpg(child.pid, signal.SIGKILL)
         assert child.wait() == -signal.SIGKILL
-
-
-def test_what_a_later_stage_needs_is_no_matter_of_the_child_that_is_there(begin: Any, tmp_path: Path) -> None:
-    (tmp_path / "leaving.py").write_text("raise SystemExit(3)", encoding="utf-8")
-    child, _ = begin(seconds=0.5, later=["leaving", "colorsys"])
-    assert child.wait() == 0
-    second, told = begin()
-    assert told["code"] and server_of(child) == server_of(second)
-    second.wait()
 
 
 def test_a_child_ignores_what_the_command_was_told_to_ignore(begin: Any) -> None:

@@ -120,9 +120,7 @@ def test_a_finished_run_has_both_on_record(tmp_path: Path, make: Any) -> None:
     assert kept.state == "done"
 
 
-def test_pruning_keeps_the_first_training_of_a_run_that_is_not_done(
-    tmp_path: Path, make: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pruning_keeps_what_an_unfinished_run_needs(tmp_path: Path, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     run, short = continued(tmp_path), shorter(tmp_path)
     make(short)
     inventory = take_inventory(named_root(str(tmp_path)))

@@ -62,12 +62,6 @@ def test_one_that_is_still_going_with_when_it_began_and_how_far_it_is(run: Prepa
         assert reason(run).endswith(f"UTC, 0 of {stages} stages done")
 
 
-def test_one_that_was_killed_as_failed(run: PreparedRun) -> None:
-    begun(run)
-    assert reason(run).startswith("seed 0: failed: process ")
-    assert "ended without a word" in reason(run)
-
-
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"status": "done"}'])
 def test_one_whose_record_is_damaged_by_its_file(run: PreparedRun, content: str) -> None:
     begun(run)
@@ -89,7 +83,7 @@ def test_one_that_another_version_made_by_its_id_and_stages(run: PreparedRun) ->
     assert f"run {other.name} is of another version (evaluation {now + 1}, now {now})" in reason(run)
 
 
-def test_a_group_that_a_record_lacks_and_that_decided_nothing_of_its_run_is_as_the_command_has_it(
+def test_a_group_that_decided_nothing_of_a_run_is_as_the_command_has_it(
     run: PreparedRun,
 ) -> None:
     record = begun(run)

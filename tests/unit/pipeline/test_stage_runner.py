@@ -17,22 +17,20 @@ from rich.console import Console
 from paribus.commands.status import show_failures
 from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.execution import SweepConfig
-from paribus.errors import DataError, FullDiskError, InfrastructureError, OutOfMemoryError
+from paribus.errors import DataError, FullDiskError, InfrastructureError
 from paribus.pipeline import run as running
-from paribus.pipeline.graph import Node, build_graph
+from paribus.pipeline.graph import build_graph
 from paribus.pipeline.job import JobFunction
-from paribus.pipeline.making import source_files
 from paribus.pipeline.making.source_files import SourceFiles
 from paribus.pipeline.making.telling import Telling
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.record.made_with import environment
 from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.record.run_state import read_state
-from paribus.pipeline.run import StageRunner, perform, run_nodes
+from paribus.pipeline.run import StageRunner, perform
 from paribus.pipeline.show.display import Display
 from paribus.store.artifact import Artifact, Store
 from paribus.store.code import loaded_code
-from paribus.store.file_digests import FileDigests
 from paribus.tracking.reader import EventReader
 from support.plans import PreparedRun, planned_run
 
@@ -69,7 +67,7 @@ def stages(run: PreparedRun, recorder: Any = None) -> StageRunner:
     return StageRunner(layout, Telling(Display(Console(file=None, quiet=True)), recorder))
 
 
-def test_a_file_that_changes_while_it_is_read_is_named_and_nothing_is_published(
+def test_a_file_that_changes_meanwhile_is_named(
     run: PreparedRun, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def grows(job: dict[str, Any]) -> None:
@@ -85,9 +83,7 @@ def test_a_file_that_changes_while_it_is_read_is_named_and_nothing_is_published(
     assert not list(store.root.glob("partial/*/*"))
 
 
-def test_a_file_that_changed_before_its_stage_began_is_named_and_work_of_before_stays(
-    run: PreparedRun, source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_changed_before_is_named(run: PreparedRun, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     began: list[str] = []
     stage_is(monkeypatch, lambda job: began.append(job["stage"]))
     node, store = run.nodes["corpus"], OutputRoot.of(run.job.config).store
@@ -100,37 +96,7 @@ def test_a_file_that_changed_before_its_stage_began_is_named_and_work_of_before_
     assert (work / "read_before").exists()
 
 
-def test_of_files_with_one_name_in_two_directories_each_counts(
-    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = tmp_path / "other" / source.name
-    other.parent.mkdir()
-    other.write_text('{"text": "another text"}\n', encoding="utf-8")
-    run = planned_run(tmp_path / "root", corpus=FilesCorpus(paths=(str(source), str(other))))
-    for path in (source, other):
-        stage_is(monkeypatch, lambda job, path=path: path.write_text('{"text": "changed"}\n', encoding="utf-8"))
-        with pytest.raises(DataError, match=r"^some\.jsonl changed while"):
-            stages(run).ensure(run.nodes["corpus"])
-        run = planned_run(tmp_path / "root", corpus=FilesCorpus(paths=(str(source), str(other))))
-
-
-@pytest.mark.parametrize("attribute", ["mode", "names"])
-def test_a_backup_by_hard_links_or_another_mode_disturbs_no_stage(
-    run: PreparedRun, source: Path, monkeypatch: pytest.MonkeyPatch, attribute: str
-) -> None:
-    def touch(job: dict[str, Any]) -> None:
-        if attribute == "mode":
-            source.chmod(0o600)
-        else:
-            source.with_name("backup").hardlink_to(source)
-
-    stage_is(monkeypatch, touch)
-    assert stages(run).ensure(run.nodes["corpus"]).record()["result"] == {"documents": 1}
-
-
-def test_work_of_an_attempt_that_was_killed_is_gone_on_with_where_nobody_touched_the_files(
-    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_work_of_a_killed_attempt_is_gone_on_with(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     def killed(job: dict[str, Any]) -> None:
         (Path(job["work"]) / "part").touch()
         raise KeyboardInterrupt
@@ -146,88 +112,23 @@ def test_work_of_an_attempt_that_was_killed_is_gone_on_with_where_nobody_touched
     assert found == [True]
 
 
-def test_work_stays_where_the_files_are_away_when_a_stage_fails_and_are_the_same_again_later(
-    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As those of a file system that was taken off for a while."""
-
-    def fails(job: dict[str, Any]) -> None:
-        (Path(job["work"]) / "part").touch()
-        raise InfrastructureError("Input/output error")
-
-    def away(self: SourceFiles, before: Any) -> str:
-        raise DataError("some.jsonl: no such file")
-
-    node = replace(run.nodes["corpus"], config=replace(run.job.config, retries=0))
-    with monkeypatch.context() as failing:
-        stage_is(failing, fails)
-        failing.setattr(SourceFiles, "touched", away)
-        with pytest.raises(InfrastructureError, match="Input/output"):
-            stages(run).ensure(node)
-    found: list[bool] = []
-    stage_is(monkeypatch, lambda job: found.append((Path(job["work"]) / "part").exists()))
-    stages(run).ensure(node)
-    assert found == [True]
-
-
-@pytest.mark.parametrize("returns", [True, False])
-def test_each_file_is_looked_at_once_before_and_once_after_a_stage(
-    run: PreparedRun, source: Path, monkeypatch: pytest.MonkeyPatch, returns: bool
-) -> None:
-    looks: list[Path] = []
-    of = FileDigests.of
-    monkeypatch.setattr(FileDigests, "of", lambda self, path: looks.append(path) or of(self, path))
-
-    def works(job: dict[str, Any]) -> None:
-        assert looks == [source]
-        if not returns:
-            raise KeyboardInterrupt
-
-    stage_is(monkeypatch, works)
-    with contextlib.nullcontext() if returns else pytest.raises(KeyboardInterrupt):
-        stages(run).ensure(run.nodes["corpus"])
-    assert looks == [source, source]
-
-
-def test_a_file_server_that_does_not_answer_at_the_end_of_a_stage_is_asked_again(
-    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answers = iter([[], OSError(errno.EIO, "Input/output error"), OSError(errno.ESTALE, "Stale file handle"), []])
-
-    def look(node: Node, digests: FileDigests) -> list[str]:
-        answer = next(answers)
-        if isinstance(answer, OSError):
-            raise answer
-        return answer
-
-    monkeypatch.setattr(source_files, "changed_files", look)
-    monkeypatch.setattr(source_files, "SECONDS_UNTIL_ASKED_AGAIN", (0.0, 0.0))
-    stage_is(monkeypatch)
-    assert stages(run).ensure(run.nodes["corpus"]).record()["result"] == {"documents": 1}
-
-
-@pytest.mark.parametrize("ending", ["fails", "fails_and_is_gone", "done", "killed"])
+@pytest.mark.parametrize("ending", ["fails", "done", "killed"])
 def test_work_on_other_contents_is_never_gone_on_with_also_if_the_file_is_put_back(
     run: PreparedRun, source: Path, monkeypatch: pytest.MonkeyPatch, ending: str
 ) -> None:
     original, times = source.read_text(encoding="utf-8"), source.stat()
 
-    def put_back() -> None:
-        source.unlink(missing_ok=True)
-        source.write_text(original, encoding="utf-8")
+    def put(text: str) -> None:
+        source.unlink()
+        source.write_text(text, encoding="utf-8")
         os.utime(source, ns=(times.st_atime_ns, times.st_mtime_ns))
 
     def reads_wrong_text(job: dict[str, Any]) -> None:
-        source.unlink()
-        source.write_text("x" * len(original), encoding="utf-8")
-        os.utime(source, ns=(times.st_atime_ns, times.st_mtime_ns))
+        put("x" * len(original))
         (Path(job["work"]) / "part").write_text("of wrong text", encoding="utf-8")
         if ending == "fails":
             raise InfrastructureError("killed from outside")
-        if ending == "fails_and_is_gone":
-            source.unlink()
-            raise InfrastructureError("killed from outside")
-        put_back()
+        put(original)
         if ending == "killed":
             monkeypatch.setattr(SourceFiles, "touched", lambda self, before: "")
             raise KeyboardInterrupt
@@ -235,10 +136,9 @@ def test_work_on_other_contents_is_never_gone_on_with_also_if_the_file_is_put_ba
     looks = SourceFiles.touched
     stage_is(monkeypatch, reads_wrong_text)
     node = run.nodes["corpus"]
-    once = replace(run.job.config, retries=0)
     with pytest.raises((InfrastructureError, KeyboardInterrupt, DataError)):
-        stages(run).ensure(replace(node, config=once))
-    put_back()
+        stages(run).ensure(replace(node, config=replace(run.job.config, retries=0)))
+    put(original)
     monkeypatch.setattr(SourceFiles, "touched", looks)
     found: list[bool] = []
     stage_is(monkeypatch, lambda job: found.append((Path(job["work"]) / "part").exists()))
@@ -246,18 +146,9 @@ def test_work_on_other_contents_is_never_gone_on_with_also_if_the_file_is_put_ba
     assert found == [False]
 
 
-def test_a_file_that_goes_away_while_it_is_read_is_named(
-    run: PreparedRun, source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stage_is(monkeypatch, lambda job: source.unlink())
-    with pytest.raises(DataError, match=r"some\.jsonl"):
-        stages(run).ensure(run.nodes["corpus"])
-
-
-def test_an_artefact_that_is_there_once_the_claim_is_taken_belongs_to_the_run(
-    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stage_is(monkeypatch)
+def test_an_artefact_published_meanwhile_is_not_made_again(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    stage_is(monkeypatch, lambda job: made.append(job["stage"]))
     node = run.nodes["corpus"]
     stages(run).ensure(node)
     find, looks = Store.find, []
@@ -269,6 +160,7 @@ def test_an_artefact_that_is_there_once_the_claim_is_taken_belongs_to_the_run(
     monkeypatch.setattr(Store, "find", find_late)
     again = stages(run)
     again.ensure(node)
+    assert made == ["corpus"]
     assert again.telling.recorder.record["stages"]["corpus"]["key"] == node.key  # type: ignore[attr-defined]
 
 
@@ -280,9 +172,7 @@ def test_provenance_is_that_of_the_moment_before_the_stage(run: PreparedRun, mon
     assert artifact.record()["provenance"] == {"commit": "before", "packages": {}, "python": "3.11.7"}
 
 
-def test_the_record_counts_the_gpus_a_stage_had_and_not_the_time_that_it_waited_for_them(
-    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_record_counts_gpus_and_no_time_of_waiting(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
 
     @contextlib.contextmanager
@@ -297,9 +187,7 @@ def test_the_record_counts_the_gpus_a_stage_had_and_not_the_time_that_it_waited_
     assert (record["gpus"], record["seconds"]) == (3, 7)
 
 
-def test_all_attempts_whose_work_an_artefact_has_are_compared(
-    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_attempts_that_made_an_artefact_are_compared(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """A training that a kill cut in two may be made with two versions of a package."""
     node = run.nodes["training"]
     runner_of_stages = stages(run)
@@ -330,48 +218,7 @@ def test_all_attempts_whose_work_an_artefact_has_are_compared(
     assert compared["packages.training.torch"] == "2.11.0, then 2.12.0, then 2.13.0"
 
 
-def test_an_attempt_that_left_no_work_had_no_part(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(job: dict[str, Any]) -> None:
-        raise KeyboardInterrupt
-
-    node, store = run.nodes["corpus"], OutputRoot.of(run.job.config).store
-    with monkeypatch.context() as first:
-        stage_is(first, fails)
-        first.setattr(running, "provenance", lambda: {"packages": {"torch": "2.11.0"}, "python": "3.11.7"})
-        with pytest.raises(KeyboardInterrupt):
-            stages(run).ensure(node)
-    assert not list(store.root.glob("partial/*"))
-    stage_is(monkeypatch)
-    assert "attempts" not in stages(run).ensure(node).record()
-
-
-def test_numbers_that_the_file_server_did_not_take_are_told_again_with_the_artefact(
-    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    layout = OutputRoot.of(run.job.config)
-    recorder = Recorder(run.job.config, run.nodes, layout)
-    working, answers = stages(run, recorder), [False]
-    write = recorder.events._write
-
-    def no_answer(record: Any) -> None:
-        if not answers[0]:
-            raise OSError(errno.EIO, "Input/output error")
-        write(record)
-
-    def measures(job: dict[str, Any]) -> None:
-        working.telling.metric("train/loss", 2.5, 1)
-        answers[0] = True
-
-    monkeypatch.setattr(recorder.events, "_write", no_answer)
-    stage_is(monkeypatch, measures)
-    working.ensure(run.nodes["corpus"])
-    log = (recorder.directory / "events.jsonl").read_text(encoding="utf-8")
-    assert log.count('"name": "train/loss", "value": 2.5') == 1
-
-
-def test_an_artefact_made_again_with_other_numbers_corrects_them_once_and_numbers_of_the_run_alone_stay(
-    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_artefact_made_again_corrects_its_numbers_once(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     layout, node = OutputRoot.of(run.job.config), run.nodes["corpus"]
     for made in ({"eval/acc": {1: 0.5, 2: 0.5}}, {"eval/acc": {1: 0.25}}, {"eval/acc": {1: 0.25}}):
         recorder = Recorder(run.job.config, run.nodes, layout)
@@ -442,9 +289,7 @@ def test_what_may_be_gone_is_tried_again_and_a_full_disk_is_not(
     assert len(tried) == tries
 
 
-def test_a_stage_that_several_runs_share_fails_and_is_told_once(
-    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_shared_stage_fails_and_is_told_once(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tried = []
 
     def fails(job: dict[str, Any]) -> None:
@@ -468,26 +313,7 @@ def test_a_stage_that_several_runs_share_fails_and_is_told_once(
     assert "failed: seed 0, seed 1, seed 2, seed 3, seed 4, seed 5, seed 6, seed 7: data: stage corpus: line 3" in told
 
 
-def test_a_disk_that_is_full_is_not_filled_again_by_the_next_run_of_a_sweep(
-    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tried = []
-
-    def fails(job: dict[str, Any]) -> None:
-        tried.append(job["stage"])
-        raise FullDiskError("the disk is full")
-
-    stage_is(monkeypatch, fails)
-    sweep = SweepConfig(id="s", name="s", invocation="once", jobs=3)
-    for seed in range(3):
-        run = planned_run(tmp_path / "root", seed=seed, corpus=FilesCorpus(paths=(str(source),)))
-        perform(replace(run.job.config, sweep=sweep, retries=1), Display(Console(quiet=True)), loaded_code())
-    assert tried == ["corpus"]
-
-
-def test_a_job_that_composes_another_run_than_its_command_did_runs_nothing_and_the_command_says_why(
-    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_composes_another_run_runs_nothing(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     layout, planned = OutputRoot.of(run.job.config), replace(run.job.config, seed=7)
     sweep = SweepConfig(id="s", name="s", invocation="once", jobs=1, run=run.run_id)
     JobFunction(loaded_code())(replace(planned, sweep=sweep))
@@ -500,28 +326,3 @@ def test_a_job_that_composes_another_run_than_its_command_did_runs_nothing_and_t
     monkeypatch.setattr(Recorder, "_log_numbers", lambda self: None)
     JobFunction(loaded_code())(replace(run.job.config, sweep=sweep))
     assert not layout.refusal(run.run_id).exists()
-
-
-def test_a_failure_is_told_where_nothing_can_be_written_about_it(
-    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recorder = Recorder(run.job.config, run.nodes, OutputRoot.of(run.job.config))
-
-    def full(*arguments: Any, **options: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device", "somewhere")
-
-    def fails(job: dict[str, Any]) -> None:
-        monkeypatch.setattr(running.atomic, "write_json", full)
-        monkeypatch.setattr(Path, "write_text", full)
-        raise OutOfMemoryError("no memory")
-
-    def ensure_corpus(self: StageRunner, node: Node, *, whole: bool) -> Artifact:
-        return self._ensure(node, last=True, whole=whole)
-
-    stage_is(monkeypatch, fails)
-    monkeypatch.setattr(StageRunner, "ensure", ensure_corpus)
-    display = Display(Console(quiet=True))
-    stages = StageRunner(OutputRoot.of(run.job.config), Telling(display, recorder))
-    failure = run_nodes(run.nodes, stages)
-    assert failure is not None
-    assert (failure.failure_class, failure.message, failure.stage) == ("out-of-memory", "no memory", "corpus")

@@ -1,22 +1,13 @@
 """How the rows of a sweep stand while its runs end."""
 
-import io
-import math
 from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 
-from paribus.config.groups.execution import SweepConfig
-from paribus.errors import InfrastructureError
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.show.display import Display
-from paribus.pipeline.show.remaining import ROWS, STAGES_FILE
-from paribus.pipeline.show.standings import lines, show_standings, standings
+from paribus.pipeline.show.standings import lines, standings
 from paribus.reporting.significance.crossed import crossed_test, half_width, pooled_variance, within_rows
-from paribus.store import atomic
-from paribus.store.artifact import Artifact
 from paribus.store.record import write_record
 
 ROW_NAMES = ("bpe", "unigram")
@@ -74,60 +65,8 @@ def test_rows_of_three_seeds_have_the_spread_of_the_report_and_those_of_two_none
     assert (third.half_width, third.change_half_width) == (None, None)
 
 
-def test_a_score_that_is_not_finite_has_no_spread() -> None:
-    found = standings({(row, seed): math.nan for row in ROW_NAMES for seed in (0, 1)}, ROW_NAMES)
-    assert [(one.half_width, one.change_half_width) for one in found] == [(None, None), (None, None)]
-
-
-def test_without_a_common_seed_no_difference_is_said(root: OutputRoot) -> None:
-    scored(root, "bpe0", piqa__0shot__acc=0.5)
-    scored(root, "unigram1", piqa__0shot__acc=0.75, bits_per_byte=2.0)
-    assert list(lines(root, RUNS)) == [
-        "so far, 2 of 4 runs: piqa",
-        "  bpe      0.5000  1 seed",
-        "  unigram  0.7500  1 seed",
-    ]
-
-
 def test_a_first_row_that_has_not_ended_is_no_baseline(root: OutputRoot) -> None:
     runs = [("words", 0, "words0"), *RUNS]
     scored(root, "bpe0", bits_per_byte=2.0)
     scored(root, "unigram0", bits_per_byte=2.1)
     assert all("from" not in line for line in lines(root, runs))
-
-
-def test_many_rows_are_cut(root: OutputRoot) -> None:
-    runs = [(f"row{number}", 0, f"row{number}") for number in range(20)]
-    for _, _, key in runs[:12]:
-        scored(root, key, bits_per_byte=2.0)
-    told = list(lines(root, runs))
-    assert (len(told), told[-1]) == (10, "  and 4 more rows")
-
-
-@pytest.mark.parametrize("content", [None, {"stages": []}, {ROWS: "torn"}, {ROWS: [["bpe", 0]]}, {ROWS: 3}])
-def test_a_sweep_without_rows_on_record_says_nothing(root: OutputRoot, content: object) -> None:
-    sweep = SweepConfig(id="0123456789abcdef", name="arm", invocation="0", jobs=4)
-    if content is not None:
-        path = root.sweep(sweep.id) / STAGES_FILE
-        path.parent.mkdir(parents=True)
-        atomic.write_json(path, content)
-    console = Console(file=io.StringIO())
-    show_standings(root, sweep, Display(console))
-    assert console.file.getvalue() == ""  # type: ignore[attr-defined]
-
-
-def test_a_record_that_is_gone_when_it_is_read_fails_no_run(root: OutputRoot, monkeypatch: pytest.MonkeyPatch) -> None:
-    def gone(_: Artifact) -> None:
-        raise InfrastructureError("gone")
-
-    sweep = SweepConfig(id="0123456789abcdef", name="arm", invocation="0", jobs=4)
-    path = root.sweep(sweep.id) / STAGES_FILE
-    path.parent.mkdir(parents=True)
-    atomic.write_json(path, {ROWS: RUNS})
-    for _, _, key in RUNS[:3]:
-        scored(root, key, bits_per_byte=2.0)
-    console = Console(file=io.StringIO())
-    show_standings(root, sweep, Display(console))
-    assert "so far, 3 of 4" in console.file.getvalue()  # type: ignore[attr-defined]
-    monkeypatch.setattr(Artifact, "record", gone)
-    show_standings(root, sweep, Display(console))

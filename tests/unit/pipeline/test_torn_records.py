@@ -125,9 +125,7 @@ def test_torn_events_are_skipped_and_said_again(run: PreparedRun, layout: Output
 
 
 @pytest.mark.parametrize("tear", TEARS)
-def test_a_torn_note_of_a_failure_or_list_of_stages_hinders_nothing(
-    run: PreparedRun, layout: OutputRoot, tear: Tear
-) -> None:
+def test_a_torn_note_or_list_of_stages_hinders_nothing(run: PreparedRun, layout: OutputRoot, tear: Tear) -> None:
     node = run.nodes["corpus"]
     note = layout.failure(node)
     note.parent.mkdir(parents=True)

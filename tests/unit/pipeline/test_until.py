@@ -15,20 +15,16 @@ from paribus.config.groups.execution import RunStage, TrackingConfig
 from paribus.config.schema import RunConfig
 from paribus.errors import DataError
 from paribus.pipeline import run as running
-from paribus.pipeline.graph import build_graph, needed_for
+from paribus.pipeline.graph import needed_for
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import missing_stages
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.record.records import collect
 from paribus.pipeline.record.run_state import is_done, read_state
 from paribus.pipeline.run import perform
 from paribus.pipeline.show.display import Display
 from paribus.pipeline.stages import STAGES
-from paribus.store.claim import acquire
 from paribus.store.code import loaded_code
-from paribus.tracking.abandoned import close_abandoned
-from paribus.tracking.events import EventLog
 from support.plans import planned_run
 
 BEFORE_TRAINING = {"corpus", "vocabulary", "tokens", "order", "contexts"}
@@ -102,12 +98,6 @@ def test_a_stage_needs_what_leads_to_it_alone(run: PreparedRun) -> None:
     ]
 
 
-def test_until_is_no_identity(run: PreparedRun) -> None:
-    config = asked(run, "tokens")
-    nodes = build_graph(config, root_of(run).cache, tolerate_missing=True)
-    assert {name: node.key for name, node in nodes.items()} == {name: node.key for name, node in run.nodes.items()}
-
-
 def test_a_run_stops_after_its_stage_and_the_same_command_makes_the_rest(run: PreparedRun, make: Made) -> None:
     assert set(make("contexts")) == BEFORE_TRAINING
     state = read_state(root_of(run), run)
@@ -119,11 +109,6 @@ def test_a_run_stops_after_its_stage_and_the_same_command_makes_the_rest(run: Pr
     assert read_state(root_of(run), run).shown == "done"
     assert states(run) == ["start", "SCHEDULED", "start", "SCHEDULED", "start", "FINISHED"]
     assert stopped_after(run) == ["contexts", None, "training", None]
-
-
-def test_stages_that_do_not_lead_there_are_not_made(run: PreparedRun, make: Made) -> None:
-    assert "order" not in make("prompts")
-    assert set(make("order")) == {"order"}
 
 
 def test_what_is_made_already_is_not_looked_at_again(run: PreparedRun, make: Made) -> None:
@@ -142,15 +127,7 @@ def test_what_is_made_already_is_not_looked_at_again(run: PreparedRun, make: Mad
     assert read_state(root_of(run), run).status == "done"
 
 
-def test_the_last_stage_of_a_run_finishes_it(run: PreparedRun, make: Made) -> None:
-    make("evaluation")
-    assert read_state(root_of(run), run).status == "done"
-    assert states(run)[-1] == "FINISHED"
-
-
-def test_a_run_that_failed_behind_the_stage_stays_as_it_is(
-    run: PreparedRun, monkeypatch: pytest.MonkeyPatch, make: Made
-) -> None:
+def test_a_run_that_failed_later_stays_failed(run: PreparedRun, monkeypatch: pytest.MonkeyPatch, make: Made) -> None:
     make("training")
     execute = running.execute
 
@@ -167,25 +144,6 @@ def test_a_run_that_failed_behind_the_stage_stays_as_it_is(
     assert read_state(root_of(run), run).status == "failed"
 
 
-def test_a_stopped_run_without_one_of_its_artefacts_is_incomplete(run: PreparedRun, make: Made) -> None:
-    make("contexts")
-    path = root_of(run).store.path("order", run.nodes["order"].key)
-    path.rename(path.with_name("elsewhere"))
-    state = read_state(root_of(run), run)
-    assert state.status == "incomplete"
-    assert state.failure is not None and state.failure.message.startswith(f"gone: {path}")
-    assert make("contexts") == ["order"]
-    assert read_state(root_of(run), run).shown == "stopped after contexts"
-
-
-def test_a_stopped_run_that_somebody_has_in_hand_is_running(run: PreparedRun, make: Made) -> None:
-    make("contexts")
-    held = acquire(root_of(run).run_claim(run.run_id), 30.0)
-    assert held is not None
-    with held:
-        assert read_state(root_of(run), run).status == "running"
-
-
 def test_only_what_is_wanted_is_missing(run: PreparedRun) -> None:
     assert missing_stages(prepared(run, "tokens")) == {"corpus", "vocabulary", "tokens"}
 
@@ -197,19 +155,6 @@ def test_a_report_says_what_makes_the_rest(run: PreparedRun, make: Made) -> None
     assert [each.reason for each in missing] == [
         "seed 0: stopped after training; paribus run without until makes the rest"
     ]
-
-
-def test_a_stopped_run_whose_log_has_no_end_is_no_failure(run: PreparedRun, make: Made) -> None:
-    make("contexts")
-    again = Recorder(asked(run, "contexts"), run.nodes, root_of(run))
-    again.events.close()
-    again.events = EventLog(again.directory / "elsewhere.jsonl")  # killed before the end was written
-    again.finish(None)
-    assert states(run)[-1] == "start"
-    assert close_abandoned(again.directory, root_of(run).path)
-    assert states(run)[-1] == "SCHEDULED"
-    assert stopped_after(run)[-1] == "contexts"
-    assert [event for event in events(run) if event.get("name") == "paribus.failure"] == []
 
 
 def test_what_until_makes_again_of_a_finished_run_leaves_a_record_of_all_of_it(run: PreparedRun, make: Made) -> None:
@@ -224,16 +169,3 @@ def test_what_until_makes_again_of_a_finished_run_leaves_a_record_of_all_of_it(r
     record = json.loads((root.run(run.run_id) / "run.json").read_text(encoding="utf-8"))
     assert record["status"] == "done"
     assert record["stages"].keys() == run.nodes.keys()
-
-
-def test_a_record_of_a_finished_run_that_lacks_a_stage_is_made_whole(run: PreparedRun, make: Made) -> None:
-    make(None)
-    root = root_of(run)
-    path = root.run(run.run_id) / "run.json"
-    record = json.loads(path.read_text(encoding="utf-8"))
-    del record["stages"]["evaluation"]
-    path.write_text(json.dumps(record), encoding="utf-8")
-    assert not is_done(run.run_id, run.nodes, root, None)
-    assert make(None) == []
-    assert json.loads(path.read_text(encoding="utf-8"))["stages"].keys() == run.nodes.keys()
-    assert is_done(run.run_id, run.nodes, root, None)
