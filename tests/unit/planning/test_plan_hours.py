@@ -11,7 +11,6 @@ from paribus.cli import main
 from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.plan import PlanConfig
 from paribus.config.groups.start import CheckpointStart
-from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError
 from paribus.planning.bill import bill
 from paribus.planning.hours import Hours, devices_of_training, total, wall_hours
@@ -126,9 +125,7 @@ def test_a_sweep_over_its_limit_is_refused_by_figure_and_limit(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("verb", ["plan", "run"])
-def test_a_command_over_its_limit_ends_with_status_2_and_makes_nothing(
-    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_over_its_limit_makes_nothing(verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     small = ["scale=tiny", "corpus=pydocs_small", "tracking=none", f"root={tmp_path}", "plan.device=h800"]
     assert main([verb, "-m", *small, "seed=0,1", "plan.max_device_hours=1e-9"]) == 2
     said = capsys.readouterr()
@@ -151,17 +148,7 @@ def test_a_speed_that_nothing_gives_is_refused(plan: PlanConfig, said: tuple[str
     assert said[1] in message
 
 
-@pytest.mark.parametrize("plan", [PlanConfig(), STATED, PlanConfig(device="abacus", peak_tflops=1e-9)])
-def test_a_speed_that_something_gives_is_not(plan: PlanConfig) -> None:
-    assert list(impossible_plan(plan)) == []
-
-
 def test_devices_are_known_by_the_names_people_write() -> None:
     assert [peak_flops(name) for name in ("h800", "H100_PCIe", "a100", "abacus")] == [989e12, 756e12, 312e12, None]
     assert [peak_flops(f"NVIDIA H200{more}") for more in ("", " NVL")] == [989e12, 835e12]
     assert all(peak_flops(name) for name in known_devices())
-
-
-def test_memory_is_that_of_the_stated_device(tmp_path: Path) -> None:
-    training = TrainingConfig(global_batch=8, micro_batch=4)
-    assert make_plan([planned_run(tmp_path, training=training)]).runs[0].gpu

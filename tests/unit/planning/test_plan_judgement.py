@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.experiment import ExperimentConfig, default_table
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.document import plan_document
@@ -70,31 +69,9 @@ def test_too_few_held_out_documents_are_told_once_they_are_known(tmp_path: Path,
     assert all(what in line for line in told)
 
 
-@pytest.mark.parametrize("made", [True, False])
-def test_scoring_more_of_them_is_the_remedy_where_it_is_one(tmp_path: Path, made: bool) -> None:
-    evaluation = EvaluationConfig(heldout_documents=9)
-    runs = [
-        replace(run, job=replace(run.job, config=replace(run.job.config, evaluation=evaluation)))
-        for run in arms(tmp_path, SEEDS_TO_JUDGE)
-    ]
-    if made:
-        heldout(runs[0], 1_000)
-    assert (
-        make_plan(runs)
-        .judgement[-1]
-        .endswith("9 held-out documents (more with evaluation.heldout_documents=30, which trains nothing anew)")
-    )
-
-
 @pytest.mark.parametrize("documents", [11, 12])
 def test_a_task_that_takes_more_held_out_documents_is_told_of_one_run_too(tmp_path: Path, documents: int) -> None:
     run = planned_run(tmp_path)
     heldout(run, documents)
     told = [line for line in make_plan([run]).judgement if line.startswith("paribus run would fail")]
     assert len(told) == (documents < 12)
-
-
-def test_nothing_is_compared_of_one_row(tmp_path: Path) -> None:
-    run = planned_run(tmp_path)
-    heldout(run, 20)
-    assert make_plan([run]).judgement == ()

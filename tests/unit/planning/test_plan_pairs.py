@@ -1,23 +1,19 @@
 """How long a training on pairs is taken to be: by full rows without a corpus, else by the mean pair."""
 
-import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from paribus.config.groups.budget import BudgetConfig, EqualFlopsBudget, EqualStepsBudget, EqualTextBudget
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.packing import PairPacking
-from paribus.config.groups.plan import PlanConfig
 from paribus.config.groups.tokenization import BytesTokenizer
 from paribus.modeling.counts import training_flops
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.planning.plan import Plan, make_plan
-from paribus.planning.show import show_plan
-from support.plans import TRAINING, planned_run, store_record
+from paribus.planning.plan import make_plan
+from support.plans import TRAINING, planned_run, shown, store_record
 
 MODEL = EncoderDecoderModel(
     width=32, encoder_layers=2, decoder_layers=3, heads=2, ffn_width=48, context_length=128, positions=128
@@ -32,12 +28,6 @@ def pairs(root: Path, budget: BudgetConfig, **groups: Any) -> PreparedRun:
     return planned_run(root, **given | groups)
 
 
-def said(plan: Plan) -> str:
-    output = io.StringIO()
-    show_plan(plan, Console(file=output, width=200))
-    return output.getvalue()
-
-
 def flops(targets: int, sources: int, model: EncoderDecoderModel = MODEL) -> int:
     return training_flops(model, VOCABULARY, targets, source_tokens=sources)
 
@@ -46,7 +36,7 @@ def test_without_a_corpus_rows_are_taken_to_be_full(tmp_path: Path) -> None:
     plan = make_plan([pairs(tmp_path, EqualStepsBudget(steps=10))])
     assert plan.runs[0].length.tokens == 10 * BATCH * 128
     assert plan.runs[0].length.flops == 10 * flops(BATCH * 128, BATCH * 128)
-    assert FULL in said(plan) and MEAN not in said(plan)
+    assert FULL in shown(plan) and MEAN not in shown(plan)
 
 
 @pytest.mark.parametrize(
@@ -57,9 +47,7 @@ def test_without_a_corpus_rows_are_taken_to_be_full(tmp_path: Path) -> None:
         EqualFlopsBudget(flops=100 * flops(BATCH * 61, BATCH * 41)),
     ],
 )
-def test_with_a_corpus_pairs_are_as_long_as_its_mean_and_sides_end_in_a_token(
-    tmp_path: Path, budget: BudgetConfig
-) -> None:
+def test_pairs_are_as_long_as_the_mean_of_their_corpus(tmp_path: Path, budget: BudgetConfig) -> None:
     run = pairs(tmp_path, budget)
     store_record(run, "corpus", CORPUS)
     plan = make_plan([run])
@@ -67,7 +55,7 @@ def test_with_a_corpus_pairs_are_as_long_as_its_mean_and_sides_end_in_a_token(
     assert (length.steps, length.tokens, length.text_bytes) == (100, 100 * BATCH * 61, 100 * BATCH * 60)
     assert length.flops == 100 * flops(BATCH * 61, BATCH * 41)
     assert length.epochs == pytest.approx(100 * BATCH / 1_000)
-    assert MEAN in said(plan) and FULL not in said(plan)
+    assert MEAN in shown(plan) and FULL not in shown(plan)
 
 
 def test_once_encoded_pairs_have_their_own_tokens_whatever_is_drawn(tmp_path: Path) -> None:
@@ -97,9 +85,3 @@ def test_a_batch_in_bytes_is_of_targets(tmp_path: Path) -> None:
     plan = make_plan([run])
     assert plan.runs[0].global_batch == 100
     assert plan.runs[0].length.text_bytes == 10 * 6_000
-
-
-def test_a_probe_is_not_offered_where_there_is_none(tmp_path: Path) -> None:
-    told = said(make_plan([pairs(tmp_path, EqualStepsBudget(steps=10), plan=PlanConfig())]))
-    assert "no probe measures an encoder-decoder" in told and "a stated speed: plan.device=" in told
-    assert "plan.throughput=probe" not in told

@@ -11,16 +11,13 @@ import torch
 
 from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.plan import PlanConfig
-from paribus.engine.gpus import Gpu
 from paribus.errors import ConfigurationError, OutOfMemoryError
 from paribus.modeling.counts import flops_per_token
 from paribus.modeling.memory import training_memory
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.planning import machine
 from paribus.planning.bill import bill
-from paribus.planning.limit import refuse_over_limit
 from paribus.planning.plan import make_plan
-from paribus.planning.probe import SECONDS_TO_START, Probe, probe_key, probe_path, read_probe
+from paribus.planning.probe import probe_key, probe_path
 from support.plans import MODEL, TOKENS, TRAINING, planned_run
 from support.training_inputs import TRANSLATOR
 
@@ -84,36 +81,6 @@ def test_hours_are_positions_over_tokens_a_second_with_the_spread_of_steps(tmp_p
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {"seconds": []},
-        {"seconds": [1.0, 1.0, -1.0]},
-        {"seconds": [1.0, 1.0, float("nan")]},
-        {"seconds": "123"},
-        {"tokens": 0},
-        {"tokens": None},
-        {"micro_batch": "four"},
-        {"layers": []},
-        {"layers": [0]},
-    ],
-)
-def test_a_remembered_probe_that_cannot_be_is_none(changes: dict[str, Any], tmp_path: Path) -> None:
-    run = planned_run(tmp_path, PlanConfig())
-    key = probe_key(run.job.config, VOCABULARY)
-    remember(run)
-    assert isinstance(read_probe(tmp_path / "cache", key), Probe)
-    remember(run, **changes)
-    assert read_probe(tmp_path / "cache", key) is None
-
-
-@pytest.mark.parametrize("content", ["", "[]", "null", '{"key": 1}', "\x00"])
-def test_a_file_that_is_no_probe_is_none(content: str, tmp_path: Path) -> None:
-    run = planned_run(tmp_path, PlanConfig())
-    remember(run).write_text(content, encoding="utf-8")
-    assert read_probe(tmp_path / "cache", probe_key(run.job.config, VOCABULARY)) is None
-
-
-@pytest.mark.parametrize(
     "groups",
     [
         {"model": replace(MODEL, context_length=64)},
@@ -135,18 +102,6 @@ def test_a_seed_a_learning_rate_and_the_seconds_of_a_probe_are_no_other_probe(tm
     assert make_plan([same]).device_hours is not None
 
 
-def test_a_probe_that_takes_too_long_is_ended_and_a_limit_without_it_cannot_be_judged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(SECONDS_TO_START, False, 0.1)
-    run = planned_run(tmp_path, PlanConfig(max_device_hours=1.0, probe_seconds=0.1))
-    told: list[str] = []
-    with pytest.raises(ConfigurationError, match=r"max_device_hours: 1 cannot be judged: .* not done within 0\.2 s"):
-        refuse_over_limit([run], told.append)
-    assert ["probing llama of" in line for line in told] == [True]
-    assert not cached(run).exists()
-
-
 def test_a_probe_refuses_what_has_no_room_no_formula_and_no_time(tmp_path: Path) -> None:
     from paribus.training.fit.probe import measure
 
@@ -162,9 +117,7 @@ def test_a_probe_refuses_what_has_no_room_no_formula_and_no_time(tmp_path: Path)
 SHARED = replace(TRAINING, parallel="fsdp", processes=8, global_batch=32, micro_batch=4)
 
 
-def test_weights_that_are_shared_and_fit_in_no_process_are_probed_by_fewer_layers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shared_weights_are_probed_by_fewer_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step is made to take a second and a tenth a layer."""
     from paribus.training.fit import probe
 
@@ -195,27 +148,3 @@ def test_one_slow_step_of_the_shorter_model_makes_no_step_quicker() -> None:
     short, long = [0.4, 0.4, 1.9, 0.4], [0.8, 0.8, 0.9]
     assert extrapolated([short, long], [4, 8], 80) == pytest.approx([8.0, 8.0, 8.1])
     assert extrapolated([long, short], [4, 8], 80) == short, "layers take no time less than none"
-
-
-def test_all_gpus_are_reckoned_with_where_all_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A probe is given a single one of them, so it cannot count."""
-    monkeypatch.setattr(machine, "visible_gpus", lambda: [Gpu(str(number), "") for number in range(8)])
-    monkeypatch.setenv("SLURM_JOB_NUM_NODES", "2")
-    named, asked = (
-        planned_run(tmp_path, PlanConfig(), training=replace(SHARED, device="cuda", processes=processes, nodes=nodes))
-        for processes, nodes in ((8, 2), (0, 0))
-    )
-    remember(named)
-    plans = [make_plan([run]) for run in (named, asked)]
-    assert [plan.devices for plan in plans] == [16, 16]
-    assert plans[0].runs[0].memory == plans[1].runs[0].memory
-    assert plans[0].device_hours is not None
-    assert plans[0].device_hours == plans[1].device_hours
-
-
-def test_a_plan_says_from_how_many_layers_a_probe_reckoned(tmp_path: Path) -> None:
-    run = planned_run(tmp_path, PlanConfig(), training=SHARED)
-    remember(run, layers=[4, 8])
-    said = "\n".join(bill(make_plan([run])))
-    assert "reckoned from 4 and 8 layers, without what processes exchange" in said
-    assert make_plan([planned_run(tmp_path, PlanConfig(), training=replace(SHARED, processes=4))]).device_hours is None

@@ -10,19 +10,15 @@ from paribus.config.groups.budget import EqualTextBudget
 from paribus.config.groups.embedding import NeighboursConfig
 from paribus.config.groups.ordering import InContextOrdering
 from paribus.config.groups.packing import PairPacking
-from paribus.config.groups.plan import PlanConfig
 from paribus.config.groups.tokenization import DropoutEncoder
 from paribus.ordering.contexts.readings import SAMPLED
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.bill import bill
 from paribus.planning.encoded import Encoded
 from paribus.planning.plan import make_plan
-from support.plans import TRAINING, planned_run, store_record
+from support.plans import planned_run, store_record
 
 CORPUS = {"train": {"documents": 10, "bytes": 1_000_000}}
-TRAINED = {
-    "tokens": 1, "text_bytes": 1, "steps": 1, "epochs": 1.0, "flops": 5e9, "device_hours": 0.5, "parameters": 1000,
-}  # fmt: skip
 
 
 def test_draws_take_room_as_often_as_they_are(tmp_path: Path) -> None:
@@ -44,7 +40,7 @@ def test_draws_take_room_as_often_as_they_are(tmp_path: Path) -> None:
     assert "~6.6 MiB of tokens and 49.8 MiB of contexts, which 32 draws of BPE-dropout take 32 times" in told[32]
 
 
-def test_documents_take_the_room_of_their_tokens_and_no_draws_nothing_is_said_of_without_a_corpus(
+def test_documents_take_the_room_of_their_tokens_once_there_is_a_corpus(
     tmp_path: Path,
 ) -> None:
     run = planned_run(tmp_path)
@@ -61,13 +57,6 @@ def test_documents_take_the_room_of_their_tokens_and_no_draws_nothing_is_said_of
     assert make_plan([run]).encoded == Encoded()
 
 
-def test_a_device_that_is_not_here_is_said_while_something_is_to_be_trained_on_it(tmp_path: Path) -> None:
-    run = planned_run(tmp_path, training=replace(TRAINING, device="cuda:63"))
-    assert [problem.partition(" is asked")[0] for problem in make_plan([run]).problems] == ["training.device: cuda:63"]
-    store_record(run, "training", TRAINED)
-    assert make_plan([run]).problems == ()
-
-
 def until(run: PreparedRun, stage: Any) -> PreparedRun:
     return replace(run, job=replace(run.job, config=replace(run.job.config, until=stage)))
 
@@ -80,19 +69,6 @@ def test_stages_behind_until_are_neither_planned_nor_counted(tmp_path: Path) -> 
     told = "\n".join(bill(plan))
     assert "until=contexts: what follows that stage, or does not lead to it, is neither made nor counted" in told
     assert "to train" not in told
-
-
-def test_a_training_is_counted_where_it_is_the_last_stage(tmp_path: Path) -> None:
-    plan = make_plan([until(planned_run(tmp_path), "training")])
-    assert "training" in {stage.name for stage in plan.stages} and "evaluation" not in {s.name for s in plan.stages}
-    assert len(plan.trainings) == 1 and plan.flops > 0
-    assert "still to train: 1 training" in "\n".join(bill(plan))
-
-
-def test_nothing_is_probed_where_nothing_is_trained(tmp_path: Path) -> None:
-    said: list[str] = []
-    make_plan([until(planned_run(tmp_path, plan=PlanConfig(throughput="probe")), "order")], said.append)
-    assert said == []
 
 
 PAPER = NeighboursConfig(index="ivf_pq", lists=32_768, probes=64, code_size=256, shard_documents=50_000_000)
