@@ -1,5 +1,6 @@
 """Compiled kernels in the user's cache: damaged files are never loaded."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -10,7 +11,10 @@ import pytest
 from paribus.errors import ConfigurationError
 from paribus.native import cache, loader
 from paribus.native.announce import compile_kernels
-from paribus.native.registry import TRAVERSAL
+from paribus.native.registry import SHINGLES, TRAVERSAL
+from paribus.tokenization.learn.train import training_kernels
+from support import forked
+from support.command_line import OVERRIDES, write_corpus
 
 
 @pytest.mark.parametrize(
@@ -35,21 +39,12 @@ def test_a_directory_that_others_can_write_to_holds_no_code(tmp_path: Path) -> N
     assert private.stat().st_mode & 0o077 == 0
 
 
-def test_a_configured_directory_that_others_can_write_to_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_configured_directory_open_to_others_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARIBUS_CACHE", str(tmp_path))
     assert cache.cache_directory.__wrapped__() == tmp_path
     tmp_path.chmod(0o777)
     with pytest.raises(ConfigurationError, match=f"PARIBUS_CACHE: {tmp_path} must be a directory that this user owns"):
         cache.cache_directory.__wrapped__()
-
-
-def test_a_kernel_depends_on_its_own_sources_alone() -> None:
-    own = {name.removeprefix("paribus.") for name in cache.closure("paribus.tokenization.kernels.encode")}
-    assert "tokenization.kernels.train_bpe" not in own
-    assert {f"tokenization.kernels.{name}" for name in ("encode", "memo", "classes")} < own
-    assert {"native.build", "native.functions", "native.intrinsics"} < own
 
 
 class Heard:
@@ -80,20 +75,6 @@ def test_a_share_that_fails_is_told_and_the_others_are_kept(empty_cache: None, t
     assert len(list((tmp_path / "kernels").iterdir())) == 3
 
 
-@pytest.mark.parametrize(
-    ("code", "told"),
-    [("import os; os.kill(os.getpid(), 9)", "was ended by signal 9"), ("raise SystemExit(3)", "ended with status 3")],
-)
-def test_how_a_compiler_ended_is_told(
-    empty_cache: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, told: str
-) -> None:
-    (tmp_path / "compiler.py").write_text(code, encoding="utf-8")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(loader, "COMPILER", "compiler")
-    with pytest.raises(RuntimeError, match=f"kernels could not be compiled: compiler {told}"):
-        loader.ensure_compiled(["grow_table"])
-
-
 @pytest.mark.slow
 def test_kernels_are_compiled_once_and_announced(empty_cache: None) -> None:
     heard = Heard()
@@ -104,3 +85,20 @@ def test_kernels_are_compiled_once_and_announced(empty_cache: None) -> None:
     assert loader.missing_kernels(["walk", "sum_spans"]) == ["sum_spans"]
     compile_kernels(TRAVERSAL, again := Heard())
     assert again.lines == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("until", "needed"),
+    [
+        ("corpus", set(SHINGLES)),
+        pytest.param("vocabulary", set(SHINGLES) | set(training_kernels("bpe")), marks=pytest.mark.stress),
+    ],
+)
+def test_the_first_run_compiles_what_its_stages_so_far_need(tmp_path: Path, until: str, needed: set[str]) -> None:
+    (tmp_path / "cache").mkdir(mode=0o700)
+    environment = os.environ | {"PARIBUS_CACHE": str(tmp_path / "cache")}
+    write_corpus(tmp_path)
+    done = forked.run(["-m", "paribus", "run", *OVERRIDES, f"until={until}"], cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert {path.name.rpartition("-")[0] for path in (tmp_path / "cache" / "kernels").iterdir()} == needed

@@ -57,9 +57,7 @@ def test_every_file_that_is_imported_or_read_counts(tmp_path: Path) -> None:
         before.require(Code.read(directory))
 
 
-def test_a_module_is_looked_at_when_it_is_imported_however_late_and_not_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_module_is_checked_once_when_it_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = package(tmp_path / "late_package")
     began = Code.read(directory)
     monkeypatch.setattr(codes, "PACKAGE", directory)
@@ -76,14 +74,6 @@ def test_a_module_is_looked_at_when_it_is_imported_however_late_and_not_again(
         importlib.import_module("late_package.second")
     assert "late_package.second" not in sys.modules
     importlib.import_module("colorsys")
-
-
-def test_what_editors_leave_among_the_files_is_none_of_the_code(tmp_path: Path) -> None:
-    directory = package(tmp_path / "package")
-    before = Code.read(directory)
-    (directory / ".#first.py").symlink_to("somebody@host.123:1")
-    (directory / "gone.py").symlink_to("nowhere")
-    before.require(Code.read(directory))
 
 
 def test_a_process_that_finds_other_code_than_its_command_began_with_refuses_the_job(tmp_path: Path) -> None:
