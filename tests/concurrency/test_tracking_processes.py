@@ -78,9 +78,7 @@ def test_runs_one_after_another_are_followed_live_by_one_process(tmp_path: Path)
     assert list(destination.service_directory.glob("*.request")) == []
 
 
-def test_a_server_that_is_down_is_told_within_patience_and_sync_sends_the_rest(
-    tmp_path: Path, empty_store: Path
-) -> None:
+def test_a_server_that_is_down_is_told_in_time_and_sync_sends_the_rest(tmp_path: Path, empty_store: Path) -> None:
     shutil.copy(empty_store, tmp_path)
     tracking = TrackingConfig(kind="mlflow", uri="http://user:secret@localhost:1")
     follower = Follower(tmp_path / "runs" / "one", tracking, tmp_path)
@@ -131,10 +129,3 @@ def test_a_follower_whose_process_was_killed_starts_another(tmp_path: Path, empt
     os.kill(read_object_if_any(state)["pid"], signal.SIGKILL)
     assert follower.finish(60).startswith("in MLflow at")
     assert steps_shown(destination.uri) == {"one": list(range(50))}
-
-
-def test_without_a_tracker_nothing_is_started(tmp_path: Path) -> None:
-    write_run(tmp_path, "one")
-    message = Follower(tmp_path / "runs" / "one", TrackingConfig(kind="none"), tmp_path).finish(1)
-    assert message == f"tracking.kind is none: the run is recorded in {tmp_path}/runs/one/events.jsonl only"
-    assert not (tmp_path / "tracking").exists()

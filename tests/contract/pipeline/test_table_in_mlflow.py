@@ -257,12 +257,3 @@ def test_a_sweep_that_fixes_seeds_shares_runs_with_one_that_does_not(tmp_path: P
     for number, run in enumerate(new, start=len(runs)):
         finish(run, number, tmp_path / "made")
     assert report(composition, fixed)
-
-
-def test_the_description_of_a_sweep_is_the_head_of_its_report(root: Path) -> None:
-    client = client_of(root)
-    found = client.search_runs([client.get_experiment_by_name("paribus").experiment_id])
-    (told,) = (note for run in found if (note := run.data.tags.get("mlflow.note.content")))
-    written = next((root / "reports").glob("*/report.md")).read_text(encoding="utf-8")
-    assert told in written
-    assert "6 runs: 2 rows, 3 seeds" in told and "longest\\_first" in told and "|" not in told

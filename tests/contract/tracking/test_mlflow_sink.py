@@ -5,7 +5,6 @@ import json
 import math
 import os
 import shutil
-import sqlite3
 import sys
 from collections import Counter
 from pathlib import Path
@@ -13,8 +12,6 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from sqlalchemy import event
-from sqlalchemy.pool import Pool
 
 from paribus.config.groups.execution import TrackingConfig
 from paribus.errors import ConfigurationError
@@ -105,17 +102,6 @@ def test_everything_in_the_log_is_shown(root: Path) -> None:
     assert [file.path for file in client_of(root).list_artifacts(run.info.run_id, "config")] == ["config/config.json"]
     assert (root / "mlartifacts").is_dir()
     assert list(Path.cwd().iterdir()) == []
-
-
-def test_the_experiment_is_one_of_trainings_and_its_address_is_told_once_it_is_there(root: Path) -> None:
-    write_run(root, "one")
-    destination = Destination.resolve(TRACKING, root)
-    assert "then open" not in destination.how_to_open
-    assert sync(root, TRACKING).complete
-    experiment = client_of(root).get_experiment_by_name("paribus")
-    assert experiment.tags["mlflow.experimentKind"] == "custom_model_development"
-    address = f"http://127.0.0.1:5000/#/experiments/{experiment.experiment_id}/runs?workflowType=machine_learning"
-    assert destination.how_to_open.endswith(f", then open {address}")
 
 
 def test_a_second_sync_sends_nothing(root: Path) -> None:
@@ -210,17 +196,6 @@ def test_a_sweep_whose_runs_stopped_early_is_neither_finished_nor_failed(root: P
     assert shown(root)["sweep"].info.status == "FAILED"
 
 
-def test_the_rest_of_a_run_that_stopped_early_finishes_it(root: Path) -> None:
-    write_run(root, "one", steps=3, sweep="sweep", status="SCHEDULED")
-    sync(root, TRACKING)
-    first = shown(root)["one"]
-    write_run(root, "one", steps=5, sweep="sweep")
-    sync(root, TRACKING)
-    runs = shown(root)
-    assert runs["one"].info.run_id == first.info.run_id
-    assert {name: run.info.status for name, run in runs.items()} == {"one": "FINISHED", "sweep": "FINISHED"}
-
-
 def test_an_inherited_mlflow_run_changes_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID"):
         monkeypatch.setenv(name, "0" * 32)
@@ -249,19 +224,6 @@ def test_nan_and_infinity_and_long_or_odd_names_arrive(root: Path) -> None:
     assert len(run.data.params["a_b"]) == 6000
     assert run.data.params["a_b"].startswith("xxx")
     assert "sha256:" in run.data.params["a_b"]
-
-
-def test_an_artifact_that_is_gone_and_a_refused_event_are_told_and_stop_nothing(root: Path) -> None:
-    with EventLog(root / "runs" / "one" / "events.jsonl") as log:
-        log.start("one", "one", None, {})
-        log.artifact("nothing.txt")
-        log.parameter("", "nameless")
-        log.metric("loss", 1.0, 0)
-        log.end("FINISHED")
-    (run,) = sync(root, TRACKING).runs
-    assert run.error is None
-    assert ["gone" in problem or "refused parameter ''" in problem for problem in run.problems] == [True, True]
-    assert history(root, shown(root)["one"], "loss") == [(0, 1.0)]
 
 
 @pytest.mark.parametrize(
@@ -296,48 +258,12 @@ def test_an_error_of_a_store_is_told_without_credentials(
     assert run.error == told
 
 
-@pytest.mark.parametrize("name", ["run#1", "q?x=1", "p%41"])
-@pytest.mark.parametrize("made", [True, False])
-def test_a_root_with_a_character_of_uris_is_opened_and_nothing_is_made_beside_it(
-    name: str, made: bool, root: Path, tmp_path: Path
-) -> None:
-    odd = tmp_path / name
-    root.rename(odd)
-    if not made:
-        (odd / "mlflow.db").unlink()
-    write_run(odd, "one")
-    assert sync(odd, TRACKING).complete
-    assert set(shown(odd)) == {"one"}
-    assert (odd / "mlflow.db").is_file()
-    assert len(list(odd.glob("mlartifacts/paribus/*/artifacts/config/config.json"))) == 1
-    assert {path.name for path in tmp_path.iterdir()} == {"elsewhere", odd.name}
-
-
 def test_a_store_that_was_removed_is_made_again_and_filled(root: Path, empty_store: Path) -> None:
     write_run(root, "one", sweep="sweep")
     sync(root, TRACKING)
     shutil.copy(empty_store, root)
     assert sync(root, TRACKING).sent == 11
     assert set(shown(root)) == {"one", "sweep"}
-
-
-def test_only_a_store_that_is_being_made_does_not_wait_for_the_disk(tmp_path: Path) -> None:
-    """What `PRAGMA synchronous` is of the connections that are given back: 0 is off."""
-    waited: dict[str, set[int]] = {}
-
-    def note(connection: sqlite3.Connection, _: object) -> None:
-        (_, _, file), *_ = connection.execute("PRAGMA database_list")
-        waited.setdefault(Path(file).name, set()).update(*connection.execute("PRAGMA synchronous"))
-
-    write_run(tmp_path, "one")
-    event.listen(Pool, "checkin", note)
-    try:
-        assert sync(tmp_path, TRACKING).complete
-    finally:
-        event.remove(Pool, "checkin", note)
-    kept = waited.pop("mlflow.db")
-    assert 0 not in kept and list(waited.values()) == [{0}]
-    assert {path.name for path in tmp_path.glob("*.db*")} == {"mlflow.db", "mlflow.db.lock"}
 
 
 def test_a_run_deleted_in_mlflow_stays_deleted(root: Path) -> None:
@@ -359,9 +285,7 @@ def test_the_root_may_move_before_it_is_synced(root: Path, tmp_path: Path) -> No
     assert [file.path for file in client_of(moved).list_artifacts(found.info.run_id)] == ["config"]
 
 
-def test_the_verb_prints_a_line_a_run_and_refuses_unknown_options(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_verb_prints_a_line_a_run_and_refuses_typos(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_run(root, "one", steps=2)
     with EventLog(root / "runs" / "silent" / "events.jsonl") as log:
         log.start("silent", "silent", None, {"kind": "none"})

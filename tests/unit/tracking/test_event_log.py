@@ -197,9 +197,7 @@ def test_a_password_that_a_server_s_address_cannot_have_is_refused_and_not_told(
     assert "ss@" not in str(refused.value) and "user:" not in str(refused.value)
 
 
-def test_the_default_store_lies_in_the_root_whatever_the_working_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_default_store_lies_in_the_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     destination = Destination.resolve(TrackingConfig(kind="mlflow"), Path("out"))
     assert destination.uri == f"sqlite:///{tmp_path}/out/mlflow.db"
@@ -228,26 +226,6 @@ def test_what_could_not_be_written_is_written_when_it_is_said_again(
     assert [(line["step"], line["value"]) for line in lines(path)] == told
 
 
-def test_a_number_that_is_found_again_stands_a_step_later_where_it_differs(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
-    for value in (1.0, 1.0, 2.0, math.nan, math.nan, 2.0):
-        with EventLog(path) as log:
-            log.revise("table/cell", value)
-            log.revise("table/cell", value)
-    shown = [(line["step"], line["value"]) for line in lines(path)]
-    assert shown == [(0, 1.0), (1, 2.0), (2, "NaN"), (3, 2.0)]
-
-
-def test_a_number_that_a_later_table_lacks_does_not_pass_for_current(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
-    with EventLog(path) as log:
-        log.metric("loss", 1.0, 0)
-        revise(log, {"table/a": 1.0, "table/b": 2.0})
-    with EventLog(path) as log:
-        revise(log, {"table/b": 3.0})
-    assert [(line["name"], line["value"]) for line in lines(path)][3:] == [("table/a", "NaN"), ("table/b", 3.0)]
-
-
 def test_a_number_of_what_was_made_again_corrects_the_log_and_one_of_a_running_stage_does_not(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     with EventLog(path) as log:
@@ -273,9 +251,7 @@ def test_a_number_that_what_was_made_again_lacks_does_not_pass_for_current(tmp_p
     assert told == [("eval/acc", 0.5), ("train/loss", 2.0), ("eval/acc", "NaN"), ("eval/f1", 1.0)]
 
 
-def test_a_correction_is_later_than_what_it_corrects_whatever_the_clock_of_its_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_correction_is_later_whatever_the_clock_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "events.jsonl"
     for seconds, value in ((5000, 3.0), (4000, 2.0), (4000, 1.0)):
         monkeypatch.setattr(events_module.time, "time_ns", lambda seconds=seconds: seconds * 10**9)
@@ -303,19 +279,11 @@ def fail(error: Exception) -> None:
     raise error
 
 
-def test_what_the_log_said_before_holds_where_a_change_could_not_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_number_that_a_later_table_lacks_does_not_pass_for_current(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     with EventLog(path) as log:
-        log.start("run", "a run", None, {})
-        log.tag("paribus.failure", "one")
-        with monkeypatch.context() as patched:
-            patched.setattr(events_module.os, "write", lambda descriptor, data: fail(OSError(errno.ENOSPC, "full")))
-            for change in (lambda: log.tag("paribus.failure", "two"), lambda: log.end("FAILED")):
-                with pytest.raises(OSError, match="full"):
-                    change()
-        assert log.is_open
-        log.untag("paribus.failure")
-    tags = [line["value"] for line in lines(path) if line["event"] == "tag"]
-    assert tags == ["one", None]
+        log.metric("loss", 1.0, 0)
+        revise(log, {"table/a": 1.0, "table/b": 2.0})
+    with EventLog(path) as log:
+        revise(log, {"table/b": 3.0})
+    assert [(line["name"], line["value"]) for line in lines(path)][3:] == [("table/a", "NaN"), ("table/b", 3.0)]

@@ -33,23 +33,10 @@ def test_nothing_is_known_of_a_process_in_another_container_or_on_another_host()
     assert not is_gone({})
 
 
-def test_a_container_of_the_same_name_has_a_tracking_service_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_container_has_a_tracking_service_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A service in another PID namespace would judge the processes of this one by numbers that mean others there."""
     destination = Destination.resolve(TrackingConfig(), tmp_path)
     here = destination.service_directory
     monkeypatch.setattr(destinations, "machine", lambda: f"the same boot pid:[{os.getpid()}]")
     assert destination.service_directory != here
     assert destination.service_directory.parent == here.parent
-
-
-def test_a_store_of_the_environment_that_mlflow_cannot_open_is_told_with_the_variable(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "file:./mlruns")
-    ((path, told),) = destinations.problems(TrackingConfig(uri="file:./mlruns"))
-    assert (path, told.partition(";")[0]) == (
-        "tracking.uri",
-        "'file:./mlruns' (MLFLOW_TRACKING_URI) is no store that MLflow 3 opens",
-    )

@@ -47,22 +47,6 @@ def test_requests_of_an_earlier_boot_are_taken_over_and_their_directory_goes(des
     assert not left.parent.exists()
 
 
-def test_an_idle_directory_of_an_earlier_boot_goes_and_one_that_says_nothing_stays(destination: Destination) -> None:
-    known = sibling(destination)
-    (known / "state.json").write_text(json.dumps(EARLIER))
-    unknown = sibling(destination, known.name.removesuffix("0") + "1")
-    take_over(destination)
-    assert (known.exists(), unknown.exists()) == (False, True)
-
-
-def test_another_namespace_of_this_boot_keeps_its_own(destination: Destination) -> None:
-    directory = sibling(destination)
-    alive, ended = ask(directory, OTHER_NAMESPACE), ask(directory, EARLIER, "two")
-    take_over(destination)
-    assert (alive.exists(), ended.exists()) == (True, False)
-    assert [request.run_directory.name for request in requests(destination.service_directory)] == ["two"]
-
-
 def test_what_a_service_at_work_another_host_or_another_tracker_has_is_left(destination: Destination) -> None:
     served = ask(sibling(destination), EARLIER)
     elsewhere = ask(sibling(destination, f"{destination.key}-elsewhere-00000000"), EARLIER)
