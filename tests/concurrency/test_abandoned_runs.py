@@ -124,9 +124,7 @@ def test_a_run_that_goes_on_after_it_was_given_up_ends_as_it_ends(tmp_path: Path
     assert ends == [None, "FAILED", None, "FINISHED"]
 
 
-def test_a_run_that_a_reboot_ended_is_shown_as_failed_by_the_service_of_the_next_one(
-    tmp_path: Path, empty_store: Path
-) -> None:
+def test_a_run_that_a_reboot_ended_is_shown_as_failed_by_the_next_service(tmp_path: Path, empty_store: Path) -> None:
     """Its claim, too, is of a process of which no number says that it is gone: it ends with its lease."""
     shutil.copy(empty_store, tmp_path)
     with EventLog(tmp_path / "runs/one/events.jsonl") as log:

@@ -1,9 +1,7 @@
 """GPUs shared by count among processes of one machine. The driver's list is a program that stands in for nvidia-smi."""
 
-import contextlib
 import fcntl
 import json
-import os
 import stat
 import subprocess
 import sys
@@ -11,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from paribus.engine.gpu_tickets import Ticket
 from paribus.engine.gpus import Gpu, reserved, visible_gpus
 from paribus.errors import ConfigurationError
 from support.drivers import list_gpus
@@ -78,44 +75,6 @@ def test_who_waits_for_all_is_not_overtaken_by_who_wants_one(tmp_path: Path) -> 
     ended(late)
 
 
-def test_who_waits_for_one_gpu_holds_up_nobody_who_sees_only_others(tmp_path: Path) -> None:
-    first = holder(tmp_path, 1, "a")
-    assert said(first) == "GPU-a"
-    waits = holder(tmp_path, 1, "a")
-    assert said(waits) == "waits"
-    other = holder(tmp_path, 1, "b")
-    assert said(other) == "GPU-b"
-    ended(other)
-    either = holder(tmp_path, 1, "ab")
-    assert said(either) == "GPU-b"
-    later = holder(tmp_path, 1, "a")
-    assert said(later) == "waits"
-    ended(first)
-    assert said(waits) == "GPU-a"
-    ended(either)
-    ended(waits)
-    assert said(later) == "GPU-a"
-    ended(later)
-    assert not list(tmp_path.glob("*ticket-*"))
-
-
-def test_a_free_gpu_is_kept_for_who_waits_for_it_and_another(tmp_path: Path) -> None:
-    first = holder(tmp_path, 1, "a")
-    assert said(first) == "GPU-a"
-    both = holder(tmp_path, 2, "ab")
-    assert said(both) == "waits"
-    late = holder(tmp_path, 1, "b")
-    assert said(late) == "waits"
-    third = holder(tmp_path, 1, "bc")
-    assert said(third) == "GPU-c"
-    ended(third)
-    ended(first)
-    assert said(both) == "GPU-a,GPU-b"
-    ended(both)
-    assert said(late) == "GPU-b"
-    ended(late)
-
-
 def test_who_was_killed_while_waiting_holds_up_nobody(tmp_path: Path) -> None:
     first = holder(tmp_path, 1, "a")
     assert said(first) == "GPU-a"
@@ -127,16 +86,6 @@ def test_who_was_killed_while_waiting_holds_up_nobody(tmp_path: Path) -> None:
     assert said(other) == "GPU-b"
     ended(other)
     ended(first)
-
-
-@pytest.mark.parametrize("content", ["", "[]", '{"wanted": "all", "uuids": 3}', "\0"])
-def test_what_is_no_ticket_holds_up_nobody(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "ticket-000000000001"
-    path.write_text(content, encoding="utf-8")
-    with path.open(encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        with reserved(1, GPUS, tmp_path, lambda: None) as taken:
-            assert taken == (GPUS[0],)
 
 
 @pytest.mark.parametrize("name", ["../victim/.hushlogin", "/absolute", ".", "a/b"])
@@ -154,63 +103,11 @@ def test_a_ticket_makes_no_file_elsewhere(tmp_path: Path, name: str) -> None:
     assert list(victim.iterdir()) == []
 
 
-def test_a_ticket_makes_no_file_for_gpus_that_nobody_used(tmp_path: Path) -> None:
-    with (tmp_path / "ticket-000000000001").open("w", encoding="utf-8") as ticket:
-        json.dump({"wanted": 1, "uuids": ["GPU-of-nobody"]}, ticket)
-        ticket.flush()
-        fcntl.flock(ticket, fcntl.LOCK_EX)
-        with reserved(1, GPUS, tmp_path, lambda: None):
-            pass
-    assert not (tmp_path / "GPU-of-nobody").exists()
-
-
-@pytest.mark.parametrize("kind", ["fifo", "link", "directory"])
-def test_what_is_no_file_in_place_of_a_ticket_holds_up_nobody(tmp_path: Path, kind: str) -> None:
-    path = tmp_path / "ticket-000000000001"
-    if kind == "fifo":
-        os.mkfifo(path)
-    elif kind == "link":
-        path.symlink_to(tmp_path / "elsewhere")
-    else:
-        path.mkdir()
-    job = holder(tmp_path, 1)
-    assert said(job) == "GPU-a"
-    ended(job)
-    assert not (tmp_path / "elsewhere").exists()
-
-
 def test_every_user_may_wait_and_nobody_may_remove_what_another_put_there(tmp_path: Path) -> None:
     directory = tmp_path / "shared"
     with reserved(1, GPUS, directory, lambda: None):
         assert stat.S_IMODE(directory.stat().st_mode) == 0o1777
         assert {stat.S_IMODE(path.stat().st_mode) & 0o444 for path in directory.iterdir()} == {0o444}
-
-
-def test_a_ticket_is_gone_before_its_lock_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else another would clear it away in between, and a third draw the number that is then removed."""
-    unlink, locked = Path.unlink, []
-
-    def unlinking(self: Path, missing_ok: bool = False) -> None:
-        with self.open(encoding="utf-8") as file, contextlib.suppress(BlockingIOError):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            pytest.fail(f"{self} was unlocked")
-        locked.append(self.name)
-        unlink(self, missing_ok)
-
-    monkeypatch.setattr(Path, "unlink", unlinking)
-    with Ticket.drawn(tmp_path, 1, ["GPU-a"]):
-        pass
-    assert locked == ["ticket-000000000001"]
-
-
-def test_the_umask_of_the_first_user_locks_nobody_out(tmp_path: Path) -> None:
-    before = os.umask(0o077)
-    try:
-        with reserved(1, GPUS, tmp_path / "shared", lambda: None):
-            modes = {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "shared").iterdir()}
-    finally:
-        os.umask(before)
-    assert modes == {0o644}
 
 
 def test_more_than_there_are_is_a_configuration_error(tmp_path: Path) -> None:

@@ -85,9 +85,7 @@ def test_a_run_of_another_container_is_running_for_as_long_as_its_own_lease_says
     assert close_abandoned(layout_of(run).run(run.run_id), layout_of(run).path)
 
 
-def test_a_run_that_was_stopped_while_it_told_its_numbers_is_not_done_yet(
-    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_stopped_while_it_told_its_numbers_is_not_done(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(*arguments: object) -> None:
         raise KeyboardInterrupt
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from paribus.checks.command import compose_command
-from paribus.cli import main
 from paribus.config.arguments import parse
 from paribus.config.compose import Composition, Job
 from paribus.config.groups.execution import TrackingConfig
@@ -113,28 +112,3 @@ def test_artefacts_of_any_experiment_stay_below_the_root(name: str, tmp_path: Pa
     folder = Path(str(location).removeprefix("file://"))
     assert folder.parent == tmp_path / "mlartifacts" or folder == tmp_path / "mlartifacts"
     assert folder.name not in ("..", ".")
-
-
-VERBS = (
-    ("rerun", "{}"),
-    ("rerun", "0123456789abcdef", "root={}"),
-    ("export", "{}", "mine"),
-    ("export", "last", "{}"),
-    ("list", "root={}"),
-    ("sync", "root={}"),
-    ("sync", "tracking.experiment={}"),
-    ("sync", "{}"),
-    ("tokenize", "tokenizer={}"),
-    ("{}",),
-)
-
-
-@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
-def test_verbs_refuse_hostile_names_in_a_line(verb: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    Path("paribus_runs").mkdir()
-    for value in HOSTILE:
-        status = main([part.replace("{}", value) for part in verb])
-        told = capsys.readouterr()
-        assert status in (0, 1, 2)
-        assert told.out if status == 0 else told.err
-        assert "Traceback" not in told.err
