@@ -5,12 +5,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from paribus.pipeline.stages import STAGES
-from support.compositions import COMPOSING
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "paribus"
@@ -58,7 +58,7 @@ def test_every_import_of_ours_is_written_whole_where_these_tests_see_it() -> Non
     """As text stand only kernels, which `native/registry.py` lists, and the imports that stages list."""
     by_name = {path.relative_to(SOURCE).as_posix() for path in FILES if "import_module" in path.read_text("utf-8")}
     assert by_name == {"native/build.py", "pipeline/making/fork_server.py"}
-    assert {name for stage in STAGES.values() for name in stage.imports if defined(name) is None} == set()
+    assert {name for stage in STAGES.values() for name in stage.imports if find_spec(name) is None} == set()
     relative = [path for path in FILES for node in statements(path) if isinstance(node, ast.ImportFrom) and node.level]
     assert relative == []
 
@@ -157,35 +157,3 @@ def test_the_command_line_starts_without_anything_heavy(modules: str, heavy: set
     code = f"import sys, {modules}; print(' '.join({{name.split('.')[0] for name in sys.modules}}))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert set(loaded) & heavy == set()
-
-
-def defined(module: str) -> set[str] | None:
-    """What a module of ours has at its top: names and submodules; None where there is no such module."""
-    path = ROOT / "src" / Path(*module.split("."))
-    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    if not file.exists():
-        return None
-    found = {child.stem for child in path.iterdir()} if path.is_dir() else set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef):
-            found.add(node.name)
-        elif isinstance(node, ast.ImportFrom | ast.Import):
-            found |= {alias.asname or alias.name for alias in node.names}
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-    return found | ({"__version__"} if module == "paribus" else set())
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").rglob("*.py")), ids=lambda path: path.name)
-def test_a_benchmark_imports_what_is_there(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "paribus":
-            names = defined(str(node.module))
-            assert names is not None, node.module
-            # A package may give names of its modules when they are asked for.
-            lazy = "__getattr__" in names
-            assert lazy or {alias.name for alias in node.names} <= names, node.module
-
-
-def test_files_that_are_named_to_share_a_process_are_there() -> None:
-    assert [name for name in COMPOSING if not (ROOT / "tests" / name).is_file()] == []
