@@ -276,9 +276,7 @@ def judged(comparison: Comparison) -> set[str]:
         (TableConfig(primary=("boolq", "bits_per_byte")), {"boolq/mean", "bits_per_byte"}),
     ],
 )
-def test_the_primary_measures_are_the_family_and_others_are_not_judged(
-    tmp_path: Path, table: TableConfig, family: set[str]
-) -> None:
+def test_only_the_primary_measures_are_judged(tmp_path: Path, table: TableConfig, family: set[str]) -> None:
     comparison = compare(two_measures(tmp_path), FACTORS, table=table)
     assert judged(comparison) == comparison.primary == family
     cells = comparison.rows[1].cells

@@ -26,9 +26,7 @@ def with_p(p_value: float, freedom: float = 6.0) -> CrossedTest:
 
 @pytest.mark.parametrize("weights", [FACTORIAL, MANY_TO_ONE, ALL_PAIRS], ids=["factorial", "many to one", "all pairs"])
 @pytest.mark.parametrize("measures", [1, 2])
-def test_the_adjusted_p_value_the_interval_and_the_level_agree(
-    weights: Sequence[dict[int, float]], measures: int
-) -> None:
+def test_adjusted_p_value_interval_and_level_agree(weights: Sequence[dict[int, float]], measures: int) -> None:
     for p_value in np.geomspace(1e-4, 0.5, 40):
         for test, adjusted in judged_together([with_p(float(p_value))] * 3, weights, measures):
             decided = adjusted < LEVEL
@@ -39,9 +37,7 @@ def test_the_adjusted_p_value_the_interval_and_the_level_agree(
 
 @pytest.mark.parametrize("weights", [FACTORIAL, MANY_TO_ONE], ids=["factorial", "many to one"])
 @pytest.mark.parametrize("freedom", [4.0, 30.0])
-def test_the_level_is_that_of_the_largest_of_all_by_simulation(
-    weights: Sequence[dict[int, float]], freedom: float
-) -> None:
+def test_the_level_is_that_of_the_largest_by_simulation(weights: Sequence[dict[int, float]], freedom: float) -> None:
     generator = np.random.default_rng(0)
     arms = generator.normal(size=(200_000, 4))
     error = np.sqrt(generator.chisquare(freedom, size=200_000) / freedom)

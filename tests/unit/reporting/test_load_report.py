@@ -13,9 +13,7 @@ from support.recorded_sweeps import finished_sweep
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 
-def test_the_table_of_a_sweep_is_loaded_by_its_name_once_it_has_a_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_table_of_a_sweep_is_loaded_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("texts.txt").write_text("some text", encoding="utf-8")
     runs = finished_sweep(tmp_path / "made", "-m", "training.learning_rate=0.001,0.002", "seed=0,1")

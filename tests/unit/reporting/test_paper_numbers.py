@@ -69,9 +69,7 @@ def test_a_run_like_the_paper_s_has_its_number(tmp_path: Path, changed: dict[str
         ({"budget": {"kind": "equal_flops", "flops": 3 * 10**20}}, "a budget of another kind"),
     ],
 )
-def test_a_run_of_another_size_vocabulary_or_budget_has_none_and_the_report_says_why(
-    tmp_path: Path, changed: dict[str, Any], said: str
-) -> None:
+def test_a_run_of_another_setting_has_none_and_is_told_why(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
     found, (reason,) = told(ours(tmp_path, **LIKE | changed))
     assert found is None
     assert said in reason
@@ -79,9 +77,7 @@ def test_a_run_of_another_size_vocabulary_or_budget_has_none_and_the_report_says
 
 
 @pytest.mark.parametrize(("unit", "wanted"), [("character", 50), ("byte", None)])
-def test_of_a_paper_that_says_the_unit_of_its_tokens_other_tokens_have_no_number(
-    unit: str, wanted: float | None, tmp_path: Path
-) -> None:
+def test_tokens_of_another_unit_have_no_number_of_the_paper(unit: str, wanted: float | None, tmp_path: Path) -> None:
     run = ours(tmp_path, **LIKE)
     run.config["tokenizer"]["unit"] = unit
     paper, comparison = parse({**BLOCK, "unit": "character"}), compare([run], ("encoder",))
@@ -149,9 +145,7 @@ def test_a_row_that_does_not_say_what_it_was_trained_with_is_refused(row: dict[s
 
 
 @pytest.mark.parametrize("name", BLOCKS)
-def test_each_row_of_an_experiment_file_fits_a_run_made_like_it_and_no_other_row_does(
-    name: str, tmp_path: Path
-) -> None:
+def test_each_row_of_an_experiment_file_fits_only_a_run_made_like_it(name: str, tmp_path: Path) -> None:
     block = paper_block(name)
     paper = parse(block)
     assert paper.numbers is not None

@@ -64,7 +64,7 @@ def test_the_columns_are_those_that_are_named_in_their_order(build: Build) -> No
     assert cells["Both"].value == pytest.approx(np.mean(parts))
 
 
-def test_a_task_that_no_run_is_scored_on_is_a_column_also_where_its_name_looks_like_that_of_another(
+def test_a_task_that_no_run_is_scored_on_is_a_column(
     build: Build,
 ) -> None:
     """openbookqa_bn beside openbookqa, say."""

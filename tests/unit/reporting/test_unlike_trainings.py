@@ -237,7 +237,7 @@ SEEDS = (0.0, 0.001, 0.002)
 WORSE = (0.3, 0.301, 0.302)
 
 
-def test_bits_of_a_tokenizer_that_loses_text_are_not_judged_against_those_of_one_that_loses_none(
+def test_bits_of_a_lossy_tokenizer_are_not_judged_against_those_of_a_lossless_one(
     tmp_path: Path,
 ) -> None:
     whole = rows(tmp_path / "0", {"bpe": SEEDS, "bytes": WORSE})
@@ -263,9 +263,7 @@ def test_tokenizers_that_lose_text_alone_are_judged_against_each_other_and_two_u
 
 
 @pytest.mark.parametrize("changed", [0, 1])
-def test_a_tokenizer_that_may_lose_text_is_judged_where_it_gives_back_all_that_is_scored(
-    changed: int, tmp_path: Path
-) -> None:
+def test_a_lossy_tokenizer_is_judged_where_it_gives_back_all_that_is_scored(changed: int, tmp_path: Path) -> None:
     lossy = rows(tmp_path / "1", {"llama": WORSE}, lossy=True)
     for each in lossy:
         assert each.scores is not None
