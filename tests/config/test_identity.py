@@ -15,6 +15,7 @@ from paribus.config.groups.start import CheckpointStart
 from paribus.config.identity import canonical, digest, everything
 from paribus.config.schema import RunConfig
 from paribus.config.validate import build_run
+from paribus.pipeline import graph
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.output_root import run_id
 from paribus.pipeline.stages import STAGES
@@ -156,6 +157,17 @@ def test_a_sequential_order_has_no_seed(tmp_path: object) -> None:
 
 def test_a_seed_changes_only_order_and_what_follows(tmp_path: object) -> None:
     assert changed(tmp_path, "seed=7", base=("ordering=in_context",)) == ORDERED
+
+
+def test_another_version_of_the_code_of_a_stage_changes_its_key_and_those_of_what_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, stage = keys(configured(), tmp_path), STAGES["tokens"]
+    later = dataclasses.replace(stage, code_version=stage.code_version + 1)
+    monkeypatch.setattr(graph, "STAGES", {**STAGES, "tokens": later})
+    after = keys(configured(), tmp_path)
+    follows = {"tokens", "contexts", "prompts", "training", "evaluation"}
+    assert {name for name in after if before[name] != after[name]} == follows
 
 
 def test_more_shots_do_not_train_again(tmp_path: object) -> None:
