@@ -31,7 +31,7 @@ from paribus.store.packages import DECIDING, HARMLESS, recorded
 from paribus.store.provenance import package_versions
 
 ELSEWHERE = {"git": None, "paribus": "1", "python": "3.11.7", "gpu": [], "cpu": "", "blas": [], "variables": {}}
-NO_STAGES: dict[str, dict[str, Any]] = {"code_versions": {}, "stages": {}}
+NO_STAGES: dict[str, dict[str, Any]] = {"code_versions": {}, "stages": {"corpus": {"key": "a"}}}
 PINNED = dict.fromkeys(recorded(), "1.0")
 SEEDS = ("-m", "seed=0,1", "scale=tiny", "corpus=pydocs_small", "ordering=in_context", "tracking=none")
 Change = Callable[[str, int], dict[str, str]]
@@ -89,47 +89,37 @@ def test_upgrades_that_can_change_no_number_keep_no_runs_apart(tmp_path: Path) -
     assert differing(tmp_path, changed | {"python": "3.11.9"}) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "version", "stages"),
-    [
-        ("torch", "2.0", ["evaluation", "training"]),
-        ("transformers", "2.0", ["evaluation", "training"]),
-        ("accelerate", "2.0", ["training"]),
-        ("numpy", "2.0", ["contexts", "evaluation", "order", "training"]),
-        ("lm-eval", "2.0", ["evaluation"]),
-        ("faiss-cpu", "2.0", ["order"]),
-        ("python", "3.12.0", ["evaluation"]),
-    ],
-)
-def test_a_deciding_upgrade_is_named_with_its_stage(name: str, version: str, stages: list[str], tmp_path: Path) -> None:
-    assert differing(tmp_path, {name: version}) == [f"environment.packages.{stage}.{name}" for stage in stages]
+def test_an_upgrade_that_can_is_named_with_its_stages(tmp_path: Path) -> None:
+    assert differing(tmp_path, {"torch": "2.0"}) == [
+        "environment.packages.evaluation.torch",
+        "environment.packages.training.torch",
+    ]
 
 
-def test_a_package_decides_only_its_own_stages(tmp_path: Path) -> None:
-    records = compared(tmp_path, lambda stage, number: {"sacrebleu": "2.0"} if (stage, number) == ("order", 1) else {})
-    assert differences(records, []) == []
+TRAINED = ("evaluation", "finetuning", "first_training", "training")
+APART = {
+    "torch": {"embeddings", "token_statistics", "tokens", "vocabulary", *TRAINED},
+    "accelerate": {"finetuning", "first_training", "training"},
+    "lm-eval": {"evaluation", "finetuning"},
+    "sacrebleu": {"evaluation", "finetuning"},
+    "faiss-cpu": {"neighbours", "order"},
+    "sentencepiece": {"vocabulary"},
+    "regex": {"duplicates", "token_statistics", "tokens", "vocabulary"},
+    "scikit-learn": {"embeddings"},
+    "datasketch": {"duplicates"},
+    "python": {"duplicates", "embeddings", "evaluation", "finetuning", "lexical_neighbours", "tasks"},
+}
+"""By package, the stages whose numbers another version of it may change."""
 
 
-@pytest.mark.parametrize(
-    ("stage", "name"),
-    [
-        ("vocabulary", "sentencepiece"),
-        ("vocabulary", "regex"),
-        ("tokens", "regex"),
-        ("embeddings", "scikit-learn"),
-        ("neighbours", "faiss-cpu"),
-        ("duplicates", "datasketch"),
-    ],
-)
-def test_what_comes_before_training_is_compared_too(stage: str, name: str, tmp_path: Path) -> None:
-    composition = compose_command(
-        parse([*SEEDS, "seed=0", "corpus.min_bytes=200,300", "factors=[corpus]", f"root={tmp_path}"])
-    )
-    runs = prepare(composition)
-    record(runs, lambda made, number: {name: "2.0"} if made == stage and number == 1 else {})
-    records, _ = collect(runs, composition.factors, OutputRoot.of(runs[0].job.config))
-    found = [difference.path for difference in differences(records, composition.factors)]
-    assert [path for path in found if "packages" in path] == [f"environment.packages.{stage}.{name}"]
+def test_a_package_decides_its_own_stages_alone() -> None:
+    found = {}
+    for name in APART:
+        made = [{stage: made_by(changed) for stage in STAGES} for changed in ({}, {name: "3.12.0"})]
+        entries = [environment(NO_STAGES, each) for each in made]
+        apart = differing_fields(list(zip(("one", "other"), entries, strict=True)), [])
+        found[name] = {difference.path.removeprefix("packages.").partition(".")[0] for difference in apart}
+    assert found == APART
 
 
 def test_versions_are_those_that_the_packages_say() -> None:
