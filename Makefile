@@ -72,7 +72,7 @@ tracking-load: $(READY)
 
 # Every stage on several engines, and a Ray cluster of two nodes of which one is killed; some minutes on two cores.
 cluster-tests: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m cluster tests/contract/engine/test_engines.py tests/concurrency/test_ray_nodes.py tests/concurrency/test_ray_training.py
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m cluster tests/contract/engine/test_engines.py tests/concurrency/test_ray_nodes.py
 
 # Images, services and nodes under a Docker engine of the tests' own, for root on Debian; docs/docker.md.
 docker-tests: $(READY)

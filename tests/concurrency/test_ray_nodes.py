@@ -1,4 +1,4 @@
-"""Two nodes of a Ray cluster, one of which is killed in the middle of a map."""
+"""Maps and a training on two nodes of a Ray cluster, one of which is killed."""
 
 import importlib.util
 import json
@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from ray_nodes import embeddings_context
+from ray_training import NAME, STEPS
 
 from paribus.ordering.embed import build as embeddings_stage
 from support.stages import files
+from support.training_inputs import write_inputs
 
 TESTS = Path(__file__).resolve().parents[1]
 pytestmark = [
@@ -43,3 +45,39 @@ def test_a_killed_node_leaves_no_trace_in_an_artefact(directory: Path, tmp_path:
     context = embeddings_context(tmp_path, "alone")
     embeddings_stage.build(context)
     assert files(directory / "output") == files(context.output)
+
+
+def run(*command: str | Path) -> None:
+    paths = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `ray_training` made."""
+    made = tmp_path_factory.mktemp("training")
+    write_inputs(made)
+    run(TESTS / "concurrency" / "ray_training.py", made)
+    return made
+
+
+def test_a_training_that_takes_no_steps_yet_ends_when_it_is_asked_to(root: Path) -> None:
+    (why, steps), *_ = json.loads((root / "ended.json").read_text())
+    assert why == "InterruptedRunError: stopped by a signal while no step was taken"
+    assert steps == 0
+
+
+def test_a_killed_node_ends_the_training_and_is_told_of(root: Path) -> None:
+    _, (why, steps), _ = json.loads((root / "ended.json").read_text())
+    assert why.startswith("InfrastructureError: ")
+    assert "dead or unavailable" in why and why.endswith("(the task of an agent)")
+    assert STEPS // 2 <= steps < STEPS
+
+
+def test_what_lost_a_node_ends_with_the_bytes_of_two_processes_that_were_left_alone(root: Path) -> None:
+    *_, (why, _) = json.loads((root / "ended.json").read_text())
+    assert why == ""
+    run(TESTS / "contract" / "training" / "process_scenarios.py", root, "long")
+    assert files(root / NAME / "output") == files(root / "long" / "output")

@@ -1,22 +1,33 @@
-"""How a run stands, asked while another process takes it up, looks at it or ends it."""
+"""How a run stands, also while others take it up, look at it or end it, and after its process was killed."""
 
 import json
 import os
+import shutil
+import sqlite3
+import subprocess
+import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from paribus.config.groups.execution import TrackingConfig
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record import run_state
 from paribus.pipeline.record.failure import Failure
 from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.record.run_state import LOST, read_state
-from paribus.store.claim import Claim, acquire
+from paribus.store.claim import Claim, acquire, run_claim
+from paribus.store.process import this_process
 from paribus.tracking.abandoned import close_abandoned
+from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
+from paribus.tracking.follower import Follower
+from paribus.tracking.sync import sync
 from support.plans import planned_run, store_record
+from support.tracking_runs import write_run
 
 
 @pytest.fixture
@@ -145,3 +156,136 @@ def test_a_lost_run_that_left_word_is_told_by_it_and_recorded_so(run: PreparedRu
     run_state.settle(layout, run.run_id, None)
     ended = read_state(layout, run)
     assert (ended.status, ended.failure) == ("failed", state.failure)
+
+
+RUNNING = """
+import subprocess, sys, time
+from pathlib import Path
+from types import SimpleNamespace
+from paribus.config.groups.execution import TrackingConfig
+from paribus.store.claim import acquire, run_claim
+from paribus.tracking import follower
+from paribus.tracking.events import EventLog
+
+SERVICE = "from paribus.tracking import service; service.INTERVAL_SECONDS = 0.5; service.main()"
+
+def begin(words, **options):
+    # The service looks at its runs every half second here, not every ten seconds.
+    return subprocess.Popen([sys.executable, "-P", "-c", SERVICE], **options)
+
+follower.subprocess = SimpleNamespace(Popen=begin, PIPE=subprocess.PIPE)
+root = Path(sys.argv[1])
+directory = root / "runs" / "one"
+with acquire(run_claim(root, "one"), 30.0), EventLog(directory / "events.jsonl") as log:
+    log.start("one", "one", {"id": "sweep"}, {})
+    log.metric("loss", 1.0, 0)
+    following = follower.Follower(directory, TrackingConfig(kind=sys.argv[2]), root)
+    print("running", flush=True)
+    time.sleep(600)
+"""
+
+
+def running(root: Path, kind: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen([sys.executable, "-c", RUNNING, str(root), kind], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "running\n"
+    return process
+
+
+def statuses(database: Path) -> dict[str, str]:
+    """Status by name of the run, as MLflow keeps it."""
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        return dict(connection.execute("SELECT name, status FROM runs"))
+
+
+def events(root: Path) -> list[dict[str, object]]:
+    lines = (root / "runs/one/events.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def last_beat(claim: Path, ago: float) -> None:
+    """Have the last heartbeat of a claim be so many seconds ago, or to come."""
+    os.utime(claim, (time.time() - ago,) * 2)
+
+
+def test_mlflow_shows_a_killed_run_and_its_sweep_as_failed(tmp_path: Path, empty_store: Path) -> None:
+    shutil.copy(empty_store, tmp_path)
+    process = running(tmp_path, "mlflow")
+    deadline = time.monotonic() + 90
+    while statuses(tmp_path / "mlflow.db").get("one") != "RUNNING":
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    process.kill()
+    process.wait()
+    while statuses(tmp_path / "mlflow.db") != {"one": "FAILED", "sweep": "FAILED"}:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    failure = next(event for event in events(tmp_path) if event["event"] == "tag")
+    assert failure["name"] == "paribus.failure"
+    assert str(failure["value"]).startswith("infrastructure: ")
+
+
+def test_sync_ends_a_run_that_nobody_has_in_hand_and_no_other(tmp_path: Path, empty_store: Path) -> None:
+    shutil.copy(empty_store, tmp_path)
+    process = running(tmp_path, "none")
+    tracking = TrackingConfig(kind="mlflow")
+    assert sync(tmp_path, tracking).complete
+    assert statuses(tmp_path / "mlflow.db")["one"] == "RUNNING"
+    process.kill()
+    process.wait()
+    assert sync(tmp_path, tracking).complete
+    assert statuses(tmp_path / "mlflow.db")["one"] == "FAILED"
+
+
+def test_a_run_that_ended_or_is_taken_up_by_another_process_is_left_as_it_is(tmp_path: Path) -> None:
+    directory = tmp_path / "runs" / "one"
+    with EventLog(directory / "events.jsonl") as log:
+        log.start("one", "one", None, {})
+        held = acquire(run_claim(tmp_path, "one"), 30.0)
+        assert held is not None
+        with held:
+            assert not close_abandoned(directory, tmp_path)
+        log.end("FINISHED")
+    assert not close_abandoned(directory, tmp_path)
+    assert [event["event"] for event in events(tmp_path)] == ["start", "end"]
+
+
+def test_a_run_that_goes_on_after_it_was_given_up_ends_as_it_ends(tmp_path: Path) -> None:
+    directory = tmp_path / "runs" / "one"
+    with EventLog(directory / "events.jsonl") as log:
+        log.start("one", "one", None, {})
+    assert close_abandoned(directory, tmp_path)
+    with EventLog(directory / "events.jsonl") as log:
+        log.start("one", "one", None, {})
+        log.end("FINISHED")
+    ends = [event.get("status") for event in events(tmp_path) if event["event"] in ("start", "end")]
+    assert ends == [None, "FAILED", None, "FINISHED"]
+
+
+def test_a_run_that_a_reboot_ended_is_shown_as_failed_by_the_next_service(tmp_path: Path, empty_store: Path) -> None:
+    """Its claim, too, is of a process of which no number says that it is gone: it ends with its lease."""
+    shutil.copy(empty_store, tmp_path)
+    with EventLog(tmp_path / "runs/one/events.jsonl") as log:
+        log.start("one", "one", {"id": "sweep"}, {})
+    earlier = {**this_process(), "machine": "another-boot pid:[4026531836]"}
+    (tmp_path / "claims").mkdir()
+    claim = run_claim(tmp_path, "one")
+    claim.write_text(json.dumps({"token": "t", "lease": 60.0, **earlier}), encoding="utf-8")
+    last_beat(claim, ago=-600)
+    own = Destination.resolve(TrackingConfig(kind="mlflow"), tmp_path).service_directory
+    left = own.with_name(own.name.rpartition("-")[0] + "-00000000")
+    left.mkdir(parents=True)
+    request = {"run_directory": str(tmp_path / "runs/one"), "process": earlier, "finishing": False}
+    (left / "one.4711.request").write_text(json.dumps(request), encoding="utf-8")
+    follower = Follower(write_run(tmp_path, "two"), TrackingConfig(kind="mlflow"), tmp_path)
+    deadline = time.monotonic() + 90
+    while not list(own.glob("two.*.answer")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert statuses(tmp_path / "mlflow.db")["one"] == "RUNNING"
+    last_beat(claim, ago=61)
+    # To finish asks for a round of the service at once, which has "one" in it too.
+    assert follower.finish(60).startswith("in MLflow at")
+    assert statuses(tmp_path / "mlflow.db")["one"] == "FAILED"
+    assert not left.exists()
+    assert not claim.exists()

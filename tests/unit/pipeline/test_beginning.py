@@ -1,6 +1,7 @@
-"""What keeps a command from beginning at all: `paribus run` refuses it before anything is made, and a plan says it."""
+"""What keeps a command from beginning: no root, no scheduler, no device. Refused before anything is made."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,12 +9,32 @@ import pytest
 from paribus.checks.command import compose_command
 from paribus.cli import main
 from paribus.config.arguments import parse
+from paribus.config.groups.embedding import MiniLMEmbedder, NeighboursConfig
+from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.config.groups.execution import LocalEngineConfig, SweepConfig
+from paribus.config.groups.finetuning import ScrollsFinetuning
+from paribus.config.groups.ordering import NearestOrdering
+from paribus.config.groups.start import ContinuedStart
+from paribus.config.groups.tokenization import PredictiveEntropyPretokenizer
+from paribus.config.groups.training import TrainingConfig
+from paribus.config.schema import RunConfig
+from paribus.engine.gpus import Gpu
 from paribus.errors import ConfigurationError
+from paribus.pipeline.graph import build_graph, needed_for
+from paribus.pipeline.job import JobFunction
+from paribus.pipeline.making import devices, gpu_slots
 from paribus.pipeline.making.beginning import COMMANDS_OF_SLURM, launcher_problems, problems
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.making.devices import Devices
+from paribus.pipeline.output_root import OutputRoot, run_id
+from paribus.pipeline.prepare import describe_sweep, prepare
 from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.run_record import read_run_record
+from paribus.store.code import loaded_code
+from paribus.training.fit import compiler as compiler_module
+from support.drivers import list_gpus
 from support.finished_runs import finish
+from support.plans import TRAINING, planned_run, store_record
+from support.run_config import run_config
 
 BASE = ("scale=tiny", "corpus=pydocs_small", "tracking=none")
 SLURM = ("-m", "seed=0,1", "hydra/launcher=submitit_slurm")
@@ -77,3 +98,249 @@ def test_what_is_done_needs_neither_a_launcher_nor_room(
     finish(run, 0, tmp_path / "made")
     monkeypatch.setattr(OutputRoot, "unwritable", lambda self: "cannot hold an output root")
     assert list(problems([run])) == []
+
+
+def found(root: Path, seen: int, **groups: object) -> dict[str, str]:
+    """Problems by path where each library sees so many devices."""
+    config = run_config(root=str(root), **({"training": TRAINING} | groups))
+    nodes = build_graph(config, root / "cache", tolerate_missing=True)
+    return dict(Devices(lambda: seen).problems(config, nodes))
+
+
+SHARED: dict[str, object] = {"processes": 0, "parallel": "fsdp", "global_batch": 12}
+
+
+def training(**fields: object) -> dict[str, TrainingConfig]:
+    return {"training": replace(TRAINING, **fields)}  # type: ignore[arg-type]
+
+
+def encoded(embedder: MiniLMEmbedder) -> dict[str, object]:
+    """A run that needs the embeddings of an encoder."""
+    return {"ordering": NearestOrdering(), "embedder": embedder}
+
+
+@pytest.mark.parametrize(
+    ("groups", "seen", "path"),
+    [
+        (training(device="cuda"), 0, "training.device"),
+        (training(device="cuda:1"), 1, "training.device"),
+        ({"evaluation": EvaluationConfig(device="cuda:2")}, 2, "evaluation.device"),
+        (
+            {"ordering": NearestOrdering(), "neighbours": NeighboursConfig(device="gpu", index="flat")},
+            0,
+            "neighbours.device",
+        ),
+        (training(device="cuda", processes=4), 2, "training.processes"),
+        (training(device="cuda", processes=0), 3, "training.global_batch"),
+        (training(**SHARED, device="cuda", shard_processes=2), 3, "training.shard_processes"),
+        (training(**SHARED, shard_processes=2), 0, "training.shard_processes"),
+        (training(nodes=2), 0, "training.nodes"),
+        ({"evaluation": EvaluationConfig(device="cuda", processes=3)}, 2, "evaluation.processes"),
+        ({"evaluation": EvaluationConfig(precision="tf32")}, 0, "evaluation.precision"),
+        (encoded(MiniLMEmbedder(precision="tf32")), 0, "embedder.precision"),
+        (encoded(MiniLMEmbedder(precision="tf32", device="cpu")), 2, "embedder.precision"),
+        ({"evaluation": EvaluationConfig(device="cuda:1", processes=2)}, 2, "evaluation.processes"),
+        ({"pretokenizer": PredictiveEntropyPretokenizer(model=".", device="cuda")}, 0, "pretokenizer.device"),
+        ({"pretokenizer": PredictiveEntropyPretokenizer(model=".", device="cuda:1")}, 1, "pretokenizer.device"),
+        (training(nodes=0), 0, "training.nodes"),
+        (training(device="cuda") | {"finetuning": ScrollsFinetuning(tasks=(), processes=3)}, 2, "finetuning.processes"),
+    ],
+)
+def test_what_is_not_here_is_named_by_its_path(
+    groups: dict[str, object], seen: int, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SLURM_JOB_NODELIST", "SLURM_JOB_NUM_NODES"):
+        monkeypatch.delenv(name, raising=False)
+    assert list(found(tmp_path, seen, **groups)) == [path]
+
+
+@pytest.mark.parametrize(
+    ("groups", "seen"),
+    [
+        (training(device="cuda"), 1),
+        (training(device="cuda:1"), 2),
+        (training(**SHARED, device="cuda", shard_processes=3), 3),
+        (training(**SHARED, device="cuda", shard_processes=3), 6),
+        (training(device="cuda", processes=4), 4),
+        ({"evaluation": EvaluationConfig(device="cuda:0")}, 1),
+        ({"evaluation": EvaluationConfig(device="cuda:0", precision="tf32")}, 1),
+        ({"evaluation": EvaluationConfig(device="cuda", processes=2)}, 2),
+        ({"evaluation": EvaluationConfig(device="cpu", processes=9)}, 2),
+        ({"pretokenizer": PredictiveEntropyPretokenizer(model=".", device="cuda:1")}, 2),
+        ({"embedder": MiniLMEmbedder(device="cuda")}, 0),
+        ({"embedder": MiniLMEmbedder(precision="tf32")}, 0),
+        (encoded(MiniLMEmbedder(precision="tf32", device="cuda")), 1),
+        ({"neighbours": NeighboursConfig(device="gpu")}, 0),
+    ],
+    ids=str,
+)
+def test_what_is_here_or_not_wanted_is_no_problem(groups: dict[str, object], seen: int, tmp_path: Path) -> None:
+    assert found(tmp_path, seen, **groups) == {}
+
+
+THREE = [Gpu(str(number), f"GPU-{number}") for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("seen", "processes", "paths"),
+    [(3, 4, ["training.processes"]), (3, 0, ["training.global_batch"]), (3, 3, ["training.global_batch"]), (3, 1, [])],
+)
+def test_auto_counts_the_gpus_of_pytorch_where_the_driver_lists_some(
+    seen: int, processes: int, paths: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list_gpus(THREE, tmp_path, monkeypatch)
+    assert list(found(tmp_path, seen, **training(device="auto", processes=processes))) == paths
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu"])
+def test_auto_is_no_cpu_where_the_driver_has_gpus(device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A PyTorch built for CPUs, or for a newer driver: refused before the first stage, with both versions."""
+    list_gpus(THREE, tmp_path, monkeypatch)
+    monkeypatch.setattr(devices, "pytorch_build", lambda: ("2.11.0+cpu", None))
+    told = found(tmp_path, 0, **training(device=device), evaluation=EvaluationConfig(device=device))
+    assert list(told) == ([] if device == "cpu" else ["training.device", "evaluation.device"])
+    for message in told.values():
+        assert "whose driver (580.65.06) lists 3 GPUs: PyTorch 2.11.0+cpu is built without CUDA" in message
+
+
+def test_search_for_neighbours_on_a_cpu_is_no_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """faiss for GPUs is another package, which few have."""
+    list_gpus(THREE, tmp_path, monkeypatch)
+    asked = {"ordering": NearestOrdering(), "neighbours": NeighboursConfig(device="auto")}
+    on_cpu = training(device="cpu") | {"evaluation": EvaluationConfig(device="cpu")}
+    assert found(tmp_path, 0, **asked, **on_cpu) == {}
+
+
+BY_BUS = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+
+
+@pytest.mark.parametrize(("seen", "visible"), [(3, {"CUDA_VISIBLE_DEVICES": "0,1"} | BY_BUS), (0, {})])
+def test_a_stage_takes_gpus_only_where_pytorch_sees_them(
+    seen: int, visible: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_slots, "visible_gpus", lambda: THREE)
+    monkeypatch.setattr(gpu_slots, "visible_devices", lambda: seen)
+    engine = LocalEngineConfig(gpu_locks=str(tmp_path / "locks"))
+    config = run_config(root=str(tmp_path), engine=engine, **training(device="auto", processes=2))
+    with gpu_slots.gpu_slots("training", config, print) as environment:
+        assert environment == visible
+    assert (tmp_path / "locks").exists() == bool(visible)
+
+
+@pytest.mark.parametrize(
+    ("processes", "trained", "visible"),
+    [(None, 2, "0,1"), (None, 0, "0,1,2"), (None, 8, "0,1,2"), (1, 8, "0"), (0, 1, "0,1,2"), (3, 1, "0,1,2")],
+)
+def test_scores_take_as_many_gpus_as_train_or_all_where_fewer_are_here(
+    processes: int | None, trained: int, visible: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_slots, "visible_gpus", lambda: THREE)
+    monkeypatch.setattr(gpu_slots, "visible_devices", lambda: 3)
+    engine = LocalEngineConfig(gpu_locks=str(tmp_path / "locks"))
+    asked = {"evaluation": EvaluationConfig(processes=processes), "finetuning": ScrollsFinetuning(processes=processes)}
+    config = run_config(root=str(tmp_path), engine=engine, **asked, **training(device="auto", processes=trained))
+    for stage in ("evaluation", "finetuning"):
+        with gpu_slots.gpu_slots(stage, config, print) as environment:
+            assert environment == {"CUDA_VISIBLE_DEVICES": visible} | BY_BUS
+
+
+@pytest.mark.parametrize(("device", "compiler"), [("cpu", "a C++ compiler"), ("cuda", "a C compiler")])
+def test_compiling_without_a_compiler_is_refused_where_it_is_asked_for(
+    device: str, compiler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiler_module.shutil, "which", lambda name: None)
+    told = found(tmp_path, 1, **training(device=device, compile="always"))
+    assert list(told) == ["training.compile"]
+    assert compiler in told["training.compile"]
+    assert found(tmp_path, 1, **training(device=device, compile="auto")) == {}
+
+
+def test_pytorch_is_not_asked_unless_cuda_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask() -> int:
+        raise AssertionError("PyTorch")
+
+    monkeypatch.setattr(devices, "visible_gpus", list)
+    for device in ("auto", "cpu"):
+        config = run_config(
+            root=str(tmp_path), training=replace(TRAINING, device=device), evaluation=EvaluationConfig(device=device)
+        )
+        assert list(Devices(ask).problems(config, build_graph(config, tmp_path))) == []
+
+
+def test_what_is_made_already_needs_no_device(tmp_path: Path) -> None:
+    run = planned_run(tmp_path, training=replace(TRAINING, device="cuda"))
+    assert len(list(Devices(lambda: 0).problems(run.job.config, run.nodes))) == 1
+    store_record(run, "training", {})
+    assert list(Devices(lambda: 0).problems(run.job.config, run.nodes)) == []
+
+
+ON_CUDA = ("scale=tiny", "corpus=pydocs_small", "tracking=none", "training.device=cuda")
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Devices]:
+    """A machine without GPUs, also where it has some."""
+    absent: Callable[[], Devices] = lambda: Devices(lambda: 0)  # noqa: E731
+    for module in ("paribus.pipeline.prepare.Devices", "paribus.pipeline.making.devices.Devices"):
+        monkeypatch.setattr(module, absent)
+    return absent
+
+
+@pytest.mark.parametrize("launcher", ["basic", "joblib", "submitit_local"])
+def test_a_sweep_here_is_refused_and_makes_nothing(launcher: str, tmp_path: Path, bare: Callable[[], Devices]) -> None:
+    composed = compose_command(parse(["-m", *ON_CUDA, f"root={tmp_path}/root", f"hydra/launcher={launcher}"]))
+    with pytest.raises(ConfigurationError, match=r"training\.device: cuda is asked for"):
+        prepare(composed)
+    assert not (tmp_path / "root/artifacts").exists()
+
+
+@pytest.mark.parametrize("launcher", ["submitit_slurm", "ray"])
+@pytest.mark.parametrize("multirun", [["-m"], []])
+def test_jobs_that_run_elsewhere_are_not_judged_by_this_machine(
+    multirun: list[str],
+    launcher: str,
+    tmp_path: Path,
+    bare: Callable[[], Devices],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A single job too: its launcher takes that as it takes those of a sweep, and its record says so."""
+    monkeypatch.setattr("paribus.pipeline.making.beginning.COMMANDS_OF_SLURM", ())
+    composed = compose_command(parse([*multirun, *ON_CUDA, f"root={tmp_path}/root", f"hydra/launcher={launcher}"]))
+    (run,) = prepare(composed)
+    assert not run.here
+    assert describe_sweep(composed, [run]).launcher == launcher
+
+
+def test_a_job_refuses_first_where_its_machine_lacks_the_device(tmp_path: Path, bare: Callable[[], Devices]) -> None:
+    composed = compose_command(parse([*ON_CUDA, f"root={tmp_path}/root"]))
+    sweep = SweepConfig(id="0" * 16, name="s", invocation="i", jobs=1, launcher="submitit_slurm")
+    config: RunConfig = replace(composed.jobs[0].config, sweep=sweep)
+    JobFunction(loaded_code())(config)
+    layout = OutputRoot.of(config)
+    record = read_run_record(layout.run(run_id(build_graph(config, layout.cache))))
+    assert record is not None
+    assert record["failure"]["class"] == "configuration"
+    assert record["failure"]["message"].startswith("training.device: cuda is asked for")
+    assert not any((layout.path / "artifacts").glob("*/*/record.json"))
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("training.device=tpu", "training.device: 'tpu' is no device; known: auto, cpu, cuda, and cuda:N"),
+        ("evaluation.device=cuda:", "evaluation.device: 'cuda:' is no device"),
+        ("tracking.uri=ftp://x", "tracking.uri: 'ftp://x' is no store that MLflow 3 opens"),
+    ],
+)
+def test_what_no_machine_has_is_refused_also_in_a_plan(override: str, message: str, tmp_path: Path) -> None:
+    command = parse(["scale=tiny", "corpus=pydocs_small", f"root={tmp_path}/root", override], "plan")
+    with pytest.raises(ConfigurationError, match=message):
+        prepare(compose_command(command), tolerate_missing=True)
+    assert not (tmp_path / "root/runs").exists()
+
+
+def test_a_first_training_by_itself_is_judged_as_a_training(tmp_path: Path) -> None:
+    config = run_config(root=str(tmp_path), start=ContinuedStart(tokens=1000), **training(nodes=2, nodes_by="slurm"))
+    nodes = build_graph(config, tmp_path / "cache", tolerate_missing=True)
+    alone = needed_for(nodes, "first_training")
+    assert "training" not in alone and "training.nodes" in dict(Devices(lambda: 0).problems(config, alone))

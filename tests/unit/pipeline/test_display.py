@@ -1,11 +1,26 @@
-"""Progress on a terminal and in a log."""
+"""Progress, results and standings of a run on a terminal and in a log."""
 
 import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pytest
 from rich.console import Console
 
+from paribus.config.groups.execution import TrackingConfig
+from paribus.pipeline import run as running
+from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.run import perform
 from paribus.pipeline.show import display as display_module
 from paribus.pipeline.show.display import Display
+from paribus.pipeline.show.standings import lines, standings
+from paribus.pipeline.stages import STAGES
+from paribus.reporting.significance.crossed import crossed_test, half_width, pooled_variance, within_rows
+from paribus.store.code import loaded_code
+from paribus.store.record import write_record
+from support.plans import planned_run
 
 DETAIL = "387.9 GiB · 2.9e20 FLOPs · step 95,188 of 95,368 · 1,234 device-hours"
 
@@ -39,3 +54,108 @@ def test_the_time_left_is_that_of_what_the_stage_does_now_from_where_it_began() 
         display._last_line -= display_module.SECONDS_BETWEEN_LINES
     display.progress(600, 1_000, "requests", "scoring tasks", "")
     assert shown(display).splitlines()[-1] == "  evaluation: scoring tasks, 600 of 1,000 requests (60%), 20 s left"
+
+
+CORPUS = {
+    "train": {"documents": 284, "bytes": 102_454},
+    "heldout": {"documents": 76, "bytes": 26_936},
+    "skipped": {},
+    "moved": {"documents": 0, "bytes": 0},
+}
+SKIPPED = CORPUS | {"skipped": {"empty": 2, "no text": 3}, "moved": {"documents": 4, "bytes": 9}}
+TOLD = ["284 documents, 100.1 KiB", "76 held out"]
+SCORES = {"eval/bits_per_byte": 0.77666, "eval/boolq/0shot/acc": 0.625}
+
+
+@pytest.mark.parametrize(
+    ("stage", "result", "told"),
+    [
+        (
+            "corpus",
+            SKIPPED,
+            [*TOLD, "5 skipped", "4 near copies moved to training"],
+        ),
+        ("tokens", {"tokens": 14_002_000, "bytes_per_token": 7.317}, ["14.0M tokens", "7.32 bytes a token"]),
+        ("order", {"documents": 272, "removed": 12}, ["272 documents", "12 removed"]),
+        ("evaluation", {"metrics": SCORES}, ["0.7767 bits per byte", "boolq 0.625"]),
+        ("prompts", {"tasks": {}}, []),
+    ],
+)
+def test_a_stage_sums_up_its_result(stage: str, result: dict[str, Any], told: list[str]) -> None:
+    assert list(STAGES[stage].facts(result)) == told
+
+
+def test_the_line_of_a_stage_says_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def execute(job: dict[str, Any], *others: Any, **options: Any) -> dict[str, Any]:
+        (Path(job["output"]) / "data").write_text("content", encoding="utf-8")
+        return CORPUS
+
+    monkeypatch.setattr(running, "execute", execute)
+    run = planned_run(tmp_path / "root", tracking=TrackingConfig(kind="none"))
+    console = Console(file=io.StringIO(), width=200)
+    assert perform(replace(run.job.config, until="corpus"), Display(console), loaded_code()) is None
+    assert isinstance(console.file, io.StringIO)
+    (line,) = [line for line in console.file.getvalue().splitlines() if " done in " in line]
+    assert line.endswith("  284 documents, 100.1 KiB · 76 held out")
+
+
+ROW_NAMES = ("bpe", "unigram")
+RUNS = [(row, seed, f"{row}{seed}") for row in ROW_NAMES for seed in (0, 1)]
+
+
+def scored(root: OutputRoot, key: str, **metrics: float) -> None:
+    directory = root.store.path("evaluation", key)
+    directory.mkdir(parents=True)
+    named = {f"eval/{name.replace('__', '/')}": value for name, value in metrics.items()}
+    made = {"stage": "evaluation", "key": key, "files": {}, "seconds": 1.0, "identity": {}, "inputs": {}}
+    write_record(directory, made | {"result": {"metrics": named}})
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> OutputRoot:
+    return OutputRoot(tmp_path, 30.0)
+
+
+def test_nothing_is_said_before_two_rows_have_a_score_nor_once_all_have(root: OutputRoot) -> None:
+    scored(root, "bpe0", bits_per_byte=2.0)
+    scored(root, "bpe1", bits_per_byte=2.2)
+    assert list(lines(root, RUNS)) == []
+    scored(root, "unigram1", bits_per_byte=2.1)
+    assert list(lines(root, RUNS))
+    scored(root, "unigram0", bits_per_byte=2.1)
+    assert list(lines(root, RUNS)) == []
+
+
+def test_rows_are_compared_by_the_seeds_that_both_have(root: OutputRoot) -> None:
+    scored(root, "bpe0", bits_per_byte=2.0)
+    scored(root, "bpe1", bits_per_byte=2.2)
+    scored(root, "unigram1", bits_per_byte=2.15)
+    assert list(lines(root, RUNS)) == [
+        "so far, 3 of 4 runs: bits per byte of held-out text, lower is better",
+        "  bpe      2.1000  2 seeds",
+        "  unigram  2.1500  1 seed, -0.0500 from bpe with the same seeds",
+    ]
+
+
+def test_rows_of_three_seeds_have_the_spread_of_the_report_and_those_of_two_none() -> None:
+    means = np.array([[2.0, 2.2, 2.1, 2.3], [1.9, 2.15, 2.1, np.nan], [1.9, 2.1, np.nan, np.nan]])
+    names = ("bpe", "unigram", "bytes")
+    scores = {(names[row], int(seed)): means[row, seed] for row, seed in np.argwhere(np.isfinite(means))}
+    first, second, third = standings(scores, names)
+    within, against = within_rows(means), pooled_variance(means)
+    assert against is not None
+    assert first.half_width == pytest.approx(half_width(means[:1].T, within))
+    assert second.half_width == pytest.approx(half_width(means[1:2, :3].T, within))
+    test = crossed_test((means[1:2, :3] - means[:1, :3]).T, 2.3, against.times(2))
+    assert (first.change, first.change_half_width) == (None, None)
+    assert second.change == pytest.approx(-0.05)
+    assert second.change_half_width == pytest.approx(test.half_width)
+    assert third.change == pytest.approx(-0.1)
+    assert (third.half_width, third.change_half_width) == (None, None)
+
+
+def test_a_first_row_that_has_not_ended_is_no_baseline(root: OutputRoot) -> None:
+    runs = [("words", 0, "words0"), *RUNS]
+    scored(root, "bpe0", bits_per_byte=2.0)
+    scored(root, "unigram0", bits_per_byte=2.1)
+    assert all("from" not in line for line in lines(root, runs))

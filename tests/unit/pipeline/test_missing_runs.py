@@ -1,7 +1,10 @@
-"""Why a run that a command composes is not in its table."""
+"""Why a run that a command composes is not in its table, and how a stage that died without a word is judged."""
 
 import io
 import json
+import os
+import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,8 @@ from rich.console import Console
 from paribus.checks.command import compose_command
 from paribus.commands.status import show_status
 from paribus.config.arguments import parse
+from paribus.errors import FullDiskError, InfrastructureError, NumericalError, OutOfMemoryError
+from paribus.pipeline.making.execute import _conclude
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
@@ -95,3 +100,37 @@ def test_a_group_that_decided_nothing_of_a_run_is_as_the_command_has_it(
     assert missing == []
     assert found.config["finetuning"] == {"kind": "none"}
     assert found.config["corpus"] == identity["corpus"]
+
+
+LOG = Path("stage.log")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_process_that_somebody_stopped_alone_is_a_failure_of_this_run_alone(number: signal.Signals) -> None:
+    with pytest.raises(InfrastructureError, match=f"died without a word: {number.name}"):
+        _conclude(None, -number, LOG, memory_kills=0)
+
+
+def test_where_the_whole_job_is_stopped_the_run_is_interrupted() -> None:
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _conclude(None, -signal.SIGTERM, LOG, memory_kills=0)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_signal_nine_is_want_of_memory_only_where_the_kernel_counted_it() -> None:
+    with pytest.raises(OutOfMemoryError):
+        _conclude(None, -signal.SIGKILL, LOG, memory_kills=1)
+    with pytest.raises(InfrastructureError, match="SIGKILL"):
+        _conclude(None, -signal.SIGKILL, LOG, memory_kills=0)
+
+
+def test_what_the_process_said_comes_first() -> None:
+    said = {"type": "failed", "class": "numerical", "message": "the loss is NaN", "full_disk": False}
+    with pytest.raises(NumericalError, match="the loss is NaN"):
+        _conclude(said, -signal.SIGKILL, LOG, memory_kills=1)
+    with pytest.raises(FullDiskError, match="the disk is full"):
+        _conclude(said | {"class": "infrastructure", "message": "the disk is full", "full_disk": True}, 1, LOG, 0)

@@ -1,18 +1,28 @@
-"""What the head of a report says of rows of one factor, and which row the others are compared with."""
+"""What the head of a report says: of rows of one factor, and of what each factor does over the others."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
 
 from paribus.config.groups.experiment import default_table
-from paribus.reporting.notes.summary import summary
+from paribus.reporting.notes.common_text import CommonText
+from paribus.reporting.notes.summary import Finding, summary
 from paribus.reporting.report import write_report
+from paribus.reporting.significance.crossed import LEVEL
+from paribus.reporting.significance.effects import Effect, effects
+from paribus.reporting.significance.judgement import ArmScores
+from paribus.reporting.table.cells import Cell, Values
 from paribus.reporting.table.column import BITS_PER_BYTE, Column
 from paribus.reporting.table.comparison import Comparison, compare
-from paribus.reporting.table.frame import MissingRun
+from paribus.reporting.table.frame import MissingRun, RunRecord
 from paribus.reporting.table.layout import size
 from support.bits_tables import FACTORS, rows
-from support.tables import notes
+from support.bits_tables import rows as bits_rows
+from support.tables import config_of, notes, record
 
 STEADY = (0.001, -0.003, 0.002, -0.001, 0.004)
 NOTHING = "Nothing can be said of Held-out text bits / byte: "
@@ -61,20 +71,16 @@ def test_a_table_that_judges_nothing_says_so_and_why(tmp_path: Path) -> None:
     assert why("nan", {"bpe": (0.0, 0.1, float("nan")), "apart": (0.5, 0.6, 0.5)}) == f"{base}score there."
     late = [MissingRun({"tokenizer": "late"}, "still running")]
     assert why("late", {"bpe": STEADY}, late) == "no row that is compared with another has a finished run."
-    runs = rows(tmp_path / "bases", {"bpe": STEADY, "apart": (0.5, 0.6, 0.5)})
     assert lines(tmp_path / "alone", {"bpe": STEADY}) == []
-    few = [replace(run) for run in rows(tmp_path / "short", {"bpe": STEADY, "apart": STEADY[::-1]})]
-    comparison = compare(few, FACTORS)
+    comparison, key = compare(rows(tmp_path / "short", {"bpe": STEADY, "apart": STEADY[::-1]}), FACTORS), BITS.key
     short = [
         replace(row, cells={**row.cells, key: replace(row.cells[key], items=8, fewest=8, crossed=None)})
         for row in comparison.rows
-        for key in [BITS_PER_BYTE.key]
     ]
     told = said(replace(comparison, rows=tuple(short), effects=()))
     assert told.startswith(
         f"{NOTHING}its scores are of 8 items, and a judgement takes 30 (more with evaluation.heldout_doc"
     )
-    assert len(runs) == 8
 
 
 def test_a_deciding_measure_of_which_nothing_can_be_said_is_named(tmp_path: Path) -> None:
@@ -111,3 +117,291 @@ def test_the_first_row_that_was_asked_for_stays_the_baseline_when_none_of_its_ru
 def test_differences_of_shares_are_in_points() -> None:
     assert size(-0.092, Column("average", "Mean", "accuracy", "accuracy", "higher")) == "9.2 points"
     assert size(0.0912, BITS_PER_BYTE) == "0.091"
+
+
+LABELS = [(one, two) for one in ("a", "b") for two in ("x", "y")]
+STANDARD = {"first": "a", "second": "x"}
+BITS = BITS_PER_BYTE
+
+
+def table(
+    generator: np.random.Generator, means: Sequence[float], seeds: int = 5, items: int = 60, luck: float = 0.004
+) -> list[Values]:
+    """Scores of rows: by seed (1, items), with what a seed does to all, to one row, and what an item does to all."""
+    of_seed, of_item = generator.normal(scale=0.02, size=seeds), generator.normal(scale=0.5, size=items)
+    found = []
+    for mean in means:
+        own, item_luck = generator.normal(scale=luck, size=seeds), generator.normal(scale=0.01, size=items)
+        found.append(
+            {
+                seed: (mean + of_seed[seed] + own[seed] + of_item + item_luck)[None, :]
+                + generator.normal(scale=0.01, size=(1, items))
+                for seed in range(seeds)
+            }
+        )
+    return found
+
+
+def found_in(
+    values: Sequence[Values], labels: Sequence[tuple[str, ...]] = LABELS, standard: Mapping[str, str] = STANDARD
+) -> list[Effect]:
+    return found_of(
+        [Cell(value=1.0, items=60, fewest=60, seeds=len(each)) for each in values], values, labels, standard
+    )
+
+
+def found_of(
+    cells: Sequence[Cell],
+    values: Sequence[Values],
+    labels: Sequence[tuple[str, ...]] = LABELS,
+    standard: Mapping[str, str] = STANDARD,
+) -> list[Effect]:
+    baselines = [None, *[0] * (len(labels) - 1)]
+    scores = {BITS.key: ArmScores(values)}
+    return effects(labels, standard, baselines, [BITS], [{BITS.key: cell} for cell in cells], scores=scores)
+
+
+def mean_of(values: Values) -> float:
+    return float(np.mean([array.mean() for array in values.values()]))
+
+
+def test_a_main_effect_is_the_mean_of_the_differences_and_an_interaction_their_difference() -> None:
+    values = table(np.random.default_rng(0), (2.0, 2.1, 1.9, 1.7))
+    first, second, both = found_in(values)
+    ax, ay, bx, by = map(mean_of, values)
+    assert first.contrast.named == (("first",), ("b",), ("a",))
+    assert (first.contrast.kind, first.contrast.differences) == ("factor", 2)
+    assert first.test.difference == pytest.approx(((bx - ax) + (by - ay)) / 2)
+    assert second.test.difference == pytest.approx(((ay - ax) + (by - bx)) / 2)
+    assert both.contrast.kind == "interaction"
+    assert both.test.difference == pytest.approx((by - bx) - (ay - ax))
+    assert [effect.tests for effect in (first, second, both)] == [3, 3, 3]
+    assert all(
+        effect.p_adjusted is not None and effect.p_adjusted >= effect.test.p_value for effect in (first, second, both)
+    )
+
+
+def test_the_effect_of_an_only_factor_is_the_test_of_its_row(tmp_path: Path) -> None:
+    comparison = compare(bits_rows(tmp_path, {"bpe": (0.0, 0.01, -0.01), "apart": (0.1, 0.12, 0.09)}), ("tokenizer",))
+    (effect,) = comparison.effects
+    assert effect.test == comparison.rows[1].cells[BITS_PER_BYTE.key].crossed
+    assert effect.p_adjusted == comparison.rows[1].cells[BITS_PER_BYTE.key].p_adjusted
+
+
+def test_three_factors_are_averaged_over_whatever_both_have() -> None:
+    labels = [(one, two, three) for one in ("a", "b") for two in ("x", "y") for three in ("m", "n")][:-1]
+    values = table(np.random.default_rng(1), [0.1 * place for place in range(7)])
+    found = found_in(values, labels, STANDARD | {"third": "m"})
+    by_name = {effect.contrast.values: effect for effect in found}
+    assert by_name["b",].contrast.differences == 3
+    means = dict(zip(labels, map(mean_of, values), strict=True))
+    contexts = (("x", "m"), ("x", "n"), ("y", "m"))
+    expected = np.mean([means["b", *context] - means["a", *context] for context in contexts])
+    assert by_name["b",].test.difference == pytest.approx(expected)
+    assert (by_name["b", "y"].contrast.differences, by_name["b", "y"].asked) == (1, 1)
+    assert set(by_name) == {("b",), ("y",), ("n",), ("b", "y"), ("b", "n"), ("y", "n")}
+
+
+def test_a_row_that_failed_or_has_few_seeds_takes_no_effect_from_the_others() -> None:
+    labels = [(one, two) for one in ("a", "b") for two in ("x", "y", "z")]
+    values = table(np.random.default_rng(5), (2.0, 2.0, 2.0, 1.9, 1.9, 1.9))
+    whole = {effect.contrast.values: effect for effect in found_in(values, labels)}
+    assert (whole["b",].contrast.differences, whole["b",].asked) == (3, 3)
+    for gone in range(6):
+        for few in ({}, {seed: values[gone][seed] for seed in (0, 1)}):
+            less = [few if at == gone else each for at, each in enumerate(values)]
+            cells = [Cell(value=1.0 if each else None, items=60, fewest=60, seeds=len(each)) for each in less]
+            found = found_of(cells, less, labels)
+            (main,) = (effect for effect in found if effect.contrast.values == ("b",))
+            assert (main.contrast.differences, main.asked) == (2, 3)
+            assert main.p_adjusted is not None
+            assert main.test.difference == pytest.approx(-0.1, abs=0.02)
+
+
+def test_rows_without_a_number_or_with_too_few_common_seeds_have_no_effect() -> None:
+    values = table(np.random.default_rng(2), (2.0, 2.1, 1.9, 1.7), seeds=3)
+    apart = {seed + 10: array for seed, array in values[3].items()}
+    found = found_in([*values[:3], apart])
+    assert [effect.contrast.named for effect in found] == [(("first",), ("b",), ("a",)), (("second",), ("y",), ("x",))]
+    assert [(effect.contrast.differences, effect.asked) for effect in found] == [(1, 2), (1, 2)]
+    pairs = [{seed: each[seed] for seed in (0, 1)} for each in values]
+    assert all(effect.p_adjusted is None and effect.test.seeds == 2 for effect in found_in(pairs))
+    assert found_of([Cell(value=1.0, items=20, fewest=20, seeds=3)] * 4, values) == []
+    starts = [Cell(value=1.0, items=60, fewest=60, seeds=3, start=str(at)) for at in range(4)]
+    assert found_of(starts, values) == []
+
+
+def test_sizes_are_compared_with_the_next_smaller_one_too() -> None:
+    labels = [("8K",), ("512",), ("2K",), ("64K",)]
+    found = found_in(table(np.random.default_rng(8), (2.0, 2.1, 2.0, 1.9)), labels, {"size": "8K"})
+    pairs = [(*effect.contrast.values, *effect.contrast.references) for effect in found]
+    assert pairs == [("512", "8K"), ("2K", "8K"), ("64K", "8K"), ("2K", "512")]
+    named = found_in(table(np.random.default_rng(8), (2.0, 2.1, 2.0)), [("a",), ("b",), ("3",)], {"kind": "a"})
+    assert len(named) == 2
+
+
+def test_rows_are_compared_where_no_two_differ_in_one_factor_alone() -> None:
+    labels = [("a", "x"), ("b", "y"), ("c", "z")]
+    found = found_in(table(np.random.default_rng(9), (2.0, 2.1, 1.9)), labels)
+    assert [effect.contrast.kind for effect in found] == ["row", "row"]
+    assert found[1].contrast.named == (("first", "second"), ("c", "z"), ("a", "x"))
+    assert all(effect.p_adjusted is not None and effect.p_adjusted < 0.05 for effect in found)
+
+
+@pytest.mark.parametrize("seeds", [3, 5])
+def test_where_no_factor_does_anything_few_are_called_more_than_chance(seeds: int) -> None:
+    generator = np.random.default_rng(seeds)
+    trials = 300
+    found = [found_in(table(generator, (2.0,) * 4, seeds=seeds)) for _ in range(trials)]
+    limit = 0.05 + 3 * np.sqrt(0.05 * 0.95 / trials)
+    for place in range(3):
+        assert np.mean([each[place].test.p_value < LEVEL for each in found]) < limit
+    wrong = [[(effect.p_adjusted or 1) < LEVEL for effect in each] for each in found]
+    outside = [[not effect.test.low < 0 < effect.test.high for effect in each] for each in found]
+    assert wrong == outside
+    assert np.mean([any(each) for each in wrong]) < limit
+
+
+def factorial(root: Path, shifts: Mapping[tuple[str, str], float], seeds: int = 4) -> list[RunRecord]:
+    """Runs of two tokenizers and two encoders, whose held-out documents take so many more bits per byte."""
+    sizes = np.random.default_rng(3).integers(500, 4000, 60)
+    found = []
+    for (tokenizer, encoder), shift in shifts.items():
+        for seed in range(seeds):
+            noise = np.random.default_rng([len(tokenizer), len(encoder), seed]).normal(size=60)
+            bits = [float(size * (2.5 + shift + 0.02 * each)) for size, each in zip(sizes, noise, strict=True)]
+            labels = {"tokenizer": tokenizer, "encoder": encoder}
+            heldout = list(zip(bits, map(int, sizes), strict=True))
+            config = config_of(labels, seed) | {"budget": {"kind": "equal_tokens", "tokens": 2_000_000}}
+            made = record(root, f"{tokenizer}-{encoder}-{seed}", labels, {}, seed=seed, heldout=heldout, config=config)
+            training = {**made.training, "steps": 100, "device_hours": 0.5, "parameters": 1_400_000}
+            found.append(replace(made, training=training, commit="0123456789abcdef", ended=1_795_000_000.0 + seed))
+    return found
+
+
+READ: dict[str, Any] = {
+    "share_of_more": 0.02,
+    "by_step": None,
+    "shuffled_contexts": False,
+    "other_stretches": False,
+    "other_order": True,
+    "repeats": False,
+    "sampled": False,
+    "best_fit": False,
+    "epochs": 0.1,
+    "text_bytes": 10_000,
+    "straddling": 0.0,
+}
+WHOLE = {
+    ("bpe", "merge_rank"): 0.0,
+    ("bpe", "longest_first"): -0.1,
+    ("scaffold_bpe", "merge_rank"): 0.001,
+    ("scaffold_bpe", "longest_first"): -0.1,
+}
+
+
+def head(root: Path, missing: Sequence[MissingRun] = (), seeds: int = 4) -> tuple[Comparison, dict[str, Finding]]:
+    comparison = compare(factorial(root, WHOLE, seeds), ("tokenizer", "encoder"), missing)
+    return comparison, {"".join(each.effect.contrast.values): each for each in summary(comparison).findings}
+
+
+def test_the_head_says_what_was_compared_and_what_each_factor_does(tmp_path: Path) -> None:
+    comparison, findings = head(tmp_path)
+    told = summary(comparison)
+    assert told.setting == (
+        "16 runs: 4 rows, 4 seeds",
+        "corpus pydocs",
+        "1.4M parameters",
+        "budget 2.0M tokens",
+        "2026-11-18",
+        "code 012345678",
+    )
+    longest, scaffold = findings["longest_first"], findings["scaffold_bpe"]
+    assert told.findings[0] == longest
+    assert longest.state == "better"
+    assert longest.text.startswith("encoder: longest_first is better than merge_rank: −0.1")
+    assert "with 95 % confidence for all 3 effects; p < 0.0001, mean of 2)." in longest.text
+    assert scaffold.state == "undecided"
+    assert scaffold.text.startswith("tokenizer: it is open whether scaffold_bpe or bpe is better: ")
+    assert "which other seeds or documents could reverse." in scaffold.text
+    both = findings["scaffold_bpelongest_first"]
+    assert both.text.startswith(
+        "tokenizer × encoder (effect of scaffold_bpe with longest_first minus that with merge_rank)"
+    )
+    assert told.rows == ()
+    assert all(cell.p_adjusted is None for row in comparison.rows for cell in row.cells.values())
+
+
+def test_of_rows_that_lack_other_seeds_those_differences_decide_that_have_three() -> None:
+    values = table(np.random.default_rng(11), (2.0, 2.0, 1.9, 1.9), seeds=4)
+    lacking = [values[0], without(values[1], 0), values[2], without(values[3], 3)]
+    first, second, *_ = found_in(lacking)
+    assert (first.contrast.values, first.contrast.differences, first.asked) == (("b",), 1, 2)
+    assert first.p_adjusted is not None and first.p_adjusted < 0.05
+    assert (second.contrast.differences, second.asked) == (2, 2)
+
+
+def without(values: Values, seed: int) -> Values:
+    return {each: scores for each, scores in values.items() if each != seed}
+
+
+def test_a_row_that_factors_decide_on_has_no_interval_of_its_own(tmp_path: Path) -> None:
+    comparison, _ = head(tmp_path)
+    cells = [row.cells[BITS.key] for row in comparison.rows[1:]]
+    assert all(cell.difference is not None and cell.of_factors for cell in cells)
+    assert {(cell.interval, cell.p_value, cell.p_adjusted, cell.detectable) for cell in cells} == {(None,) * 4}
+
+
+def test_what_else_differs_by_a_quarter_is_named_with_what_makes_it_equal(tmp_path: Path) -> None:
+    runs = [
+        replace(run, training={**run.training, "text_bytes": 1_000, "parameters": 1_000 * scale})
+        for run, scale in ((run, 4 if run.factors["tokenizer"] == "bpe" else 1) for run in factorial(tmp_path, WHOLE))
+    ]
+    findings = summary(compare(runs, ("tokenizer", "encoder"))).findings
+    texts = {"".join(each.effect.contrast.values): each.text for each in findings}
+    also = "; also different: parameters ×0.25 (model.match=total would make them equal)"
+    assert also in texts["scaffold_bpe"]
+    assert "also different" not in texts["longest_first"] + texts["scaffold_bpelongest_first"]
+
+
+def test_what_is_seen_of_little_common_text_is_no_effect_of_the_factor(tmp_path: Path) -> None:
+    comparison, findings = head(tmp_path)
+    pairs = findings["longest_first"].effect.contrast.pairs
+    common = [CommonText(*pair, seed, 0.022 + 0.018 * seed, **READ) for pair in pairs for seed in (0, 1)]
+    little = summary(replace(comparison, common_text=common)).findings
+    told = {"".join(each.effect.contrast.values): each for each in little}
+    assert told["longest_first"].state == "reserved"
+    assert told["longest_first"].text.endswith(
+        ", but they share only 2.2 to 4.0 % of their training text (a budget below an epoch takes other documents from "
+        "each order: corpus.sample=10KB chooses them before they are ordered), which may be why."
+    )
+    assert "share only" not in told["scaffold_bpe"].text
+    enough = [replace(each, share=0.93) for each in common]
+    assert summary(replace(comparison, common_text=enough)).findings == summary(comparison).findings
+
+
+def test_two_seeds_judge_no_factor(tmp_path: Path) -> None:
+    _, findings = head(tmp_path, seeds=2)
+    assert {finding.state for finding in findings.values()} == {"unjudged"}
+    assert all("a judgement takes 3 seeds an arm, and 2 are shared" in each.text for each in findings.values())
+
+
+def test_the_files_begin_with_the_answer(tmp_path: Path) -> None:
+    runs = factorial(tmp_path / "runs", WHOLE)
+    report = write_report(
+        runs,
+        title="Encoders",
+        question="Does it help?",
+        factors=("tokenizer", "encoder"),
+        directory=tmp_path / "report",
+    )
+    page = report.files["report.html"].read_text(encoding="utf-8")
+    text = report.files["report.md"].read_text(encoding="utf-8")
+    for written, table_at in ((page, page.index("<table")), (text, text.index("## Scores"))):
+        assert written.index("Does it help?") < written.index("16 runs: 4 rows") < table_at
+        assert written.index("longest") < table_at
+    assert page.index("What each factor does") < page.index("<table")
+    assert page.index("<details>") > page.index("<table")
+    assert (tmp_path / "report/plots/factors.svg").is_file()
+    assert report.plain["findings"][0]["state"] == "better"
+    assert "<details><summary>Tests, overlap and what was equal</summary>" in text

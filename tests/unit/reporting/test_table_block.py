@@ -1,5 +1,6 @@
-"""The block `experiment.table`: columns, groups, rows, baseline, names, decimals, bold, the paper beside."""
+"""Columns and rows of a table: the block experiment.table, sets of texts, and what a terminal shows."""
 
+import io
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,18 +11,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 from scipy import stats
 
 from paribus.config.groups.experiment import TableConfig, default_table
 from paribus.errors import ConfigurationError
+from paribus.reporting.fairness.equality import FairnessError
 from paribus.reporting.fairness.why import explanation
+from paribus.reporting.formats.terminal import terminal_table
 from paribus.reporting.report import Report, write_report
+from paribus.reporting.table.column import BITS_PER_BYTE, Column, of_texts
 from paribus.reporting.table.comparison import Comparison, compare
 from paribus.reporting.table.frame import MissingRun, RunRecord
-from paribus.reporting.table.layout import change, layouts
-from support.tables import config_of, notes, record
+from paribus.reporting.table.layout import TableEntry, TableLayout, TableLine, change, layouts, quantity
+from support.tables import FACTORS, config_of, notes, record, with_texts
 
-FACTORS = ("encoder", "ordering")
+BOTH = ("encoder", "ordering")
 COMBINATIONS = [(encoder, ordering) for encoder in ("merge_rank", "longest_first") for ordering in ("standard", "nn")]
 Build = Callable[..., Comparison]
 
@@ -42,7 +47,7 @@ def runs_of(root: Path, seeds: tuple[int, ...] = (0,), checkpoints: int = 1) -> 
                 {(task, shots): items(place, seed + 10 * step) for task in ("boolq", "piqa") for shots in (0, 5)}
                 for step in range(checkpoints)
             ]
-            factors = dict(zip(FACTORS, labels, strict=True))
+            factors = dict(zip(BOTH, labels, strict=True))
             heldout = [(2.0 * size, size) for size in range(50, 60)]
             runs.append(
                 record(root, f"{place}-{seed}", factors, scored[0], seed=seed, later=scored[1:], heldout=heldout)
@@ -53,7 +58,7 @@ def runs_of(root: Path, seeds: tuple[int, ...] = (0,), checkpoints: int = 1) -> 
 @pytest.fixture
 def build(tmp_path: Path) -> Build:
     runs = runs_of(tmp_path)
-    return lambda **fields: compare(runs, FACTORS, (), table_of(**fields))
+    return lambda **fields: compare(runs, BOTH, (), table_of(**fields))
 
 
 def test_the_columns_are_those_that_are_named_in_their_order(build: Build) -> None:
@@ -121,7 +126,7 @@ def test_bold_is_once_a_table_once_a_group_or_nowhere(tmp_path: Path) -> None:
 
     def best(bold: str, **primary: tuple[str, ...]) -> int:
         table = table_of(bold=bold, **({"primary": ("boolq/0_shot",)} | primary))
-        return sum(row.cells["boolq/0_shot"].best for row in compare(runs, FACTORS, (), table).rows)
+        return sum(row.cells["boolq/0_shot"].best for row in compare(runs, BOTH, (), table).rows)
 
     assert (best("table"), best("group"), best("none")) == (1, 2, 0)
     assert best("table", primary=()) == 0
@@ -139,7 +144,7 @@ def test_names_and_decimals_are_those_of_the_block(build: Build) -> None:
 
 def test_cells_have_the_spread_over_seeds_and_over_checkpoints(tmp_path: Path) -> None:
     runs = runs_of(tmp_path, seeds=(0, 1, 2), checkpoints=2)
-    cell = compare(runs, FACTORS).rows[1].cells["boolq/0_shot"]
+    cell = compare(runs, BOTH).rows[1].cells["boolq/0_shot"]
     means = np.array([[np.mean(items(1, seed + 10 * step)) for step in range(2)] for seed in range(3)])
     assert cell.value == pytest.approx(means.mean())
     assert (cell.seed_spread, cell.over) == (pytest.approx(means.mean(axis=1).std(ddof=1)), "seeds")
@@ -148,7 +153,7 @@ def test_cells_have_the_spread_over_seeds_and_over_checkpoints(tmp_path: Path) -
 
 
 def test_the_plain_t_test_is_over_seeds_and_checkpoints(tmp_path: Path) -> None:
-    found = compare(runs_of(tmp_path, (0, 1), 2), FACTORS, (), table_of(plain_t_test=True))
+    found = compare(runs_of(tmp_path, (0, 1), 2), BOTH, (), table_of(plain_t_test=True))
     ours, theirs = ([np.mean(items(p, seed + 10 * step)) for seed in (0, 1) for step in (0, 1)] for p in (1, 0))
     expected = stats.ttest_ind(ours, theirs).pvalue
     assert found.rows[1].cells["boolq/0_shot"].plain_p == pytest.approx(expected)
@@ -221,7 +226,7 @@ def paper(**changes: Any) -> dict[str, Any]:
 def write(root: Path, **fields: Any) -> Report:
     runs = [run for run in runs_of(root) if run.factors["ordering"] == "nn"]
     return write_report(
-        runs, title="A & B_c", factors=FACTORS, directory=root / "r", table=table_of(**fields), paper=paper()
+        runs, title="A & B_c", factors=BOTH, directory=root / "r", table=table_of(**fields), paper=paper()
     )
 
 
@@ -245,11 +250,11 @@ def test_the_latex_tables_compile(tmp_path: Path) -> None:
 
 
 def test_the_caption_of_a_one_seed_table_says_so_and_that_of_several_does_not(tmp_path: Path) -> None:
-    (one, *_) = layouts(compare(runs_of(tmp_path / "one"), FACTORS), tmp_path)
-    (two, *_) = layouts(compare(runs_of(tmp_path / "two", (0, 1)), FACTORS), tmp_path)
-    (three, *_) = layouts(compare(runs_of(tmp_path / "three", (0, 1, 2)), FACTORS), tmp_path)
+    (one, *_) = layouts(compare(runs_of(tmp_path / "one"), BOTH), tmp_path)
+    (two, *_) = layouts(compare(runs_of(tmp_path / "two", (0, 1)), BOTH), tmp_path)
+    (three, *_) = layouts(compare(runs_of(tmp_path / "three", (0, 1, 2)), BOTH), tmp_path)
     runs = runs_of(tmp_path / "mixed", (0, 1, 2))
-    (mixed, *_) = layouts(compare(runs[:-1], FACTORS), tmp_path)
+    (mixed, *_) = layouts(compare(runs[:-1], BOTH), tmp_path)
     assert one.caption == "Scores. One seed (0) a row: this cannot say which is better"
     seeds = "Scores. ±: half the 95 % interval over seeds and items"
     assert two.caption == "Scores. Rows have fewer than three seeds: these cannot say which is better"
@@ -263,7 +268,7 @@ def test_scores_that_disappeared_leave_a_gap_and_the_rest_stands(tmp_path: Path)
     (runs[1].scores / "items.parquet").unlink()
     assert runs[2].scores is not None
     (runs[2].scores / "heldout.parquet").write_bytes(b"PAR1 torn")
-    found = compare(runs, FACTORS, [MissingRun({"encoder": "dropout", "ordering": "nn"}, "still running")])
+    found = compare(runs, BOTH, [MissingRun({"encoder": "dropout", "ordering": "nn"}, "still running")])
     values = [row.cells["boolq/0_shot"].value is None for row in found.rows]
     assert values == [False, True, True, False, True]
     assert "items.parquet is missing" in found.rows[1].missing[0]
@@ -274,12 +279,158 @@ def test_scores_that_disappeared_leave_a_gap_and_the_rest_stands(tmp_path: Path)
 
 def test_why_lists_each_differing_field_with_its_values_and_runs(tmp_path: Path) -> None:
     runs = runs_of(tmp_path)
-    lines, fair = explanation(runs, FACTORS)
+    lines, fair = explanation(runs, BOTH)
     assert fair
     assert '    "longest_first": longest_first standard seed 0 (2-0), longest_first nn seed 0 (3-0)' in lines
     runs[0] = replace(runs[0], config=config_of(runs[0].factors, model__width=256))
-    lines, fair = explanation(runs, FACTORS)
+    lines, fair = explanation(runs, BOTH)
     assert not fair
     place = lines.index("Not declared, so that the table is refused:")
     assert lines[place + 1] == "  model.width"
     assert "    256: merge_rank standard seed 0 (0-0)" in lines[place:]
+
+
+BPE = {"tokenizer": "bpe", "encoder": "merge_rank", "ordering": "standard"}
+LBPE = {"tokenizer": "bpe", "encoder": "longest_first", "ordering": "standard"}
+BOOKS = [(10.0, 4), (30.0, 16), (9.0, 5)] * 10
+
+
+def two_runs(root: Path) -> list[RunRecord]:
+    less = [(bits - 0.5, size) for bits, size in BOOKS]
+    return [
+        with_texts(record(root, "one", BPE, {}, heldout=[(8, 4), (5, 4)]), books=BOOKS, arxiv=BOOKS[:2]),
+        with_texts(record(root, "two", LBPE, {}, heldout=[(8, 4), (5, 4)]), books=less),
+    ]
+
+
+def test_a_set_of_texts_is_a_column_compared_over_its_documents(tmp_path: Path) -> None:
+    comparison = compare(two_runs(tmp_path), FACTORS)
+    keys = [column.key for column in comparison.columns]
+    assert keys[:3] == ["books/bits_per_byte", "arxiv/bits_per_byte", "bits_per_byte"]
+    first, second = (row.cells["books/bits_per_byte"] for row in comparison.rows)
+    assert first.value == pytest.approx(49 / 25)
+    assert second.value == pytest.approx(47.5 / 25)
+    assert second.test is not None
+    assert (second.test.items, second.test.difference) == (30, pytest.approx(-1.5 / 25))
+    assert not first.best and not second.best  # one seed
+    assert comparison.rows[1].cells["arxiv/bits_per_byte"].value is None
+    assert any(
+        "30 documents of books, 2 documents of arxiv, 2 held-out documents" in line for line in notes(comparison)
+    )
+
+
+def test_a_table_names_a_set_by_its_name(tmp_path: Path) -> None:
+    table = TableConfig(columns=("books", "bits_per_byte"), names={"books": "Books"}, decimals={"books": 4})
+    comparison = compare(two_runs(tmp_path), FACTORS, table=table)
+    assert [(column.group, column.label) for column in comparison.columns] == [
+        ("Books", "bits / byte"),
+        ("Held-out text", "bits / byte"),
+    ]
+    assert layouts(comparison, tmp_path)[0].lines[0].entries[0].text == "1.9600"
+
+
+def test_texts_end_to_end_have_a_perplexity_where_all_rows_cut_them_alike(tmp_path: Path) -> None:
+    less = [(bits - 0.5, size) for bits, size in BOOKS]
+    runs = [
+        with_texts(record(tmp_path, "one", BPE, {}), books=BOOKS, books_concatenated=BOOKS),
+        with_texts(record(tmp_path, "two", LBPE, {}), books=less, books_concatenated=less),
+    ]
+    comparison = compare(runs, FACTORS)
+    keys = [column.key for column in comparison.columns]
+    assert keys[:3] == ["books/bits_per_byte", "books_concatenated/bits_per_byte", "books_concatenated/perplexity"]
+    assert [(column.group, column.label) for column in comparison.columns[1:3]] == [
+        ("books", "end to end"),
+        ("books", "perplexity"),
+    ]
+    first, second = (row.cells["books_concatenated/perplexity"] for row in comparison.rows)
+    assert (first.value, second.value) == (pytest.approx(2 ** (49 / 7)), pytest.approx(2 ** (47.5 / 7)))
+    assert second.test is not None
+    assert second.test.difference == pytest.approx(-1.5 / 7)
+    assert any("30 documents of books end to end" in line for line in notes(comparison))
+    assert not any("does not compare" in line for line in notes(comparison))
+
+
+def test_rows_that_cut_texts_otherwise_have_a_perplexity_on_request_and_a_warning(tmp_path: Path) -> None:
+    runs = [
+        with_texts(record(tmp_path, "one", BPE, {}), books_concatenated=BOOKS),
+        with_texts(record(tmp_path, "two", LBPE, {}), bytes_per_token=2, books_concatenated=BOOKS),
+    ]
+    assert "books_concatenated/perplexity" not in [column.key for column in compare(runs, FACTORS).columns]
+    comparison = compare(runs, FACTORS, table=TableConfig(columns=("books_concatenated:perplexity", "bits_per_byte")))
+    values = [row.cells["books_concatenated/perplexity"].value for row in comparison.rows]
+    assert values == [pytest.approx(2**7), pytest.approx(2 ** (49 / 13))]
+    assert any(
+        "does not compare rows that cut texts into other tokens, as those of books" in line
+        for line in notes(comparison)
+    )
+
+
+def test_other_documents_of_a_set_are_refused(tmp_path: Path) -> None:
+    runs = [
+        with_texts(record(tmp_path, "one", BPE, {}), books=BOOKS),
+        with_texts(record(tmp_path, "two", LBPE, {}), books=BOOKS[:2]),
+    ]
+    with pytest.raises(FairnessError, match=r"scores\.texts\.books"):
+        compare(runs, FACTORS)
+
+
+def words(root: Path, *columns: str) -> Comparison:
+    """A run of an accuracy, and of a corpus whose items have values that are no shares of one."""
+    run = record(root, "one", BPE, {("continuation", 0): [1, 0]})
+    assert run.scores is not None
+    items = pd.read_parquet(run.scores / "items.parquet")
+    values = {"word_precision": (1.5, -0.5), "word_recall": (0.7, 0.5), "word_f1": (1.4, -0.3), "bleu": (0.2, 0.3)}
+    found = [
+        (0, "wmt14_en_de" if metric == "bleu" else "pku", 0, f"test/{place}", "hash", metric, value)
+        for metric, pair in values.items()
+        for place, value in enumerate(pair)
+    ]
+    table = pd.concat([items, pd.DataFrame(found, columns=items.columns)], ignore_index=True)
+    table.to_parquet(run.scores / "items.parquet")
+    return compare([run], FACTORS, table=TableConfig(columns=columns))
+
+
+def test_a_segmented_corpus_has_three_columns_in_per_cent_and_no_mean_with_accuracies(tmp_path: Path) -> None:
+    comparison = words(tmp_path)
+    cells = comparison.rows[0].cells
+    shown = [
+        (column.group, column.label, quantity(cells[column.key].value, column))
+        for column in comparison.columns
+        if column.scored
+    ]
+    assert shown == [
+        ("continuation", "0-shot", "50.0"),
+        ("pku", "precision", "50.00"),
+        ("pku", "recall", "60.00"),
+        ("pku", "F1", "55.00"),
+        ("wmt14_en_de", "BLEU", "25.00"),
+    ]
+    assert any("precision, recall, F1, BLEU in %, of all items together" in line for line in notes(comparison))
+
+
+TASK = Column("continuation/0_shot", "continuation", "0-shot", "accuracy", "higher")
+SETS = [of_texts(name, "") for name in ("heldout_concatenated", "heldout_clean")]
+LABELS = (("bpe", "merge_rank"), ("scaffold_bpe", "longest_first"))
+
+
+def shown(
+    columns: list[Column],
+    *,
+    primary: set[str],
+    chance: str = "25.0",
+    empty: tuple[Column, ...] = (),
+    factors: tuple[str, str] = ("tokenizer", "encoder"),
+) -> str:
+    entries = tuple(TableEntry() if column in empty else TableEntry("2.345", "0.123") for column in columns)
+    lines = tuple(TableLine(place, labels, entries, (), False) for place, labels in enumerate(LABELS))
+    guesses = tuple(TableEntry(chance if column is TASK else "") for column in columns)
+    layout = TableLayout("Scores", factors, tuple(columns), lines, guesses, "", frozenset(primary))
+    console = Console(file=io.StringIO(), width=80)
+    console.print(terminal_table(layout))
+    return console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO above
+
+
+def test_a_task_stays_and_parts_of_the_held_out_text_give_way() -> None:
+    found = shown([TASK, BITS_PER_BYTE, *SETS], primary={BITS_PER_BYTE.key})
+    assert "continuation" in found and "bits / byte" in found and "clean" not in found
+    assert "2 of 4 columns" in found and "chance" in found and "25.0" in found

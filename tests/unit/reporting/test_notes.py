@@ -1,4 +1,4 @@
-"""The share of text that trainings have in common, under a table."""
+"""Notes on text that trainings have in common, and on steps, batches and contexts of equal text."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,11 +9,12 @@ import pytest
 
 from paribus.ordering.arrays import save_array
 from paribus.reporting.notes.common_text import in_words, remedies
-from paribus.reporting.table.comparison import compare
+from paribus.reporting.notes.sizes import other_sizes
+from paribus.reporting.table.comparison import Comparison, compare
 from paribus.reporting.table.frame import RunRecord
-from support.tables import notes, record
+from support.tables import FACTORS, config_of, notes, record
 
-FACTORS = ("tokenizer",)
+TOKENIZER = ("tokenizer",)
 
 
 def run(root: Path, tokenizer: str, seed: int, readings: Sequence[int] | None, **changes: object) -> RunRecord:
@@ -35,7 +36,7 @@ def run(root: Path, tokenizer: str, seed: int, readings: Sequence[int] | None, *
 
 
 def under(runs: Sequence[RunRecord]) -> list[str]:
-    return [line for line in notes(compare(runs, FACTORS)) if "training text" in line.lower() and "share" in line]
+    return [line for line in notes(compare(runs, TOKENIZER)) if "training text" in line.lower() and "share" in line]
 
 
 def test_the_share_of_common_text_is_of_each_row_against_its_baseline_at_one_seed(tmp_path: Path) -> None:
@@ -84,7 +85,7 @@ def test_little_common_text_has_its_remedy(tmp_path: Path, changes: dict[str, ob
     only = ("ordering", "context_length")
     own = {name: value for name, value in changes.items() if name not in only}
     runs = [run(tmp_path, "bpe", 0, [1, 1, 0, 0], **own), run(tmp_path, "bytes", 0, [0, 1, 1, 1], **changes)]
-    comparison = compare(runs, (*FACTORS, "ordering", "model", "packing"))
+    comparison = compare(runs, (*TOKENIZER, "ordering", "model", "packing"))
     told = remedies(comparison.common_text)
     assert len(told) == (remedy is not None)
     assert (remedy or "") in "".join(told)
@@ -96,5 +97,50 @@ def test_nothing_is_said_where_records_do_not_say_what_was_read_or_the_corpora_d
     known, unknown = run(tmp_path, "bpe", 0, [1, 1]), run(tmp_path, "bytes", 0, None)
     assert under([known, unknown]) == []
     other = replace(run(tmp_path / "larger", "bytes", 0, [1, 1]), corpus={"digest": "another"})
-    assert compare([replace(known, corpus={"digest": "one"}), other], FACTORS).common_text == []
+    assert compare([replace(known, corpus={"digest": "one"}), other], TOKENIZER).common_text == []
     assert in_words([]) == remedies([]) == []
+
+
+BPE = {"tokenizer": "bpe", "encoder": "merge_rank", "ordering": "standard"}
+SCAFFOLD = {"tokenizer": "scaffold_bpe", "encoder": "merge_rank", "ordering": "standard"}
+TEXT = 480_000
+
+
+def compared(tmp_path: Path, *arms: tuple[int, int], batch_bytes: int | None = None) -> Comparison:
+    """Of runs of equal text with so many steps and contexts a step."""
+    runs = []
+    for number, (labels, (steps, batch)) in enumerate(zip((BPE, SCAFFOLD), arms, strict=True)):
+        sizes = {"batch_bytes": TEXT / steps, "context_bytes": TEXT / steps / batch}
+        training = {"text_bytes": TEXT, "steps": steps} | sizes
+        config = config_of(labels, training__batch_bytes=batch_bytes)
+        runs.append(record(tmp_path, str(number), labels, {("boolq", 0): [0, 1]}, training=training, config=config))
+    return compare(runs, FACTORS)
+
+
+def test_arms_with_other_steps_say_so_and_show_them(tmp_path: Path) -> None:
+    comparison = compared(tmp_path, (199, 20), (391, 20))
+    assert {"steps", "batch_bytes", "context_bytes"} <= {column.key for column in comparison.columns}
+    (told,) = other_sizes(comparison)
+    assert told in notes(comparison)
+    assert told == (
+        "Not alike in all runs: steps 199 to 391; text a step 1.2 KiB to 2.4 KiB; text a context 61 B to 121 B. This "
+        "is part of every difference: more steps are more updates of the weights, more text a step is a less noisy "
+        "update, more text a context is more to predict from. training.batch_bytes (with "
+        "training.global_batch=0) and model.context_bytes (with model.context_length=0) make them alike."
+    )
+
+
+def test_only_what_differs_is_told(tmp_path: Path) -> None:
+    comparison = compared(tmp_path, (200, 20), (200, 40))
+    (told,) = other_sizes(comparison)
+    assert told == (
+        "Not alike in all runs: text a context 60 B to 120 B. This is part of every difference: more text a context is "
+        "more to predict from. model.context_bytes (with model.context_length=0) makes them alike."
+    )
+    assert "batch_bytes" not in {column.key for column in comparison.columns}
+
+
+def test_the_rounding_to_whole_steps_and_contexts_is_no_difference(tmp_path: Path) -> None:
+    comparison = compared(tmp_path, (1000, 20), (1009, 20))
+    assert other_sizes(comparison) == []
+    assert not {"batch_bytes", "context_bytes"} & {column.key for column in comparison.columns}

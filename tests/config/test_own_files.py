@@ -1,0 +1,87 @@
+"""Files of a user's own: what they may say, look up and refer to."""
+
+from pathlib import Path
+
+import pytest
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.utils import create_config_search_path
+from hydra.types import RunMode
+from omegaconf import OmegaConf
+
+from paribus.checks.command import compose_command
+from paribus.config.arguments import parse
+from paribus.config.composing.loader import Loader
+from paribus.errors import ConfigurationError
+
+
+@pytest.mark.parametrize("text", ["# @package _global_\n# What the table is to say.\n", "{}\n"])
+@pytest.mark.parametrize("group", ["experiment", "tokenizer"])
+def test_a_file_that_says_nothing_is_refused(tmp_path: Path, group: str, text: str) -> None:
+    path = tmp_path / group / "mine.yaml"
+    path.parent.mkdir()
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=f"{path} says nothing; an? (experiment|file of a group) gives"):
+        compose_command(parse(["--config-dir", str(tmp_path), "scale=tiny", f"{group}=mine"]))
+
+
+def test_an_experiment_of_nothing_but_defaults_says_something(tmp_path: Path) -> None:
+    path = tmp_path / "experiment" / "mine.yaml"
+    path.parent.mkdir()
+    path.write_text("# @package _global_\ndefaults:\n  - override /encoder: longest_first\n", encoding="utf-8")
+    (job,) = compose_command(parse(["--config-dir", str(tmp_path), "scale=tiny", "experiment=mine"])).jobs
+    assert job.config.encoder.kind == "longest_first"
+
+
+FILES = {
+    "main.yaml": "defaults:\n  - animal: cat\n  - food: fish\n  - _self_\n  - meal: ${animal}_${food}\nseed: 1\n",
+    "animal/cat.yaml": "legs: 4\n",
+    "animal/duck.yaml": "defaults:\n  - /food@side: ${food}\nlegs: 2\n",
+    "food/fish.yaml": "price: 3\n",
+    "food/bread.yaml": "price: 1\n",
+    "meal/cat_fish.yaml": "good: true\n",
+    "meal/duck_bread.yaml": "good: false\n",
+}
+
+
+@pytest.mark.parametrize("overrides", [[], ["animal=duck", "food=bread"], ["animal=duck", "food=bread", "seed=2"]])
+def test_choices_in_lists_of_defaults_are_looked_up(tmp_path: Path, overrides: list[str]) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    path = create_config_search_path(str(tmp_path))
+    hydras, ours = (
+        loader.load_configuration("main", overrides, RunMode.RUN) for loader in (ConfigLoaderImpl(path), Loader(path))
+    )
+    # Unresolved, since some of Hydra's own values are the time.
+    assert OmegaConf.to_container(ours, resolve=False) == OmegaConf.to_container(hydras, resolve=False)
+    assert ours.meal.good == (not overrides)
+
+
+@pytest.mark.parametrize(
+    "value", ["${oc.env:HOME}", "${oc.select:seed,${oc.env:HOME}}", "${oc.decode:'[1]'}", "${oc.create:{a:1}}"]
+)
+def test_what_could_bring_in_the_environment_is_refused_by_its_path(value: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"tracking\.experiment: "):
+        compose_command(parse(["scale=tiny", f'tracking.experiment="{value}"']))
+
+
+def test_a_value_may_refer_to_another() -> None:
+    job = compose_command(parse(["scale=tiny", "seed=7", "tracking.experiment=of_${oc.select:seed}"])).jobs[0]
+    assert job.config.tracking.experiment == "of_7"
+
+
+def test_a_value_of_another_choice_is_refused_with_that_choice() -> None:
+    told = "corpus.sample: Interpolation key 'budget.text' not found: only budget=equal_text has it; give a size such "
+    with pytest.raises(ConfigurationError, match=told):
+        compose_command(parse(["scale=tiny", "corpus.sample=${budget.text}"]))
+
+
+def test_composing_leaves_the_resolvers_of_the_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = parse(["scale=tiny"])
+    compose_command(command)
+
+    def registered(name: str, *arguments: object, **options: object) -> None:
+        assert name in ("hydra", "now", "python_version"), f"{name} is another one now, for all threads"
+
+    monkeypatch.setattr(OmegaConf, "register_new_resolver", registered)
+    compose_command(command)
