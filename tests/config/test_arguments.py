@@ -29,9 +29,7 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize("verb", WITH_CONFIGURATION)
-def test_unknown_flags_are_refused_and_run_nothing(
-    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unknown_flags_are_refused_at_once(verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for flags, meant in UNKNOWN:
         assert main([verb, *TINY, f"root={tmp_path}/root", *flags]) == 2
         captured = capsys.readouterr()

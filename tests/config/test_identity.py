@@ -159,9 +159,7 @@ def test_a_seed_changes_only_order_and_what_follows(tmp_path: object) -> None:
     assert changed(tmp_path, "seed=7", base=("ordering=in_context",)) == ORDERED
 
 
-def test_another_version_of_the_code_of_a_stage_changes_its_key_and_those_of_what_follows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_version_of_code_changes_what_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before, stage = keys(configured(), tmp_path), STAGES["tokens"]
     later = dataclasses.replace(stage, code_version=stage.code_version + 1)
     monkeypatch.setattr(graph, "STAGES", {**STAGES, "tokens": later})

@@ -125,9 +125,7 @@ def made_again(maker: Maker, kept: dict[str, Path], stage: str, damage: Callable
 
 
 @pytest.mark.parametrize(("number", "stage"), list(enumerate(STAGES)))
-def test_a_damaged_artefact_is_made_again_the_same(
-    maker: Maker, kept: dict[str, Path], number: int, stage: str
-) -> None:
+def test_a_damaged_artefact_is_made_again_alike(maker: Maker, kept: dict[str, Path], number: int, stage: str) -> None:
     for name in maker.nodes[stage].inputs:
         sound(maker, kept, name)
     made_again(maker, kept, stage, DAMAGES[number % len(DAMAGES)])

@@ -189,9 +189,7 @@ def test_a_plan_bills_both_trainings_and_each_once(tmp_path: Path) -> None:
         (("budget=equal_text", "start.text=60KB", "evaluation.last_checkpoints=2"), None),
     ],
 )
-def test_what_a_first_training_leaves_no_room_for_is_refused_before_anything_runs(
-    overrides: tuple[str, ...], path: str | None, tmp_path: Path
-) -> None:
+def test_too_long_a_first_training_is_refused(overrides: tuple[str, ...], path: str | None, tmp_path: Path) -> None:
     words = ("scale=tiny", "corpus=pydocs_small", "start=continued", f"root={tmp_path}", *overrides)
     if path is None:
         assert len(prepare(compose_command(parse(words)))) == 1

@@ -88,9 +88,7 @@ def test_one_that_another_version_made_by_its_id_and_stages(run: PreparedRun) ->
     assert f"run {other.name} is of another version (evaluation {now + 1}, now {now})" in reason(run)
 
 
-def test_a_group_that_decided_nothing_of_a_run_is_as_the_command_has_it(
-    run: PreparedRun,
-) -> None:
+def test_a_group_that_decided_nothing_of_a_run_is_as_the_command_has_it(run: PreparedRun) -> None:
     record = begun(run)
     identity = {name: value for name, value in record["identity"].items() if name != "finetuning"}
     layout = OutputRoot.of(run.job.config)

@@ -67,9 +67,7 @@ def stages(run: PreparedRun, recorder: Any = None) -> StageRunner:
     return StageRunner(layout, Telling(Display(Console(file=None, quiet=True)), recorder))
 
 
-def test_a_file_that_changes_meanwhile_is_named(
-    run: PreparedRun, source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_changed_meanwhile_is_named(run: PreparedRun, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def grows(job: dict[str, Any]) -> None:
         (Path(job["work"]) / "read_before").touch()
         with source.open("a", encoding="utf-8") as file:

@@ -47,9 +47,7 @@ def test_draws_take_room_as_often_as_they_are(tmp_path: Path) -> None:
     assert "~6.6 MiB of tokens and 49.8 MiB of contexts, which 32 draws of BPE-dropout take 32 times" in told[32]
 
 
-def test_documents_take_the_room_of_their_tokens_once_there_is_a_corpus(
-    tmp_path: Path,
-) -> None:
+def test_documents_take_the_room_of_their_tokens_once_there_is_a_corpus(tmp_path: Path) -> None:
     run = planned_run(tmp_path)
     assert "still to encode" not in "\n".join(bill(make_plan([run])))
     store_record(run, "corpus", CORPUS)

@@ -198,9 +198,7 @@ def test_a_row_without_its_last_seed_takes_nothing_from_the_spread_of_the_others
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.95])
-def test_one_in_twenty_numbers_is_beyond_its_half_width_where_runs_are_missing(
-    share: float,
-) -> None:
+def test_one_in_twenty_numbers_is_beyond_its_half_width_where_runs_are_missing(share: float) -> None:
     generator = np.random.default_rng(13)
     missed = []
     for _ in range(DRAWS):

@@ -86,7 +86,7 @@ def test_cosines_of_different_embeddings_are_said_to_be_incomparable(tmp_path: P
         ((1.5, None), None),
     ],
 )
-def test_contexts_of_hardly_more_than_one_document_are_told_with_the_remedy(
+def test_contexts_of_one_document_are_named(
     tmp_path: Path, documents: tuple[float | None, ...], told: str | None
 ) -> None:
     rows = [

@@ -69,9 +69,7 @@ def test_the_columns_are_those_that_are_named_in_their_order(build: Build) -> No
     assert cells["Both"].value == pytest.approx(np.mean(parts))
 
 
-def test_a_task_that_no_run_is_scored_on_is_a_column(
-    build: Build,
-) -> None:
+def test_a_task_that_no_run_is_scored_on_is_a_column(build: Build) -> None:
     """openbookqa_bn beside openbookqa, say."""
     found = build(columns=("boolq", "boolq_x"), shots="mean")
     assert [column.key for column in found.columns] == ["boolq/mean", "boolq_x/mean"]

@@ -237,9 +237,7 @@ SEEDS = (0.0, 0.001, 0.002)
 WORSE = (0.3, 0.301, 0.302)
 
 
-def test_bits_of_a_lossy_tokenizer_are_not_judged_against_those_of_a_lossless_one(
-    tmp_path: Path,
-) -> None:
+def test_bits_of_a_lossy_tokenizer_are_not_judged_against_those_of_a_lossless_one(tmp_path: Path) -> None:
     whole = rows(tmp_path / "0", {"bpe": SEEDS, "bytes": WORSE})
     found = compare([*whole, *rows(tmp_path / "1", {"stripped": WORSE}, lossy=True)], FACTORS)
     assert bits(found, "bytes").p_adjusted < 0.05

@@ -258,9 +258,7 @@ def test_an_artefact_pruned_of_what_is_read_keeps_its_record_alone(store: Store,
         store.require("training", "a")
 
 
-def test_a_kill_while_pruning_leaves_it_sound(
-    store: Store, artifact: Artifact, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_in_pruning_leaves_it_sound(store: Store, artifact: Artifact, monkeypatch: pytest.MonkeyPatch) -> None:
     def killed(path: Path, *, missing_ok: bool = False) -> None:
         raise KeyboardInterrupt
 
