@@ -1,10 +1,12 @@
 """Runs to plan, made without Hydra, and artefacts of which only the record is looked at."""
 
 import io
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from paribus.config.compose import Job
@@ -12,6 +14,7 @@ from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.plan import PlanConfig
 from paribus.config.groups.training import TrainingConfig
+from paribus.pipeline import run as running
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
@@ -51,3 +54,21 @@ def shown(plan: Plan, width: int = 200) -> str:
     file = io.StringIO()
     show_plan(plan, Console(width=width, file=file))
     return file.getvalue()
+
+
+def run_stages_here(
+    monkeypatch: pytest.MonkeyPatch,
+    work: Callable[[Any], object] = lambda job: None,
+    result: dict[str, Any] | None = None,
+) -> list[str]:
+    """Let each stage write one file and call `work` with its job, in no child; the names of the stages that ran."""
+    made: list[str] = []
+
+    def execute(job: dict[str, Any], *others: Any, **options: Any) -> dict[str, Any]:
+        made.append(job["stage"])
+        (Path(job["output"]) / "data").write_text("content", encoding="utf-8")
+        work(job)
+        return result or {"documents": 1}
+
+    monkeypatch.setattr(running, "execute", execute)
+    return made

@@ -10,7 +10,6 @@ import pytest
 from rich.console import Console
 
 from paribus.config.groups.execution import TrackingConfig
-from paribus.pipeline import run as running
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.run import perform
 from paribus.pipeline.show import display as display_module
@@ -20,7 +19,7 @@ from paribus.pipeline.stages import STAGES
 from paribus.reporting.significance.crossed import crossed_test, half_width, pooled_variance, within_rows
 from paribus.store.code import loaded_code
 from paribus.store.record import write_record
-from support.plans import planned_run
+from support.plans import planned_run, run_stages_here
 
 DETAIL = "387.9 GiB · 2.9e20 FLOPs · step 95,188 of 95,368 · 1,234 device-hours"
 
@@ -86,11 +85,7 @@ def test_a_stage_sums_up_its_result(stage: str, result: dict[str, Any], told: li
 
 
 def test_the_line_of_a_stage_says_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def execute(job: dict[str, Any], *others: Any, **options: Any) -> dict[str, Any]:
-        (Path(job["output"]) / "data").write_text("content", encoding="utf-8")
-        return CORPUS
-
-    monkeypatch.setattr(running, "execute", execute)
+    run_stages_here(monkeypatch, result=CORPUS)
     run = planned_run(tmp_path / "root", tracking=TrackingConfig(kind="none"))
     console = Console(file=io.StringIO(), width=200)
     assert perform(replace(run.job.config, until="corpus"), Display(console), loaded_code()) is None

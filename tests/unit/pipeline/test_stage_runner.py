@@ -5,7 +5,7 @@ import errno
 import io
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,9 +32,7 @@ from paribus.pipeline.show.display import Display
 from paribus.store.artifact import Artifact, Store
 from paribus.store.code import loaded_code
 from paribus.tracking.reader import EventReader
-from support.plans import PreparedRun, planned_run
-
-Stage = Callable[[dict[str, Any]], None]
+from support.plans import PreparedRun, planned_run, run_stages_here
 
 
 @pytest.fixture
@@ -50,17 +48,6 @@ def run(tmp_path: Path, source: Path) -> PreparedRun:
     return planned_run(tmp_path / "root", corpus=FilesCorpus(paths=(str(source),)))
 
 
-def stage_is(monkeypatch: pytest.MonkeyPatch, function: Stage = lambda job: None) -> None:
-    """Let every stage write one file and call `function` with its job instead of running in a child."""
-
-    def execute(job: dict[str, Any], *others: Any, **options: Any) -> dict[str, Any]:
-        (Path(job["output"]) / "data").write_text("content", encoding="utf-8")
-        function(job)
-        return {"documents": 1}
-
-    monkeypatch.setattr(running, "execute", execute)
-
-
 def stages(run: PreparedRun, recorder: Any = None) -> StageRunner:
     layout = OutputRoot.of(run.job.config)
     recorder = recorder or Recorder(run.job.config, run.nodes, layout)
@@ -73,7 +60,7 @@ def test_a_file_changed_meanwhile_is_named(run: PreparedRun, source: Path, monke
         with source.open("a", encoding="utf-8") as file:
             file.write('{"text": "more"}\n')
 
-    stage_is(monkeypatch, grows)
+    run_stages_here(monkeypatch, grows)
     node, store = run.nodes["corpus"], OutputRoot.of(run.job.config).store
     with pytest.raises(DataError, match=r"^some\.jsonl changed while the stage corpus read it, so nothing is"):
         stages(run).ensure(node)
@@ -82,8 +69,7 @@ def test_a_file_changed_meanwhile_is_named(run: PreparedRun, source: Path, monke
 
 
 def test_a_file_that_changed_before_is_named(run: PreparedRun, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    began: list[str] = []
-    stage_is(monkeypatch, lambda job: began.append(job["stage"]))
+    began = run_stages_here(monkeypatch)
     node, store = run.nodes["corpus"], OutputRoot.of(run.job.config).store
     work = store.work(node.name, node.key)
     (work / "read_before").touch()
@@ -100,12 +86,12 @@ def test_work_of_a_killed_attempt_is_gone_on_with(run: PreparedRun, monkeypatch:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as killing:
-        stage_is(killing, killed)
+        run_stages_here(killing, killed)
         killing.setattr(SourceFiles, "touched", lambda self, before: "")
         with pytest.raises(KeyboardInterrupt):
             stages(run).ensure(run.nodes["corpus"])
     found: list[bool] = []
-    stage_is(monkeypatch, lambda job: found.append((Path(job["work"]) / "part").exists()))
+    run_stages_here(monkeypatch, lambda job: found.append((Path(job["work"]) / "part").exists()))
     stages(run).ensure(run.nodes["corpus"])
     assert found == [True]
 
@@ -132,21 +118,20 @@ def test_work_on_other_contents_is_never_gone_on_with_also_if_the_file_is_put_ba
             raise KeyboardInterrupt
 
     looks = SourceFiles.touched
-    stage_is(monkeypatch, reads_wrong_text)
+    run_stages_here(monkeypatch, reads_wrong_text)
     node = run.nodes["corpus"]
     with pytest.raises((InfrastructureError, KeyboardInterrupt, DataError)):
         stages(run).ensure(replace(node, config=replace(run.job.config, retries=0)))
     put(original)
     monkeypatch.setattr(SourceFiles, "touched", looks)
     found: list[bool] = []
-    stage_is(monkeypatch, lambda job: found.append((Path(job["work"]) / "part").exists()))
+    run_stages_here(monkeypatch, lambda job: found.append((Path(job["work"]) / "part").exists()))
     stages(run).ensure(node)
     assert found == [False]
 
 
 def test_an_artefact_published_meanwhile_is_not_made_again(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[str] = []
-    stage_is(monkeypatch, lambda job: made.append(job["stage"]))
+    made = run_stages_here(monkeypatch)
     node = run.nodes["corpus"]
     stages(run).ensure(node)
     find, looks = Store.find, []
@@ -165,7 +150,7 @@ def test_an_artefact_published_meanwhile_is_not_made_again(run: PreparedRun, mon
 def test_provenance_is_that_of_the_moment_before_the_stage(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     checkout = {"commit": "before", "packages": {}, "python": "3.11.7"}
     monkeypatch.setattr(running, "provenance", lambda: dict(checkout))
-    stage_is(monkeypatch, lambda job: checkout.update(commit="after"))
+    run_stages_here(monkeypatch, lambda job: checkout.update(commit="after"))
     artifact = stages(run).ensure(run.nodes["corpus"])
     assert artifact.record()["provenance"] == {"commit": "before", "packages": {}, "python": "3.11.7"}
 
@@ -180,7 +165,7 @@ def test_the_record_counts_gpus_and_no_time_of_waiting(run: PreparedRun, monkeyp
 
     monkeypatch.setattr(running, "gpu_slots", slots)
     monkeypatch.setattr(running, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    stage_is(monkeypatch, lambda job: clock.__setitem__(0, clock[0] + 7))
+    run_stages_here(monkeypatch, lambda job: clock.__setitem__(0, clock[0] + 7))
     record = stages(run).ensure(run.nodes["corpus"]).record()
     assert (record["gpus"], record["seconds"]) == (3, 7)
 
@@ -189,7 +174,7 @@ def test_all_attempts_that_made_an_artefact_are_compared(run: PreparedRun, monke
     """A training that a kill cut in two may be made with two versions of a package."""
     node = run.nodes["training"]
     runner_of_stages = stages(run)
-    stage_is(monkeypatch)
+    run_stages_here(monkeypatch)
     for other in ("corpus", "vocabulary", "tokens", "order", "contexts"):
         runner_of_stages.ensure(run.nodes[other])
 
@@ -200,7 +185,7 @@ def test_all_attempts_that_made_an_artefact_are_compared(run: PreparedRun, monke
                 raise KeyboardInterrupt
 
         monkeypatch.setattr(running, "provenance", lambda: {"packages": {"torch": version}, "python": "3.11.7"})
-        stage_is(monkeypatch, works)
+        run_stages_here(monkeypatch, works)
         if leaves is None:
             return dict(runner_of_stages.ensure(node).record())
         with pytest.raises(KeyboardInterrupt):
@@ -228,7 +213,7 @@ def test_an_artefact_made_again_corrects_its_numbers_once(run: PreparedRun, monk
                 for step, value in values.items():
                     working.telling.metric(name, value, step)
 
-        stage_is(monkeypatch, measures)
+        run_stages_here(monkeypatch, measures)
         working.ensure(node)
         working.ensure(node)
         shutil.rmtree(layout.store.path(node.name, node.key))
@@ -274,13 +259,10 @@ def test_a_training_made_again_that_read_other_amounts_leaves_no_number_at_the_f
 def test_what_may_be_gone_is_tried_again_and_a_full_disk_is_not(
     run: PreparedRun, monkeypatch: pytest.MonkeyPatch, error: Exception, tries: int
 ) -> None:
-    tried = []
-
     def fails(job: dict[str, Any]) -> None:
-        tried.append(job["stage"])
         raise error
 
-    stage_is(monkeypatch, fails)
+    tried = run_stages_here(monkeypatch, fails)
     node = replace(run.nodes["corpus"], config=replace(run.job.config, retries=2))
     with pytest.raises(type(error)):
         stages(run).ensure(node)
@@ -288,13 +270,10 @@ def test_what_may_be_gone_is_tried_again_and_a_full_disk_is_not(
 
 
 def test_a_shared_stage_fails_and_is_told_once(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tried = []
-
     def fails(job: dict[str, Any]) -> None:
-        tried.append(job["stage"])
         raise DataError("line 3 is no JSON")
 
-    stage_is(monkeypatch, fails)
+    tried = run_stages_here(monkeypatch, fails)
     sweep = SweepConfig(id="s", name="s", invocation="once", jobs=8)
     states, console = {}, Console(record=True, width=200, file=io.StringIO())
     for seed in range(8):
@@ -320,7 +299,7 @@ def test_a_job_that_composes_another_run_runs_nothing(run: PreparedRun, monkeypa
     assert state.status == "failed"
     assert state.failure is not None
     assert f"this job was to be run {run.run_id}: a file of the configuration" in state.failure.message
-    stage_is(monkeypatch)
+    run_stages_here(monkeypatch)
     monkeypatch.setattr(Recorder, "_log_numbers", lambda self: None)
     JobFunction(loaded_code())(replace(run.job.config, sweep=sweep))
     assert not layout.refusal(run.run_id).exists()

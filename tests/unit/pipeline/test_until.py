@@ -25,7 +25,7 @@ from paribus.pipeline.run import perform
 from paribus.pipeline.show.display import Display
 from paribus.pipeline.stages import STAGES
 from paribus.store.code import loaded_code
-from support.plans import planned_run
+from support.plans import planned_run, run_stages_here
 
 BEFORE_TRAINING = {"corpus", "vocabulary", "tokens", "order", "contexts"}
 Made = Callable[[str | None], list[str]]
@@ -39,14 +39,7 @@ def run(tmp_path: Path) -> PreparedRun:
 @pytest.fixture
 def make(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> Made:
     """Performs the run until a stage; the stages that this makes."""
-    made: list[str] = []
-
-    def execute(job: dict[str, Any], *others: Any, **options: Any) -> dict[str, Any]:
-        made.append(job["stage"])
-        (Path(job["output"]) / "data").write_text("content", encoding="utf-8")
-        return {"documents": 1}
-
-    monkeypatch.setattr(running, "execute", execute)
+    made = run_stages_here(monkeypatch)
 
     def until(stage: str | None) -> list[str]:
         made.clear()
