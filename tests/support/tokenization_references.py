@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from itertools import pairwise
 
 import tokenizers
@@ -94,44 +93,6 @@ def reference_training(
     ranks = {unit: rank for rank, unit in enumerate(alphabet)}
     as_symbols = [([ranks[unit] for unit in word], count) for word, count in words.items()]
     training = ReferenceTraining(as_symbols, list(alphabet), len(alphabet), scaffolding)
-    training.run(size)
-    return training
-
-
-@dataclass
-class WordPieceReference:
-    """WordPiece by likelihood: the pair (i, j) with the largest f(ij) / (f(i) f(j)) over the corpus as it stands.
-
-    Fractions are compared exactly; ties go to the larger f(ij), then to the smaller ids. f(ij) counts adjacent
-    positions, overlaps included, f(i) occurrences of the token i that are left.
-    """
-
-    words: list[tuple[list[int], int]]
-    tokens: list[str]
-    merges: list[tuple[int, int, int]] = field(default_factory=list)
-
-    def head(self) -> tuple[int, int] | None:
-        live, pairs = count_symbols(self.words), count_pairs(self.words)
-        return max(
-            pairs,
-            key=lambda pair: (Fraction(pairs[pair], live[pair[0]] * live[pair[1]]), pairs[pair], -pair[0], -pair[1]),
-            default=None,
-        )
-
-    def run(self, size: int) -> None:
-        while len(self.tokens) < size and (pair := self.head()) is not None:
-            left, right = pair
-            string = self.tokens[left] + self.tokens[right]
-            if string not in self.tokens:
-                self.tokens.append(string)
-            token = self.tokens.index(string)
-            self.merges.append((left, right, token))
-            self.words = [(replace(symbols, left, right, token), count) for symbols, count in self.words]
-
-
-def reference_wordpiece(words: Mapping[str, int], alphabet: Sequence[str], size: int) -> WordPieceReference:
-    ranks = {unit: rank for rank, unit in enumerate(alphabet)}
-    training = WordPieceReference([([ranks[unit] for unit in word], n) for word, n in words.items()], list(alphabet))
     training.run(size)
     return training
 

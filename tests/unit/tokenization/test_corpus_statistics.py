@@ -130,11 +130,6 @@ def test_words_of_stripped_text_are_its_tokens_that_continue_no_word(tmp_path: P
     assert encoded_statistics(EncodedCorpus(tmp_path)).words == 9
 
 
-def test_statistics_of_a_stream_are_those_of_a_list() -> None:
-    tok = Tokenizer.train(TEXTS, vocab_size=300)
-    assert corpus_statistics(tok, (text for text in TEXTS * 300)) == corpus_statistics(tok, TEXTS * 300)
-
-
 def test_the_overlap_of_vocabularies_is_by_bytes() -> None:
     first, second = (Tokenizer.train([text], vocab_size=258, special_tokens=["<s>"]) for text in ("aabb", "aacc"))
     found = vocabulary_overlap(first, second)
@@ -184,13 +179,6 @@ def test_what_replaces_scaffold_tokens_is_more_frequent(real_data: RealData) -> 
     replaced = [entry.bytes for entry in scaffold.vocabulary[1200:] if not entry.scaffold]
     assert taken_in.mean_frequency == pytest.approx(sum(occurrences[token] for token in replaced) / len(replaced))
     assert corpus_statistics(scaffold, [text]).scaffold_share == len(scaffolds) / 1200
-
-
-def test_a_vocabulary_lacks_nothing_of_itself() -> None:
-    tok = Tokenizer.train(TEXTS, vocab_size=300)
-    group = only_in(tok, tok, count_tokens(tok, TEXTS).ids)
-    assert (group.tokens, group.share) == (0, 0.0)
-    assert np.isnan(group.mean_frequency)
 
 
 def english(real_data: RealData) -> str:

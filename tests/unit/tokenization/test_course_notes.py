@@ -88,13 +88,6 @@ def spelled(tok: Tokenizer, text: str) -> list[str]:
     return [token.decode() for token in tok.tokenize(text)]
 
 
-def test_the_documents_are_split_before_whitespace_into_characters() -> None:
-    words = words_of(DOCUMENTS)
-    listed = ["i", " hug", " pugs", "hugging", " pugs", " is", " fun", "i", " make", " puns"]
-    assert words == Counter(listed)
-    assert sorted(set("".join(words))) == list(" aefghikmnpsu")
-
-
 def test_every_merge_of_the_slides_is_one_of_the_most_frequent_pairs_and_the_counts_are_theirs() -> None:
     words: Words = {tuple(word): count for word, count in words_of(DOCUMENTS).items()}
     first = pairs_of(words)
@@ -154,22 +147,6 @@ def test_a_word_has_several_spellings_of_which_the_fewest_tokens_are_what_mergin
     assert tok.with_encoder("fewest").encode(" hugs").tolist() == [19, 11]
 
 
-def test_bytes_of_apple_of_an_emoji_and_of_japanese() -> None:
-    tok = Tokenizer.train((), algorithm="bytes")
-    for text in ("apple", "😂", "こんにちは"):
-        assert tok.encode(text).tolist() == list(text.encode())
-    assert bytes(tok.encode("😂").tolist()) == b"\xf0\x9f\x98\x82"
-    assert len(tok.encode("こんにちは")) == 15
-
-
-def test_whitespace_that_is_stripped_is_lost_and_continued_words_are_marked() -> None:
-    tok = Tokenizer.train(
-        ["I like to hug pugs"], vocab_size=300, unit="character", unknown="token", pretokenizer="stripped"
-    )
-    assert tok.encode("I  hug\tpugs ").tolist() == tok.encode("I hug pugs").tolist()
-    assert tok.decode(tok.encode(" I like   to hug pugs")) == "I like to hug pugs"
-
-
 def test_the_merges_of_the_other_corpus() -> None:
     tok = Tokenizer.train(WordCounts.of(WORDS), vocab_size=10, unit="character", unknown="refuse")
     assert tok.merges == [(b"u", b"g"), (b"u", b"n"), (b"h", b"ug")]
@@ -222,18 +199,6 @@ def probability(tokens: Sequence[str], counts: Mapping[str, int] = STRICT) -> Fr
     for token in tokens:
         result *= Fraction(counts[token], 210)
     return result
-
-
-def test_the_substrings_of_unigram_are_counted_as_there() -> None:
-    counted: Counter[str] = Counter()
-    for word, count in WORDS.items():
-        for start in range(len(word)):
-            for end in range(start + 1, len(word) + 1):
-                counted[word[start:end]] += count
-    assert {piece: counted[piece] for piece in STRICT} == STRICT
-    assert set(counted) - set(STRICT) == {"pug", "pun", "bun", "hugs"}
-    assert sum(STRICT.values()) == 210
-    assert probability(["ug"]) == Fraction(20, 210)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paribus.errors import DataError
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus, EncodedCorpusWriter, id_dtype
 
@@ -47,26 +46,3 @@ def test_an_empty_corpus_is_readable(tmp_path: Path, tok: Tokenizer) -> None:
     with EncodedCorpusWriter(tmp_path, tok):
         pass
     assert len(EncodedCorpus(tmp_path)) == 0
-
-
-def test_a_truncated_or_missing_array_is_refused_by_name(written: Path) -> None:
-    file = written / "ids.npy"
-    file.write_bytes(file.read_bytes()[:-2])
-    with pytest.raises(DataError, match=r"ids.npy: no readable array"):
-        EncodedCorpus(written)
-    file.unlink()
-    with pytest.raises(DataError, match=r"ids.npy: no readable array"):
-        EncodedCorpus(written)
-
-
-def test_arrays_of_different_corpora_are_refused(written: Path) -> None:
-    np.save(written / "source_bytes.npy", np.zeros(2, dtype=np.int64))
-    with pytest.raises(DataError, match="2 documents"):
-        EncodedCorpus(written)
-
-
-def test_draws_that_are_not_all_there_are_refused(tmp_path: Path, tok: Tokenizer) -> None:
-    with EncodedCorpusWriter(tmp_path, tok, draws=2) as writer:
-        writer.append(np.array([97, 98]), np.array([1, 1]), np.array([1, 1]))
-    with pytest.raises(DataError, match="2 documents, 2 times, and 2 ids"):
-        EncodedCorpus(tmp_path)

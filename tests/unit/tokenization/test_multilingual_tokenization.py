@@ -5,8 +5,6 @@ import pytest
 from paribus.tokenization import Tokenizer
 from support.real_data import RealData
 
-ARTICLE = "人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟关系的精神相对待。"
-
 
 @pytest.fixture(scope="module")
 def declarations(real_data: RealData) -> list[str]:
@@ -36,13 +34,3 @@ def test_chinese_words_become_tokens(real_data: RealData) -> None:
     tokens = {entry.bytes.decode() for entry in tok.vocabulary if entry.kind == "token"}
     assert {"中国", "经济", "发展"} <= tokens
     assert tok.decode(tok.encode(texts[0])) == texts[0]
-
-
-def test_chinese_in_bytes_and_in_characters() -> None:
-    for unit, size in (("byte", 300), ("character", 340)):
-        tok = Tokenizer.train([ARTICLE] * 2, vocab_size=size, unit=unit, pretokenizer="gpt2_digits")
-        assert tok.settings.unknown == "byte_fallback"
-        for encoder in ("merge_rank", "longest_first"):
-            encoding = tok.with_encoder(encoder)
-            for text in (ARTICLE, "良心和精神", "龘龘 unseen"):
-                assert encoding.decode(encoding.encode(text)) == text

@@ -77,12 +77,6 @@ def test_longest_first_needs_no_merge_path() -> None:
     assert tok.with_encoder("longest_first").tokenize("qabab") == [b"q", b"ab", b"ab"]
 
 
-def test_merge_rank_is_leftmost_at_equal_rank() -> None:
-    tok = Tokenizer.train(["aa"], vocab_size=257)
-    assert tok.tokenize("aaa") == [b"aa", b"a"]
-    assert tok.tokenize("aaaaa") == [b"aa", b"aa", b"a"]
-
-
 @settings(max_examples=200, deadline=None)
 @given(strings=st.sets(st.text("abc", min_size=1, max_size=6), max_size=12), text=st.text("abc", max_size=30))
 def test_longest_first_equals_algorithm_1(strings: set[str], text: str) -> None:

@@ -174,17 +174,12 @@ BREAKS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "hole": (lambda it: it["model"]["vocab"].pop("Ġthe"), r"1 ids up to 999 are of no token: \d+; "),
     "byte": (lambda it: it["model"]["vocab"].pop("a"), "1 bytes are no tokens, such as 0x61"),
     "shared": (lambda it: it["model"]["vocab"].update(Ġthe=5), "id 5 is of both"),
-    "negative": (lambda it: it["model"]["vocab"].update(Ġthe=-5), "the id of b' the' is -5"),
-    "text": (lambda it: it["model"]["vocab"].update(Ġthe="5"), "the id of b' the' is '5'"),
     "merge": (
         lambda it: it["model"]["merges"].append(["Ġthe", "Ġthe"]),
         "a merge names b' the the', which is no token",
     ),
     "again": (lambda it: it["model"]["merges"].append(it["model"]["merges"][3]), "are merged twice"),
     "special": (lambda it: it["added_tokens"].append(it["added_tokens"][0]), "an added token is there twice"),
-    "no model": (lambda it: it.pop("model"), r"malformed \(KeyError: 'model'\)"),
-    "no merges": (lambda it: it["model"].update(merges=None), r"malformed \(TypeError"),
-    "short merge": (lambda it: it["model"]["merges"].append(["a"]), "malformed"),
 }
 
 
@@ -196,19 +191,6 @@ def test_a_broken_file_is_refused_by_name(name: str, described: dict[str, Any], 
     change(described)
     with pytest.raises(DataError, match=rf"tokenizer.json: .*{message}"):
         Tokenizer.from_huggingface(write(described, tmp_path))
-
-
-def test_a_truncated_file_and_double_names_are_refused(described: dict[str, Any], tmp_path: Path) -> None:
-    file = write(described, tmp_path)
-    whole = file.read_text(encoding="utf-8")
-    file.write_text(whole[:-100], encoding="utf-8")
-    with pytest.raises(DataError, match=r"tokenizer.json: missing or no complete JSON"):
-        Tokenizer.from_huggingface(tmp_path)
-    file.write_text(whole.replace(r'"\u0120the": ', '"a": ', 1), encoding="utf-8")
-    with pytest.raises(DataError, match=r"tokenizer.json: 'a' is there twice"):
-        Tokenizer.from_huggingface(tmp_path)
-    with pytest.raises(DataError, match=r"nowhere.* missing or no complete JSON"):
-        Tokenizer.from_huggingface(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("pattern", sorted(PRETOKENIZER_OF_PATTERN))

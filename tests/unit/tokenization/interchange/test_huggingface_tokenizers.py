@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import AutoTokenizer
+from transformers import AddedToken, AutoTokenizer
 
 from paribus.errors import ConfigurationError
 from paribus.tokenization import Tokenizer
@@ -53,6 +53,16 @@ PYTHON: dict[str, dict[str, Any]] = {
     "characters_longest": {"encoder": "longest_first", "unit": "character", "vocab_size": 1400},
     "spans": {"pretokenizer": "spans", "encoder": "longest_first"},
 }
+
+
+ADDED = [
+    AddedToken("<x>", normalized=False),
+    AddedToken("<x>>", normalized=False),
+    AddedToken("left", lstrip=True),
+    AddedToken("right", rstrip=True),
+    AddedToken("<|user|>", special=True, lstrip=True, rstrip=True),
+    AddedToken("東京"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +120,7 @@ def test_ids_are_the_same_on_any_text(name: str, made: dict[str, Tokenizer]) -> 
 READ_BACK = """
 import json, sys
 {imports}
-from transformers import AutoTokenizer
+from transformers import AddedToken, AutoTokenizer
 texts = json.loads(sys.stdin.read())
 answers = {{}}
 for name in sys.argv[2:]:
@@ -170,18 +180,33 @@ def test_another_tokenizer_json_is_not_left_beside_ours(made: dict[str, Tokenize
         made["longest_first"].to_huggingface().save_pretrained(tmp_path)
 
 
-def test_padding_truncation_and_added_tokens_work(made: dict[str, Tokenizer], tmp_path: Path) -> None:
-    theirs = made["longest_first"].to_huggingface()
-    theirs.pad_token = "<pad>"
-    batch = theirs(["one two", "a much longer text"], padding=True, truncation=True, max_length=4, return_tensors="np")
-    assert batch["input_ids"].shape == batch["attention_mask"].shape == (2, 4)
-    theirs.add_tokens(["<extra>"])
-    extra = theirs.convert_tokens_to_ids("<extra>")
-    assert extra == made["longest_first"].vocab_size == len(theirs) - 1
-    assert theirs.decode([*theirs("é")["input_ids"], extra]) == "é<extra>"
-    theirs.save_pretrained(tmp_path)
+@pytest.mark.parametrize("name", ["bpe", "stripped", "unknown", "bert", "longest_first", "scaffold"])
+def test_special_tokens_in_text_are_special_unless_they_are_to_be_split(name: str, made: dict[str, Tokenizer]) -> None:
+    tok = made[name]
+    text = f"one {EOS}two<pad>"
+    parts = [*tok.encode("one ").tolist(), tok.eos_id, *tok.encode("two").tolist(), tok.special_tokens["<pad>"]]
+    for theirs in (ParibusTokenizer(tok, pad_token="<pad>"), tok.to_huggingface(pad_token="<pad>")):
+        assert theirs(text)["input_ids"] == parts
+        assert theirs(text, split_special_tokens=True)["input_ids"] == tok.encode(text).tolist() != parts
+
+
+@pytest.mark.parametrize("name", ["longest_first", "stripped"])
+def test_added_tokens_outlive_saving_and_are_decoded(name: str, made: dict[str, Tokenizer], tmp_path: Path) -> None:
+    ours = ParibusTokenizer(made[name], pad_token="<pad>")
+    ours.add_tokens(ADDED)
+    ours.add_special_tokens({"bos_token": "<s>"})
+    ours.save_pretrained(tmp_path)
     read = AutoTokenizer.from_pretrained(tmp_path)
-    assert (read.pad_token, read.convert_tokens_to_ids("<extra>")) == ("<pad>", extra)
+    text = f"<s>one left squa <x>> right  <|user|> 東京é{EOS}"
+    ids = ours(text)["input_ids"]
+    assert read(text)["input_ids"] == ids
+    assert {read.bos_token_id, read.convert_tokens_to_ids("<x>>"), read.eos_token_id} < set(ids)
+    decoded = {
+        "longest_first": f"<s>oneleft squa <x>> right<|user|>東京é{EOS}",
+        "stripped": f"<s> one left squa <x>> right <|user|> 東京 é {EOS}",
+    }
+    assert read.decode(ids) == decoded[name]
+    assert len(read) == len(ours) == made[name].vocab_size + len(ADDED) + 1
 
 
 def test_gpt2s_pattern_is_the_one_built_into_byte_level(made: dict[str, Tokenizer]) -> None:

@@ -51,16 +51,6 @@ def test_pair_counts_include_overlaps_and_token_counts_do_not() -> None:
     assert training.frequencies.tolist()[3:] == [3, 5]
 
 
-def test_the_example_of_the_course_notes() -> None:
-    texts = ["i hug pugs", "hugging pugs is fun", "i make puns"]
-    tok = Tokenizer.train(texts, algorithm="bpe", vocab_size=20, unit="character", pretokenizer="whitespace")
-    assert tok.vocab_size == 20
-    assert [entry.bytes.decode() for entry in tok.vocabulary][:13] == sorted(set("".join(texts)))
-    assert tok.merges[:2] == [(b"u", b"g"), (b" ", b"p")]
-    assert [entry.frequency for entry in tok.vocabulary][13:] == [4, 3, 2, 2, 2, 2, 1]
-    assert tok.merges[2:] == [(b"h", b"ug"), (b"u", b"n"), (b"ug", b"s"), (b" p", b"ugs"), (b" ", b"f")]
-
-
 @pytest.mark.parametrize("threshold", [None, 4, 1 << 33])
 @settings(max_examples=120, deadline=None)
 @given(words=WORDS, size=st.integers(3, 30))
@@ -137,12 +127,6 @@ def test_more_distinct_words_than_an_occurrence_can_name_are_refused() -> None:
         train_bpe(corpus, 2)
 
 
-def test_progress_ends_with_the_size_reached() -> None:
-    sizes: list[int] = []
-    train_bpe(character_corpus({"abcabc": 2}), 5, sizes.append)
-    assert sizes[-1] == 5
-
-
 def test_training_says_when_no_pair_is_left() -> None:
     tok = Tokenizer.train(["ab ab"], vocab_size=1_000)
     assert tok.settings.stopped == "no_pair_left"
@@ -155,12 +139,6 @@ def test_a_size_below_the_alphabet_is_refused_with_both_sizes() -> None:
         Tokenizer.train(["text"], vocab_size=256, special_tokens=["<eos>"])
     with pytest.raises(ConfigurationError, match=r"vocab_size: 100 .* 259 units, the 256 bytes .* at least 259"):
         Tokenizer.train(["abc"], vocab_size=100, unit="character", unknown="byte_fallback")
-
-
-def test_the_result_does_not_depend_on_the_order_of_texts() -> None:
-    texts = ["the cat sat", "on the mat", "that is that"]
-    forward = Tokenizer.train(texts, vocab_size=270)
-    assert Tokenizer.train(texts[::-1], vocab_size=270).merges == forward.merges
 
 
 def test_on_real_text_the_threshold_of_the_index_changes_nothing(real_data: RealData) -> None:

@@ -2,7 +2,6 @@
 
 import io
 import random
-import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,8 +13,7 @@ from hypothesis import strategies as st
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from paribus.errors import ConfigurationError
-from paribus.tokenization.learn import unigram
-from paribus.tokenization.learn.unigram import UnigramTraining, train_unigram, train_unigram_table
+from paribus.tokenization.learn.unigram import UnigramTraining, train_unigram
 from paribus.tokenization.learn.unigram_seeds import seed_pieces
 from support.encoder_references import viterbi
 
@@ -90,11 +88,6 @@ def test_a_corpus_too_poor_for_the_size_is_reported_and_gives_what_there_is() ->
     assert train_unigram({"ab": 4}, ["a", "b"], 2).stopped == "vocab_size"
 
 
-def test_a_size_below_the_alphabet_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="1 pieces are fewer than the 2 units"):
-        train_unigram({"ab": 4}, ["a", "b"], 1)
-
-
 def test_two_trainings_are_equal_whatever_the_order_of_the_words() -> None:
     words = list(as_bytes(words_of(TEXT)).items())
     first = train_unigram(dict(words), BYTES, 320)
@@ -104,32 +97,10 @@ def test_two_trainings_are_equal_whatever_the_order_of_the_words() -> None:
     assert np.array_equal(first.scores, again.scores)
 
 
-def test_a_table_of_unit_indices_with_counts_equals_its_words_repeated() -> None:
-    words = as_bytes(words_of(TEXT))
-    repeated = [word for word, count in words.items() for _ in range(count)]
-    units = np.frombuffer("".join(repeated).encode("latin-1"), dtype=np.uint8).astype(np.int32)
-    offsets = np.cumsum([0, *map(len, repeated)])
-    table = train_unigram_table(units, offsets, np.ones(len(repeated), np.int64), 256, 320)
-    training = train_unigram(words, BYTES, 320)
-    assert table.tokens == training.tokens
-    assert np.array_equal(table.scores, training.scores)
-
-
 def test_pieces_are_no_longer_than_allowed_and_long_words_train_too() -> None:
     words = {"ab" * 5000: 2, "abc" * 30: 3}
     training = train_unigram(words, ["a", "b", "c"], 20, longest=4)
     assert max(map(len, training.tokens)) == 4
-
-
-def test_progress_is_told_at_the_start_and_the_end_and_nothing_else_is_written(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    told: list[int] = []
-    train_unigram(as_bytes(words_of(TEXT)), BYTES, 300, progress=told.append)
-    assert told == [256, 300]
-    assert capfd.readouterr() == ("", "")
-    assert list(tmp_path.iterdir()) == []
 
 
 def library(lines: list[str], size: int, **options: object) -> dict[str, float]:
@@ -206,14 +177,6 @@ def test_seeds_are_the_substrings_counted_one_by_one(words: dict[str, int], long
     ordered = [piece for _, piece in sorted(wanted) if around[piece] < counts[piece]]
     found = seed_pieces(list(words), list(words.values()), longest, limit)
     assert found == [(piece, counts[piece]) for piece in ordered[:limit]]
-
-
-def test_more_units_than_can_be_told_apart_are_refused() -> None:
-    everything = sum(len(codepoints) for codepoints in unigram._HARMLESS)
-    with pytest.raises(ConfigurationError, match="train on bytes"):
-        train_unigram_table(
-            np.zeros(1, np.int32), np.array([0, 1]), np.ones(1, np.int64), everything + 1, everything + 1
-        )
 
 
 def test_the_share_that_is_pruned_a_round_is_the_trainers_own_unless_told() -> None:

@@ -2,10 +2,9 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 
-import numpy as np
 import pytest
 import regex
 
@@ -13,7 +12,7 @@ from paribus.errors import DataError
 from paribus.tokenization.kernels.layout import PATTERNS as NAMES
 from paribus.tokenization.learn import word_counts
 from paribus.tokenization.learn.train import count_pretokens
-from paribus.tokenization.learn.word_counts import WordCounts, count_words, sum_counts
+from paribus.tokenization.learn.word_counts import count_words, sum_counts
 from paribus.tokenization.pretokenize.patterns import PATTERNS, Pretokenizer
 from paribus.tokenization.pretokenize.unicode_classes import class_table
 from support.real_data import RealData, texts_of
@@ -73,36 +72,10 @@ def test_the_sum_of_shards_is_the_count_of_the_whole(monkeypatch: pytest.MonkeyP
     assert sum(map(Counter, shards), Counter()) == Counter(counted(texts, "gpt2", threads=3))
 
 
-def test_texts_are_taken_from_a_stream_and_not_kept() -> None:
-    alive: list[int] = []
-
-    def texts() -> Iterator[str]:
-        for index in range(300):
-            alive.append(index)
-            yield f"document {index} of the stream " * 1000
-
-    assert counted(texts(), "gpt2")[b" of"] == 300_000
-    assert len(alive) == 300
-
-
 def test_a_word_of_ten_million_bytes_is_one_pretoken() -> None:
     word = "x" * 10_000_000
     for name in ("gpt2", "gpt2_digits", "gpt4", "whitespace", "punctuation", "stripped", "none"):
         assert counted([word, "x", word], name) == {word.encode(): 2, b"x": 1}
-
-
-def test_distinct_words_by_the_hundred_thousand_are_all_kept() -> None:
-    texts = [" ".join(f"w{number} much-longer-than-inline-{number}" for number in range(100_000))]
-    counts = counted(texts * 2, "stripped", threads=2)
-    assert len(counts) == 200_000
-    assert set(counts.values()) == {2}
-
-
-def test_no_texts_and_empty_texts_have_no_words() -> None:
-    for texts in ([], [""], ["", ""]):
-        words = count_words(texts, NAMES.index("gpt2"), class_table(), threads=2)
-        assert len(words) == 0
-        assert words.offsets.tolist() == [0]
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -126,15 +99,6 @@ def test_bytes_that_are_no_utf8_are_refused_with_their_place(wrong: bytes, befor
             counted(["é".encode(), b"a" * before + wrong + after], "gpt2")
 
 
-def test_an_error_of_the_stream_ends_the_threads() -> None:
-    def texts() -> Iterator[str]:
-        yield "one"
-        raise OSError("the disk is gone")
-
-    with pytest.raises(OSError, match="the disk is gone"):
-        counted(texts(), "gpt2", 2)
-
-
 def test_pieces_of_any_pretokenizer_are_counted() -> None:
     class Halves:
         def pieces(self, text: str) -> list[str]:
@@ -143,12 +107,6 @@ def test_pieces_of_any_pretokenizer_are_counted() -> None:
     words = count_pretokens(["ab ab ", "中文", "a"], Halves(), threads=2)
     assert dict(words) == {b"ab ": 2, "中".encode(): 1, "文".encode(): 1, b"a": 1}
     assert dict(count_pretokens(["ab ab "], Pretokenizer("stripped"))) == {b"ab": 2}
-
-
-def test_counts_given_as_a_mapping_keep_64_bits() -> None:
-    words = WordCounts.of({"é": 2**40, "": 1, "long enough for the heap": 3})
-    assert dict(words) == {"é".encode(): 2**40, b"long enough for the heap": 3}
-    assert words.counts.dtype == np.int64
 
 
 def test_counts_made_apart_are_added_up_to_those_of_the_whole() -> None:

@@ -53,8 +53,3 @@ def test_encoders_that_need_units_or_merges_are_refused(encoder: EncoderName) ->
 def test_any_vocabulary_takes_the_encoder_of_words() -> None:
     tok = Tokenizer.train(TEXTS, vocab_size=300, pretokenizer="whitespace").with_encoder("whole")
     assert spelled(tok, "i pugs pug") == ["i", " pugs", " ", "p", "u", "g"]
-
-
-def test_a_vocabulary_without_room_for_words_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="no room for words"):
-        words(2)

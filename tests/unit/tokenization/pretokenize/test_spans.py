@@ -17,11 +17,9 @@ from paribus.tokenization.pretokenize.spans.ngrams import candidate_ngrams
 from paribus.tokenization.pretokenize.spans.pretokenizer import SpanPretokenizer
 from paribus.tokenization.pretokenize.spans.settings import SpanSettings
 from paribus.tokenization.pretokenize.spans.spool import CodeSpool
-from paribus.tokenization.pretokenize.spans.tally import Tally
 from support.real_data import RealData
 
 LAMBDAS = (0.0, 0.1, 1.0, 10.0, 100.0)
-WORDS = ["中国", "人民", "中国人民", "大学", "的", "在", "ab", "abc", "12", "１９９８", "，", "。", "〇", "é", "🙂"]
 
 Candidates = dict[str, tuple[int, float, float, float]]
 
@@ -107,25 +105,8 @@ def obvious_pieces(
 
 def random_texts(seed: int) -> list[str]:
     draw = random.Random(seed)
-    words = [
-        "中国",
-        "人民",
-        "中国人民",
-        "大学",
-        "的",
-        "在",
-        "ab",
-        "abc",
-        "12",
-        "１９９８",
-        "，",
-        "。",
-        " ",
-        "\n",
-        "〇",
-        "e\u0301",
-        "🙂",
-    ]
+    words = ["中国", "人民", "中国人民", "大学", "的", "在", "ab", "abc", "12", "１９９８"]
+    words += ["，", "。", " ", "\n", "〇", "e\u0301", "🙂"]
     return ["".join(draw.choices(words, k=draw.randint(0, 60))) for _ in range(draw.randint(1, 30))]
 
 
@@ -269,70 +250,20 @@ def test_the_state_is_json_and_gives_the_same_pretokenizer_and_the_same_bytes() 
     ("change", "message"),
     [
         ({"kind": "other"}, "not one of a pre-tokenizer of kind 'spans', format 1"),
-        ({"format": 2}, "format 1"),
-        ({"spans": None}, "no list of spans"),
-        ({"spans": ["ab", 3]}, "no list of spans"),
         ({"spans": ["cd", "ab"]}, "not in order"),
-        ({"spans": ["ab", "ab"]}, "there twice"),
         ({"spans": ["abcde"]}, "'abcde' has 5 characters, not 2 to 4"),
-        ({"spans": [""]}, "has 0 characters"),
-        ({"settings": None}, "malformed"),
         ({"settings": {"max_length": 1}}, "max_length: 1; an integer of at least 2"),
-        ({"settings": {"depth": 1}}, "depth"),
     ],
 )
 def test_a_malformed_state_is_refused_with_what_is_wrong(change: dict[str, Any], message: str) -> None:
     state = SpanPretokenizer(SpanSettings(), ["ab", "abc"]).to_state()
     with pytest.raises(DataError, match=message):
         SpanPretokenizer.from_state(state | change)
-    with pytest.raises(DataError, match="state"):
-        SpanPretokenizer.from_state([])
 
 
 @pytest.mark.parametrize(
-    "values",
-    [
-        {"max_length": 1},
-        {"min_count": 0},
-        {"max_length": True},
-        {"entropy_weight": -1},
-        {"entropy_weight": math.nan},
-        {"least_score": math.nan},
-        {"least_score": True},
-        {"information": "bits"},
-        {"classes": "two"},
-    ],
+    "values", [{"max_length": 1}, {"min_count": 0}, {"entropy_weight": -1}, {"least_score": math.nan}]
 )
 def test_settings_out_of_range_are_refused_by_name(values: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=f"pretokenizer.{next(iter(values))}: "):
         SpanSettings(**values)
-
-
-def test_windows_of_a_spool_hold_every_code_once() -> None:
-    texts = random_texts(5)
-    with CodeSpool(texts) as spooled:
-        whole = next(spooled.windows(after=3))
-        for size in (1, 2, 7, 100):
-            windows = list(spooled.windows(after=3, size=size))
-            assert [code for window in windows for code in window[1:-3]] == whole[1:-3].tolist()
-            assert windows[-1][-3:].tolist() == whole[-3:].tolist()
-
-
-def test_a_tally_is_a_count_whatever_the_parts() -> None:
-    import numpy as np
-
-    draw = random.Random(2)
-    tally, expected = Tally(), Counter[int]()
-    for _ in range(50):
-        keys = [draw.randrange(40) << 30 for _ in range(draw.randrange(30))]
-        tally.add(np.array(keys, dtype=np.int64))
-        expected.update(keys)
-    keys_found, counts = tally.counts()
-    assert dict(zip(keys_found.tolist(), counts.tolist(), strict=True)) == expected
-    assert keys_found.tolist() == sorted(expected)
-
-
-def test_progress_ends_at_its_total() -> None:
-    seen: list[tuple[int, int]] = []
-    SpanPretokenizer.train(random_texts(6), progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1][0] == seen[-1][1] and seen == sorted(seen)

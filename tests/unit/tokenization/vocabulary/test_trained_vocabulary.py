@@ -2,7 +2,6 @@
 
 from collections import Counter
 
-import numpy as np
 import pytest
 
 from paribus.errors import ConfigurationError
@@ -83,15 +82,6 @@ def test_frequencies_of_units_are_their_occurrences_and_parents_spell_their_toke
     assert len(vocabulary.merges) == len(made)
 
 
-def test_unigram_pieces_have_scores_and_no_merges() -> None:
-    made = trained("unigram", "character", "refuse", continuation=False)
-    columns = made.vocabulary.columns
-    assert made.vocabulary.merges == []
-    assert (columns.parents == -1).all()
-    assert (columns.scores[:-1] < 0).all()
-    assert made.stopped in ("vocab_size", "exhausted")
-
-
 def test_byte_fallback_is_taken_where_it_fits() -> None:
     for extra, unknown in ((255, "refuse"), (256, "byte_fallback")):
         request = TrainingRequest(
@@ -107,15 +97,6 @@ def test_byte_fallback_is_taken_where_it_fits() -> None:
 def test_a_size_below_the_alphabet_with_its_continuation_forms_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"alphabet of 512 units, continuation forms included and 1 special"):
         trained("bpe", "byte", None, continuation=True, extra=-1)
-
-
-def test_no_words_leave_the_alphabet_alone() -> None:
-    for algorithm in ALGORITHMS:
-        request = TrainingRequest(algorithm=algorithm, vocab_size=300, unit="byte", unknown=None, special_tokens=())
-        made = train_vocabulary(WordCounts.of({}), request)
-        assert made.vocabulary.size == 256
-        assert made.stopped in ("no_pair_left", "exhausted")
-        assert np.array_equal(made.vocabulary.columns.frequencies, np.zeros(256))
 
 
 @pytest.mark.parametrize("algorithm", ["bpe", "scaffold_bpe", "wordpiece"])
