@@ -3,7 +3,6 @@
 import bz2
 import gzip
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from paribus.corpus.artifact import CorpusArtifact
 from paribus.corpus.build import build
 from paribus.corpus.fingerprint import fingerprint
 from paribus.errors import ConfigurationError, DataError, ParibusError
@@ -62,30 +60,6 @@ def test_an_empty_file_a_directory_and_an_unknown_suffix_are_refused(tmp_path: P
 def test_a_file_listed_twice_is_refused(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "a.jsonl", ROWS)
     assert "a.jsonl: listed more than once" in refusal(tmp_path, path, tmp_path / "*.jsonl")
-
-
-def test_a_file_that_a_pattern_matches_and_whose_name_is_not_utf8_is_refused(tmp_path: Path) -> None:
-    name = os.fsencode(tmp_path) + b"/a\xff.jsonl"
-    Path(os.fsdecode(name)).write_text('{"text": "some text"}')
-    assert r"a\xff.jsonl: the name is not UTF-8; rename the file" in refusal(tmp_path, tmp_path / "*.jsonl")
-
-
-def test_of_many_files_that_are_wrong_the_first_are_named(tmp_path: Path) -> None:
-    for number in range(40):
-        write_jsonl(tmp_path / f"{number:02d}.jsonl", ROWS)
-    message = refusal(tmp_path, tmp_path / "*.jsonl", tmp_path / "**/*.jsonl")
-    assert message.count(": listed more than once") == 10
-    assert message.endswith("; and 30 more")
-
-
-@pytest.mark.parametrize("name", ["one.txt", "one.jsonl.gz", "my.own.parquet"])
-def test_of_a_directory_the_pattern_of_its_files_is_named(tmp_path: Path, name: str) -> None:
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    (folder / "README").touch()
-    (folder / name).touch()
-    suffix = "".join(Path(name).suffixes).removeprefix(".own")
-    assert f"give a pattern such as {folder}/*{suffix}" in refusal(tmp_path, folder)
 
 
 @pytest.mark.parametrize("name", ["blank.jsonl", "blank.txt"])
@@ -225,14 +199,6 @@ def test_parquet_files_without_the_column_or_with_another_type_are_refused(tmp_p
         build_corpus(files_corpus(path, text_field="body", id_field="key"), tmp_path / "key")
 
 
-@pytest.mark.parametrize("name", ["id", "text"])
-def test_two_columns_of_one_name_are_refused_where_it_is_in_use(tmp_path: Path, name: str) -> None:
-    columns = [pa.array([row[key] for row in ROWS]) for key in ("id", "text", "text")]
-    pq.write_table(pa.Table.from_arrays(columns, names=["id", "text", name]), tmp_path / "twice.parquet")
-    message = refusal(tmp_path, tmp_path / "twice.parquet", id_field="id")
-    assert message.endswith(f"several columns are named {name!r} (corpus.{name}_field); rename all but one")
-
-
 def test_truncated_and_damaged_parquet_files_are_refused(tmp_path: Path) -> None:
     path = parquet(tmp_path / "a.parquet", text=[f"document {i}" for i in range(5000)])
     whole = path.read_bytes()
@@ -278,11 +244,3 @@ def test_a_limit_below_the_first_document_is_refused(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "rows.jsonl", ROWS)
     message = refusal(tmp_path, path, limit=10)
     assert message == "corpus.limit=10: the first document, rows.jsonl:1, has 17 bytes; raise the limit"
-
-
-def test_a_refused_corpus_can_be_built_once_the_file_is_right(tmp_path: Path) -> None:
-    path = with_line(tmp_path / "rows.jsonl", b"{")
-    refusal(tmp_path, path)
-    write_jsonl(path, ROWS)
-    assert build_corpus(files_corpus(path), tmp_path / "again")["documents"] == 40
-    assert CorpusArtifact(tmp_path / "again").count("train") > 0

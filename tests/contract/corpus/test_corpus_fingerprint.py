@@ -3,10 +3,8 @@
 import hashlib
 import importlib.metadata
 import os
-import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -98,18 +96,6 @@ def test_a_broken_memory_is_forgotten(tmp_path: Path) -> None:
         assert FileDigests(tmp_path / "cache").of(path) == digest
 
 
-def test_many_may_ask_at_once(tmp_path: Path) -> None:
-    paths = []
-    for number in range(8):
-        paths.append(tmp_path / f"{number}.txt")
-        paths[-1].write_text(str(number) * 1000)
-        settled(paths[-1])
-    with ThreadPoolExecutor(8) as pool:
-        rounds = list(pool.map(lambda _: [FileDigests(tmp_path / "cache").of(path) for path in paths], range(16)))
-    assert all(digests == rounds[0] for digests in rounds)
-    assert len(list((tmp_path / "cache").iterdir())) == 8
-
-
 def test_all_missing_files_are_named_at_once_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a\.jsonl: no such file.*b\.jsonl: no such file"):
         fingerprint(files_corpus(tmp_path / "a.jsonl", tmp_path / "b.jsonl"), FileDigests(tmp_path / "cache"))
@@ -129,13 +115,3 @@ def test_data_sets_are_known_by_their_files_or_their_revision(tmp_path: Path) ->
     (tmp_path / "none").mkdir()
     with pytest.raises(DataError, match="the directory has no files"):
         fingerprint(HuggingFaceCorpus(name=str(tmp_path / "none")), FileDigests(tmp_path / "cache"))
-
-
-def test_taking_a_fingerprint_imports_nothing_heavy() -> None:
-    code = (
-        "import sys\n"
-        "import paribus.corpus.fingerprint\n"
-        "heavy = {'numpy', 'pyarrow', 'datasets', 'pandas', 'torch', 'zstandard'}\n"
-        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

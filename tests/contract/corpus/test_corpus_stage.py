@@ -69,15 +69,6 @@ def test_files_of_ccnet_are_read_by_their_preset(tmp_path: Path) -> None:
     assert found == {f"en_head_0000.json.gz:{n}": row["raw_content"] for n, row in enumerate(rows, start=1)}
 
 
-def test_a_sample_is_of_the_whole_source_and_not_its_beginning(tmp_path: Path) -> None:
-    path = write_jsonl(tmp_path / "many.jsonl", [{"text": f"document number {n}"} for n in range(2_000)])
-    build_corpus(files_corpus(path, sample=0.25, near_duplicate=None), tmp_path / "corpus")
-    corpus = CorpusArtifact(tmp_path / "corpus")
-    places = [int(document.text.rpartition(" ")[2]) for document in corpus.documents("train")]
-    assert 250 < len(places) < 420
-    assert 900 < sum(places) / len(places) < 1_100
-
-
 def test_the_record_counts_what_the_artefact_holds(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "tiny.jsonl", [{"text": text} for text in TINY])
     result = build_corpus(files_corpus(path), tmp_path / "corpus")
@@ -193,15 +184,6 @@ def test_the_declaration_of_human_rights_in_all_languages_is_read_whole(tmp_path
     assert len(wanted) >= 180
     assert result["digest"] == digest(wanted)
     assert result["exact_duplicates"] == len(wanted) - len({text for _, text in wanted})
-
-
-def test_a_segmented_chinese_corpus_is_read_by_lines(tmp_path: Path, real_data: RealData) -> None:
-    path = real_data.segmented
-    result = build_corpus(files_corpus(path, txt_document="line"), tmp_path / "corpus")
-    lines = [line for line in gzip.decompress(path.read_bytes()).decode().split("\n") if line.strip()]
-    assert result["documents"] == len(lines) >= 1_000
-    ids = {document.id: document.text for document in everything(tmp_path / "corpus")}
-    assert sorted(ids.values()) == sorted(line.removesuffix("\r") for line in lines)
 
 
 def test_a_sample_keeps_that_share_of_training_and_all_held_out_documents_in_their_order(tmp_path: Path) -> None:

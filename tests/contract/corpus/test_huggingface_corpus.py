@@ -83,14 +83,6 @@ def test_bad_rows_are_refused_or_counted(tmp_path: Path) -> None:
     assert len((tmp_path / "corpus" / "skipped.jsonl").read_text().splitlines()) == 2
 
 
-def test_damaged_json_lines_are_refused_by_name(tmp_path: Path) -> None:
-    name = json_lines(tmp_path / "data")
-    with (name / "train.jsonl").open("a") as file:
-        file.write('{"text": "open')
-    with pytest.raises(DataError, match="data"):
-        build_corpus(config(name), tmp_path / "corpus")
-
-
 def test_a_hub_name_needs_a_revision_and_a_path_needs_a_directory(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"^corpus.revision: required, because 'owner/name' is no directory"):
         build_corpus(config("owner/name"), tmp_path / "hub")
@@ -110,12 +102,6 @@ def test_code_that_comes_with_a_data_set_is_never_run(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_directory_named_like_a_format_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    json_lines(tmp_path / "json")
-    monkeypatch.chdir(tmp_path)
-    assert build_corpus(config("json"), tmp_path / "corpus")["documents"] == 60
-
-
 def test_a_column_that_nobody_asked_for_may_have_another_type_in_each_file_of_parquet(tmp_path: Path) -> None:
     name = tmp_path / "data"
     name.mkdir()
@@ -123,17 +109,6 @@ def test_a_column_that_nobody_asked_for_may_have_another_type_in_each_file_of_pa
         rows = {"text": TEXTS[number * 20 :][:20], "more": [more] * 20}
         datasets.Dataset.from_dict(rows).to_parquet(name / f"train-{number}.parquet")
     assert build_corpus(config(name), tmp_path / "corpus")["documents"] == 60
-
-
-def test_a_column_of_json_lines_that_changes_its_type_is_named_with_both(tmp_path: Path) -> None:
-    name = tmp_path / "data"
-    name.mkdir()
-    for number, more in enumerate((None, "text")):
-        write_jsonl(name / f"train{number}.jsonl", [{"text": text, "more": more} for text in TEXTS])
-    with pytest.raises(
-        DataError, match=r"after row 60: a column changes its type, 'more' \(.* string to null\); corpus=files reads"
-    ):
-        build_corpus(config(name), tmp_path / "corpus")
 
 
 @pytest.mark.parametrize(("subset", "told"), [(None, "required"), ("three", "'three' is none")])
