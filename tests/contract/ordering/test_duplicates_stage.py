@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from paribus.config.groups.embedding import EmbeddingDuplicates, ExactDuplicates, MinHashDuplicates, NoDuplicates
+from paribus.config.groups.embedding import EmbeddingDuplicates, ExactDuplicates, MinHashDuplicates
 from paribus.errors import DataError
 from paribus.ordering.duplicates.build import build
 from paribus.ordering.duplicates.removed import Duplicates
@@ -124,32 +122,6 @@ def test_of_documents_that_are_all_the_same_the_first_stays(tmp_path: Path, kind
     assert record["removed_bytes"] == 19 * len(text)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_one_document_stays(tmp_path: Path, kind: str) -> None:
-    corpus = write_corpus(tmp_path / "corpus", [""])
-    (tmp_path / "neighbours").mkdir()
-    write_neighbours(tmp_path / "neighbours", np.full((1, 2), -1), np.zeros((1, 2)))
-    context = stage_context(
-        tmp_path / "run", {"duplicates": KINDS[kind]}, corpus=corpus, neighbours=tmp_path / "neighbours"
-    )
-    assert build(context) == {
-        "documents": 1,
-        "removed": 0,
-        "removed_bytes": 0,
-        "removed_share": 0.0,
-        "groups": 0,
-        "largest_group": 1,
-    }
-    assert Duplicates(context.output).removed().num_rows == 0
-
-
-def test_many_copies_of_one_document_among_others_are_removed(tmp_path: Path) -> None:
-    texts = [BASE if number % 2 else f"text number {number} of many" for number in range(4000)]
-    corpus = write_corpus(tmp_path / "corpus", texts, group_bytes=50_000, shard_bytes=200_000)
-    context = stage_context(tmp_path / "run", {"duplicates": KINDS["minhash"]}, corpus=corpus)
-    assert build(context)["removed"] == 1999
-
-
 def test_an_empty_training_split_and_other_neighbours_are_refused(tmp_path: Path, neighbours: Path) -> None:
     empty = write_corpus(tmp_path / "empty", [])
     with pytest.raises(DataError, match="training split has no documents"):
@@ -158,48 +130,3 @@ def test_an_empty_training_split_and_other_neighbours_are_refused(tmp_path: Path
     inputs = {"corpus": other, "neighbours": neighbours}
     with pytest.raises(DataError, match="neighbours of 12 documents, but the training split has 5"):
         build(stage_context(tmp_path / "b", {"duplicates": EmbeddingDuplicates()}, **inputs))
-
-
-def test_nothing_to_remove_is_no_stage(tmp_path: Path, corpus: Path) -> None:
-    with pytest.raises(TypeError, match="duplicates=off"):
-        build(stage_context(tmp_path / "run", {"duplicates": NoDuplicates()}, corpus=corpus))
-
-
-@pytest.fixture
-def artifact(tmp_path: Path, corpus: Path) -> Path:
-    context = stage_context(tmp_path / "run", {"duplicates": ExactDuplicates()}, corpus=corpus)
-    build(context)
-    return context.output
-
-
-@pytest.mark.parametrize("name", ["kept.npy", "removed.parquet"])
-@pytest.mark.parametrize("size", [None, 0, 40])
-def test_a_missing_or_cut_file_is_refused_by_name(artifact: Path, name: str, size: int | None) -> None:
-    content = (artifact / name).read_bytes()
-    (artifact / name).unlink()
-    if size is not None:
-        (artifact / name).write_bytes(content[:size])
-    with pytest.raises(DataError, match=rf"{name}: no readable"):
-        Duplicates(artifact)
-
-
-def test_documents_that_are_neither_kept_nor_removed_are_refused(artifact: Path) -> None:
-    table = pq.read_table(artifact / "removed.parquet")
-    pq.write_table(table.slice(1), artifact / "removed.parquet")
-    with pytest.raises(DataError, match=r"lists 3 documents, which are not the 4 of 12"):
-        Duplicates(artifact)
-
-
-@pytest.mark.parametrize("kept", [4, 9, -1, 50])
-def test_a_document_removed_for_one_that_does_not_stay_is_refused(artifact: Path, kept: int) -> None:
-    table = pq.read_table(artifact / "removed.parquet")
-    column = pa.array([1, 2, kept, 0], pa.int64())
-    pq.write_table(table.set_column(2, "kept", column), artifact / "removed.parquet")
-    with pytest.raises(DataError, match="in favour of one that does not stay"):
-        Duplicates(artifact)
-
-
-def test_an_array_of_another_type_is_refused(artifact: Path) -> None:
-    np.save(artifact / "kept.npy", np.ones(12))
-    with pytest.raises(DataError, match=r"bool \(documents,\) is expected, but this is float64 \(12,\)"):
-        Duplicates(artifact)

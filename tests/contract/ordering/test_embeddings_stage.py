@@ -1,7 +1,6 @@
 """The stage `embeddings` on files: the same bytes whatever the workers and the kills."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ from paribus.errors import DataError, NumericalError
 from paribus.ordering.embed.artifact import Embeddings
 from paribus.ordering.embed.build import build
 from paribus.ordering.embed.tfidf import TfidfSvd
-from paribus.stage.context import SilentReporter
 from support.corpora import SMALL_PARTS, write_corpus
 from support.embeddings import WORDS, dying_after, encoder_config, read_parts, stage_context, write_encoder
 from support.stages import files
@@ -58,21 +56,6 @@ def test_every_document_has_a_unit_vector_or_zeros_in_corpus_order(
     }
     assert isinstance(record["embedder"], dict) and record["embedder"]["kind"] == embedder.kind
     json.dumps(record)
-
-
-@pytest.mark.parametrize(("fit_documents", "fitted"), [(25, 25), (100_000, 40)])
-def test_fitting_is_said_to_be_of_no_more_documents_than_there_are(
-    tmp_path: Path, corpus: Path, fit_documents: int, fitted: int
-) -> None:
-    told: dict[str, float] = {}
-
-    class Listening(SilentReporter):
-        def progress(self, done: float, total: float, *, unit: str, doing: str, detail: str = "") -> None:
-            told[doing] = total
-
-    embedder = TfidfEmbedder(dimensions=6, fit_documents=fit_documents)
-    build(replace(stage_context(tmp_path / "run", {"embedder": embedder}, corpus=corpus), report=Listening()))
-    assert told == {"fitting TF-IDF and SVD": fitted, "embedding documents": 40}
 
 
 @pytest.mark.parametrize("embedder", ["transformers"], indirect=True)
@@ -142,21 +125,6 @@ def test_the_sample_is_spread_evenly_and_nothing_else_teaches_the_embedder(
     all_texts = TfidfEmbedder(dimensions=4, fit_documents=1000)
     build(stage_context(tmp_path / "all", {"embedder": all_texts}, corpus=corpus))
     assert len(read) == 2 * len(set(read))
-
-
-@pytest.mark.parametrize("embedder", KINDS, indirect=True)
-def test_documents_that_are_all_the_same_have_all_the_same_vector(tmp_path: Path, embedder: EmbedderConfig) -> None:
-    corpus = write_corpus(tmp_path / "corpus", ["red green sea"] * 30, **SMALL_PARTS)
-    context = stage_context(tmp_path / "run", {"embedder": embedder}, corpus=corpus)
-    assert build(context)["zero_rows"] == 0
-    rows = Embeddings(context.output).rows(0, 30)
-    assert np.array_equal(rows, np.repeat(rows[:1], 30, axis=0))
-
-
-@pytest.mark.parametrize("embedder", ["transformers"], indirect=True)
-def test_a_corpus_of_empty_documents_has_rows_of_zeros(tmp_path: Path, embedder: EmbedderConfig) -> None:
-    corpus = write_corpus(tmp_path / "corpus", [""] * 3)
-    assert build(stage_context(tmp_path / "run", {"embedder": embedder}, corpus=corpus))["zero_rows"] == 3
 
 
 def test_a_corpus_without_a_word_is_refused_by_tfidf(tmp_path: Path) -> None:

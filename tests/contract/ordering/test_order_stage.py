@@ -3,7 +3,6 @@
 import hashlib
 import itertools
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -109,30 +108,12 @@ def test_seeds_repeat_an_order_and_change_it(tmp_path: Path, ordering: OrderingC
 
 
 @by_kind
-def test_identical_documents_can_be_ordered(tmp_path: Path, ordering: OrderingConfig) -> None:
-    order, _ = Inputs(tmp_path, 12, vectors=np.ones((12, 6))).order(ordering)
-    assert set(order.documents.tolist()) == set(range(12))
-
-
-@by_kind
 def test_documents_without_any_direction_or_neighbour_can_be_ordered(tmp_path: Path, ordering: OrderingConfig) -> None:
     inputs = Inputs(tmp_path, 12, vectors=np.zeros((12, 6)))
     order, result = inputs.order(ordering)
     assert set(order.documents.tolist()) == set(range(12))
     if ordering.kind == "in_context":
         assert (result["edges"], result["jumps"], result["mean_similarity_along_edges"]) == (0, 11, 0.0)
-
-
-@listed_by_kind
-def test_more_neighbours_than_there_are_lists_of_take_the_whole_lists(tmp_path: Path, ordering: OrderingConfig) -> None:
-    many: dict[str, Callable[[], OrderingConfig]] = {
-        "nn": lambda: NearestOrdering(neighbours=50),
-        "in_context": lambda: InContextOrdering(neighbours=50),
-        "lexical": lambda: LexicalOrdering(neighbours=50),
-        "in_context_released": lambda: InContextReleasedOrdering(neighbours=50),
-    }
-    order, _ = Inputs(tmp_path, 7, width=50).order(many[ordering.kind]())
-    assert set(order.documents.tolist()) == set(range(7))
 
 
 @listed_by_kind
@@ -148,14 +129,6 @@ def test_embeddings_of_another_corpus_are_refused(tmp_path: Path) -> None:
     write_embeddings(tmp_path / "embeddings", np.eye(4))
     with pytest.raises(DataError, match=r"embeddings: has 4 documents, but .*corpus has 9"):
         inputs.order(ClusterOrdering())
-
-
-@listed_by_kind
-def test_a_neighbour_that_is_no_document_is_refused(tmp_path: Path, ordering: OrderingConfig) -> None:
-    inputs = Inputs(tmp_path, 3)
-    inputs.give_lists(np.array([[1], [3], [0]]), np.ones((3, 1)))
-    with pytest.raises(DataError, match="has document 3, but there are only 3"):
-        inputs.order(ordering)
 
 
 @by_kind

@@ -94,23 +94,10 @@ def test_a_copy_has_similarity_one_and_equal_ones_come_in_corpus_order(tmp_path:
     assert lists.similarities[3, :2].tolist() == [1.0, 1.0] and 0 < lists.similarities[3, 2] < 1
 
 
-def test_similarity_is_never_above_one(tmp_path: Path) -> None:
-    texts = ["apple filler words here", "apple apple apple", "filler apple", "words"]
-    lists, _ = find(tmp_path, texts, LexicalOrdering(query_terms=1))
-    assert lists.similarities.max() == 1.0
-
-
 def test_documents_without_shared_terms_have_no_neighbours(tmp_path: Path) -> None:
     lists, result = find(tmp_path, ["alpha beta", "", "alpha beta", "a b c", "unique"], LexicalOrdering())
     assert (lists.ids >= 0).sum(axis=1).tolist() == [1, 0, 1, 0, 0]
     assert result["without_neighbours"] == 3
-
-
-@pytest.mark.parametrize("texts", [["one document"], ["one two", "one three"]])
-def test_one_or_two_documents_have_lists_of_all_others(tmp_path: Path, texts: list[str]) -> None:
-    lists, result = find(tmp_path, texts, LexicalOrdering())
-    assert lists.ids.shape == (len(texts), len(texts) - 1)
-    assert result["documents"] == len(texts)
 
 
 def test_a_corpus_without_words_or_documents_is_refused(tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
 """Parts of arrays in files that are asked of the disk before they are read."""
 
-import errno
 import mmap
-import resource
 from pathlib import Path
 
 import numpy as np
@@ -46,58 +44,6 @@ def test_what_is_asked_for_is_where_the_elements_are_in_the_file(ids: np.ndarray
     for (start, stop), elements in zip(recorded.asked, wanted, strict=True):
         assert content[start:stop].endswith(elements)
         assert stop - start < len(elements) + mmap.PAGESIZE
-
-
-def test_a_system_that_refuses_to_read_ahead_stops_nothing(ids: np.ndarray) -> None:
-    class Refusing(Recorded):
-        def madvise(self, option: int, start: int, size: int) -> None:
-            raise OSError(errno.EAGAIN, "no room for what is asked for")
-
-    ahead = Readahead(ids)
-    ahead._mapped = Refusing()  # type: ignore[assignment]
-    ahead.expect(np.array([0]), np.array([9]))
-
-
-def test_an_array_in_memory_asks_for_nothing() -> None:
-    ahead = Readahead(np.arange(9))
-    assert ahead._mapped is None
-    ahead.expect(np.array([0]), np.array([9]))
-
-
-@pytest.mark.parametrize(("away", "asked"), [(set(), 0), ({49}, 100)])
-def test_what_is_in_memory_by_a_sample_is_not_asked_for(
-    ids: np.ndarray, away: set[int], asked: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looked: list[int] = []
-
-    def look(self: Readahead, elements: np.ndarray) -> bool:
-        looked.extend(elements.tolist())
-        return bool(away & set(elements.tolist()))
-
-    monkeypatch.setattr(Readahead, "_waits_for", look)
-    ahead = Readahead(ids)
-    ahead._mapped = recorded = Recorded()  # type: ignore[assignment]
-    begins = np.arange(100, dtype=np.int64)
-    ahead.expect_absent(begins, begins + 1)
-    assert len(recorded.asked) == asked
-    assert 10 < len(looked) <= 16
-    ahead.expect_absent(begins[:0], begins[:0])
-    ahead.expect_absent(begins, begins)
-
-
-def test_a_thread_waits_for_what_is_not_in_memory_once(tmp_path: Path) -> None:
-    path = tmp_path / "large.npy"
-    np.lib.format.open_memmap(path, "w+", np.uint16, (2**26,))  # nothing of it is written, and so in memory
-    mapped = np.load(path, mmap_mode="r")
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_majflt
-    mapped[3 * 2**24].item()
-    if resource.getrusage(resource.RUSAGE_SELF).ru_majflt == before:
-        pytest.skip("this file system keeps its files in memory")
-    ahead, places = Readahead(mapped), np.array([2**24, 2**25])
-    assert ahead._waits_for(places)
-    assert not ahead._waits_for(places)
-    ahead.expect(places, np.array([2**24 + 9, 2**26]))
-    assert mapped[-1] == 0
 
 
 @pytest.mark.parametrize("waits", [False, True])

@@ -12,14 +12,13 @@ from datasketch import MinHash, MinHashLSH
 from paribus.config.groups.embedding import MinHashDuplicates
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.corpus.words import words
-from paribus.ordering.duplicates.bands import Bands, buckets, linked
+from paribus.ordering.duplicates.bands import Bands, buckets
 from paribus.ordering.duplicates.groups import group
 from paribus.ordering.duplicates.minhash import minhash_pairs
-from paribus.ordering.duplicates.pairs import runs
-from paribus.ordering.duplicates.signatures import keys_path, shingles, sign, sign_part
+from paribus.ordering.duplicates.signatures import shingles, sign, sign_part
 from paribus.ordering.parts import corpus_parts
 from paribus.stage.context import SilentReporter
-from support.corpora import SMALL_PARTS, write_corpus
+from support.corpora import write_corpus
 
 VOCABULARY = [f"word{number}" for number in range(500)]
 
@@ -132,32 +131,6 @@ def test_candidates_are_those_of_the_index_of_datasketch() -> None:
     assert found == expected and len(found) > 20
 
 
-def test_buckets_within_one_group_are_not_compared_again() -> None:
-    keys = np.array([5, 5, 5, 9, 9, 1], dtype=np.uint64)
-    first = np.array([0, 0, 0, 3, 4, 5])
-    assert [bucket.tolist() for bucket in buckets(np.arange(6) * 10, keys, first)] == [[30, 40]]
-
-
-def test_equal_rows_lie_side_by_side() -> None:
-    order, bounds = runs(np.array([[2, 0], [1, 9], [2, 0], [1, 8], [1, 9]], dtype=np.uint64))
-    assert [order[start:stop].tolist() for start, stop in itertools.pairwise(bounds)] == [[3], [1, 4], [0, 2]]
-
-
-def test_documents_of_a_bucket_are_linked_as_by_comparing_all_of_them() -> None:
-    generator = np.random.default_rng(3)
-    for _ in range(50):
-        rows = generator.integers(0, 3, (12, 8)).astype(np.uint64)
-        documents = np.sort(generator.choice(100, 12, replace=False))
-        pairs = [(i, j) for i, j in all_pairs(12) if (rows[i] == rows[j]).mean() >= 0.625]
-        found = linked(documents, rows, 0.625)
-        position = {document: number for number, document in enumerate(documents.tolist())}
-        tree = [(position[i], position[j]) for i, j in zip(found.first.tolist(), found.second.tolist(), strict=True)]
-        assert components(12, tree) == components(12, pairs)
-        assert len(tree) == 12 - len(set(components(12, pairs)))
-        for (i, j), similarity in zip(tree, found.similarities, strict=True):
-            assert (rows[i] == rows[j]).mean() == pytest.approx(similarity)
-
-
 def test_groups_are_connected_by_every_pair_that_reaches_the_threshold(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,14 +149,3 @@ def test_texts_that_differ_by_case_and_punctuation_are_near_duplicates_and_short
     groups = found_groups(tmp_path, texts, MinHashDuplicates())
     assert groups[:10] == [0, 1, 2, 0, 1, 5, 6, 7, 6, 2]
     assert groups[10:] == list(range(10, 110))
-
-
-def test_signed_parts_are_not_signed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    corpus = write_corpus(tmp_path / "corpus", ["red sky"] * 9, **SMALL_PARTS)
-    part = corpus_parts(CorpusArtifact(corpus), tmp_path / "parts")[0]
-    sign_part(MinHashDuplicates(permutations=8), part)
-    before = part.target.stat().st_mtime_ns
-    assert np.load(keys_path(part.target)).shape == (2 + Bands.of(MinHashDuplicates(permutations=8)).count, part.rows)
-    monkeypatch.setattr("paribus.ordering.duplicates.signatures.sign", None)
-    sign_part(MinHashDuplicates(permutations=8), part)
-    assert part.target.stat().st_mtime_ns == before

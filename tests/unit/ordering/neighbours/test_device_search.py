@@ -1,7 +1,6 @@
 """Exact search by PyTorch: the lists of a CPU to the last bit, and which devices it takes."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -177,18 +176,3 @@ def test_a_shard_that_has_no_room_is_refused_or_searched_on_a_cpu(monkeypatch: p
     ):
         search_devices(NeighboursConfig(device="gpu", index="flat"), drawn(9))
     assert search_devices(NeighboursConfig(device="auto", index="flat"), drawn(9)) == []
-
-
-@pytest.mark.usefixtures("two_gpus")
-def test_what_pytorch_keeps_of_the_shard_before_has_room_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (2**20, 80 * 2**30))
-    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 79 * 2**30)
-    assert len(search_devices(NeighboursConfig(device="gpu", index="flat"), drawn(9))) == 2
-
-
-def test_a_finished_search_needs_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings: dict[str, Any] = {"index": "flat", "retrieved": 4}
-    _, _, expected, _ = search(tmp_path, clustered(300), device="cpu", **settings)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    _, _, found, _ = search(tmp_path, clustered(300), device="gpu", **settings)
-    assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))

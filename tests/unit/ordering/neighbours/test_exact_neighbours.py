@@ -77,29 +77,6 @@ def test_a_corpus_without_any_direction_has_no_neighbours(tmp_path: Path, index:
     assert (ids == -1).all() and share == 1.0
 
 
-def test_a_first_shard_without_any_direction_is_passed_over(tmp_path: Path) -> None:
-    vectors = clustered(3000)
-    vectors[:1100] = 0
-    settings = {"retrieved": 4, "index": "ivf", "recall_sample": 200}
-    _, plan, (ids, _), share = search(tmp_path, vectors, shard_documents=1000, **settings)
-    assert (ids[:1100] == -1).all() and (ids[1100:] >= 1100).all()
-    assert plan.lists and share is not None and share > 0.9
-
-
-@pytest.mark.parametrize("lists", [1, 4])
-def test_codes_are_learned_from_enough_vectors_for_few_lists(tmp_path: Path, lists: int) -> None:
-    settings = {"index": "ivf_pq", "retrieved": 4, "recall_sample": 100, "probes": lists, "code_size": 4}
-    _, plan, (ids, _), _ = search(tmp_path, clustered(10_000), lists=lists, **settings)
-    assert plan.lists == lists and (ids >= 0).all()
-
-
-def test_codes_cannot_be_learned_from_vectors_without_a_direction(tmp_path: Path) -> None:
-    vectors = clustered(12_000)
-    vectors[200:] = 0
-    with pytest.raises(ConfigurationError, match=r"neighbours\.index: ivf_pq learns its codes from 256 vectors"):
-        search(tmp_path, vectors, index="ivf_pq", retrieved=4, shard_documents=4000)
-
-
 @pytest.mark.parametrize("index", ["flat", "ivf"])
 def test_documents_that_are_all_the_same_are_neighbours_of_one_another(tmp_path: Path, index: str) -> None:
     vectors = np.tile(clustered(1), (300, 1))

@@ -89,39 +89,3 @@ def test_documents_without_a_direction_are_read_last(tmp_path: Path) -> None:
     found = clustered(tmp_path, vectors, ClusterOrdering(clusters=4))
     assert set(found.documents[-3:].tolist()) == {0, 17, 40}
     assert found.without_direction == 3 and found.sizes.sum() == 57
-
-
-def test_a_corpus_of_zeros_is_shuffled(tmp_path: Path) -> None:
-    found = clustered(tmp_path, np.zeros((30, 4)), ClusterOrdering())
-    assert sorted(found.documents.tolist()) == list(range(30)) != found.documents.tolist()
-    assert len(found.sizes) == 0 and found.without_direction == 30
-
-
-def test_equal_documents_are_one_cluster(tmp_path: Path) -> None:
-    vectors = np.repeat(np.eye(4)[:2], [20, 9], axis=0)
-    found = clustered(tmp_path, vectors, ClusterOrdering(clusters=6))
-    assert sorted(found.sizes.tolist()) == [9, 20]
-    assert sorted(found.documents.tolist()) == list(range(29))
-
-
-@pytest.mark.parametrize("documents", [1, 2, 3])
-def test_more_clusters_than_documents_are_as_many_as_documents(tmp_path: Path, documents: int) -> None:
-    found = clustered(tmp_path, np.eye(4)[:documents], ClusterOrdering(clusters=50))
-    assert found.sizes.tolist() == [1] * documents
-
-
-def test_only_kept_documents_are_clustered(tmp_path: Path) -> None:
-    vectors, _ = blobs(100, 8, 3)
-    kept = np.arange(100) % 3 != 0
-    found = clustered(tmp_path, vectors, ClusterOrdering(), kept=kept)
-    assert sorted(found.documents.tolist()) == np.flatnonzero(kept).tolist()
-    assert found.sizes.sum() == kept.sum()
-
-
-def test_seeds_repeat_and_change_the_order(tmp_path: Path) -> None:
-    vectors, _ = blobs(100, 8, 3)
-    first, same, other = (
-        clustered(tmp_path / name, vectors, ClusterOrdering(), seed=seed).documents
-        for name, seed in [("first", 1), ("same", 1), ("other", 2)]
-    )
-    assert np.array_equal(first, same) and not np.array_equal(first, other)

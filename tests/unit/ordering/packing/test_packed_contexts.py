@@ -2,7 +2,6 @@
 
 from collections import Counter
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +10,7 @@ from hypothesis import given, settings
 from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
 from paribus.errors import DataError
 from paribus.ordering.packing.documents import OrderedDocuments
-from paribus.ordering.packing.pack import pack
-from support.packings import EOS, FixedOrder, corpora, held, packed, predictions, stream, token
+from support.packings import EOS, corpora, held, packed, predictions, stream, token
 
 PACKINGS = [ConcatenatePacking(), BestFitPacking(window=None), BestFitPacking(window=3), OneDocumentPacking()]
 Corpus = tuple[list[list[int]], list[int], int]
@@ -94,27 +92,6 @@ def test_a_document_the_order_leaves_out_has_no_contexts() -> None:
         assert contexts.contexts_of(0).tolist() != []
 
 
-@pytest.mark.parametrize("packing", PACKINGS, ids=str)
-def test_an_index_outside_the_epoch_is_refused(packing: PackingConfig) -> None:
-    contexts = packed([[1, 2, 3]], [0], 3, packing)
-    for index in (-1, contexts.count):
-        with pytest.raises(IndexError, match="range"):
-            contexts.rows([index])
-
-
-def test_a_corpus_of_exactly_one_context_is_one_context() -> None:
-    inputs, targets = packed([[1, 2, 3]], [0], 3).rows([0])
-    assert (inputs.tolist(), targets.tolist()) == ([[1, 2, 3]], [[2, 3, EOS]])
-
-
-def test_a_document_of_many_contexts_is_read_from_end_to_end() -> None:
-    contexts = packed([list(range(23))], [0], 4)
-    inputs, targets = contexts.rows(np.arange(contexts.count))
-    assert contexts.count == 5
-    assert inputs.flatten().tolist() == list(range(20))
-    assert targets.flatten().tolist() == list(range(1, 21))
-
-
 @pytest.mark.parametrize("packing", PACKINGS[1:], ids=str)
 def test_contexts_that_pad_begin_with_an_end_of_document_that_is_no_target(packing: PackingConfig) -> None:
     contexts = packed([list(range(9))], [0], 4, packing)
@@ -140,14 +117,3 @@ def test_of_empty_documents_the_ends_are_predicted() -> None:
 def test_an_order_of_another_corpus_is_refused() -> None:
     with pytest.raises(DataError, match=r"document 1 .*documents 0 to 0"):
         OrderedDocuments(np.array([1, 2, 3]), np.array([0, 3]), np.array([0, 1]), EOS)
-
-
-def test_tokens_may_lie_in_a_file(tmp_path: Path) -> None:
-    ids = np.arange(40, dtype=np.uint16)
-    np.save(tmp_path / "ids.npy", ids)
-    mapped = np.load(tmp_path / "ids.npy", mmap_mode="r")
-    order, offsets = FixedOrder(np.array([1, 0])), np.array([0, 30, 40])
-    for packing in PACKINGS:
-        from_memory, from_file = (pack(packing, tokens, offsets, order, EOS, 8) for tokens in (ids, mapped))
-        indices = np.arange(from_memory.count)
-        assert all(map(np.array_equal, from_memory.rows(indices), from_file.rows(indices)))

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-import paribus.ordering.packing.statistics as module
 from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
 from paribus.ordering.packing.statistics import packing_statistics
 from support.packings import corpora, held, packed, stream
@@ -41,14 +40,6 @@ def test_they_are_what_counting_rows_gives(
 
 def _all_of(position: int, documents: list[list[int]], order: list[int], row: list[tuple[int, int]]) -> bool:
     return all((position, place) in row for place in range(len(documents[order[position]]) + 1))
-
-
-def test_they_do_not_depend_on_how_many_contexts_are_counted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    random = np.random.default_rng(0)
-    contexts = packed([[1] * size for size in random.integers(0, 30, 200)], length=7, packing=BestFitPacking())
-    at_once = packing_statistics(contexts)
-    monkeypatch.setattr(module, "CONTEXTS_AT_ONCE", 3)
-    assert packing_statistics(contexts) == at_once
 
 
 def test_best_fit_cuts_fewer_documents_than_concatenation_and_pads_less_than_one_document() -> None:

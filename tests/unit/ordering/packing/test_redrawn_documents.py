@@ -1,16 +1,12 @@
 """Documents whose tokens were drawn several times: as if the order named every draw of each, without being written."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 
-from paribus.config.groups.packing import PairPacking
 from paribus.errors import DataError
 from paribus.ordering.packing.documents import OrderedDocuments
-from paribus.ordering.packing.pack import pack
 from paribus.ordering.packing.pairs import PairContexts
-from support.packings import EOS, FixedOrder
+from support.packings import EOS
 
 DRAWS, DOCUMENTS = 3, 7
 ORDER = np.array([5, 0, 3, 6, 1])
@@ -62,17 +58,3 @@ def test_an_order_may_name_no_document_that_only_a_later_draw_would_have() -> No
     ids, offsets, _ = drawn(np.random.default_rng(0))
     with pytest.raises(DataError, match=r"document 7 .*documents 0 to 6"):
         OrderedDocuments(ids, offsets, np.array([7]), EOS, DRAWS)
-
-
-def test_draws_take_no_memory() -> None:
-    documents, draws = 1_000, 200
-    ids = np.zeros(2 * documents * draws, dtype=np.uint16)
-    offsets = 2 * np.arange(documents * draws + 1, dtype=np.int64)
-    sources, order = np.ones(documents * draws, dtype=np.int64), FixedOrder(np.arange(documents))
-    tracemalloc.start()
-    contexts = pack(PairPacking(), ids, offsets, order, EOS, 8, sources, draws)
-    contexts.rows(np.arange(0, contexts.count, 1_000))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    # One int64 for each pair of each draw would be 1.6 MB.
-    assert peak < 300_000

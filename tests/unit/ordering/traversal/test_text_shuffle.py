@@ -14,7 +14,6 @@ from paribus.config.groups.packing import (
     PackingConfig,
     PairPacking,
 )
-from paribus.errors import DataError
 from paribus.ordering.contexts import readings as sampling
 from paribus.ordering.contexts.readings import readings, sampled_bytes
 from paribus.ordering.contexts.text import OrderedText
@@ -246,18 +245,6 @@ def test_a_document_of_gigabytes_is_shared_out_without_overflow() -> None:
     tokens = np.array([1, 2])
     found = text.within(np.zeros(2, dtype=np.int64), tokens).tolist()
     assert found == [3 * 2**30 * 2**34 // 2**33, 5 * 2**30 * 2**34 // 2**33]
-
-
-def test_a_token_outside_the_vocabulary_is_refused() -> None:
-    contexts = packed([[1, 7, 1]], length=2)
-    with pytest.raises(DataError, match="id 1 of the encoded corpus is 7, and the vocabulary 3"):
-        contexts.source_bytes(np.array([0, 1, 2]), [0])
-
-
-def test_a_corpus_without_text_is_refused() -> None:
-    contexts = packed([[6, 6, 6], [6, 6, 6]], length=2)
-    with pytest.raises(DataError, match="no text at all"):
-        OrderedText(contexts.documents, [0, 0], BYTE_LENGTHS)
 
 
 def test_readings_of_pairs_are_those_of_what_a_row_holds() -> None:
