@@ -153,9 +153,10 @@ def test_files_of_one_name_keep_their_documents_apart(tmp_path: Path) -> None:
     }
 
 
-def test_the_limit_takes_the_longest_prefix_of_both_splits_together(tmp_path: Path) -> None:
+@pytest.mark.parametrize("limit", [400, 405])
+def test_the_limit_takes_the_longest_prefix_of_both_splits_together(tmp_path: Path, limit: int) -> None:
     path = write_jsonl(tmp_path / "rows.jsonl", [{"text": f"{number:010d}"} for number in range(100)])
-    result = build_corpus(files_corpus(path, limit=405), tmp_path / "corpus")
+    result = build_corpus(files_corpus(path, limit=limit), tmp_path / "corpus")
     assert (result["documents"], result["bytes"], result["stopped_at"]) == (40, 400, "limit")
     kept = {document.text for document in everything(tmp_path / "corpus")}
     assert kept == {f"{number:010d}" for number in range(40)}

@@ -12,7 +12,7 @@ from datasketch import MinHash, MinHashLSH
 from paribus.config.groups.embedding import MinHashDuplicates
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.corpus.words import words
-from paribus.ordering.duplicates.bands import Bands, buckets
+from paribus.ordering.duplicates.bands import Bands, buckets, linked
 from paribus.ordering.duplicates.groups import group
 from paribus.ordering.duplicates.minhash import minhash_pairs
 from paribus.ordering.duplicates.signatures import shingles, sign, sign_part
@@ -129,6 +129,21 @@ def test_candidates_are_those_of_the_index_of_datasketch() -> None:
         for bucket in buckets(alone, keys.ravel().astype(np.uint64), alone):
             found |= set(itertools.combinations(bucket.tolist(), 2))
     assert found == expected and len(found) > 20
+
+
+def test_documents_of_a_bucket_are_linked_as_by_comparing_all_of_them() -> None:
+    generator = np.random.default_rng(3)
+    for _ in range(50):
+        rows = generator.integers(0, 3, (12, 8)).astype(np.uint64)
+        documents = np.sort(generator.choice(100, 12, replace=False))
+        pairs = [(i, j) for i, j in all_pairs(12) if (rows[i] == rows[j]).mean() >= 0.625]
+        found = linked(documents, rows, 0.625)
+        position = {document: number for number, document in enumerate(documents.tolist())}
+        tree = [(position[i], position[j]) for i, j in zip(found.first.tolist(), found.second.tolist(), strict=True)]
+        assert components(12, tree) == components(12, pairs)
+        assert len(tree) == 12 - len(set(components(12, pairs)))
+        for (i, j), similarity in zip(tree, found.similarities, strict=True):
+            assert (rows[i] == rows[j]).mean() == pytest.approx(similarity)
 
 
 def test_groups_are_connected_by_every_pair_that_reaches_the_threshold(
