@@ -163,6 +163,7 @@ def test_moved_documents_stand_where_the_source_has_them_in_every_shard(
     rows = [{"text": prose(100 * (number // 3) + number % 3)} for number in range(60)]
     assert check(tmp_path / "corpus", rows, 0.8)["moved"]["documents"] > 10
     assert len(CorpusArtifact(tmp_path / "corpus" / "corpus").shards("train")) > 5
+    check(tmp_path / "near copies stay", rows, None)
 
 
 def test_the_artefact_is_the_same_whatever_the_workers(tmp_path: Path) -> None:
