@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.execution import TrackingConfig
 from paribus.config.groups.model import GPTNeoXModel
 from paribus.config.groups.start import CheckpointStart, ScratchStart
-from paribus.config.groups.tokenization import BPETokenizer, ExistingTokenizer
+from paribus.config.groups.tokenization import BPETokenizer
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.build import load_model, save_model
@@ -28,18 +27,15 @@ from paribus.modeling.decoder.names import huggingface_tensors
 from paribus.pipeline import run as running
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepare import JudgedTokens, other_tokens, prepare
+from paribus.pipeline.prepare import prepare
 from paribus.pipeline.record.run_record import moved_config
 from paribus.pipeline.show.display import Display
-from paribus.planning.remarks.judgement import remarks_on_judgement
 from paribus.reporting.fairness.equality import differing, flatten
 from paribus.store.artifact import file_digests
 from paribus.store.code import loaded_code
 from paribus.store.file_digests import FileDigests
 from paribus.store.record import write_record
 from paribus.tokenization import Tokenizer
-from paribus.training.start import preflight as start_preflight
 from paribus.training.start.files import fingerprint
 from paribus.training.start.initial import initial_model
 from paribus.training.start.locate import checkpoint_directory
@@ -196,9 +192,7 @@ def test_a_longer_context_is_a_choice(trained: Path, tokenizer: Tokenizer) -> No
     [
         ({"model_type": "gpt2"}, "model_type 'gpt2'; one of llama, gpt_neox"),
         ({"model_type": "gpt_neox"}, "llama, but gpt_neox in"),
-        ({"num_key_value_heads": 1}, "num_key_value_heads=1; only 2"),
         ({"attention_bias": True}, "attention_bias=True; only False"),
-        ({"attention_dropout": 0.1}, "attention_dropout=0.1; only 0"),
         ({"rope_parameters": {"rope_theta": 1e4, "rope_type": "yarn"}}, "rope_type='yarn'; only 'default'"),
     ],
 )
@@ -263,54 +257,6 @@ def test_other_tokens_that_are_there_are_refused_before_anything_runs(
     assert len(prepare(compose_command(parse(stopping)), tolerate_missing=plan)) == 1
 
 
-def test_a_run_whose_made_tokens_are_others_keeps_no_other_run_of_its_sweep(trained: Path, tmp_path: Path) -> None:
-    shape = [f"model.{name}={getattr(MODEL, name)}" for name in ("width", "layers", "heads", "ffn_width")]
-    shape += [f"model.context_length={MODEL.context_length}", "model.tied_embeddings=false", "evaluation=heldout"]
-    command = ["-m", "scale=tiny", "corpus=pydocs_small", f"root={tmp_path}", *shape, "tokenizer.vocab_size=268"]
-    composed = compose_command(parse([*command, "start=checkpoint", f"start.path={trained}", "pretokenizer=gpt2,none"]))
-    runs = prepare(composed)
-    for number, run in enumerate(runs):
-        assert len(prepare(composed)) == 2, f"{number} of the vocabularies are made"
-        place = run.nodes["vocabulary"]
-        directory = OutputRoot.of(run.job.config).store.path(*place.place)
-        other = Tokenizer.train(OTHER, vocab_size=268, special_tokens=("<|endoftext|>",))
-        other.save(directory / "tokenizer")
-        made = {
-            "stage": "vocabulary",
-            "key": place.key,
-            "files": file_digests(directory),
-            "result": {"vocab_size": 268},
-        }
-        write_record(directory, made)
-        remarks = [line for line in remarks_on_judgement(runs, OutputRoot.of(run.job.config)) if "would fail" in line]
-        assert len(remarks) == number + 1
-        assert all(re.search("would fail for continued-bpe-.*start.vocabulary: same, but", line) for line in remarks)
-    with pytest.raises(ConfigurationError, match=r"start.vocabulary: same, but the vocabularies differ: 268 tokens"):
-        prepare(composed)
-
-
-def test_a_vocabulary_that_runs_share_is_opened_once_and_none_for_a_run_from_scratch(
-    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Tokenizer.train(OTHER, vocab_size=268, special_tokens=("<|endoftext|>",)).save(tmp_path / "other")
-    opened: list[Path] = []
-    judge = start_preflight.token_problems
-
-    def judged(config: RunConfig, tokenizer: Path) -> list[tuple[str, str]]:
-        opened.append(tokenizer)
-        return judge(config, tokenizer)
-
-    monkeypatch.setattr(start_preflight, "token_problems", judged)
-    tokenizer = ExistingTokenizer(path=str(tmp_path / "other"))
-    start, tokens = CheckpointStart(path=str(trained)), JudgedTokens()
-    runs = [planned_run(tmp_path, seed=seed, start=start, tokenizer=tokenizer) for seed in range(3)]
-    found = [other_tokens(run, tokens) for run in runs]
-    assert [len(problems) for problems in found] == [1, 1, 1]
-    assert opened == [tmp_path / "other"]
-    assert other_tokens(planned_run(tmp_path, tokenizer=tokenizer), tokens) == []
-    assert len(opened) == 1
-
-
 @pytest.mark.parametrize(("size", "hint"), [(270, "vocabulary=added"), (266, "checkpoint's vocabulary")])
 def test_a_vocabulary_of_another_size_is_refused_with_both_sizes(trained: Path, size: int, hint: str) -> None:
     other = Tokenizer.train(TEXTS, vocab_size=size, special_tokens=("<|endoftext|>",))
@@ -336,14 +282,11 @@ def test_a_hugging_face_directory_is_a_checkpoint_and_loses_the_rows_that_pad_it
     assert model.architecture.vocab_size == 268
 
 
-def test_weights_that_are_missing_broken_or_no_safetensors_are_refused(copy: Path, tokenizer: Tokenizer) -> None:
+def test_weights_that_are_missing_or_no_safetensors_are_refused(copy: Path, tokenizer: Tokenizer) -> None:
     weights = copy / "model.safetensors"
     stored, run = load_file(weights), continued(copy)
     save_file({name: stored[name] for name in stored if "layers.1.mlp" not in name}, weights, {"format": "pt"})
     with pytest.raises(DataError, match=r"3 weights are not in its files, such as model.layers.1.mlp"):
-        initial_model(run, tokenizer)
-    weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(DataError, match="its weights cannot be read"):
         initial_model(run, tokenizer)
     weights.rename(copy / "pytorch_model.bin")
     with pytest.raises(DataError, match=r"no model.safetensors; weights of other formats are not read"):
@@ -408,15 +351,13 @@ def test_an_added_vocabulary_trains_and_lacks_no_token_of_the_checkpoint(
 
 
 def test_a_run_made_again_elsewhere_starts_from_the_run_of_its_own_root() -> None:
-    moved = moved_config(
-        {"root": "here", "start": {"kind": "checkpoint", "run": "abc", "root": "here"}}, Path("/there")
-    )
-    assert (moved["root"], moved["start"]["root"]) == ("/there", "/there")
-    other = moved_config(
-        {"root": "here", "start": {"kind": "checkpoint", "run": "abc", "root": "other"}}, Path("/there")
-    )
-    assert (other["root"], other["start"]["root"]) == ("/there", "other")
-    assert moved_config({"root": "here", "start": {"kind": "scratch"}}, Path("/there"))["start"] == {"kind": "scratch"}
+    def roots(start: str) -> tuple[str, str]:
+        given = {"root": "here", "start": {"kind": "checkpoint", "run": "abc", "root": start}}
+        moved = moved_config(given, Path("/there"))
+        return moved["root"], moved["start"]["root"]
+
+    assert roots("here") == ("/there", "/there")
+    assert roots("other") == ("/there", "other")
 
 
 def test_rotations_and_residuals_of_a_gpt_neox_must_agree_too(copy: Path) -> None:

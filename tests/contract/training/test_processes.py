@@ -15,7 +15,6 @@ from process_scenarios import MEMBERS
 from safetensors.numpy import load_file
 
 from paribus.config.groups.execution import EngineConfig
-from paribus.engine.threads import THREADS
 from paribus.errors import ConfigurationError
 from paribus.pipeline.making.execute import child_environment
 from paribus.training.processes import launch
@@ -164,28 +163,6 @@ def test_an_agent_gets_all_that_the_allocation_has_on_its_node_also_within_a_ste
     assert "SLURM_JOB_ID=7" in told and "SLURM_GPUS_PER_TASK" not in told and "SLURM_GPU_BIND" not in told
 
 
-@pytest.mark.parametrize(
-    ("given", "taken"),
-    [
-        ({"NCCL_SOCKET_IFNAME": "lo"}, "lo"),
-        ({"NCCL_SOCKET_IFNAME": "=lo"}, "lo"),
-        ({"NCCL_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "eth9"}, None),
-        ({"NCCL_SOCKET_IFNAME": "^docker"}, None),
-        ({"NCCL_SOCKET_IFNAME": "not-here"}, None),
-        ({}, None),
-    ],
-)
-def test_gloo_takes_the_network_that_nccl_was_told(
-    given: dict[str, str], taken: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in given.items():
-        monkeypatch.setenv(name, value)
-    job = {"processes_a_node": 1, "config": {"training": {"device": "cpu", "deterministic": False}}}
-    assert launch._environment(job).get("GLOO_SOCKET_IFNAME") == taken
-
-
 def test_processes_of_every_node_are_told_what_cublas_needs_to_add_in_one_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -204,21 +181,6 @@ def test_the_switches_between_gpus_sum_nothing_in_a_deterministic_training(monke
         job = {"processes_a_node": 8, "config": {"training": {"device": "auto", "deterministic": strict}}}
         told[strict] = launch._environment(job).get("NCCL_NVLS_ENABLE")
     assert told == {True: "0", False: None}
-
-
-def test_threads_of_every_library_are_divided_among_processes_at_each_attempt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """PyTorch takes what MKL was told, and processes that lacked memory are started again from the same one."""
-    job = {"processes_a_node": 4, "nodes": 1, "config": {"training": {"device": "cpu", "deterministic": False}}}
-    (tmp_path / "job.json").write_text(json.dumps(job | {"id": "a", "endpoint": "127.0.0.1:0"}))
-    for name in THREADS:
-        monkeypatch.setenv(name, "16")
-    asked: list[list[str]] = []
-    monkeypatch.setattr(launch, "launch_agent", lambda *_: asked.append([os.environ[name] for name in THREADS]))
-    for _ in range(2):
-        launch.run_node(tmp_path, 0)
-    assert asked == [["4", "4", "4"]] * 2
 
 
 @pytest.mark.parametrize(
@@ -261,20 +223,6 @@ def test_processes_that_cannot_share_a_batch_are_refused() -> None:
 def test_shards_that_make_up_no_whole_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=rf"training\.{message}"):
         resolve_processes(dataclasses.replace(TRAINING, processes=4, **changes))
-
-
-def test_more_processes_than_gpus_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"training\.processes is 64, but \d+ CUDA devices are visible"):
-        resolve_processes(dataclasses.replace(TRAINING, processes=64, global_batch=64, device="cuda"))
-
-
-def test_several_nodes_outside_an_allocation_are_refused(
-    root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.delenv("SLURM_JOB_NODELIST", raising=False)
-    alone = config(training=dataclasses.replace(TRAINING, nodes=2, micro_batch=2))
-    with pytest.raises(ConfigurationError, match=r"training\.nodes is above 1, but this is no SLURM allocation"):
-        execute(tmp_path, "run", {stage: root / stage for stage in ("tokens", "order")}, alone)
 
 
 def test_a_killed_process_ends_all_and_resuming_ends_with_the_same_bytes(root: Path) -> None:

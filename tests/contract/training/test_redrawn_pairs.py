@@ -12,7 +12,6 @@ from paribus.config.groups.budget import BudgetConfig, EqualStepsBudget, EqualTe
 from paribus.config.groups.tokenization import DropoutEncoder, MergeRankEncoder
 from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import CorpusArtifact, CorpusWriter
-from paribus.errors import ConfigurationError
 from paribus.ordering.orders.artifact import write_order
 from paribus.stage.context import SilentReporter
 from paribus.tokenization import Tokenizer
@@ -174,9 +173,3 @@ def test_a_training_that_goes_on_in_another_draw_ends_with_the_same_weights(
         tmp_path / name / "output" / "step_00000014" / "model.safetensors" for name in ("whole", "stopped")
     )
     assert whole.read_bytes() == stopped.read_bytes()
-
-
-def test_a_budget_of_epochs_counts_readings_of_the_text(corpus: Path, tmp_path: Path) -> None:
-    inputs = encoded(corpus, tmp_path, DRAWS)
-    with pytest.raises(ConfigurationError, match=r"takes 5\.263 epochs .* budget\.steps of at most 9,"):
-        execute(tmp_path, "run", inputs, config(DRAWS, EqualStepsBudget(steps=25, max_epochs=2.0)))

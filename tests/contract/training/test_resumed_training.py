@@ -24,7 +24,6 @@ from paribus.pipeline.graph import build_graph
 from paribus.reporting.fairness.equality import differing, flatten
 from paribus.store.artifact import file_digests
 from paribus.store.record import write_record
-from paribus.tokenization import Tokenizer
 from paribus.training.start.first import FIRST
 from paribus.training.start.preflight import problems
 from paribus.training.start.resumed import steps_before
@@ -215,29 +214,6 @@ def test_what_must_agree_is_named_with_both_values(half: Path, copy: Path) -> No
     )
 
 
-def test_moments_of_another_shape_are_refused(copy: Path, inputs: dict[str, Path], tmp_path: Path) -> None:
-    file = copy / "state" / "optimizer.safetensors"
-    moments = load_file(file)
-    moments["exp_avg.embedding.weight"] = moments["exp_avg.embedding.weight"][:, :8].contiguous()
-    save_file(moments, file)
-    with pytest.raises(ConfigurationError, match=r"start.optimizer: resumed.* exp_avg.embedding.weight is \(257, 8"):
-        execute(tmp_path, "run", inputs, resumed(copy))
-
-
-@pytest.mark.parametrize("kept", [0, 100])
-def test_an_optimizer_that_is_cut_short_is_named(copy: Path, inputs: Any, tmp_path: Path, kept: int) -> None:
-    file = copy / "state" / "optimizer.safetensors"
-    file.write_bytes(file.read_bytes()[:kept])
-    with pytest.raises(DataError, match=r"state/optimizer\.safetensors: cannot be read"):
-        execute(tmp_path, "run", inputs, resumed(copy))
-
-
-def test_another_vocabulary_is_refused(half: Path, tmp_path: Path) -> None:
-    other = Tokenizer.train((), algorithm="bytes", special_tokens=("<|pad|>",))
-    with pytest.raises(ConfigurationError, match=r"start.vocabulary: same, but the vocabularies differ"):
-        execute(tmp_path, "run", write_inputs(tmp_path, tokenizer=other), resumed(half))
-
-
 def test_of_checkpoints_those_stay_that_stand_after_the_first_training(half: Path, inputs: Any, tmp_path: Path) -> None:
     run = resumed(half, 9)
     run = dataclasses.replace(run, training=dataclasses.replace(run.training, keep_checkpoints=4, checkpoints=4))
@@ -266,14 +242,6 @@ def test_a_budget_that_ends_too_early_is_refused(half: Path, inputs: dict[str, P
     tokens = HALF * 4 * 16
     with pytest.raises(ConfigurationError, match=message.replace("budget.steps", "budget.tokens")):
         execute(tmp_path, "tokens", inputs, dataclasses.replace(run, budget=EqualTokensBudget(tokens=tokens)))
-
-
-def test_a_budget_of_tokens_that_ends_too_early_is_refused_before_anything_runs(half: Path) -> None:
-    step = CONSTANT.global_batch * MODEL.context_length
-    run = resumed(half)
-    for steps, wrong in ((HALF, True), (HALF + 1, False)):
-        found = dict(impossible_schedule(dataclasses.replace(run, budget=EqualTokensBudget(tokens=steps * step)), 300))
-        assert ("it ends after step 7, and 7 are done" in found.get("budget.tokens", "")) == wrong
 
 
 def test_another_encoder_is_refused_before_anything_runs(half: Path) -> None:

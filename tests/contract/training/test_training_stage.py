@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from paribus.evaluation.models.checkpoints import last_checkpoints
 from paribus.modeling.build import load_model
 from paribus.modeling.counts import parameter_count, training_flops
 from paribus.ordering.contexts.text import OrderedText
-from paribus.ordering.orders.artifact import Order, write_order
+from paribus.ordering.orders.artifact import Order
 from paribus.ordering.packing.pack import pack
 from paribus.ordering.traversal.traversal import traverse
 from paribus.stage.context import SilentReporter
@@ -124,15 +123,6 @@ def test_the_first_loss_is_that_of_a_uniform_guess(trained: tuple[Path, dict[str
     assert first["train/loss"] == pytest.approx(np.log(VOCAB_SIZE), abs=0.05)
 
 
-def test_metrics_are_reported_at_intervals_and_at_the_end(trained: tuple[Path, dict[str, object]]) -> None:
-    reported = json.loads((trained[0] / "reported.json").read_text())
-    assert sorted({step for _, _, step in reported}) == [5, 10, STEPS]
-    assert {name for name, _, _ in reported} == {
-        "train/loss", "train/learning_rate", "train/gradient_norm", "train/tokens", "train/text_bytes",
-        "train/flops", "train/epochs", "train/tokens_per_second", "train/device_hours", "train/bits_per_byte",
-    }  # fmt: skip
-
-
 def test_execution_settings_leave_every_batch_as_it_is(
     trained: tuple[Path, dict[str, object]], inputs: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -173,28 +163,6 @@ def test_each_seed_changes_its_part_alone(
     again = weights_of(tmp_path / "run" / "output")
     same = all(np.array_equal(values, again[name]) for name, values in weights_of(trained[0] / "output").items())
     assert same is (part in ("order", "dropout"))  # the order is another stage's, and this model drops nothing
-
-
-def test_a_micro_batch_that_was_lowered_stays_so_when_the_run_goes_on(inputs: dict[str, Path], tmp_path: Path) -> None:
-    training = dataclasses.replace(TRAINING, micro_batch=4)
-    kept = tmp_path / "run" / "work" / "micro_batch.json"
-    kept.parent.mkdir(parents=True)
-    kept.write_text('{"given": 4, "used": 1, "share": 4, "halvings": 0}')
-    assert execute(tmp_path, "run", inputs, config(training=training))["micro_batch"] == 1
-    shutil.rmtree(tmp_path / "run")
-    assert execute(tmp_path, "run", inputs, config(training=training))["micro_batch"] == 4
-    found = {"given": 4, "used": 4, "share": 4, "halvings": 0, "tried_on": None, "recomputes": False}
-    assert json.loads(kept.read_text()) == found
-
-
-def test_a_training_that_finds_a_checkpoint_says_from_which_step_it_goes_on(
-    inputs: dict[str, Path], tmp_path: Path
-) -> None:
-    reports = [SilentReporter(), SilentReporter()]
-    for report in reports:
-        build(context(tmp_path, "run", inputs, config(), report))
-    said = [[text for text in report.messages if "goes on" in text] for report in reports]
-    assert said == [[], [f"training goes on from the checkpoint of step {STEPS}"]]
 
 
 def test_a_text_budget_over_several_epochs_is_met_exactly(inputs: dict[str, Path], tmp_path: Path) -> None:
@@ -244,22 +212,6 @@ def test_attention_within_documents_changes_the_losses_and_not_the_contexts(
     assert losses[0][-1] != losses[1][-1]
 
 
-def test_each_context_begins_where_a_group_of_the_order_does(inputs: dict[str, Path], tmp_path: Path) -> None:
-    order = tmp_path / "order"
-    order.mkdir()
-    documents = np.stack([np.arange(40), (np.arange(40) + 1) % 40], axis=1).flatten()
-    write_order(order, documents, groups=np.arange(0, 81, 2), kept=40, removed=0)
-    execute(tmp_path, "run", {**inputs, "order": order})
-    record = json.loads((tmp_path / "run" / "output" / "contexts.json").read_text())
-    assert record["contexts"] == 40
-
-
-def test_a_corpus_smaller_than_one_context_is_refused(inputs: dict[str, Path], tmp_path: Path) -> None:
-    large = dataclasses.replace(config(), model=dataclasses.replace(MODEL, context_length=100_000))
-    with pytest.raises(DataError, match=r"smaller than one context.*model\.context_length"):
-        execute(tmp_path, "run", inputs, large)
-
-
 def test_too_few_checkpoints_to_score_are_told_and_fail_no_run_that_shares_the_training(
     inputs: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -277,15 +229,6 @@ def test_too_few_checkpoints_to_score_are_told_and_fail_no_run_that_shares_the_t
     )
     with pytest.raises(ConfigurationError, match=message):
         last_checkpoints(made.output, training, 2)
-
-
-def test_a_repetition_that_is_not_allowed_is_refused_before_the_first_step(
-    inputs: dict[str, Path], tmp_path: Path
-) -> None:
-    budget = dataclasses.replace(BUDGET, max_epochs=0.2)
-    with pytest.raises(ConfigurationError, match=r"takes 0\.\d+ epochs .* budget\.max_epochs is 0\.2"):
-        execute(tmp_path, "run", inputs, config(budget=budget))
-    assert (tmp_path / "run" / "work" / "metrics.jsonl").exists() is False
 
 
 def test_a_warm_up_that_the_budget_does_not_reach_is_refused_where_documents_decide_the_steps(
@@ -373,12 +316,3 @@ def test_running_again_over_finished_work_gives_the_same_artefact(
     assert before == {path: path.read_bytes() for path in output.rglob("*") if path.is_file()}
     untimed = {"seconds": 0, "device_hours": 0}
     assert result | untimed == trained[1] | untimed
-
-
-def test_what_a_gpu_gave_at_most_is_recorded_beside_what_was_predicted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("paribus.training.build.peak_bytes", lambda device: 12_345)
-    result = execute(tmp_path, "run", write_inputs(tmp_path))
-    assert result["memory_peak"] == 12_345
-    assert isinstance(result["memory"], int) and result["memory"] > 0

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -40,17 +39,6 @@ def test_threads_take_no_more_items_than_they_can_have_in_hand() -> None:
     assert next(results) == 0
     assert taken <= 4
     assert list(results) == [number**2 for number in range(1, 100)]
-
-
-def test_a_function_that_releases_the_lock_runs_in_threads_of_this_process() -> None:
-    main, seen = threading.get_ident(), set[int]()
-
-    def note(_: int) -> None:
-        seen.add(threading.get_ident())
-
-    list(LocalEngine(3).map(note, range(50), releases_gil=True))
-    assert seen
-    assert main not in seen
 
 
 def process(_: int) -> int:

@@ -15,8 +15,3 @@ def test_a_process_is_killed_for_want_of_memory_before_its_starter(before: str, 
     score.write_text(before)
     die_before_starter(score)
     assert score.read_text() == after
-
-
-def test_a_system_without_such_a_score_is_left_alone(tmp_path: Path) -> None:
-    die_before_starter(tmp_path / "oom_score_adj")
-    assert not list(tmp_path.iterdir())

@@ -12,7 +12,7 @@ from paribus.modeling.counts import optimizer_bytes, parameter_count
 from paribus.modeling.memory import TrainingMemory, TrainingSetting, training_memory
 from paribus.modeling.shape import stack_parameters
 from paribus.training.step.loss import DocumentEnd, SummedLoss
-from support.models import ENCODER_DECODER, GPT_NEOX, LLAMA, NAMED
+from support.models import GPT_NEOX, LLAMA, NAMED
 
 VOCABULARY, ROWS = 96, 3
 SEQUENTIAL = dataclasses.replace(GPT_NEOX, parallel_residual=False)
@@ -130,22 +130,3 @@ def test_copies_of_shards_hold_a_share_of_their_group_and_gathered_layers_stay_w
     assert copies.weights == 2 * all_of_them.weights
     layers = 32 * stack_parameters(NAMED["6.7b"]) // 32
     assert kept.phases["loss"] - all_of_them.phases["loss"] == pytest.approx(2 * layers * 30 / 32, rel=1e-3)
-
-
-def test_the_device_of_a_gpu_holds_no_copy_for_a_checkpoint() -> None:
-    cpu, gpu = (predicted(LLAMA, dataclasses.replace(ONE_PROCESS, gpu=gpu)) for gpu in (False, True))
-    assert cpu.device == gpu.device + gpu.host
-    assert gpu.host == gpu.checkpoint + gpu.batches
-
-
-def test_activation_checkpointing_and_smaller_micro_batches_take_less() -> None:
-    model, how = NAMED["468m"], TrainingSetting(micro_batch=16, share=64, precision="bf16", gpu=True)
-    whole = predicted(model, how, 32_000).device
-    assert predicted(model, dataclasses.replace(how, activation_checkpointing=True), 32_000).device < whole / 2
-    halves = [predicted(model, dataclasses.replace(how, micro_batch=size), 32_000).device for size in (1, 2, 4, 8)]
-    assert halves == sorted(halves)
-    assert halves[-1] < whole
-
-
-def test_an_encoder_decoder_has_no_formula() -> None:
-    assert training_memory(ENCODER_DECODER, VOCABULARY, ONE_PROCESS) is None

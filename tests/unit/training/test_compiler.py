@@ -38,23 +38,6 @@ def test_a_gpu_compiles_by_itself_where_there_is_what_triton_needs(
     assert why_not_compiled(AUTO, GPU) is None
 
 
-def test_a_compiler_of_another_name_is_found_by_the_variable(headers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    has(monkeypatch, "icx", headers=headers)
-    assert compiler.lacking(gpu=True) and compiler.lacking(gpu=False)
-    monkeypatch.setenv("CC", "icx")
-    monkeypatch.setenv("CXX", "icx")
-    assert compiler.lacking(gpu=True) is None and compiler.lacking(gpu=False) is None
-
-
-def test_a_variable_that_names_none_is_no_compiler_though_others_are_there(
-    headers: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    has(monkeypatch, "gcc", "g++", headers=headers)
-    monkeypatch.setenv("CC", "gone")
-    monkeypatch.setenv("CXX", "gone")
-    assert compiler.lacking(gpu=True) and compiler.lacking(gpu=False)
-
-
 @pytest.mark.parametrize(("programs", "named"), [((), "a C compiler"), (("gcc",), "Python.h")])
 def test_without_it_a_training_goes_on_uncompiled_and_says_what_is_not_here(
     programs: tuple[str, ...], named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,6 +1,5 @@
 """The processes that compile kernels, where a signal is sent to all processes of a training."""
 
-import os
 import signal
 import time
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from torch._inductor.async_compile import AsyncCompile, shutdown_compile_workers
 from paribus.modeling.build import build_model
 from paribus.training.processes import parallel
 from paribus.training.processes.requests import ASKED_BY
-from paribus.training.step.compiler import let_go, start_compiler
+from paribus.training.step.compiler import start_compiler
 from support.training_inputs import MODEL, TRAINING
 
 
@@ -44,36 +43,6 @@ def test_what_asks_a_training_for_a_checkpoint_does_not_end_the_compilation_of_a
     for process, number in product(ours, ASKED_BY):
         process.send_signal(number)
     compiled.result(30)
-
-
-def test_those_without_work_leave_before_pytorch_waits_for_them_to_heed_a_signal() -> None:
-    here = psutil.Process()
-    others = {process.pid for process in here.children(recursive=True)}
-    start_compiler()
-    AsyncCompile.process_pool().submit(time.sleep, 0).result(120)
-
-    def ours() -> list[psutil.Process]:
-        return [process for process in here.children(recursive=True) if process.pid not in others]
-
-    assert len(ours()) >= 2
-    let_go()
-    until = time.monotonic() + 30  # PyTorch lets them go by itself after twice as long
-    while len(ours()) > 1 and time.monotonic() < until:
-        time.sleep(0.05)
-    assert len(ours()) == 1
-    shutdown_compile_workers()
-    let_go()
-
-
-def test_what_is_asked_while_they_start_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    heard: list[int] = []
-    monkeypatch.setattr(AsyncCompile, "warm_pool", lambda: os.kill(os.getpid(), signal.SIGUSR1))
-    before = signal.signal(signal.SIGUSR1, lambda number, frame: heard.append(number))
-    try:
-        start_compiler()
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-    assert heard == [signal.SIGUSR1]
 
 
 @pytest.mark.parametrize(

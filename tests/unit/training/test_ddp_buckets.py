@@ -16,8 +16,6 @@ from torch.nn.parallel import DistributedDataParallel
 from paribus.config.groups.model import LlamaModel
 from paribus.modeling.build import build_model
 from paribus.training.data.prefetch import Batch
-from paribus.training.fit.search import trial
-from paribus.training.processes.host import ALONE
 from paribus.training.processes.parallel import Prepared, prepare
 from paribus.training.step.step import Stepper
 from support.training_inputs import TRAINING
@@ -75,17 +73,6 @@ def test_gradients_of_micro_batches_are_added_up_in_the_buckets(
         # After the first step DDP makes its buckets anew.
         assert step == 0 or held == [storages(prepared)] * 3
         assert not any(parameter.grad.any() for parameter in prepared.model.parameters())
-
-
-def test_a_trial_leaves_them_there(ddp: tuple[Any, Prepared], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: None)
-    monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda device: 0)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 1000))
-    accelerator, prepared = ddp
-    before = storages(prepared)
-    assert trial(accelerator, ALONE, prepared, 3, share=6, length=8)
-    assert storages(prepared) == before
-    assert not any(parameter.grad.any() for parameter in prepared.model.parameters())
 
 
 def test_a_compiled_layer_is_cut_nowhere_for_the_sake_of_a_bucket(

@@ -75,15 +75,6 @@ def test_what_was_refused_changes_nothing_of_what_goes_on(tmp_path: Path) -> Non
     execute(tmp_path, "run", inputs, config(training=STRICT))
 
 
-def test_what_rounds_is_told_of_a_gpu_without_the_threads_of_its_host() -> None:
-    gpu = SimpleNamespace(num_processes=8, device=torch.device("cuda", 0))
-    found = conditions(STRICT, gpu, "NVIDIA H100", "bf16")
-    assert found["training.deterministic: processes"] == 8
-    assert found["training.deterministic: device"] == "NVIDIA H100"
-    assert found["training.deterministic: threads"] is None
-    assert conditions(TRAINING, gpu, "NVIDIA H100", "bf16") == {}
-
-
 @pytest.mark.parametrize("name", ["shard_processes", "processes_a_node"])
 def test_what_else_decides_in_which_order_gpus_sum_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of groups with a copy each, within these first; and as many processes on fewer nodes have other wires."""

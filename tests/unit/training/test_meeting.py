@@ -3,18 +3,12 @@
 import json
 import os
 import socket
-from dataclasses import fields, make_dataclass
 from pathlib import Path
 
-import pytest
 from torch.distributed import PrefixStore, TCPStore
 from torch.distributed.elastic.rendezvous import RendezvousParameters
 from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
-from torch.distributed.elastic.rendezvous.static_tcp_rendezvous import StaticTCPRendezvous
-from torch.distributed.launcher.api import LaunchConfig
 
-from paribus.training.fit.device import COLLECTIVE
-from paribus.training.processes import launch
 from paribus.training.processes.lone_agent import alone
 from support.forked import Forked
 
@@ -56,25 +50,6 @@ def test_the_main_process_is_on_the_first_node_whichever_agent_is_there_first(tm
         assert agent.wait() == 0, errors
     found = {path.name: path.read_text() for path in tmp_path.glob("rank_*")}
     assert found == {"rank_0": "requests_0", "rank_1": "requests_1"}
-
-
-def test_processes_of_a_failed_group_are_waited_for_as_long_as_pytorch_can_be_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """That of GPU machines may be 2.11, which has no such setting."""
-    told = "shutdown_timeout" in {field.name for field in fields(LaunchConfig)}
-    assert launch._patience() == ({"shutdown_timeout": 5} if told else {})
-    without = make_dataclass("LaunchConfig", [("min_nodes", int)])
-    monkeypatch.setattr(launch, "LaunchConfig", without)
-    assert launch._patience() == {}
-
-
-def test_an_agent_waits_for_the_first_node_as_long_as_its_processes_would_for_each_other() -> None:
-    how = launch._meeting("node0:20000", 3)
-    parameters = RendezvousParameters(how["rdzv_backend"], how["rdzv_endpoint"], "a", 16, 16, **how["rdzv_configs"])
-    handler = get_rendezvous_handler(parameters)
-    assert isinstance(handler, StaticTCPRendezvous)
-    assert (handler.get_backend(), handler.rank, handler.world_size, handler.timeout) == ("static", 3, 16, COLLECTIVE)
 
 
 def test_agents_that_are_alone_have_a_store_each_at_a_port_that_is_free() -> None:

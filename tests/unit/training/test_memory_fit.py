@@ -15,7 +15,7 @@ from paribus.stage.context import SilentReporter
 from paribus.training.build import build
 from paribus.training.fit.available import available_bytes, available_host_bytes
 from paribus.training.fit.fit import MARGIN, fit
-from support.models import ENCODER_DECODER, NAMED
+from support.models import NAMED
 from support.training_inputs import TRAINING, config, context, write_inputs
 
 MODEL, VOCABULARY = NAMED["laptop"], 8192
@@ -58,12 +58,6 @@ def test_where_not_one_context_fits_the_parts_and_what_to_change_are_said() -> N
     with pytest.raises(OutOfMemoryError, match=r"training\.parallel=fsdp") as refused:
         fit(MODEL, VOCABULARY, gpu, 2**26)
     assert "activation_checkpointing" not in str(refused.value)
-
-
-def test_nothing_is_lowered_where_nothing_is_known() -> None:
-    assert fit(MODEL, VOCABULARY, HOW, None).micro_batch == 64
-    unknown = fit(ENCODER_DECODER, VOCABULARY, HOW, 1)
-    assert (unknown.micro_batch, unknown.lowered) == (64, None)
 
 
 def test_the_share_of_a_process_bounds_its_micro_batch() -> None:

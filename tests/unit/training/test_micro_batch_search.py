@@ -1,7 +1,5 @@
 """The search for the largest micro-batch, with an allocator's answers in place of a GPU's."""
 
-import signal
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,34 +8,15 @@ import pytest
 import torch
 
 from paribus.config.groups.model import LlamaModel
-from paribus.errors import OutOfMemoryError
 from paribus.modeling.build import build_model
-from paribus.modeling.memory import TrainingSetting, training_memory
-from paribus.stage.context import SilentReporter
-from paribus.training import build, loop
+from paribus.training import loop
 from paribus.training.fit.device import make_accelerator
 from paribus.training.fit.micro_batch import MicroBatch
 from paribus.training.fit.search import largest_fitting, trial
-from paribus.training.processes.host import ALONE, Host
+from paribus.training.processes.host import ALONE
 from paribus.training.processes.parallel import Prepared, prepare
-from support.compiled import recorded_symbolic
 from support.models import NAMED
-from support.training_inputs import TRAINING, config, execute, write_inputs
-
-
-def test_what_asks_for_the_end_is_not_put_off_while_sizes_are_tried(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """There is no step yet of which a checkpoint could be written."""
-    heeded: list[Any] = []
-
-    def tried(run: loop.Run, *_: Any) -> int:
-        heeded.append(signal.getsignal(signal.SIGTERM))
-        return run.training.micro_batch
-
-    monkeypatch.setattr(loop, "first_micro_batch", tried)
-    execute(tmp_path, "run", write_inputs(tmp_path))
-    assert heeded == [signal.getsignal(signal.SIGTERM)]
+from support.training_inputs import TRAINING
 
 
 @pytest.mark.parametrize(
@@ -53,11 +32,6 @@ def test_sizes_are_tried_up_from_the_first_or_down(start: int, most: int, found:
 
     assert largest_fitting(start, 12, fits) == found
     assert asked == tried
-
-
-def test_where_nothing_fits_the_field_is_named() -> None:
-    with pytest.raises(OutOfMemoryError, match=r"training\.micro_batch=0"):
-        largest_fitting(4, 12, lambda size: False)
 
 
 @pytest.fixture
@@ -180,52 +154,7 @@ def test_only_a_first_step_on_whole_models_on_gpus_is_searched_for(
     assert done == ([4, 8, 16, torch.device("cuda")] if found == 8 else [])
 
 
-def test_no_process_searches_where_one_knows_of_a_halving_that_others_do_not_see_yet(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file that another node has written a moment ago: those that search would wait for those that do not."""
-
-    class Together(Host):
-        def gathered(self, found: Any) -> list[Any]:
-            return [found, 1]
-
-    run = searching(tmp_path, (0, "cuda", "ddp"), [])
-    run.host = Together(main=True, group=None)
-    monkeypatch.setattr(loop, "trial", lambda *_: pytest.fail("it was searched"))
-    assert loop.first_micro_batch(run, None, 0) == 4  # type: ignore[arg-type]
-
-
-def test_all_processes_begin_with_the_micro_batch_that_one_has_lowered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(build, "gather_object", lambda found: [*found, 2] if found == [4] else found * 2)
-    accelerator, precision = make_accelerator(TRAINING)
-    run, report = config(training=replace(TRAINING, micro_batch=4)), SilentReporter()
-    kept = MicroBatch.of(tmp_path, run.training, 1)
-    kept.keep(4)
-    fitted = build.fitted_to_memory(run, 50, accelerator, precision, kept, report)
-    assert fitted.micro_batch == 2
-
-
 MODEL, GIB = NAMED["laptop"], 2**30
-
-
-def going_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, gpu: int, **training: Any) -> int:
-    """The micro-batch of a training that goes on with so much free of a GPU of so many bytes, 0 for a CPU."""
-    monkeypatch.setattr(build, "gather_object", lambda found: found)
-    monkeypatch.setattr(build, "available_bytes", lambda device, processes: free)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, gpu))
-    asked = replace(TRAINING, micro_batch=0, global_batch=96, **training)
-    accelerator = SimpleNamespace(
-        device=torch.device("cuda" if gpu else "cpu"),
-        num_processes=2 if training else 1,
-        is_main_process=True,
-    )
-    run = replace(config(training=asked), model=MODEL)
-    kept = MicroBatch.of(tmp_path, asked, accelerator.num_processes)
-    fitted = build.fitted_to_memory(run, 8192, accelerator, "fp32", kept, SilentReporter())
-    kept.keep(fitted.micro_batch, fitted.tried_on)
-    return fitted.micro_batch
 
 
 def of_share(directory: Path, share: int, given: int = 16) -> MicroBatch:
@@ -245,82 +174,9 @@ def test_a_micro_batch_of_a_smaller_share_is_forgotten_with_it(tmp_path: Path, g
     assert (of_share(tmp_path, 8, given).used, of_share(tmp_path, 8, given).tried_on) == (8, 9 * GIB)
 
 
-def test_a_micro_batch_of_which_no_share_is_known_is_taken_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / "micro_batch.json").write_text('{"given": 16, "used": 4, "halvings": 0}', encoding="utf-8")
-    assert of_share(tmp_path, 8).used == 4
-
-
 def test_a_micro_batch_that_memory_has_lowered_stays_so_with_every_share(tmp_path: Path) -> None:
     assert of_share(tmp_path, 8).halve(8, 8) == 4
     for share, used in ((4, 4), (8, 4), (2, 2), (16, 4)):
         assert of_share(tmp_path, share).used == used
         of_share(tmp_path, share).keep(used)
     assert of_share(tmp_path, 8).halvings == 1
-
-
-@pytest.mark.parametrize("gpu", [8 * GIB, 9 * GIB])
-def test_what_was_found_by_trial_is_taken_as_it_is_on_a_gpu_as_large(
-    tmp_path: Path, gpu: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    MicroBatch(tmp_path, 0, 96).keep(48, 8 * GIB)
-    free = predicted(48)
-    assert going_on(tmp_path, monkeypatch, free, gpu) == 48
-    kept = MicroBatch(tmp_path, 0, 96)
-    assert (kept.used, kept.tried_on) == (48, 8 * GIB)
-
-
-@pytest.mark.parametrize(("gpu", "parallel"), [(8 * GIB - 1, {}), (0, {}), (8 * GIB, {"parallel": "fsdp"})])
-def test_elsewhere_what_was_found_by_trial_must_fit_by_the_formula(
-    tmp_path: Path, gpu: int, parallel: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    MicroBatch(tmp_path, 0, 96).keep(48, 8 * GIB)
-    free = predicted(24) if parallel else predicted(48)
-    assert going_on(tmp_path, monkeypatch, free, gpu, **parallel) < 48
-    # A prediction is all that is known of it from here on.
-    assert MicroBatch(tmp_path, 0, 96).tried_on is None
-    assert going_on(tmp_path, monkeypatch, predicted(8), 9 * GIB) < 24
-
-
-def test_what_was_tried_with_activations_recomputed_must_fit_by_the_formula_where_they_are_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    MicroBatch(tmp_path, 0, 96, recomputes=True).keep(48, 8 * GIB)
-    assert going_on(tmp_path, monkeypatch, predicted(48), 8 * GIB, activation_checkpointing=True) == 48
-    assert going_on(tmp_path, monkeypatch, predicted(48), 8 * GIB) < 48
-
-
-def predicted(micro_batch: int) -> int:
-    """As much as the formula predicts, which is less than what it wants free."""
-    memory = training_memory(MODEL, 8192, TrainingSetting(micro_batch, 96, gpu=True))
-    assert memory is not None
-    return memory.device
-
-
-@pytest.mark.parametrize(("parallel", "tried_on"), [("ddp", 1000), ("fsdp", None)])
-def test_what_was_halved_is_kept_as_tried_on_the_gpu_that_lacked_memory(
-    tmp_path: Path, parallel: str, tried_on: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cuda(monkeypatch, 0)
-    run = searching(tmp_path, (16, "cuda", parallel), [])
-    run.accelerator.num_processes, run.training.deterministic = 1, False
-    assert loop.halved(run, 16, 32, "CUDA out of memory") == 8
-    assert MicroBatch(tmp_path, 16, 32).tried_on == tried_on
-
-
-def test_a_step_after_the_search_is_compiled_for_its_size_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As it is where the micro-batch is given: with the same kernels, and so with the same rounding."""
-    cuda(monkeypatch, 0)
-    training = replace(TRAINING, compile="always")
-    model = build_model(LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=8), 50, seed=0)
-    accelerator, _ = make_accelerator(training)
-    made = prepare(accelerator, model, training, None)
-    monkeypatch.setattr(loop, "trial", lambda _, *tried, **of: trial(accelerator, *tried, **of))
-    with recorded_symbolic() as symbolic:
-        assert loop.first_micro_batch(searching(tmp_path, (0, "cuda", "ddp"), []), made, 0) == 16
-        assert any(symbolic)
-        symbolic.clear()
-        tokens = torch.zeros((16, 8), dtype=torch.int64)
-        made.wrapped(tokens, tokens).backward()
-        assert symbolic and not any(symbolic)

@@ -86,17 +86,6 @@ def test_each_process_that_fine_tunes_has_a_gpu_and_knows_of_no_other(
     assert not {"RANK", "LOCAL_RANK", "WORLD_SIZE"} & os.environ.keys()
 
 
-@pytest.mark.usefixtures("four_gpus")
-def test_answers_are_computed_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    seen: list[StageContext] = []
-    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
-        monkeypatch.setenv(name, "1")
-    monkeypatch.setattr(finetuning, "begin", lambda context, requests: (seen.append(context) or context, None))
-    monkeypatch.setattr(finetuning, "left", lambda context: [])
-    finetuning.finetune(_context(tmp_path, "auto", evaluation="cpu"), 4, Requests())
-    assert (seen[0].config.training.device, seen[0].config.evaluation.device) == ("cuda:1", "cpu")
-
-
 class _Joined:
     """The group of so many processes, without them."""
 

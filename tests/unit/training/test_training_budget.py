@@ -102,13 +102,6 @@ def test_text_is_covered_by_the_fewest_steps(global_batch: int, seed: int, packi
         assert budget.tokens == tokens_read[-1]
 
 
-def test_a_corpus_without_text_cannot_meet_a_text_budget() -> None:
-    drawn = batches(3)
-    nothing = np.zeros(drawn.contexts.count, dtype=np.int64)
-    with pytest.raises(ConfigurationError, match=r"budget\.text"):
-        resolve_budget(EqualTextBudget(text=10), drawn, context_targets(drawn.contexts), nothing, STEP_FLOPS)
-
-
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)
 def test_equal_text_counts_only_what_the_removal_of_duplicates_leaves(packing: PackingConfig) -> None:
     # One byte a token; the removed documents are most of the text.
@@ -186,24 +179,6 @@ def test_the_largest_budget_within_max_epochs_is_named_and_one_more_is_refused(
         assert resolved(accepted, drawn) == allowed
         with pytest.raises(ConfigurationError, match=rf"budget\.{field} of at most {amount:,}, or"):
             resolved(refused, drawn)
-
-
-def test_a_refused_repetition_says_how_much_text_there_is_and_how_much_it_takes() -> None:
-    drawn = batches(3)
-    epoch, text = int(context_targets(drawn.contexts).sum()), int(context_text_bytes(drawn.contexts, LENGTHS).sum())
-    with pytest.raises(ConfigurationError) as refused:
-        resolved(EqualTokensBudget(tokens=2 * epoch, max_epochs=1), drawn)
-    needed = resolved(EqualTokensBudget(tokens=2 * epoch), drawn)
-    for figure in (
-        f"budget.tokens={2 * epoch:,} takes {needed.epochs:.4g} epochs ({needed.tokens:,} tokens)",
-        f"budget.max_epochs is 1 and one epoch of the ordered corpus has {epoch:,} tokens ({text:,} bytes of text)",
-    ):
-        assert figure in str(refused.value)
-
-
-def test_a_batch_larger_than_the_text_is_refused_where_no_repetition_is_allowed() -> None:
-    with pytest.raises(ConfigurationError, match=r"smaller training\.global_batch"):
-        resolved(EqualStepsBudget(steps=1, max_epochs=1), batches(50))
 
 
 def test_a_tokenizer_that_loses_text_covers_all_of_it_all_the_same() -> None:

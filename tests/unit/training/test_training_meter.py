@@ -9,7 +9,6 @@ import pytest
 
 from paribus.config.groups.budget import EqualStepsBudget
 from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, PackingConfig
-from paribus.config.units import format_size
 from paribus.ordering.packing.pack import pack
 from paribus.ordering.traversal.traversal import ShuffledContexts
 from paribus.stage.context import SilentReporter
@@ -110,20 +109,6 @@ def test_the_loss_is_reported_in_bits_per_byte_of_the_text_of_the_step(tmp_path:
         expected = 2.0 / math.log(2) * len(targets) / LENGTHS[targets].sum()
         found = [value for name, value, at in report.metrics if (name, at) == ("train/bits_per_byte", step)]
         assert found == [pytest.approx(expected)]
-
-
-def test_the_utilization_of_an_unknown_device_is_not_reported(tmp_path: Path) -> None:
-    meter, batches, report = metered(tmp_path / "metrics.jsonl", ConcatenatePacking())
-    run(meter, batches)
-    assert "train/model_flops_utilization" not in {name for name, _, _ in report.metrics}
-
-
-def test_progress_is_told_in_all_units(tmp_path: Path) -> None:
-    meter, batches, report = metered(tmp_path / "metrics.jsonl", ConcatenatePacking())
-    run(meter, batches, before=Spent(3600.0, 7200.0))
-    total, text = meter.budget.tokens, format_size(meter.budget.text_bytes)
-    assert report.told[0] == (0, total, "0 B · 0.0e00 FLOPs · step 0 of 30 · 2 device-hours")
-    assert report.told[-1] == (total, total, f"{text} · 6.0e10 FLOPs · step 30 of 30 · 2 device-hours")
 
 
 @pytest.mark.parametrize(
