@@ -108,12 +108,6 @@ def test_a_directory_without_tokenizer_is_refused(tmp_path: Path) -> None:
         locate(tmp_path)
 
 
-def test_a_file_of_another_name_is_told_from_a_directory_without_tokenizer(tmp_path: Path) -> None:
-    (tmp_path / "mine.json").write_text("{}")
-    with pytest.raises(DataError, match=r"mine\.json: no name of a tokenizer's file.* call it tokenizer\.json"):
-        locate(tmp_path / "mine.json")
-
-
 @pytest.mark.parametrize("name", ["absent.model", "absent/tokenizer.json", "bpe"])
 def test_a_path_that_leads_nowhere_is_told_from_one_without_tokenizer(name: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=rf"{name}: there is no such file or directory, and so no tokenizer"):

@@ -2,7 +2,6 @@
 
 from types import ModuleType
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -48,15 +47,6 @@ def test_any_text_comes_back_exactly(options: dict[str, object], encoder: str) -
     check()
 
 
-def test_a_batch_is_the_texts_one_after_another() -> None:
-    tok = train(vocab_size=290)
-    ids, offsets = tok.encode_batch([*TEXTS, ""])
-    assert offsets.tolist()[-1] == len(ids)
-    assert len(offsets) == 5
-    for text, start, end in zip([*TEXTS, ""], offsets, offsets[1:], strict=False):
-        assert np.array_equal(ids[start:end], tok.encode(text))
-
-
 def test_special_tokens_come_last_and_are_never_matched_in_text() -> None:
     tok = train(vocab_size=290)
     assert tok.special_tokens == {EOS: 288, "<pad>": 289}
@@ -89,12 +79,6 @@ def test_the_vocabulary_is_in_order_of_creation() -> None:
     made = [entry for entry in tok.vocabulary if entry.parents is not None]
     assert [(tok.vocabulary[e.parents[0]].bytes, tok.vocabulary[e.parents[1]].bytes) for e in made] == tok.merges
     assert made[0].frequency >= made[-1].frequency > 0
-
-
-def test_bytes_are_one_token_each_and_special_tokens_follow() -> None:
-    tok = Tokenizer.train([], algorithm="bytes", special_tokens=[EOS])
-    assert tok.encode("é!").tolist() == [0xC3, 0xA9, 0x21]
-    assert (tok.vocab_size, tok.eos_id, tok.merges) == (257, 256, [])
 
 
 def test_a_character_outside_the_alphabet_falls_back_to_bytes() -> None:
@@ -134,14 +118,6 @@ def test_unknown_names_and_ids_are_refused() -> None:
         train(vocab_size=290, special_tokens=["<a>", "<a>"])
     with pytest.raises(DataError, match=r"0\.\.289"):
         train(vocab_size=290).decode([290])
-
-
-def test_longest_first_over_expanded_candidates_uses_scaffolds_as_steps() -> None:
-    tok = train(algorithm="scaffold_bpe", vocab_size=280)
-    expanded = tok.with_encoder("longest_first", candidates="expanded")
-    for text in TEXTS:
-        assert expanded.decode(expanded.encode(text)) == text
-        assert max(expanded.encode(text)) < tok.vocab_size
 
 
 def test_a_tokenizer_says_what_it_is_and_how_many_tokens_it_has() -> None:

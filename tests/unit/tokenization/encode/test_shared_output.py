@@ -11,7 +11,7 @@ import pytest
 from paribus.errors import DataError
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encode.shared_output import SharedOutput
-from paribus.tokenization.encode.workspace import Ids, RefusedTextError
+from paribus.tokenization.encode.workspace import Ids
 
 MEBIBYTE = 1 << 20
 
@@ -57,24 +57,6 @@ def test_blocks_that_are_finished_early_wait_for_those_before(order: list[int]) 
     assert blocks == 4
     assert np.array_equal(offsets, np.arange(5) * (MEBIBYTE // 2))
     assert np.array_equal(ids, np.repeat(np.arange(4, dtype=np.int32), MEBIBYTE // 2))
-
-
-def test_the_first_refused_text_is_told() -> None:
-    sizes = np.full(64, MEBIBYTE // 2)
-    output = SharedOutput(sizes, 4)
-
-    def encode(texts: slice) -> tuple[Ids, npt.NDArray[np.int64]]:
-        for text in (21, 9, 40):
-            if texts.start <= text < texts.stop:
-                raise RefusedTextError(text - texts.start)
-        count = texts.stop - texts.start
-        return np.zeros(count, np.int32), np.arange(1, count + 1)
-
-    with ThreadPoolExecutor(4) as executor:
-        list(executor.map(lambda _: output.work(encode), range(4)))
-    with pytest.raises(RefusedTextError) as refused:
-        output.result()
-    assert refused.value.index == 9
 
 
 @pytest.mark.parametrize("texts", [["", ""], ["a", ""], ["", "", "中"], ["x" * 3_000_000, "b", "", "dd" * 1_000_000]])
