@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.errors import ConfigurationError, DataError, is_full_disk
+from paribus.errors import DataError
 from paribus.evaluation.models.averages import MeanTensors, averaged
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.modeling.build import build_model, load_model, save_model
@@ -128,24 +128,3 @@ def test_checkpoints_of_different_models_are_refused(root: Path, tokenizer: Toke
     with pytest.raises(DataError, match=r"step_00000020 and .*step_00000030 are no checkpoints of one model"):
         build_scores(context(root, EVALUATION, "averaged"))
     assert load_file(first / WEIGHTS)
-
-
-def test_checkpoints_that_are_not_there_are_named_by_the_field(root: Path) -> None:
-    few = replace(EVALUATION, average_checkpoints=5)
-    with pytest.raises(ConfigurationError, match=r"evaluation.average_checkpoints: 5 are to be scored or averaged"):
-        build_scores(context(root, few, "averaged"))
-
-
-def test_a_checkpoint_that_is_cut_short_is_named(root: Path) -> None:
-    weights = root / "training" / "step_00000030" / WEIGHTS
-    weights.write_bytes(weights.read_bytes()[:100])
-    with pytest.raises(DataError, match=r"step_00000030/model\.safetensors: cannot be read"):
-        build_scores(context(root, EVALUATION, "averaged"))
-
-
-def test_a_disk_without_room_for_the_mean_is_full(root: Path, small_disk: Path) -> None:
-    paths = {step: root / "training" / f"step_{step:08d}" for step in STEPS}
-    (small_disk / "rest").write_bytes(bytes(1_000_000))
-    with pytest.raises(OSError, match="No space left") as full:
-        averaged(paths, 3, small_disk / "averaged", ALONE)
-    assert is_full_disk(full.value)

@@ -198,42 +198,11 @@ def test_more_examples_than_there_are_is_refused_before_training(tmp_path: Path)
         build_tasks(context)
 
 
-def test_a_task_with_more_examples_of_its_own_than_there_are_is_refused_by_its_path(tmp_path: Path) -> None:
-    write_drawn_corpus(tmp_path)
-    context = stage_context(tmp_path, EvaluationConfig(shots_of={"continuation": (60,)}), "tasks", "corpus")
-    with pytest.raises(ConfigurationError, match=r"evaluation\.shots_of\.continuation asks for 60 examples"):
-        build_tasks(context)
-
-
-def test_unknown_tasks_and_missing_files_are_refused_together(tmp_path: Path) -> None:
-    write_drawn_corpus(tmp_path)
-    evaluation = EvaluationConfig(tasks=("continuations", "piqa"), data=str(tmp_path / "nowhere"))
-    with pytest.raises(ConfigurationError) as error:
-        build_tasks(stage_context(tmp_path, evaluation, "tasks", "corpus"))
-    assert "evaluation.tasks: unknown task 'continuations'; nearest: continuation" in str(error.value)
-    assert "evaluation.data" in str(error.value)
-
-
 def test_a_corpus_without_held_out_text_is_refused(tmp_path: Path) -> None:
     with CorpusWriter(tmp_path / "corpus", heldout=1e-9) as writer:
         writer.add("a", "text " * 50, "test")
     with pytest.raises(DataError, match=r"no held-out text: raise corpus\.heldout"):
         build_tasks(stage_context(tmp_path, EvaluationConfig(), "tasks", "corpus"))
-
-
-def test_an_unknown_device_is_refused_by_path(scored: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"evaluation\.device is 'gpu'"):
-        scored(device="gpu")
-
-
-def test_boolq_piqa_and_openbookqa_are_scored_from_real_files(scored: Any, real_data: RealData) -> None:
-    names = ("boolq", "piqa", "openbookqa")
-    context, result = scored(tasks=names, data=str(real_data.benchmarks), limit=6, shots=(0, 2))
-    assert {(row["task"], row["shots"]) for row in rows(context)} == {
-        (name, shots) for name in names for shots in (0, 2)
-    }
-    assert all(0 <= result["metrics"][f"eval/{name}/2shot/acc_norm"] <= 1 for name in names)
-    assert all(len({row["item"] for row in rows(context) if row["task"] == name}) == 6 for name in names)
 
 
 def test_each_kind_of_item_is_scored_from_real_files(scored: Any, real_data: RealData) -> None:
@@ -279,46 +248,6 @@ def test_evaluation_does_not_change_what_it_reads(scored: Any) -> None:
     build_scores(again)
     for name in ("items.parquet", "heldout.parquet", "statistics.json"):
         assert (again.output / name).read_bytes() == (context.output / name).read_bytes()
-
-
-def test_requests_are_built_and_encoded_once_for_all_checkpoints(
-    scored: Any, bpe: Tokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from lm_eval.api.task import ConfigurableTask
-
-    built, encoded = [], []
-    original = ConfigurableTask.fewshot_context
-    monkeypatch.setattr(
-        ConfigurableTask, "fewshot_context", lambda *args, **kwargs: built.append(1) or original(*args, **kwargs)
-    )
-    encode = Tokenizer.encode
-    monkeypatch.setattr(Tokenizer, "encode", lambda self, text: encoded.append(text) or encode(self, text))
-    context, result = scored(last_checkpoints=2)
-    assert result["checkpoints"] == [10, 20]
-    assert len(built) == 2 * 20
-    prompts = [text for text in encoded if "\n\n" in text]
-    assert len(prompts) == 20 * (1 + 4)
-    values = {
-        step: [row["value"] for row in rows(context) if (row["checkpoint"], row["metric"]) == (step, "choice_bits")]
-        for step in (10, 20)
-    }
-    assert len(values[10]) == len(values[20]) == 40
-    assert values[10] != values[20]
-
-
-def test_no_cache_of_lm_eval_is_read_or_written(scored: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import lm_eval.api.model
-    import lm_eval.caching.cache
-
-    def refuse(*args: Any, **kwargs: Any) -> None:
-        raise AssertionError("lm-eval's cache of responses was used")
-
-    monkeypatch.setattr(lm_eval.api.model.CachingLM, "__init__", refuse)
-    monkeypatch.setattr(lm_eval.api.model.CacheHook, "add_partial", refuse)
-    monkeypatch.setattr(lm_eval.caching.cache, "PATH", str(tmp_path / "cache"))
-    context, _ = scored()
-    assert rows(context)
-    assert not (tmp_path / "cache").exists()
 
 
 def test_what_stands_before_the_first_token_is_recorded(scored: Any, bpe: Tokenizer) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.artifact import CorpusArtifact
-from paribus.evaluation.preflight import wrong_names
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.reporting.table.comparison import compare
 from paribus.reporting.table.scores import load
@@ -74,9 +73,3 @@ def test_the_table_has_them_beside_all_and_tells_the_overlap(root: Path, tmp_pat
         "80 % in 0, above 50 % in 34, above 20 % in 55 of the corpus' 700 held-out documents, 5.2 % in the mean; 102 "
         "near copies of training text, or of one group with one, had been moved to training."
     ) in lines
-
-
-def test_a_set_of_texts_has_another_name() -> None:
-    (problem,) = wrong_names(EvaluationConfig(texts=("heldout_clean",)))
-    assert problem[0] == "evaluation.texts"
-    assert "is what a run calls a set of held-out documents" in problem[1]

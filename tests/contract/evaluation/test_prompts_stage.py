@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.errors import DataError
 from paribus.evaluation.prompts.build import ItemTokens, PromptCutter, build_prompts
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.evaluation.tasks.items import AnswerItem, AnyItem, BlankItem, Item, TextItem, read_records, write_items
 from paribus.stage.context import StageContext
 from paribus.tokenization import Tokenizer
-from support.evaluations import STAGE_MODEL, WORDS, ByteEncoder, stage_context, write_checkpoints, write_drawn_corpus
+from support.evaluations import WORDS, ByteEncoder, stage_context, write_checkpoints, write_drawn_corpus
 
 EVALUATION = EvaluationConfig(continuation_items=20, heldout_documents=10)
 TEXTS = [" ".join(WORDS)] * 3 + [" ".join(reversed(WORDS))] * 3
@@ -49,27 +48,6 @@ def test_the_counts_before_training_are_those_of_scoring(tmp_path: Path, tokeniz
     assert (counted["items"], counted["choices"]) == (20, 80)
 
 
-def test_crossing_tokens_and_long_prompts_are_said_and_nothing_else(
-    tmp_path: Path, tokenizer: Tokenizer, request: pytest.FixtureRequest
-) -> None:
-    context, counted = prompts_of(tmp_path, tokenizer)
-    expected = []
-    if crossed := counted["crossed_choices"]:
-        expected.append(
-            f"continuation: a token crosses the boundary of context and continuation in {crossed} of 80 choices; they "
-            "are scored as text (docs/evaluation.md)"
-        )
-    fewer = {"0": "", "5": "give fewer examples (evaluation.shots_of) or "}
-    expected += [
-        f"continuation: {number} of 20 {shots}-shot prompts are longer than the model's {STAGE_MODEL.context_length} "
-        f"tokens and lose their beginning; {fewer[shots]}raise model.context_length"
-        for shots, number in counted["long_prompts"].items()
-        if number
-    ]
-    assert context.report.messages == expected  # type: ignore[attr-defined]
-    assert (counted["crossed_choices"] > 0) == request.node.callspec.id.startswith("crossing")
-
-
 @pytest.mark.parametrize(
     ("item", "expected"),
     [
@@ -92,14 +70,3 @@ def test_a_token_over_the_boundary_is_one_crossing_choice(tmp_path: Path) -> Non
     write_items(tmp_path / "items.jsonl", [Item("1", "four", ("a", "bb"), 0)])
     (record,) = read_records(tmp_path / "items.jsonl")
     assert PromptCutter(ByteEncoder((b"ra",))).item(record, "", ("t", 0)) == ItemTokens(6, 2, 1)
-
-
-def test_tokens_that_do_not_spell_the_text_are_refused_before_training(tmp_path: Path) -> None:
-    class Lossy(ByteEncoder):
-        def token_bytes(self) -> list[bytes]:
-            return [*super().token_bytes()[:-1], b"?"]
-
-    write_items(tmp_path / "items.jsonl", [Item("1", "four", ("a", "bb"), 0)])
-    (record,) = read_records(tmp_path / "items.jsonl")
-    with pytest.raises(DataError, match="task t, item 7: a token crosses the boundary"):
-        PromptCutter(Lossy((b"ra",))).item(record, "", ("t", 7))

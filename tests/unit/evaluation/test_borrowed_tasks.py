@@ -1,7 +1,6 @@
 """Tasks of a user's directory and of lm-eval: what is found, refused, pinned and stored."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from paribus.checks.command import compose_command
-from paribus.checks.task_groups import with_tasks_of_groups
 from paribus.config.arguments import parse
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import ConfigurationError, DataError
@@ -17,7 +15,6 @@ from paribus.evaluation.fingerprint import fingerprint
 from paribus.evaluation.preflight import problems, wrong_names
 from paribus.evaluation.stage import build_tasks
 from paribus.evaluation.tasks.items import read_records
-from paribus.stage.context import SilentReporter
 from paribus.store.file_digests import FileDigests
 from support.borrowed_tasks import CHOICES, WRITTEN, write_records, write_tasks
 from support.evaluations import stage_context, write_drawn_corpus
@@ -88,14 +85,10 @@ def test_the_identity_is_what_yaml_python_and_records_say(tmp_path: Path) -> Non
     ("change", "message"),
     [
         ({"output_type": "loglikelihood_rolling"}, "name its texts in evaluation.texts"),
-        ({"process_results": "anything"}, "computes its measures in Python"),
         ({"metric_list": [{"metric": "mcc"}]}, "is measured by mcc alone"),
         ({"repeats": 4}, "asks 4 times"),
         ({"test_split": "test[:5]"}, "no name of a file"),
-        ({"fewshot_config": {"sampler": "balanced"}}, "draws its examples by balanced"),
-        ({"class": "X"}, "is written in Python"),
         ({"doc_to_target": None}, "lacks doc_to_target, of which its items are made"),
-        ({"doc_to_text": None, "doc_to_choice": None}, "lacks doc_to_text and doc_to_choice"),
     ],
 )
 def test_what_cannot_be_stored_is_refused_before_anything_runs(
@@ -132,28 +125,6 @@ def test_names_that_nobody_knows_are_told(tmp_path: Path) -> None:
     assert unlike.endswith("evaluation.include_path=DIR makes tasks of your own known, a YAML file each")
 
 
-def test_a_task_that_two_files_name_is_told_since_either_might_be_meant(tmp_path: Path) -> None:
-    own = write_tasks(tmp_path / "own", CHOICES, WRITTEN)
-    (own / "old.yaml").write_text((own / "colours.yaml").read_text())
-    told = f"colours is the task of {own / 'colours.yaml'} and of {own / 'old.yaml'}; give one of them another name"
-    assert [message for _, message in problems(config(own, "colours", "follows"))] == [told]
-
-
-def test_a_directory_whose_files_name_no_task_is_told(tmp_path: Path) -> None:
-    own = write_tasks(tmp_path / "own", CHOICES)
-    (own / "colours.yaml").write_text((own / "colours.yaml").read_text().removeprefix("task: colours\n"))
-    ((_, found),) = problems(config(own, "colours"))
-    assert found.endswith(f"evaluation.include_path={own}: none: no YAML file there has a line `task: NAME`")
-
-
-def test_yaml_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
-    own = write_tasks(tmp_path / "own", CHOICES)
-    (own / "colours.yaml").write_text((own / "colours.yaml").read_text(), encoding="utf-8-sig")
-    evaluation = config(own, "colours", shots=(0,))
-    assert problems(evaluation) == []
-    assert len(read_records(stored(tmp_path, evaluation) / "colours.jsonl")) == 24
-
-
 def test_a_group_stands_for_its_tasks_in_the_table_too(tmp_path: Path) -> None:
     own = write_tasks(tmp_path / "own", CHOICES, CHOICES | {"task": "shapes"})
     (own / "all.yaml").write_text("group: all_words\ntask: [colours, {task: shapes}]\n")
@@ -168,38 +139,6 @@ def test_a_group_stands_for_its_tasks_in_the_table_too(tmp_path: Path) -> None:
     assert first.experiment is not None and first.experiment.table is not None
     assert first.experiment.table.groups == {"words": ["colours", "shapes"]}
     assert first.evaluation.shots_of == {"colours": (1,), "shapes": (2,)}
-
-
-def test_a_task_that_is_named_twice_is_refused_though_groups_are_taken_apart() -> None:
-    data = {"evaluation": {"tasks": ["boolq", "mmlu_stem", "boolq"], "shots_of": None}}
-    tasks = with_tasks_of_groups(data)["evaluation"]["tasks"]
-    assert tasks.count("boolq") == 2
-    assert ("evaluation.tasks", "names boolq 2 times") in wrong_names(config(None, *tasks))
-
-
-@pytest.mark.parametrize(
-    ("group", "message"),
-    [
-        ("group: words\ntask: [words]\n", r"the group words of .*words.yaml stands in itself"),
-        ("group: words\ntask: [", r"words.yaml: no task that could be read"),
-        ("group: words\ntask: []\n", r"words is a group without tasks; leave it out"),
-        ("group: words\ntask: [colours]\n", r"words is a group of tasks, which stands for colours; name them"),
-    ],
-)
-def test_a_group_that_has_no_tasks_to_take_its_place_is_told(group: str, message: str, tmp_path: Path) -> None:
-    own = write_tasks(tmp_path / "own", CHOICES)
-    (own / "words.yaml").write_text(group)
-    ((path, found),) = problems(config(own, "words"))
-    assert re.search(message, f"{path}: {found}")
-    data = {"evaluation": {"include_path": str(own), "tasks": ["words"], "shots_of": None}}
-    assert with_tasks_of_groups(data)["evaluation"]["tasks"] == (["colours"] if "colours" in group else ["words"])
-
-
-def test_a_directory_that_is_not_there_leaves_groups_as_they_are(tmp_path: Path) -> None:
-    data = {
-        "evaluation": {"include_path": str(tmp_path / "gone"), "tasks": ["all_words", "continuation"], "shots_of": None}
-    }
-    assert with_tasks_of_groups(data) == data
 
 
 def test_a_task_of_lm_eval_needs_its_records(tmp_path: Path) -> None:
@@ -228,40 +167,6 @@ def test_a_task_of_lm_eval_needs_its_records(tmp_path: Path) -> None:
 def test_records_that_a_task_cannot_be_made_of_are_named(tmp_path: Path) -> None:
     own = write_tasks(tmp_path / "own", CHOICES | {"doc_to_target": "{{missing}}"})
     with pytest.raises(DataError, match=r"task colours .* cannot be made of .*colours\.jsonl.*'missing' is undefined"):
-        stored(tmp_path, config(own, "colours", shots=(0,)))
-
-
-def test_records_of_several_forms_are_refused_by_their_file(tmp_path: Path) -> None:
-    own = write_tasks(tmp_path / "own", CHOICES)
-    rewrite(own / "colours.jsonl", 3, {"a": 3})
-    with pytest.raises(DataError, match=r"colours\.jsonl: the records are not of one form \(.*\)"):
-        stored(tmp_path, config(own, "colours", shots=(0,)))
-
-
-def test_items_that_are_copies_of_others_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = list[str]()
-    monkeypatch.setattr(SilentReporter, "message", lambda _, text: told.append(text))
-    own = write_tasks(tmp_path / "own", CHOICES)
-    stored(tmp_path / "each once", config(own, "colours", shots=(0,)))
-    assert not any("copies" in text for text in told)
-    lines = (own / "colours.jsonl").read_text()
-    (own / "colours.jsonl").write_text(lines + "".join(lines.splitlines(keepends=True)[:5]))
-    stored(tmp_path / "some twice", config(own, "colours", shots=(0,)))
-    (text,) = [text for text in told if "copies" in text]
-    assert text == "colours: 5 of 29 items are copies of others; each is scored and counts as one"
-
-
-def test_fields_that_no_text_of_a_task_names_may_be_missing(tmp_path: Path) -> None:
-    own = write_tasks(tmp_path / "own", CHOICES)
-    rewrite(own / "colours.jsonl", 3, {"source": "a book"})
-    assert len(read_records(stored(tmp_path, config(own, "colours", shots=(0,))) / "colours.jsonl")) == 24
-
-
-def test_one_answer_with_a_point_is_told_where_it_makes_all_such(tmp_path: Path) -> None:
-    own = write_tasks(tmp_path / "own", CHOICES | {"doc_to_target": "number"})
-    for line in range(24):
-        rewrite(own / "colours.jsonl", line, {"number": 1.0 if line == 3 else 1})
-    with pytest.raises(DataError, match=r"item 1: .* one of 3 choices, not 1\.0; one number with a point makes all"):
         stored(tmp_path, config(own, "colours", shots=(0,)))
 
 
@@ -316,7 +221,6 @@ def test_a_boolean_answer_is_the_number_that_lm_eval_takes_it_for(tmp_path: Path
     [
         ([3, 0], [0], r"colours.jsonl, item 1: .*is its answer the number of a choice\?"),
         ([0, 3], [0], r"colours.jsonl, item 2: .* must be one of 3 choices, not 3"),
-        ([0, -1], [0], r"colours.jsonl, item 2: .* must be one of 3 choices, not -1"),
         ([0, 1], [0, 3], r"examples.jsonl, example 2: .* must be one of 3 choices, not 3"),
     ],
 )

@@ -9,7 +9,7 @@ import torch
 
 from paribus.config.groups.model import GPTNeoXModel, LlamaModel
 from paribus.errors import NumericalError
-from paribus.evaluation.models.generation import SPARE_TOKENS, GenerationRequest, Generator
+from paribus.evaluation.models.generation import GenerationRequest, Generator
 from paribus.evaluation.models.scoring import Scorer
 from support.evaluations import ByteEncoder, tiny_model
 from support.transformers_models import in_transformers
@@ -60,29 +60,6 @@ def test_a_text_ends_before_its_first_stop_string_or_end_of_document() -> None:
     with torch.inference_mode():
         best = int(model.logits(torch.from_numpy(ids)[None])[0, -1].argmax())
     assert first == LetterCoder().decode([best])
-
-
-class CountingCoder(LetterCoder):
-    """Notes how many tokens are decoded at a time."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.decoded: list[int] = []
-
-    def decode(self, ids: Sequence[int]) -> str:
-        self.decoded.append(len(ids))
-        return super().decode(ids)
-
-
-def test_a_stop_string_is_looked_for_in_the_last_tokens_alone() -> None:
-    """Whatever is written before: else a long answer would be decoded anew with each of its tokens."""
-    model, coder = tiny_model(257, 128), CountingCoder()
-    (whole,) = Generator(Scorer(model, 1), coder).write([GenerationRequest("xyz", ("not there",), 60)])
-    assert coder.decoded[-1] == len(whole.text) >= 50
-    assert max(coder.decoded[:-1]) == len("not there") + SPARE_TOKENS
-    coder.decoded.clear()
-    Generator(Scorer(model, 1), coder).write([GenerationRequest("xyz", (), 60)])
-    assert len(coder.decoded) == 1, "nothing is looked for, so the text alone is decoded"
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5])

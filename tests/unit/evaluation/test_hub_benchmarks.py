@@ -2,9 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 
 import datasets
@@ -27,7 +25,6 @@ from support.borrowed_tasks import CHOICES, write_records, write_tasks
 from support.experiments import composition_of
 
 HELLASWAG = BENCHMARKS["hellaswag"]
-FILES = {"data_files": {"test": "test.jsonl", "train": "more.jsonl"}}
 
 
 @pytest.fixture
@@ -106,78 +103,6 @@ def test_examples_that_cannot_be_had_are_split_off_and_said_to_be(place: Path) -
     assert isinstance(found, dict) and found["fewshot"] is None
 
 
-def test_a_data_set_that_cannot_be_read_is_as_one_that_cannot_be_had(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hub = replace(config(place / "data", "hellaswag"), shots=(2,))
-    (place / "Rowan" / "hellaswag" / "train.1.jsonl").write_text('{"of": "another form"}\n')
-    ((path, message),) = problems(hub)
-    assert path == "evaluation.source" and "\n" not in message
-    assert "the hub's Rowan/hellaswag, which cannot be read; give its files" in message
-    assert "column names don't match" in message
-    scored_alone(place)
-    (line,) = fetched(hub)
-    assert line is not None and "examples of task hellaswag are split off its scored file" in line
-
-    def reset(*arguments: object, **options: object) -> object:
-        raise type("OfTheClient", (Exception,), {})("connection reset")
-
-    monkeypatch.setattr(datasets, "load_dataset", reset)
-    (line,) = fetched(hub)
-    assert line is not None and "is neither reachable nor in" in line and line.endswith("(connection reset)")
-
-
-def test_a_data_set_without_the_training_split_is_no_error_and_looked_at_once(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scored = scored_alone(place)
-    hub = place / "hub"
-    (place / "Rowan").rename(hub)
-    (hub / "Rowan").mkdir()
-    (hub / "hellaswag").rename(hub / "Rowan" / "hellaswag")
-    (hub / "Rowan" / "hellaswag" / "train.jsonl").unlink()
-    write_records(hub / "own" / "words" / "test.jsonl", 6, seed=1)
-    tasks = write_tasks(place / "tasks", CHOICES | {"dataset_path": "own/words", "dataset_kwargs": None})
-    write_records(place / "data" / "colours" / "test.jsonl", 6, seed=1)
-    evaluation = replace(config(place / "data", "hellaswag", "colours"), include_path=str(tasks), shots=(1,))
-    loaded: list[object] = []
-    load = datasets.load_dataset
-
-    def counted(path: str, *arguments: object, **options: object) -> object:
-        loaded.append(path)
-        return load(str(hub / path), *arguments, **options)
-
-    monkeypatch.setattr(datasets, "load_dataset", counted)
-    for _ in range(3):
-        assert fetched(evaluation) == [None, None]
-        assert problems(evaluation) == []
-    assert loaded == ["Rowan/hellaswag", "own/words"]
-    assert [path.name for path in scored.parent.iterdir()] == ["validation.jsonl"]
-    assert [path.name for path in (place / "data" / "colours").iterdir()] == ["test.jsonl"]
-    write_records(hub / "own" / "words" / "more.jsonl", 5, seed=2)
-    write_tasks(place / "tasks", CHOICES | {"dataset_path": "own/words", "dataset_kwargs": FILES})
-    assert fetched(evaluation) == [None, None]
-    assert (place / "data" / "colours" / "train.jsonl").is_file(), "other files of a data set have other splits"
-
-
-def test_a_directory_is_looked_at_again_for_a_training_split_that_it_has_got(place: Path) -> None:
-    scored = scored_alone(place)
-    train = place / "Rowan" / "hellaswag" / "train.jsonl"
-    records = train.read_text()
-    train.unlink()
-    write_records(place / "own" / "words" / "test.jsonl", 6, seed=1)
-    folder = {"dataset_path": "json", "dataset_kwargs": {"data_dir": "own/words"}}
-    tasks = write_tasks(place / "tasks", CHOICES | folder)
-    write_records(place / "data" / "colours" / "test.jsonl", 6, seed=1)
-    evaluation = replace(config(place / "data", "hellaswag", "colours"), include_path=str(tasks), shots=(1,))
-    assert fetched(evaluation) == [None, None]
-    train.write_text(records)
-    write_records(place / "own" / "words" / "train.jsonl", 5, seed=2)
-    assert fetched(evaluation) == [None, None]
-    assert len(read_benchmark(scored.with_name("train.jsonl"), HELLASWAG)) == 2
-    assert (place / "data" / "colours" / "train.jsonl").is_file()
-
-
 def test_the_tasks_of_in_context_pretraining_have_examples_of_training_data() -> None:
     for name in ("table_1", "table_2", "figure_4", "figure_6"):
         evaluation = composition_of(f"experiment=in_context/{name}").jobs[0].config.evaluation
@@ -198,62 +123,6 @@ def test_a_training_split_of_gigabytes_is_read_as_far_as_examples_need_it(place:
     assert len(read_benchmark(files["test.jsonl"], BENCHMARKS["amazon"])) == 30
     assert files["train.jsonl"].read_text().splitlines() == (amazon / "train.jsonl").read_text().splitlines()[:MIXED]
     assert not list((place / "cache").rglob("*.arrow"))
-
-
-def test_what_is_streamed_is_had_from_the_cache_too(place: Path) -> None:
-    yelp = place / "fancyzhx" / "yelp_polarity"
-    yelp.mkdir(parents=True)
-    for split in ("test", "train"):
-        (yelp / f"{split}.jsonl").write_text(json.dumps({"text": split, "label": 1}) + "\n")
-    datasets.load_dataset("fancyzhx/yelp_polarity")
-    (place / "cache" / "yelp_polarity").rename(place / "cache" / "fancyzhx___yelp_polarity")
-    shutil.rmtree(place / "fancyzhx")
-    assert problems(config(place / "data", "yelp")) == []
-    assert sorted(path.name for path in (place / "data" / "yelp").iterdir()) == ["test.jsonl", "train.jsonl"]
-
-
-def test_a_stream_that_breaks_off_is_named_and_leaves_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken() -> Iterator[dict[str, object]]:
-        yield RECORDS["amazon"]
-        raise ConnectionError("reset")
-
-    monkeypatch.setattr(
-        datasets, "load_dataset", lambda *arguments, **options: {"test": [RECORDS["amazon"]], "train": broken()}
-    )
-    ((path, message),) = problems(config(place / "data", "amazon"))
-    assert path == "evaluation.source"
-    assert "task amazon needs the hub's fancyzhx/amazon_polarity" in message and "(reset)" in message
-    assert list((place / "data" / "amazon").iterdir()) == []
-
-
-def test_dates_are_written_as_text_and_what_is_none_is_named(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    record: dict[str, object] = RECORDS["hellaswag"] | {"when": datetime(2024, 1, 2)}
-    monkeypatch.setattr(datasets, "load_dataset", lambda *arguments, **options: {"validation": [record], "train": []})
-    assert problems(config(place / "data", "hellaswag")) == []
-    written = place / "data" / "hellaswag" / "validation.jsonl"
-    assert json.loads(written.read_text())["when"] == "2024-01-02 00:00:00"
-    written.unlink()
-    record["when"] = b"an image"
-    ((path, message),) = problems(config(place / "data", "hellaswag"))
-    assert path == "evaluation.source"
-    assert message.startswith(f"{written} cannot be written, since its data set has values of bytes")
-    assert [path.name for path in written.parent.iterdir()] == ["train.jsonl"]
-
-
-def test_a_file_that_another_process_has_written_meanwhile_is_left_to_it(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its stages may read the file by now, and would find that it changed."""
-    written = scored_alone(place).with_name("train.jsonl")
-
-    def slow() -> Iterator[dict[str, object]]:
-        written.write_text("{}\n")
-        yield RECORDS["hellaswag"]
-
-    monkeypatch.setattr(datasets, "load_dataset", lambda *arguments, **options: {"train": slow()})
-    assert fetched(replace(config(place / "data", "hellaswag"), shots=(2,))) == [None]
-    assert written.read_text() == "{}\n"
-    assert sorted(path.name for path in written.parent.iterdir()) == ["train.jsonl", "validation.jsonl"]
 
 
 def test_examples_of_race_high_are_of_the_data_set_that_has_its_training_split(place: Path) -> None:

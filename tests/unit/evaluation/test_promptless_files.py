@@ -68,23 +68,6 @@ def test_what_is_no_set_of_texts_is_refused_by_file_and_line(case: str, tmp_path
         fingerprint(of_texts(tmp_path, "books"), FileDigests(tmp_path / "cache"))
 
 
-def test_torn_files_are_found_by_the_fingerprint_before_anything_runs(tmp_path: Path) -> None:
-    for name, records in (("books/test.jsonl.gz", TEXTS * 500), ("wmt14_en_de/test.jsonl.zst", [PAIR] * 500)):
-        path = write(tmp_path / name, records)
-        path.write_bytes(path.read_bytes()[:-9])
-    (tmp_path / "pku").mkdir()
-    (tmp_path / "pku" / "test.seg.txt").write_bytes(b"\n \n")
-    refused = {
-        of_texts(tmp_path, "books"): r"books/test\.jsonl\.gz: truncated \.gz archive",
-        EvaluationConfig(tasks=("wmt14_en_de",), data=str(tmp_path)): r"test\.jsonl\.zst: truncated \.zst archive",
-        EvaluationConfig(tasks=("pku",), data=str(tmp_path)): r"pku/test\.seg\.txt: no words",
-    }
-    for config, message in refused.items():
-        assert problems(config) == []
-        with pytest.raises(DataError, match=message):
-            fingerprint(config, FileDigests(tmp_path / "cache"))
-
-
 def test_the_fingerprint_follows_the_contents_of_texts_and_not_their_place(tmp_path: Path) -> None:
     write(tmp_path / "data" / "books" / "test.jsonl", TEXTS)
     config = of_texts(tmp_path / "data", "books")

@@ -9,7 +9,6 @@ import pytest
 
 from paribus.errors import InfrastructureError
 from paribus.evaluation.models.shares import computed
-from paribus.evaluation.progress import counter
 from paribus.modeling.batching.batches import batches
 from paribus.training.processes.host import ALONE
 
@@ -78,11 +77,6 @@ def test_a_batch_has_so_many_tokens_when_it_is_padded_or_is_one_item(tokens: int
     assert [length for part in parts for length in part] == lengths
 
 
-def test_there_are_no_batches_of_nothing() -> None:
-    assert batches([], len, 8) == []
-    assert list(computed(ALONE, "testing", [], doubled, lambda item: ())) == []
-
-
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_all_processes_have_all_results_in_the_order_of_one(size: int) -> None:
     parts = [[1, 2, 3], [4, 5], [6], [7, 8, 9], [10]]
@@ -108,8 +102,3 @@ def test_processes_that_have_different_items_are_told_so_before_they_compute() -
     for error in shared([[[1, 2], [3]], [[1, 2], [4]]]):
         assert isinstance(error, InfrastructureError)
         assert "different items" in str(error)
-
-
-def test_nothing_to_compute_is_no_reason_to_meet() -> None:
-    for host in (ALONE, Member(Meeting(2), 0, 2)):
-        assert list(computed(host, "scoring", [], len, lambda item: (), counter(lambda done, total: None, 0))) == []  # type: ignore[arg-type]

@@ -1,6 +1,5 @@
 """Records of SCROLLS and QMSum as examples, and what is refused of files and configuration."""
 
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ from paribus.config.arguments import parse
 from paribus.config.groups.finetuning import NoFinetuning, ScrollsFinetuning
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.measures.rouge import rouge_scores
-from paribus.evaluation.suites.hub import fetch_archive
 from paribus.finetuning.data import Question, TaskData, read_task
 from paribus.finetuning.files import fingerprint, problems, wrong_names
 from paribus.finetuning.rows import Rows
@@ -92,9 +90,7 @@ def test_real_meetings_become_questions_about_their_transcripts(shared_data: Pat
     ("record", "message"),
     [
         ({"id": "a", "input": "Who?\n\nAnn."}, "line 2: field `output` is missing; the record has id, input"),
-        ({"id": "a", "input": "Who?\n\nAnn.", "output": " "}, "line 2: field `output` must be text, not ' '"),
         ({"id": "a", "input": "Who? Ann.", "output": "A"}, "line 2: field `input` must be a question, an empty line"),
-        (["a"], "line 2: a JSON object was expected, not list"),
         (scrolls_record("same", "Why?", "Ann ran.", "Ann"), "id 'same' names two questions: 'Who?' and 'Why?'"),
     ],
 )
@@ -104,11 +100,6 @@ def test_a_record_that_is_none_is_named_by_file_and_line(tmp_path: Path, record:
         data(tmp_path, "qasper", [good], [good, record])
     assert "qasper/validation.jsonl" in str(raised.value)
     assert message in str(raised.value)
-
-
-def test_a_split_without_lines_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"train\.jsonl is empty; task qasper needs its lines there"):
-        data(tmp_path, "qasper", [], [scrolls_record("a", "Who?", "Ann ran.", "Ann")])
 
 
 def test_names_and_missing_files_are_refused_before_anything_runs(tmp_path: Path) -> None:
@@ -126,23 +117,6 @@ def test_names_and_missing_files_are_refused_before_anything_runs(tmp_path: Path
     assert f"fine-tuning on qasper needs {tmp_path}/qasper/train.jsonl or the same with .gz" in found[0][1]
     (without,) = set(problems(ScrollsFinetuning(tasks=("qasper",))))
     assert without[0] == "evaluation.data" and without[1].endswith("it is null")
-
-
-def test_a_split_is_fetched_out_of_an_archive_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Stages that ran in this process before have taken it off the network, where datasets takes archives to be.
-    monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", False)
-    monkeypatch.setattr("paribus.stage.reach._has_address", lambda endpoint: True)
-    record = scrolls_record("a", "Who?", "Ann ran.", "Ann")
-    line = write_lines(tmp_path / "line.jsonl", [record])
-    with zipfile.ZipFile(tmp_path / "qasper.zip", "w") as archive:
-        archive.write(line, "qasper/train.jsonl")
-    address = f"zip://qasper/train.jsonl::{tmp_path}/qasper.zip"
-    fetch_archive(tmp_path / "data", "qasper", "train", address)
-    assert (tmp_path / "data/qasper/train.jsonl").read_bytes() == line.read_bytes()
-    (tmp_path / "qasper.zip").unlink()
-    fetch_archive(tmp_path / "data", "qasper", "train", address)
-    with pytest.raises(DataError, match=r"task qasper needs the hub's zip://qasper/validation"):
-        fetch_archive(tmp_path / "data", "qasper", "validation", address.replace("train", "validation"))
 
 
 def test_the_identity_is_that_of_the_files(tmp_path: Path) -> None:

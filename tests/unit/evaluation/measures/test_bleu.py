@@ -9,25 +9,8 @@ from sacrebleu.metrics.bleu import BLEU
 
 from paribus.evaluation.measures.bleu import bleu, tokenized_bleu
 
-WORDS = [
-    "the",
-    "cat",
-    "sat",
-    "on",
-    "a",
-    "mat",
-    "and",
-    "saw",
-    "two",
-    "dogs",
-    "that",
-    "ran",
-    "over",
-    "old",
-    "bridges",
-    "in",
-    "rain",
-]
+TEXT = "the cat sat on a mat and saw two dogs that ran over old bridges in rain"
+WORDS = TEXT.split()
 
 
 def sentences(count: int, seed: int, *, shorter: int = 0) -> tuple[list[str], list[str]]:

@@ -5,7 +5,6 @@ GNU diff 3.8. Its numbers of right words are those of true words less its deleti
 """
 
 import gzip
-import itertools
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +13,6 @@ import pytest
 
 from paribus.errors import DataError
 from paribus.evaluation import segmentation_scores
-from paribus.evaluation.measures.segmentation import read_segmented
-from support.real_data import RealData
 
 Words = list[str]
 Segmenter = Callable[[Words], Words]
@@ -97,15 +94,6 @@ def msr(shared_data: Path) -> list[Words]:
         return words_of(file.read())
 
 
-def characters(words: Words) -> Words:
-    return list("".join(words))
-
-
-def bigrams(words: Words) -> Words:
-    text = "".join(words)
-    return [text[i : i + 2] for i in range(0, len(text), 2)]
-
-
 def joined(words: Words) -> Words:
     """Every third word is joined to the one before it."""
     made: Words = []
@@ -143,28 +131,7 @@ def segmenters(msr: list[Words], half: int = 2000) -> dict[str, Segmenter]:
         "joined": joined,
         "longest_match": longest_match({word for words in msr for word in words}),
         "longest_match_of_half": longest_match({word for words in msr[:half] for word in words}),
-        "characters": characters,
-        "bigrams": bigrams,
     }
-
-
-@pytest.mark.parametrize("name", ["gold", "joined", "longest_match_of_half", "characters", "bigrams"])
-def test_on_real_sentences_a_word_is_right_where_both_its_ends_are_a_gold_words(name: str, real_data: RealData) -> None:
-    gold = read_segmented(real_data.segmented)[:1000]
-    segment = segmenters(gold, half=500)[name]
-    predicted = [segment(words) for words in gold]
-    right = sum(len(ends(theirs) & ends(ours)) for theirs, ours in zip(gold, predicted, strict=True))
-    scores = segmentation_scores(predicted, gold)
-    assert (scores.correct, scores.predicted, scores.gold) == (
-        right,
-        *(sum(map(len, each)) for each in (predicted, gold)),
-    )
-
-
-def ends(words: Words) -> set[tuple[int, int]]:
-    """Where each word begins and ends."""
-    places = list(itertools.accumulate(map(len, words), initial=0))
-    return set(itertools.pairwise(places))
 
 
 @pytest.mark.parametrize(
