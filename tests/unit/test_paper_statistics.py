@@ -65,16 +65,6 @@ def test_tokens_are_put_in_the_papers_lengths(measured: Any) -> None:
     assert measured.bpe.vocabulary() == [sizes[number] for number in range(6)]
 
 
-def test_the_table_of_lengths_says_shares_and_their_change(load: Load, measured: Any) -> None:
-    before, after = measured.bpe.occurrences(), measured.lbpe.occurrences()
-    assert before != after
-    rows = cells(load("papers.tables").lengths(measured))
-    first = rows[0]
-    share = [count[0] / sum(count) * 100 for count in (before, after)]
-    assert first[2:5] == [f"{share[0]:.2f} %", f"{share[1]:.2f} %", f"{share[1] - share[0]:+.3f}"]
-    assert rows[-1][2:4] == [f"{len(tokens(measured.bpe)):,}", f"{len(tokens(measured.lbpe)):,}"]
-
-
 def test_scaffolds_are_found_where_training_marked_them(measured: Any) -> None:
     entries = list(measured.scaffold.tokenizer.vocabulary)
     marked = [entry.bytes for entry in entries[:SIZE] if entry.scaffold]
@@ -133,17 +123,9 @@ def test_the_command_prints_every_table_for_every_size(tmp_path: Path) -> None:
     corpus = tmp_path / "small.txt"
     corpus.write_text("\n".join(TEXTS), encoding="utf-8")
     output = tmp_path / "tables.md"
-    command = [
-        sys.executable,
-        str(BENCHMARKS / "paper_statistics.py"),
-        "--corpus",
-        str(corpus),
-        "--output",
-        str(output),
-    ]
-    printed = subprocess.run(
-        [*command, "--vocabulary", "300", str(SIZE)], capture_output=True, text=True, check=True
-    ).stdout
+    command = [sys.executable, str(BENCHMARKS / "paper_statistics.py"), "--corpus", str(corpus)]
+    command += ["--output", str(output), "--vocabulary", "300", str(SIZE)]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert printed == output.read_text(encoding="utf-8")
     assert printed.startswith("## small: ")
     assert [line.split("(")[0].strip() for line in printed.splitlines() if line.startswith("###")] == [

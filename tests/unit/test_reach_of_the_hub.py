@@ -44,18 +44,6 @@ def test_without_an_address_the_cache_alone_is_asked(looks: list[float]) -> None
     assert looks == list(PAUSES)
 
 
-def test_a_name_that_is_known_to_have_no_address_is_looked_for_once(
-    looks: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unknown(*arguments: object) -> None:
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    with cache_alone_without_network():
-        assert offline() == (True, True)
-    assert looks == []
-
-
 def test_what_is_not_in_the_cache_is_named_after_looking_for_an_address(looks: list[float]) -> None:
     with pytest.raises(DataError, match="neither reachable nor in the Hugging Face cache"):
         load("owner/name", "mine", "owner/name-that-is-nowhere", split="train")
@@ -65,18 +53,3 @@ def test_what_is_not_in_the_cache_is_named_after_looking_for_an_address(looks: l
         _fetched("owner/name-that-is-nowhere", "0" * 40)
     assert looks == [*PAUSES] * 3
     assert offline() == (False, False)
-
-
-def test_an_address_that_comes_late_is_asked(looks: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    unknown = socket.getaddrinfo
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *given: [] if looks else unknown(*given))
-    with cache_alone_without_network():
-        assert offline() == (False, False)
-    assert looks == list(PAUSES[:1])
-
-
-def test_a_proxy_looks_for_the_address_itself(looks: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("https_proxy", "http://proxy:3128")
-    with cache_alone_without_network():
-        assert offline() == (False, False)
-    assert looks == []
