@@ -119,15 +119,6 @@ def test_a_pair_without_a_side_is_refused_by_file_line_and_field(record: Any, me
         read_translations(path, TRANSLATIONS["wmt14_en_de"])
 
 
-def test_a_set_has_one_file_by_any_of_its_names(tmp_path: Path) -> None:
-    file = TRANSLATIONS["multi30k_de_en"].file
-    flickr = write(tmp_path / "multi30k_en_de" / "test_2016_flickr.jsonl.gz", [PAIR])
-    assert file.find(str(tmp_path)) == flickr
-    write(tmp_path / "multi30k_en_de" / "test.jsonl", [PAIR])
-    with pytest.raises(DataError, match="keep one"):
-        file.find(str(tmp_path))
-
-
 def test_the_real_multi30k_test_set_reads_whole(shared_data: Path) -> None:
     chosen = TRANSLATIONS["multi30k_en_de"]
     pairs = read_translations(chosen.file.find(str(shared_data / "benchmarks")), chosen)

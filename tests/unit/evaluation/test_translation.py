@@ -69,12 +69,6 @@ def test_translations_are_those_of_decoding_a_source_at_a_time(
     assert found == [tokenizer.decode(np.array([i for i in ids if i != EOS])) for ids in expected]
 
 
-def test_progress_counts_sources_up_to_all(model: Any, tokenizer: Tokenizer) -> None:
-    said: list[tuple[int, int]] = []
-    Translator(model, tokenizer, LENGTH, 48, beams=1).translate(SOURCES, lambda *done: said.append(done))
-    assert said[-1] == (8, 8) and len(said) > 1 and said == sorted(said)
-
-
 def test_a_step_computes_the_last_token_of_each_hypothesis_alone(model: Any, tokenizer: Tokenizer) -> None:
     widths = list[int]()
 

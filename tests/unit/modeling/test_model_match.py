@@ -48,12 +48,6 @@ def test_a_built_model_its_counts_and_its_flops_have_one_shape(model: Any, vocab
 
 
 @pytest.mark.parametrize("model", FAMILIES, ids=family)
-def test_resolving_twice_is_resolving_once(model: Any) -> None:
-    once = resolve_model(replace(model, match="total", reference_vocab_size=64), 90)
-    assert resolve_model(once, 90) == once
-
-
-@pytest.mark.parametrize("model", FAMILIES, ids=family)
 def test_a_vocabulary_too_large_for_the_total_is_refused_with_its_values(model: Any) -> None:
     with pytest.raises(
         ConfigurationError, match=r"model\.match: total cannot be kept, since 9,000 tokens have [\d,]+ "

@@ -76,15 +76,6 @@ def test_a_shard_cut_short_is_refused_by_name(artifact: Path) -> None:
         Embeddings(artifact)
 
 
-@pytest.mark.parametrize(
-    "array", [np.zeros((4, 4), np.float32), np.zeros((4, 5), np.float16), np.zeros((3, 4), np.float16)]
-)
-def test_a_shard_of_another_type_or_shape_is_refused_by_name(artifact: Path, array: np.ndarray) -> None:
-    np.save(artifact / "00001.npy", array)
-    with pytest.raises(DataError, match=r"00001\.npy: float16 \(4, 4\) is described .* but this is float"):
-        Embeddings(artifact)
-
-
 def test_an_array_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     save_array(tmp_path / "a.npy", np.arange(3))
     with pytest.raises(ValueError, match="Object arrays"):
