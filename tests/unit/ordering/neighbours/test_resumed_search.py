@@ -2,13 +2,16 @@
 
 import multiprocessing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from paribus.config.groups.embedding import NeighboursConfig
 from paribus.engine.local import LocalEngine
+from paribus.errors import DataError
 from paribus.ordering.embed.artifact import Embeddings
+from paribus.ordering.neighbours import blocks as blocks_module
 from paribus.ordering.neighbours.blocks import Blocks
 from paribus.ordering.neighbours.index import InvertedShard
 from paribus.ordering.neighbours.search import NeighbourSearch
@@ -89,6 +92,38 @@ def test_a_block_that_a_power_cut_left_short_is_searched_again(tmp_path: Path, u
     (block,) = again.work.glob("block_000002048_*.npz")
     block.write_bytes(block.read_bytes()[:left])
     assert_same(again.run()[1], undisturbed)
+
+
+def test_damaged_neighbours_are_named(tmp_path: Path) -> None:
+    again = stopped(tmp_path, 7)
+    (block,) = again.work.glob("block_000002048_*.npz")
+    content = bytearray(block.read_bytes())
+    content[3000] ^= 1
+    block.write_bytes(content)
+    with pytest.raises(DataError, match=r"block_000002048_\d+\.npz: no readable neighbours .* remove it"):
+        again.run()
+
+
+@pytest.mark.parametrize("at", ["searched", "merge"])
+def test_a_block_that_another_process_completes_meanwhile_keeps_its_lists(
+    tmp_path: Path, undisturbed: Found, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    """At either place the other one is ahead by two shards when this one goes on."""
+    again = stopped(tmp_path, 7)
+    ahead = NeighbourSearch(again.embeddings, again.config, again.engine, again.work, again.progress)
+    place, original = (Blocks, Blocks.searched) if at == "searched" else (blocks_module, blocks_module.merge)
+
+    def overtaken(*arguments: Any) -> Any:
+        setattr(place, at, original)
+        before = original(*arguments)
+        ahead.run()
+        return before
+
+    some_lists = np.full((2048, 5), 4000), np.ones((2048, 5), dtype=np.float32)
+    with monkeypatch.context() as patch:
+        patch.setattr(place, at, overtaken)
+        Blocks(again.work, len(VECTORS), 5).add(3, 1, some_lists)
+    assert_same(Blocks(again.work, len(VECTORS), 5), undisturbed)
 
 
 def run_in(embeddings: Path, work: Path) -> None:
