@@ -59,6 +59,7 @@ def longest_first_tokens(strings: Iterable[str], text: str) -> str:
         (["ab", "bcd", "a", "d", "c"], "abcd", "a|bcd"),
         (["éa", "abc"], "éabc", "é|abc"),
         (["aa", "aaaa", "b"], "aaaaab", "aaaa|a|b"),
+        (["abcd", "abc", "defgh"], "abcdefgh", "abc|defgh"),
     ],
 )
 def test_the_worked_examples_of_longest_first(strings: list[str], text: str, expected: str) -> None:
