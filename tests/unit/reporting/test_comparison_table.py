@@ -368,8 +368,7 @@ def test_rows_that_share_too_few_seeds_are_not_judged_and_it_is_said(tmp_path: P
     assert [cell.over for cell in cells] == ["seeds", "seeds"]
     assert not any(cell.best or cell.p_adjusted is not None for cell in cells)
     told = " ".join(notes(comparison))
-    assert "Rows that share fewer than three seeds with the row they are compared with" in told
-    assert "one seed cannot say" not in told
+    assert "No ±, mark or bold number without 3 seeds that the row compared with has too" in told
     assert "Bold" not in told
 
 
@@ -379,8 +378,7 @@ def test_runs_without_scores_are_missing_seeds(tmp_path: Path) -> None:
     comparison = compare(runs, FACTORS)
     assert all(row.cells["continuation/mean"].p_adjusted is None for row in comparison.rows)
     told = " ".join(notes(comparison))
-    assert "Two seeds in some rows: this cannot say which is better" in told
-    assert "Scores of some runs are missing: bpe · longest_first · standard." in told
+    assert "scores lack them in bpe, longest_first, standard" in told
     (layout, *_) = layouts(comparison, tmp_path)
     assert "Some rows have fewer than three seeds" in layout.note
 
@@ -458,7 +456,6 @@ def test_prompts_that_all_runs_cut_alike_stay(tmp_path: Path) -> None:
     runs = cut_runs(tmp_path, items, items, labels=(BPE, ICLM))
     comparison = compare(runs, FACTORS)
     assert [row.cells["boolq/5_shot"].items for row in comparison.rows] == [40, 40]
-    assert "the prompts of 5 items a run were cut to fit the context, in all rows alike" in " ".join(notes(comparison))
 
 
 def test_the_same_items_cut_at_another_place_are_left_out(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from paribus.reporting.notes.common_text import in_words
 from paribus.reporting.notes.prompts import crossed, some, truncated
 from paribus.reporting.notes.sizes import other_sizes, other_vocabularies
-from paribus.reporting.notes.trainings import averaged_weights, kept_text, warnings
-from paribus.reporting.significance.judgement import most_seeds, too_few_items, unjudged
+from paribus.reporting.notes.trainings import averaged_weights, warnings
+from paribus.reporting.significance.judgement import too_few_items, unjudged
 from paribus.reporting.significance.least import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.column import AVERAGE, CONCATENATED, HELDOUT_SETS, Column
@@ -55,30 +55,15 @@ def notes(comparison: Comparison) -> Notes:
             *_detectable(comparison),
             *_plain(comparison),
             *_beside(comparison),
-            *_smaller(comparison),
             *truncated(comparison),
             *crossed(comparison),
             *_overlap(comparison),
             *other_sizes(comparison),
             *other_vocabularies(comparison),
-            *kept_text(comparison),
             *comparison.proof.sentences(),
             *in_words(comparison.common_text),
         ),
     )
-
-
-def _smaller(comparison: Comparison) -> list[str]:
-    """Which vocabularies ended before the size that was asked for, which the labels of rows may name."""
-    ended = []
-    for row in comparison.finished:
-        for run in row.runs[:1]:
-            asked = (run.config.get("tokenizer") or {}).get("vocab_size")
-            if asked is not None and run.vocabulary_size is not None and run.vocabulary_size < asked:
-                ended.append(f"{comparison.row_name(row)}: {run.vocabulary_size:,} of {asked:,}")
-    if not ended:
-        return []
-    return [f"Vocabularies with fewer tokens than were asked for, as the text has no more: {'; '.join(some(ended))}."]
 
 
 def _reading(comparison: Comparison) -> list[str]:
@@ -262,49 +247,23 @@ def _few_items(comparison: Comparison) -> list[str]:
 
 
 def _few_seeds(comparison: Comparison) -> list[str]:
-    """Rows with too few seeds to say which is better."""
-    if not any(column.scored and column.of_model for column in comparison.columns):
-        return []
-    found = [(row, most_seeds(row.cells, comparison.columns) or len(row.runs)) for row in comparison.finished]
-    few = [row for row, seeds in found if seeds < SEEDS_TO_JUDGE]
-    if not few:
-        return _few_scored(comparison) or _few_shared(comparison)
-    counts = {seeds for _, seeds in found if seeds < SEEDS_TO_JUDGE}
-    seeds = "One seed" if counts == {1} else "Two seeds" if counts == {2} else "Fewer than three seeds"
-    lacking = any(len(row.runs) < SEEDS_TO_JUDGE for row in few)
-    others = len(few) < len(comparison.finished)
-    scored = f" Scores of some runs are missing: {', '.join(comparison.row_name(row) for row in few)}."
-    return [
-        f"{seeds}{' in some rows' if others else ''}: this cannot say which is better, so no score of these "
-        f"has ±, a mark or bold numbers.{'' if lacking else scored}"
-    ]
-
-
-def _few_scored(comparison: Comparison) -> list[str]:
-    """Which scores are there for too few of the seeds that a row has."""
-    lacking = [
-        f"{heading(column)} of {_name(comparison, row)}"
-        for row, column, cell in _cells(comparison)
-        if column.scored and column.of_model and 0 < cell.seeds < SEEDS_TO_JUDGE
-    ]
-    if not lacking:
-        return []
-    return [f"Scores of fewer than three seeds, which are not judged as some are missing: {'; '.join(some(lacking))}."]
-
-
-def _few_shared(comparison: Comparison) -> list[str]:
-    """Which rows have enough seeds, and too few that the row they are compared with has too."""
+    """Rows with scores that are not judged for want of seeds that the row they are compared with has too."""
     names = dict.fromkeys(
         _name(comparison, row)
         for row, column, cell in _cells(comparison)
-        if unjudged(column, cell) and cell.ground == comparison.rows[row.baseline or 0].cells[column.key].ground
+        if column.scored and column.of_model and _lacks_seeds(cell, column, comparison.rows[row.baseline or 0])
     )
     if not names:
         return []
+    rows = "every row" if len(names) == len(comparison.finished) else "; ".join(some(list(names)))
     return [
-        f"Rows that share fewer than three seeds with the row they are compared with, and are not judged: "
-        f"{'; '.join(some(list(names)))}. Seeds are paired: give all rows the same."
+        f"No ±, mark or bold number without {SEEDS_TO_JUDGE} seeds that the row compared with has too; scores lack "
+        f"them in {rows}."
     ]
+
+
+def _lacks_seeds(cell: Cell, column: Column, base: ComparisonRow) -> bool:
+    return 0 < cell.seeds < SEEDS_TO_JUDGE or (unjudged(column, cell) and cell.ground == base.cells[column.key].ground)
 
 
 def _baseline(comparison: Comparison) -> str:

@@ -25,7 +25,7 @@ def truncated(comparison: Comparison) -> list[str]:
                 f"{name}: {found.cut:,} of {found.items:,} items are left out in all rows, since their prompt does not "
                 "fit the context of some run."
             )
-    return [*(lines or _cut_alike(comparison)), *_cut_sources(comparison), *_cut_documents(comparison)]
+    return [*lines, *_cut_sources(comparison), *_cut_documents(comparison)]
 
 
 def _by_shots(found: LeftOut) -> str:
@@ -66,22 +66,6 @@ def _cut_documents(comparison: Comparison) -> list[str]:
             f"read {_between([round(size) for size in sizes])} bytes of one on average, {alike[len(set(sizes)) == 1]}."
         )
     return lines
-
-
-def _cut_alike(comparison: Comparison) -> list[str]:
-    """Of runs with the same tokens, which lose the same."""
-    counts: dict[tuple[str, int], list[int]] = {}
-    for row in comparison.finished:
-        for run in row.runs:
-            score = comparison.scores.get(run.run_id)
-            for place, items in score.truncated.items() if score else ():
-                counts.setdefault(place, []).append(len(items))
-    return [
-        f"{comparison.name(task)}, {shots}-shot: the prompts of {_between(found)} items a run were cut to fit the "
-        "context, in all rows alike."
-        for (task, shots), found in sorted(counts.items())
-        if max(found)
-    ]
 
 
 def crossed(comparison: Comparison) -> list[str]:

@@ -13,7 +13,6 @@ def warnings(comparison: Comparison) -> list[str]:
         *_brought(comparison),
         *_skipped(comparison),
         *_starts(comparison),
-        *_resumed(comparison),
     ]
     return [*unlike, *_survivors(comparison), *held_seeds(comparison)]
 
@@ -73,17 +72,6 @@ def _lossy(comparison: Comparison) -> list[str]:
     ]
 
 
-def kept_text(comparison: Comparison) -> list[str]:
-    """Rows whose tokenizer may lose text, and gives back all that is scored, so that they are judged as others are."""
-    rows = [
-        comparison.row_name(row)
-        for row in comparison.finished
-        if row.may_lose_text and not row.loses_text(comparison.scores)
-    ]
-    told = "The tokenizers of these rows may lose text (tokenizer.lossless=false), and lose none of what is scored"
-    return [f"{told}: {'; '.join(some(rows))}."] if rows else []
-
-
 def _brought(comparison: Comparison) -> list[str]:
     """Rows whose tokenizer was there already, beside others: it may have been made of the text that is scored."""
     vocabularies = {run.vocabulary for row in comparison.finished for run in row.runs}
@@ -129,21 +117,6 @@ def _starts(comparison: Comparison) -> list[str]:
     if any(run.start for row in comparison.finished for run in row.runs):
         return ["Training goes on from checkpoints, so seeds vary the continuation alone."]
     return []
-
-
-def _resumed(comparison: Comparison) -> list[str]:
-    """Rows whose amounts are those of two trainings, and whose time is that of one."""
-    rows = [
-        comparison.row_name(row)
-        for row in comparison.finished
-        if any(int(run.training.get("first_step") or 0) for run in row.runs)
-    ]
-    if not rows:
-        return []
-    return [
-        "Resumed with the optimizer of another training (start): steps, tokens, text and FLOPs are those of "
-        f"both, hours those of the second alone: {'; '.join(some(rows))}."
-    ]
 
 
 def _survivors(comparison: Comparison) -> list[str]:
