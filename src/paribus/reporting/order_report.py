@@ -65,13 +65,13 @@ class _Column:
 
 _COLUMNS = (
     _Column("docs", "documents", lambda value: f"{value:,.0f}", narrow=False),
-    _Column("removed", "removed", lambda value: f"{value:,.0f}"),
-    _Column("jumps", "jumps", lambda value: f"{value:,.0f}"),
+    _Column("removed", "removed", lambda value: f"{value:,.0f}", narrow=False),
+    _Column("jumps", "jumps", lambda value: f"{value:,.0f}", narrow=False),
     _Column("path weight", "path_weight", lambda value: f"{value:,.0f}", narrow=False),
     _Column("contexts", "contexts", lambda value: f"{value:,.0f}", narrow=False),
     _Column("per ctx", "documents_per_context", lambda value: f"{value:.2f}"),
     _Column("cut", "cut_share", lambda value: f"{value:.1%}"),
-    _Column("padding", "padding", lambda value: f"{value:.1%}"),
+    _Column("padding", "padding", lambda value: f"{value:.1%}", narrow=False),
     _Column("straddling", "straddling", lambda value: f"{value:.1%}", narrow=False),
     _Column("inside", "similarity_inside", lambda value: f"{value:.3f}"),
     _Column("shuffled", "similarity_shuffled", lambda value: f"{value:.3f}"),
@@ -79,8 +79,6 @@ _COLUMNS = (
     _Column("random", "similarity_random", lambda value: f"{value:.3f}"),
     _Column("adjacent", "similarity_adjacent", lambda value: f"{value:.3f}"),
 )
-_TERMINAL_WIDTH, _LABEL_WIDTH = 80, 20
-_DISPENSABLE = ("padding", "cut_share", "removed", "documents_per_context", "jumps", "similarity_adjacent")
 
 
 def write_order_report(rows: Sequence[OrderRow], directory: Path, head: str = "ordering") -> Table:
@@ -153,33 +151,24 @@ def _csv(rows: Sequence[OrderRow], head: str) -> str:
 
 
 def _terminal(rows: Sequence[OrderRow], head: str) -> Table:
-    """The columns in which rows differ; what they agree in stands below."""
+    """The columns for a terminal in which rows differ; what they agree in stands below."""
     cells = list(zip(*map(_cells, rows), strict=True))
     common = [
         f"{column.heading} {values[0]}"
         for column, values in zip(_COLUMNS, cells, strict=True)
         if len(rows) > 1 and len(set(values)) == 1 and values[0] != "–"
     ]
-    label_width = min(_LABEL_WIDTH, max(len(row.label) for row in rows))
-    differing = [place for place, values in enumerate(cells) if len(rows) == 1 or len(set(values)) > 1]
-    shown = _fitting([place for place in differing if _COLUMNS[place].narrow], cells, _TERMINAL_WIDTH - label_width)
-    fewer = "The files have more columns. " if len(shown) < len(differing) else ""
-    caption = f"{'All rows: ' + ', '.join(common) + '. ' if common else ''}{fewer}{_legend(rows)}"
-    table = bare_table("What the orderings do", caption)
-    table.add_column(head, overflow="fold", min_width=label_width)
+    shown = [
+        place
+        for place, values in enumerate(cells)
+        if _COLUMNS[place].narrow and (len(rows) == 1 or len(set(values)) > 1)
+    ]
+    agreed = f"All rows: {', '.join(common)}. " if common else ""
+    table = bare_table("What the orderings do", f"{agreed}The files have more columns. {_legend(rows)}")
+    table.add_column(head, overflow="fold")
     for place in shown:
-        table.add_column(_COLUMNS[place].heading, justify="right")
+        table.add_column(_COLUMNS[place].heading, justify="right", no_wrap=True)
     for row in rows:
         own = _cells(row)
         table.add_row(Text(row.label), *(own[place] for place in shown))
     return table
-
-
-def _fitting(places: Sequence[int], cells: Sequence[Sequence[str]], width: int) -> list[int]:
-    """The columns that fit into a width, without those that say least where they do not."""
-    needed = {place: 2 + max(map(len, [_COLUMNS[place].heading, *cells[place]])) for place in places}
-    for name in _DISPENSABLE:
-        if sum(needed.values()) <= width:
-            break
-        needed = {place: size for place, size in needed.items() if _COLUMNS[place].name != name}
-    return list(needed)
