@@ -54,7 +54,7 @@ def measure(given: Given) -> Answer:
             answer.numbers[name] = f"{predicted / 1e6:.0f} MB predicted"
             continue
         answer.numbers[name] = measured / predicted
-        limit = MARGIN[True]
+        limit = MARGIN
         answer.expect(
             measured <= limit * predicted, f"{name}: {measured / predicted:.3f} of the prediction is above {limit}"
         )

@@ -29,7 +29,7 @@ from paribus.training.fit.micro_batch import MicroBatch
 from paribus.training.loop import Run, train
 from paribus.training.processes.host import Host, join_host
 from paribus.training.processes.parallel import arithmetic, compiles, is_shared, why_not_compiled
-from paribus.training.processes.processes import on_this_node, resolve_processes
+from paribus.training.processes.processes import resolve_processes
 from paribus.training.processes.requests import Requests
 from paribus.training.start.first import begun
 from paribus.training.start.handover import first_checkpoint, hand_over
@@ -151,7 +151,7 @@ def fitted_to_memory(  # noqa: PLR0917 (each decides what fits, or where it is k
     if tried_on:
         fitted = Fit(how.micro_batch, tried_on=tried_on)
     else:
-        free = gather_object([available_bytes(device, on_this_node())])
+        free = gather_object([available_bytes(device)])
         known = [size for size in free if size is not None]
         fitted = fit(config.model, vocab_size, how, min(known, default=None))
     if fitted.lowered and accelerator.is_main_process:

@@ -242,12 +242,18 @@ def test_a_seed_a_learning_rate_and_the_seconds_of_a_probe_are_no_other_probe(tm
     assert make_plan([same]).device_hours is not None
 
 
-def test_a_probe_refuses_what_has_no_room_no_formula_and_no_time(tmp_path: Path) -> None:
+def test_a_probe_refuses_what_has_no_room_no_formula_and_no_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from paribus.training.fit import probe
     from paribus.training.fit.probe import measure
 
     config = planned_run(tmp_path, QUICK).job.config
-    with pytest.raises(OutOfMemoryError, match=r"even with training\.micro_batch=1"):
+    with pytest.raises(ConfigurationError, match=r"3 steps of one micro-batch would take at least"):
         measure(replace(config, model=HUGE), VOCABULARY, 1.0)
+    with monkeypatch.context() as patch, pytest.raises(OutOfMemoryError, match=r"even with training\.micro_batch=1"):
+        patch.setattr(probe, "available_bytes", lambda device: 2**10)
+        measure(config, VOCABULARY, 1.0)
     with pytest.raises(ConfigurationError, match="no formula for the memory of encoder_decoder"):
         measure(replace(config, model=TRANSLATOR), VOCABULARY, 1.0)
     with pytest.raises(ConfigurationError, match=r"3 steps of one micro-batch would take at least"):

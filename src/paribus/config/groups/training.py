@@ -78,8 +78,8 @@ class TrainingConfig:
     )
     micro_batch: NonNegative = execution(
         16,
-        doc="Contexts a forward pass of a process; gradients accumulate. Lowered where memory does not suffice. 0 "
-        "takes the largest that fits, found by trial steps on a GPU unless parallel=fsdp, else by formula.",
+        doc="Contexts a forward pass of a process; gradients accumulate. Lowered where a GPU lacks memory. "
+        "0 takes the largest that fits a GPU, found by trial steps unless parallel=fsdp; on a CPU all of a process.",
     )
     device: Device = execution("auto", doc="auto, cpu, cuda or cuda:N.")
     processes: NonNegative = execution(1, doc="Processes a node that train one model; 0 takes one a visible GPU.")

@@ -239,7 +239,10 @@ def _conclude(answer: dict[str, Any] | None, code: int, log: Path, memory_kills:
             cls = InfrastructureError
         raise cls(f"{answer['message']}\n  (log: {log})" if cls is InfrastructureError else answer["message"])
     if code == -signal.SIGKILL and memory_kills > 0:
-        raise OutOfMemoryError(f"the kernel killed the process for want of memory (signal 9; log: {log})")
+        raise OutOfMemoryError(
+            f"the kernel killed the process for want of memory (signal 9; log: {log}); a training takes less with a "
+            "smaller training.micro_batch"
+        )
     name = signal.Signals(-code).name if code < 0 else f"exit status {code}"
     if -code in STOPPING:
         _await_signal()

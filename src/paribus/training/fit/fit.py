@@ -9,9 +9,8 @@ from paribus.config.units import format_size
 from paribus.errors import OutOfMemoryError
 from paribus.modeling.memory import TrainingMemory, TrainingSetting, training_memory
 
-MARGIN = {True: 1.1, False: 1.4}
-"""How many times the prediction must be free, on a GPU and on a CPU, where the heap of the C library holds more than is
-alive (measured up to 1.37 times, docs/benchmarks.md)."""
+MARGIN = 1.1
+"""How many times the prediction must be free."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ def fit(model: ModelConfig, vocab_size: int, how: TrainingSetting, available: in
 
 
 def _fits(memory: TrainingMemory, available: int) -> bool:
-    return memory.device * MARGIN[memory.gpu] <= available
+    return memory.device * MARGIN <= available
 
 
 def _smaller(how: TrainingSetting) -> Iterator[int]:
@@ -52,7 +51,7 @@ def _smaller(how: TrainingSetting) -> Iterator[int]:
 def _lowered(how: TrainingSetting, size: int, memory: TrainingMemory, available: int) -> str:
     return (
         f"training.micro_batch is lowered from {how.micro_batch} to {size}: {how.micro_batch} would take "
-        f"{format_size(memory.device)}, {MARGIN[how.gpu]:g} times of which must be free, and {format_size(available)} "
+        f"{format_size(memory.device)}, {MARGIN:g} times of which must be free, and {format_size(available)} "
         "are; global batches stay as they are"
     )
 
@@ -61,11 +60,11 @@ def _refusal(model: ModelConfig, vocab_size: int, how: TrainingSetting, availabl
     memory = training_memory(model, vocab_size, dataclasses.replace(how, micro_batch=1))
     assert memory is not None
     parts = {"weights": memory.weights, "moments": memory.moments, "gradients": memory.gradients}
-    parts |= {"activations": memory.activations} | ({} if how.gpu else {"a checkpoint's copy": memory.checkpoint})
+    parts |= {"activations": memory.activations}
     listed = ", ".join(f"{name} {format_size(size)}" for name, size in parts.items())
     return (
         f"training takes {format_size(memory.device)} a process even with training.micro_batch=1 ({listed}), "
-        f"{MARGIN[how.gpu]:g} times of which must be free, and {format_size(available)} are; "
+        f"{MARGIN:g} times of which must be free, and {format_size(available)} are; "
         f"{'; or '.join(_remedies(how))}"
     )
 
@@ -73,6 +72,6 @@ def _refusal(model: ModelConfig, vocab_size: int, how: TrainingSetting, availabl
 def _remedies(how: TrainingSetting) -> Iterator[str]:
     if not how.activation_checkpointing:
         yield "set training.activation_checkpointing=true"
-    if how.gpu and not how.sharded:
+    if not how.sharded:
         yield "divide weights among GPUs with training.parallel=fsdp and more training.processes"
     yield "take a smaller model or model.context_length"

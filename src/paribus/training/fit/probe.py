@@ -57,7 +57,7 @@ def measure(config: RunConfig, vocab_size: int, seconds: float) -> dict[str, Any
     accelerator, precision = make_accelerator(alone.training)
     micro_batch = _micro_batch(config, vocab_size, accelerator, precision)
     how = _setting(alone, accelerator, precision, micro_batch)
-    layers = depths(model, vocab_size, how, available_bytes(accelerator.device, 1))
+    layers = depths(model, vocab_size, how, available_bytes(accelerator.device))
     tokens, timed, pieces = micro_batch * alone.model.context_length, [], None
     for number in layers:
         shape = replace(alone, model=replace(model, layers=number))
@@ -84,7 +84,7 @@ def measure(config: RunConfig, vocab_size: int, seconds: float) -> dict[str, Any
 def _micro_batch(config: RunConfig, vocab_size: int, accelerator: Any, precision: str) -> int:
     """The one that each process of the training would use in the memory there is."""
     how = _setting(config, accelerator, precision)
-    return fit(config.model, vocab_size, how, available_bytes(accelerator.device, 1)).micro_batch
+    return fit(config.model, vocab_size, how, available_bytes(accelerator.device)).micro_batch
 
 
 def _setting(config: RunConfig, accelerator: Any, precision: str, micro_batch: int | None = None) -> TrainingSetting:
