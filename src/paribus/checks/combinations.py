@@ -12,7 +12,7 @@ from paribus.config.groups.corpus import ParallelCorpus
 from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.ordering import InContextOrdering, InContextReleasedOrdering, NearestOrdering
-from paribus.config.groups.packing import SHUFFLED_TEXT, ConcatenatePacking, PairPacking
+from paribus.config.groups.packing import ConcatenatePacking, PairPacking
 from paribus.config.groups.tokenization import (
     BytesTokenizer,
     DropoutEncoder,
@@ -45,7 +45,6 @@ def impossible(config: RunConfig) -> Iterator[tuple[str, str]]:
     yield from impossible_byte_sizes(config)
     yield from _tokenization(config)
     yield from _ordering(config)
-    yield from _shuffle(config)
     yield from _model(config)
     yield from impossible_start(config)
     yield from _training(config)
@@ -182,23 +181,6 @@ def _ordering(config: RunConfig) -> Iterator[tuple[str, str]]:
         yield "neighbours.probes", f"{neighbours.probes} exceeds neighbours.lists={neighbours.lists}"
     if isinstance(config.embedder, TransformersEmbedder) and config.embedder.path == "":
         yield "embedder.path", "must name a directory or a model of the hub"
-
-
-def _shuffle(config: RunConfig) -> Iterator[tuple[str, str]]:
-    packing = config.packing
-    if isinstance(packing, PairPacking) or packing.stretch_bytes is None:
-        return
-    if packing.shuffle != SHUFFLED_TEXT:
-        message = f"packing.shuffle={packing.shuffle} has no stretches of text"
-        yield "packing.stretch_bytes", f"{message}; set it to null, or packing.shuffle={SHUFFLED_TEXT}"
-    unit = "context_length" if config.model.context_bytes is None else "context_bytes"
-    shortest: int = getattr(config.model, unit)
-    if packing.stretch_bytes < shortest:
-        message = f"{packing.stretch_bytes} bytes hold no context of model.{unit}={shortest}"
-        yield (
-            "packing.stretch_bytes",
-            f"{message}; several should find room: {8 * shortest}, or null for paribus' choice",
-        )
 
 
 def _model(config: RunConfig) -> Iterator[tuple[str, str]]:

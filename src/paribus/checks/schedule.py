@@ -7,7 +7,6 @@ from fractions import Fraction
 from paribus.config.checkpoint_steps import too_few_checkpoints
 from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTokensBudget, amount_of
 from paribus.config.groups.packing import PairPacking, pads
-from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.modeling.counts import training_flops
 from paribus.modeling.problems import match_problems
@@ -45,7 +44,6 @@ def impossible_schedule(config: RunConfig, vocabulary: int | None) -> Iterator[t
     yield from _past(config, vocabulary)
     if first := _first(config):
         yield from _first_problems(config, first, vocabulary)
-    yield from _unused(config.training)
 
 
 def _too_short(config: RunConfig, vocabulary: int | None) -> Iterator[tuple[str, str]]:
@@ -61,15 +59,6 @@ def _past(config: RunConfig, vocabulary: int | None) -> Iterator[tuple[str, str]
     schedule, start = _schedule(config, vocabulary), resuming(config)
     if schedule is not None and start is not None and 0 < schedule.steps <= steps_before(config):
         yield from past_problems(config, resumed_state(start), schedule.steps)
-
-
-def _unused(training: TrainingConfig) -> Iterator[tuple[str, str]]:
-    """A warm-up's first rate where the schedule has none, or one above the peak that it leads to."""
-    initial, peak = training.warmup_learning_rate, training.learning_rate
-    if initial and training.schedule == "cosine":
-        yield "training.warmup_learning_rate", f"{initial:g}, but training.schedule=cosine warms up from 0; take 0"
-    elif initial > peak:
-        yield "training.warmup_learning_rate", f"{initial:g} is above training.learning_rate={peak:g}; lower it"
 
 
 def unscorable(config: RunConfig, vocabulary: int | None) -> Iterator[tuple[str, str]]:

@@ -61,8 +61,6 @@ def _directions(corpus: ParallelCorpus, sets: list[TranslationSet]) -> Iterator[
 
 def _evaluation(config: RunConfig) -> Iterator[tuple[str, str]]:
     evaluation = config.evaluation
-    if (evaluation.precision, evaluation.device) == ("tf32", "cpu"):
-        yield "evaluation.precision", "tf32, which GPUs have, and evaluation.device is cpu; use fp32"
     tokenizer, segmented = config.tokenizer, [name for name in evaluation.tasks if name in SEGMENTATIONS]
     if segmented and isinstance(tokenizer, WordPieceTokenizer | WordsTokenizer) and _whole_words_unknown(tokenizer):
         looked = f"{', '.join(segmented)} looks for each token in the text"

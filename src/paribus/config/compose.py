@@ -18,7 +18,7 @@ from paribus.config.composing.composer import Composed, Composer
 from paribus.config.composing.override import add_found
 from paribus.config.composing.plain import Build, plain
 from paribus.config.composing.session import initialized
-from paribus.config.composing.sweep import PARAMETERS, dropped, expand, with_fields_of_files
+from paribus.config.composing.sweep import PARAMETERS, expand, with_fields_of_files
 from paribus.config.composing.usable import usable_overrides
 from paribus.config.hydra_settings import in_a_line
 from paribus.config.interpolations import with_remedy
@@ -60,7 +60,6 @@ def compose(command: Command, build: Build = build_run) -> Composition:
         usable = with_fields_of_files(usable, base, composer)
         jobs, factors, multirun = expand(command, usable, base, composer, problems)
         composed = [_job(overrides, build, composer, problems) for overrides in jobs]
-        problems += dropped(jobs, usable, composer) if multirun and not problems else []
         launcher = str(OmegaConf.select(base, "hydra.runtime.choices")["hydra/launcher"]) if base is not None else ""
         if base is not None and launcher == "joblib" and OmegaConf.select(base, JOBS_AT_ONCE) == 0:
             problems.append(Problem(JOBS_AT_ONCE, "0 would run no job; give how many run at once, or -1 for all cores"))

@@ -96,12 +96,6 @@ def test_groups_that_processes_do_not_make_up_are_refused(given: dict[str, objec
     assert found is None if refused is None else found is not None and found.startswith(refused)
 
 
-@pytest.mark.parametrize(("device", "refused"), [("cpu", True), ("auto", False), ("cuda", False)])
-def test_tf32_is_refused_where_a_cpu_is_to_score(device: str, refused: bool) -> None:
-    given = run_config(evaluation=EvaluationConfig(precision="tf32", device=device))
-    assert ("evaluation.precision" in dict(impossible(given))) == refused
-
-
 ENGLISH_TO_GERMAN = ParallelCorpus(source=("train.en.gz",), target=("train.de.gz",))
 
 

@@ -31,8 +31,6 @@ class Composed:
     """Group -> option of all groups, Hydra's own as well."""
     refused: tuple[tuple[str, str], ...]
     """(path, what is wrong) of settings of Hydra that may not be there."""
-    swept: tuple[str, ...]
-    """What the files that it chooses sweep, as Hydra's sweeper would read it."""
 
 
 class Composer:
@@ -93,17 +91,10 @@ class Composer:
         differ in values alone. The block of Hydra, more than half of the whole, is the same for all of them.
         """
         files, values = self._apart(overrides)
-        chosen = self._in_parts(files)
-        return replace(chosen, values=_with(values, chosen.values))
-
-    def swept(self, overrides: Sequence[str]) -> tuple[str, ...]:
-        """What the files that they choose sweep, as in `Composed`."""
-        return self._in_parts(self._apart(overrides)[0]).swept
-
-    def _in_parts(self, files: tuple[str, ...]) -> Composed:
         if files not in self._chosen:
             self._chosen[files] = _in_parts(self._read(files))
-        return self._chosen[files]
+        chosen = self._chosen[files]
+        return replace(chosen, values=_with(values, chosen.values))
 
     def _read(self, files: tuple[str, ...]) -> DictConfig:
         if files not in self._whole:
@@ -148,8 +139,7 @@ def values_of(cfg: DictConfig) -> DictConfig:
 def _in_parts(whole: DictConfig) -> Composed:
     settings = OmegaConf.to_container(whole.hydra, resolve=False)
     choices = OmegaConf.select(whole, "hydra.runtime.choices")
-    swept = tuple(str(key) for key in OmegaConf.select(whole, "hydra.sweeper.params") or ())
-    return Composed(values_of(whole), choices, tuple(refused_settings(settings)), swept)
+    return Composed(values_of(whole), choices, tuple(refused_settings(settings)))
 
 
 def _with(values: Sequence[Override], config: DictConfig) -> DictConfig:

@@ -15,7 +15,7 @@ from paribus.config.composing.known import choices_with, reference_of, swept_gro
 from paribus.config.composing.override import add_found, parse_override
 from paribus.config.validate import Problem
 
-PARAMETERS = "hydra.sweeper.params"
+PARAMETERS, EXPERIMENT = "hydra.sweeper.params", "experiment"
 
 
 def expand(
@@ -38,7 +38,7 @@ def expand(
     swept = {str(key): f"{key}={value}" for key, value in parameters.items()} if multirun else {}
     swept |= {text.split("=", 1)[0]: text for text in usable.sweeping}
     parsed = OverridesParser.create().parse_overrides([*swept.values(), *usable.plain])
-    if add_found(problems, list(_given_twice(parsed))):
+    if add_found(problems, [*_given_twice(parsed), *_experiments(parsed)]):
         return [], (), False
     lists = BasicSweeper.split_arguments(parsed, None)[0]
     names = [o.get_key_element().lstrip("+") for o in parsed if o.is_sweep_override()]
@@ -55,6 +55,12 @@ def _given_twice(parsed: Sequence[Override]) -> Iterator[Problem]:
             again = override_key(other.get_key_element()) == key and other.get_key_element() != element
             if again and (override.is_sweep_override() or other.is_sweep_override()):
                 yield Problem(key, f"given by {other.input_line} and by {override.input_line}; leave one of them out")
+
+
+def _experiments(parsed: Sequence[Override]) -> Iterator[Problem]:
+    """A sweep over experiments, whose files may sweep in ways of their own."""
+    if any(override_key(text.get_key_element()) == EXPERIMENT and text.is_sweep_override() for text in parsed):
+        yield Problem(EXPERIMENT, "takes one experiment; give each a command of its own")
 
 
 def _unswept(listed: Mapping[str, str], base: DictConfig | None) -> list[Problem]:
@@ -106,12 +112,3 @@ def _chosen(usable: Overrides, composer: Composer) -> list[Override]:
     """What a command chooses in groups."""
     given = OverridesParser.create().parse_overrides([*usable.common, *usable.sweeping])
     return [override for override in given if composer.is_choice(override)]
-
-
-def dropped(jobs: Sequence[list[str]], usable: Overrides, composer: Composer) -> Iterator[Problem]:
-    """Parameters of Hydra's sweeper that nobody reads, as not all runs choose their file: of one of two experiments."""
-    for job in jobs:
-        given = {*map(override_key, job), *usable.only_for}
-        if listed := [key for key in composer.swept(job) if override_key(key) not in given]:
-            remedy = "give each such file a command of its own, or sweep them on the command line"
-            yield Problem(PARAMETERS, f"{', '.join(listed)} of a file that not all runs choose are dropped: {remedy}")
