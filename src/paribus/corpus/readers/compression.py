@@ -17,7 +17,6 @@ from paribus.errors import DataError
 
 CHUNK_BYTES = 64 * 2**10
 BUFFER_BYTES = 2**20
-LONGEST_ZSTD_WINDOW = 2**31
 
 
 class ArchiveError(DataError):
@@ -44,7 +43,7 @@ def _gzip_member() -> Frame:
 
 
 def _zstd_frame() -> Frame:
-    frame: Frame = zstandard.ZstdDecompressor(max_window_size=LONGEST_ZSTD_WINDOW).decompressobj()
+    frame: Frame = zstandard.ZstdDecompressor().decompressobj()
     return frame
 
 
