@@ -26,7 +26,7 @@ def main(artefacts: int, files: int, size: int, directory: Path) -> None:
         rows = [
             ("first use: every byte is hashed", _seconds(lambda: _find(store, made))),
             ("later use, median of 5", sorted(_seconds(lambda: _find(store, made)) for _ in range(5))[2]),
-            ("paribus doctor", _seconds(lambda: examine(store, lambda line: None))),
+            ("paribus clean --verify", _seconds(lambda: examine(store, lambda line: None))),
         ]
     lines = [f"| {artefacts} artefacts of {files} files of {size} bytes | s |", "|---|---|"]
     lines += [f"| {name} | {seconds:.3f} |" for name, seconds in rows]

@@ -1,4 +1,4 @@
-"""How long `paribus tokenize` takes to start, also the first time after installation."""
+"""How long `paribus tokens encode` takes to start, also the first time after installation."""
 
 import subprocess
 import sys
@@ -18,17 +18,17 @@ Times = dict[str, list[float | str]]
 
 def measure(vocabularies: Path, repeats: int, report: Callable[[str], None]) -> tuple[str, bool]:
     """A table of whole processes that encode one sentence, and whether none failed."""
-    report("start of paribus tokenize")
-    tokenize = [COMMAND, "tokenize", f"tokenizer={vocabularies / 'bpe'}"]
+    report("start of paribus tokens encode")
+    tokenize = [COMMAND, "tokens", "encode", str(vocabularies / "bpe")]
     taken: Times = {}
     for _ in range(repeats):
-        taken.setdefault("`paribus tokenize`", []).append(_process(tokenize))
+        taken.setdefault("`paribus tokens encode`", []).append(_process(tokenize))
         taken.setdefault("`paribus --version`", []).append(_process([COMMAND, "--version"]))
         taken.setdefault("Python with `tokenizers`", []).append(_process([PEER, str(vocabularies / "tokenizer.json")]))
-    report("paribus tokenize after installation")
+    report("paribus tokens encode after installation")
     with tempfile.TemporaryDirectory() as cache:
         first = _process(tokenize, PARIBUS_CACHE=cache)
-    taken["`paribus tokenize`, first use after installation: kernels are compiled"] = [first]
+    taken["`paribus tokens encode`, first use after installation: kernels are compiled"] = [first]
     failed = [what for what, values in taken.items() if any(isinstance(value, str) for value in values)]
     rows = [[what, _shown(values)] for what, values in taken.items()]
     return "Whole processes that encode one sentence.\n\n" + table(["what", "s"], rows), not failed

@@ -77,7 +77,7 @@ def _guarded(verb: str, arguments: list[str]) -> int:
     # A scheduler may ask any time for a checkpoint, which only a training takes (`pipeline/making/execute.py`).
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     try:
-        return _verb(verb)(arguments)
+        return _verb(verb, arguments)(arguments)
     except ParibusError as error:
         print(f"paribus {verb}: {error}", file=sys.stderr)
         return EXIT_USAGE if error.failure_class == "configuration" else 1
@@ -89,11 +89,11 @@ def _guarded(verb: str, arguments: list[str]) -> int:
         return 1
 
 
-def _verb(verb: str) -> Callable[[list[str]], int]:
-    if verb == "tokenize":
-        from paribus.commands.tokenize import main as tokenize
+def _verb(verb: str, arguments: Sequence[str]) -> Callable[[list[str]], int]:
+    if verb == "tokens" and arguments[:1] == ["encode"] and not any(word.startswith("--text") for word in arguments):
+        from paribus.commands.tokens.encode import encode_command  # starts without Hydra
 
-        return tokenize
+        return lambda given: encode_command(given[1:])
     from paribus.commands import commands
 
     return commands.VERBS[verb]

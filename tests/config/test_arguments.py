@@ -12,7 +12,7 @@ from paribus.config.options import read_options
 from paribus.errors import ConfigurationError
 
 TINY = ("scale=tiny", "corpus=pydocs_small", "tracking=none")
-WITH_CONFIGURATION = ("run", "plan", "status", "report", "orders", "doctor")
+WITH_CONFIGURATION = ("run", "plan", "status", "report", "orders")
 UNKNOWN = [
     (("--seed=3",), "say seed=3"),
     (("--seed", "3"), "say seed=3"),

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paribus.commands.tokens.verb import refuse
 from paribus.config.checkpoint_steps import checkpoint_steps
 from paribus.config.groups.budget import EqualStepsBudget, EqualTokensBudget
 from paribus.config.groups.corpus import FilesCorpus
@@ -18,6 +17,7 @@ from paribus.pipeline.equality import undeclared
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.token_rows import refuse_absent_baseline
 from paribus.planning.plan import Plan, make_plan
 from paribus.reporting.table.columns import columns_of
 from paribus.training.step.schedule import warmup_steps
@@ -68,8 +68,8 @@ def test_every_command_of_a_header_is_planned_with_as_many_checkpoints_as_it_sco
         composition = composition_of(*overrides, verb=verb)
         for job in composition.jobs:
             assert build_graph(job.config, tmp_path, tolerate_missing=True, targets=("token_statistics",))
-        if verb == "tokens":
-            refuse(words[1], composition)
+        assert len(composition.jobs) == 1 or (words[1] != "entropy" and "--containing" not in words)
+        refuse_absent_baseline(composition.jobs, composition.factors, table_of(composition.jobs[0].config.experiment))
         return
     runs = prepared(*overrides, verb=verb)
     assert undeclared(runs) is None

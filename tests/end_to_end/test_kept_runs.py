@@ -238,7 +238,7 @@ def test_a_damaged_checkpoint_is_not_exported(here: Path, tmp_path: Path, capsys
 
 @pytest.fixture(name="mine")
 def _mine(finished: Path, tmp_path: Path) -> Path:
-    """A copy of the finished sweep, to prune."""
+    """A copy of the finished sweep, to clean."""
     return Path(shutil.copytree(finished, tmp_path / "mine"))
 
 
@@ -262,40 +262,35 @@ def records(directory: Path) -> dict[str, int]:
     return {path.relative_to(root).as_posix(): path.stat().st_mtime_ns for path in paths}
 
 
-def test_pruning_says_what_can_go_and_removes_nothing_unasked(mine: Path) -> None:
+def test_cleaning_says_what_can_go_and_removes_nothing_unasked(mine: Path) -> None:
     before = files_below(mine, "paribus_runs")
-    said = paribus(mine, "prune").stdout
-    assert "nothing can go\n" in said
-    before_it, _, named = said.partition("stays unless its runs are named, as in paribus prune last:\n")
-    assert "(4)" not in before_it
-    assert re.search(
-        r"[\d.]+ \w+  optimizer states \(4\): a run that resumes this training, from any root, needs it", named
-    )
-    assert re.search(r"[\d.]+ \w+  checkpoints \(4\): new scores", named)
-    assert "checkpoints (4): new scores" in paribus(mine, "prune", "last").stdout
+    shown = paribus(mine, "clean").stdout
+    assert "nothing can go\n" in shown
+    assert all(run_of(mine / "paribus_runs", arm) in shown for arm in ARMS)
+    assert "weights and optimizer states (4)" in paribus(mine, "clean", "last").stdout
     after = files_below(mine, "paribus_runs")
     changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     assert {name.split("/")[2] for name in changed} <= {"verified", "claims"}
 
 
-def test_reports_and_results_outlive_optimizer_states_and_checkpoints(mine: Path) -> None:
+def test_reports_and_results_outlive_weights_and_optimizer_states(mine: Path) -> None:
     paribus(mine, "report", *SWEEP)
     before, recorded = files_below(mine / "paribus_runs", "reports"), records(mine)
-    assert "freed" in (said := paribus(mine, "prune", "last", "--yes").stdout)
-    assert "checkpoints (4)" in said
+    shown = paribus(mine, "clean", "last", "--yes").stdout
+    assert "freed" in shown and "weights and optimizer states (4)" in shown
     assert (weights(mine), optimizers(mine)) == ([], [])
     paribus(mine, "report", *SWEEP)
     assert files_below(mine / "paribus_runs", "reports") == before
     assert paribus(mine, "run", *SWEEP).stdout.startswith("4 of 4 runs done already")
-    assert paribus(mine, "status").stdout.count("9 of 9") == 4
-    assert ", damaged: 0, unfinished leftovers of dead processes removed: 0" in paribus(mine, "doctor").stdout
+    assert paribus(mine, "status", "last").stdout.count("9 of 9") == 4
+    assert "damaged: 0" in paribus(mine, "clean", "--verify").stdout
     assert records(mine) == recorded
-    assert "nothing can go" in paribus(mine, "prune", "last").stdout
-    told = paribus(mine, "export", "last", "model", expect=1).stderr
-    assert "were pruned; `paribus rerun" in told and str(Path("paribus_runs") / "reruns") in told
+    assert "nothing can go" in paribus(mine, "clean", "last").stdout
+    refused = paribus(mine, "export", "last", "model", expect=1).stderr
+    assert "were removed; `paribus rerun" in refused and str(Path("paribus_runs") / "reruns") in refused
 
 
-def test_a_finished_run_of_another_root_that_resumes_a_training_outlives_pruning_without_names(mine: Path) -> None:
+def test_a_finished_run_of_another_root_that_resumes_a_training_outlives_cleaning_without_names(mine: Path) -> None:
     first = run_of(mine / "paribus_runs", "bpe merge_rank")
     resumed = (f"start.run={first}", "start.root=paribus_runs", "start.optimizer=resumed")
     words = (
@@ -307,7 +302,7 @@ def test_a_finished_run_of_another_root_that_resumes_a_training_outlives_pruning
         "training.keep_checkpoints=1",
     )
     paribus(mine, "run", *OVERRIDES, *words)
-    assert "nothing was removed" in paribus(mine, "prune", "--yes").stdout
+    assert "nothing was removed" in paribus(mine, "clean", "--yes").stdout
     assert len(optimizers(mine)) > 0
     assert paribus(mine, "run", *OVERRIDES, *words).stdout.startswith("1 of 1 run done already")
     assert "bits per byte" in paribus(mine, "report", *OVERRIDES, *words).stdout
@@ -315,7 +310,7 @@ def test_a_finished_run_of_another_root_that_resumes_a_training_outlives_pruning
 
 def test_new_scores_take_training_again_where_checkpoints_went_and_only_there(mine: Path) -> None:
     new = (*(text for text in OVERRIDES if "shots" not in text), "evaluation.shots=[0]")
-    paribus(mine, "prune", run_of(mine / "paribus_runs", "scaffold_bpe longest_first"), "--yes")
+    paribus(mine, "clean", run_of(mine / "paribus_runs", "scaffold_bpe longest_first"), "--yes")
     plan = json.loads(paribus(mine, "plan", "--json", *SWEEP[:1], *new, *SWEEP[-2:]).stdout)
     states = [run["training"]["state"] for run in plan["runs"]]
     assert states == ["cached", "cached", "cached", "missing"]
@@ -337,8 +332,7 @@ def test_a_checkpoint_that_another_run_starts_from_stays_even_where_its_run_is_n
     first = run_of(mine / "paribus_runs", "bpe merge_rank")
     start = ("tokenizer=bpe", "start=checkpoint", f"start.run={first}", "budget.tokens=2000")
     paribus(mine, "run", *OVERRIDES, *start)
-    said = paribus(mine, "prune", first, "--yes").stdout
-    assert "starts from it" in said
+    assert "nothing was removed" in paribus(mine, "clean", first, "--yes").stdout
     training = trained_by_id(mine, first)
     assert len(list(training.glob("step_*"))) == 4
     assert paribus(mine, "run", *OVERRIDES, *start).stdout.startswith("1 of 1 run done already")

@@ -98,14 +98,18 @@ def words_of(line: str) -> list[str]:
     return words[1:]
 
 
-ACTIONS = {
-    "tokens": {"statistics": 0, "containing": 1, "cut": 1, "candidates": 0, "entropy": 1},
-}
-"""Verbs with actions and how many words, what is asked about, stand between an action and the overrides."""
+ACTIONS = ("tokens",)
+"""Verbs with actions."""
+TEXTS = ("--text", "--containing")
+"""Flags of actions with a text after them."""
 
 
 def overrides_of(words: list[str]) -> list[str]:
     """What Hydra is given of a command."""
     if words[0] not in ACTIONS:
         return words[1:]
-    return words[2 + ACTIONS[words[0]][words[1]] :]
+    given = words[2:]
+    for flag in TEXTS:
+        if flag in given:
+            del given[given.index(flag) : given.index(flag) + 2]
+    return given

@@ -51,14 +51,21 @@ def choose(command: Command, say: Callable[[str], None]) -> Chosen:
     composition = compose_command(whole)
     if reference is None:
         return Chosen(whole, composition, prepare(composition, tolerate_missing=True, judge_made=False))
-    runs, moved = _named_runs(composition, reference, _root_of(command.overrides))
+    runs, moved = _named_runs(composition, reference, root_of(command.overrides).path)
     say("\n".join(_described(reference, runs, moved)))
     return Chosen(whole, composition, runs)
 
 
-def _root_of(overrides: Sequence[str]) -> Path:
+def names_nothing(command: Command) -> bool:
+    """True for a command that says nothing of runs but their output root."""
+    others = [text for text in command.overrides if not text.startswith(f"{ROOT}=")]
+    return not (others or command.multirun or command.config_directories)
+
+
+def root_of(overrides: Sequence[str]) -> OutputRoot:
+    """The output root that overrides name, the usual one where they name none."""
     given = [text.partition("=")[2].strip("'\"") for text in overrides if text.startswith(f"{ROOT}=")]
-    return named_root(given[-1] if given else None).path
+    return named_root(given[-1] if given else None)
 
 
 def _named(command: Command) -> Reference | None:
@@ -72,10 +79,10 @@ def _named(command: Command) -> Reference | None:
         more = " ".join([*of_runs, *(["-m"] if command.multirun else [])])
         raise ConfigurationError(f"{names[0]} names runs as they were given; leave {more} out, or give all overrides")
     if names:
-        return find(names[0], _root_of(command.overrides))
-    if others or command.multirun or command.config_directories:
+        return find(names[0], root_of(command.overrides).path)
+    if not names_nothing(command):
         return None
-    root = _root_of(command.overrides)
+    root = root_of(command.overrides).path
     if (last := last_sweep(root)) is None:
         raise ConfigurationError(f"no sweep below {root} that could be meant: {nothing_known(root)}")
     return last

@@ -63,9 +63,16 @@ def _plan(command: Command, console: Console) -> int:
 
 
 def _status(command: Command, console: Console) -> int:
-    from paribus.commands.chosen import choose
-    from paribus.commands.status import show_status, status_document
+    from paribus.commands.chosen import choose, names_nothing, root_of
+    from paribus.commands.status import root_document, show_root, show_status, status_document
 
+    if names_nothing(command):
+        root = root_of(command.overrides)
+        if command.asks_json:
+            print_json(root_document(root))
+        else:
+            show_root(root, console)
+        return 0
     runs = choose(command, partial(console.print, style="dim", markup=False, soft_wrap=True)).runs
     if not command.asks_json:
         return show_status(runs, console)
@@ -78,12 +85,6 @@ def _report(command: Command, console: Console) -> int:
     from paribus.commands.report.verb import report_command
 
     return report_command(command, console)
-
-
-def _doctor(command: Command, console: Console) -> int:
-    from paribus.commands.kept.doctor import doctor_command
-
-    return doctor_command(command, console)
 
 
 def _sync(arguments: Sequence[str]) -> int:
@@ -116,28 +117,16 @@ def _explain(arguments: Sequence[str]) -> int:
     return explain_command(arguments, open_console())
 
 
-def _completion(arguments: Sequence[str]) -> int:
-    from paribus.commands.help.completion import completion_command
-
-    return completion_command(arguments, open_console())
-
-
-def _list(arguments: Sequence[str]) -> int:
-    from paribus.commands.kept.list_runs import list_command
-
-    return list_command(arguments, open_console())
-
-
 def _export(arguments: Sequence[str]) -> int:
     from paribus.commands.kept.export import export_command
 
     return export_command(arguments, open_console())
 
 
-def _prune(arguments: Sequence[str]) -> int:
-    from paribus.commands.kept.prune import prune_command
+def _clean(arguments: Sequence[str]) -> int:
+    from paribus.commands.kept.clean import clean_command
 
-    return prune_command(arguments, open_console())
+    return clean_command(arguments, open_console())
 
 
 VERBS: dict[str, Callable[[Sequence[str]], int]] = {
@@ -145,14 +134,11 @@ VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "plan": _with_overrides("plan", _plan),
     "status": _with_overrides("status", _status),
     "report": _with_overrides("report", _report),
-    "list": _list,
     "export": _export,
-    "prune": _prune,
-    "doctor": _with_overrides("doctor", _doctor),
+    "clean": _clean,
     "orders": _with_overrides("orders", _orders),
     "tokens": _tokens,
     "sync": _sync,
     "rerun": _rerun,
     "explain": _explain,
-    "completion": _completion,
 }

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from paribus.commands.retyped import retyped
 from paribus.config.arguments import Command
 from paribus.config.compose import Composition
 from paribus.pipeline.output_root import OutputRoot
@@ -34,3 +33,11 @@ def show_rest(command: Command, composition: Composition, runs: Sequence[Prepare
     given = retyped(command, without=UNTIL, multirun=composition.multirun)
     told = f"{len(left)} of {len(runs)} stopped early, without {', '.join(stages)}; the rest is made by\n  {given}"
     console.print(told, markup=False, soft_wrap=True)
+
+
+def retyped(
+    command: Command, *, without: str | None = None, multirun: bool, more: Sequence[str] = (), verb: str = "run"
+) -> str:
+    """`paribus run`, or another `verb`, of a command's overrides `without` those of one field, and with some `more`."""
+    kept = [override for override in command.overrides if override.lstrip("+").partition("=")[0] != without]
+    return Command(command.flags, (*kept, *more)).typed(verb, multirun=multirun)

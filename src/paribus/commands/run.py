@@ -17,8 +17,7 @@ from rich.console import Console
 
 from paribus.checks.command import checked_run, compose_command
 from paribus.commands.report.verb import show_table
-from paribus.commands.rest import is_made, show_rest, stopped_early
-from paribus.commands.retyped import retyped
+from paribus.commands.rest import is_made, retyped, show_rest, stopped_early
 from paribus.commands.status import show_failures
 from paribus.config.arguments import Command
 from paribus.config.composing.launch import run_with_hydra

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
-from paribus.commands.rest import UNTIL
-from paribus.commands.retyped import retyped
+from paribus.commands.rest import UNTIL, retyped
 from paribus.config.arguments import Command
 from paribus.config.compose import Composition
 from paribus.config.groups.execution import RunStage

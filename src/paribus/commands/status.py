@@ -1,5 +1,6 @@
-"""How the runs of a command stand, and why those that failed did."""
+"""The verb `paribus status`: how the runs of a command or all runs of an output root stand, and why some failed."""
 
+import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,14 +10,20 @@ from rich.table import Table
 from rich.text import Text
 
 from paribus.commands.rest import is_made
+from paribus.evaluation.measures.main_scores import BITS, main_scores
 from paribus.pipeline.graph import away
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.inventory import DONE, FAILED, INCOMPLETE, RUNNING, Inventory, take_inventory
 from paribus.pipeline.record.run_names import labels
 from paribus.pipeline.record.run_state import LOST, NOT_STARTED, STOPPED, RunState, read_state
+from paribus.pipeline.record.sweep_record import SweepRecord, read_sweeps
+from paribus.pipeline.show.display import age
 from paribus.store.claim import describe
 
-STYLES = {"done": "green", "failed": "red", LOST: "red", "interrupted": "red", "running": "yellow"}
+SHORT = 8
+"""Characters of an identifier, enough for the verbs that take one."""
+STYLES = {DONE: "green", FAILED: "red", LOST: "red", "interrupted": "red", INCOMPLETE: "red", RUNNING: "yellow"}
 
 EXPLAINED = ("configuration", "data", "interrupted")
 """Classes of failures whose message says what to change."""
@@ -110,3 +117,115 @@ def _show_tail(name: str, state: RunState, console: Console) -> None:
     console.print(f"  the end of {state.failure.log} of {name}:", markup=False, soft_wrap=True)
     for line in state.failure.tail:
         console.print(f"    {line}", markup=False, style="dim", soft_wrap=True)
+
+
+def show_root(root: OutputRoot, console: Console) -> None:
+    """Print the sweeps and runs of an output root, the newest first, and why some failed.
+
+    A run is listed below the newest sweep that has it; one of no sweep has a line of its own.
+    """
+    inventory, sweeps = take_inventory(root), read_sweeps(root.path)
+    if not inventory.runs and not sweeps:
+        text = f"nothing has run below {root.path}; name the output root with root=..."
+        console.print(text, markup=False, soft_wrap=True)
+        return
+    console.print(_root_table(inventory, sweeps))
+    reasons = _alike({run.run_id[:SHORT]: f"{run.state}: {run.why}" for run in inventory.runs.values() if run.why})
+    for why, names in reasons.items():
+        console.print(f"{', '.join(names)} {why}", markup=False, soft_wrap=True)
+
+
+def root_document(root: OutputRoot) -> dict[str, Any]:
+    """The sweeps and runs of an output root as plain data: the keys are described in docs/json.md."""
+    inventory, sweeps = take_inventory(root), read_sweeps(root.path)
+    of_run: dict[str, list[SweepRecord]] = {}
+    for sweep in sweeps:
+        for run in sweep.runs:
+            of_run.setdefault(run.run_id, []).append(sweep)
+    begun = [*inventory.runs, *(name for name in of_run if name not in inventory.runs)]
+    return {
+        "root": str(inventory.root.path),
+        "sweeps": [_sweep_object(sweep, inventory) for sweep in sweeps],
+        "runs": [_run_object(name, of_run.get(name, []), inventory) for name in begun],
+    }
+
+
+def sweep_state(runs: Sequence[str]) -> str:
+    """State of a sweep from the states of its runs: that of all of them, else the worst."""
+    if len(set(runs)) == 1:
+        return runs[0]
+    if RUNNING in runs:
+        return RUNNING
+    return FAILED if FAILED in runs else "partly"
+
+
+def _states(sweep: SweepRecord, inventory: Inventory) -> list[str]:
+    return [
+        inventory.runs[run.run_id].state if run.run_id in inventory.runs else NOT_STARTED.status for run in sweep.runs
+    ]
+
+
+def _root_table(inventory: Inventory, sweeps: Sequence[SweepRecord]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("name", overflow="fold")
+    for heading in ("id", "state", "bits/byte"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("scores", overflow="fold")
+    table.add_column("age", justify="right", no_wrap=True)
+    listed: set[str] = set()
+    for sweep in sweeps:
+        new = [run for run in sweep.runs if run.run_id not in listed]
+        listed |= {run.run_id for run in new}
+        several = len(sweep.runs) > 1
+        if several:
+            states = _states(sweep, inventory)
+            state = f"{sweep_state(states)} {states.count(DONE)}/{len(states)}"
+            given = age(time.time() - sweep.given)
+            table.add_row(Text(sweep.name), sweep.id[:SHORT], state, "", "", given, style="bold")
+        for run in new:
+            _add_run(table, run.run_id, f"  {run.label}" if several else run.name, inventory)
+    for kept in inventory.runs.values():
+        if kept.run_id not in listed:
+            _add_run(table, kept.run_id, kept.name, inventory)
+    return table
+
+
+def _add_run(table: Table, run_id: str, name: str, inventory: Inventory) -> None:
+    run = inventory.runs.get(run_id)
+    if run is None:
+        table.add_row(Text(name), run_id[:SHORT], NOT_STARTED.status)
+        return
+    scores = main_scores(inventory.scores(run_id))
+    bits = f"{scores.pop(BITS):.4f}" if BITS in scores else ""
+    others = ", ".join(f"{name} {value:.4g}" for name, value in scores.items())
+    when = run.ended or run.started
+    state = Text(run.state, STYLES.get(run.state, "default"))
+    table.add_row(Text(name), run_id[:SHORT], state, bits, Text(others), age(time.time() - when) if when else "")
+
+
+def _sweep_object(sweep: SweepRecord, inventory: Inventory) -> dict[str, Any]:
+    states = _states(sweep, inventory)
+    return {
+        "id": sweep.id,
+        "name": sweep.name,
+        "state": sweep_state(states),
+        "given": sweep.given,
+        "runs": [run.run_id for run in sweep.runs],
+        "done": states.count(DONE),
+    }
+
+
+def _run_object(run_id: str, sweeps: Sequence[SweepRecord], inventory: Inventory) -> dict[str, Any]:
+    run = inventory.runs.get(run_id)
+    swept = next((one for sweep in sweeps for one in sweep.runs if one.run_id == run_id), None)
+    return {
+        "id": run_id,
+        "name": run.name if run else swept.name if swept else run_id,
+        "label": swept.label if swept else None,
+        "sweeps": [sweep.id for sweep in sweeps],
+        "state": run.state if run else NOT_STARTED.status,
+        "why": run.why or None if run else None,
+        "started": run.started if run else None,
+        "ended": run.ended if run else None,
+        "scores": main_scores(inventory.scores(run_id)) if run else {},
+    }

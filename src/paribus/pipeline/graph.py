@@ -10,7 +10,7 @@ from paribus.config.schema import RunConfig
 from paribus.errors import ParibusError
 from paribus.pipeline.stages import STAGES, Place, run_targets
 from paribus.stage.spec import Stage
-from paribus.store.artifact import Artifact, Store
+from paribus.store.artifact import Store
 from paribus.store.file_digests import FileDigests
 
 
@@ -35,10 +35,6 @@ class Node:
     def place(self) -> Place:
         """Where its artefact is in the store."""
         return self.stage.artefact, self.key
-
-    def serves(self, found: Artifact) -> bool:
-        """Whether stages can read its artefact, of which some may have been pruned."""
-        return found.whole if self.stage.read_whole else found.readable
 
 
 @dataclass(frozen=True)
@@ -126,7 +122,7 @@ def to_make(nodes: Mapping[str, Node], store: Store) -> set[str]:
     read: set[str] = set()
     for name, node in reversed(list(nodes.items())):
         found = store.find(*node.place)
-        if found is None or (name in read and not node.serves(found)):
+        if found is None or (name in read and not found.whole):
             left.add(name)
             read |= node.inputs.keys()
     return left

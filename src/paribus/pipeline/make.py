@@ -48,7 +48,7 @@ def check(config: RunConfig, targets: Sequence[str]) -> None:
 
 
 def note_made_of(directory: Path, made: Iterable[Artifact]) -> None:
-    """Write into the directory of a report what it was made of: while it is there, `paribus prune` leaves that."""
+    """Write into the directory of a report what it was made of: while it is there, `paribus clean` leaves that."""
     places = sorted({(one.stage, one.key) for one in made})
     directory.mkdir(parents=True, exist_ok=True)
     atomic.write_json(directory / MADE_OF, {"artefacts": [{"stage": stage, "key": key} for stage, key in places]})

@@ -1,8 +1,6 @@
 """Where things are below the output root of a configuration."""
 
-import errno
 import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -107,20 +105,11 @@ def report_directory(root: Path, sweep: str, name: str) -> Path:
 def output_root(text: str) -> Path:
     """The output root as an absolute path, whether it is there or is still to be made.
 
-    ConfigurationError where it is there and is no directory, lies below a file, or is a link that leads to itself: all
-    verbs ask here, so that none finds nothing where nothing can be.
+    ConfigurationError where a file is there: all verbs ask here, so that none finds nothing where nothing can be.
     """
     path = Path(os.path.realpath(text))
-    try:
-        wrong = "" if stat.S_ISDIR(path.stat().st_mode) else "is no directory"
-    except FileNotFoundError:
-        wrong = ""
-    except NotADirectoryError:
-        wrong = "is no directory and lies below a file"
-    except OSError as error:  # what may not be looked at is told by whoever reads it
-        wrong = "is no directory but a link that leads to itself" if error.errno == errno.ELOOP else ""
-    if wrong:
-        raise ConfigurationError(f"root: {str(path)!r} {wrong}; name the output root with root=...")
+    if path.exists() and not path.is_dir():
+        raise ConfigurationError(f"root: {str(path)!r} is no directory; name the output root with root=...")
     return path
 
 

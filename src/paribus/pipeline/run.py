@@ -211,7 +211,7 @@ class StageRunner:
 
     def _found(self, node: Node, *, whole: bool) -> Artifact | None:
         found = self.root.store.find(*node.place)
-        return None if found is not None and whole and not node.serves(found) else found
+        return None if found is not None and whole and not found.whole else found
 
     def _make(self, node: Node, held: Claim, *, last: bool) -> Artifact:
         """Execute a stage and publish what it made, or leave a note of why it failed and nothing else."""

@@ -128,7 +128,7 @@ def _kind(encoder: Any, vocabulary: Record) -> tuple[Any, Any]:
 
 
 def _read(path: Path) -> Record | None:
-    """A record that can be read; `paribus doctor` is for the others."""
+    """A record that can be read; `paribus clean --verify` is for the others."""
     try:
         record: Record = json.loads(path.read_text(encoding="utf-8"))
         _ = record["inputs"]["corpus"], record["inputs"]["vocabulary"], record["identity"]["encoder"]["kind"]

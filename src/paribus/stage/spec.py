@@ -69,8 +69,6 @@ class Stage:
     """The stage whose artefacts these are, of which a run has a second one; None for its own."""
     config: Callable[[RunConfig], RunConfig] = lambda config: config
     """The configuration that a run's artefact is made with."""
-    read_whole: bool = False
-    """Whether who reads its artefact needs even what `paribus prune` may take and leave it readable for others."""
 
     @property
     def artefact(self) -> str:

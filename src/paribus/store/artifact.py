@@ -15,7 +15,8 @@ from paribus.errors import InfrastructureError
 from paribus.store import atomic, verification
 from paribus.store.claim import Claim, acquire, exclusive
 from paribus.store.digest import sha256
-from paribus.store.record import RECORD, Pruned, read_record, write_record
+from paribus.store.json_file import read_object_if_any
+from paribus.store.record import RECORD, read_record, write_record
 from paribus.store.verification import VerificationMemory
 
 NOT_STAGES = ("claims", "partial", "damaged", "verified", "pruned")
@@ -29,17 +30,15 @@ class Artifact:
     stage: str
     key: str
     path: Path
-    readable: bool = True
-    """Whether it has all that stages read; its record and numbers are there in any case."""
     whole: bool = True
-    """Whether nothing of it was pruned."""
+    """False where files were removed to free space: its record and numbers are there, and no stage reads it."""
 
     def record(self) -> dict[str, Any]:
         """Identity, inputs, file digests, provenance and result."""
         try:
             return read_record(self.path)
         except (OSError, ValueError) as error:
-            raise InfrastructureError(f"{self.path}: {error}; `paribus doctor` repairs the store") from error
+            raise InfrastructureError(f"{self.path}: {error}; `paribus clean --verify` sets it aside") from error
 
 
 class Store:
@@ -57,15 +56,14 @@ class Store:
         path = self.path(stage, key)
         if not path.is_dir() or self.damage(stage, key) is not None:
             return None
-        pruned = self.pruned(stage, key)
-        whole = all((path / name).exists() for name in pruned.files)
-        return Artifact(stage, key, path, pruned.readable or whole, whole)
+        whole = all((path / name).exists() for name in self.pruned(stage, key))
+        return Artifact(stage, key, path, whole)
 
     def require(self, stage: str, key: str) -> Artifact:
         """The artefact, which is about to be read; InfrastructureError saying what is wrong with it."""
         found = self.find(stage, key)
-        if found is None or not found.readable:
-            problem = "was pruned of what is to be read" if found else self.damage(stage, key) or "is gone"
+        if found is None or not found.whole:
+            problem = "lacks files that were removed" if found else self.damage(stage, key) or "is gone"
             raise InfrastructureError(f"{self.path(stage, key)}: {problem}; the same command makes it again")
         return found
 
@@ -74,7 +72,7 @@ class Store:
         path = self.path(stage, key)
         if not path.is_dir():
             return None
-        return verification.damage(path, self.memory(stage, key), self.pruned(stage, key).files)
+        return verification.damage(path, self.memory(stage, key), self.pruned(stage, key))
 
     def memory(self, stage: str, key: str) -> VerificationMemory:
         """Which files of the artefact were found sound."""
@@ -84,18 +82,20 @@ class Store:
         """Where it stands what was removed of an artefact on purpose."""
         return self.root / "pruned" / f"{stage}-{key}.json"
 
-    def pruned(self, stage: str, key: str) -> Pruned:
-        """What was removed of an artefact on purpose."""
-        return Pruned.read(self.pruned_note(stage, key))
+    def pruned(self, stage: str, key: str) -> frozenset[str]:
+        """Names of files that were removed on purpose, and are no damage; one that is there is to be removed yet."""
+        return frozenset(read_object_if_any(self.pruned_note(stage, key)).get("files", ()))
 
-    def prune(self, held: Claim, stage: str, key: str, files: Iterable[str], *, readable: bool) -> None:
-        """Remove files of an artefact, which stays `readable` for stages or not; a kill leaves it sound.
+    def prune(self, held: Claim, stage: str, key: str, files: Iterable[str]) -> None:
+        """Remove files of an artefact, which no stage reads from then on; a kill leaves it sound.
 
         ClaimLostError when the claim was taken over.
         """
         held.check()
-        names, path = list(files), self.path(stage, key)
-        self.pruned(stage, key).write(self.pruned_note(stage, key), names, readable=readable)
+        names, path, note = set(files), self.path(stage, key), self.pruned_note(stage, key)
+        note.parent.mkdir(parents=True, exist_ok=True)
+        # Before the files go, or a kill would leave damage.
+        atomic.write_json(note, {"files": sorted(names | self.pruned(stage, key))})
         for name in names:
             (path / name).unlink(missing_ok=True)
         for directory in sorted((path for path in path.rglob("*") if path.is_dir()), reverse=True):
@@ -103,7 +103,7 @@ class Store:
                 directory.rmdir()
 
     def remove(self, held: Claim, stage: str, key: str) -> None:
-        """Remove an artefact; a kill leaves it whole or what `paribus doctor` removes."""
+        """Remove an artefact; a kill leaves it whole or what `paribus clean` removes."""
         held.check()
         output = self.empty_output(held, stage, key)
         self._move_away(held, stage, key, output / "removed")
@@ -203,7 +203,7 @@ class Store:
             held.check()
             if not atomic.rename_directory(output, target):
                 raise InfrastructureError(f"{target} is there already; nothing was published")
-        # Who lost the claim may be writing there still; what stays is the doctor's.
+        # Who lost the claim may be writing there still; what stays is for `paribus clean`.
         shutil.rmtree(output.parent, ignore_errors=True)
         verification.remember(target, memory, hashed, began)
         return Artifact(stage, key, target)

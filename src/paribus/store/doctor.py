@@ -1,4 +1,4 @@
-"""Verify the store: what is damaged is set aside, what dead processes left is removed."""
+"""Verify the store: set aside what is damaged, and remove what dead processes left."""
 
 import shutil
 import time
@@ -14,18 +14,17 @@ SECONDS_OF_A_WRITE = 3600.0
 
 
 def examine(store: Store, say: Callable[[str], None]) -> int:
-    """Hash every artefact, set damaged ones aside and clean up; 0 when nothing was wrong, else 1."""
+    """Hash every artefact and set damaged ones aside; 0 when nothing was wrong, else 1."""
     damaged = 0
     count = 0
     for artifact in artifacts(store):
         count += 1
-        pruned = store.pruned(artifact.stage, artifact.key)
-        problem = hashed_damage(artifact.path, store.memory(artifact.stage, artifact.key), pruned.files)
+        memory, pruned = store.memory(artifact.stage, artifact.key), store.pruned(artifact.stage, artifact.key)
+        problem = hashed_damage(artifact.path, memory, pruned)
         if problem:
             damaged += 1
             say(f"{artifact.stage} {artifact.key[:12]}: {_set_aside(store, artifact, problem)}")
-    removed = remove_leftovers(store)
-    say(f"artefacts checked: {count}, damaged: {damaged}, unfinished leftovers of dead processes removed: {removed}")
+    say(f"artefacts checked: {count}, damaged: {damaged}")
     return 1 if damaged else 0
 
 

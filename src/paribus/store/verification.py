@@ -2,7 +2,7 @@
 
 Hashing them at each use would read the whole store. So what was found sound is remembered, beside the store, by size,
 times and inode of each file, and only files in which one of these has changed are hashed again. What no write changed
-but the disk itself is therefore found by `paribus doctor` alone, which hashes everything.
+but the disk itself is therefore found by `paribus clean --verify` alone, which hashes everything.
 """
 
 import json

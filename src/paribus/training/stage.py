@@ -52,5 +52,5 @@ TRAINING = Stage(
     device=_device,
     facts=_facts,
 )
-FIRST_TRAINING = replace(TRAINING, name=FIRST, makes=TRAINING.name, config=first_config, read_whole=True)
+FIRST_TRAINING = replace(TRAINING, name=FIRST, makes=TRAINING.name, config=first_config)
 """The shorter training that `start=continued` goes on from: kept, and so shared, as the training of any run."""

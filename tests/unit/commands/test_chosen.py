@@ -1,4 +1,4 @@
-"""What `status` and `report` are asked about: overrides, a name, or nothing, which is the last sweep."""
+"""What `status` and `report` are asked about: overrides or a name."""
 
 import json
 import shutil
@@ -19,10 +19,12 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_status_without_arguments_is_that_of_the_last_sweep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_last_sweep_and_a_run_by_its_beginning_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     record(tmp_path / "root", "seed=7")
     identifier, runs = record(tmp_path / "root", "-m", "tokenizer=bpe,scaffold_bpe")
-    assert main(["status", "root=root"]) == 1
+    assert main(["status", "last", "root=root"]) == 1
     shown = capsys.readouterr().out
     assert shown.startswith(f"{identifier}  sweep tokenizer, 2 runs, given ")
     assert [run.run_id in shown for run in runs] == [True, True]
@@ -41,11 +43,10 @@ def test_a_run_is_found_also_where_the_table_of_its_sweep_names_factors(
     assert [run.run_id in shown for run in runs] == [False, False, False, True]
 
 
-@pytest.mark.parametrize("verb", ["status", "report"])
 def test_a_root_where_nothing_has_run_or_no_sweep_can_be_read_says_so(
-    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([verb, "root=nothing"]) == 2
+    assert main(["report", "root=nothing"]) == 2
     assert capsys.readouterr().err.endswith("nothing has run there; name the root with root=...\n")
     identifier, runs = record(tmp_path / "root", "seed=1")
     directory = tmp_path / "root/runs" / runs[0].run_id
@@ -53,7 +54,7 @@ def test_a_root_where_nothing_has_run_or_no_sweep_can_be_read_says_so(
     (directory / "run.json").write_text("{}", encoding="utf-8")
     (tmp_path / "root/sweeps" / identifier / "sweep.json").write_text('{"id": ', encoding="utf-8")
     for name in ([], ["last"]):
-        assert main([verb, *name, "root=root"]) == 2
+        assert main(["report", *name, "root=root"]) == 2
         told = capsys.readouterr().err
         assert "no sweep.json there says what its runs are called; give the overrides that made them" in told
         assert "nothing has run" not in told
@@ -94,7 +95,7 @@ def test_a_name_of_no_file_names_nothing(tmp_path: Path, name: str, capsys: pyte
 def test_a_sweep_that_would_be_another_now_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record(tmp_path / "paribus_runs", "seed=1")
     (tmp_path / "texts.txt").write_text("another text", encoding="utf-8")
-    assert main(["status"]) == 1
+    assert main(["status", "last"]) == 1
     assert "1 of its runs would be others now" in capsys.readouterr().out
 
 
@@ -118,7 +119,7 @@ def test_runs_that_a_name_means_are_those_that_were_made_of_their_files(
     if text:
         (tmp_path / "texts.txt").write_text(text, encoding="utf-8")
     moved = "files of 2 of its runs are gone or others now: this is how those stand that were made of them"
-    assert main(["status"]) == 0
+    assert main(["status", "last"]) == 0
     shown = capsys.readouterr().out
     assert moved in shown and all(run.run_id in shown for run in runs)
     assert main(["report", "last"]) == 0

@@ -18,9 +18,8 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "json.md"
 SWEEP = ("-m", "training.learning_rate=0.001,0.002", "seed=0,1")
 ARGUMENTS = {
-    "list": [],
     "plan": ["-m", *OVERRIDES, "tokenizer=bpe,scaffold_bpe", "root=fresh"],
-    "status": [],
+    "status": ["last"],
     "report": [],
 }
 
@@ -53,7 +52,6 @@ def documented(heading: str) -> set[str]:
 @pytest.mark.parametrize(
     ("verb", "below"),
     [
-        ("list", ("sweeps", "runs")),
         ("plan", ("runs",)),
         ("status", ("runs",)),
         ("report", ("rows",)),
@@ -69,11 +67,20 @@ def test_the_keys_are_those_that_are_documented(
         assert {frozenset(inner) for inner in found[name]} == {frozenset(documented(f"{verb} {name}"))}
 
 
+def test_the_keys_of_a_root_are_those_that_are_documented(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found) == documented("status of a root")
+    for name in ("sweeps", "runs"):
+        assert {frozenset(inner) for inner in found[name]} == {frozenset(documented(f"status of a root: {name}"))}
+
+
 def test_a_status_tells_what_has_run_and_what_has_not(capsys: pytest.CaptureFixture[str]) -> None:
     found = document("status", capsys)
     assert (found["done"], {run["state"] for run in found["runs"]}) == (True, {"done"})
     assert all(stage["there"] for run in found["runs"] for stage in run["stages"].values())
-    more = document("status", capsys, "-m", *OVERRIDES, "seed=0,9", status=1)
+    assert main(["status", "--json", "-m", *OVERRIDES, "seed=0,9"]) == 1
+    more = json.loads(capsys.readouterr().out)
     assert [(run["state"], run["made"]) for run in more["runs"]] == [("done", True), ("not started", False)]
 
 
@@ -103,7 +110,7 @@ def test_a_plan_says_what_is_left_and_which_figures_are_estimated(capsys: pytest
 
 
 def test_errors_go_to_standard_error_with_their_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
-    for verb in ("list", "plan", "status", "report"):
+    for verb in ("plan", "status", "report"):
         assert main([verb, "--json", "nonsense=1"]) == 2
         told = capsys.readouterr()
         assert told.out == ""

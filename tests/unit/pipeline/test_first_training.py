@@ -25,9 +25,8 @@ from paribus.pipeline.graph import needed_for, to_make
 from paribus.pipeline.output_root import OutputRoot, named_root
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.cleaning import Cleaning
 from paribus.pipeline.record.inventory import take_inventory
-from paribus.pipeline.record.needs import find_needs
-from paribus.pipeline.record.pruning import prunable
 from paribus.pipeline.record.run_state import read_state
 from paribus.pipeline.run import perform
 from paribus.pipeline.show.display import Display
@@ -120,29 +119,26 @@ def test_a_finished_run_has_both_on_record(tmp_path: Path, make: Any) -> None:
     assert kept.state == "done"
 
 
-def test_pruning_keeps_what_an_unfinished_run_needs(tmp_path: Path, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_training_of_a_run_that_is_not_done_stays_where_its_own_run_is_named(
+    tmp_path: Path, make: Any
+) -> None:
     run, short = continued(tmp_path), shorter(tmp_path)
     make(short)
-    inventory = take_inventory(named_root(str(tmp_path)))
-    assert [one.kind for one in prunable(inventory, find_needs(inventory))[0]] == ["optimizer states"]
+    root = named_root(str(tmp_path))
+    assert [one.kind for one in Cleaning.of(root).of_runs([short.run_id])] == ["weights and optimizer states"]
     make(replace(run, job=replace(run.job, config=replace(run.job.config, until="first_training"))))
-    inventory = take_inventory(named_root(str(tmp_path)))
-    can_go, kept = prunable(inventory, find_needs(inventory))
-    assert [one.kind for one in can_go] == []
-    assert [(one.kind, one.why) for one in kept] == [
-        ("optimizer states", f"run {run.run_id} is not done and needs it"),
-    ]
+    assert Cleaning.of(root).of_runs([short.run_id]) == []
 
 
 def test_a_first_training_without_its_optimizer_is_made_again(tmp_path: Path, make: Any) -> None:
-    """A kill between two parts of pruning leaves checkpoints alone, with which evaluations can do and this cannot."""
+    """No stage reads an artefact of which files were removed."""
     run, short = continued(tmp_path), shorter(tmp_path)
     make(short)
     store, place = OutputRoot.of(run.job.config).store, short.nodes["training"].place
     held = store.claim(*place)
     assert held is not None
     with held:
-        store.prune(held, *place, ["state/data"], readable=True)
+        store.prune(held, *place, ["state/data"])
     assert make(short) == [] and to_make(short.nodes, store) == set()
     assert to_make(run.nodes, store) == {"first_training", "training", "evaluation"}
     assert [name for name, _ in make(run)] == ["first_training", "training", "evaluation"]

@@ -1,28 +1,19 @@
-"""`paribus completion`: verbs, flags, groups with their options, and fields, completed by the shell."""
+"""`paribus explain --completion`: verbs, flags, groups with their options, and fields, completed by the shell."""
 
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 
 from paribus.commands.help.verbs import VERBS
-from paribus.config.flags import HELP_FLAGS, known_flags
+from paribus.config.flags import known_flags
 from paribus.config.reference.files import groups, options
 from paribus.errors import ConfigurationError
 
-USAGE = """usage: paribus completion bash|zsh
-
-Print what makes a shell complete commands; for the running shell and, in its start-up file, for those that follow:
-
-examples:
-  eval "$(paribus completion bash)"      # ~/.bashrc
-  eval "$(paribus completion zsh)"       # ~/.zshrc, after compinit
-  paribus completion query 'paribus ru'  # what these ask for
-"""
 # Bash parts words at = too and replaces the part after the last one alone, so that is all it is given.
 SCRIPTS = {
     "bash": """_paribus() {
   local IFS=$'\\n' line="${COMP_LINE:0:COMP_POINT}" head=""
-  COMPREPLY=($(paribus completion query "$line" 2>/dev/null))
+  COMPREPLY=($(paribus explain --completion query "$line" 2>/dev/null))
   [[ ${line##* } == *=* ]] && head="${line##* }" && head="${head%=*}="
   COMPREPLY=("${COMPREPLY[@]#"$head"}")
 }
@@ -30,30 +21,26 @@ complete -o nospace -o default -F _paribus paribus
 """,
     "zsh": """_paribus() {
   local -a found
-  found=("${(@f)$(paribus completion query "${(j: :)words[1,CURRENT]}" 2>/dev/null)}")
+  found=("${(@f)$(paribus explain --completion query "${(j: :)words[1,CURRENT]}" 2>/dev/null)}")
   compadd -Q -S '' -- $found
 }
 compdef _paribus paribus
 """,
 }
-_WITH_OVERRIDES = ("run", "plan", "status", "report", "doctor", "orders", "tokens")
-_OF_ACTIONS = {
-    "tokens": ("statistics", "containing", "cut", "candidates", "entropy"),
-    "completion": tuple(SCRIPTS),
-}
+_WITH_OVERRIDES = ("run", "plan", "status", "report", "orders", "tokens")
+_ACTIONS = ("statistics", "encode", "entropy")
+"""Actions of `paribus tokens`."""
 
 
 def completion_command(arguments: Sequence[str], console: Console) -> int:
     """Print the script of a shell, or what may follow `query LINE`; ConfigurationError for anything else."""
-    if arguments and arguments[0] in HELP_FLAGS:
-        text = USAGE
-    elif len(arguments) == 1 and arguments[0] in SCRIPTS:
+    if len(arguments) == 1 and arguments[0] in SCRIPTS:
         text = SCRIPTS[arguments[0]]
     elif len(arguments) == 2 and arguments[0] == "query":
         text = "".join(f"{found}\n" for found in complete(arguments[1]))
     else:
         given = f"{' '.join(arguments)!r} is no shell of ours" if arguments else "which shell?"
-        raise ConfigurationError(f"{given}: {', '.join(SCRIPTS)}\n{USAGE}")
+        raise ConfigurationError(f"{given}: {', '.join(SCRIPTS)}")
     console.print(text, markup=False, end="", soft_wrap=True, highlight=False)
     return 0
 
@@ -65,8 +52,8 @@ def complete(line: str) -> list[str]:
     if len(words) <= 1:
         return _beginning(word, (f"{verb} " for verb in VERBS))
     verb = words[1]
-    if verb in _OF_ACTIONS and len(words) == 2:
-        return _beginning(word, (f"{action} " for action in _OF_ACTIONS[verb]))
+    if verb == "tokens" and len(words) == 2:
+        return _beginning(word, (f"{action} " for action in _ACTIONS))
     if verb == "explain":
         return _beginning(word, [*_values(word), *(f"{name} " for name in (*groups(), *_paths()))])
     if verb not in _WITH_OVERRIDES:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
+from paribus.commands.help.completion import completion_command
 from paribus.config.arms import ARM, DOC
 from paribus.config.reference.fields import Field, fields_of, summaries
 from paribus.config.reference.files import Option, groups, options
@@ -13,6 +14,8 @@ from paribus.errors import ConfigurationError
 USAGE = """usage: paribus explain PATH            a field: its meaning, type, default and choices
        paribus explain GROUP           its options and fields
        paribus explain GROUP=OPTION    an option, and the file that it is
+       paribus explain --completion bash|zsh    what makes a shell complete commands:
+                                       eval "$(paribus explain --completion bash)" in ~/.bashrc, zsh after compinit
 
 examples:
   paribus explain training.global_batch
@@ -29,21 +32,13 @@ def explain_command(arguments: Sequence[str], console: Console) -> int:
     if {"-h", "--help"} & set(arguments):
         console.print(USAGE, markup=False, end="", soft_wrap=True, highlight=False)
         return 0
+    if arguments[:1] == ["--completion"]:
+        return completion_command(arguments[1:], console)
     if flags := [argument for argument in arguments if argument.startswith("-")]:
-        raise ConfigurationError(f"{flags[0]} is no flag of paribus explain{_of_own_groups(flags[0])}")
+        raise ConfigurationError(f"{flags[0]} is no flag of paribus explain")
     texts = [explain(argument) for argument in arguments] or [_overview()]
     console.print("\n\n".join(texts), markup=False, soft_wrap=True, highlight=False)
     return 0
-
-
-def _of_own_groups(flag: str) -> str:
-    """Where to look instead for what a directory of one's own has."""
-    if flag.partition("=")[0] not in ("--config-dir", "-cd"):
-        return ""
-    return (
-        ", which tells of the groups that come with paribus; what a file of yours makes of them is shown by "
-        "paribus run --config-dir DIR GROUP=OPTION --cfg job"
-    )
 
 
 def explain(asked: str) -> str:

@@ -17,15 +17,13 @@ ABOUT: Mapping[str, str] = {
     "plan": "Say what `paribus run` with the same overrides would make and what that takes; make nothing. "
     "Where that could not begin here, for want of a file say, or would refuse, the last lines say why, and the exit "
     "status is 1.",
-    "status": "Say what has run, what failed and why, of the sweep that is named or composed; of the last one where "
-    "nothing is given.",
+    "status": "Say what has run, what failed and why, of the sweep that is named or composed; where nothing is given, "
+    "of all sweeps and runs of the output root, the newest first.",
     "report": "Build the table of a sweep with its error bars, tests and proof of fairness, in the terminal and as "
     "Markdown, CSV, LaTeX and HTML; of the last sweep where nothing is given. Tables without a model are those of "
     "`paribus tokens statistics` and `paribus orders`.",
     "orders": "Make the orders of a corpus and what they need, train no model, and say how alike the documents of a "
     "context are, how many it holds, and how often orders jump.",
-    "doctor": "Compare every artefact of an output root with its digests, and clean what killed processes left; where "
-    "root is a directory of output roots, as that of reruns, of each of them.",
 }
 """Verbs that take overrides, in a sentence or two."""
 NAMED = ("status", "report")
@@ -47,14 +45,13 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "paribus plan experiment=lbpe/table_1 scale=paper plan=h800_128",
         "paribus plan experiment=demo until=tokens",
     ),
-    "status": ("paribus status", "paribus status experiment=demo", "paribus status 01234567 --json"),
+    "status": ("paribus status", "paribus status experiment=demo", "paribus status last --json"),
     "report": ("paribus report", "paribus report experiment=demo --why", "paribus report last --json"),
     "orders": (
         "paribus orders -m experiment=demo ordering=standard,in_context",
         "paribus orders -m scale=demo ordering=standard,in_context,lexical",
         "paribus orders -m scale=demo ordering=in_context duplicates=off,minhash",
     ),
-    "doctor": ("paribus doctor", "paribus doctor root=/data/paribus_runs", "paribus doctor root=paribus_runs/reruns"),
 }
 """Verb -> commands that somebody may give as they are, or with a name of their own in place."""
 

@@ -2,11 +2,10 @@
 
 import errno
 import json
-import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ Beside a checkpoint in the root it generates with a cache, and its tokenizer kno
 special token called padding, else with the one that ends a document) and takes special tokens that are spelled in a
 prompt for these tokens; split_special_tokens=True leaves them text, as in a corpus.
 
-RUN is an identifier as `paribus list` shows it, the beginning of one, or last. Tokenizers that tokenizer.json cannot
+RUN is an identifier as `paribus status` shows it, the beginning of one, or last. Tokenizers that tokenizer.json cannot
 hold, as those of longest_first and of Scaffold-BPE, need paribus to be read: the card says so, with the lines that do.
 No code is written into DIR.
 
@@ -124,31 +123,12 @@ def _training(record: Mapping[str, Any], run_id: str, wanted: Wanted) -> Artifac
         raise DataError(f"run {run_id} has no training yet: it is {record['status']}; paribus status shows why")
     key, store = str(record["stages"][TRAINING]["key"]), wanted.root.store
     found = store.find(TRAINING, key)
-    if found is not None and not found.readable:
-        raise DataError(f"the checkpoints of run {run_id} were pruned; {_from_rerun(found, run_id, wanted)}")
+    if found is not None and not found.whole:
+        raise DataError(
+            f"the checkpoints of run {run_id} were removed; `paribus rerun {run_id} root={wanted.root.path}` makes it "
+            f"again in a root of its own below {wanted.root.reruns}, which root=... then names here"
+        )
     return found or store.require(TRAINING, key)
-
-
-def _from_rerun(training: Artifact, run_id: str, wanted: Wanted) -> str:
-    """Where a run that was made again has its checkpoints, or how it is made again."""
-    root = wanted.root
-    again = (replace(root, path=path) for path in sorted(root.reruns.glob(f"{run_id}-*")))
-    if found := [other.path for other in again if _is_trained(training, run_id, other)]:
-        asked = [f"step={wanted.step}"] if wanted.step is not None else []
-        given = shlex.join(["paribus", "export", run_id, str(wanted.target), *asked, f"root={found[-1]}"])
-        return f"it was made again: `{given}`"
-    own = [] if root.path == named_root(None).path else [f"root={root.path}"]
-    given = shlex.join(["paribus", "rerun", run_id, *own])
-    return f"`{given}` makes it again in a root of its own below {root.reruns}, which root=... then names here"
-
-
-def _is_trained(training: Artifact, run_id: str, again: OutputRoot) -> bool:
-    """Whether a rerun, which may have been stopped, or pruned, has the checkpoints of a training, and says so."""
-    record = read_run_record(again.run(run_id))
-    if record is None or record["status"] == UNREADABLE or TRAINING not in record["stages"]:
-        return False
-    found = again.store.find(TRAINING, training.key)
-    return found is not None and found.readable
 
 
 def _checkpoint(training: Artifact, wanted: int | None) -> tuple[int, Path]:
@@ -186,7 +166,9 @@ def _copy(training: Artifact, checkpoint: Path, target: Path) -> None:
         with path.open("rb") as source, atomic.naming(copied), copied.open("wb") as sink:
             shutil.copyfileobj(source, sink)
         if sha256(copied) != digests[name]["sha256"]:
-            raise DataError(f"{training.path / name} differs from its digest; `paribus doctor` sets the training aside")
+            raise DataError(
+                f"{training.path / name} differs from its digest; `paribus clean --verify` sets the training aside"
+            )
 
 
 def _taken(target: Path) -> ConfigurationError:

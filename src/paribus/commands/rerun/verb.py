@@ -38,9 +38,9 @@ HELP = """usage: paribus rerun RUN [root=paribus_runs] [training.device=DEVICE .
 Make a recorded run again, every stage from nothing, in a fresh directory below ROOT/reruns, and report what matched:
 each artefact by the digest of its files and, of those that differ, the files, the scores of both and the first step at
 which training parted. A rerun that was stopped or failed goes on where it was, if by the same code and packages. RUN is
-an identifier as `paribus list`, a report or MLflow shows it, the beginning of one, or last.
+an identifier as `paribus status`, a report or MLflow shows it, the beginning of one, or last.
 
-  paribus list root=my/runs
+  paribus status root=my/runs
   paribus rerun 01234567 root=my/runs
   paribus rerun 0123456789abcdef
   paribus rerun last training.device=cpu

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from paribus.commands.tokens.files import TOKENS, report_directory, say_where
+from paribus.commands.tokens.files import TOKENS, report_directory
 from paribus.config.groups.tokenization import BytesTokenizer, ExistingTokenizer, SpansPretokenizer
 from paribus.config.schema import RunConfig
-from paribus.errors import ConfigurationError, DataError
+from paribus.errors import DataError
 from paribus.pipeline.make import check, make, note_made_of
 from paribus.pipeline.output_root import OutputRoot
 from paribus.reporting.tokenizers.candidates import CandidateScores, write_candidate_report
@@ -17,27 +17,21 @@ from paribus.reporting.tokenizers.candidates import CandidateScores, write_candi
 TITLE = "Candidate spans: mutual information and entropy"
 
 
-def show_candidates(config: RunConfig, console: Console) -> int:
+def show_candidates(config: RunConfig, pretokenizer: SpansPretokenizer, console: Console) -> int:
     """Make the corpus where it is missing, count candidates in what a vocabulary is trained on, and show them.
 
-    Raises:
-        ConfigurationError: the pre-tokenizer has no candidates.
-        DataError: no n-gram of the text is one.
+    DataError where no n-gram of the text is one.
     """
-    if not isinstance(config.pretokenizer, SpansPretokenizer):
-        raise ConfigurationError(
-            f"pretokenizer.kind: {config.pretokenizer.kind!r} has no candidates; give pretokenizer=spans"
-        )
     check(config, ("corpus",))
     corpus = make(config, ("corpus",), asked_by=TOKENS)["corpus"]
-    root, sample = OutputRoot.of(config), _sample(config)
+    sample = _sample(config)
     experiment = config.experiment
-    directory = report_directory(root, ["candidates", corpus.key, asdict(config.pretokenizer), sample])
-    found = _scores(config.pretokenizer, corpus.path, sample)
+    directory = report_directory(OutputRoot.of(config), ["candidates", corpus.key, asdict(pretokenizer), sample])
+    found = _scores(pretokenizer, corpus.path, sample)
     note_made_of(directory, [corpus])
     title = (experiment.title if experiment else None) or TITLE
     console.print(write_candidate_report(found, directory, title=title, text="the training text", width=console.width))
-    say_where(directory, root, console)
+    console.print(f"tables, numbers and plots: {directory}", markup=False, soft_wrap=True)
     return 0
 
 

@@ -5,7 +5,7 @@ from functools import partial
 from rich.console import Console
 
 from paribus.commands.tokens.cut_text import BAR, shown
-from paribus.commands.tokens.files import report_directory, say_where
+from paribus.commands.tokens.files import report_directory
 from paribus.config.groups.tokenization import PredictiveEntropyPretokenizer
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
@@ -15,29 +15,21 @@ from paribus.reporting.plots.entropy import EntropyLine, has_glyphs, pieces
 from paribus.reporting.tokenizers.entropy import write_entropy_report
 
 
-def show_entropy(text: str, config: RunConfig, console: Console) -> int:
+def show_entropy(text: str, config: RunConfig, pretokenizer: PredictiveEntropyPretokenizer, console: Console) -> int:
     """Show where each line of `text` is cut, and write its entropies; nothing of the corpus is made.
 
-    Raises:
-        ConfigurationError: the pre-tokenizer has no language model, or the text no line or no UTF-8.
-        DataError: there is no such model.
+    ConfigurationError where the text has no line; DataError where there is no such model.
     """
-    if not isinstance(config.pretokenizer, PredictiveEntropyPretokenizer):
-        raise ConfigurationError(
-            f"pretokenizer.kind: {config.pretokenizer.kind!r} has no language model; give "
-            "pretokenizer=predictive_entropy pretokenizer.model=DIRECTORY"
-        )
-    lines = [line for line in _utf_8(text).splitlines() if line]
+    lines = [line for line in text.splitlines() if line]
     if not lines:
-        raise ConfigurationError("the text has no line with a character")
+        raise ConfigurationError("which text? Give --text TEXT, a line alone for each")
     from transformers.utils.logging import disable_progress_bar
 
     from paribus.tokenization.pretokenize.configured import predictive_entropy
 
     disable_progress_bar()
-    cutter = predictive_entropy(config.pretokenizer)
-    root = OutputRoot.of(config)
-    directory = report_directory(root, ["entropy", cutter.digest, cutter.threshold, lines])
+    cutter = predictive_entropy(pretokenizer)
+    directory = report_directory(OutputRoot.of(config), ["entropy", cutter.digest, cutter.threshold, lines])
     found = [
         EntropyLine(line, entropies.tolist(), cutter.boundaries(entropies))
         for line, entropies in zip(lines, cutter.entropies(lines), strict=True)
@@ -51,13 +43,5 @@ def show_entropy(text: str, config: RunConfig, console: Console) -> int:
         say(
             "no font of this machine has all of these characters: see the SVG, which holds them as text", style="yellow"
         )
-    say_where(directory, root, console)
+    say(f"tables, numbers and plots: {directory}")
     return 0
-
-
-def _utf_8(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ConfigurationError(f"the text is no UTF-8 at character {error.start + 1}") from error
-    return text

@@ -1,6 +1,5 @@
 """The verb `paribus tokens`: what tokenizers and encoders do with a corpus, without a model."""
 
-import codecs
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -8,12 +7,13 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from paribus.checks.command import compose_command
-from paribus.commands.actions import print_usage, show, split_subject
-from paribus.commands.tokens.files import TOKENS, report_directory, say_where
+from paribus.commands.tokens.files import TOKENS, report_directory
 from paribus.config.arguments import Command, parse
 from paribus.config.compose import Composition
+from paribus.config.composing.launch import show_with_hydra
 from paribus.config.flags import HELP_FLAGS
 from paribus.config.groups.experiment import TableConfig, table_of
+from paribus.config.groups.tokenization import PredictiveEntropyPretokenizer, SpansPretokenizer
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.make import check, make, note_made_of
@@ -24,93 +24,93 @@ from paribus.reporting.tokenizers.tables import named
 if TYPE_CHECKING:
     from paribus.pipeline.token_rows import Counted
 
-USAGE = """usage: paribus tokens statistics [overrides]        -m tokenizer=... encoder=... for several
-       paribus tokens containing TOKEN [overrides]  the tokens that contain it, and how often each occurs
-       paribus tokens cut TEXT [overrides]          the tokens of a text; -m tokenizer=... encoder=... for several
-       paribus tokens candidates [overrides]        mutual information and entropies of the candidates of spans
-       paribus tokens entropy TEXT [overrides]      predictive entropy along a text, and where it is cut; a line alone
+USAGE = """usage: paribus tokens statistics [-m] [overrides]      compression, lengths, entropy, overlap
+       paribus tokens statistics --containing TEXT    the tokens that contain it, and how often each occurs
+       paribus tokens encode TOKENIZER < text         ids, tokens or statistics of standard input
+       paribus tokens encode --text TEXT [-m] [overrides]    a text in the tokens of each configuration
+       paribus tokens entropy [--text TEXT] [overrides]      what pretokenizer=spans and predictive_entropy go by
 
 Statistics are of the training text, and bytes a token of the held-out text; with evaluation.tasks=[pku] or msr also how
-well tokens agree with words. Candidates are of pretokenizer=spans; entropy is of pretokenizer=predictive_entropy, which
-needs a model and no corpus. In TOKEN and TEXT, where they are ASCII, \\n and the like are as in Python; what begins
-with a dash stands after --.
+well tokens agree with words. `entropy` shows mutual information and entropies of the candidates of spans, or predictive
+entropy along a text, a line alone, and where it is cut; the latter needs a model and no corpus.
 What is missing of corpus, vocabulary and tokens is made; no model is trained.
 
 examples:
   paribus tokens statistics -m scale=demo tokenizer=bpe,scaffold_bpe
-  paribus tokens containing zona scale=demo
-  paribus tokens cut 'a longer word' -m scale=demo encoder=merge_rank,longest_first
+  paribus tokens statistics --containing zona scale=demo
+  paribus tokens encode --text 'a longer word' -m scale=demo encoder=merge_rank,longest_first
 """
-STATISTICS, CONTAINING, CUT = "statistics", "containing", "cut"
-CANDIDATES, ENTROPY = "candidates", "entropy"
+STATISTICS, ENCODE, ENTROPY = "statistics", "encode", "entropy"
+TEXT, CONTAINING = "--text", "--containing"
+FLAGS = {STATISTICS: CONTAINING, ENCODE: TEXT, ENTROPY: TEXT}
 _MOST_SHOWN = 20
 
 
 def tokens_command(arguments: Sequence[str], console: Console) -> int:
-    """`paribus tokens ACTION [TOKEN] [overrides]`; ConfigurationError for an action that is none."""
+    """`paribus tokens ACTION [FLAG TEXT] [overrides]`; ConfigurationError for an action that is none."""
     if not arguments or arguments[0] in {*HELP_FLAGS, "help"}:
-        print_usage(USAGE, console)
+        console.print(USAGE, markup=False, end="", soft_wrap=True)
         return 0 if arguments else 2
-    action, actions = arguments[0], (STATISTICS, CONTAINING, CUT, CANDIDATES, ENTROPY)
-    if action not in actions:
-        raise ConfigurationError(f"{action!r} is no action; known: {', '.join(actions)}\n{USAGE}")
-    token, rest = (None, arguments[1:]) if action in {STATISTICS, CANDIDATES} else split_subject(arguments[1:])
+    action = arguments[0]
+    if action not in FLAGS:
+        raise ConfigurationError(f"{action!r} is no action; known: {', '.join(FLAGS)}\n{USAGE}")
+    text, rest = _text_of(arguments[1:], FLAGS[action])
     command = parse(rest, TOKENS)
-    if command.shows:
-        return show(command, USAGE, console)
-    if action == STATISTICS:
+    if command.helps:
+        console.print(USAGE, markup=False, end="", soft_wrap=True)
+    elif command.shows:
+        show_with_hydra(command)
+    elif action == ENCODE:
+        return _encode(text or "", command, console)
+    elif action == ENTROPY:
+        return _entropy(text, _single(command), console)
+    elif text is not None:
+        return _containing(text, _single(command), console)
+    else:
         return _statistics(command, console)
-    if action == CANDIDATES:
-        from paribus.commands.tokens.candidates import show_candidates
-
-        return show_candidates(_composed(action, command).jobs[0].config, console)
-    return _of_text(action, token, command, console)
+    return 0
 
 
-def _of_text(action: str, subject: str | None, command: Command, console: Console) -> int:
-    if not subject:
-        raise ConfigurationError(f"which {'token' if action == CONTAINING else 'text'}? Give its text\n{USAGE}")
-    text = _unescaped(subject)
-    if action == CUT:
-        return _cut(text, command, console)
-    if action == ENTROPY:
-        from paribus.commands.tokens.entropy import show_entropy
-
-        return show_entropy(text, _composed(action, command).jobs[0].config, console)
-    return _containing(text, _composed(action, command), console)
+def _text_of(arguments: Sequence[str], flag: str) -> tuple[str | None, list[str]]:
+    """The text after `flag`, None without the flag, and the other arguments."""
+    split = [part for given in arguments for part in (given.split("=", 1) if given.startswith(f"{flag}=") else [given])]
+    if flag not in split:
+        return None, split
+    at = split.index(flag)
+    if at + 1 == len(split) or not split[at + 1]:
+        raise ConfigurationError(f"{flag} needs a text after it\n{USAGE}")
+    return split[at + 1], [*split[:at], *split[at + 2 :]]
 
 
-def _composed(action: str, command: Command) -> Composition:
+def _single(command: Command) -> Composition:
+    """The composition of a command; ConfigurationError where it has several configurations."""
     composition = compose_command(command)
-    refuse(action, composition)
+    if len(composition.jobs) != 1:
+        raise ConfigurationError(f"{len(composition.jobs)} configurations are too many: ask for one at a time")
     return composition
 
 
-def refuse(action: str, composition: Composition) -> None:
-    """ConfigurationError where an action has nothing to say of a composition, whatever files there are.
+def _entropy(text: str | None, composition: Composition, console: Console) -> int:
+    config = composition.jobs[0].config
+    if isinstance(config.pretokenizer, SpansPretokenizer):
+        from paribus.commands.tokens.candidates import show_candidates
 
-    That is where one that is about one configuration has several, and where no row would be the table's baseline.
-    """
-    from paribus.pipeline.token_rows import refuse_absent_baseline
+        return show_candidates(config, config.pretokenizer, console)
+    if isinstance(config.pretokenizer, PredictiveEntropyPretokenizer):
+        from paribus.commands.tokens.entropy import show_entropy
 
-    if action in (CONTAINING, CANDIDATES, ENTROPY) and len(composition.jobs) != 1:
-        raise ConfigurationError(f"{len(composition.jobs)} configurations are too many: ask for one at a time")
-    if action == STATISTICS:
-        refuse_absent_baseline(composition.jobs, composition.factors, _table(composition))
-
-
-def _unescaped(text: str) -> str:
-    """Text with escapes as in Python, where it is ASCII; as it is where an escape is none."""
-    try:
-        return codecs.decode(text, "unicode_escape") if text.isascii() and "\\" in text else text
-    except UnicodeDecodeError:
-        return text
+        return show_entropy(text or "", config, config.pretokenizer, console)
+    raise ConfigurationError(
+        f"pretokenizer.kind: {config.pretokenizer.kind!r} goes by no entropy; give pretokenizer=spans, or "
+        "pretokenizer=predictive_entropy pretokenizer.model=DIRECTORY"
+    )
 
 
 def _statistics(command: Command, console: Console) -> int:
-    from paribus.pipeline.token_rows import TARGETS, count
+    from paribus.pipeline.token_rows import TARGETS, count, refuse_absent_baseline
 
-    composition = _composed(STATISTICS, command)
+    composition = compose_command(command)
+    refuse_absent_baseline(composition.jobs, composition.factors, _table(composition))
     for job in composition.jobs:
         check(job.config, TARGETS)
     counted, failed = count(composition.jobs, TOKENS)
@@ -137,9 +137,8 @@ def _report(composition: Composition, counted: Sequence["Counted"], console: Con
     # What is compared with what makes another report of the same artefacts.
     compared = [[*row.labels, row.baseline] for row in rows]
     keys = [one.key for one in counted]
-    root = OutputRoot.of(composition.jobs[0].config)
     told = [experiment.name if experiment else None, list(composition.factors), compared, keys]
-    directory = report_directory(root, told)
+    directory = report_directory(OutputRoot.of(composition.jobs[0].config), told)
     note_made_of(directory, (artefact for one in counted for artefact in one.made.values()))
     tables = write_token_report(
         rows,
@@ -152,14 +151,14 @@ def _report(composition: Composition, counted: Sequence["Counted"], console: Con
     )
     for one in tables:
         console.print(one)
-    say_where(directory, root, console)
+    console.print(f"tables, numbers and plots: {directory}", markup=False, soft_wrap=True)
 
 
 def _table(composition: Composition) -> TableConfig:
     return table_of(composition.jobs[0].config.experiment)
 
 
-def _cut(text: str, command: Command, console: Console) -> int:
+def _encode(text: str, command: Command, console: Console) -> int:
     from paribus.commands.tokens.cut_text import cut_table
 
     composition = compose_command(command)

@@ -4,25 +4,20 @@ It is read from records alone, a thousand runs in about a second: nothing is has
 directory is there. `paribus status` looks closer.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.record.failure import LOGS
 from paribus.pipeline.record.run_record import read_run_record
 from paribus.pipeline.stages import EVALUATION, FINETUNING, Place, place_of
 from paribus.store.artifact import NOT_STAGES
 from paribus.store.claim import is_held
-from paribus.store.file_names import MADE_OF
 from paribus.store.json_file import read_object_if_any
 from paribus.store.record import RECORD
 
-REPORTS = ("tokens", "orders")
-"""Directories of an output root with reports that no run is behind."""
 DONE, RUNNING, FAILED, INCOMPLETE, NOT_STARTED = "done", "running", "failed", "incomplete", "not started"
 
 
@@ -54,35 +49,9 @@ class Inventory:
     artefacts: frozenset[Place]
 
     @cached_property
-    def users(self) -> Mapping[Place, frozenset[str]]:
-        """The runs whose records name an artefact."""
-        found: dict[Place, set[str]] = {}
-        for run in self.runs.values():
-            for place in run.artefacts:
-                found.setdefault(place, set()).add(run.run_id)
-        return {place: frozenset(names) for place, names in found.items()}
-
-    @cached_property
-    def reports(self) -> Mapping[Place, Path]:
-        """Of each artefact that reports without a run were made of, the directory of one."""
-        return {place: directory for directory, listed in self._lists.items() for place in listed or ()}
-
-    @cached_property
-    def unlisted_report(self) -> Path | None:
-        """The directory of a report without a run of which nobody can read what it was made of; None without one."""
-        return next((directory for directory, listed in self._lists.items() if listed is None), None)
-
-    @cached_property
-    def _lists(self) -> Mapping[Path, Sequence[Place] | None]:
-        """By the directory of each report without a run, what it says that it was made of; None where it does not."""
-        inside = (path for name in REPORTS for path in sorted((self.root.path / name).glob("*")))
-        reports = (path for path in inside if path.is_dir() and path.name != LOGS)
-        return {directory: _listed(_read(directory / MADE_OF)) for directory in reports}
-
-    @cached_property
     def records(self) -> Mapping[Place, Mapping[str, Any]]:
         """The record of each artefact, empty where it cannot be read."""
-        return {place: _read(self.root.store.path(*place) / RECORD) for place in self.artefacts}
+        return {place: read_object_if_any(self.root.store.path(*place) / RECORD) for place in self.artefacts}
 
     def scores(self, run_id: str) -> dict[str, float]:
         """Numbers of the last checkpoint as its evaluation logged them: `eval/bits_per_byte`; none before that."""
@@ -90,17 +59,11 @@ class Inventory:
         results = [self.records.get(place, {}).get("result", {}) for place in keys.items()]
         return {name: float(value) for result in results for name, value in result.get("metrics", {}).items()}
 
-    @cached_property
-    def pruned(self) -> Mapping[Place, frozenset[str]]:
-        """The files that were removed of an artefact on purpose, of those of which any were."""
-        store = self.root.store
-        names = (path.stem.rpartition("-") for path in (store.root / "pruned").glob("*.json"))
-        return {(stage, key): store.pruned(stage, key).files for stage, _, key in names}
-
     def files(self, place: Place) -> dict[str, int]:
         """Bytes of each file that an artefact still has, by its record; none where that cannot be read."""
         files = self.records[place].get("files", {}) if place in self.records else {}
-        gone = self.pruned.get(place, frozenset())
+        path = self.root.store.path(*place)
+        gone = {name for name in self.root.store.pruned(*place) if not (path / name).exists()}
         return {name: int(about["bytes"]) for name, about in files.items() if name not in gone}
 
 
@@ -149,16 +112,3 @@ def _state(record: Mapping[str, Any], root: OutputRoot, run_id: str, whole: bool
     if status == RUNNING:
         return FAILED
     return f"stopped after {record['until']}" if status == "stopped" else status
-
-
-def _listed(made_of: Mapping[str, Any]) -> list[Place] | None:
-    try:
-        return [place_of(str(one["stage"]), str(one["key"])) for one in made_of["artefacts"]]
-    except (KeyError, TypeError):
-        return None
-
-
-def _read(path: Path) -> Mapping[str, Any]:
-    with suppress(OSError):  # of another user, whose files this one may not read
-        return read_object_if_any(path)
-    return {}

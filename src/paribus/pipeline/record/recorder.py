@@ -46,6 +46,7 @@ class Recorder:
             "config": shown,
             "identity": run_identity(config, nodes),
             "code_versions": {name: node.stage.code_version for name, node in nodes.items()},
+            "keys": {name: node.key for name, node in nodes.items()},
             "stages": {},
             "until": config.until,
             "failure": None,

@@ -139,7 +139,7 @@ def _run_record(
         vocabulary_size=found["vocabulary"]["result"].get("vocab_size") if "vocabulary" in found else None,
         tokens=tokens.path if tokens else None,
         readings=trained.path / READINGS if trained and (trained.path / READINGS).exists() else None,
-        find_steps=_StepsRead.of(run.job.config, contexts.path, training) if contexts and contexts.whole else None,
+        find_steps=_StepsRead.of(run.job.config, contexts.path, training) if contexts else None,
         commit=(found.get("training", {}).get("provenance", {}).get("git") or {}).get("commit"),
         ended=record.get("ended"),
         gone=tuple(_gone(name, key, root) for name, key in _without(record, artifacts, root)),

@@ -195,7 +195,9 @@ def _text_set(table: pa.Table, name: str, path: Path, known: Remembered) -> tupl
 
 def _table(path: Path, columns: Sequence[str], texts: Sequence[str]) -> pa.Table:
     if not path.is_file():
-        raise DataError(f"{path} is missing: the scores of this run are incomplete; `paribus doctor` checks the store")
+        raise DataError(
+            f"{path} is missing: the scores of this run are incomplete; `paribus clean --verify` checks the store"
+        )
     try:
         file = pq.ParquetFile(path, memory_map=True, read_dictionary=list(texts))
         present = set(file.schema_arrow.names)
@@ -213,7 +215,9 @@ def _table(path: Path, columns: Sequence[str], texts: Sequence[str]) -> pa.Table
 
 def _json(path: Path) -> Any:
     if not path.is_file():
-        raise DataError(f"{path} is missing: the scores of this run are incomplete; `paribus doctor` checks the store")
+        raise DataError(
+            f"{path} is missing: the scores of this run are incomplete; `paribus clean --verify` checks the store"
+        )
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

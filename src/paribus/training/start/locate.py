@@ -50,8 +50,8 @@ def _artefact(run: Path, where: str) -> Path:
         raise DataError(f"{where}: the run has trained nothing yet (paribus status shows why)")
     root = run.resolve().parents[1]
     found = Store(root / "artifacts").find("training", str(stages["training"]["key"]))
-    if found is None or not found.readable:
-        how = "were pruned; paribus rerun makes it again" if found else f"are no longer below {root}; run it again"
+    if found is None or not found.whole:
+        how = "were removed; paribus rerun makes it again" if found else f"are no longer below {root}; run it again"
         raise DataError(f"{where}: its checkpoints {how}")
     return found.path
 

@@ -1,7 +1,8 @@
-"""The verb `paribus tokenize tokenizer=<directory> [encoder=...] [output=...] ... < text`."""
+"""`paribus tokens encode TOKENIZER [encoder=...] [output=...] < text`, without a configuration."""
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -20,38 +21,41 @@ from paribus.tokenization.tokenizer import Tokenizer
 Number = TypeVar("Number", int, float)
 
 OUTPUTS = ("ids", "tokens", "statistics")
-OPTIONS = ("tokenizer", "encoder", "output", "candidates", "demolish", "probability", "seed")
+OPTIONS = ("encoder", "output", "candidates", "demolish", "probability", "seed")
 USAGE = (
-    f"usage: paribus tokenize tokenizer=<directory or file> [encoder={'|'.join(get_args(EncoderName))}] "
+    f"usage: paribus tokens encode TOKENIZER [encoder={'|'.join(get_args(EncoderName))}] "
     f"[output={'|'.join(OUTPUTS)}] [candidates={'|'.join(get_args(Candidates))}] "
     f"[demolish={'|'.join(get_args(Demolish))}] [probability=0.1] [seed=0] < text"
 )
 HELP = f"""{USAGE}
 
-Encode standard input, UTF-8, with a trained tokenizer: a directory that `Tokenizer.save` wrote, a vocabulary of a run
-(paribus_runs/artifacts/vocabulary/KEY), a tokenizer.json of Hugging Face, a *.model of SentencePiece or a vocab.txt of
-BERT, or the directory of one. Options that are not given are the tokenizer's own.
+Encode standard input, UTF-8, with a trained tokenizer. TOKENIZER is a directory that `Tokenizer.save` wrote, a
+vocabulary of a run (paribus_runs/artifacts/vocabulary/KEY), a tokenizer.json of Hugging Face, a *.model of
+SentencePiece or a vocab.txt of BERT, or the directory of one. Options that are not given are the tokenizer's own.
 
 output: ids on one line; tokens, one a line, escaped; statistics as JSON
 
 examples:
-  echo some text | paribus tokenize tokenizer=paribus_runs/artifacts/vocabulary/KEY
-  echo some text | paribus tokenize tokenizer=my/tokenizer.json output=tokens
-  paribus tokenize tokenizer=my/tokenizer.json encoder=longest_first output=statistics < text
+  echo some text | paribus tokens encode paribus_runs/artifacts/vocabulary/KEY
+  echo some text | paribus tokens encode my/tokenizer.json output=tokens
+  paribus tokens encode my/tokenizer.json encoder=longest_first output=statistics < text
 """
 
 
-def main(argv: list[str]) -> int:
+def encode_command(arguments: Sequence[str]) -> int:
     """Encode standard input and write one line of ids, one token a line (escaped), or statistics as JSON.
 
     Raises ConfigurationError for wrong arguments, DataError for a broken tokenizer or input that is no UTF-8.
     """
-    if HELP_FLAGS & set(argv):
+    if HELP_FLAGS & set(arguments):
         sys.stdout.write(HELP)
         return 0
-    options = _options(argv)
+    if not arguments or "=" in arguments[0]:
+        raise ConfigurationError(f"which tokenizer? Name its directory or file first\n{USAGE}")
+    options = read_options(arguments[1:], OPTIONS)
+    check_choice("output", options.get("output", "ids"), OUTPUTS)
     _compile()
-    tokenizer = _tokenizer(options)
+    tokenizer = _tokenizer(Path(arguments[0]), options)
     text = _read()
     output = options.get("output", "ids")
     if output == "ids":
@@ -76,17 +80,9 @@ def _compile() -> None:
         bar.update(task, completed=1, total=1)
 
 
-def _options(argv: list[str]) -> dict[str, str]:
-    options = read_options(argv, OPTIONS)
-    if "tokenizer" not in options:
-        raise ConfigurationError(f"which tokenizer? Name its directory or file\n{USAGE}")
-    check_choice("output", options.get("output", "ids"), OUTPUTS)
-    return options
-
-
-def _tokenizer(options: dict[str, str]) -> Tokenizer:
-    tokenizer = open_existing(Path(options["tokenizer"]))
-    if not options.keys() & {"encoder", "candidates", "demolish", "probability", "seed"}:
+def _tokenizer(path: Path, options: dict[str, str]) -> Tokenizer:
+    tokenizer = open_existing(path)
+    if not options.keys() - {"output"}:
         return tokenizer
     settings = tokenizer.settings
     return tokenizer.with_encoder(

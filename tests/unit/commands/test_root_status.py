@@ -1,4 +1,4 @@
-"""What `paribus list` tells of an output root, from records alone."""
+"""`paribus status` without a name or overrides: the sweeps and runs of an output root, from records alone."""
 
 import json
 import shutil
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from paribus.cli import main
-from paribus.commands.kept.list_runs import sweep_state
+from paribus.commands.status import sweep_state
 from paribus.evaluation.measures.main_scores import main_scores
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
@@ -24,7 +24,7 @@ def _runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[PreparedRun]:
 
 
 def listed(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    assert main(["list", "--json"]) == 0
+    assert main(["status", "--json"]) == 0
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     return document
 
@@ -33,8 +33,9 @@ def test_a_sweep_is_listed_with_its_runs_below(
     runs: list[PreparedRun], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
-    assert main(["list"]) == 0
+    assert main(["status"]) == 0
     heading, sweep, *below = capsys.readouterr().out.splitlines()
+    assert len(below) == 2
     assert heading.split() == ["name", "id", "state", "bits/byte", "scores", "age"]
     assert sweep.startswith("tokenizer ")
     assert "done 2/2" in sweep
@@ -58,6 +59,8 @@ def test_states_are_told_apart(runs: list[PreparedRun], capsys: pytest.CaptureFi
     assert [(sweep["state"], sweep["done"]) for sweep in document["sweeps"]] == [("partly", 1), ("partly", 1)]
     why = {run["id"]: run["why"] for run in document["runs"]}
     assert why[runs[1].run_id] == "stopped by a signal"
+    assert main(["status"]) == 0
+    assert f"{runs[1].run_id[:8]} interrupted: stopped by a signal" in capsys.readouterr().out
 
 
 def test_a_run_in_hand_is_running_and_one_whose_process_is_gone_has_failed(
@@ -94,17 +97,17 @@ def test_a_run_of_two_sweeps_is_listed_once_below_the_newest(
     assert document["sweeps"][0]["id"] == newest
     run = next(run for run in document["runs"] if run["id"] == runs[0].run_id)
     assert len(run["sweeps"]) == 2
-    assert main(["list"]) == 0
+    assert main(["status"]) == 0
     assert capsys.readouterr().out.count(runs[0].run_id[:8]) == 1
 
 
-def test_an_empty_root_is_told_with_how_to_name_another(
+def test_an_empty_root_says_how_to_name_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["list"]) == 0
+    assert main(["status"]) == 0
     assert "nothing has run below" in capsys.readouterr().out
-    assert main(["list", "--jsn"]) == 2
+    assert main(["status", "--jsn"]) == 2
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,4 +1,4 @@
-"""The verb `paribus tokenize`."""
+"""`paribus tokens encode TOKENIZER`: ids, tokens or statistics of standard input."""
 
 import io
 import json
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paribus.commands.tokenize import main
+from paribus.commands.tokens.encode import encode_command
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import Tokenizer
 
@@ -25,13 +25,13 @@ def saved(tmp_path: Path) -> Path:
 
 def run(monkeypatch: pytest.MonkeyPatch, content: bytes, *argv: str) -> int:
     monkeypatch.setattr(sys, "stdin", Input(content))
-    return main(list(argv))
+    return encode_command(list(argv))
 
 
 def test_ids_are_written_on_one_line(
     saved: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(monkeypatch, b"the cat\n", f"tokenizer={saved}") == 0
+    assert run(monkeypatch, b"the cat\n", str(saved)) == 0
     expected = Tokenizer.load(saved).encode("the cat\n").tolist()
     assert capsys.readouterr().out == " ".join(map(str, expected)) + "\n"
 
@@ -40,7 +40,7 @@ def test_tokens_are_written_one_a_line(
     saved: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     artefact = saved.parent
-    assert run(monkeypatch, "é\n".encode(), f"tokenizer={artefact}", "output=tokens", "encoder=longest_first") == 0
+    assert run(monkeypatch, "é\n".encode(), str(artefact), "output=tokens", "encoder=longest_first") == 0
     assert capsys.readouterr().out == '\\xc3\n\\xa9\n"\\n"\n'
 
 
@@ -49,44 +49,44 @@ def test_every_setting_of_an_encoder_is_an_option(
 ) -> None:
     tok = Tokenizer.load(saved)
     options = ["encoder=dropout", "probability=0.5", "seed=3"]
-    run(monkeypatch, b"the cat sat on the mat", f"tokenizer={saved}", *options)
+    run(monkeypatch, b"the cat sat on the mat", str(saved), *options)
     expected = tok.with_encoder("dropout", dropout=0.5, seed=3).encode("the cat sat on the mat")
     assert capsys.readouterr().out.split() == [str(identity) for identity in expected]
     with pytest.raises(ConfigurationError, match="probability=often is no number"):
-        run(monkeypatch, b"", f"tokenizer={saved}", "encoder=dropout", "probability=often")
+        run(monkeypatch, b"", str(saved), "encoder=dropout", "probability=often")
 
 
 def test_a_hugging_face_directory_is_read_as_it_is(
     saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Tokenizer.load(saved).to_huggingface().save_pretrained(tmp_path / "exported")
-    assert run(monkeypatch, b"the mat", f"tokenizer={tmp_path / 'exported'}", "encoder=longest_first") == 0
+    assert run(monkeypatch, b"the mat", str(tmp_path / "exported"), "encoder=longest_first") == 0
     expected = Tokenizer.load(saved).with_encoder("longest_first").encode("the mat")
     assert capsys.readouterr().out.split() == [str(identity) for identity in expected]
 
 
 def test_statistics_are_json(saved: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    run(monkeypatch, b"the cat", f"tokenizer={saved}", "output=statistics")
+    run(monkeypatch, b"the cat", str(saved), "output=statistics")
     assert json.loads(capsys.readouterr().out)["bytes"] == 7
 
 
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        ([], "usage"),
-        (["tokenizer=x", "colour=red"], "'colour=red' is not taken here, but tokenizer"),
-        (["tokenizer="], "tokenizer= names no value"),
-        (["tokenizer=x", "tokenizer=y"], "given twice"),
-        (["tokenizer=x", "output=picture"], "output: 'picture' is unknown"),
+        ([], "which tokenizer"),
+        (["tokenizer=x"], "which tokenizer"),
+        (["x", "colour=red"], "'colour=red' is not taken here, but encoder"),
+        (["x", "seed=1", "seed=2"], "given twice"),
+        (["x", "output=picture"], "output: 'picture' is unknown"),
     ],
 )
 def test_wrong_arguments_are_refused(argv: list[str], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
-        main(argv)
+        encode_command(argv)
 
 
 def test_a_wrong_encoder_or_input_that_is_no_utf8_is_refused(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigurationError, match="encoder: 'fast' is unknown"):
-        run(monkeypatch, b"", f"tokenizer={saved}", "encoder=fast")
+        run(monkeypatch, b"", str(saved), "encoder=fast")
     with pytest.raises(DataError, match="standard input, line 2"):
-        run(monkeypatch, b"ok\n\xff", f"tokenizer={saved}")
+        run(monkeypatch, b"ok\n\xff", str(saved))

@@ -1,0 +1,212 @@
+"""What can leave an output root without a number being lost, and its removal.
+
+An artefact is needed if its key stands in the record of a run, which has the keys of all its stages from its beginning,
+or in the list of what a report was made of. Trainings that no record names are needed too, with all that they were made
+of, since other roots may start from them; so are vocabularies, which are small and read by their paths from anywhere.
+What belongs to recorded runs alone is removed only where these are named: weights and optimizer states of finished
+runs, and all that runs made which did not finish.
+"""
+
+import os
+import re
+import shutil
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from paribus.config.identity import canonical, leaves
+from paribus.errors import ConfigurationError
+from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.record.inventory import DONE, INCOMPLETE, RUNNING, Inventory, KeptRun, take_inventory
+from paribus.pipeline.record.records import MEASURING_STAGES
+from paribus.pipeline.record.run_record import UNREADABLE
+from paribus.pipeline.stages import Place
+from paribus.store.claim import exclusive, is_held
+from paribus.store.file_names import MADE_OF
+from paribus.training.state.file_names import STATE_DIRECTORY
+
+REPORTS = ("tokens", "orders")
+"""Directories of an output root with reports that no run is behind."""
+UNNAMED, ABANDONED = "artefacts that no record names", "unfinished work that no recorded run goes on with"
+WEIGHTS, UNFINISHED = "weights and optimizer states", "artefacts of runs that did not finish"
+KEY, RUN_ID = re.compile("[0-9a-f]{64}"), re.compile(r"\b[0-9a-f]{16}\b")
+
+
+@dataclass(frozen=True)
+class Removal:
+    """Something that can go."""
+
+    kind: str
+    place: Place
+    size: int
+    """Bytes."""
+    files: tuple[str, ...] = ()
+    """Files of an artefact of which the rest stays; none where all goes."""
+    partial: bool = False
+    """True for unfinished work of the artefact."""
+
+
+@dataclass(frozen=True)
+class Cleaning:
+    """What the records of an output root need, and what can go."""
+
+    inventory: Inventory
+
+    @classmethod
+    def of(cls, root: OutputRoot) -> "Cleaning":
+        """Read the records of a root; ConfigurationError where they do not say what runs need."""
+        inventory = take_inventory(root)
+        _require_own_store(inventory)
+        for run in inventory.runs.values():
+            if run.state == UNREADABLE or (run.state != DONE and "keys" not in run.record):
+                raise ConfigurationError(
+                    f"run {run.run_id}: its record does not say which artefacts it needs; give its command again, or "
+                    f"remove {root.run(run.run_id)}"
+                )
+        return cls(inventory)
+
+    @cached_property
+    def keys(self) -> Mapping[str, frozenset[str]]:
+        """By run the keys that its record names: of its stages, and of what it starts from or reads by a path."""
+        return {name: frozenset(_keys(run, self.inventory)) for name, run in self.inventory.runs.items()}
+
+    @cached_property
+    def users(self) -> Counter[str]:
+        """Number of runs by key that they name."""
+        return Counter(key for keys in self.keys.values() for key in keys)
+
+    @cached_property
+    def reserved(self) -> frozenset[str]:
+        """Keys that are needed without a run."""
+        root = self.inventory.root.path
+        lists = (path for name in REPORTS for path in root.glob(f"{name}/*/{MADE_OF}"))
+        reported = {key for path in lists for key in KEY.findall(path.read_text(encoding="utf-8"))}
+        return frozenset(reported | self._unnamed_trainings())
+
+    def _unnamed_trainings(self) -> set[str]:
+        """Trainings and their scores that no record names, and all that they were made of."""
+        by_key = {key: (stage, key) for stage, key in self.inventory.artefacts}
+        left = [key for key, (stage, _) in by_key.items() if stage in MEASURING_STAGES and not self.users[key]]
+        found: set[str] = set()
+        while left:
+            key = left.pop()
+            if key in by_key and key not in found:
+                found.add(key)
+                left += (self.inventory.records[by_key[key]].get("inputs") or {}).values()
+        return found
+
+    def unneeded(self) -> list[Removal]:
+        """Everything that nothing on record needs."""
+        keys = self.everything.keys() - self.users.keys() - self.reserved
+        return [removal for key in sorted(keys) for removal in self.everything[key]]
+
+    def of_runs(self, names: Collection[str]) -> list[Removal]:
+        """What belongs to these runs alone; of those that are done, files that only training brings back."""
+        named = Counter(key for name in names for key in self.keys[name])
+        own = {name: _own_keys(self.inventory.runs[name]) for name in names}
+        alone = {key for keys in own.values() for key in keys if named[key] == self.users[key]} - self.reserved
+        scored = {name for name in names if self.inventory.runs[name].state in (DONE, INCOMPLETE)}
+        finished = {key for name in scored for key in own[name]}
+        found = [removal for key in sorted(alone & self.everything.keys()) for removal in self.everything[key]]
+        return [
+            *(removal for removal in found if removal.place[1] not in finished),
+            *self._weights(removal.place for removal in found if removal.place[1] in finished and not removal.partial),
+        ]
+
+    @cached_property
+    def everything(self) -> Mapping[str, list[Removal]]:
+        """By key every artefact, but vocabularies that no run names, and all unfinished work."""
+        found: defaultdict[str, list[Removal]] = defaultdict(list)
+        for stage, key in self.inventory.artefacts:
+            size = sum(self.inventory.files((stage, key)).values())
+            if self.users[key] or stage != "vocabulary":
+                found[key].append(Removal(UNFINISHED if self.users[key] else UNNAMED, (stage, key), size))
+        for path in (self.inventory.root.store.root / "partial").glob("*-*"):
+            stage, _, key = path.name.rpartition("-")
+            kind = UNFINISHED if self.users[key] else ABANDONED
+            found[key].append(Removal(kind, (stage, key), _weigh(path), partial=True))
+        return found
+
+    def _weights(self, places: Iterator[Place]) -> Iterator[Removal]:
+        for place in places:
+            files = self.inventory.files(place)
+            names = tuple(name for name in files if name.startswith(("step_", f"{STATE_DIRECTORY}/")))
+            if place[0] == "training" and names:
+                yield Removal(WEIGHTS, place, sum(files[name] for name in names), names)
+
+
+def clean(root: OutputRoot, names: Collection[str]) -> list[Removal]:
+    """Remove what belongs to the runs `names` alone, or without names what nothing needs; what was removed.
+
+    ConfigurationError where a living process has work in hand whose needs no record says.
+    """
+    claims = root.path / "claims"
+    claims.mkdir(parents=True, exist_ok=True)
+    # Runs are claimed under this lock, so none begins while it is held.
+    with exclusive(claims):
+        cleaning = Cleaning.of(root)
+        _require_known_work(cleaning, names)
+        found = cleaning.of_runs(names) if names else cleaning.unneeded()
+        return [removal for removal in found if _remove(root, removal)]
+
+
+def _require_known_work(cleaning: Cleaning, names: Collection[str]) -> None:
+    inventory = cleaning.inventory
+    root = inventory.root
+    for path in (root.path / "claims").glob("[!.]*"):
+        if (path.name not in inventory.runs or path.name in names) and is_held(path, root.lease_seconds):
+            raise ConfigurationError(f"run {path.name} is {RUNNING}; clean the root when it has ended")
+    for path in (root.store.root / "claims").glob("[!.]*"):
+        if not cleaning.users[path.name.rpartition("-")[2]] and is_held(path, root.lease_seconds):
+            raise ConfigurationError(f"{path.name} is being made for no recorded run; clean the root when it is there")
+
+
+def _remove(root: OutputRoot, removal: Removal) -> bool:
+    """Remove it under its claim; False, and it stays, where a living process has that."""
+    held = root.store.claim(*removal.place)
+    if held is None:
+        return False
+    with held:
+        if removal.partial:
+            shutil.rmtree(root.store.root / "partial" / "-".join(removal.place))
+        elif removal.files:
+            root.store.prune(held, *removal.place, removal.files)
+        else:
+            root.store.remove(held, *removal.place)
+    return True
+
+
+def _own_keys(run: KeptRun) -> set[str]:
+    """Keys of the stages of a run."""
+    return {key for _, key in run.artefacts} | set(run.record.get("keys", {}).values())
+
+
+def _keys(run: KeptRun, inventory: Inventory) -> Iterator[str]:
+    """Keys in a record, and those of trainings of other runs that it names or has paths to."""
+    config = run.record.get("config", {})
+    paths = [os.path.realpath(Path(value).expanduser()) for _, value in leaves(config) if isinstance(value, str)]
+    text = canonical([run.record, paths])
+    yield from KEY.findall(text)
+    begin = (config.get("start") or {}).get("run")
+    started = {name for name in inventory.runs if begin and name.startswith(begin)}
+    for name in {*RUN_ID.findall(text), *started} & inventory.runs.keys() - {run.run_id}:
+        yield from (key for stage, key in inventory.runs[name].artefacts if stage == "training")
+
+
+def _require_own_store(inventory: Inventory) -> None:
+    """ConfigurationError where other roots may use the artefacts, of whose runs nothing is known here."""
+    root, store = inventory.root.path, inventory.root.store.root
+    link = next((path for path in (store, *sorted(store.glob("*"))) if path.is_symlink()), None)
+    if link is not None:
+        wrong = f"{str(link)!r} is a link to {os.path.realpath(link)!r}"
+    elif not (root / "runs").is_dir() and (inventory.artefacts or any(store.glob("partial/*"))):
+        wrong = f"{str(root)!r} has artefacts and no directory runs/"
+    else:
+        return
+    raise ConfigurationError(f"root: {wrong}, so runs of other roots may need what is there; nothing is removed")
+
+
+def _weigh(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file() and not path.is_symlink())
