@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from training_scenarios import POINTS, SKIPPING
 
+from support.forked import PATHS
 from support.stages import files
 
 SCENARIOS = Path(__file__).with_name("training_scenarios.py")
@@ -20,7 +21,7 @@ RESUMED = (*POINTS, "twice", "damaged", "skipping", "padded", "pairs")
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("training")
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(SCENARIOS.parents[1])}
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": PATHS}
     done = subprocess.run(
         [sys.executable, SCENARIOS, directory], env=environment, capture_output=True, text=True, check=False
     )

@@ -18,6 +18,8 @@ import psutil
 from paribus.pipeline.making.fork_server import receive, send
 
 TESTS = Path(__file__).resolve().parents[1]
+PATHS = f"{TESTS}{os.pathsep}{TESTS.parent / 'src'}"
+"""PYTHONPATH of processes that compute with the code of this checkout."""
 MEMBER = "member "
 """Before the rank, in the name of a forked member of a group: in the eyes of Linux, a fork has no environment."""
 
@@ -103,7 +105,7 @@ class _Server:
 
     def __init__(self) -> None:
         self._connection, theirs = socket.socketpair()
-        paths = f"{TESTS}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+        paths = f"{PATHS}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "support.forking_server", str(theirs.fileno())],

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from support.forked import Forked, members_below
+from support.forked import PATHS, Forked, members_below
 from support.stages import files
 
 TIMES = ("device_hours", "_per_second", "seconds", "utilization")
@@ -20,7 +20,7 @@ SCENARIOS = Path(__file__).with_name("shared_scoring.py")
 
 def begin(root: Path, name: str, processes: int) -> Forked:
     environment = os.environ | {"OMP_NUM_THREADS": str(processes)}
-    environment["PYTHONPATH"] = f"{SCENARIOS.parents[2]}:{SCENARIOS.parent}"
+    environment["PYTHONPATH"] = f"{PATHS}:{SCENARIOS.parent}"
     return Forked([str(SCENARIOS), str(root), name, str(processes)], env=environment, members=2)
 
 

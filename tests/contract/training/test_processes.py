@@ -55,7 +55,7 @@ def allocation(root: Path) -> dict[str, str]:
 
 def trained(root: Path, name: str, **environment: str) -> str:
     """What running a scenario prints on standard output."""
-    environment = os.environ | {"OMP_NUM_THREADS": "2", "PYTHONPATH": str(SCENARIOS.parents[2])} | environment
+    environment = os.environ | {"OMP_NUM_THREADS": "2", "PYTHONPATH": forked.PATHS} | environment
     done = forked.run([str(SCENARIOS), str(root), name], env=environment, members=4)
     assert done.returncode == 0, done.stderr
     return done.stdout

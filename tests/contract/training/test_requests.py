@@ -11,7 +11,7 @@ import pytest
 from paribus.errors import InterruptedRunError
 from paribus.finetuning import member
 from paribus.training.processes.requests import STEPPING, Asked, Requests, passed_on
-from support.forked import Forked
+from support.forked import PATHS, Forked
 from support.stages import context_at, files
 from support.training_inputs import config, write_inputs
 
@@ -27,7 +27,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def begin(root: Path, name: str) -> Forked:
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(SCENARIOS.parents[2])}
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": PATHS}
     return Forked([str(SCENARIOS), str(root), name], env=environment, members=2)
 
 

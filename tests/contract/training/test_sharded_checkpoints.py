@@ -18,7 +18,7 @@ from paribus.training.export import write_optimizer, write_weights
 from paribus.training.state.checkpoint import Checkpoints
 from paribus.training.state.file_names import OPTIMIZER, STEP_NAME
 from paribus.training.state.stored import StoredTensors
-from support.forked import Forked
+from support.forked import PATHS, Forked
 from support.stages import files
 from support.training_inputs import write_inputs
 
@@ -38,7 +38,7 @@ def group(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             [str(ROWS), str(root), size],
             env=os.environ
             | group
-            | {"RANK": str(rank), "LOCAL_RANK": str(rank), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROWS.parents[2])},
+            | {"RANK": str(rank), "LOCAL_RANK": str(rank), "OMP_NUM_THREADS": "1", "PYTHONPATH": PATHS},
         )
         for rank in range(request.param)
     ]

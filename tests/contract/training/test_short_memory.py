@@ -104,7 +104,7 @@ def test_what_the_optimizer_lacks_is_no_step_to_repeat(tmp_path: Path, monkeypat
 def test_two_processes_of_which_one_runs_out_of_memory_begin_again_from_the_last_checkpoint(tmp_path: Path) -> None:
     write_inputs(tmp_path)
     scenario = Path(__file__).with_name("process_scenarios.py")
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(scenario.parents[2])}
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": forked.PATHS}
     done = forked.run([str(scenario), str(tmp_path), "short"], env=environment, members=2)
     assert done.returncode == 0, done.stderr
     said, went_on = json.loads((tmp_path / "short" / "said.json").read_text())

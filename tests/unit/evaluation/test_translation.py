@@ -19,7 +19,10 @@ SOURCES = [source[:length] for length, (source, _) in zip((3, 40, 1, 7, 5, 6, 2,
 
 @pytest.fixture(scope="module")
 def model() -> Any:
-    return build_model(MODEL, 257, 3, eos_id=EOS).eval()
+    """A model that ends texts so often that hypotheses of several lengths compete."""
+    model = build_model(MODEL, 257, 3, eos_id=EOS).eval()
+    model.final_logits_bias[0, EOS] += 6.0
+    return model
 
 
 @pytest.fixture(scope="module")
