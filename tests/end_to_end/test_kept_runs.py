@@ -265,7 +265,7 @@ def records(directory: Path) -> dict[str, int]:
 def test_cleaning_says_what_can_go_and_removes_nothing_unasked(mine: Path) -> None:
     before = files_below(mine, "paribus_runs")
     shown = paribus(mine, "clean").stdout
-    assert "nothing can go\n" in shown
+    assert "nothing can be removed\n" in shown
     assert all(run_of(mine / "paribus_runs", arm) in shown for arm in ARMS)
     assert "weights and optimizer states (4)" in paribus(mine, "clean", "last").stdout
     after = files_below(mine, "paribus_runs")
@@ -277,7 +277,7 @@ def test_reports_and_results_outlive_weights_and_optimizer_states(mine: Path) ->
     paribus(mine, "report", *SWEEP)
     before, recorded = files_below(mine / "paribus_runs", "reports"), records(mine)
     shown = paribus(mine, "clean", "last", "--yes").stdout
-    assert "freed" in shown and "weights and optimizer states (4)" in shown
+    assert "removed " in shown and "weights and optimizer states (4)" in shown
     assert (weights(mine), optimizers(mine)) == ([], [])
     paribus(mine, "report", *SWEEP)
     assert files_below(mine / "paribus_runs", "reports") == before
@@ -285,7 +285,7 @@ def test_reports_and_results_outlive_weights_and_optimizer_states(mine: Path) ->
     assert paribus(mine, "status", "last").stdout.count("9 of 9") == 4
     assert "damaged: 0" in paribus(mine, "clean", "--verify").stdout
     assert records(mine) == recorded
-    assert "nothing can go" in paribus(mine, "clean", "last").stdout
+    assert "nothing can be removed" in paribus(mine, "clean", "last").stdout
     refused = paribus(mine, "export", "last", "model", expect=1).stderr
     assert "were removed; `paribus rerun" in refused and str(Path("paribus_runs") / "reruns") in refused
 
@@ -302,7 +302,7 @@ def test_a_finished_run_of_another_root_that_resumes_a_training_outlives_cleanin
         "training.keep_checkpoints=1",
     )
     paribus(mine, "run", *OVERRIDES, *words)
-    assert "nothing was removed" in paribus(mine, "clean", "--yes").stdout
+    assert "removed 0 B" in paribus(mine, "clean", "--yes").stdout
     assert len(optimizers(mine)) > 0
     assert paribus(mine, "run", *OVERRIDES, *words).stdout.startswith("1 of 1 run done already")
     assert "bits per byte" in paribus(mine, "report", *OVERRIDES, *words).stdout
@@ -332,7 +332,7 @@ def test_a_checkpoint_that_another_run_starts_from_stays_even_where_its_run_is_n
     first = run_of(mine / "paribus_runs", "bpe merge_rank")
     start = ("tokenizer=bpe", "start=checkpoint", f"start.run={first}", "budget.tokens=2000")
     paribus(mine, "run", *OVERRIDES, *start)
-    assert "nothing was removed" in paribus(mine, "clean", first, "--yes").stdout
+    assert "removed 0 B" in paribus(mine, "clean", first, "--yes").stdout
     training = trained_by_id(mine, first)
     assert len(list(training.glob("step_*"))) == 4
     assert paribus(mine, "run", *OVERRIDES, *start).stdout.startswith("1 of 1 run done already")

@@ -103,7 +103,7 @@ def test_rows_of_different_embeddings_are_not_put_beside_each_other_in_silence(o
 
 def test_what_a_table_is_made_of_stays_until_its_directory_has_gone(own: Path) -> None:
     (own / "paribus_runs/runs").mkdir()
-    assert "nothing was removed" in paribus(own, "clean", "--yes").stdout
+    assert "removed 0 B" in paribus(own, "clean", "--yes").stdout
     shutil.rmtree(own / "paribus_runs/orders")
     assert "artefacts that no record names" in paribus(own, "clean", "--yes").stdout
     assert not list((own / "paribus_runs/artifacts").glob("context_statistics/*"))

@@ -101,7 +101,7 @@ def test_what_a_table_is_made_of_can_go_once_its_directory_has_gone(own: Path) -
     made = {path for name in names for path in (own / "paribus_runs/artifacts" / name).iterdir()}
     tokenizers = {path for path in made if path.parent.name == "vocabulary"}
     assert tokenizers and len(made) >= 11
-    assert "nothing can go" in paribus(own, "clean").stdout
+    assert "nothing can be removed" in paribus(own, "clean").stdout
     shutil.rmtree(own / "paribus_runs/tokens")
     going = f"artefacts that no record names ({len(made - tokenizers)})"
     assert going in paribus(own, "clean").stdout
@@ -289,12 +289,13 @@ def test_a_token_of_chinese_text_and_one_that_is_nowhere(compared: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("sstatistics",), "'sstatistics' is no action; known: statistics, encode, entropy"),
+        (("sstatistics",), "unknown action 'sstatistics'; known: statistics, encode, entropy"),
         (("statistics", "--containing"), "--containing needs a text after it"),
         (("encode", "--text"), "--text needs a text after it"),
-        (("entropy", "-m", "tokenizer=bpe,bytes"), "2 configurations are too many"),
-        (("entropy", "pretokenizer=gpt2"), "pretokenizer.kind: 'gpt2' goes by no entropy; give pretokenizer=spans"),
-        (("statistics", "--containing", "a", "-m", "tokenizer=bpe,bytes"), "2 configurations are too many"),
+        (("entropy", "--text", "a", "pretokenizer=spans"), "--text is for pretokenizer=predictive_entropy"),
+        (("entropy", "-m", "tokenizer=bpe,bytes"), "take one configuration, not 2"),
+        (("entropy", "pretokenizer=gpt2"), "pretokenizer.kind: 'gpt2' uses no entropy; give pretokenizer=spans"),
+        (("statistics", "--containing", "a", "-m", "tokenizer=bpe,bytes"), "take one configuration, not 2"),
         (("statistics", "tokeniser=bpe"), "tokeniser"),
         (("statistics", "evaluation.tasks=[msr]", "evaluation.data=benchmarks"), "msr"),
     ],

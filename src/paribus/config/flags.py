@@ -14,13 +14,13 @@ VALUES: Mapping[str, str] = {"--cfg": "job, hydra or all", CONFIG_DIR: "a direct
 """Flag that needs a value -> what it is."""
 ONLY_BESIDE = {"--resolve": "--cfg"}
 """Flag -> the one that must be there for it to mean something."""
-_AS_JSON = "one JSON document on standard output in place of tables, with the keys of docs/json.md"
+_AS_JSON = "print one JSON document (docs/json.md) instead of tables"
 OF_A_VERB: Mapping[str, Mapping[str, str]] = {
     "plan": {"--json": _AS_JSON},
     "status": {"--json": _AS_JSON},
     "report": {
         "--json": _AS_JSON,
-        "--why": "in place of the table, every setting in which the runs differ, declared or not",
+        "--why": "list every setting in which the runs differ, instead of the table",
     },
 }
 """Verb -> flags of ours that it alone has -> what each asks for."""

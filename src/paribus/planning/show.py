@@ -76,10 +76,8 @@ def _memory_remarks(plan: Plan) -> Iterator[str]:
     devices = {True: "a GPU (bf16 unless training.precision says fp32)", False: "a CPU (fp32 unless it says bf16)"}
     if shown:
         where = " or ".join(devices[gpu] for gpu in shown)
-        yield (
-            f"memory: of one training process on {where}, with training.micro_batch contexts at once; a micro-batch "
-            "that does not fit there is lowered when training begins"
-        )
+        lowered = "; one that does not fit a GPU is lowered when training begins" if True in shown else ""
+        yield f"memory: of one training process on {where}, with training.micro_batch contexts at once{lowered}"
 
 
 def _stage_table(plan: Plan) -> Table:

@@ -73,8 +73,8 @@ def test_statistics_are_json(saved: Path, monkeypatch: pytest.MonkeyPatch, capsy
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        ([], "which tokenizer"),
-        (["tokenizer=x"], "which tokenizer"),
+        ([], "name the directory or file of a tokenizer"),
+        (["tokenizer=x"], "or give --text TEXT"),
         (["x", "colour=red"], "'colour=red' is not taken here, but encoder"),
         (["x", "seed=1", "seed=2"], "given twice"),
         (["x", "output=picture"], "output: 'picture' is unknown"),

@@ -103,15 +103,15 @@ def test_a_failed_sweep_goes_whole_with_its_sizes_shown_first(
     made = {(node.name, node.key) for run in runs for node in run.nodes.values()}
     assert main(["clean"]) == 0
     shown = capsys.readouterr().out
-    assert "nothing can go" in shown and all(name in shown for name in names)
+    assert "nothing can be removed" in shown and all(name in shown for name in names)
     assert main(["clean", *names]) == 0
-    assert f"artefacts of runs that did not finish ({len(made)})" in capsys.readouterr().out
+    assert f"those stopped by `until` included ({len(made)})" in capsys.readouterr().out
     assert all(root().store.find(*place) for place in made)
     assert main(["clean", *names, "--yes"]) == 0
-    assert "freed " in capsys.readouterr().out
+    assert "removed " in capsys.readouterr().out
     assert not any(root().store.find(*place) for place in made)
     assert main(["clean", *names]) == 0
-    assert "nothing can go" in capsys.readouterr().out
+    assert "nothing can be removed" in capsys.readouterr().out
 
 
 def test_what_a_run_may_still_need_stays_though_it_has_not_made_it(runs: list[PreparedRun]) -> None:
@@ -119,7 +119,7 @@ def test_what_a_run_may_still_need_stays_though_it_has_not_made_it(runs: list[Pr
     change_record(runs[0], status="failed")
     change_record(runs[1], status="failed", stages={})
     assert places(Cleaning.of(root()).of_runs([runs[0].run_id])) == own_of(runs[0], runs)
-    assert Cleaning.of(root()).unneeded() == []
+    assert Cleaning.of(root()).unused() == []
 
 
 @pytest.mark.parametrize("how", ["run", "path", "link"])
@@ -160,7 +160,7 @@ def test_a_training_without_a_run_stays_with_what_it_was_made_of_and_so_does_a_v
     publish(store, "tokens", A, {"ids": "123"})
     publish(store, "training", B, {"step_00000001/w": "w"}, inputs={"tokens": A})
     publish(store, "vocabulary", C, {"tokenizer": "22"}, inputs={})
-    assert Cleaning.of(root()).unneeded() == []
+    assert Cleaning.of(root()).unused() == []
 
 
 def test_unfinished_work_goes_unless_a_run_goes_on_with_it(runs: list[PreparedRun]) -> None:
@@ -209,7 +209,7 @@ def test_nothing_goes_where_a_record_does_not_say_what_its_run_needs(
     content = json.loads(path.read_text(encoding="utf-8"))
     del content["keys"]
     path.write_text(record or json.dumps(content | {"status": status}), encoding="utf-8")
-    with pytest.raises(ConfigurationError, match=f"run {runs[1].run_id}: its record does not say"):
+    with pytest.raises(ConfigurationError, match=f"run {runs[1].run_id}: its record does not list"):
         Cleaning.of(root())
 
 
@@ -221,7 +221,7 @@ def test_nothing_goes_where_other_roots_may_use_the_artefacts(runs: list[Prepare
         path = root().store.root if how == "artifacts is a link" else root().store.root / "tokens"
         path.rename("elsewhere")
         path.symlink_to(Path("elsewhere").resolve())
-    with pytest.raises(ConfigurationError, match="runs of other roots may need what is there"):
+    with pytest.raises(ConfigurationError, match="other roots may use these artefacts"):
         Cleaning.of(root())
 
 
@@ -229,7 +229,7 @@ def test_nothing_goes_where_other_roots_may_use_the_artefacts(runs: list[Prepare
     ("arguments", "message"),
     [
         (["nothing"], "no run or sweep 'nothing'"),
-        (["--yess"], "'--yess' is not taken here"),
+        (["--yess"], "--yess is no flag of paribus clean; known: --yes, --verify"),
         (["root=elsewhere"], "is no output root"),
     ],
 )

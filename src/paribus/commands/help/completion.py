@@ -39,8 +39,7 @@ def completion_command(arguments: Sequence[str], console: Console) -> int:
     elif len(arguments) == 2 and arguments[0] == "query":
         text = "".join(f"{found}\n" for found in complete(arguments[1]))
     else:
-        given = f"{' '.join(arguments)!r} is no shell of ours" if arguments else "which shell?"
-        raise ConfigurationError(f"{given}: {', '.join(SCRIPTS)}")
+        raise ConfigurationError(f"--completion takes a shell: {' or '.join(SCRIPTS)}")
     console.print(text, markup=False, end="", soft_wrap=True, highlight=False)
     return 0
 

@@ -13,9 +13,9 @@ from paribus.errors import ConfigurationError
 
 USAGE = """usage: paribus explain PATH            a field: its meaning, type, default and choices
        paribus explain GROUP           its options and fields
-       paribus explain GROUP=OPTION    an option, and the file that it is
-       paribus explain --completion bash|zsh    what makes a shell complete commands:
-                                       eval "$(paribus explain --completion bash)" in ~/.bashrc, zsh after compinit
+       paribus explain GROUP=OPTION    an option and its file
+       paribus explain --completion bash|zsh    print shell completion; add eval "$(paribus explain --completion bash)"
+                                       to ~/.bashrc, or that of zsh to ~/.zshrc after compinit
 
 examples:
   paribus explain training.global_batch

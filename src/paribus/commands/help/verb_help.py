@@ -17,21 +17,21 @@ ABOUT: Mapping[str, str] = {
     "plan": "Say what `paribus run` with the same overrides would make and what that takes; make nothing. "
     "Where that could not begin here, for want of a file say, or would refuse, the last lines say why, and the exit "
     "status is 1.",
-    "status": "Say what has run, what failed and why, of the sweep that is named or composed; where nothing is given, "
-    "of all sweeps and runs of the output root, the newest first.",
+    "status": "Show the state of a sweep's runs and why some failed; the exit status is 1 unless all are done. Without "
+    "arguments but root=...: all sweeps and runs of the output root, the newest first.",
     "report": "Build the table of a sweep with its error bars, tests and proof of fairness, in the terminal and as "
-    "Markdown, CSV, LaTeX and HTML; of the last sweep where nothing is given. Tables without a model are those of "
+    "Markdown, CSV, LaTeX and HTML; without arguments, of the last sweep. For tables without a model use "
     "`paribus tokens statistics` and `paribus orders`.",
-    "orders": "Make the orders of a corpus and what they need, train no model, and say how alike the documents of a "
-    "context are, how many it holds, and how often orders jump.",
+    "orders": "Make the orders of a corpus and show, without a model, how alike the documents of a context are and how "
+    "many it holds.",
 }
 """Verbs that take overrides, in a sentence or two."""
 NAMED = ("status", "report")
 """Verbs that take a name in place of overrides."""
 RUNS = "RUNS is a sweep or a run: its identifier or the beginning of one, the name of a sweep, or `last`."
 COMMON: Mapping[str, str] = {
-    "-m": "every combination of the values that commas part: -m seed=0,1,2 encoder=merge_rank,longest_first",
-    "--cfg job": "print the configuration that the overrides compose, and do nothing else",
+    "-m": "run every combination of comma-separated values: -m seed=0,1,2 encoder=merge_rank,longest_first",
+    "--cfg job": "print the composed configuration and exit",
     "--config-dir DIR": "groups and experiments of your own, beside those of paribus",
 }
 EXAMPLES: Mapping[str, tuple[str, ...]] = {

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from paribus.commands.help.verb_help import RUNS
 from paribus.config.flags import HELP_FLAGS
 from paribus.config.options import read_options
 from paribus.config.units import format_size
@@ -18,21 +19,21 @@ from paribus.pipeline.record.references import find, is_reference
 from paribus.store.doctor import examine, remove_leftovers
 
 YES, VERIFY = "--yes", "--verify"
-HELP = """usage: paribus clean [RUNS ...] [--yes] [--verify] [root=paribus_runs]
+HELP = f"""usage: paribus clean [RUNS ...] [--yes] [root=paribus_runs]
+       paribus clean --verify [root=paribus_runs]
 
-Say what can leave an output root, and how much that is; with --yes, remove it. No table, score or report changes, and
-`paribus run` of the same command finds everything done as before.
+List what can be removed from an output root, with sizes; --yes removes it. Tables, scores and reports are unchanged.
 
-Without RUNS that is what no record needs: artefacts that neither a run nor a report of `paribus tokens` or `paribus
-orders` names, unfinished work that no recorded run goes on with, and what killed processes left.
-With RUNS, which are sweeps or runs by identifier, or last, it is what belongs to these alone: of finished ones weights
-and optimizer states, which only training brings back; of others all that they made. Their records stay. Name none that
-a run of another root starts from: of other roots nothing is known here.
+Without RUNS: artefacts that no run and no report of `paribus tokens` or `paribus orders` uses, and unfinished work that
+no recorded run will resume; not vocabularies and trainings. --yes removes what killed processes left, too.
+With RUNS: weights and optimizer states of finished runs, and every artefact, vocabularies included, of runs that
+failed, were interrupted or stopped at `until`. What other runs of the root use or start from stays, and so do records.
+Other roots are not seen: name no run that one of them starts from. {RUNS}
 
-What other runs need or start from stays; so do vocabularies, and trainings that no record names. Where artifacts/ is a
-link, or a record cannot be read, nothing is removed.
+Refused where a record cannot be read, where artifacts/ is a link or no runs/ is beside it, and while a process makes
+something for no recorded run.
 
---verify compares every artefact with its digests and sets damaged ones aside; the same `paribus run` makes them again.
+--verify hashes every artefact and moves damaged ones to artifacts/damaged/; the same `paribus run` makes them again.
 
   paribus clean
   paribus clean --yes
@@ -43,9 +44,7 @@ exit status: 0; 1 damage was found; 2 refused
 
 
 def clean_command(arguments: Sequence[str], console: Console) -> int:
-    """`paribus clean [RUNS ...] [--yes] [--verify]`; ConfigurationError for names that are none, and where it is not
-    known what runs need.
-    """
+    """`paribus clean [RUNS ...] [--yes]` or `--verify`; ConfigurationError for unknown names and unreadable records."""
     if HELP_FLAGS & set(arguments):
         console.print(HELP, end="", markup=False, highlight=False, soft_wrap=True)
         return 0
@@ -53,29 +52,34 @@ def clean_command(arguments: Sequence[str], console: Console) -> int:
     say = partial(console.print, markup=False, soft_wrap=True)
     if not root.is_used:
         raise ConfigurationError(f"root: {str(root.path)!r} is no output root; name one with root=...")
-    status = examine(root.store, say) if VERIFY in arguments else 0
+    if VERIFY in arguments:
+        return examine(root.store, say)
     cleaning = Cleaning.of(root)
     named = {run.run_id for name in names for run in find(name, root.path).runs} & cleaning.keys.keys()
     if YES in arguments:
-        removed = clean(root, named) if named or not names else []
-        say(f"freed {_total(removed)}:" if removed else "nothing was removed")
-        if leftovers := remove_leftovers(root.store):
-            say(f"removed {leftovers} leftovers of killed processes")
+        removals = clean(root, named) if named or not names else []
+        leftovers = remove_leftovers(root.store)
+        say(f"removed {_total(removals)}, and leftovers of killed processes: {leftovers}")
     else:
-        removed = cleaning.of_runs(named) if names else cleaning.unneeded()
-        say(f"{_total(removed)} can go; {YES} removes it:" if removed else "nothing can go")
-    for line in _by_kind(removed):
+        removals = cleaning.of_runs(named) if names else cleaning.unused()
+        say(f"{_total(removals)} can be removed ({YES}):" if removals else "nothing can be removed")
+    for line in _by_kind(removals):
         say(line)
     if not names:
         _show_runs(cleaning, console)
-    return status
+    return 0
 
 
 def parse(arguments: Sequence[str]) -> tuple[list[str], OutputRoot]:
     """The names of runs and the output root of a command; ConfigurationError for unknown arguments."""
     names = [argument for argument in arguments if is_reference(argument)]
-    others = [argument for argument in arguments if argument not in (*names, YES, VERIFY)]
-    return names, named_root(read_options(others, ("root",)).get("root"))
+    flags = [argument for argument in arguments if argument in (YES, VERIFY)]
+    options = [argument for argument in arguments if argument not in (*names, *flags)]
+    if unknown := [option for option in options if option.startswith("-")]:
+        raise ConfigurationError(f"{unknown[0]} is no flag of paribus clean; known: {YES}, {VERIFY}")
+    if VERIFY in flags and (names or YES in flags):
+        raise ConfigurationError(f"{VERIFY} looks at all artefacts and removes none; give it alone")
+    return names, named_root(read_options(options, ("root",)).get("root"))
 
 
 def _total(removals: Collection[Removal]) -> str:
@@ -92,8 +96,8 @@ def _by_kind(removals: Collection[Removal]) -> Iterator[str]:
 
 
 def _show_runs(cleaning: Cleaning, console: Console) -> None:
-    """Print what each run has for itself, which goes where it is named."""
-    table = Table(title="goes where its run is named", title_justify="left", box=None, pad_edge=False)
+    """Print what each run alone uses; what runs share stands at none of them."""
+    table = Table(title="removed by `paribus clean ID --yes`", title_justify="left", box=None, pad_edge=False)
     for heading in ("id", "state", "size", "run"):
         table.add_column(heading, justify="right" if heading == "size" else "left", overflow="fold")
     for name, run in cleaning.inventory.runs.items():

@@ -39,9 +39,8 @@ Beside a checkpoint in the root it generates with a cache, and its tokenizer kno
 special token called padding, else with the one that ends a document) and takes special tokens that are spelled in a
 prompt for these tokens; split_special_tokens=True leaves them text, as in a corpus.
 
-RUN is an identifier as `paribus status` shows it, the beginning of one, or last. Tokenizers that tokenizer.json cannot
-hold, as those of longest_first and of Scaffold-BPE, need paribus to be read: the card says so, with the lines that do.
-No code is written into DIR.
+RUN is an identifier as `paribus status` shows it, the beginning of one, or last, the newest run. Tokenizers that
+tokenizer.json cannot hold, as those of longest_first and of Scaffold-BPE, need paribus: the card has the lines for it.
 
   paribus export last my_model
   paribus export 01234567 my_model step=125
@@ -120,7 +119,7 @@ def _record(run_id: str, root: OutputRoot) -> Mapping[str, Any]:
 
 def _training(record: Mapping[str, Any], run_id: str, wanted: Wanted) -> Artifact:
     if TRAINING not in record["stages"]:
-        raise DataError(f"run {run_id} has no training yet: it is {record['status']}; paribus status shows why")
+        raise DataError(f"run {run_id} has no training yet: it is {record['status']}; see `paribus status {run_id}`")
     key, store = str(record["stages"][TRAINING]["key"]), wanted.root.store
     found = store.find(TRAINING, key)
     if found is not None and not found.whole:

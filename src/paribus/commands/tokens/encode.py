@@ -25,7 +25,8 @@ OPTIONS = ("encoder", "output", "candidates", "demolish", "probability", "seed")
 USAGE = (
     f"usage: paribus tokens encode TOKENIZER [encoder={'|'.join(get_args(EncoderName))}] "
     f"[output={'|'.join(OUTPUTS)}] [candidates={'|'.join(get_args(Candidates))}] "
-    f"[demolish={'|'.join(get_args(Demolish))}] [probability=0.1] [seed=0] < text"
+    f"[demolish={'|'.join(get_args(Demolish))}] [probability=0.1] [seed=0] < text\n"
+    "       paribus tokens encode --text TEXT [-m] [overrides]    TEXT in the tokens of each configuration"
 )
 HELP = f"""{USAGE}
 
@@ -33,7 +34,7 @@ Encode standard input, UTF-8, with a trained tokenizer. TOKENIZER is a directory
 vocabulary of a run (paribus_runs/artifacts/vocabulary/KEY), a tokenizer.json of Hugging Face, a *.model of
 SentencePiece or a vocab.txt of BERT, or the directory of one. Options that are not given are the tokenizer's own.
 
-output: ids on one line; tokens, one a line, escaped; statistics as JSON
+output: ids on one line; tokens, one a line, as JSON strings or \\xNN bytes; statistics as JSON
 
 examples:
   echo some text | paribus tokens encode paribus_runs/artifacts/vocabulary/KEY
@@ -51,7 +52,7 @@ def encode_command(arguments: Sequence[str]) -> int:
         sys.stdout.write(HELP)
         return 0
     if not arguments or "=" in arguments[0]:
-        raise ConfigurationError(f"which tokenizer? Name its directory or file first\n{USAGE}")
+        raise ConfigurationError(f"name the directory or file of a tokenizer, or give --text TEXT\n{USAGE}")
     options = read_options(arguments[1:], OPTIONS)
     check_choice("output", options.get("output", "ids"), OUTPUTS)
     _compile()

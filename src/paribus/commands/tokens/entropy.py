@@ -22,7 +22,7 @@ def show_entropy(text: str, config: RunConfig, pretokenizer: PredictiveEntropyPr
     """
     lines = [line for line in text.splitlines() if line]
     if not lines:
-        raise ConfigurationError("which text? Give --text TEXT, a line alone for each")
+        raise ConfigurationError("give --text TEXT, of which each line is cut by itself")
     from transformers.utils.logging import disable_progress_bar
 
     from paribus.tokenization.pretokenize.configured import predictive_entropy

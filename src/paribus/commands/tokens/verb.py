@@ -24,16 +24,16 @@ from paribus.reporting.tokenizers.tables import named
 if TYPE_CHECKING:
     from paribus.pipeline.token_rows import Counted
 
-USAGE = """usage: paribus tokens statistics [-m] [overrides]      compression, lengths, entropy, overlap
-       paribus tokens statistics --containing TEXT    the tokens that contain it, and how often each occurs
+USAGE = """usage: paribus tokens statistics [-m] [overrides]     compression, lengths, entropy, overlap
+       paribus tokens statistics --containing TEXT [overrides]    the tokens that contain it, and how often each occurs
        paribus tokens encode TOKENIZER < text         ids, tokens or statistics of standard input
        paribus tokens encode --text TEXT [-m] [overrides]    a text in the tokens of each configuration
-       paribus tokens entropy [--text TEXT] [overrides]      what pretokenizer=spans and predictive_entropy go by
+       paribus tokens entropy pretokenizer=spans [overrides]    mutual information and entropies of its candidates
+       paribus tokens entropy pretokenizer=predictive_entropy pretokenizer.model=DIR --text TEXT    entropy along
+                                                      each line of a text, and where it is cut; needs no corpus
 
-Statistics are of the training text, and bytes a token of the held-out text; with evaluation.tasks=[pku] or msr also how
-well tokens agree with words. `entropy` shows mutual information and entropies of the candidates of spans, or predictive
-entropy along a text, a line alone, and where it is cut; the latter needs a model and no corpus.
-What is missing of corpus, vocabulary and tokens is made; no model is trained.
+Statistics are of the training text, and bytes a token of the held-out text; with evaluation.tasks=[pku] or [msr] also
+how well tokens agree with words. Missing corpora, vocabularies and tokens are made; no model is trained.
 
 examples:
   paribus tokens statistics -m scale=demo tokenizer=bpe,scaffold_bpe
@@ -53,7 +53,7 @@ def tokens_command(arguments: Sequence[str], console: Console) -> int:
         return 0 if arguments else 2
     action = arguments[0]
     if action not in FLAGS:
-        raise ConfigurationError(f"{action!r} is no action; known: {', '.join(FLAGS)}\n{USAGE}")
+        raise ConfigurationError(f"unknown action {action!r}; known: {', '.join(FLAGS)}\n{USAGE}")
     text, rest = _text_of(arguments[1:], FLAGS[action])
     command = parse(rest, TOKENS)
     if command.helps:
@@ -86,7 +86,7 @@ def _single(command: Command) -> Composition:
     """The composition of a command; ConfigurationError where it has several configurations."""
     composition = compose_command(command)
     if len(composition.jobs) != 1:
-        raise ConfigurationError(f"{len(composition.jobs)} configurations are too many: ask for one at a time")
+        raise ConfigurationError(f"{CONTAINING} and {ENTROPY} take one configuration, not {len(composition.jobs)}")
     return composition
 
 
@@ -95,13 +95,15 @@ def _entropy(text: str | None, composition: Composition, console: Console) -> in
     if isinstance(config.pretokenizer, SpansPretokenizer):
         from paribus.commands.tokens.candidates import show_candidates
 
+        if text is not None:
+            raise ConfigurationError(f"{TEXT} is for pretokenizer=predictive_entropy; pretokenizer=spans has a corpus")
         return show_candidates(config, config.pretokenizer, console)
     if isinstance(config.pretokenizer, PredictiveEntropyPretokenizer):
         from paribus.commands.tokens.entropy import show_entropy
 
         return show_entropy(text or "", config, config.pretokenizer, console)
     raise ConfigurationError(
-        f"pretokenizer.kind: {config.pretokenizer.kind!r} goes by no entropy; give pretokenizer=spans, or "
+        f"pretokenizer.kind: {config.pretokenizer.kind!r} uses no entropy; give pretokenizer=spans, or "
         "pretokenizer=predictive_entropy pretokenizer.model=DIRECTORY"
     )
 

@@ -1,10 +1,9 @@
-"""What can leave an output root without a number being lost, and its removal.
+"""Find and remove artefacts of an output root that no result needs.
 
 An artefact is needed if its key stands in the record of a run, which has the keys of all its stages from its beginning,
-or in the list of what a report was made of. Trainings that no record names are needed too, with all that they were made
-of, since other roots may start from them; so are vocabularies, which are small and read by their paths from anywhere.
-What belongs to recorded runs alone is removed only where these are named: weights and optimizer states of finished
-runs, and all that runs made which did not finish.
+or in the list of artefacts of a report. Trainings that no record names are needed too, with all their inputs, since
+other roots may start from them, and so are vocabularies, which are small and read by their paths. What recorded runs
+alone use is removed only where these are named: weights and optimizer states of finished runs, all artefacts of others.
 """
 
 import os
@@ -19,7 +18,7 @@ from pathlib import Path
 from paribus.config.identity import canonical, leaves
 from paribus.errors import ConfigurationError
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.record.inventory import DONE, INCOMPLETE, RUNNING, Inventory, KeptRun, take_inventory
+from paribus.pipeline.record.inventory import DONE, RUNNING, Inventory, KeptRun, take_inventory
 from paribus.pipeline.record.records import MEASURING_STAGES
 from paribus.pipeline.record.run_record import UNREADABLE
 from paribus.pipeline.stages import Place
@@ -29,8 +28,8 @@ from paribus.training.state.file_names import STATE_DIRECTORY
 
 REPORTS = ("tokens", "orders")
 """Directories of an output root with reports that no run is behind."""
-UNNAMED, ABANDONED = "artefacts that no record names", "unfinished work that no recorded run goes on with"
-WEIGHTS, UNFINISHED = "weights and optimizer states", "artefacts of runs that did not finish"
+UNUSED, ABANDONED = "artefacts that no record names", "unfinished work of no recorded run"
+WEIGHTS, UNFINISHED = "weights and optimizer states", "artefacts of unfinished runs, those stopped by `until` included"
 KEY, RUN_ID = re.compile("[0-9a-f]{64}"), re.compile(r"\b[0-9a-f]{16}\b")
 
 
@@ -43,7 +42,7 @@ class Removal:
     size: int
     """Bytes."""
     files: tuple[str, ...] = ()
-    """Files of an artefact of which the rest stays; none where all goes."""
+    """Files that go while the rest of the artefact stays; empty: all files."""
     partial: bool = False
     """True for unfinished work of the artefact."""
 
@@ -62,8 +61,8 @@ class Cleaning:
         for run in inventory.runs.values():
             if run.state == UNREADABLE or (run.state != DONE and "keys" not in run.record):
                 raise ConfigurationError(
-                    f"run {run.run_id}: its record does not say which artefacts it needs; give its command again, or "
-                    f"remove {root.run(run.run_id)}"
+                    f"run {run.run_id}: its record does not list the artefacts that it needs; give its command again, "
+                    f"or remove {root.run(run.run_id)}"
                 )
         return cls(inventory)
 
@@ -79,7 +78,7 @@ class Cleaning:
 
     @cached_property
     def reserved(self) -> frozenset[str]:
-        """Keys that are needed without a run."""
+        """Keys of reports, and of trainings that no record names with their inputs."""
         root = self.inventory.root.path
         lists = (path for name in REPORTS for path in root.glob(f"{name}/*/{MADE_OF}"))
         reported = {key for path in lists for key in KEY.findall(path.read_text(encoding="utf-8"))}
@@ -97,7 +96,7 @@ class Cleaning:
                 left += (self.inventory.records[by_key[key]].get("inputs") or {}).values()
         return found
 
-    def unneeded(self) -> list[Removal]:
+    def unused(self) -> list[Removal]:
         """Everything that nothing on record needs."""
         keys = self.everything.keys() - self.users.keys() - self.reserved
         return [removal for key in sorted(keys) for removal in self.everything[key]]
@@ -107,7 +106,7 @@ class Cleaning:
         named = Counter(key for name in names for key in self.keys[name])
         own = {name: _own_keys(self.inventory.runs[name]) for name in names}
         alone = {key for keys in own.values() for key in keys if named[key] == self.users[key]} - self.reserved
-        scored = {name for name in names if self.inventory.runs[name].state in (DONE, INCOMPLETE)}
+        scored = {name for name in names if self.inventory.runs[name].record["status"] == DONE}
         finished = {key for name in scored for key in own[name]}
         found = [removal for key in sorted(alone & self.everything.keys()) for removal in self.everything[key]]
         return [
@@ -117,12 +116,12 @@ class Cleaning:
 
     @cached_property
     def everything(self) -> Mapping[str, list[Removal]]:
-        """By key every artefact, but vocabularies that no run names, and all unfinished work."""
+        """Removable items by key: every artefact but vocabularies that no run names, and all unfinished work."""
         found: defaultdict[str, list[Removal]] = defaultdict(list)
         for stage, key in self.inventory.artefacts:
             size = sum(self.inventory.files((stage, key)).values())
             if self.users[key] or stage != "vocabulary":
-                found[key].append(Removal(UNFINISHED if self.users[key] else UNNAMED, (stage, key), size))
+                found[key].append(Removal(UNFINISHED if self.users[key] else UNUSED, (stage, key), size))
         for path in (self.inventory.root.store.root / "partial").glob("*-*"):
             stage, _, key = path.name.rpartition("-")
             kind = UNFINISHED if self.users[key] else ABANDONED
@@ -138,9 +137,9 @@ class Cleaning:
 
 
 def clean(root: OutputRoot, names: Collection[str]) -> list[Removal]:
-    """Remove what belongs to the runs `names` alone, or without names what nothing needs; what was removed.
+    """Remove what the runs `names` alone use, or without names what nothing needs; return what was removed.
 
-    ConfigurationError where a living process has work in hand whose needs no record says.
+    ConfigurationError while a process works for no recorded run, or for one of `names`.
     """
     claims = root.path / "claims"
     claims.mkdir(parents=True, exist_ok=True)
@@ -148,7 +147,7 @@ def clean(root: OutputRoot, names: Collection[str]) -> list[Removal]:
     with exclusive(claims):
         cleaning = Cleaning.of(root)
         _require_known_work(cleaning, names)
-        found = cleaning.of_runs(names) if names else cleaning.unneeded()
+        found = cleaning.of_runs(names) if names else cleaning.unused()
         return [removal for removal in found if _remove(root, removal)]
 
 
@@ -160,11 +159,11 @@ def _require_known_work(cleaning: Cleaning, names: Collection[str]) -> None:
             raise ConfigurationError(f"run {path.name} is {RUNNING}; clean the root when it has ended")
     for path in (root.store.root / "claims").glob("[!.]*"):
         if not cleaning.users[path.name.rpartition("-")[2]] and is_held(path, root.lease_seconds):
-            raise ConfigurationError(f"{path.name} is being made for no recorded run; clean the root when it is there")
+            raise ConfigurationError(f"{path.name} is being made for no recorded run; clean the root when it is done")
 
 
 def _remove(root: OutputRoot, removal: Removal) -> bool:
-    """Remove it under its claim; False, and it stays, where a living process has that."""
+    """Remove it under its claim; False, and it stays, where a living process holds that."""
     held = root.store.claim(*removal.place)
     if held is None:
         return False
@@ -205,7 +204,7 @@ def _require_own_store(inventory: Inventory) -> None:
         wrong = f"{str(root)!r} has artefacts and no directory runs/"
     else:
         return
-    raise ConfigurationError(f"root: {wrong}, so runs of other roots may need what is there; nothing is removed")
+    raise ConfigurationError(f"root: {wrong}, so other roots may use these artefacts; nothing was removed")
 
 
 def _weigh(directory: Path) -> int:

@@ -1,7 +1,7 @@
 """Inventory of an output root: its runs with their states, and the artefacts that each run uses.
 
-It is read from records alone, a thousand runs in about a second: nothing is hashed, and of an artefact only whether its
-directory is there. `paribus status` looks closer.
+It is read from records alone, a thousand runs in about a second: artefacts are looked for and not verified, as
+`paribus status RUN` does.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ class KeptRun:
     run_id: str
     name: str
     state: str
-    """As `paribus status` has it, but that an artefact is only looked for and not verified."""
+    """As `paribus status RUN` has it, with artefacts that are looked for and not verified."""
     why: str
     """The message of its failure; empty without one."""
     started: float | None
@@ -101,13 +101,13 @@ def _kept(directory: Path, root: OutputRoot, there: frozenset[Place]) -> KeptRun
 
 
 def _state(record: Mapping[str, Any], root: OutputRoot, run_id: str, whole: bool) -> str:
-    """As `read_state` judges; a finished run is done whoever holds it."""
+    """State as `read_state` has it; a finished run is done whoever holds it."""
     status = str(record["status"])
     if status == DONE and whole:
         return DONE
     if is_held(root.run_claim(run_id), root.lease_seconds):
         return RUNNING
-    if status == DONE:
+    if status in (DONE, "stopped") and not whole:
         return INCOMPLETE
     if status == RUNNING:
         return FAILED
