@@ -182,6 +182,24 @@ def test_a_null_that_a_text_would_show_as_a_word_is_refused(tmp_path: Path, text
         stored(tmp_path, config(own, "colours", shots=(1,)))
 
 
+def test_a_null_is_refused_where_the_word_none_stands_too(tmp_path: Path) -> None:
+    own = write_tasks(tmp_path / "own", CHOICES | {"doc_to_text": "{{hint}} {{question}}"})
+    rewrite(own / "colours.jsonl", 4, {"question": "None of these?"})
+    with pytest.raises(DataError, match=r"colours\.jsonl, item 5: ValueError: null in hint would be the word None"):
+        rewrite(own / "colours.jsonl", 0, {"hint": "a hint"})
+        for line in (1, 2, 3):
+            rewrite(own / "colours.jsonl", line, {"hint": "a hint"})
+        stored(tmp_path, config(own, "colours", shots=(0,)))
+
+
+def test_a_field_that_the_first_record_lacks_is_read_of_others(tmp_path: Path) -> None:
+    own = write_tasks(tmp_path / "own", CHOICES | {"doc_to_text": "{{ hint or '' }} {{question}}"})
+    for file in ("colours.jsonl", "examples.jsonl"):
+        rewrite(own / file, 4, {"hint": "a hint"})
+    texts = (stored(tmp_path, config(own, "colours", shots=(0,))) / "colours.jsonl").read_text(encoding="utf-8")
+    assert texts.count("a hint ") == 1
+
+
 @pytest.mark.parametrize("text", ["{% if hint %}{{hint}} {% endif %}{{question}}", "{{ hint or question }}"])
 def test_a_null_that_a_text_does_without_is_no_fault(tmp_path: Path, text: str) -> None:
     own = write_tasks(tmp_path / "own", CHOICES | {"doc_to_text": text})

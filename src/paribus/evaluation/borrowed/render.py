@@ -101,9 +101,8 @@ class BorrowedTask:
 
     def _item(self, doc: Any, number: int) -> AnyItem:
         task, name = self._task, f"{self.definition.scored_split}/{number}"
-        text, target = task.doc_to_text(doc), task.doc_to_target(doc)
-        choices = [str(choice) for choice in task.doc_to_choice(doc)] if task.config.doc_to_choice is not None else []
-        self._refuse_null(doc, text, target, *choices)
+        text, target, choices = self._texts(doc, task.config)
+        choices = [str(choice) for choice in choices]
         if task.multiple_input:
             return BlankItem(name, self._contexts(doc, choices), str(target), _index(text, choices))
         query = self._query(doc, text)
@@ -139,9 +138,7 @@ class BorrowedTask:
     def _example(self, doc: Any, number: int) -> Example:
         """As lm-eval's `fewshot_context` makes it, with the fields that are of examples alone."""
         task, own = self._task, self._task.fewshot_cfg
-        text, answer = task.doc_to_text(doc, own.doc_to_text), task.doc_to_target(doc, own.doc_to_target)
-        choices = task.doc_to_choice(doc, own.doc_to_choice) if own.doc_to_choice else []
-        self._refuse_null(doc, text, answer, *choices)
+        text, answer, choices = self._texts(doc, own)
         if task.multiple_input:
             text, choices = choices[text], []
         if choices and isinstance(answer, int):
@@ -166,13 +163,20 @@ class BorrowedTask:
         split = self.definition.fewshot_split or self.definition.scored_split
         return Example(f"{split}/{number}", whole[: len(whole) - len(ending)], shown)
 
-    def _refuse_null(self, doc: Any, *texts: Any) -> None:
-        """ValueError for a null that a text has as the word None, which neither the record nor the YAML has."""
-        config = self.definition.config
-        nulls = [field for field, value in doc.items() if value is None]
-        own = [*(value for value in doc.values() if value is not None), *(config.get(name, "") for name in TEXTS)]
-        if nulls and "None" in str(texts) and "None" not in str(own) and not config.get("process_docs"):
-            raise ValueError(f"null in {', '.join(nulls)} would be the word None; give it, or leave the record out")
+    def _texts(self, doc: Any, config: Any) -> tuple[Any, Any, list[Any]]:
+        """Text, answer and choices of a record; ValueError for a null that one of them has as the word None."""
+        task, own = self._task, [self.definition.config.get(name) for name in TEXTS]
+
+        def render(doc: Any) -> tuple[Any, Any, list[Any]]:
+            choices = task.doc_to_choice(doc, config.doc_to_choice) if config.doc_to_choice else []
+            return task.doc_to_text(doc, config.doc_to_text), task.doc_to_target(doc, config.doc_to_target), choices
+
+        found, filled = render(doc), _filled(doc)
+        if filled != doc and not any(isinstance(text, Function) for text in own):
+            nulls = [field for field, value in doc.items() if filled[field] != value]
+            if str(found).count("None") > str(render(filled)).count("None"):
+                raise ValueError(f"null in {', '.join(nulls)} would be the word None; give it, or leave the record out")
+        return found
 
     def _guarded(self, where: str, make: Callable[[], T]) -> T:
         """What `make` gives; whatever goes wrong in lm-eval or in a task's own code is told by its place."""
@@ -232,10 +236,19 @@ def _module(file: Path) -> ModuleType:
 
 def _dataset(path: Path, task: Definition) -> datasets.Dataset:
     """The records of a file as lm-eval takes them."""
+    records = read_split(path, task)
+    fields = dict.fromkeys(name for record in records for name in record)  # from_list has those of the first alone
     try:
-        return datasets.Dataset.from_list(read_split(path, task))
+        return datasets.Dataset.from_list([{name: record.get(name) for name in fields} for record in records])
     except (ValueError, TypeError) as error:
         raise DataError(f"{path}: the records are not of one form ({error})") from error
+
+
+def _filled(value: Any) -> Any:
+    """A value with empty texts in place of its nulls."""
+    if isinstance(value, dict):
+        return {key: _filled(part) for key, part in value.items()}
+    return [_filled(part) for part in value] if isinstance(value, list) else "" if value is None else value
 
 
 def _index(gold: Any, choices: Sequence[str]) -> int:
