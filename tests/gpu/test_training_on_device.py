@@ -21,14 +21,13 @@ def test_the_device_has_an_index_and_trains() -> None:
     assert device_name(device)
 
 
+@pytest.mark.skipif(not GPU, reason="a CPU's memory is not looked at")
 def test_memory_that_pytorch_keeps_counts_as_free() -> None:
     device = resolve_device("auto", "training.device")
     before = available_bytes(device)
-    assert before is not None and before > 2**28
+    assert before is not None
     kept = torch.empty(2**26, dtype=torch.uint8, device=device)
     kept.fill_(1)
     del kept
     after = available_bytes(device)
-    assert after is not None
-    if GPU:
-        assert after >= before - 2**21
+    assert after is not None and after >= before - 2**21

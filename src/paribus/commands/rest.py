@@ -35,9 +35,7 @@ def show_rest(command: Command, composition: Composition, runs: Sequence[Prepare
     console.print(told, markup=False, soft_wrap=True)
 
 
-def retyped(
-    command: Command, *, without: str | None = None, multirun: bool, more: Sequence[str] = (), verb: str = "run"
-) -> str:
-    """`paribus run`, or another `verb`, of a command's overrides `without` those of one field, and with some `more`."""
+def retyped(command: Command, *, without: str | None = None, multirun: bool, verb: str = "run") -> str:
+    """`paribus run`, or another `verb`, of a command's overrides `without` those of one field."""
     kept = [override for override in command.overrides if override.lstrip("+").partition("=")[0] != without]
-    return Command(command.flags, (*kept, *more)).typed(verb, multirun=multirun)
+    return Command(command.flags, tuple(kept)).typed(verb, multirun=multirun)

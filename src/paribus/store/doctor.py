@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from paribus.store.artifact import NOT_STAGES, Artifact, Store
+from paribus.store.artifact import NOT_STAGES, Store
 from paribus.store.claim import acquire
 from paribus.store.verification import hashed_damage
 
@@ -15,36 +15,25 @@ SECONDS_OF_A_WRITE = 3600.0
 
 def examine(store: Store, say: Callable[[str], None]) -> int:
     """Hash every artefact and set damaged ones aside; 0 when nothing was wrong, else 1."""
-    damaged = 0
-    count = 0
-    for artifact in artifacts(store):
-        count += 1
-        memory, pruned = store.memory(artifact.stage, artifact.key), store.pruned(artifact.stage, artifact.key)
-        problem = hashed_damage(artifact.path, memory, pruned)
-        if problem:
+    damaged = count = 0
+    for path in sorted(path for path in store.root.glob("*/*") if path.is_dir() and path.parent.name not in NOT_STAGES):
+        stage, key, count = path.parent.name, path.name, count + 1
+        if problem := hashed_damage(path, store.memory(stage, key), store.pruned(stage, key)):
             damaged += 1
-            say(f"{artifact.stage} {artifact.key[:12]}: {_set_aside(store, artifact, problem)}")
+            say(f"{stage} {key[:12]}: {_set_aside(store, stage, key, problem)}")
     say(f"artefacts checked: {count}, damaged: {damaged}")
     return 1 if damaged else 0
 
 
-def artifacts(store: Store) -> Iterator[Artifact]:
-    """Every directory that should be an artefact, with or without its record."""
-    stages = sorted(path for path in store.root.glob("*") if path.is_dir() and path.name not in NOT_STAGES)
-    for stage in stages:
-        for path in sorted(path for path in stage.iterdir() if path.is_dir()):
-            yield Artifact(stage.name, path.name, path)
-
-
-def _set_aside(store: Store, artifact: Artifact, problem: str) -> str:
+def _set_aside(store: Store, stage: str, key: str, problem: str) -> str:
     """Under the claim, so that no artefact is moved that a run has made again meanwhile."""
-    held = store.claim(artifact.stage, artifact.key)
+    held = store.claim(stage, key)
     if held is None:
         return f"{problem}; a process is making it again"
     with held:
-        store.memory(artifact.stage, artifact.key).forget()
-        told = store.set_aside(held, artifact.stage, artifact.key)
-    return f"{told}; the next run makes it again" if told else f"{problem}; made again meanwhile"
+        store.memory(stage, key).forget()
+        moved = store.set_aside(held, stage, key)
+    return f"{moved}; the next run makes it again" if moved else f"{problem}; made again meanwhile"
 
 
 def remove_leftovers(store: Store) -> int:
@@ -53,7 +42,7 @@ def remove_leftovers(store: Store) -> int:
     Resumable work stays.
     """
     removed = 0
-    for partial in sorted((store.root / "partial").glob("*")):
+    for partial in sorted((store.root / "partial").glob("*-*")):
         stage, key = partial.name.rsplit("-", 1)
         held = acquire(store.claim_path(stage, key), store.lease_seconds)
         if held is None:

@@ -67,9 +67,10 @@ def places(removals: list[Removal]) -> set[Place]:
 
 
 def own_of(run: PreparedRun, others: list[PreparedRun]) -> set[Place]:
-    """Artefacts of a run alone."""
+    """Artefacts of a run alone, but its vocabulary."""
     shared = {node.key for other in others if other is not run for node in other.nodes.values()}
-    return {(node.name, node.key) for node in run.nodes.values() if node.key not in shared}
+    nodes = [node for node in run.nodes.values() if node.name != "vocabulary"]
+    return {(node.name, node.key) for node in nodes if node.key not in shared}
 
 
 def test_of_finished_runs_weights_and_optimizer_states_go_where_these_are_named(runs: list[PreparedRun]) -> None:
@@ -100,7 +101,7 @@ def test_a_failed_sweep_goes_whole_with_its_sizes_shown_first(
     for run in runs:
         change_record(run, status="failed")
     names = [run.run_id for run in runs]
-    made = {(node.name, node.key) for run in runs for node in run.nodes.values()}
+    made = own_of(runs[0], []) | own_of(runs[1], [])
     assert main(["clean"]) == 0
     shown = capsys.readouterr().out
     assert "nothing can be removed" in shown and all(name in shown for name in names)
@@ -131,13 +132,41 @@ def test_what_another_run_starts_from_stays_where_its_own_run_is_named(runs: lis
     assert Cleaning.of(root()).of_runs([runs[0].run_id]) == []
     change_record(runs[0], status="failed")
     assert places(Cleaning.of(root()).of_runs([runs[0].run_id])) == own_of(runs[0], runs) - {training}
-    assert training in places(Cleaning.of(root()).of_runs([run.run_id for run in runs]))
+    assert training not in places(Cleaning.of(root()).of_runs([run.run_id for run in runs]))
 
 
 def test_a_training_without_a_run_stays_where_a_run_that_starts_from_it_is_named(runs: list[PreparedRun]) -> None:
     publish(root().store, "training", A, {"step_00000001/w": "w"}, inputs={})
     change_record(runs[0], config={"start": {"kind": "checkpoint", "path": str(root().store.path("training", A))}})
     assert places(Cleaning.of(root()).of_runs([runs[0].run_id])) == {("training", runs[0].nodes["training"].key)}
+
+
+def test_a_run_that_lacks_its_scores_keeps_the_weights_that_give_them_again(runs: list[PreparedRun]) -> None:
+    shutil.rmtree(root().store.path("evaluation", runs[0].nodes["evaluation"].key))
+    assert Cleaning.of(root()).of_runs([runs[0].run_id]) == []
+
+
+def test_what_is_no_artefact_stays(runs: list[PreparedRun]) -> None:
+    for name in ("backup/thesis", f"tokens/{A}", "lost+found/x"):
+        (root().store.root / name).mkdir(parents=True)
+        (root().store.root / name / "file").touch()
+    (root().store.root / "tokens/file").touch()
+    assert clean(root(), []) == []
+
+
+def test_work_that_a_kill_left_beside_its_artefact_goes_with_it(runs: list[PreparedRun]) -> None:
+    publish(root().store, "tokens", A, {"ids": "123"})
+    (root().store.work("tokens", A) / "half").touch()
+    assert {one.place for one in clean(root(), [])} == {("tokens", A)}
+    assert not any((root().store.root / "partial").iterdir())
+
+
+def test_a_run_that_no_sweep_has_on_record_is_named_by_its_id(
+    runs: list[PreparedRun], capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(root().path / "sweeps")
+    assert main(["clean", runs[0].run_id[:8]]) == 0
+    assert "weights and optimizer states (1)" in capsys.readouterr().out
 
 
 def test_what_neither_a_run_nor_a_report_names_goes(runs: list[PreparedRun]) -> None:
@@ -231,6 +260,7 @@ def test_nothing_goes_where_other_roots_may_use_the_artefacts(runs: list[Prepare
         (["nothing"], "no run or sweep 'nothing'"),
         (["--yess"], "--yess is no flag of paribus clean; known: --yes, --verify"),
         (["root=elsewhere"], "is no output root"),
+        (["last", "--verify"], "give it alone"),
     ],
 )
 def test_what_cannot_be_cleaned_is_refused(

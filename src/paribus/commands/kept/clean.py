@@ -26,8 +26,8 @@ List what can be removed from an output root, with sizes; --yes removes it. Tabl
 
 Without RUNS: artefacts that no run and no report of `paribus tokens` or `paribus orders` uses, and unfinished work that
 no recorded run will resume; not vocabularies and trainings. --yes removes what killed processes left, too.
-With RUNS: weights and optimizer states of finished runs, and every artefact, vocabularies included, of runs that
-failed, were interrupted or stopped at `until`. What other runs of the root use or start from stays, and so do records.
+With RUNS: weights and optimizer states of finished runs, and every artefact but vocabularies of runs that failed, were
+interrupted or stopped at `until`. What other runs of the root use or start from stays, and so do records.
 Other roots are not seen: name no run that one of them starts from. {RUNS}
 
 Refused where a record cannot be read, where artifacts/ is a link or no runs/ is beside it, and while a process makes
@@ -55,7 +55,7 @@ def clean_command(arguments: Sequence[str], console: Console) -> int:
     if VERIFY in arguments:
         return examine(root.store, say)
     cleaning = Cleaning.of(root)
-    named = {run.run_id for name in names for run in find(name, root.path).runs} & cleaning.keys.keys()
+    named = {run for name in names for run in _runs(name, root, cleaning)}
     if YES in arguments:
         removals = clean(root, named) if named or not names else []
         leftovers = remove_leftovers(root.store)
@@ -80,6 +80,13 @@ def parse(arguments: Sequence[str]) -> tuple[list[str], OutputRoot]:
     if VERIFY in flags and (names or YES in flags):
         raise ConfigurationError(f"{VERIFY} looks at all artefacts and removes none; give it alone")
     return names, named_root(read_options(options, ("root",)).get("root"))
+
+
+def _runs(name: str, root: OutputRoot, cleaning: Cleaning) -> set[str]:
+    """Recorded runs that a name means, also where no sweep has them."""
+    runs = cleaning.inventory.runs.keys()
+    alike = {run for run in runs if run.startswith(name)}
+    return alike if len(alike) == 1 else {run.run_id for run in find(name, root.path).runs} & runs
 
 
 def _total(removals: Collection[Removal]) -> str:

@@ -11,7 +11,7 @@ from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
 from paribus.pipeline.make import note_made_of
 from paribus.pipeline.output_root import OutputRoot
-from paribus.reporting.plots.entropy import EntropyLine, has_glyphs, pieces
+from paribus.reporting.plots.entropy import EntropyLine, pieces
 from paribus.reporting.tokenizers.entropy import write_entropy_report
 
 
@@ -39,9 +39,5 @@ def show_entropy(text: str, config: RunConfig, pretokenizer: PredictiveEntropyPr
     say = partial(console.print, markup=False, soft_wrap=True)
     for line in found:
         say(BAR.join(shown(piece.encode()) for piece in pieces(line)))
-    if not has_glyphs("".join(lines)):
-        say(
-            "no font of this machine has all of these characters: see the SVG, which holds them as text", style="yellow"
-        )
     say(f"tables, numbers and plots: {directory}")
     return 0

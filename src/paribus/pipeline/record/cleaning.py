@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from paribus.config.identity import canonical, leaves
+from paribus.config.identity import canonical
 from paribus.errors import ConfigurationError
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.record.inventory import DONE, RUNNING, Inventory, KeptRun, take_inventory
+from paribus.pipeline.record.inventory import DONE, INCOMPLETE, RUNNING, Inventory, KeptRun, take_inventory
 from paribus.pipeline.record.records import MEASURING_STAGES
 from paribus.pipeline.record.run_record import UNREADABLE
 from paribus.pipeline.stages import Place
@@ -102,12 +102,14 @@ class Cleaning:
         return [removal for key in sorted(keys) for removal in self.everything[key]]
 
     def of_runs(self, names: Collection[str]) -> list[Removal]:
-        """What belongs to these runs alone; of those that are done, files that only training brings back."""
-        named = Counter(key for name in names for key in self.keys[name])
-        own = {name: _own_keys(self.inventory.runs[name]) for name in names}
+        """Artefacts that these runs alone use; of those that are done, files that only training brings back.
+
+        A run that was done and lacks an artefact keeps all, since its scores may be made again.
+        """
+        own = {name: _own_keys(run) for name in names if (run := self.inventory.runs[name]).state != INCOMPLETE}
+        named = Counter(key for keys in own.values() for key in keys)
         alone = {key for keys in own.values() for key in keys if named[key] == self.users[key]} - self.reserved
-        scored = {name for name in names if self.inventory.runs[name].record["status"] == DONE}
-        finished = {key for name in scored for key in own[name]}
+        finished = {key for name, keys in own.items() if self.inventory.runs[name].state == DONE for key in keys}
         found = [removal for key in sorted(alone & self.everything.keys()) for removal in self.everything[key]]
         return [
             *(removal for removal in found if removal.place[1] not in finished),
@@ -116,11 +118,11 @@ class Cleaning:
 
     @cached_property
     def everything(self) -> Mapping[str, list[Removal]]:
-        """Removable items by key: every artefact but vocabularies that no run names, and all unfinished work."""
+        """Removable items by key: every artefact but vocabularies, and all unfinished work."""
         found: defaultdict[str, list[Removal]] = defaultdict(list)
         for stage, key in self.inventory.artefacts:
             size = sum(self.inventory.files((stage, key)).values())
-            if self.users[key] or stage != "vocabulary":
+            if stage != "vocabulary" and self.inventory.records[stage, key]:  # what has no record is somebody else's
                 found[key].append(Removal(UNFINISHED if self.users[key] else UNUSED, (stage, key), size))
         for path in (self.inventory.root.store.root / "partial").glob("*-*"):
             stage, _, key = path.name.rpartition("-")
@@ -169,7 +171,7 @@ def _remove(root: OutputRoot, removal: Removal) -> bool:
         return False
     with held:
         if removal.partial:
-            shutil.rmtree(root.store.root / "partial" / "-".join(removal.place))
+            shutil.rmtree(root.store.root / "partial" / "-".join(removal.place), ignore_errors=True)
         elif removal.files:
             root.store.prune(held, *removal.place, removal.files)
         else:
@@ -185,8 +187,9 @@ def _own_keys(run: KeptRun) -> set[str]:
 def _keys(run: KeptRun, inventory: Inventory) -> Iterator[str]:
     """Keys in a record, and those of trainings of other runs that it names or has paths to."""
     config = run.record.get("config", {})
-    paths = [os.path.realpath(Path(value).expanduser()) for _, value in leaves(config) if isinstance(value, str)]
-    text = canonical([run.record, paths])
+    values = re.findall(r'"([^"\\]*)"', canonical(config))
+    paths = [Path(value).expanduser() if value.startswith("~/") else value for value in values]
+    text = canonical([run.record, list(map(os.path.realpath, paths))])
     yield from KEY.findall(text)
     begin = (config.get("start") or {}).get("run")
     started = {name for name in inventory.runs if begin and name.startswith(begin)}

@@ -79,7 +79,7 @@ def _artefacts(root: OutputRoot) -> Iterable[Place]:
     store = root.store.root
     for stage in store.iterdir() if store.is_dir() else ():
         if stage.name not in NOT_STAGES and stage.is_dir():
-            yield from ((stage.name, path.name) for path in stage.iterdir())
+            yield from ((stage.name, path.name) for path in stage.iterdir() if path.is_dir())
 
 
 def _kept(directory: Path, root: OutputRoot, there: frozenset[Place]) -> KeptRun | None:

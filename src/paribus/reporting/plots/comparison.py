@@ -1,4 +1,4 @@
-"""Plots of a comparison, as PNG files and as SVG for the page. A row has the same look and place in every plot."""
+"""Plots of a comparison as SVG. A row has the same look and place in every plot."""
 
 import math
 from collections.abc import Mapping, Sequence

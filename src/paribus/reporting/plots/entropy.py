@@ -7,13 +7,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ft2font import FT2Font
 
 from paribus.reporting.plots.looks import COLOURS
-from paribus.reporting.plots.picture import Plot, picture, style
+from paribus.reporting.plots.picture import Plot, picture
 
 _PER_PANEL = 48
 """Characters side by side; a longer line goes on in the panel below."""
@@ -58,14 +56,6 @@ def pieces(line: EntropyLine) -> list[str]:
     """What the boundaries cut the line into."""
     ends = [*line.boundaries, len(line.text)]
     return [line.text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-
-
-def has_glyphs(text: str) -> bool:
-    """Whether the fonts of the pictures have all characters of `text`; the SVG has them as text in any case."""
-    wanted = {ord(character) for character in text if not character.isspace()}
-    for family in style()["font.family"]:
-        wanted -= FT2Font(font_manager.findfont(family)).get_charmap().keys()
-    return not wanted
 
 
 @dataclass(frozen=True)

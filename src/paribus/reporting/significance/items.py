@@ -35,8 +35,6 @@ class PairedTest:
     high: float
     p_value: float
     items: int
-    deviation: float = 0.0
-    """Standard deviation of the differences over items (n - 1)."""
     test: str = "paired t"
     """Where the p-value comes from: `paired t`, `McNemar`, `paired bootstrap`, `permutation` or `sign flips`."""
 
@@ -170,14 +168,13 @@ def _by_t(a: Matrix, b: Matrix) -> list[PairedTest]:
     from scipy.special import stdtr, stdtrit
 
     differences, freedom = a - b, a.shape[1] - 1
-    means, deviations = differences.mean(axis=1), differences.std(axis=1, ddof=1)
-    errors = deviations / np.sqrt(a.shape[1])
+    means, errors = differences.mean(axis=1), differences.std(axis=1, ddof=1) / np.sqrt(a.shape[1])
     reach = stdtrit(freedom, (1 + CONFIDENCE) / 2) * errors
     p_values = 2 * stdtr(freedom, -np.abs(means / errors))
-    columns = (means, means - reach, means + reach, p_values, deviations)
+    columns = (means, means - reach, means + reach, p_values)
     return [
-        PairedTest(mean, low, high, p_value, a.shape[1], deviation)
-        for mean, low, high, p_value, deviation in zip(*(column.tolist() for column in columns), strict=True)
+        PairedTest(mean, low, high, p_value, a.shape[1])
+        for mean, low, high, p_value in zip(*(column.tolist() for column in columns), strict=True)
     ]
 
 
@@ -232,4 +229,4 @@ def _without_spread(differences: Vector, scale: float) -> PairedTest:
         mean = 0.0
     low, high = (mean, mean) if items > 1 else (float("-inf"), float("inf"))
     p_value = 1.0 if mean == 0 else float(stats.binomtest(items, items).pvalue)
-    return PairedTest(mean, low, high, p_value, items, 0.0, "sign flips")
+    return PairedTest(mean, low, high, p_value, items, "sign flips")

@@ -51,7 +51,7 @@ def _artefact(run: Path, where: str) -> Path:
     root = run.resolve().parents[1]
     found = Store(root / "artifacts").find("training", str(stages["training"]["key"]))
     if found is None or not found.whole:
-        how = "were removed; paribus rerun makes it again" if found else f"are no longer below {root}; run it again"
+        how = "were removed; paribus rerun makes them again" if found else f"are no longer below {root}; run it again"
         raise DataError(f"{where}: its checkpoints {how}")
     return found.path
 
