@@ -33,7 +33,7 @@ from acceptance.steps import NO_TIME, STEPS, Outcome, Running, Step, code_digest
 from acceptance.table import table
 
 from paribus.pipeline.making.visible_devices import visible_devices
-from paribus.store import atomic
+from paribus.store import files
 
 SECONDS_TO_HEED = 0.5
 SECONDS_OF_PART = 530.0
@@ -52,7 +52,7 @@ def main(given: argparse.Namespace) -> int:
             if outcome.state != NO_TIME or outcome.step not in outcomes:
                 outcomes[outcome.step] = outcome.to_json()
             if given.output:
-                atomic.write_text(given.output, json.dumps(outcomes, indent=1))
+                files.write_text(given.output, json.dumps(outcomes, indent=1))
             sys.stderr.write(f"{outcome.step}: {outcome.state} after {outcome.seconds:.0f} s\n")
     sys.stdout.write(table((outcomes[step.name] for step in STEPS if step.name in outcomes), code_digest()))
     return 0 if all(state == "passed" for state in states) else 1

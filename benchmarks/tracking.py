@@ -28,7 +28,7 @@ from typing import Any
 from paribus.config.groups.execution import EngineConfig, TrackingConfig
 from paribus.pipeline.making.child import PipeReporter
 from paribus.pipeline.making.execute import child_environment
-from paribus.store.json_file import read_object_if_any
+from paribus.store.files import read_object_if_any
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
 from paribus.tracking.follower import Follower

@@ -38,7 +38,7 @@ from loops.shapes import Shape
 
 from paribus.config.identity import everything
 from paribus.modeling.counts import artefact_bytes, flops_per_token
-from paribus.store import atomic
+from paribus.store import files
 
 CONTESTANTS = ("bare", "bare_logits", "paribus", "trainer", "trainer_compiled", CHECKPOINTED)
 CONTESTANT_OF = {CHECKPOINTED: "paribus", UNDISTURBED: "paribus"}
@@ -75,7 +75,7 @@ def _write_numbers(path: Path | None, device: dict[str, Any], results: list[Resu
         for one in results
     ]
     if path:
-        atomic.write_text(path, json.dumps({"device": device, "results": found}))
+        files.write_text(path, json.dumps({"device": device, "results": found}))
 
 
 def _device(given: argparse.Namespace) -> dict[str, Any]:

@@ -12,9 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from paribus.store.artifact import Artifact, Store, file_digests
+from paribus.store.artifacts import Artifact, Store, file_digests, write_record
 from paribus.store.doctor import examine
-from paribus.store.record import write_record
 
 
 def main(artefacts: int, files: int, size: int, directory: Path) -> None:

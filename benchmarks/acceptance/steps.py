@@ -14,7 +14,7 @@ from typing import Any
 from acceptance.given import ROOT, Given
 from paribus.config.groups.execution import EngineConfig
 from paribus.pipeline.making.execute import child_environment
-from paribus.store.code import Code
+from paribus.store.provenance import Code
 
 LAST_LINES = 40
 NO_TIME = "no time"

@@ -5,15 +5,15 @@ from dataclasses import asdict
 from pathlib import Path
 
 from claims.claim import Claim, Measured, Measurement
-from paribus.store import atomic
-from paribus.store.json_file import read_object
+from paribus.store import files
+from paribus.store.files import read_object
 
 
 def with_kept(measured: Iterable[Measured], file: Path) -> list[Measured]:
     """`measured`, with measurements from `file` where there is none; `file` is then of these claims alone."""
     before = read_object(file) if file.is_file() else {}
     both = [(claim, now or _read(before.get(_name(claim)))) for claim, now in measured]
-    atomic.write_json(file, {_name(claim): asdict(one) for claim, one in both if one is not None})
+    files.write_json(file, {_name(claim): asdict(one) for claim, one in both if one is not None})
     return both
 
 

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 from paribus.config.identity import digest
-from paribus.store.artifact import Store
-from paribus.store.claim import Claim, ClaimLostError
+from paribus.store.artifacts import Store
+from paribus.store.claims import Claim, ClaimLostError
 
 STAGES = ("corpus", "vocabulary", "tokens")
 KILLED, FROZEN = (2, 7), (4,)

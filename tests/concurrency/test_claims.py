@@ -16,11 +16,11 @@ import pytest
 from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
 from paribus.config.identity import everything
-from paribus.store import claim as claims
-from paribus.store import process as processes
-from paribus.store.artifact import Store
-from paribus.store.claim import ClaimLostError, acquire, is_held, read_holder
-from paribus.store.code import loaded_code
+from paribus.store import claims
+from paribus.store import claims as processes
+from paribus.store.artifacts import Store
+from paribus.store.claims import ClaimLostError, acquire, is_held, read_holder
+from paribus.store.provenance import loaded_code
 
 KEY = "k" * 64
 
@@ -59,7 +59,7 @@ def test_of_six_processes_exactly_one_makes_the_artefact(tmp_path: Path) -> None
 
 def holder_process(path: Path) -> subprocess.Popen[str]:
     code = (
-        "import sys, time; from pathlib import Path; from paribus.store.claim import acquire\n"
+        "import sys, time; from pathlib import Path; from paribus.store.claims import acquire\n"
         "held = acquire(Path(sys.argv[1]), 60.0)\n"
         "held.__enter__(); print('held', flush=True); time.sleep(600)"
     )
@@ -141,10 +141,10 @@ def test_what_a_process_writes_late_does_not_reach_its_successor(tmp_path: Path)
 def test_a_claim_is_kept_by_a_child_whose_parent_is_stopped(tmp_path: Path) -> None:
     path = tmp_path / "claims" / "corpus-k"
     code = (
-        "import subprocess, sys; from pathlib import Path; from paribus.store.claim import acquire\n"
+        "import subprocess, sys; from pathlib import Path; from paribus.store.claims import acquire\n"
         "held = acquire(Path(sys.argv[1]), 1.0)\n"
         "held.beat()\n"
-        "along = 'import sys, time; from pathlib import Path; from paribus.store.claim import Claim;"
+        "along = 'import sys, time; from pathlib import Path; from paribus.store.claims import Claim;"
         "Claim(Path(sys.argv[1]), sys.argv[2], 1.0).beat(); print(1, flush=True); time.sleep(600)'\n"
         "child = subprocess.Popen([sys.executable, '-c', along, sys.argv[1], held.token], stdout=subprocess.PIPE)\n"
         "child.stdout.readline(); print(child.pid, flush=True); child.wait()"
@@ -228,7 +228,7 @@ def test_a_node_whose_own_clock_is_wrong_judges_claims_by_that_of_the_file_syste
         "import sys, time; from pathlib import Path; right = time.time\n"
         "time.time = lambda: right() + int(sys.argv[1])\n"
         "time.time_ns = lambda: int(time.time() * 1e9)\n"
-        "from paribus.store.claim import acquire\n"
+        "from paribus.store.claims import acquire\n"
         "print([acquire(Path(path), 30.0) is not None for path in sys.argv[2:]])"
     )
     arguments = [sys.executable, "-c", code, str(ahead), str(living), str(dead)]

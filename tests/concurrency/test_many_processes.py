@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from round_worker import FROZEN, KILLED, STAGES, key_of
 
-from paribus.store.artifact import Store
+from paribus.store.artifacts import Store
 
 PROCESSES, LEASE = 8, 3.0
 

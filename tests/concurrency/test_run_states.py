@@ -19,8 +19,7 @@ from paribus.pipeline.record import run_state
 from paribus.pipeline.record.failure import Failure
 from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.record.run_state import LOST, read_state
-from paribus.store.claim import Claim, acquire, run_claim
-from paribus.store.process import this_process
+from paribus.store.claims import Claim, acquire, run_claim, this_process
 from paribus.tracking.abandoned import close_abandoned
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
@@ -163,7 +162,7 @@ import subprocess, sys, time
 from pathlib import Path
 from types import SimpleNamespace
 from paribus.config.groups.execution import TrackingConfig
-from paribus.store.claim import acquire, run_claim
+from paribus.store.claims import acquire, run_claim
 from paribus.tracking import follower
 from paribus.tracking.events import EventLog
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from paribus.config.groups.execution import TrackingConfig
-from paribus.store.json_file import read_object_if_any
+from paribus.store.files import read_object_if_any
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
 from paribus.tracking.follower import Follower, finish_all

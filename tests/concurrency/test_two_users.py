@@ -25,7 +25,7 @@ PUBLISH = """
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from paribus.store.artifact import Store
+from paribus.store.artifacts import Store
 store, key = Store(Path(sys.argv[1])), sys.argv[2] * 64
 held = store.claim("corpus", key)
 with held:

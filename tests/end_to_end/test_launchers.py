@@ -20,7 +20,7 @@ from paribus.checks.command import compose_command
 from paribus.commands.report.compare import compare
 from paribus.config.arguments import parse
 from paribus.pipeline.prepare import prepare
-from paribus.store import atomic
+from paribus.store import files
 from support.command_line import OVERRIDES, command, paribus, write_corpus
 
 ARMS = ("-m", *OVERRIDES, "encoder=merge_rank,longest_first")
@@ -232,13 +232,13 @@ def test_reports_that_are_written_at_once_are_not_mixed(finished: Path, monkeypa
     shutil.rmtree(directory)
     composition = compose_command(parse(ARMS))
     runs = prepare(composition)
-    sync_entry = atomic.sync_entry
+    sync_entry = files.sync_entry
 
     def slowly(path: Path) -> None:
         time.sleep(0.02)  # the file aside is there for so long
         sync_entry(path)
 
-    monkeypatch.setattr(atomic, "sync_entry", slowly)
+    monkeypatch.setattr(files, "sync_entry", slowly)
     with ThreadPoolExecutor(2) as pool:
         whole = [pool.submit(compare, composition, runs, Console(file=io.StringIO())) for _ in range(2)]
         assert [future.result() for future in whole] == [True, True]

@@ -20,7 +20,7 @@ from paribus.pipeline.run import StageRunner
 from paribus.pipeline.show.display import Display
 from paribus.pipeline.stages import STAGES
 from paribus.stage.context import SilentReporter, StageContext
-from paribus.store.artifact import Artifact
+from paribus.store.artifacts import Artifact
 from paribus.tracking.text_axes import Point
 from support.command_line import write_corpus, write_meetings
 

@@ -20,7 +20,7 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.plan import Plan
 from paribus.planning.show import show_plan
-from paribus.store.record import write_record
+from paribus.store.artifacts import write_record
 from support.run_config import run_config
 
 MODEL = LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=32)

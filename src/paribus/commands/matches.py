@@ -9,8 +9,8 @@ from pathlib import Path
 
 from paribus.config.identity import digest
 from paribus.pipeline.graph import Node
-from paribus.store.artifact import Artifact, Store
-from paribus.store.file_names import METRICS
+from paribus.store.artifacts import Artifact, Store
+from paribus.store.files import METRICS
 from paribus.training.stage import TRAINING
 
 LOSS = re.compile(r"train/loss|finetuning/.*/loss|eval/.*/bits_per_byte")

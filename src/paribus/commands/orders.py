@@ -12,7 +12,7 @@ from paribus.pipeline.make import check, make, note_made_of
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.run_names import labels
-from paribus.store.artifact import Artifact
+from paribus.store.artifacts import Artifact
 
 ORDERS = "orders"
 """Directory of the output root for reports and logs."""

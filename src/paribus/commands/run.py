@@ -46,9 +46,8 @@ from paribus.pipeline.stages import EVALUATION, FINETUNING
 from paribus.planning.limit import refuse_over_limit
 from paribus.planning.remarks.judgement import remarks_on_judgement
 from paribus.planning.remarks.orders import remarks_on_orders
-from paribus.store.claim import describe, read_holder
-from paribus.store.code import loaded_code
-from paribus.store.process import machine
+from paribus.store.claims import describe, machine, read_holder
+from paribus.store.provenance import loaded_code
 from paribus.tracking.events import FILE_NAME, SCHEDULED, EventLog
 from paribus.tracking.follower import finish_all
 

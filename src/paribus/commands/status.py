@@ -19,7 +19,7 @@ from paribus.pipeline.record.run_names import labels
 from paribus.pipeline.record.run_state import LOST, NOT_STARTED, STOPPED, RunState, read_state
 from paribus.pipeline.record.sweep_record import SweepRecord, read_sweeps
 from paribus.pipeline.show.display import age
-from paribus.store.claim import describe
+from paribus.store.claims import describe
 
 SHORT = 8
 """Characters of an identifier, enough for the verbs that take one."""

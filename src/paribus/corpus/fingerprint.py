@@ -13,7 +13,7 @@ from paribus.corpus.sources.dataset_names import data_files, local_directory, re
 from paribus.corpus.sources.distributions import versions
 from paribus.corpus.sources.paths import resolve
 from paribus.stage.context import JSON
-from paribus.store.file_digests import FileDigests
+from paribus.store.files import FileDigests
 
 
 def fingerprint(config: CorpusConfig, digests: FileDigests) -> dict[str, JSON]:

@@ -7,7 +7,7 @@ from paribus.config.groups.corpus import HuggingFaceCorpus
 from paribus.config.units import format_number, format_size
 from paribus.stage.context import JSON, StageContext
 from paribus.stage.spec import Outside, Stage, always, fields
-from paribus.store.file_digests import FileDigests
+from paribus.store.files import FileDigests
 
 
 def _build(context: StageContext) -> dict[str, JSON]:

@@ -20,7 +20,7 @@ from typing import Self
 from paribus.engine.engine import Item, Result
 from paribus.engine.process_ends import end_with_starter, out_of_memory_kills
 from paribus.errors import InfrastructureError, OutOfMemoryError, ParibusError
-from paribus.store.code import changed, hold_to, loaded_code
+from paribus.store.provenance import changed, hold_to, loaded_code
 
 
 class LocalEngine:

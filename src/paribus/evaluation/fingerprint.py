@@ -22,8 +22,7 @@ from paribus.evaluation.suites.texts import read_texts, text_file
 from paribus.evaluation.suites.translations import TRANSLATIONS, read_translations
 from paribus.evaluation.tasks.items import ItemSet
 from paribus.stage.context import JSON
-from paribus.store import atomic
-from paribus.store.file_digests import FileDigests, is_writable
+from paribus.store.files import FileDigests, is_writable, write_text
 
 
 def fingerprint(config: EvaluationConfig, digests: FileDigests) -> dict[str, JSON]:
@@ -122,7 +121,7 @@ def _counted_once(mark: Path, count: Callable[[], int]) -> int:
     if is_writable(mark.parent):
         with suppress(OSError):  # what cannot be remembered is found again
             mark.parent.mkdir(parents=True, exist_ok=True)
-            atomic.write_text(mark, str(found))
+            write_text(mark, str(found))
     return found
 
 

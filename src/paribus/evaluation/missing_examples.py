@@ -15,8 +15,8 @@ from paribus.evaluation.preflight import wrong_names
 from paribus.evaluation.suites.files import FEWSHOT_SPLIT, split_file
 from paribus.evaluation.suites.hub import fetch_training, lacks_training, training_set
 from paribus.evaluation.suites.registry import BENCHMARKS, is_ours
-from paribus.store import atomic
-from paribus.store.file_digests import is_writable
+from paribus.store import files
+from paribus.store.files import is_writable
 
 
 @dataclass(frozen=True)
@@ -78,5 +78,5 @@ def fetch_missing(missing: MissingExamples, cache: Path) -> str | None:
     if has_none and missing.data_set is not None and is_writable(cache):
         with suppress(OSError):  # what cannot be remembered is found again
             cache.mkdir(parents=True, exist_ok=True)
-            atomic.write_text(absent, f"{missing.data_set} has no split {missing.split}\n")
+            files.write_text(absent, f"{missing.data_set} has no split {missing.split}\n")
     return None

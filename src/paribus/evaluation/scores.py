@@ -41,7 +41,7 @@ from paribus.evaluation.text.target_bits import TargetScorer
 from paribus.evaluation.text.text_sets import TextSet, clean_set, load_text_sets, write_text_sets
 from paribus.evaluation.tokenizer import evaluation_tokenizer
 from paribus.stage.context import JSON, Reporter, StageContext
-from paribus.store.atomic import write_json
+from paribus.store.files import write_json
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.statistics import count_statistics, count_tokens
 from paribus.training.processes.host import ALONE, Host

@@ -12,7 +12,7 @@ from paribus.evaluation.suites.segmentations import segmented
 from paribus.stage.context import JSON, StageContext
 from paribus.stage.offline import OFFLINE
 from paribus.stage.spec import Device, Outside, Stage, always, fields, together
-from paribus.store.file_digests import FileDigests
+from paribus.store.files import FileDigests
 
 
 def _evaluation_inputs(config: RunConfig) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from paribus.evaluation.tasks.promptless import segmented_path
 from paribus.evaluation.tokenizer import evaluation_tokenizer
 from paribus.ordering.arrays import save_array
 from paribus.stage.context import JSON, StageContext
-from paribus.store import atomic
+from paribus.store import files
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.tokenization.statistics import (
     CorpusStatistics,
@@ -66,7 +66,7 @@ def build(context: StageContext) -> dict[str, JSON]:
         "own_shares": np.histogram(own[np.isfinite(own)], bins=SHARE_BINS)[0].tolist(),
         "words": scores,
     }
-    atomic.write_json(context.output / STATISTICS, content)
+    files.write_json(context.output / STATISTICS, content)
     return {
         "vocab_size": tokenizer.vocab_size,
         "own_share": content["own_share"],

@@ -12,7 +12,7 @@ from paribus.evaluation.suites.registry import unknown_task
 from paribus.finetuning.examples import Example, examples_of
 from paribus.finetuning.tasks import SCORED, TASKS, TRAIN, Task
 from paribus.stage.context import JSON
-from paribus.store.file_digests import FileDigests
+from paribus.store.files import FileDigests
 
 HUB = "https://huggingface.co/datasets/tau/scrolls/resolve/main"
 

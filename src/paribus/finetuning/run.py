@@ -26,8 +26,7 @@ from paribus.finetuning.tasks import TASKS
 from paribus.finetuning.training import ROWS, Start, finetune, metric_name
 from paribus.modeling.device import expect_many_shapes
 from paribus.stage.context import JSON, StageContext
-from paribus.store.atomic import replacing, write_json
-from paribus.store.file_names import METRICS
+from paribus.store.files import METRICS, replacing, write_json
 from paribus.training.fit.device import device_name, make_accelerator
 from paribus.training.processes.requests import Requests
 

@@ -9,7 +9,7 @@ from paribus.evaluation.stage import facts
 from paribus.stage.context import JSON, StageContext
 from paribus.stage.offline import OFFLINE
 from paribus.stage.spec import Device, Outside, Stage, always, fields, seeds, together
-from paribus.store.file_digests import FileDigests
+from paribus.store.files import FileDigests
 from paribus.training.seeds import finetuning_seeds
 
 

@@ -19,7 +19,7 @@ from paribus.ordering.packing.documents import OrderedDocuments
 from paribus.ordering.packing.prompts import PromptContexts
 from paribus.ordering.traversal.traversal import ShuffledContexts
 from paribus.stage.context import JSON, Reporter, StageContext
-from paribus.store.file_names import METRICS
+from paribus.store.files import METRICS
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.build import fitted_to_memory

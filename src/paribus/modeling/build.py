@@ -20,7 +20,7 @@ from paribus.modeling.initialize import initialize
 from paribus.modeling.match import resolve_model
 from paribus.modeling.problems import check_shape
 from paribus.modeling.weight_files import CONFIG
-from paribus.store.atomic import write_json
+from paribus.store.files import write_json
 
 MODEL_TYPES = (*KINDS, "marian")
 """Values of `model_type` in the `config.json` of a checkpoint that can be loaded."""

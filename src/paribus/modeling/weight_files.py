@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from paribus.errors import DataError
-from paribus.store.json_file import read_object
+from paribus.store.files import read_object
 
 CONFIG = "config.json"
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from paribus.store import atomic
+from paribus.store.files import replacing
 
 Array = npt.NDArray[Any]
 
 
 def save_array(path: Path, array: Array) -> None:
     """Replace `path` (.npy) by `array` in one step."""
-    with atomic.replacing(path) as aside, aside.open("wb") as file:
+    with replacing(path) as aside, aside.open("wb") as file:
         np.save(file, array, allow_pickle=False)
 
 

@@ -19,7 +19,7 @@ from paribus.ordering.packing.statistics import packing_statistics
 from paribus.ordering.seeding import MIXED, permutation
 from paribus.ordering.traversal.traversal import straddling
 from paribus.stage.context import JSON, StageContext
-from paribus.store import atomic
+from paribus.store import files
 
 STATISTICS = "statistics.json"
 PLACES = 1_000
@@ -62,7 +62,7 @@ def build(context: StageContext) -> dict[str, JSON]:
         "similarity_along": [_number(value) for value in similar.along()],
         "positions": _positions(order),
     }
-    atomic.write_json(context.output / STATISTICS, {"numbers": numbers, "curves": curves})
+    files.write_json(context.output / STATISTICS, {"numbers": numbers, "curves": curves})
     return numbers
 
 

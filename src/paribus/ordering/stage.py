@@ -18,7 +18,7 @@ from paribus.config.schema import RunConfig
 from paribus.config.units import format_number
 from paribus.stage.context import JSON, StageContext
 from paribus.stage.spec import Device, Outside, Stage, all_but, always, fields, seed_of, together
-from paribus.store.file_digests import FileDigests
+from paribus.store.files import FileDigests
 
 _BM25 = ("query_terms", "saturation", "length_normalization")
 

@@ -10,8 +10,8 @@ from paribus.config.schema import RunConfig
 from paribus.errors import ParibusError
 from paribus.pipeline.stages import STAGES, Place, run_targets
 from paribus.stage.spec import Stage
-from paribus.store.artifact import Store
-from paribus.store.file_digests import FileDigests
+from paribus.store.artifacts import Store
+from paribus.store.files import FileDigests
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from paribus.config.groups.execution import SweepConfig
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
 from paribus.pipeline.output_root import OutputRoot
-from paribus.store import atomic
+from paribus.store import files
 
 
 def refuse_changed(sweep: SweepConfig | None, identifier: str) -> None:
@@ -30,7 +30,7 @@ def why_stopped(root: OutputRoot, sweep: SweepConfig | None) -> str | None:
 
 def stop(root: OutputRoot, sweep: SweepConfig, why: str) -> None:
     """Let no more runs of a command start."""
-    atomic.write_text(_stop_mark(root, sweep), why)
+    files.write_text(_stop_mark(root, sweep), why)
 
 
 def allow_start(root: OutputRoot, sweep: SweepConfig) -> None:
@@ -44,7 +44,7 @@ def leave_note(config: RunConfig, failure: Mapping[str, Any]) -> None:
         note = OutputRoot.of(config).refusal(config.sweep.run)
         with suppress(OSError):
             note.parent.mkdir(parents=True, exist_ok=True)
-            atomic.write_json(note, failure)
+            files.write_json(note, failure)
 
 
 def _stop_mark(root: OutputRoot, sweep: SweepConfig) -> Path:

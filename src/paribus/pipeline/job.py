@@ -16,7 +16,7 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.run import perform
 from paribus.pipeline.show.display import Display, open_console
 from paribus.pipeline.show.streams import guard_streams
-from paribus.store.code import Code
+from paribus.store.provenance import Code
 
 JOBLIB = "joblib"
 """Launcher that kills all of its processes as soon as one of them, or the command, raises or dies."""

@@ -14,9 +14,9 @@ from paribus.pipeline.making.telling import Telling
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.run import StageRunner
 from paribus.pipeline.show.display import Display, open_console
-from paribus.store import atomic
-from paribus.store.artifact import Artifact
-from paribus.store.file_names import MADE_OF
+from paribus.store import files
+from paribus.store.artifacts import Artifact
+from paribus.store.files import MADE_OF
 from paribus.tracking.text_axes import Point
 
 
@@ -51,7 +51,7 @@ def note_made_of(directory: Path, made: Iterable[Artifact]) -> None:
     """Write into the directory of a report what it was made of: while it is there, `paribus clean` leaves that."""
     places = sorted({(one.stage, one.key) for one in made})
     directory.mkdir(parents=True, exist_ok=True)
-    atomic.write_json(directory / MADE_OF, {"artefacts": [{"stage": stage, "key": key} for stage, key in places]})
+    files.write_json(directory / MADE_OF, {"artefacts": [{"stage": stage, "key": key} for stage, key in places]})
 
 
 def make(config: RunConfig, targets: Sequence[str], *, asked_by: str) -> dict[str, Artifact]:

@@ -13,9 +13,9 @@ from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import Node
 from paribus.pipeline.record.sweep_record import SWEEP_RECORD
 from paribus.pipeline.stages import EVALUATION, FINETUNING
-from paribus.store.artifact import Store
-from paribus.store.claim import run_claim
-from paribus.store.file_names import RUN_RECORD
+from paribus.store.artifacts import Store
+from paribus.store.claims import run_claim
+from paribus.store.files import RUN_RECORD
 
 RUN_ID_LENGTH = 16
 ARTEFACTS = "artifacts"

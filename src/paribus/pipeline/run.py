@@ -46,11 +46,10 @@ from paribus.pipeline.show.facts import facts, few_documents
 from paribus.pipeline.show.remaining import announce
 from paribus.pipeline.show.standings import show_standings
 from paribus.pipeline.stages import named
-from paribus.store import atomic
-from paribus.store.artifact import Artifact
-from paribus.store.claim import Claim, acquire, describe, read_holder
-from paribus.store.code import Code, loaded_code
-from paribus.store.provenance import provenance
+from paribus.store import files
+from paribus.store.artifacts import Artifact
+from paribus.store.claims import Claim, acquire, describe, read_holder
+from paribus.store.provenance import Code, loaded_code, provenance
 from paribus.tracking.follower import Follower
 from paribus.training.start.preflight import token_problems
 
@@ -223,7 +222,7 @@ class StageRunner:
         display.start(node.name, "starting")
         started = time.monotonic()
         try:
-            with atomic.naming(self.root.path):
+            with files.naming(self.root.path):
                 artifact = self._execute(node, held)
         except BaseException as error:
             # Without the claim, what is there is another's, who went on after this process had been stopped.

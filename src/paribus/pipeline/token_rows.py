@@ -22,7 +22,7 @@ from paribus.pipeline.vocabularies import overlap_matrix
 from paribus.reporting.table.arrangement import baselines, ordered
 from paribus.reporting.tokenizers.row import Replaced, TokenRow
 from paribus.reporting.tokenizers.tables import named
-from paribus.store.artifact import Artifact
+from paribus.store.artifacts import Artifact
 from paribus.tokenization.statistics import Counts
 from paribus.tokenization.tokenizer import Tokenizer
 from paribus.tokenization.vocabulary.overlap import Spellings, spelled_only_in, spellings

@@ -11,7 +11,7 @@ from typing import Any
 from paribus.config.groups.tokenization import BytesTokenizer, WordPieceTokenizer
 from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot
-from paribus.store.record import RECORD
+from paribus.store.artifacts import RECORD
 
 RULE = (0.00147, -0.10397, 1.95541, -6.61883)
 """Of English, by byte-level BPE: factors of powers of the logarithm of the size, the highest first.

@@ -41,7 +41,7 @@ from paribus.planning.machine import counted, trains_on_gpu
 from paribus.planning.remarks.judgement import remarks_on_judgement
 from paribus.planning.remarks.orders import remarks_on_orders
 from paribus.planning.throughput import Say, Throughput, Throughputs
-from paribus.store.claim import read_holder
+from paribus.store.claims import read_holder
 from paribus.training.start.first import FIRST
 
 

@@ -25,7 +25,7 @@ from paribus.modeling.match import resolve_model
 from paribus.pipeline.making.execute import child_environment
 from paribus.pipeline.making.gpu_slots import gpu_slots
 from paribus.planning.machine import training_device_name, trains_on_gpu
-from paribus.store import atomic
+from paribus.store import files
 from paribus.training.fit.shape import one_process
 
 SECONDS_TO_START = {True: 240.0, False: 60.0}
@@ -139,7 +139,7 @@ def measure(config: RunConfig, vocabulary: int, cache: Path, say: Callable[[str]
     measured = answer | {"device": key["device"], "when": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")}
     path = probe_path(cache, key)
     path.parent.mkdir(parents=True, exist_ok=True)
-    atomic.write_json(path, {"key": key, "probe": measured})
+    files.write_json(path, {"key": key, "probe": measured})
     return _probe(measured)
 
 

@@ -16,7 +16,7 @@ from paribus.reporting.formats.bare_table import bare_table
 from paribus.reporting.formats.markdown import markdown_picture
 from paribus.reporting.plots.orders import SIMILARITY_PLOTS, order_plots
 from paribus.reporting.plots.picture import Plot, style
-from paribus.store import atomic
+from paribus.store import files
 
 Number = float | int | None
 LEGEND = (
@@ -95,8 +95,8 @@ def write_order_report(rows: Sequence[OrderRow], directory: Path, head: str = "o
     few = few_documents(rows)
     told = [_legend(rows), few] if few else [_legend(rows)]
     text = "\n\n".join(["# What the orderings do", _markdown(rows, head), *told, *pictures])
-    atomic.write_text(directory / "statistics.md", text + "\n")
-    atomic.write_text(directory / "statistics.csv", _csv(rows, head))
+    files.write_text(directory / "statistics.md", text + "\n")
+    files.write_text(directory / "statistics.csv", _csv(rows, head))
     return _terminal(rows, head)
 
 

@@ -33,7 +33,7 @@ from paribus.reporting.paper.block import parse
 from paribus.reporting.table.comparison import Comparison, compare
 from paribus.reporting.table.frame import MissingRun, RunRecord
 from paribus.reporting.table.layout import layouts
-from paribus.store import atomic
+from paribus.store.files import write_bytes
 
 if TYPE_CHECKING:
     from paribus.reporting.plots.lines.curves import Curve
@@ -190,7 +190,7 @@ def _write(path: Path, content: bytes) -> Path:
     """Replace the file in one step, so that nobody reads half a report; the same is left alone, for MLflow to read."""
     if not path.is_file() or path.read_bytes() != content:
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write_bytes(path, content)
+        write_bytes(path, content)
     return path
 
 

@@ -12,7 +12,7 @@ from paribus.config.groups.seeds import Part
 from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
 from paribus.stage.context import JSON, StageContext
-from paribus.store.file_digests import FileDigests
+from paribus.store.files import FileDigests
 
 Identity = Callable[[RunConfig], dict[str, Any]]
 """Identity fields of a configuration, by group."""

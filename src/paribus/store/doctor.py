@@ -5,9 +5,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from paribus.store.artifact import NOT_STAGES, Store
-from paribus.store.claim import acquire
-from paribus.store.verification import hashed_damage
+from paribus.store.artifacts import NOT_STAGES, Store, hashed_damage
+from paribus.store.claims import acquire
 
 SECONDS_OF_A_WRITE = 3600.0
 """A file written aside that has not got its name after this long belongs to no living process."""

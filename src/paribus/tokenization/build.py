@@ -29,7 +29,7 @@ from paribus.errors import DataError
 from paribus.native.announce import compile_kernels
 from paribus.native.registry import ENCODING
 from paribus.stage.context import JSON, StageContext
-from paribus.store import atomic
+from paribus.store import files
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter, id_dtype
 from paribus.tokenization.interchange.existing import open_existing
 from paribus.tokenization.learn.sample import LearningSample
@@ -269,5 +269,5 @@ def _encode(
 
 
 def _publish(target: Path, **arrays: np.ndarray) -> None:
-    with atomic.replacing(target) as aside, aside.open("wb") as file:
+    with files.replacing(target) as aside, aside.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]  # its stub takes a name for allow_pickle

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from paribus.config.groups.tokenization import ExistingTokenizer, PredictiveEntropyPretokenizer, PretokenizerConfig
 from paribus.stage.context import JSON
-from paribus.store.file_digests import FileDigests
+from paribus.store.files import FileDigests
 
 
 def fingerprint(config: PretokenizerConfig | ExistingTokenizer, digests: FileDigests) -> dict[str, JSON]:

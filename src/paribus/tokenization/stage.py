@@ -8,7 +8,7 @@ from paribus.config.schema import RunConfig
 from paribus.config.units import format_number
 from paribus.stage.context import JSON, StageContext
 from paribus.stage.spec import Device, Outside, Stage, always, fields, together
-from paribus.store.file_digests import FileDigests
+from paribus.store.files import FileDigests
 
 
 def _named_files(config: RunConfig) -> Any:

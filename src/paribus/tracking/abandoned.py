@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from paribus.store.claim import acquire, run_claim
-from paribus.store.file_names import RUN_RECORD
-from paribus.store.json_file import read_object_if_any
+from paribus.store.claims import acquire, run_claim
+from paribus.store.files import RUN_RECORD, read_object_if_any
 from paribus.tracking.events import FAILURE_TAG, FILE_NAME, EventLog, end_stopped
 
 LEASE_SECONDS = 30.0

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 
 from paribus.config.groups.execution import URI_VARIABLE, TrackingConfig
 from paribus.errors import ConfigurationError
-from paribus.store.process import machine
+from paribus.store.claims import machine
 
 _SERVERS, _FILES = ("http", "https"), ("sqlite", "file", "")
 _SCHEMES = (*_SERVERS, "sqlite", "postgresql", "mysql", "mssql", "databricks")

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from paribus.store.atomic import naming
+from paribus.store.files import naming
 from paribus.tracking.destination import public_uri
 from paribus.tracking.reader import CORRECTS, EventReader
 

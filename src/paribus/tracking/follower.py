@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.execution import TrackingConfig
-from paribus.store.atomic import write_json
-from paribus.store.json_file import read_object_if_any
-from paribus.store.process import this_process
+from paribus.store.claims import this_process
+from paribus.store.files import read_object_if_any, write_json
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import FILE_NAME
 from paribus.tracking.locks import is_locked

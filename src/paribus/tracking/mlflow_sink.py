@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from paribus.errors import ConfigurationError, InfrastructureError
-from paribus.store.atomic import replacing
+from paribus.store.files import replacing
 from paribus.tracking.batches import EventBatch, batches
 from paribus.tracking.destination import Destination, sqlite_uri
 from paribus.tracking.events import SCHEDULED

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from paribus.store.atomic import write_json
-from paribus.store.json_file import read_object_if_any
+from paribus.store.files import read_object_if_any, write_json
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import FILE_NAME
 from paribus.tracking.reader import Event, EventReader, complete_size

@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from paribus.store.json_file import read_object_if_any
-from paribus.store.process import Process, is_gone, is_of_another_boot
+from paribus.store.claims import Process, is_gone, is_of_another_boot
+from paribus.store.files import read_object_if_any
 from paribus.tracking.destination import Destination
 from paribus.tracking.locks import locked
 

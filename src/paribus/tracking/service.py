@@ -15,10 +15,8 @@ from typing import IO
 
 from paribus.config.groups.execution import TrackingConfig
 from paribus.errors import ParibusError
-from paribus.store.atomic import write_json
-from paribus.store.claim import read_holder, run_claim
-from paribus.store.json_file import read_object_if_any
-from paribus.store.process import is_of_another_boot, this_process
+from paribus.store.claims import is_of_another_boot, read_holder, run_claim, this_process
+from paribus.store.files import read_object_if_any, write_json
 from paribus.tracking.abandoned import close_abandoned
 from paribus.tracking.destination import Destination
 from paribus.tracking.locks import locked

@@ -13,8 +13,7 @@ from paribus.ordering.contexts.measure import MeasuredContexts
 from paribus.ordering.contexts.readings import READINGS, readings
 from paribus.ordering.packing.pairs import PairContexts
 from paribus.stage.context import JSON
-from paribus.store.atomic import write_json
-from paribus.store.file_names import METRICS
+from paribus.store.files import METRICS, write_json
 from paribus.tokenization import Tokenizer
 from paribus.training.data.fingerprint import contexts_digest
 from paribus.training.loop import Run

@@ -12,7 +12,7 @@ import pytest
 from paribus.config.groups.corpus import HuggingFaceCorpus, PydocsCorpus
 from paribus.corpus.fingerprint import fingerprint
 from paribus.errors import ConfigurationError, DataError
-from paribus.store.file_digests import FileDigests
+from paribus.store.files import FileDigests
 from support.corpora import files_corpus, write_jsonl
 
 

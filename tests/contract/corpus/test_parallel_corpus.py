@@ -13,7 +13,7 @@ from paribus.config.groups.tokenization import BPETokenizer
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.corpus.fingerprint import fingerprint
 from paribus.errors import ConfigurationError, DataError
-from paribus.store.file_digests import FileDigests
+from paribus.store.files import FileDigests
 from paribus.tokenization.build import build_tokens, build_vocabulary
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from support.corpora import build_corpus, write_jsonl

@@ -10,8 +10,7 @@ import pytest
 
 from paribus.errors import InfrastructureError
 from paribus.pipeline.stages import STAGES
-from paribus.store.artifact import Artifact
-from paribus.store.record import RECORD
+from paribus.store.artifacts import RECORD, Artifact
 from support.artefacts import Maker, small_maker
 
 

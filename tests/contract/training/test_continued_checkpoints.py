@@ -31,10 +31,9 @@ from paribus.pipeline.prepare import prepare
 from paribus.pipeline.record.run_record import moved_config
 from paribus.pipeline.show.display import Display
 from paribus.reporting.fairness.equality import differing, flatten
-from paribus.store.artifact import file_digests
-from paribus.store.code import loaded_code
-from paribus.store.file_digests import FileDigests
-from paribus.store.record import write_record
+from paribus.store.artifacts import file_digests, write_record
+from paribus.store.files import FileDigests
+from paribus.store.provenance import loaded_code
 from paribus.tokenization import Tokenizer
 from paribus.training.start.files import fingerprint
 from paribus.training.start.initial import initial_model

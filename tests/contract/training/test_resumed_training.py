@@ -22,8 +22,7 @@ from paribus.ordering.orders.artifact import write_order
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import build_graph
 from paribus.reporting.fairness.equality import differing, flatten
-from paribus.store.artifact import file_digests
-from paribus.store.record import write_record
+from paribus.store.artifacts import file_digests, write_record
 from paribus.training.start.first import FIRST
 from paribus.training.start.preflight import problems
 from paribus.training.start.resumed import steps_before

@@ -7,7 +7,7 @@ import pytest
 
 from paribus.cli import main
 from paribus.pipeline.output_root import OutputRoot
-from paribus.store.record import read_record, write_record
+from paribus.store.artifacts import read_record, write_record
 from support.recorded_sweeps import OVERRIDES, finished_sweep
 
 pytestmark = pytest.mark.usefixtures("undrawn")

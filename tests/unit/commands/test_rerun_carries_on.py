@@ -19,8 +19,8 @@ from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.failure import Failure
 from paribus.pipeline.record.recorder import Recorder
-from paribus.store.claim import acquire
-from paribus.store.code import loaded_code
+from paribus.store.claims import acquire
+from paribus.store.provenance import loaded_code
 from support.finished_runs import finish
 
 
@@ -106,7 +106,7 @@ def test_a_full_disk_leaves_no_root_behind(
     def full(path: Path, content: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
-    monkeypatch.setattr("paribus.commands.rerun.again.atomic.write_json", full)
+    monkeypatch.setattr("paribus.commands.rerun.again.files.write_json", full)
     assert reruns.again() == 1
     assert "the disk is full" in capsys.readouterr().err
     assert not reruns.roots and not list((reruns.root / "reruns").iterdir())

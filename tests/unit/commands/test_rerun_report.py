@@ -17,7 +17,7 @@ from paribus.commands.rerun.verb import _artefacts, _numbers, _result, rerun_com
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.record.environment import environment_changes
-from paribus.store.artifact import Store
+from paribus.store.artifacts import Store
 from paribus.store.provenance import git_state
 from support.run_config import run_config
 

@@ -16,7 +16,7 @@ from paribus.evaluation.suites.files import read_benchmark, split_file
 from paribus.evaluation.suites.pool import split_pool
 from paribus.evaluation.suites.registry import BENCHMARKS
 from paribus.evaluation.tasks.items import Item
-from paribus.store.file_digests import FileDigests
+from paribus.store.files import FileDigests
 from support.benchmark_records import RECORDS
 from support.real_data import real_data
 

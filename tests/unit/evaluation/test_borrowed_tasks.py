@@ -15,7 +15,7 @@ from paribus.evaluation.fingerprint import fingerprint
 from paribus.evaluation.preflight import problems, wrong_names
 from paribus.evaluation.stage import build_tasks
 from paribus.evaluation.tasks.items import read_records
-from paribus.store.file_digests import FileDigests
+from paribus.store.files import FileDigests
 from support.borrowed_tasks import CHOICES, WRITTEN, write_records, write_tasks
 from support.evaluations import stage_context, write_drawn_corpus
 

@@ -19,7 +19,7 @@ from paribus.evaluation.suites.classification import MIXED
 from paribus.evaluation.suites.files import read_benchmark
 from paribus.evaluation.suites.registry import BENCHMARKS
 from paribus.evaluation.suites.translations import TRANSLATIONS, read_translations
-from paribus.store.file_digests import FileDigests
+from paribus.store.files import FileDigests
 from support.benchmark_records import RECORDS
 from support.borrowed_tasks import CHOICES, write_records, write_tasks
 from support.experiments import composition_of

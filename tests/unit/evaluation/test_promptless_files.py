@@ -17,7 +17,7 @@ from paribus.evaluation.preflight import problems
 from paribus.evaluation.suites.texts import read_texts
 from paribus.evaluation.suites.translations import TRANSLATIONS, read_translations
 from paribus.evaluation.tasks.heldout_pairs import TextPair
-from paribus.store.file_digests import FileDigests
+from paribus.store.files import FileDigests
 
 TEXTS = [{"text": "All else being equal."}, {"text": "Zürich\n"}]
 PAIR = {"en": "a dog .", "de": "ein hund ."}

@@ -13,7 +13,7 @@ from paribus.evaluation.measures.rouge import rouge_scores
 from paribus.finetuning.data import Question, TaskData, read_task
 from paribus.finetuning.files import fingerprint, problems, wrong_names
 from paribus.finetuning.rows import Rows
-from paribus.store.file_digests import FileDigests
+from paribus.store.files import FileDigests
 from paribus.tokenization import Tokenizer
 from support.finetunings import finetuning_config, meeting, run_data, scrolls_record, write_lines, write_task
 

@@ -29,7 +29,7 @@ from paribus.pipeline.output_root import OutputRoot, run_id
 from paribus.pipeline.prepare import describe_sweep, prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.run_record import read_run_record
-from paribus.store.code import loaded_code
+from paribus.store.provenance import loaded_code
 from paribus.training.fit import compiler as compiler_module
 from support.drivers import list_gpus
 from support.finished_runs import finish

@@ -19,7 +19,7 @@ from paribus.engine.process_ends import OOM_SCORE
 from paribus.pipeline.making import children
 from paribus.pipeline.making.children import Child, Job, Outlets, start_child
 from paribus.pipeline.stages import STAGES
-from paribus.store.code import Code, loaded_code
+from paribus.store.provenance import Code, loaded_code
 from support.run_config import run_config
 
 STAND_IN = """
@@ -224,7 +224,7 @@ def test_with_the_process_that_asked_ends_all_that_it_began(begin: Any, tmp_path
     script = (
         "import os, sys\n"
         "from paribus.pipeline.making.children import Job, Outlets, start_child\n"
-        "from paribus.store.code import loaded_code\n"
+        "from paribus.store.provenance import loaded_code\n"
         "fields = {'seconds': 60, 'code_of_end': 0, 'code': loaded_code().to_json()}\n"
         "reading, writing = os.pipe()\n"
         "child = start_child(Job(fields, dict(os.environ), {}, ['stand_in']), Outlets(writing, 2), lambda: None)\n"

@@ -13,8 +13,8 @@ from paribus.pipeline.make import note_made_of
 from paribus.pipeline.output_root import OutputRoot, named_root
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.cleaning import Cleaning, Removal, clean
-from paribus.store.artifact import Artifact, Store
-from paribus.store.claim import acquire
+from paribus.store.artifacts import Artifact, Store
+from paribus.store.claims import acquire
 from support.recorded_sweeps import finished_sweep
 
 A, B, C = (letter * 64 for letter in "abc")

@@ -26,9 +26,8 @@ from paribus.pipeline.stages import STAGES
 from paribus.reporting.fairness.equality import differing as differing_fields
 from paribus.reporting.fairness.fairness import differences
 from paribus.reporting.table.frame import RunRecord
-from paribus.store.code import Code
 from paribus.store.packages import DECIDING, HARMLESS, recorded
-from paribus.store.provenance import package_versions
+from paribus.store.provenance import Code, package_versions
 
 ELSEWHERE = {"git": None, "paribus": "1", "python": "3.11.7", "gpu": [], "cpu": "", "blas": [], "variables": {}}
 NO_STAGES: dict[str, dict[str, Any]] = {"code_versions": {}, "stages": {"corpus": {"key": "a"}}}

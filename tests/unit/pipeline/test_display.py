@@ -17,8 +17,8 @@ from paribus.pipeline.show.display import Display
 from paribus.pipeline.show.standings import lines, standings
 from paribus.pipeline.stages import STAGES
 from paribus.reporting.significance.crossed import crossed_test, half_width, pooled_variance, within_rows
-from paribus.store.code import loaded_code
-from paribus.store.record import write_record
+from paribus.store.artifacts import write_record
+from paribus.store.provenance import loaded_code
 from support.plans import planned_run, run_stages_here
 
 DETAIL = "387.9 GiB · 2.9e20 FLOPs · step 95,188 of 95,368 · 1,234 device-hours"

@@ -33,7 +33,7 @@ from paribus.pipeline.show.display import Display
 from paribus.pipeline.show.remaining import unique_nodes
 from paribus.planning.bill import bill
 from paribus.planning.plan import make_plan
-from paribus.store.code import loaded_code
+from paribus.store.provenance import loaded_code
 from support.plans import TOKENS, planned_run, store_record
 
 FIRST = TOKENS // 4

@@ -21,9 +21,8 @@ from paribus.pipeline.record.recorder import Recorder, table_numbers
 from paribus.pipeline.record.sweep_record import read_sweeps
 from paribus.pipeline.run import perform
 from paribus.pipeline.show.display import Display
-from paribus.store.code import loaded_code
-from paribus.store.provenance import built_from, git_state
-from paribus.store.record import read_record, write_record
+from paribus.store.artifacts import read_record, write_record
+from paribus.store.provenance import built_from, git_state, loaded_code
 from support.recorded_sweeps import OVERRIDES, finished_sweep, record
 
 ARMS = ("-m", "tokenizer=bpe,scaffold_bpe", "seed=0,1")

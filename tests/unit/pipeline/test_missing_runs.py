@@ -21,8 +21,8 @@ from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.record.records import collect
-from paribus.store.claim import acquire
-from paribus.store.file_names import RUN_RECORD
+from paribus.store.claims import acquire
+from paribus.store.files import RUN_RECORD
 
 
 @pytest.fixture

@@ -29,8 +29,8 @@ from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.record.run_state import read_state
 from paribus.pipeline.run import StageRunner, perform
 from paribus.pipeline.show.display import Display
-from paribus.store.artifact import Artifact, Store
-from paribus.store.code import loaded_code
+from paribus.store.artifacts import Artifact, Store
+from paribus.store.provenance import loaded_code
 from paribus.tracking.reader import EventReader
 from support.plans import PreparedRun, planned_run, run_stages_here
 

@@ -26,11 +26,9 @@ from paribus.pipeline.record.records import collect
 from paribus.pipeline.record.run_record import read_run_record
 from paribus.pipeline.show.display import Display
 from paribus.pipeline.show.remaining import STAGES_FILE, announce, write_stages
-from paribus.store import atomic
-from paribus.store.artifact import Store
-from paribus.store.file_digests import FileDigests
-from paribus.store.file_names import RUN_RECORD
-from paribus.store.json_file import read_object_if_any
+from paribus.store import files
+from paribus.store.artifacts import Store
+from paribus.store.files import RUN_RECORD, FileDigests, read_object_if_any
 from paribus.tokenization.interchange.existing import open_existing
 from paribus.tracking.events import EventLog
 
@@ -130,7 +128,7 @@ def test_a_torn_note_or_list_of_stages_hinders_nothing(run: PreparedRun, layout:
     note = layout.failure(node)
     note.parent.mkdir(parents=True)
     failure = {"class": "data", "message": "a file", "stage": "corpus", "invocation": "once"}
-    atomic.write_json(note, failure)
+    files.write_json(note, failure)
     with pytest.raises(RepeatedFailureError, match="a file"):
         refuse_repetition(node, layout)
     tear(note)
@@ -172,6 +170,6 @@ def test_a_torn_memory_of_what_was_sound_is_not_believed(tmp_path: Path, tear: T
 @pytest.mark.parametrize("tear", TEARS)
 def test_a_torn_cursor_of_a_tracker_says_nothing(tmp_path: Path, tear: Tear) -> None:
     path = tmp_path / "tracking-0.json"
-    atomic.write_json(path, {"position": 3})
+    files.write_json(path, {"position": 3})
     tear(path)
     assert read_object_if_any(path).get("position") is None

@@ -24,7 +24,7 @@ from paribus.pipeline.record.run_state import is_done, read_state
 from paribus.pipeline.run import perform
 from paribus.pipeline.show.display import Display
 from paribus.pipeline.stages import STAGES
-from paribus.store.code import loaded_code
+from paribus.store.provenance import loaded_code
 from support.plans import planned_run, run_stages_here
 
 BEFORE_TRAINING = {"corpus", "vocabulary", "tokens", "order", "contexts"}

@@ -11,8 +11,8 @@ import pytest
 
 from paribus.engine.local import LocalEngine
 from paribus.errors import ConfigurationError
-from paribus.store import code as codes
-from paribus.store.code import Code, hold_to, loaded_code
+from paribus.store import provenance as codes
+from paribus.store.provenance import Code, hold_to, loaded_code
 
 BEGAN = Code({"a.py": "1", "b.py": "2"}, {"torch": "2.13.0"})
 

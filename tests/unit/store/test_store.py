@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from paribus.store import atomic
-from paribus.store.artifact import Artifact, Store
+from paribus.store import files
+from paribus.store.artifacts import Artifact, Store
 from paribus.store.doctor import examine, remove_leftovers
 from paribus.store.provenance import git_state, provenance
 
@@ -48,8 +48,8 @@ def test_a_directory_that_is_there_already_is_not_replaced(tmp_path: Path) -> No
     for name, text in (("first", "1"), ("second", "2")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "data").write_text(text, encoding="utf-8")
-    assert atomic.publish_directory(tmp_path / "first", tmp_path / "target")
-    assert not atomic.publish_directory(tmp_path / "second", tmp_path / "target")
+    assert files.publish_directory(tmp_path / "first", tmp_path / "target")
+    assert not files.publish_directory(tmp_path / "second", tmp_path / "target")
     assert (tmp_path / "target" / "data").read_text(encoding="utf-8") == "1"
 
 
@@ -81,12 +81,12 @@ def test_resumable_work_stays_and_other_leftovers_go(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_leaves_the_old_file_and_no_fragment(small_disk: Path) -> None:
-    atomic.write_json(small_disk / "record.json", {"a": 1})
+    files.write_json(small_disk / "record.json", {"a": 1})
     with pytest.raises(OSError) as caught:
-        atomic.write_text(small_disk / "record.json", "x" * 3_000_000)
+        files.write_text(small_disk / "record.json", "x" * 3_000_000)
     assert caught.value.errno == errno.ENOSPC
     with pytest.raises(OSError):
-        atomic.write_bytes(small_disk / "record.json", bytes(3_000_000))
+        files.write_bytes(small_disk / "record.json", bytes(3_000_000))
     assert [path.name for path in small_disk.iterdir()] == ["record.json"]
     assert "1" in (small_disk / "record.json").read_text(encoding="utf-8")
 
@@ -125,14 +125,14 @@ def test_what_is_written_in_one_step_is_whole_or_as_it_was(tmp_path: Path, kind:
         (aside / "inside" if kind == "directory" else aside).write_text(text, encoding="utf-8")
 
     def stop() -> None:
-        with atomic.replacing(target) as aside:
+        with files.replacing(target) as aside:
             write(aside, "half")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         stop()
     assert list(tmp_path.iterdir()) == []
-    with atomic.replacing(target) as aside:
+    with files.replacing(target) as aside:
         write(aside, "whole")
         assert not target.exists()
     assert list(tmp_path.iterdir()) == [target]
@@ -151,7 +151,7 @@ def test_no_claim_waits_while_an_artefact_goes_to_the_disk(tmp_path: Path, monke
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         taken.append(directory)
 
-    monkeypatch.setattr(atomic, "sync_tree", sync)
+    monkeypatch.setattr("paribus.store.artifacts.sync_tree", sync)
     publish(store)
     assert len(taken) == 1
 
@@ -165,7 +165,7 @@ def test_a_file_that_is_replaced_is_on_the_disk_under_its_name(tmp_path: Path, m
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", recorded)
-    atomic.write_text(tmp_path / "file", "text")
+    files.write_text(tmp_path / "file", "text")
     assert flushed[-1] == str(tmp_path)
     assert len(flushed) == 2
 

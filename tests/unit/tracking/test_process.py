@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from paribus.config.groups.execution import TrackingConfig
-from paribus.store.process import is_gone, is_of_another_boot, machine, this_process
+from paribus.store.claims import is_gone, is_of_another_boot, machine, this_process
 from paribus.tracking import destination as destinations
 from paribus.tracking.destination import Destination
 from paribus.tracking.locks import locked

@@ -22,10 +22,9 @@ from paribus.pipeline.output_root import OutputRoot, named_root
 from paribus.pipeline.record.references import command_line, find_run_id, is_reference
 from paribus.pipeline.record.run_record import UNREADABLE, read_run_record
 from paribus.pipeline.stages import EVALUATION, FINETUNING
-from paribus.store import atomic
-from paribus.store.artifact import Artifact
-from paribus.store.digest import sha256
-from paribus.store.file_names import METRICS
+from paribus.store import files
+from paribus.store.artifacts import Artifact
+from paribus.store.files import METRICS, sha256
 from paribus.training.state.file_names import checkpoint_directories
 
 TRAINING = "training"
@@ -80,7 +79,7 @@ def export_command(arguments: Sequence[str], console: Console) -> int:
         training=training.record(),
         scores=_scores(record, step, wanted.root),
     )
-    with _parents_of(wanted.target), _alone(wanted.target), atomic.replacing(wanted.target) as aside:
+    with _parents_of(wanted.target), _alone(wanted.target), files.replacing(wanted.target) as aside:
         _copy(training, checkpoint, aside)
         complete(aside)
         (aside / CARD).write_text(model_card(origin, aside, wanted.target.name), encoding="utf-8")
@@ -162,7 +161,7 @@ def _copy(training: Artifact, checkpoint: Path, target: Path) -> None:
         name = path.relative_to(training.path).as_posix()
         copied = target / path.relative_to(checkpoint)
         copied.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("rb") as source, atomic.naming(copied), copied.open("wb") as sink:
+        with path.open("rb") as source, files.naming(copied), copied.open("wb") as sink:
             shutil.copyfileobj(source, sink)
         if sha256(copied) != digests[name]["sha256"]:
             raise DataError(

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from paribus.store.atomic import write_json
-from paribus.store.json_file import read_object, read_object_if_any
+from paribus.store.files import read_object, read_object_if_any, write_json
 
 _CONFIG, _GENERATION, _TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
 _PADDING = re.compile(r"\W*pad(ding)?\W*", re.IGNORECASE)

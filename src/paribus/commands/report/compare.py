@@ -26,7 +26,7 @@ from paribus.pipeline.record.records import collect
 from paribus.pipeline.record.sweep_record import read_sweep, read_sweeps
 from paribus.pipeline.vocabularies import compare_vocabularies
 from paribus.reporting.significance.least import SEEDS_TO_JUDGE
-from paribus.store.claim import exclusive
+from paribus.store.claims import exclusive
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import FILE_NAME
 from paribus.tracking.follower import Follower

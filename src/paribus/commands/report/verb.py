@@ -21,7 +21,7 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import describe_sweep, refuse_repeated
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.records import collect
-from paribus.store import atomic
+from paribus.store import files
 
 if TYPE_CHECKING:
     from paribus.reporting.report import Report
@@ -86,7 +86,7 @@ def _logged(log: Path) -> str:
     """Write the traceback of the exception in hand to `log`; in words, where it is."""
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write_text(log, traceback.format_exc())
+        files.write_text(log, traceback.format_exc())
     except OSError as error:
         return f"its traceback could not be written to {log}: {error.strerror}"
     return f"traceback: {log}"

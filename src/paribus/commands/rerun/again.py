@@ -11,10 +11,10 @@ from paribus.pipeline.graph import build_graph
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.record.run_record import UNREADABLE, moved_config, read_run_record
 from paribus.pipeline.record.run_state import is_done
-from paribus.store import atomic
-from paribus.store.claim import is_held
-from paribus.store.code import loaded_code
-from paribus.store.json_file import read_object_if_any
+from paribus.store import files
+from paribus.store.claims import is_held
+from paribus.store.files import read_object_if_any
+from paribus.store.provenance import loaded_code
 
 CODE = "rerun.json"
 """In the root of a rerun: by what code it was begun."""
@@ -35,7 +35,7 @@ def in_empty_root(original: RunConfig, run_id: str) -> RunConfig:
 
 def tell_code(again: RunConfig) -> None:
     """Write into its root which code begins it."""
-    atomic.write_json(Path(again.root) / CODE, {"code": loaded_code().digest})
+    files.write_json(Path(again.root) / CODE, {"code": loaded_code().digest})
 
 
 def unfinished(original: RunConfig, run_id: str) -> RunConfig | None:

@@ -26,8 +26,7 @@ from paribus.pipeline.record.environment import environment_changes, recorded_pr
 from paribus.pipeline.record.references import find_run_id, is_reference
 from paribus.pipeline.record.run_record import UNREADABLE, moved_config, read_run_record
 from paribus.pipeline.stages import EVALUATION, FINETUNING
-from paribus.store.code import loaded_code
-from paribus.store.provenance import provenance
+from paribus.store.provenance import loaded_code, provenance
 
 EXIT_DIFFERS = 1
 MOST_SHOWN = 30

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from paribus.corpus.readers.record import Item, Record, RecordProblem
 from paribus.errors import DataError
-from paribus.store import atomic
+from paribus.store import files
 
 _BATCH_BYTES = 4 * 2**20
 _SCHEMA = pa.schema(
@@ -47,7 +47,7 @@ class Extraction:
         """The extract of the file with this number."""
         number, path = numbered
         kept = self.directory / f"{number:06d}.arrow"
-        with atomic.replacing(kept) as aside, path.open("rb") as raw:
+        with files.replacing(kept) as aside, path.open("rb") as raw:
             return Extract(kept, _write(aside, self._rows(path, raw)))
 
     def _rows(self, path: Path, raw: BinaryIO) -> Iterator[Row]:

@@ -14,7 +14,7 @@ from typing import Any, Self
 from paribus import __version__
 from paribus.engine.threads import THREADS
 from paribus.errors import ConfigurationError
-from paribus.store.code import hold_to, loaded_code
+from paribus.store.provenance import hold_to, loaded_code
 
 _ENVIRONMENT = dict.fromkeys(THREADS, "1") | {
     "TOKENIZERS_PARALLELISM": "false",

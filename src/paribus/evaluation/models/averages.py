@@ -10,7 +10,7 @@ import torch
 
 from paribus.errors import DataError
 from paribus.modeling.weight_files import WEIGHTS
-from paribus.store.atomic import publish_directory
+from paribus.store.files import publish_directory
 from paribus.training.processes.host import Host
 from paribus.training.state.stored import Part, StoredTensors, write_whole
 

@@ -13,8 +13,7 @@ from paribus.modeling.decoder.architecture import config_json, read_architecture
 from paribus.modeling.decoder.decoder import Decoder
 from paribus.modeling.decoder.names import Place, huggingface_tensors, places
 from paribus.modeling.weight_files import CONFIG, WEIGHTS, weight_files
-from paribus.store.atomic import write_json
-from paribus.store.json_file import read_object
+from paribus.store.files import read_object, write_json
 
 
 def save_decoder(decoder: Decoder, directory: Path, weights: dict[str, torch.Tensor] | None = None) -> None:

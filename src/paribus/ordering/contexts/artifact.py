@@ -18,7 +18,7 @@ from paribus.ordering.contexts.measure import ARRAYS, MeasuredContexts
 from paribus.ordering.packing.assigned import AssignedContexts
 from paribus.ordering.packing.documents import OrderedDocuments
 from paribus.ordering.packing.pieces import ContextPieces
-from paribus.store import atomic
+from paribus.store import files
 
 SUMMARY = "contexts.json"
 COUNT, SIZES = "contexts", ("context_length", "ordered_bytes", "corpus_bytes")
@@ -33,7 +33,7 @@ def array_path(directory: Path, name: str) -> Path:
 
 def write_summary(directory: Path, **sizes: int) -> None:
     """Write what the arrays must agree with: a number for each of `NUMBERS`."""
-    atomic.write_json(directory / SUMMARY, sizes)
+    files.write_json(directory / SUMMARY, sizes)
 
 
 def write_pieces(directory: Path, pieces: ContextPieces) -> None:

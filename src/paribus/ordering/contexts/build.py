@@ -22,7 +22,7 @@ from paribus.ordering.contexts.text import OrderedText
 from paribus.ordering.packing.assigned import AssignedContexts
 from paribus.ordering.packing.contexts import Contexts
 from paribus.stage.context import JSON, StageContext
-from paribus.store import atomic
+from paribus.store import files
 
 TOKENS_A_PART = 2**24
 """Tokens of the contexts of one part; it decides what is repeated after a kill, never what is written."""
@@ -75,7 +75,7 @@ class MeasurePart:
         target = self._given[2] / f"{start:012d}-{stop:012d}.npz"
         if not target.exists():
             found = Measured.of(self.contexts, self.text, self._lossy, self._points, start, stop)
-            with atomic.replacing(target) as aside, aside.open("wb") as file:
+            with files.replacing(target) as aside, aside.open("wb") as file:
                 np.savez(file, **vars(found))
         return target
 

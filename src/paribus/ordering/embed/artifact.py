@@ -14,7 +14,7 @@ import numpy.typing as npt
 from paribus.errors import DataError
 from paribus.ordering.arrays import FileRows, map_array
 from paribus.ordering.embed.unit import unit_rows
-from paribus.store import atomic
+from paribus.store import files
 
 Vectors = npt.NDArray[np.float32]
 MANIFEST = "embeddings.json"
@@ -104,7 +104,7 @@ class EmbeddingsWriter:
 
     def close(self) -> None:
         """Write what a reader checks the arrays against."""
-        atomic.write_json(self.path / MANIFEST, {"dimensions": self.dimensions, "rows": self.lengths})
+        files.write_json(self.path / MANIFEST, {"dimensions": self.dimensions, "rows": self.lengths})
 
 
 def _read_manifest(path: Path) -> tuple[list[int], int]:

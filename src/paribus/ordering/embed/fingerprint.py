@@ -4,7 +4,7 @@ from paribus.config.groups.embedding import EmbedderConfig, MiniLMEmbedder, Tran
 from paribus.ordering.embed.directory import local_directory, minilm_directory, require_revision
 from paribus.ordering.embed.layout import module_files, read_layout
 from paribus.stage.context import JSON
-from paribus.store.file_digests import FileDigests
+from paribus.store.files import FileDigests
 
 SUFFIXES = (".json", ".safetensors", ".bin", ".txt", ".model")
 """Files that `transformers` may read: configuration, weights, tokenizer."""

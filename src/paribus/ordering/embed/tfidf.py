@@ -22,7 +22,7 @@ from paribus.errors import DataError
 from paribus.ordering.embed.unit import unit_rows
 from paribus.ordering.term import TERM
 from paribus.stage.context import JSON
-from paribus.store import atomic
+from paribus.store import files
 
 SVD_SEED = 0
 POWER_ITERATIONS = 5
@@ -82,7 +82,7 @@ class TfidfSvd:
 
     def save(self, directory: Path) -> None:
         """Write the fitted arrays; `directory` appears whole."""
-        with atomic.replacing(directory) as aside:
+        with files.replacing(directory) as aside:
             aside.mkdir(parents=True)
             (aside / TERMS).write_text(json.dumps({"documents": self.documents, "terms": self.terms}), "utf-8")
             np.savez(aside / ARRAYS, idf=self.idf, directions=self.directions)

@@ -18,7 +18,7 @@ from paribus.ordering.lexical.bm25 import Index, save_bm25, weights
 from paribus.ordering.lexical.terms import count_shard, together
 from paribus.ordering.neighbours.lists import create_lists
 from paribus.stage.context import JSON, StageContext
-from paribus.store import atomic
+from paribus.store import files
 
 SPARE = 30
 """Neighbours found beyond those the ordering wants, so that enough are left where near duplicates are removed."""
@@ -66,7 +66,7 @@ def find(search: LexicalSearch, block: tuple[int, int]) -> Path:
     if not path.exists():
         index = Index.load(search.index)
         ids, similarities = index.neighbours(*block, query_terms=search.query_terms, count=search.width)
-        with atomic.replacing(path) as aside, aside.open("wb") as file:
+        with files.replacing(path) as aside, aside.open("wb") as file:
             np.savez(file, ids=ids, similarities=similarities)
     return path
 
@@ -102,7 +102,7 @@ def _index(context: StageContext, corpus: CorpusArtifact, ordering: LexicalOrder
         saturation=ordering.saturation,
         length_normalization=ordering.length_normalization,
     )
-    with atomic.replacing(directory) as aside:
+    with files.replacing(directory) as aside:
         aside.mkdir()
         save_bm25(aside, weighted)
     return directory

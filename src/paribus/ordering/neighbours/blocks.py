@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from paribus.errors import DataError
 from paribus.ordering.neighbours.ranking import Neighbours, merge
-from paribus.store import atomic
-from paribus.store.claim import exclusive
+from paribus.store import files
+from paribus.store.claims import exclusive
 
 DOCUMENTS_A_BLOCK = 2048
 
@@ -71,7 +71,7 @@ class Blocks:
         ids, similarities = merge(before, found, self.width)
         with exclusive(self.work):
             if self.searched(block) == shard:
-                with atomic.replacing(self._path(block)) as aside, aside.open("wb") as file:
+                with files.replacing(self._path(block)) as aside, aside.open("wb") as file:
                     np.savez(file, ids=ids, similarities=similarities, shards=np.int64(shard + 1))
 
     def _merged(self, block: int, shards: int) -> Neighbours | None:

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from paribus.ordering.neighbours.ranking import SINGLE_PRECISION_ERROR, Ids, Neighbours, Vectors, rank, rank_all
 from paribus.ordering.neighbours.rule import SearchPlan
-from paribus.store import atomic
+from paribus.store import files
 
 SPARE_CANDIDATES = 16
 _ITERATIONS = 10
@@ -111,7 +111,7 @@ def _inverted(coarse: Any, dimensions: int, plan: SearchPlan) -> Any:
 
 def save_index(index: Any, path: Path) -> None:
     """Replace `path` by an index in one step."""
-    with atomic.replacing(path) as aside:
+    with files.replacing(path) as aside:
         faiss.write_index(index, str(aside))
 
 

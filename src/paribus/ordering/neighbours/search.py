@@ -31,7 +31,7 @@ from paribus.ordering.neighbours.ranking import Ids, Vectors
 from paribus.ordering.neighbours.recall import RECALLED, RecallSample, share_found
 from paribus.ordering.neighbours.rule import CENTROIDS_A_CODE, SearchPlan, plan_search
 from paribus.ordering.neighbours.source import ShardSource
-from paribus.store import atomic
+from paribus.store import files
 
 PLAN, TRAINED = "plan.json", "trained.faiss"
 SOUGHT = 10
@@ -85,7 +85,7 @@ class NeighbourSearch:
             plan = self._train(plan)
         if plan.lists and not plan.probes:
             plan = replace(plan, probes=self._enough_probes(base, plan))
-        atomic.write_json(self.work / PLAN, asdict(plan))
+        files.write_json(self.work / PLAN, asdict(plan))
         return plan
 
     def _train(self, plan: SearchPlan) -> SearchPlan:

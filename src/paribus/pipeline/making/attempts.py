@@ -5,9 +5,9 @@ from typing import Any
 
 from paribus.pipeline.graph import Node
 from paribus.pipeline.record.made_with import made_with
-from paribus.store import atomic
-from paribus.store.artifact import Store
-from paribus.store.json_file import read_object_if_any
+from paribus.store import files
+from paribus.store.artifacts import Store
+from paribus.store.files import read_object_if_any
 
 
 def note_attempt(node: Node, store: Store, provenance: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -18,5 +18,5 @@ def note_attempt(node: Node, store: Store, provenance: Mapping[str, Any]) -> lis
     noted, here = store.attempts(*node.place), made_with(provenance)
     goes_on = any(store.work(*node.place).iterdir())
     before = read_object_if_any(noted).get("attempts", []) if goes_on else []
-    atomic.write_json(noted, {"attempts": [*before, *([] if here in before else [here])]})
+    files.write_json(noted, {"attempts": [*before, *([] if here in before else [here])]})
     return [attempt for attempt in before if attempt != here]

@@ -19,9 +19,9 @@ from paribus.engine.process_ends import die_before_starter, die_with_parent, ign
 from paribus.errors import classify, is_full_disk, told_in_log
 from paribus.pipeline.stages import STAGES
 from paribus.stage.context import StageContext
-from paribus.store.atomic import naming
-from paribus.store.claim import Claim
-from paribus.store.code import Code, hold_to, loaded_code
+from paribus.store.claims import Claim
+from paribus.store.files import naming
+from paribus.store.provenance import Code, hold_to, loaded_code
 
 SECONDS_BETWEEN_PROGRESS = 0.2
 

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from paribus.pipeline.making.fork_server import receive, send
 from paribus.stage.offline import OFFLINE
-from paribus.store.code import Code
+from paribus.store.provenance import Code
 
 SECONDS_BETWEEN_CHECKS = 1.0
 

@@ -25,7 +25,7 @@ from paribus.errors import (
     ParibusError,
 )
 from paribus.pipeline.making.children import Child, Job, Outlets, start_child
-from paribus.store.claim import Claim
+from paribus.store.claims import Claim
 
 SPINS = "20000"
 """Turns an OpenMP thread waits at a barrier before it sleeps; the default collapses where cores are shared."""

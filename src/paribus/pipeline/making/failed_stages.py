@@ -12,8 +12,8 @@ from paribus.errors import ParibusError, classify, is_full_disk
 from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.record.failure import RETRIED
-from paribus.store import atomic
-from paribus.store.json_file import read_object_if_any
+from paribus.store import files
+from paribus.store.files import read_object_if_any
 
 
 class RepeatedFailureError(ParibusError):
@@ -52,4 +52,4 @@ def note_failure(node: Node, root: OutputRoot, error: BaseException) -> None:
     path = root.failure(node)
     with suppress(OSError):  # the failure itself may be a full disk; it is told all the same
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write_json(path, {**classify(error), "stage": node.name, "invocation": invocation})
+        files.write_json(path, {**classify(error), "stage": node.name, "invocation": invocation})

@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 from paribus.engine.process_ends import STOPPING, die_before_starter, die_with_parent, ignore_requests
 from paribus.errors import ConfigurationError
 from paribus.pipeline.making.child import serve
-from paribus.store.code import Code, hold_to, loaded_code
+from paribus.store.provenance import Code, hold_to, loaded_code
 
 SIZE = struct.Struct("!Q")
 _PIECE = 1 << 16

@@ -13,11 +13,9 @@ from paribus.errors import DataError
 from paribus.pipeline.graph import Node, changed_files
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.stages import named
-from paribus.store import atomic
-from paribus.store.claim import Claim
-from paribus.store.digest import State
-from paribus.store.file_digests import FileDigests, was_written
-from paribus.store.json_file import read_object_if_any
+from paribus.store import files
+from paribus.store.claims import Claim
+from paribus.store.files import FileDigests, State, read_object_if_any, was_written
 
 Found = TypeVar("Found")
 SECONDS_UNTIL_ASKED_AGAIN = (1.0, 4.0, 15.0, 40.0)
@@ -50,7 +48,7 @@ class SourceFiles:
             say(f"[yellow]{named(self.node.name)} begun anew: {escape(doubt)}[/yellow]")
         if before:
             self.mark.parent.mkdir(parents=True, exist_ok=True)
-            atomic.write_json(self.mark, {"states": before})
+            files.write_json(self.mark, {"states": before})
         try:
             yield
         except BaseException:

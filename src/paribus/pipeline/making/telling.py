@@ -14,9 +14,9 @@ from rich.markup import escape
 
 from paribus.pipeline.graph import Node
 from paribus.pipeline.show.display import Display
-from paribus.store import atomic
-from paribus.store.artifact import Artifact
-from paribus.store.file_names import METRICS
+from paribus.store import files
+from paribus.store.artifacts import Artifact
+from paribus.store.files import METRICS
 from paribus.tracking.text_axes import Point
 
 
@@ -68,7 +68,7 @@ class Telling:
         """Write the numbers of the running stage into its artefact."""
         if self.metrics and not (output / METRICS).exists():
             lines = [{"step": step, name: value} for name, value, step in self.metrics]
-            atomic.write_text(output / METRICS, "".join(json.dumps(line) + "\n" for line in lines))
+            files.write_text(output / METRICS, "".join(json.dumps(line) + "\n" for line in lines))
 
     def there(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:
         """Record an artefact with its numbers, which may differ from those that one of its key had before."""

@@ -22,8 +22,8 @@ from paribus.pipeline.record.inventory import DONE, INCOMPLETE, RUNNING, Invento
 from paribus.pipeline.record.records import MEASURING_STAGES
 from paribus.pipeline.record.run_record import UNREADABLE
 from paribus.pipeline.stages import Place
-from paribus.store.claim import exclusive, is_held
-from paribus.store.file_names import MADE_OF
+from paribus.store.claims import exclusive, is_held
+from paribus.store.files import MADE_OF
 from paribus.training.state.file_names import STATE_DIRECTORY
 
 REPORTS = ("tokens", "orders")

@@ -13,10 +13,9 @@ from typing import Any
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.record.run_record import read_run_record
 from paribus.pipeline.stages import EVALUATION, FINETUNING, Place, place_of
-from paribus.store.artifact import NOT_STAGES
-from paribus.store.claim import is_held
-from paribus.store.json_file import read_object_if_any
-from paribus.store.record import RECORD
+from paribus.store.artifacts import NOT_STAGES, RECORD
+from paribus.store.claims import is_held
+from paribus.store.files import read_object_if_any
 
 DONE, RUNNING, FAILED, INCOMPLETE, NOT_STARTED = "done", "running", "failed", "incomplete", "not started"
 

@@ -18,9 +18,9 @@ from paribus.pipeline.output_root import OutputRoot, run_id
 from paribus.pipeline.record.failure import Failure
 from paribus.pipeline.record.listed_run import listed_name, own_name, score_numbers, sweep_of, tell_origin
 from paribus.pipeline.stages import EVALUATION, FINETUNING, place_of
-from paribus.store import atomic
-from paribus.store.artifact import Artifact, Store
-from paribus.store.file_names import RUN_RECORD
+from paribus.store import files
+from paribus.store.artifacts import Artifact, Store
+from paribus.store.files import RUN_RECORD
 from paribus.tracking.destination import public_uri
 from paribus.tracking.events import FAILURE_TAG, FILE_NAME, STOPPED_TAG, EventLog, end_stopped
 from paribus.tracking.text_axes import AXES, Point, TextAxes
@@ -61,8 +61,8 @@ class Recorder:
         self._begin(root)
 
     def _begin(self, root: OutputRoot) -> None:
-        atomic.write_json(self.directory / RUN_RECORD, self.record)
-        atomic.write_json(self.directory / "config.json", self.record["config"])
+        files.write_json(self.directory / RUN_RECORD, self.record)
+        files.write_json(self.directory / "config.json", self.record["config"])
         sweep, given = self.config.sweep, sweep_of(self.config, root)
         self.events.start(
             self.run_id,
@@ -100,7 +100,7 @@ class Recorder:
         """An artefact of the run is there, `made` or `cached`."""
         before = self.record["stages"].get(node.name, {})
         self.record["stages"][node.name] = before | {"key": node.key, "state": state, "seconds": seconds}
-        atomic.write_json(self.directory / RUN_RECORD, self.record)
+        files.write_json(self.directory / RUN_RECORD, self.record)
         self.events.tag(f"paribus.artifact.{node.name}", node.key)
         result = artifact.record()["result"]
         if node.name == "corpus":
@@ -121,14 +121,14 @@ class Recorder:
             _close(self.directory, self.record, failure, self.events)
         elif self.config.until is not None and self._is_left():
             self.record |= {"status": "stopped", "ended": time.time()}
-            atomic.write_json(self.directory / RUN_RECORD, self.record)
+            files.write_json(self.directory / RUN_RECORD, self.record)
             end_stopped(self.events, self.config.until)
         else:
             self._complete()
             # Before the record says done, since nobody takes a finished run in hand again.
             self._log_numbers()
             self.record |= {"status": "done", "failure": None, "ended": time.time()}
-            atomic.write_json(self.directory / RUN_RECORD, self.record)
+            files.write_json(self.directory / RUN_RECORD, self.record)
             self.events.untag(FAILURE_TAG)
             self.events.end("FINISHED")
         self.events.close()
@@ -197,7 +197,7 @@ def fail_record(directory: Path, record: dict[str, Any], failure: Failure) -> No
 def _close(directory: Path, record: dict[str, Any], failure: Failure, events: EventLog) -> None:
     interrupted = failure.failure_class == "interrupted"
     ended = {"status": "interrupted" if interrupted else "failed", "failure": failure.to_json(), "ended": time.time()}
-    atomic.write_json(directory / RUN_RECORD, record | ended)
+    files.write_json(directory / RUN_RECORD, record | ended)
     events.tag(FAILURE_TAG, failure.shown[:5000])
     # What is refused between stages has no log.
     if failure.log is not None and (directory / failure.log).is_file():

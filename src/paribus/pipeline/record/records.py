@@ -19,7 +19,7 @@ from paribus.pipeline.record.made_with import environment, harmless_packages
 from paribus.pipeline.record.run_record import read_run_record
 from paribus.pipeline.record.run_state import STOPPED, read_state
 from paribus.pipeline.stages import EVALUATION, FINETUNING, place_of
-from paribus.store.file_names import RUN_RECORD
+from paribus.store.files import RUN_RECORD
 
 if TYPE_CHECKING:
     from paribus.reporting.table.frame import MissingRun, RunRecord

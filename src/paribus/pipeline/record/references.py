@@ -10,7 +10,7 @@ from paribus.config.arguments import Command
 from paribus.config.flags import CONFIG_DIR
 from paribus.errors import ConfigurationError
 from paribus.pipeline.record.sweep_record import SWEEP_RECORD, SweepRecord, SweptRun, command_of, read_sweeps
-from paribus.store.file_names import RUN_RECORD
+from paribus.store.files import RUN_RECORD
 
 LAST = "last"
 SHOWN = 12

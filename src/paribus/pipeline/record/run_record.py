@@ -7,7 +7,7 @@ from typing import Any
 
 from paribus.config.identity import canonical, identity
 from paribus.config.schema import RunConfig
-from paribus.store.file_names import RUN_RECORD
+from paribus.store.files import RUN_RECORD
 
 UNREADABLE = "unreadable"
 

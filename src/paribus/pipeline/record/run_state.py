@@ -11,8 +11,8 @@ from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.failure import Failure
 from paribus.pipeline.record.recorder import fail_record
 from paribus.pipeline.record.run_record import read_run_record
-from paribus.store.claim import acquire, is_held, read_holder
-from paribus.store.json_file import read_object_if_any
+from paribus.store.claims import acquire, is_held, read_holder
+from paribus.store.files import read_object_if_any
 
 LOST, STOPPED = "lost", "stopped"
 

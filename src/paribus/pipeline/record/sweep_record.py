@@ -11,7 +11,7 @@ from typing import Any
 
 from paribus.config.arguments import Command, Flag
 from paribus.config.flags import CONFIG_DIR
-from paribus.store.json_file import read_object_if_any
+from paribus.store.files import read_object_if_any
 
 SWEEP_RECORD = "sweep.json"
 MULTIRUN = "--multirun"

@@ -11,7 +11,7 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.run_names import labels, run_names
 from paribus.pipeline.record.sweep_record import SWEEP_RECORD, SweepRecord, SweptRun
-from paribus.store import atomic
+from paribus.store import files
 from paribus.tracking.destination import public_uri
 
 _OF_A_LAUNCHER = "hydra.launcher."
@@ -32,7 +32,7 @@ def write_sweep(root: OutputRoot, sweep: SweepConfig, command: Command, runs: Se
     )
     path = root.sweep(sweep.id) / SWEEP_RECORD
     path.parent.mkdir(parents=True, exist_ok=True)
-    atomic.write_json(path, dataclasses.asdict(record))
+    files.write_json(path, dataclasses.asdict(record))
 
 
 def _public(overrides: Sequence[str], run: PreparedRun) -> tuple[str, ...]:

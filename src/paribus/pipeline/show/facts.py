@@ -3,7 +3,7 @@
 from paribus.config.schema import RunConfig
 from paribus.reporting.significance.least import ITEMS_TO_JUDGE
 from paribus.stage.spec import Stage
-from paribus.store.artifact import Artifact
+from paribus.store.artifacts import Artifact
 
 
 def facts(stage: Stage, artifact: Artifact) -> str:

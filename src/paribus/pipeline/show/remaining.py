@@ -12,8 +12,8 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun, factor_labels
 from paribus.pipeline.show.display import Display, duration
 from paribus.pipeline.stages import EVALUATION
-from paribus.store import atomic
-from paribus.store.json_file import read_object_if_any
+from paribus.store import files
+from paribus.store.files import read_object_if_any
 
 STAGES_FILE = "stages.json"
 ROWS = "rows"
@@ -38,7 +38,7 @@ def write_stages(root: OutputRoot, sweep: SweepConfig, runs: Sequence[PreparedRu
     path = root.sweep(sweep.id) / STAGES_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     stages = [[*node.place] for node in unique_nodes(runs)]
-    atomic.write_json(path, {"name": sweep.name, "factors": list(sweep.factors), "stages": stages, ROWS: rows_of(runs)})
+    files.write_json(path, {"name": sweep.name, "factors": list(sweep.factors), "stages": stages, ROWS: rows_of(runs)})
 
 
 def announce(root: OutputRoot, config: RunConfig, display: Display) -> None:

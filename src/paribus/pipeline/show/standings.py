@@ -17,7 +17,7 @@ from paribus.pipeline.show.display import Display
 from paribus.pipeline.show.remaining import ROWS, STAGES_FILE
 from paribus.pipeline.stages import EVALUATION
 from paribus.reporting.significance.least import SEEDS_TO_JUDGE
-from paribus.store.json_file import read_object_if_any
+from paribus.store.files import read_object_if_any
 
 if TYPE_CHECKING:
     from paribus.reporting.significance.crossed import SeedVariance

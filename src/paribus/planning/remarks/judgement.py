@@ -13,7 +13,7 @@ from paribus.pipeline.record.run_names import run_names
 from paribus.pipeline.show.facts import few_documents
 from paribus.reporting.significance.least import SEEDS_TO_JUDGE
 from paribus.reporting.table.arrangement import baselines
-from paribus.store.artifact import Artifact
+from paribus.store.artifacts import Artifact
 
 _TASK = (
     "paribus run would fail: the task {task} takes {least} held-out documents at least, and the corpus has {found} "

@@ -21,7 +21,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator
 
 from paribus.reporting.plots.marks import mark_legends, with_titles
-from paribus.store import atomic
+from paribus.store import files
 
 ON_LIGHT, ON_DARK = "#1a1a1b", "#fefefe"
 """Text on a coloured area, which stays as it is on a dark page."""
@@ -58,7 +58,7 @@ class Plot:
     def write(self, directory: Path) -> None:
         """Write the file below `directory`, which is made."""
         directory.mkdir(parents=True, exist_ok=True)
-        atomic.write_bytes(directory / f"{self.name}.svg", self.svg)
+        files.write_bytes(directory / f"{self.name}.svg", self.svg)
 
 
 def style() -> dict[str, Any]:

@@ -14,7 +14,7 @@ from paribus.reporting.formats.markdown import markdown, markdown_lines, markdow
 from paribus.reporting.plots.candidates import Histograms, Reals, candidates_plot
 from paribus.reporting.plots.picture import Plot, style
 from paribus.reporting.tokenizers.terminal import plain_table
-from paribus.store import atomic
+from paribus.store import files
 
 INFORMATION, LEFT, RIGHT = "mutual information", "left entropy", "right entropy"
 _QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
@@ -45,8 +45,8 @@ def write_candidate_report(found: CandidateScores, directory: Path, *, title: st
     lines = [_HEADINGS, *((name, *map(_shown, _numbers(values))) for name, values in quantities.items())]
     note = _note(found, text)
     plot.write(directory / "plots")
-    atomic.write_text(directory / "candidates.md", _page(title, lines, note, plot))
-    atomic.write_text(directory / "candidates.csv", _csv(histograms))
+    files.write_text(directory / "candidates.md", _page(title, lines, note, plot))
+    files.write_text(directory / "candidates.csv", _csv(histograms))
     return plain_table(title, lines, width, note)
 
 

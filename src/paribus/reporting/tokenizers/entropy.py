@@ -10,7 +10,7 @@ import matplotlib as mpl
 
 from paribus.reporting.plots.entropy import EntropyLine, entropy_plot
 from paribus.reporting.plots.picture import style
-from paribus.store import atomic
+from paribus.store import files
 
 
 def write_entropy_report(lines: Sequence[EntropyLine], directory: Path) -> None:
@@ -18,7 +18,7 @@ def write_entropy_report(lines: Sequence[EntropyLine], directory: Path) -> None:
     with mpl.rc_context(style()):
         plot = entropy_plot(lines)
     plot.write(directory / "plots")
-    atomic.write_text(directory / "entropy.csv", _csv(lines))
+    files.write_text(directory / "entropy.csv", _csv(lines))
 
 
 def _csv(lines: Sequence[EntropyLine]) -> str:

@@ -22,7 +22,7 @@ from paribus.reporting.tokenizers.paper import paper_lines
 from paribus.reporting.tokenizers.row import Number, TokenRow
 from paribus.reporting.tokenizers.tables import all_numbers, length_lines, main_lines, replaced_lines
 from paribus.reporting.tokenizers.terminal import plain_table, terminal_table
-from paribus.store import atomic
+from paribus.store import files
 
 TITLE = "What the tokenizers do"
 TEXT = "the training text"
@@ -79,8 +79,8 @@ def write_token_report(
                 markdown(notes.get(name, "")),
             ]
     parts += map(markdown_picture, plots)
-    atomic.write_text(directory / "statistics.md", "\n\n".join(filter(None, parts)) + "\n")
-    atomic.write_text(directory / "statistics.csv", _csv(rows, factors, found))
+    files.write_text(directory / "statistics.md", "\n\n".join(filter(None, parts)) + "\n")
+    files.write_text(directory / "statistics.csv", _csv(rows, factors, found))
     shown = [terminal_table(title, rows, head, found, width)]
     heads, *counts = tables[LENGTHS]
     lengths = [[heading.removesuffix(" characters") for heading in heads], *counts[: len(rows)]]

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 from paribus.config.names import proper_path
 from paribus.errors import DataError
 from paribus.stage.context import JSON
-from paribus.store.file_digests import FileDigests
-from paribus.store.file_names import RUN_RECORD
-from paribus.store.json_file import read_object
+from paribus.store.files import RUN_RECORD, FileDigests, read_object
 
 if TYPE_CHECKING:
     from paribus.tokenization.tokenizer import Tokenizer

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.errors import ConfigurationError, DataError
-from paribus.store.json_file import read_object
+from paribus.store.files import read_object
 from paribus.tokenization.pretokenize.bert_words import TOO_LONG, BertWords
 from paribus.tokenization.settings import Settings
 from paribus.tokenization.vocabulary.vocabulary import EntryKind, Vocabulary, VocabularyEntry

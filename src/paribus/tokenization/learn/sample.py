@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from paribus.corpus.artifact import CorpusArtifact, Document, read_shard
 from paribus.engine.engine import Engine
 from paribus.stage.context import Reporter
-from paribus.store import atomic
+from paribus.store import files
 from paribus.tokenization.learn.train import PreTokenPieces, count_pretokens
 from paribus.tokenization.learn.word_counts import WordCounts, sum_counts
 from paribus.tokenization.pretokenize.cutter import Cutter
@@ -92,7 +92,7 @@ def count_part(pretokenizer: PreTokenPieces, part: CountedPart) -> None:
     """Count the pre-tokens of a part into its file, unless that is done."""
     if not part.target.exists():
         words = count_pretokens(_texts(islice(read_shard(part.shard), part.documents)), pretokenizer)
-        with atomic.replacing(part.target) as aside, aside.open("wb") as file:
+        with files.replacing(part.target) as aside, aside.open("wb") as file:
             np.savez(file, spellings=words.spellings, offsets=words.offsets, counts=words.counts)
 
 

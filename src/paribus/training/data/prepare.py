@@ -17,7 +17,7 @@ from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pairs import PairContexts
 from paribus.ordering.traversal.traversal import Traversal
 from paribus.stage.context import JSON, StageContext
-from paribus.store.file_names import METRICS
+from paribus.store.files import METRICS
 from paribus.tokenization import Tokenizer
 from paribus.training.data.batches import Amounts, Batches, Integers, SourceTokens
 from paribus.training.data.budget import amount_of, resolve_budget

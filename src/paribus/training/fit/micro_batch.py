@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from paribus.config.groups.training import TrainingConfig
-from paribus.store.atomic import write_json
+from paribus.store.files import write_json
 
 FILE = "micro_batch.json"
 

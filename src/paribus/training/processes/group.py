@@ -13,8 +13,8 @@ from paribus.config.validate import build_run
 from paribus.engine.opening import open_engine
 from paribus.errors import classify, is_full_disk
 from paribus.stage.context import Reporter, StageContext
-from paribus.store.atomic import write_json
-from paribus.store.code import loaded_code
+from paribus.store.files import write_json
+from paribus.store.provenance import loaded_code
 from paribus.training.processes.processes import Processes
 
 AGENT = "PARIBUS_AGENT"

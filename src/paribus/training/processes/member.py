@@ -14,8 +14,8 @@ from pathlib import Path
 from paribus.engine.process_ends import die_with_parent, ignore_requests
 from paribus.errors import stopped_as_meant
 from paribus.stage.context import JSON, Reporter, SilentReporter, StageContext
-from paribus.store.atomic import write_json
-from paribus.store.code import Code, hold_to, loaded_code
+from paribus.store.files import write_json
+from paribus.store.provenance import Code, hold_to, loaded_code
 from paribus.training.processes.group import (
     AGENT,
     REPORTS,

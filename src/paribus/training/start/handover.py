@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
-from paribus.store.json_file import read_object_if_any
-from paribus.store.record import RECORD
+from paribus.store.artifacts import RECORD
+from paribus.store.files import read_object_if_any
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.interchange.existing import open_existing
 from paribus.training.loop import Run

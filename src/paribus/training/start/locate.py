@@ -4,9 +4,8 @@ from pathlib import Path
 
 from paribus.config.groups.start import CheckpointStart
 from paribus.errors import DataError
-from paribus.store.artifact import Store
-from paribus.store.file_names import RUN_RECORD
-from paribus.store.json_file import read_object
+from paribus.store.artifacts import Store
+from paribus.store.files import RUN_RECORD, read_object
 from paribus.training.state.file_names import STEP_NAME, checkpoint_directories
 
 CONFIG = "config.json"

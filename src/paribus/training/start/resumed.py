@@ -16,9 +16,7 @@ from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
 from paribus.errors import DataError
 from paribus.stage.context import JSON
-from paribus.store.file_digests import FileDigests
-from paribus.store.file_names import METRICS
-from paribus.store.json_file import read_object
+from paribus.store.files import METRICS, FileDigests, read_object
 from paribus.tokenization.interchange.existing import SETTINGS
 from paribus.training.start.locate import checkpoint_directory
 from paribus.training.state.file_names import OPTIMIZER, STATE, STATE_DIRECTORY, STEP_NAME

@@ -25,9 +25,7 @@ from paribus.modeling.build import save_model, save_shape
 from paribus.modeling.decoder.architecture import Architecture, read_architecture
 from paribus.modeling.decoder.names import huggingface_rows
 from paribus.modeling.weight_files import CONFIG, WEIGHTS
-from paribus.store.atomic import publish_directory, sync_entry, write_json
-from paribus.store.digest import sha256
-from paribus.store.json_file import read_object
+from paribus.store.files import publish_directory, read_object, sha256, sync_entry, write_json
 from paribus.training.fit.determinism import PREFIX
 from paribus.training.processes.host import ALONE, Host
 from paribus.training.state.file_names import OPTIMIZER, STATE, checkpoint_directories

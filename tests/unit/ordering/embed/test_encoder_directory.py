@@ -14,7 +14,7 @@ from paribus.ordering.embed.directory import embedder_directory
 from paribus.ordering.embed.encoder import DocumentEncoder
 from paribus.ordering.embed.fingerprint import fingerprint
 from paribus.ordering.embed.layout import read_layout
-from paribus.store.file_digests import FileDigests
+from paribus.store.files import FileDigests
 from support.embeddings import encoder_config, write_encoder
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -10,7 +10,7 @@ import pytest
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer, sentencepiece_model_pb2
 
 from paribus.errors import ConfigurationError
-from paribus.store.file_digests import FileDigests
+from paribus.store.files import FileDigests
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.interchange.existing import fingerprint, locate, open_existing, vocabulary_size
 from paribus.tokenization.settings import check_lossless

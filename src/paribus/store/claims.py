@@ -8,19 +8,19 @@ judges it may be configured with another. A holder that lost its claim must not 
 import fcntl
 import json
 import os
+import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from paribus.errors import InfrastructureError
-from paribus.store import atomic
-from paribus.store.clock import file_time_ns
-from paribus.store.process import is_gone, this_process
+from paribus.store import files
+from paribus.store.files import file_time_ns
 
 
 class ClaimLostError(InfrastructureError):
@@ -98,7 +98,7 @@ def acquire(path: Path, lease: float) -> Claim | None:
         if path.exists() and not _is_dead(path, lease):
             return None
         token = uuid.uuid4().hex
-        atomic.write_json(path, {"token": token, "lease": lease, **this_process()})
+        files.write_json(path, {"token": token, "lease": lease, **this_process()})
         return Claim(path, token, lease)
 
 
@@ -165,3 +165,58 @@ def _silence(path: Path) -> float:
     except OSError:
         return 0.0
     return silence / 1e9
+
+
+Process = Mapping[str, str | int | float]
+"""`host` for people, `machine` for comparisons, `pid`, and `started` in clock ticks since boot."""
+GONE = 0.0
+
+
+def this_process() -> dict[str, str | int | float]:
+    """This process as others may judge it."""
+    pid = os.getpid()
+    return {"host": socket.gethostname(), "machine": machine(), "pid": pid, "started": _started(pid) or GONE}
+
+
+def machine() -> str:
+    """The boot and the PID namespace in which process numbers of this process mean something."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+
+
+def is_gone(process: Mapping[str, Any]) -> bool:
+    """Whether a process has surely ended; False for one of another machine, of which nothing is known here."""
+    if process.get("machine") != machine():
+        return False
+    started = _started(process.get("pid"))
+    return started == GONE or started not in (None, process.get("started"))
+
+
+def is_of_another_boot(process: Mapping[str, Any]) -> bool:
+    """Whether a process belongs to another boot of a host of this name, so that it has ended, unless two hosts share
+    the name; False where its boot is not known.
+    """
+    boot = str(process.get("machine", "")).partition(" ")[0]
+    return process.get("host") == socket.gethostname() and boot not in ("", machine().partition(" ")[0])
+
+
+def _started(pid: Any) -> float | None:
+    """When a process started, so that a reused number is noticed; GONE if there is none, None if that is hidden."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None if _exists(pid) else GONE
+    except PermissionError:
+        return None
+    return GONE if fields[0] == "Z" else float(fields[19])
+
+
+def _exists(pid: Any) -> bool:
+    """Whether the kernel knows the number: /proc mounted with hidepid has no entry for processes of other users."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, TypeError, OverflowError):
+        return False
+    return True

@@ -4,20 +4,31 @@ An artefact exists when its directory does, which appears by one rename, and its
 Directories below `partial/` belong to the holder of the artefact's claim.
 """
 
+import hashlib
+import json
+import os
 import shutil
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from paribus.errors import InfrastructureError
-from paribus.store import atomic, verification
-from paribus.store.claim import Claim, acquire, exclusive
-from paribus.store.digest import sha256
-from paribus.store.json_file import read_object_if_any
-from paribus.store.record import RECORD, read_record, write_record
-from paribus.store.verification import VerificationMemory
+from paribus.store.claims import Claim, acquire, exclusive
+from paribus.store.files import (
+    SETTLED_NANOSECONDS,
+    State,
+    file_time_ns,
+    open_to_umask,
+    read_object_if_any,
+    rename_directory,
+    sha256,
+    state_of,
+    sync_tree,
+    write_json,
+)
 
 NOT_STAGES = ("claims", "partial", "damaged", "verified", "pruned")
 """Directories beside those of the stages."""
@@ -39,6 +50,47 @@ class Artifact:
             return read_record(self.path)
         except (OSError, ValueError) as error:
             raise InfrastructureError(f"{self.path}: {error}; `paribus clean --verify` sets it aside") from error
+
+
+@dataclass(frozen=True)
+class VerificationMemory:
+    """What is remembered of one artefact, in a file that may be lost, torn or written by several processes at once."""
+
+    path: Path
+
+    def read(self) -> dict[str, Any]:
+        """`files`, signatures of sound files by name, and `record`, the digest of the record they agree with."""
+        try:
+            content = json.loads(self.path.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    def now(self) -> int | None:
+        """The time that files are stamped with; None where nothing can be written and so nothing remembered."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            return file_time_ns(self.path.parent)
+        except OSError:
+            return None
+
+    def write(self, record: str, files: Mapping[str, State], began: int | None, removed: Collection[str] = ()) -> None:
+        """Remember those of the sound `files` that were settled when reading them `began`, where `removed` may lack."""
+        if began is None:
+            return
+        settled = {name: state for name, state in files.items() if began - max(state[1:3]) > SETTLED_NANOSECONDS}
+        # On a full disk, or one that is read only, the artefact is as sound without being remembered. Nor is it worth
+        # a flush: what a power cut tears is not believed.
+        aside = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}")
+        with suppress(OSError):
+            aside.write_text(
+                json.dumps({"record": record, "files": settled, "removed": sorted(removed)}), encoding="utf-8"
+            )
+            aside.replace(self.path)
+
+    def forget(self) -> None:
+        """Remember nothing."""
+        self.path.unlink(missing_ok=True)
 
 
 class Store:
@@ -72,7 +124,7 @@ class Store:
         path = self.path(stage, key)
         if not path.is_dir():
             return None
-        return verification.damage(path, self.memory(stage, key), self.pruned(stage, key))
+        return find_damage(path, self.memory(stage, key), self.pruned(stage, key))
 
     def memory(self, stage: str, key: str) -> VerificationMemory:
         """Which files of the artefact were found sound."""
@@ -95,7 +147,7 @@ class Store:
         names, path, note = set(files), self.path(stage, key), self.pruned_note(stage, key)
         note.parent.mkdir(parents=True, exist_ok=True)
         # Before the files go, or a kill would leave damage.
-        atomic.write_json(note, {"files": sorted(names | self.pruned(stage, key))})
+        write_json(note, {"files": sorted(names | self.pruned(stage, key))})
         for name in names:
             (path / name).unlink(missing_ok=True)
         for directory in sorted((path for path in path.rglob("*") if path.is_dir()), reverse=True):
@@ -189,23 +241,23 @@ class Store:
         memory = self.memory(stage, key)
         # Looked at first, as it is in vain to hash gigabytes for a claim that is lost; what counts is the look below.
         held.check()
-        atomic.open_to_umask(output)
+        open_to_umask(output)
         # The states of files are taken before their digests: one written in between is not remembered as sound.
-        began, hashed = memory.now(), verification.signatures(output)
+        began, hashed = memory.now(), signatures(output)
         write_record(output, record | {"stage": stage, "key": key, "files": file_digests(output)})
         # Before the rename, or a power cut could leave a published directory of files that never reached the disk; and
         # outside the lock, which all claims share, since gigabytes take minutes.
-        atomic.sync_tree(output)
+        sync_tree(output)
         found = self.find(stage, key)
         if found is not None and not found.whole:
             self._move_away(held, stage, key, output.parent / f"{output.name}-replaced")
         with exclusive(held.path.parent):
             held.check()
-            if not atomic.rename_directory(output, target):
+            if not rename_directory(output, target):
                 raise InfrastructureError(f"{target} is there already; nothing was published")
         # Who lost the claim may be writing there still; what stays is for `paribus clean`.
         shutil.rmtree(output.parent, ignore_errors=True)
-        verification.remember(target, memory, hashed, began)
+        remember(target, memory, hashed, began)
         return Artifact(stage, key, target)
 
     def _output(self, held: Claim, stage: str, key: str) -> Path:
@@ -218,3 +270,136 @@ def file_digests(directory: Path) -> dict[str, dict[str, Any]]:
     return {
         path.relative_to(directory).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in paths
     }
+
+
+RECORD = "record.json"
+SEAL = "sha256"
+"""Field with the SHA-256 of the canonical JSON of all others."""
+
+
+def write_record(directory: Path, record: Mapping[str, Any]) -> None:
+    """Write and seal the record of the files in `directory`; `record` is JSON-compatible."""
+    content = json.loads(json.dumps(dict(record), allow_nan=False))
+    write_json(directory / RECORD, content | {SEAL: _seal(content)})
+
+
+def read_record(directory: Path) -> dict[str, Any]:
+    """The record of the artefact in `directory`; ValueError saying what is wrong with it."""
+    path = directory / RECORD
+    if not path.is_file():
+        raise ValueError(f"has no {RECORD}")
+    try:
+        content = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{RECORD} is torn ({error})") from error
+    if not isinstance(content, dict) or content.pop(SEAL, None) != _seal(content):
+        raise ValueError(f"{RECORD} does not have the digest of its own contents: damaged, or of another version")
+    return content
+
+
+def _seal(content: Mapping[str, Any]) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+SHOWN = 3
+
+
+def find_damage(directory: Path, memory: VerificationMemory, removed: Collection[str] = ()) -> str | None:
+    """What is wrong with the artefact in `directory`, or None; hashes what is not remembered and remembers it.
+
+    That it lacks `removed` files is no damage.
+    """
+    known = memory.read()
+    try:
+        found = signatures(directory)
+    except FileNotFoundError as error:
+        return f"went away while it was looked at ({error.filename})"
+    same = known.get("files") == found and known.get("removed", []) == sorted(removed)
+    return None if same else _examined(directory, found, known, memory, removed)
+
+
+def hashed_damage(directory: Path, memory: VerificationMemory, removed: Collection[str] = ()) -> str | None:
+    """As `damage`, but every file is hashed."""
+    return _examined(directory, signatures(directory), {}, memory, removed)
+
+
+def remember(directory: Path, memory: VerificationMemory, hashed: Mapping[str, State], began: int | None) -> None:
+    """Remember the files of a published artefact that are as they were when they were `hashed`, from `began` on."""
+    same = {name: state for name, state in signatures(directory).items() if hashed.get(name) == state}
+    memory.write(sha256(directory / RECORD), same, began)
+
+
+def signatures(directory: Path) -> dict[str, State]:
+    """Relative path -> signature of everything below `directory` that is no directory."""
+    return dict(_signatures(directory, ""))
+
+
+def _signatures(directory: Path | str, prefix: str) -> Iterator[tuple[str, State]]:
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _signatures(entry.path, f"{prefix}{entry.name}/")
+                continue
+            yield f"{prefix}{entry.name}", _signature(entry)
+
+
+def _signature(entry: os.DirEntry[str]) -> State:
+    try:
+        status = entry.stat()
+    except FileNotFoundError:  # a link to nothing
+        status = entry.stat(follow_symlinks=False)
+    return state_of(status)
+
+
+def _examined(
+    directory: Path,
+    found: Mapping[str, State],
+    known: Mapping[str, Any],
+    memory: VerificationMemory,
+    removed: Collection[str],
+) -> str | None:
+    began = memory.now()
+    try:
+        record = read_record(directory)
+    except (OSError, ValueError) as error:
+        return str(error)
+    if [record.get("stage"), record.get("key")] != [directory.parent.name, directory.name]:
+        return f"{RECORD} is that of {record.get('stage')} {record.get('key')}"
+    files, sealed = record["files"], sha256(directory / RECORD)
+    remembered = known.get("files") if known.get("record") == sealed else None
+    trusted = remembered if isinstance(remembered, dict) else {}
+    changed = [name for name, state in found.items() if name in files and trusted.get(name) != state]
+    problems = [*_by_name(files, found, removed), *_by_content(directory, files, found, changed)]
+    if problems:
+        more = f"; {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
+        return "; ".join(problems[:SHOWN]) + more
+    memory.write(sealed, found, began, removed)
+    return None
+
+
+def _by_name(files: Mapping[str, Any], found: Mapping[str, State], removed: Collection[str]) -> Iterator[str]:
+    yield from (f"{name} is missing" for name in sorted(files.keys() - found.keys() - set(removed)))
+    yield from (f"{name} is not of it" for name in sorted(found.keys() - files.keys() - {RECORD}))
+
+
+def _by_content(
+    directory: Path, files: Mapping[str, Any], found: Mapping[str, State], names: list[str]
+) -> Iterator[str]:
+    for name in sorted(names):
+        size, expected = found[name][0], files[name]["bytes"]
+        if size != expected:
+            yield f"{name} has {size} bytes, not {expected}"
+        elif problem := _differing(directory / name, files[name]["sha256"]):
+            yield f"{name} {problem}"
+
+
+def _differing(path: Path, expected: str) -> str | None:
+    if not path.is_file():
+        return "is no regular file"
+    try:
+        return None if sha256(path) == expected else "differs from its digest"
+    except PermissionError as error:
+        raise InfrastructureError(f"{path}: may not be read by this user, so it cannot be verified") from error
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
