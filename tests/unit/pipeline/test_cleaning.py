@@ -165,8 +165,18 @@ def test_a_run_that_no_sweep_has_on_record_is_named_by_its_id(
     runs: list[PreparedRun], capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.rmtree(root().path / "sweeps")
-    assert main(["clean", runs[0].run_id[:8]]) == 0
+    assert main(["clean", runs[0].run_id]) == 0
     assert "weights and optimizer states (1)" in capsys.readouterr().out
+
+
+def test_a_beginning_of_a_run_and_of_a_sweep_is_refused(
+    runs: list[PreparedRun], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (path,) = (root().path / "sweeps").glob("*/sweep.json")
+    sweep = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(sweep | {"id": f"{runs[0].run_id[:8]}{'f' * 8}"}), encoding="utf-8")
+    assert main(["clean", runs[0].run_id[:8], "--yes"]) == 2
+    assert "may be several things; name one" in capsys.readouterr().err
 
 
 def test_what_neither_a_run_nor_a_report_names_goes(runs: list[PreparedRun]) -> None:

@@ -28,7 +28,8 @@ Without RUNS: artefacts that no run and no report of `paribus tokens` or `paribu
 no recorded run will resume; not vocabularies and trainings. --yes removes what killed processes left, too.
 With RUNS: weights and optimizer states of finished runs, and every artefact but vocabularies of runs that failed, were
 interrupted or stopped at `until`. What other runs of the root use or start from stays, and so do records.
-Other roots are not seen: name no run that one of them starts from. {RUNS}
+Other roots are not seen: name no run that one of them starts from.
+{RUNS}
 
 Refused where a record cannot be read, where artifacts/ is a link or no runs/ is beside it, and while a process makes
 something for no recorded run.
@@ -83,10 +84,9 @@ def parse(arguments: Sequence[str]) -> tuple[list[str], OutputRoot]:
 
 
 def _runs(name: str, root: OutputRoot, cleaning: Cleaning) -> set[str]:
-    """Recorded runs that a name means, also where no sweep has them."""
+    """Recorded runs that a name means; one that no sweep has is named by its whole identifier."""
     runs = cleaning.inventory.runs.keys()
-    alike = {run for run in runs if run.startswith(name)}
-    return alike if len(alike) == 1 else {run.run_id for run in find(name, root.path).runs} & runs
+    return {name} if name in runs else {run.run_id for run in find(name, root.path).runs} & runs
 
 
 def _total(removals: Collection[Removal]) -> str:
