@@ -9,7 +9,6 @@ import pytest
 
 from paribus.cli import main
 from paribus.commands.status import sweep_state
-from paribus.evaluation.measures.main_scores import main_scores
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from support.recorded_sweeps import finished_sweep, record
@@ -109,17 +108,6 @@ def test_an_empty_root_says_how_to_name_another(
     assert "nothing has run below" in capsys.readouterr().out
     assert main(["status", "--jsn"]) == 2
     assert list(tmp_path.iterdir()) == []
-
-
-def test_scores_are_those_that_a_table_takes_averaged_over_shots() -> None:
-    logged = {
-        "eval/bits_per_byte": 0.75,
-        "eval/heldout_concatenated/bits_per_byte": 0.7,
-        "eval/boolq/0shot/acc": 0.5,
-        "eval/boolq/5shot/acc": 0.75,
-        "eval/boolq/0shot/choice_bits": 3.0,
-    }
-    assert main_scores(logged) == {"bits_per_byte": 0.75, "boolq": 0.625}
 
 
 @pytest.mark.parametrize(
