@@ -34,7 +34,7 @@ class Encoded:
     draws: int = 1
     """The most draws of BPE-dropout that one of them has."""
     unknown: bool = False
-    """Whether there are more of these whose size is not known, since their corpus is missing."""
+    """True if others have no known size, since their corpus is not made."""
 
     @classmethod
     def of(cls, runs: Sequence[PreparedRun], missing: Collection[Place], root: OutputRoot) -> "Encoded":

@@ -54,7 +54,7 @@ class Artifact:
 
 @dataclass(frozen=True)
 class VerificationMemory:
-    """What is remembered of one artefact, in a file that may be lost, torn or written by several processes at once."""
+    """Files of one artefact that were verified, kept in a JSON file that may be lost, torn or written concurrently."""
 
     path: Path
 
@@ -120,7 +120,7 @@ class Store:
         return found
 
     def damage(self, stage: str, key: str) -> str | None:
-        """What is wrong with an artefact whose directory is there; None for a sound one and for none."""
+        """Damage of an artefact; None if it is sound or absent."""
         path = self.path(stage, key)
         if not path.is_dir():
             return None
@@ -131,7 +131,7 @@ class Store:
         return VerificationMemory(self.root / "verified" / f"{stage}-{key}.json")
 
     def pruned_note(self, stage: str, key: str) -> Path:
-        """Where it stands what was removed of an artefact on purpose."""
+        """Path of the list of files that were removed on purpose."""
         return self.root / "pruned" / f"{stage}-{key}.json"
 
     def pruned(self, stage: str, key: str) -> frozenset[str]:
@@ -225,11 +225,11 @@ class Store:
         shutil.rmtree(self.root / "partial" / f"{stage}-{key}" / "work", ignore_errors=True)
 
     def reading(self, stage: str, key: str) -> Path:
-        """Where the states of the files outside the store stand that the work was begun with."""
+        """Path of the states of outside files when the work began."""
         return self.root / "partial" / f"{stage}-{key}" / "reading.json"
 
     def attempts(self, stage: str, key: str) -> Path:
-        """Where it stands what the attempts were made with that left the work."""
+        """Path of the record of the attempts behind the work."""
         return self.root / "partial" / f"{stage}-{key}" / "attempts.json"
 
     def publish(self, held: Claim, stage: str, key: str, record: dict[str, Any]) -> Artifact:
@@ -306,7 +306,7 @@ SHOWN = 3
 
 
 def find_damage(directory: Path, memory: VerificationMemory, removed: Collection[str] = ()) -> str | None:
-    """What is wrong with the artefact in `directory`, or None; hashes what is not remembered and remembers it.
+    """Find damage of the artefact in `directory`, None without any; hash unremembered files, and remember them.
 
     That it lacks `removed` files is no damage.
     """
@@ -320,7 +320,7 @@ def find_damage(directory: Path, memory: VerificationMemory, removed: Collection
 
 
 def hashed_damage(directory: Path, memory: VerificationMemory, removed: Collection[str] = ()) -> str | None:
-    """As `damage`, but every file is hashed."""
+    """Find damage as `find_damage` does, with every file hashed."""
     return _examined(directory, signatures(directory), {}, memory, removed)
 
 

@@ -185,7 +185,7 @@ def machine() -> str:
 
 
 def is_gone(process: Mapping[str, Any]) -> bool:
-    """Whether a process has surely ended; False for one of another machine, of which nothing is known here."""
+    """True if a process of this machine has ended; False for one of another machine, which cannot be seen."""
     if process.get("machine") != machine():
         return False
     started = _started(process.get("pid"))

@@ -35,7 +35,7 @@ KEY, RUN_ID = re.compile("[0-9a-f]{64}"), re.compile(r"\b[0-9a-f]{16}\b")
 
 @dataclass(frozen=True)
 class Removal:
-    """Something that can go."""
+    """An artefact, files of one, or unfinished work that can be removed."""
 
     kind: str
     place: Place
@@ -49,7 +49,7 @@ class Removal:
 
 @dataclass(frozen=True)
 class Cleaning:
-    """What the records of an output root need, and what can go."""
+    """Needs and removable items of an output root, by its records."""
 
     inventory: Inventory
 
@@ -97,7 +97,7 @@ class Cleaning:
         return found
 
     def unused(self) -> list[Removal]:
-        """Everything that nothing on record needs."""
+        """Items that no record needs."""
         keys = self.everything.keys() - self.users.keys() - self.reserved
         return [removal for key in sorted(keys) for removal in self.everything[key]]
 

@@ -27,7 +27,7 @@ class KeptRun:
     run_id: str
     name: str
     state: str
-    """As `paribus status RUN` has it, with artefacts that are looked for and not verified."""
+    """State that `paribus status RUN` shows, if all artefacts that exist are sound."""
     why: str
     """The message of its failure; empty without one."""
     started: float | None
