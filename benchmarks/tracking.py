@@ -30,10 +30,9 @@ from paribus.pipeline.making.child import PipeReporter
 from paribus.pipeline.making.execute import child_environment
 from paribus.store.files import read_object_if_any
 from paribus.tracking.destination import Destination
-from paribus.tracking.events import EventLog
-from paribus.tracking.follower import Follower
-from paribus.tracking.replay import is_delivered
-from paribus.tracking.text_axes import TextAxes
+from paribus.tracking.events import EventLog, TextAxes
+from paribus.tracking.mlflow import is_delivered
+from paribus.tracking.sync import Follower
 
 NUMBERS = ("learning_rate", "gradient_norm", "loss", "tokens", "text_bytes", "flops", "epochs", "bits_per_byte",
            "tokens_per_second", "device_hours", "model_flops_utilization")  # fmt: skip

@@ -14,7 +14,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from paribus.config.groups.execution import TrackingConfig
 from paribus.tracking.destination import Destination
-from paribus.tracking.mlflow_sink import ensure_store, mlflow_environment
+from paribus.tracking.mlflow import ensure_store, mlflow_environment
 from support.compositions import COMPOSING, compose_once
 from support.real_data import SHARED, RealData, real_data
 

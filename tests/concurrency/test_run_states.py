@@ -20,11 +20,9 @@ from paribus.pipeline.record.failure import Failure
 from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.record.run_state import LOST, read_state
 from paribus.store.claims import Claim, acquire, run_claim, this_process
-from paribus.tracking.abandoned import close_abandoned
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
-from paribus.tracking.follower import Follower
-from paribus.tracking.sync import sync
+from paribus.tracking.sync import Follower, close_abandoned, sync
 from support.plans import planned_run, store_record
 from support.tracking_runs import write_run
 
@@ -163,10 +161,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from paribus.config.groups.execution import TrackingConfig
 from paribus.store.claims import acquire, run_claim
-from paribus.tracking import follower
+from paribus.tracking import sync as follower
 from paribus.tracking.events import EventLog
 
-SERVICE = "from paribus.tracking import service; service.INTERVAL_SECONDS = 0.5; service.main()"
+SERVICE = "from paribus.tracking import sync as service; service.INTERVAL_SECONDS = 0.5; service.main()"
 
 def begin(words, **options):
     # The service looks at its runs every half second here, not every ten seconds.

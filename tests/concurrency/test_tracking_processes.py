@@ -16,9 +16,8 @@ from paribus.config.groups.execution import TrackingConfig
 from paribus.store.files import read_object_if_any
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
-from paribus.tracking.follower import Follower, finish_all
-from paribus.tracking.replay import cursor_path, is_delivered
-from paribus.tracking.sync import sync
+from paribus.tracking.mlflow import cursor_path, is_delivered
+from paribus.tracking.sync import Follower, finish_all, sync
 from support.tracking_runs import steps_shown, write_run
 
 TRACKING = TrackingConfig(kind="mlflow")

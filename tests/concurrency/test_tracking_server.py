@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from paribus.config.groups.execution import TrackingConfig
-from paribus.tracking.follower import Follower
-from paribus.tracking.sync import main, sync
+from paribus.tracking.sync import Follower, main, sync
 from support import logged_run
 from support.logged_run import METRICS, PARAMETERS, TAGS, value
 from support.tracking_runs import steps_shown, write_run

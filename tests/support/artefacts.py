@@ -21,7 +21,7 @@ from paribus.pipeline.show.display import Display
 from paribus.pipeline.stages import STAGES
 from paribus.stage.context import SilentReporter, StageContext
 from paribus.store.artifacts import Artifact
-from paribus.tracking.text_axes import Point
+from paribus.tracking.events import TextPoint
 from support.command_line import write_corpus, write_meetings
 
 SMALL = (
@@ -99,7 +99,7 @@ class _Unrecorded:
     def metric(self, name: str, value: float, step: int) -> None:
         pass
 
-    def published(self, points: Iterable[Point]) -> None:
+    def published(self, points: Iterable[TextPoint]) -> None:
         pass
 
     def stage(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:

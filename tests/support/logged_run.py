@@ -11,7 +11,7 @@ from pathlib import Path
 
 from paribus.config.groups.execution import TrackingConfig
 from paribus.tracking.events import EventLog
-from paribus.tracking.follower import Follower
+from paribus.tracking.sync import Follower
 
 METRICS, PARAMETERS, TAGS = 5, 20, 3
 SWEEP = "load"

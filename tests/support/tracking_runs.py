@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.tracking.events import EventLog
-from paribus.tracking.mlflow_sink import mlflow_environment
+from paribus.tracking.mlflow import mlflow_environment
 
 
 def write_run(root: Path, run_id: str, steps: int = 50) -> Path:

@@ -44,7 +44,7 @@ def test_only_what_composes_imports_hydra_and_one_file_mlflow() -> None:
     assert {Path(name).parent.as_posix() for name in importers("hydra")} == {"config/composing"}
     outside = {name for name in importers("omegaconf") if not name.startswith("config/composing/")}
     assert outside == {"config/compose.py", "config/interpolations.py"}
-    assert importers("mlflow") == {"tracking/mlflow_sink.py"}
+    assert importers("mlflow") == {"tracking/mlflow.py"}
 
 
 def test_who_needs_no_embeddings_does_not_wait_for_scikit_learn() -> None:

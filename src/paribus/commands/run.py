@@ -49,7 +49,7 @@ from paribus.planning.remarks.orders import remarks_on_orders
 from paribus.store.claims import describe, machine, read_holder
 from paribus.store.provenance import loaded_code
 from paribus.tracking.events import FILE_NAME, SCHEDULED, EventLog
-from paribus.tracking.follower import finish_all
+from paribus.tracking.sync import finish_all
 
 EXIT_FAILED, EXIT_INTERRUPTED = 1, 130
 SECONDS_BETWEEN_LOOKS = 0.5

@@ -17,7 +17,7 @@ from paribus.pipeline.show.display import Display, open_console
 from paribus.store import files
 from paribus.store.artifacts import Artifact
 from paribus.store.files import MADE_OF
-from paribus.tracking.text_axes import Point
+from paribus.tracking.events import TextPoint
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class _Unrecorded:
     def metric(self, name: str, value: float, step: int) -> None:
         """The artefact keeps its own numbers."""
 
-    def published(self, points: Iterable[Point]) -> None:
+    def published(self, points: Iterable[TextPoint]) -> None:
         """The artefact has them."""
 
     def stage(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:

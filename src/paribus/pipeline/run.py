@@ -50,7 +50,7 @@ from paribus.store import files
 from paribus.store.artifacts import Artifact
 from paribus.store.claims import Claim, acquire, describe, read_holder
 from paribus.store.provenance import Code, loaded_code, provenance
-from paribus.tracking.follower import Follower
+from paribus.tracking.sync import Follower
 from paribus.training.start.preflight import token_problems
 
 SECONDS_BETWEEN_LOOKS = 0.5

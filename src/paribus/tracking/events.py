@@ -1,10 +1,4 @@
-"""The event file of a run: append-only JSON lines, the truth that every tracker only repeats.
-
-A line is one `os.write` to a file opened with O_APPEND, so several processes may log at once and a kill can tear no
-line but the last. An event's identity is its content, so giving the same command again adds only what is missing:
-the first value of a parameter, or of a metric at a step, wins; a tag, an artifact or a status is added again only
-when it changes. A number of what is published and may be made again is the exception: it corrects what the log says.
-"""
+"""Event log of a run (`events.jsonl`): writing, reading, and its points over tokens and bytes of text."""
 
 import errno
 import hashlib
@@ -15,14 +9,14 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from paribus.store.files import naming
 from paribus.tracking.destination import public_uri
-from paribus.tracking.reader import CORRECTS, EventReader
 
 FILE_NAME = "events.jsonl"
 FAILURE_TAG, STOPPED_TAG = "paribus.failure", "paribus.stopped_after"
@@ -213,3 +207,209 @@ def _content_digest(path: Path) -> str | None:
     for file in files:
         digest.update(str(file.relative_to(path)).encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()
+
+
+_FIELDS: dict[str, frozenset[str]] = {
+    "start": frozenset({"run_id", "name", "sweep", "tracking", "log"}),
+    "parameter": frozenset({"name", "value"}),
+    "metric": frozenset({"name", "value", "step"}),
+    "tag": frozenset({"name", "value"}),
+    "artifact": frozenset({"path", "folder", "digest"}),
+    "dataset": frozenset({"name", "digest", "source"}),
+    "end": frozenset({"status"}),
+}
+_IDENTITY: dict[str, tuple[str, ...]] = {
+    "parameter": ("name",),
+    "metric": ("name", "step"),
+    "tag": ("name",),
+    "artifact": ("folder", "path"),
+    "dataset": ("name", "digest"),
+}
+_CHANGEABLE: dict[str, str] = {"tag": "value", "artifact": "digest", "end": "status", "metric": "value"}
+CORRECTS = "corrects"
+"""Field of a metric that stands for another value which the log has at its step."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line: `time` in milliseconds since 1970, `position` the byte after the line in the file."""
+
+    event: str
+    time: int
+    fields: Mapping[str, Any]
+    position: int
+
+
+class Ledger:
+    """Which events a log already holds; the same rule for the writer and for every reader."""
+
+    def __init__(self) -> None:
+        self._latest: dict[tuple[Any, ...], Any] = {}
+        self._before: Any = None
+        """What the latest event that was admitted replaced."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the run began and has not ended."""
+        return self._latest.get(("state",)) == "start"
+
+    def admit(self, event: str, fields: Mapping[str, Any]) -> bool:
+        """Whether the event says something that the log does not say yet; if so it is remembered."""
+        key = self._key(event, fields)
+        content = fields[_CHANGEABLE[event]] if event in _CHANGEABLE else event
+        known = self._latest.get(key)
+        if key in self._latest and (known == content or self._holds(event, fields, known)):
+            return False
+        self._before = known
+        self._latest[key] = content
+        return True
+
+    @staticmethod
+    def _holds(event: str, fields: Mapping[str, Any], known: Any) -> bool:
+        """Whether what the log has stays although the event says another: a finished run, the first of two numbers."""
+        return (event == "start" and known == "FINISHED") or (event == "metric" and not fields.get(CORRECTS))
+
+    def points(self) -> set[tuple[str, int]]:
+        """Names and steps of all numbers."""
+        return {(key[1], key[2]) for key in self._latest if key[0] == "metric"}
+
+    def tagged(self, name: str) -> bool:
+        """Whether the run has a tag now."""
+        return self._latest.get(("tag", name)) is not None
+
+    def retract(self, event: str, fields: Mapping[str, Any]) -> None:
+        """Forget the event that was admitted last and could not be written: the log says what it said before."""
+        key = self._key(event, fields)
+        if self._before is None:
+            self._latest.pop(key, None)
+        else:
+            self._latest[key] = self._before
+
+    @staticmethod
+    def _key(event: str, fields: Mapping[str, Any]) -> tuple[Any, ...]:
+        return ("state",) if event in ("start", "end") else (event, *(fields[name] for name in _IDENTITY[event]))
+
+
+class EventReader:
+    """The events of `path` in order, each once; `poll` continues where the last call stopped.
+
+    `offset` is the byte up to which lines were read, `torn` the number of bytes behind it that are not a line yet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._reset()
+
+    def _reset(self) -> None:
+        self.offset, self.torn, self.ledger = 0, 0, Ledger()
+        self.problems: list[str] = []
+        self._line_number = 0
+
+    def poll(self) -> list[Event]:
+        """Events appended since the last call; an absent file has none."""
+        if not self.path.exists():
+            return []
+        with self.path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size < self.offset:
+                self._reset()
+            file.seek(self.offset)
+            data = file.read()
+        complete = data.rfind(b"\n") + 1
+        self.torn = len(data) - complete
+        events = [self._event(line) for line in data[:complete].split(b"\n")[:-1]]
+        return [event for event in events if event is not None]
+
+    def _event(self, line: bytes) -> Event | None:
+        self.offset += len(line) + 1
+        self._line_number += 1
+        if not line.strip():
+            return None
+        try:
+            record = json.loads(line)
+            event, time = record.pop("event"), int(record.pop("time"))
+            if not _FIELDS[event] <= record.keys():
+                raise KeyError(event)
+            admitted = self.ledger.admit(event, record)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            self.problems.append(f"{self.path}:{self._line_number}: unreadable line of {len(line)} bytes skipped")
+            return None
+        return Event(event, time, record, self.offset) if admitted else None
+
+
+def complete_size(path: Path) -> int:
+    """Bytes of `path` up to the end of its last whole line; 0 where it is absent."""
+    if not path.exists():
+        return 0
+    with path.open("rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        while end > 0:
+            begin = max(0, end - 65536)
+            file.seek(begin)
+            found = file.read(end - begin).rfind(b"\n")
+            if found >= 0:
+                return begin + found + 1
+            end = begin
+    return 0
+
+
+LOSS, TOKENS, TEXT_BYTES = "train/loss", "train/tokens", "train/text_bytes"
+TRAINING_BITS = "train/bits_per_byte"
+SECTION = "bits_per_byte"
+AXES = {TOKENS: "by_tokens", TEXT_BYTES: "by_text_bytes"}
+
+TextPoint = tuple[str, float, int]
+"""Name, value, step."""
+
+
+def bits_per_byte(loss: float, tokens: float, text_bytes: float) -> float:
+    """From nats a token to bits a byte of the text that the tokens stand for; NaN for no text."""
+    return loss * tokens / (text_bytes * math.log(2)) if text_bytes else math.nan
+
+
+@dataclass
+class TextAxes:
+    """The points that follow from the metrics of a run, given one by one; it remembers what was read by each step."""
+
+    _seen: dict[str, dict[int, float]] = field(default_factory=lambda: {LOSS: {}, TOKENS: {}, TEXT_BYTES: {}})
+
+    def points(self, name: str, value: float, step: int) -> Iterator[TextPoint]:
+        """The metric itself and, where they can be known, its bits per byte by step, by tokens and by text bytes."""
+        yield name, value, step
+        if name in self._seen:
+            self._seen[name][step] = value
+        if name == TEXT_BYTES:
+            yield from self._training(step)
+        if name.endswith(f"/{SECTION}"):
+            yield from self._against_text(name, value, step)
+
+    def left_over(self, points: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
+        """Which of these names and steps stand at an amount of text that no step read: a training before had others."""
+        read = {f"_{axis}": set(self._seen[amount].values()) for amount, axis in AXES.items()}
+        shown = ((name, step) for name, step in points if name.startswith(f"{SECTION}/"))
+        return {
+            (name, step)
+            for name, step in shown
+            if any(name.endswith(ending) and step not in amounts for ending, amounts in read.items())
+        }
+
+    def _training(self, step: int) -> Iterator[TextPoint]:
+        """Of a step of which the one before is known, so that the text of this step alone is."""
+        before = dict.fromkeys(self._seen, 0.0) if step == 1 else self._at(step - 1)
+        now = self._at(step)
+        if len(before) < len(self._seen) or len(now) < len(self._seen):
+            return
+        read, text = now[TOKENS] - before[TOKENS], now[TEXT_BYTES] - before[TEXT_BYTES]
+        bits = bits_per_byte(now[LOSS], read, text)
+        if math.isfinite(bits):
+            yield TRAINING_BITS, bits, step
+            yield from self._against_text(TRAINING_BITS, bits, step)
+
+    def _against_text(self, name: str, value: float, step: int) -> Iterator[TextPoint]:
+        of = name.removesuffix(f"/{SECTION}").replace("/", "_")
+        for amount, axis in AXES.items():
+            read = self._seen[amount].get(step)
+            if read is not None:
+                yield f"{SECTION}/{of}_{axis}", value, int(read)
+
+    def _at(self, step: int) -> dict[str, float]:
+        return {name: values[step] for name, values in self._seen.items() if step in values}

@@ -23,9 +23,8 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import describe_sweep, prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.reporting.table.numbers import row_name
-from paribus.tracking.events import EventLog
-from paribus.tracking.mlflow_sink import mlflow_environment
-from paribus.tracking.reader import EventReader
+from paribus.tracking.events import EventLog, EventReader
+from paribus.tracking.mlflow import mlflow_environment
 from paribus.tracking.sync import sync
 from support.finished_runs import finish
 

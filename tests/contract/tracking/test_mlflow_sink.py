@@ -17,8 +17,7 @@ from paribus.config.groups.execution import TrackingConfig
 from paribus.errors import ConfigurationError
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
-from paribus.tracking.mlflow_sink import MlflowSink, mlflow_environment
-from paribus.tracking.replay import cursor_path
+from paribus.tracking.mlflow import MlflowSink, cursor_path, mlflow_environment
 from paribus.tracking.sync import main, sync
 
 TRACKING = TrackingConfig(kind="mlflow")

@@ -31,7 +31,7 @@ from paribus.pipeline.run import StageRunner, perform
 from paribus.pipeline.show.display import Display
 from paribus.store.artifacts import Artifact, Store
 from paribus.store.provenance import loaded_code
-from paribus.tracking.reader import EventReader
+from paribus.tracking.events import EventReader
 from support.plans import PreparedRun, planned_run, run_stages_here
 
 

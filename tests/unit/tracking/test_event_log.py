@@ -15,10 +15,9 @@ from paribus.commands.report.tracked import revise
 from paribus.config.groups.execution import TrackingConfig
 from paribus.errors import ConfigurationError
 from paribus.tracking import events as events_module
-from paribus.tracking.batches import batches
 from paribus.tracking.destination import Destination, public_uri
-from paribus.tracking.events import EventLog
-from paribus.tracking.reader import Event, EventReader, complete_size
+from paribus.tracking.events import Event, EventLog, EventReader, complete_size
+from paribus.tracking.mlflow import batches
 
 
 def lines(path: Path) -> list[dict[str, object]]:

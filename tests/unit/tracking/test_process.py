@@ -13,8 +13,8 @@ from paribus.config.groups.execution import TrackingConfig
 from paribus.store.claims import is_gone, is_of_another_boot, machine, this_process
 from paribus.tracking import destination as destinations
 from paribus.tracking.destination import Destination
-from paribus.tracking.locks import locked
-from paribus.tracking.requests import requests, take_over
+from paribus.tracking.mlflow import locked
+from paribus.tracking.sync import requests, take_over
 
 
 def test_a_process_is_there_until_it_ends_and_its_number_in_other_hands_is_not_it() -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paribus.tracking.events import EventLog
-from paribus.tracking.text_axes import TextAxes
+from paribus.tracking.events import EventLog, TextAxes
 
 TOKENS, TEXT, LOSS = (0, 100, 220, 300), (0, 250, 500, 750), (0.0, 5.0, 4.0, 3.0)
 

@@ -29,7 +29,7 @@ from paribus.reporting.significance.least import SEEDS_TO_JUDGE
 from paribus.store.claims import exclusive
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import FILE_NAME
-from paribus.tracking.follower import Follower
+from paribus.tracking.sync import Follower
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

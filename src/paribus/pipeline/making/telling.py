@@ -17,7 +17,7 @@ from paribus.pipeline.show.display import Display
 from paribus.store import files
 from paribus.store.artifacts import Artifact
 from paribus.store.files import METRICS
-from paribus.tracking.text_axes import Point
+from paribus.tracking.events import TextPoint
 
 
 class StageRecorder(Protocol):
@@ -30,7 +30,7 @@ class StageRecorder(Protocol):
     def metric(self, name: str, value: float, step: int) -> None:
         """A stage reported a number."""
 
-    def published(self, points: Iterable[Point]) -> None:
+    def published(self, points: Iterable[TextPoint]) -> None:
         """A published artefact has these numbers."""
 
     def stage(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:
@@ -79,7 +79,7 @@ class Telling:
             self.recorder.published(_read_points(path))
 
 
-def _read_points(path: Path) -> Iterator[Point]:
+def _read_points(path: Path) -> Iterator[TextPoint]:
     for line in path.read_text(encoding="utf-8").splitlines():
         values = json.loads(line)
         step = values.pop("step")

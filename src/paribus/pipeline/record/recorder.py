@@ -22,8 +22,16 @@ from paribus.store import files
 from paribus.store.artifacts import Artifact, Store
 from paribus.store.files import RUN_RECORD
 from paribus.tracking.destination import public_uri
-from paribus.tracking.events import FAILURE_TAG, FILE_NAME, STOPPED_TAG, EventLog, end_stopped
-from paribus.tracking.text_axes import AXES, Point, TextAxes
+from paribus.tracking.events import (
+    AXES,
+    FAILURE_TAG,
+    FILE_NAME,
+    STOPPED_TAG,
+    EventLog,
+    TextAxes,
+    TextPoint,
+    end_stopped,
+)
 
 NO_TABLE_TAG = "paribus.table"
 SHOWN_RESULTS = ("neighbours", "lexical_neighbours", "duplicates", "order")
@@ -82,7 +90,7 @@ class Recorder:
         for point in self._axes.points(name, value, step):
             self.events.metric(*point)
 
-    def published(self, points: Iterable[Point]) -> None:
+    def published(self, points: Iterable[TextPoint]) -> None:
         """The numbers of a published artefact, the first of each step: they correct what the log says of them.
 
         Of a name that the artefact has, numbers at steps that it lacks are those of one that was there before.

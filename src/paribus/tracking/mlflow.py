@@ -1,28 +1,25 @@
-"""Replay event files into MLflow; the only importer of mlflow, which it imports late.
+"""Replay of event logs to MLflow."""
 
-Every operation may be repeated without effect: a run is found by its log's identity before it is created, a metric
-carries its event's own time and so meets the store's primary key, parameters never change, artifacts are overwritten.
-Together with the cursor of `replay`, a sync that is killed, repeated or run twice at once leaves each event once.
-"""
-
+import fcntl
+import hashlib
+import json
 import logging
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from paribus.errors import ConfigurationError, InfrastructureError
-from paribus.store.files import replacing
-from paribus.tracking.batches import EventBatch, batches
+from paribus.store.files import read_object_if_any, replacing, write_json
 from paribus.tracking.destination import Destination, sqlite_uri
-from paribus.tracking.events import SCHEDULED
-from paribus.tracking.locks import locked
-from paribus.tracking.reader import Event
-from paribus.tracking.replay import Replay, Sent
+from paribus.tracking.events import FILE_NAME, SCHEDULED, Event, EventReader, complete_size
 
 _ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -52,6 +49,123 @@ class TrackingError(InfrastructureError):
     def __init__(self, message: str, *, unreachable: bool = False) -> None:
         super().__init__(message)
         self.unreachable = unreachable
+
+
+@dataclass
+class Sent:
+    """What one replay did: number of events by kind, and what could not be shown and why."""
+
+    events: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+
+
+class Replay:
+    """Reader and cursor of one run; `pending` are the events that the destination still lacks."""
+
+    def __init__(self, run_directory: Path, destination: Destination) -> None:
+        self.run_directory = run_directory
+        self.mlflow_run_id: str | None = None
+        self.verified = False
+        self.pending: list[Event] = []
+        self.start: Event | None = None
+        self._destination = destination
+        self._saved = 0
+        self._cursor = cursor_path(run_directory, destination)
+        self._reader = EventReader(run_directory / FILE_NAME)
+
+    @property
+    def lock(self) -> Path:
+        """Held while events of this run are sent."""
+        return self._cursor.with_suffix(".lock")
+
+    @property
+    def problems(self) -> list[str]:
+        """Lines of the log that nobody can read."""
+        return self._reader.problems
+
+    def refresh(self) -> None:
+        """Take up what was logged here and what other processes have sent since the last call."""
+        events = self._reader.poll()
+        self.start = self.start or next((event for event in events if event.event == "start"), None)
+        cursor = read_object_if_any(self._cursor)
+        offset = int(cursor.get("offset", 0))
+        if self.start is None or cursor.get("log") != self.start.fields["log"]:
+            cursor, offset = {}, 0
+        self._saved = offset
+        self.mlflow_run_id = cursor.get("mlflow_run_id")
+        self.pending = [event for event in [*self.pending, *events] if event.position > offset]
+
+    def restart(self) -> None:
+        """The destination does not know the run (any more): send everything again."""
+        self._cursor.unlink(missing_ok=True)
+        self.mlflow_run_id = None
+        self.start = None
+        self._reader = EventReader(self._reader.path)
+        self.pending = []
+        self.refresh()
+
+    def advance(self, count: int) -> None:
+        """The first `count` pending events have arrived."""
+        offset = self.pending[count - 1].position
+        self.pending = self.pending[count:]
+        self._save(offset)
+
+    def finish(self) -> None:
+        """Everything read so far has arrived, also the lines that are no events of their own."""
+        if self._reader.offset != self._saved:
+            self._save(self._reader.offset)
+
+    def _save(self, offset: int) -> None:
+        assert self.start is not None
+        cursor: dict[str, Any] = {
+            "uri": self._destination.shown,
+            "experiment": self._destination.experiment,
+            "log": self.start.fields["log"],
+            "mlflow_run_id": self.mlflow_run_id,
+            "offset": offset,
+        }
+        write_json(self._cursor, cursor)
+        self._saved = offset
+
+
+@dataclass(frozen=True)
+class EventBatch:
+    """Events that go in one request, in the order of the log."""
+
+    events: list[Event]
+
+    @property
+    def single(self) -> Event | None:
+        """The event, when it takes a request of its own kind."""
+        return None if self.events[0].event in _ENTITIES else self.events[0]
+
+    @property
+    def metrics(self) -> list[tuple[str, float, int, int]]:
+        """Name, value, time in milliseconds, step."""
+        return [
+            (_name(event), float(event.fields["value"]), event.time, int(event.fields["step"]))
+            for event in self._of("metric")
+        ]
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """Values by name; of two names that become one the first."""
+        return {_name(event): _text(event, MAX_PARAMETER_LENGTH) for event in reversed(self._of("parameter"))}
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """Values by name, the last of each; without those that hold no longer."""
+        last = {_name(event): event for event in self._of("tag")}
+        return {name: _text(event, MAX_TAG_LENGTH) for name, event in last.items() if event.fields["value"] is not None}
+
+    @property
+    def removed_tags(self) -> list[str]:
+        """Names of those that hold no longer."""
+        last = {_name(event): event.fields["value"] for event in self._of("tag")}
+        return [name for name, value in last.items() if value is None]
+
+    def _of(self, kind: str) -> list[Event]:
+        return [event for event in self.events if event.event == kind]
 
 
 class MlflowSink:
@@ -366,3 +480,86 @@ def _refuse_deleted(run: Any) -> None:
 
 def _code(error: Exception) -> str:
     return str(getattr(error, "error_code", ""))
+
+
+def cursor_path(run_directory: Path, destination: Destination) -> Path:
+    """The file beside the log that says how far `destination` is."""
+    return run_directory / f"tracking-{destination.key}.json"
+
+
+def is_delivered(run_directory: Path, destination: Destination) -> bool:
+    """Whether every whole line of the run's log has been sent."""
+    sent = int(read_object_if_any(cursor_path(run_directory, destination)).get("offset", 0))
+    return sent >= complete_size(run_directory / FILE_NAME)
+
+
+MAX_ENTITIES, MAX_PARAMETERS, MAX_CHARACTERS = 1000, 100, 400_000
+MAX_PARAMETER_LENGTH, MAX_TAG_LENGTH, MAX_NAME_LENGTH = 6000, 8000, 250
+_ENTITIES = ("metric", "parameter", "tag")
+
+
+def batches(events: Iterable[Event]) -> Iterator[EventBatch]:
+    """Split `events` without changing their order."""
+    current: list[Event] = []
+    counts: Counter[str] = Counter()
+    for event in events:
+        kind, size = event.event, len(str(event.fields))
+        full = len(current) >= MAX_ENTITIES or (kind != "metric" and counts[kind] >= MAX_PARAMETERS)
+        if current and (kind not in _ENTITIES or full or counts["characters"] + size > MAX_CHARACTERS):
+            yield EventBatch(current)
+            current, counts = [], Counter()
+        if kind not in _ENTITIES:
+            yield EventBatch([event])
+            continue
+        current.append(event)
+        counts.update({kind: 1, "characters": size})
+    if current:
+        yield EventBatch(current)
+
+
+def _name(event: Event) -> str:
+    """The name in the characters MLflow allows."""
+    return re.sub(r"[^/\w.\- :]", "_", str(event.fields["name"]))[:MAX_NAME_LENGTH]
+
+
+def _text(event: Event, limit: int) -> str:
+    """The value as text; one that is too long ends in the digest of the whole."""
+    value = event.fields["value"]
+    text = value if isinstance(value, str) else json.dumps(value)
+    if len(text) <= limit:
+        return text
+    ending = f"... sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+    return text[: limit - len(ending)] + ending
+
+
+@contextmanager
+def locked(path: Path, patience: float) -> Iterator[None]:
+    """Hold the lock file `path`; TimeoutError when another process still holds it after `patience` seconds."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        deadline = time.monotonic() + patience
+        while not _try_lock(descriptor):
+            if time.monotonic() >= deadline:
+                raise TimeoutError(f"another process has held {path} for {patience:g} s")
+            time.sleep(0.05)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether some process holds the lock file `path`."""
+    try:
+        with locked(path, 0):
+            return False
+    except TimeoutError:
+        return True
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
