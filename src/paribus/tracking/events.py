@@ -26,6 +26,31 @@ STATUSES = ("FINISHED", "FAILED", "KILLED", SCHEDULED)
 Point = tuple[str, int]
 """Name and step of a number."""
 _RUN_ID = re.compile(r"[A-Za-z0-9._-]{1,200}")
+_FIELDS: dict[str, frozenset[str]] = {
+    "start": frozenset({"run_id", "name", "sweep", "tracking", "log"}),
+    "parameter": frozenset({"name", "value"}),
+    "metric": frozenset({"name", "value", "step"}),
+    "tag": frozenset({"name", "value"}),
+    "artifact": frozenset({"path", "folder", "digest"}),
+    "dataset": frozenset({"name", "digest", "source"}),
+    "end": frozenset({"status"}),
+}
+_IDENTITY: dict[str, tuple[str, ...]] = {
+    "parameter": ("name",),
+    "metric": ("name", "step"),
+    "tag": ("name",),
+    "artifact": ("folder", "path"),
+    "dataset": ("name", "digest"),
+}
+_CHANGEABLE: dict[str, str] = {"tag": "value", "artifact": "digest", "end": "status", "metric": "value"}
+CORRECTS = "corrects"
+"""Field of a metric that stands for another value which the log has at its step."""
+LOSS, TOKENS, TEXT_BYTES = "train/loss", "train/tokens", "train/text_bytes"
+TRAINING_BITS = "train/bits_per_byte"
+SECTION = "bits_per_byte"
+AXES = {TOKENS: "by_tokens", TEXT_BYTES: "by_text_bytes"}
+TextPoint = tuple[str, float, int]
+"""Name, value, step."""
 
 
 class EventLog:
@@ -209,27 +234,6 @@ def _content_digest(path: Path) -> str | None:
     return digest.hexdigest()
 
 
-_FIELDS: dict[str, frozenset[str]] = {
-    "start": frozenset({"run_id", "name", "sweep", "tracking", "log"}),
-    "parameter": frozenset({"name", "value"}),
-    "metric": frozenset({"name", "value", "step"}),
-    "tag": frozenset({"name", "value"}),
-    "artifact": frozenset({"path", "folder", "digest"}),
-    "dataset": frozenset({"name", "digest", "source"}),
-    "end": frozenset({"status"}),
-}
-_IDENTITY: dict[str, tuple[str, ...]] = {
-    "parameter": ("name",),
-    "metric": ("name", "step"),
-    "tag": ("name",),
-    "artifact": ("folder", "path"),
-    "dataset": ("name", "digest"),
-}
-_CHANGEABLE: dict[str, str] = {"tag": "value", "artifact": "digest", "end": "status", "metric": "value"}
-CORRECTS = "corrects"
-"""Field of a metric that stands for another value which the log has at its step."""
-
-
 @dataclass(frozen=True)
 class Event:
     """One line: `time` in milliseconds since 1970, `position` the byte after the line in the file."""
@@ -350,15 +354,6 @@ def complete_size(path: Path) -> int:
                 return begin + found + 1
             end = begin
     return 0
-
-
-LOSS, TOKENS, TEXT_BYTES = "train/loss", "train/tokens", "train/text_bytes"
-TRAINING_BITS = "train/bits_per_byte"
-SECTION = "bits_per_byte"
-AXES = {TOKENS: "by_tokens", TEXT_BYTES: "by_text_bytes"}
-
-TextPoint = tuple[str, float, int]
-"""Name, value, step."""
 
 
 def bits_per_byte(loss: float, tokens: float, text_bytes: float) -> float:

@@ -38,6 +38,9 @@ _LOG_TAG, _RUN_TAG, _SWEEP_TAG, _PARENT_TAG = "paribus.log", "paribus.run_id", "
 _KIND_TAGS = {"mlflow.experimentKind": "custom_model_development"}
 """What an experiment is, for the versions of MLflow 3 that ask it and not the address."""
 _REFUSALS = ("INVALID_PARAMETER_VALUE", "BAD_REQUEST", "INVALID_STATE")
+MAX_ENTITIES, MAX_PARAMETERS, MAX_CHARACTERS = 1000, 100, 400_000
+MAX_PARAMETER_LENGTH, MAX_TAG_LENGTH, MAX_NAME_LENGTH = 6000, 8000, 250
+_ENTITIES = ("metric", "parameter", "tag")
 
 
 class TrackingError(InfrastructureError):
@@ -491,11 +494,6 @@ def is_delivered(run_directory: Path, destination: Destination) -> bool:
     """Whether every whole line of the run's log has been sent."""
     sent = int(read_object_if_any(cursor_path(run_directory, destination)).get("offset", 0))
     return sent >= complete_size(run_directory / FILE_NAME)
-
-
-MAX_ENTITIES, MAX_PARAMETERS, MAX_CHARACTERS = 1000, 100, 400_000
-MAX_PARAMETER_LENGTH, MAX_TAG_LENGTH, MAX_NAME_LENGTH = 6000, 8000, 250
-_ENTITIES = ("metric", "parameter", "tag")
 
 
 def batches(events: Iterable[Event]) -> Iterator[EventBatch]:

@@ -43,6 +43,12 @@ examples:
   paribus sync tracking.uri=http://mlflow.example:5000 tracking.patience=60
 """
 _OPTIONS = ("root", "tracking.uri", "tracking.experiment", "tracking.patience")
+MAX_STARTS, CHECK_SECONDS, FOLLOW_SECONDS = 3, 0.5, 0.05
+INTERVAL_SECONDS, LINGER_SECONDS, HANG_SECONDS, POLL_SECONDS = 10.0, 20.0, 120.0, 0.1
+STATE, LOCK = "state.json", "service.lock"
+LEASE_SECONDS = 30.0
+"""For how long this process may be silent while it closes a log; how long a run may be, its own claim says."""
+_REASON = "infrastructure: the process of this run ended without a word, killed from outside or with its node"
 
 
 @dataclass(frozen=True)
@@ -191,9 +197,6 @@ def _write_line(line: object) -> None:
     sys.stdout.flush()
 
 
-MAX_STARTS, CHECK_SECONDS, FOLLOW_SECONDS = 3, 0.5, 0.05
-
-
 @dataclass(frozen=True)
 class TrackingRequest:
     """A process's wish that a run be followed; `finishing` asks for an answer at once."""
@@ -329,7 +332,7 @@ def _start_service(destination: Destination) -> subprocess.Popen[bytes]:
     }
     with (destination.service_directory / "service.log").open("ab") as log:
         child = subprocess.Popen(
-            [sys.executable, "-m", "paribus.tracking.sync"],
+            [sys.executable, "-c", "from paribus.tracking.sync import serve; serve()"],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
@@ -340,9 +343,6 @@ def _start_service(destination: Destination) -> subprocess.Popen[bytes]:
     with child.stdin as stream:
         stream.write(json.dumps(options).encode())
     return child
-
-
-INTERVAL_SECONDS, LINGER_SECONDS, HANG_SECONDS, POLL_SECONDS = 10.0, 20.0, 120.0, 0.1
 
 
 class Service:
@@ -445,9 +445,6 @@ def serve() -> None:
         sys.exit(0)  # another service does the work
 
 
-STATE, LOCK = "state.json", "service.lock"
-
-
 def requests(directory: Path) -> Iterator[TrackingRequest]:
     """The requests in a service's directory."""
     for path in sorted(directory.glob("*.request")):
@@ -479,11 +476,6 @@ def _empty(directory: Path, own: Path) -> None:
         shutil.rmtree(directory)
 
 
-LEASE_SECONDS = 30.0
-"""For how long this process may be silent while it closes a log; how long a run may be, its own claim says."""
-_REASON = "infrastructure: the process of this run ended without a word, killed from outside or with its node"
-
-
 def close_abandoned(run_directory: Path, root: Path) -> bool:
     """End the log of a run which has no end and which nobody has in hand; whether that was so.
 
@@ -508,7 +500,3 @@ def close_abandoned(run_directory: Path, root: Path) -> bool:
             events.tag(FAILURE_TAG, _REASON)
             events.end("FAILED")
     return True
-
-
-if __name__ == "__main__":
-    serve()
