@@ -20,7 +20,7 @@ from paribus.corpus.sources.pydocs import PydocsSource
 from paribus.corpus.sources.source import Skipped, Source
 from paribus.engine.engine import Engine
 from paribus.errors import DataError
-from paribus.native.announce import compile_kernels
+from paribus.native.loader import compile_kernels
 from paribus.native.registry import SHINGLES
 from paribus.stage.context import JSON, StageContext
 

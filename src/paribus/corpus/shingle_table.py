@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.corpus.shingle_hashes import Counts, Hashes, shingle_hashes
-from paribus.native.loader import address, kernel
-from paribus.native.table_memory import table_zeros
+from paribus.native.loader import address, kernel, table_zeros
 
 Integers = npt.NDArray[np.int32]
 NO_OWN = -1

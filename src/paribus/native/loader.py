@@ -1,18 +1,20 @@
-"""Load compiled kernels, compiling those that this machine has not got.
+"""Compiled kernels: loading, compiling those that this machine lacks, and the memory that kernels share with Python.
 
-Loading takes llvmlite and some milliseconds; numba is imported only to compile.
-"""
+Loading takes llvmlite and some milliseconds; numba is imported only to compile."""
 
 import ctypes
+import math
+import mmap
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import llvmlite.binding as llvm
+import numpy as np
 import numpy.typing as npt
 
 from paribus.native.cache import COMPILER, closure, kernel_path, read
@@ -116,3 +118,75 @@ def _shares(names: list[str]) -> list[list[str]]:
         shares[lightest].append(name)
         loads[lightest] += sizes[name]
     return shares
+
+
+class BuildReporter(Protocol):
+    """Where a stage says how far it is."""
+
+    def progress(self, done: float, total: float, *, unit: str, doing: str) -> None:
+        """`done` of `total` `unit`s are finished; `doing` says what is running."""
+
+
+def compile_kernels(names: Iterable[str], report: BuildReporter) -> None:
+    """Compile those of these kernels, as `registry` has them, that this machine has not compiled yet."""
+
+    def progress(name: str, done: int, total: int) -> None:
+        report.progress(done, total, unit="kernels", doing=f"compiling {name}")
+
+    ensure_compiled(names, progress)
+
+
+Array = npt.NDArray[Any]
+
+
+class KernelState:
+    """Slots that a kernel reads and writes, and the arrays they point to, kept alive and made larger on demand."""
+
+    def __init__(self, slots: int) -> None:
+        self.slots = np.zeros(slots, np.int64)
+        self.arrays: dict[int, Array] = {}
+        self.address = address(self.slots)
+
+    def __getitem__(self, slot: int) -> int:
+        return int(self.slots[slot])
+
+    def __setitem__(self, slot: int, value: int) -> None:
+        self.slots[slot] = value
+
+    def hold(self, slot: int, array: Array, size: int | None = None) -> None:
+        """Let `slot` point to an array and the slot `size`, if given, hold its length."""
+        self.arrays[slot] = array
+        self.slots[slot] = address(array)
+        if size is not None:
+            self.slots[size] = len(array)
+
+    def enlarge(self, slot: int, used: int, size: int, length: int) -> None:
+        """Replace an array by a longer one with the same first `used` elements."""
+        old = self.arrays[slot]
+        larger = np.empty((length, *old.shape[1:]), old.dtype)
+        larger[:used] = old[:used]
+        self.hold(slot, larger, size)
+
+
+CACHE_LINE = 64
+_HUGE_PAGE = 1 << 21
+
+
+def table_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Zeros that begin where a cache line does, in huge pages from 1 MiB on where the system has them."""
+    kind = np.dtype(dtype)
+    size = math.prod(shape) * kind.itemsize
+    if size < _HUGE_PAGE // 2:
+        room, unit = np.zeros(size + CACHE_LINE, dtype=np.uint8), CACHE_LINE
+    else:
+        room, unit = _mapped(size + 2 * _HUGE_PAGE), _HUGE_PAGE
+    begin = -int(room.__array_interface__["data"][0]) % unit
+    return room[begin : begin + size].view(kind).reshape(shape)
+
+
+def _mapped(size: int) -> npt.NDArray[np.uint8]:
+    """Zeros of the system's own, of which only those that are written to take memory."""
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(memory, dtype=np.uint8)

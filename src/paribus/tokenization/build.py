@@ -26,7 +26,7 @@ from paribus.corpus.artifact import CorpusArtifact, has_pairs
 from paribus.engine.engine import Engine
 from paribus.engine.local import LocalEngine
 from paribus.errors import DataError
-from paribus.native.announce import compile_kernels
+from paribus.native.loader import compile_kernels
 from paribus.native.registry import ENCODING
 from paribus.stage.context import JSON, StageContext
 from paribus.store import files

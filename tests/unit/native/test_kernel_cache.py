@@ -10,7 +10,7 @@ import pytest
 
 from paribus.errors import ConfigurationError
 from paribus.native import cache, loader
-from paribus.native.announce import compile_kernels
+from paribus.native.loader import compile_kernels
 from paribus.native.registry import SHINGLES, TRAVERSAL
 from paribus.tokenization.learn.train import training_kernels
 from support import forked

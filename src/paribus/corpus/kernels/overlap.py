@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from paribus.native.functions import inline
+from paribus.native.intrinsics import inline
 
 
 @inline

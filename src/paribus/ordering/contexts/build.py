@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from paribus.config.schema import RunConfig
-from paribus.native.announce import compile_kernels
+from paribus.native.loader import compile_kernels
 from paribus.native.registry import SPANS, TABLES
 from paribus.ordering.arrays import create_array, save_array
 from paribus.ordering.contexts.artifact import array_path, write_pieces, write_summary

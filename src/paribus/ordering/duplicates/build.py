@@ -10,7 +10,7 @@ from paribus.config.groups.embedding import EmbeddingDuplicates, ExactDuplicates
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.engine.engine import Engine
 from paribus.errors import DataError
-from paribus.native.announce import compile_kernels
+from paribus.native.loader import compile_kernels
 from paribus.native.registry import AGREEMENT
 from paribus.ordering.duplicates.groups import Groups, group
 from paribus.ordering.duplicates.pairs import Pairs, equal_pairs

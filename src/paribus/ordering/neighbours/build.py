@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from paribus.native.announce import compile_kernels
+from paribus.native.loader import compile_kernels
 from paribus.native.registry import RANKING
 from paribus.ordering.embed.artifact import Embeddings
 from paribus.ordering.neighbours.blocks import Blocks

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from paribus.native.loader import address, kernel
-from paribus.native.table_memory import table_zeros
+from paribus.native.loader import address, kernel, table_zeros
 from paribus.ordering.neighbours.whole import WholeLists
 
 _SHARES = 10

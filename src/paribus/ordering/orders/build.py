@@ -23,7 +23,7 @@ from paribus.config.groups.ordering import (
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.engine.engine import Engine
 from paribus.errors import DataError
-from paribus.native.announce import compile_kernels
+from paribus.native.loader import compile_kernels
 from paribus.native.registry import TRAVERSAL
 from paribus.ordering.embed.artifact import Embeddings
 from paribus.ordering.neighbours.lists import NEIGHBOURS, NeighbourLists

@@ -7,8 +7,7 @@ from pathlib import Path as File
 import numpy as np
 import numpy.typing as npt
 
-from paribus.native.loader import address, kernel
-from paribus.native.table_memory import table_zeros
+from paribus.native.loader import address, kernel, table_zeros
 from paribus.ordering.neighbours.graph import Graph, neighbour_graph
 from paribus.ordering.neighbours.lists import NeighbourLists
 from paribus.ordering.neighbours.whole import whole_lists

@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.errors import ConfigurationError, DataError
-from paribus.native.loader import address, kernel
-from paribus.native.table_memory import CACHE_LINE, table_zeros
+from paribus.native.loader import CACHE_LINE, address, kernel, table_zeros
 from paribus.tokenization.encode.trie import table_bits, token_trie
 from paribus.tokenization.encode.unit_sequences import UnitTable, unit_sequences, unit_table
 from paribus.tokenization.kernels import layout

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from paribus.native.loader import address, kernel
-from paribus.native.table_memory import table_zeros
+from paribus.native.loader import address, kernel, table_zeros
 from paribus.tokenization.encode.key_masks import key_masks
 from paribus.tokenization.encode.text_address import text_address
 from paribus.tokenization.kernels import layout

@@ -7,13 +7,14 @@ continue a character of several bytes that is no letter). What is no UTF-8 count
 
 import numpy as np
 
-from paribus.native.functions import function, inline
 from paribus.native.intrinsics import (
     apostrophes,
     ascii_digits,
     ascii_letters,
     ascii_spaces,
     blanks,
+    function,
+    inline,
     lowest_bit,
     not_ascii,
 )

@@ -6,9 +6,10 @@ every pattern cuts it: before a blank between two ASCII letters.
 
 import numpy as np
 
-from paribus.native.functions import function, inline
 from paribus.native.intrinsics import (
+    function,
     i64_at,
+    inline,
     load64,
     lowest_bit,
     not_ascii,

@@ -7,8 +7,7 @@ The random numbers of a pre-token are splitmix64 of a counter that begins at `st
 
 import numpy as np
 
-from paribus.native.functions import function, inline
-from paribus.native.intrinsics import address_of, i32_at, u64_at
+from paribus.native.intrinsics import address_of, function, i32_at, inline, u64_at
 from paribus.tokenization.kernels.classes import ONE
 from paribus.tokenization.kernels.heap import pop, push
 from paribus.tokenization.kernels.layout import DIRECT, PAIRS, PAIRS_SHIFT, RESULTS

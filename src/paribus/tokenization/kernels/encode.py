@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from paribus.native.functions import function, inline
 from paribus.native.intrinsics import (
     address_of,
     copy16,
+    function,
     i32_at,
     i64_at,
+    inline,
     lowest_bit,
     popcount,
     prefetch,

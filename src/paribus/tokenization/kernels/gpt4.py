@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from paribus.native.functions import function, inline
-from paribus.native.intrinsics import lowest_bit
+from paribus.native.intrinsics import function, inline, lowest_bit
 from paribus.tokenization.kernels.classes import LETTERS, NUMBERS, ONE, SPACES, ZERO, continues, decode
 
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from paribus.native.functions import function, inline
-from paribus.native.intrinsics import load64, multiply_high, u8_at
+from paribus.native.intrinsics import function, inline, load64, multiply_high, u8_at
 
 SHORTEST_LONG = 16
 LENGTH_SHIFT = np.uint64(56)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from paribus.native.functions import function
+from paribus.native.intrinsics import function
 from paribus.tokenization.kernels.trie import longest
 
 

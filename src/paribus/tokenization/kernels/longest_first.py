@@ -6,8 +6,7 @@ leftmost at equal length, is taken, and offers that reach into it are shortened 
 
 import numpy as np
 
-from paribus.native.functions import function
-from paribus.native.intrinsics import address_of, i32_at, u64_at
+from paribus.native.intrinsics import address_of, function, i32_at, u64_at
 from paribus.tokenization.kernels.heap import heapify, pop, push
 from paribus.tokenization.kernels.trie import longest
 

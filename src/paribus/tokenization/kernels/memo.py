@@ -8,8 +8,7 @@ A longer one has its hash, its place among the kept bytes, the place of its ids,
 
 import numpy as np
 
-from paribus.native.functions import function
-from paribus.native.intrinsics import i32_at, load64, u8_at, u64_at
+from paribus.native.intrinsics import function, i32_at, load64, u8_at, u64_at
 from paribus.tokenization.kernels.classes import ONE, ZERO
 from paribus.tokenization.kernels.keys import FIRST, SECOND, hash_words
 from paribus.tokenization.kernels.layout import (

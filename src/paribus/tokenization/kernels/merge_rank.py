@@ -7,8 +7,7 @@ merged by a plain search for the smallest rank; many through a heap, in O(n log 
 
 import numpy as np
 
-from paribus.native.functions import function, inline
-from paribus.native.intrinsics import address_of, i32_at, u64_at
+from paribus.native.intrinsics import address_of, function, i32_at, inline, u64_at
 from paribus.tokenization.kernels.heap import heapify, pop, push
 from paribus.tokenization.kernels.layout import DIRECT, PAIRS, PAIRS_SHIFT, RESULTS, TURNS
 from paribus.tokenization.kernels.pairs import NEVER, priority

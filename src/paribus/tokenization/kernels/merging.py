@@ -6,8 +6,7 @@ the new pairs replaces by where their occurrences begin, or -1.
 
 import numpy as np
 
-from paribus.native.functions import function, inline, separate
-from paribus.native.intrinsics import i32_at, i64_at, prefetch
+from paribus.native.intrinsics import function, i32_at, i64_at, inline, prefetch, separate
 from paribus.tokenization.kernels.training_layout import (
     AFTER,
     BEFORE,

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from paribus.native.functions import function
-from paribus.native.intrinsics import i32_at, i64_at, u8_at
+from paribus.native.intrinsics import function, i32_at, i64_at, u8_at
 from paribus.tokenization.kernels.pair_queue import find_pair, pair_of, push
 from paribus.tokenization.kernels.training_layout import (
     GROW_PAIRS,

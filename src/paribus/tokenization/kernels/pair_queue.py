@@ -6,7 +6,7 @@ head.
 
 import numpy as np
 
-from paribus.native.functions import function, inline
+from paribus.native.intrinsics import function, inline
 from paribus.tokenization.kernels.pairs import GOLDEN
 
 

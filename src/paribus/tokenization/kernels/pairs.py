@@ -6,7 +6,7 @@ the two ranks (21 bits each) and the priority plus one (22 bits). What is small 
 
 import numpy as np
 
-from paribus.native.functions import function, inline
+from paribus.native.intrinsics import function, inline
 from paribus.tokenization.kernels.classes import ONE, ZERO
 from paribus.tokenization.kernels.layout import DIRECT_RANKS, PRIORITY_BITS, RANK_BITS
 

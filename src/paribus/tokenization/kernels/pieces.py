@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from paribus.native.functions import function
-from paribus.native.intrinsics import f64_at, i32_at, i64_at
+from paribus.native.intrinsics import f64_at, function, i32_at, i64_at
 from paribus.tokenization.kernels.classes import decode
 from paribus.tokenization.kernels.dropout import merge_with_dropout
 from paribus.tokenization.kernels.layout import (

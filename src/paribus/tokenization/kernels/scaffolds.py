@@ -1,7 +1,6 @@
 """Scaffold-BPE's bookkeeping: marking, pushing back, readmitting."""
 
-from paribus.native.functions import function
-from paribus.native.intrinsics import i64_at, u8_at
+from paribus.native.intrinsics import function, i64_at, u8_at
 from paribus.tokenization.kernels.pair_queue import pop, push
 from paribus.tokenization.kernels.training_layout import (
     HEAP,

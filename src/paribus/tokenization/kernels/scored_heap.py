@@ -6,8 +6,7 @@ compared exactly, as fractions of the counts that the records hold for it.
 
 import numpy as np
 
-from paribus.native.functions import function, inline
-from paribus.native.intrinsics import f64_at, i64_at, multiply_high
+from paribus.native.intrinsics import f64_at, function, i64_at, inline, multiply_high
 from paribus.tokenization.kernels.training_layout import (
     HEAP,
     HEAP_USED,

@@ -8,8 +8,7 @@ lowers it and has the corpus indexed anew.
 
 import numpy as np
 
-from paribus.native.functions import function
-from paribus.native.intrinsics import i32_at, i64_at, prefetch, u8_at
+from paribus.native.intrinsics import function, i32_at, i64_at, prefetch, u8_at
 from paribus.tokenization.kernels.merging import add_token, forget, list_after, list_before, replace
 from paribus.tokenization.kernels.pair_queue import find_pair, pair_of, pop, push, sink, slot_of
 from paribus.tokenization.kernels.scaffolds import mark, readmit

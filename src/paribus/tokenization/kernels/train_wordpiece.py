@@ -6,8 +6,7 @@ pairs hang in a chain for each left and each right token; after a merge those of
 
 import numpy as np
 
-from paribus.native.functions import function
-from paribus.native.intrinsics import i32_at, i64_at
+from paribus.native.intrinsics import function, i32_at, i64_at
 from paribus.tokenization.kernels.merging import add_token, forget, list_after, list_before, replace
 from paribus.tokenization.kernels.scored_heap import record_at, remove, score_pair
 from paribus.tokenization.kernels.training_layout import (

@@ -9,8 +9,7 @@ Every walk begins at the root, so the nodes that one and two of the first 256 un
 
 import numpy as np
 
-from paribus.native.functions import function, inline
-from paribus.native.intrinsics import i32_at, u64_at
+from paribus.native.intrinsics import function, i32_at, inline, u64_at
 from paribus.tokenization.kernels.classes import ONE, ZERO
 from paribus.tokenization.kernels.layout import (
     DIRECT_RANKS,

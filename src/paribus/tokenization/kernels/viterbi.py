@@ -8,8 +8,7 @@ do the same.
 
 import numpy as np
 
-from paribus.native.functions import function
-from paribus.native.intrinsics import address_of, f64_at, i32_at
+from paribus.native.intrinsics import address_of, f64_at, function, i32_at
 from paribus.tokenization.kernels.trie import follow, token_of
 
 LARGE = 100_000.0

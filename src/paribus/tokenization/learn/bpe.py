@@ -15,9 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.errors import DataError
-from paribus.native.kernel_state import KernelState
-from paribus.native.loader import address, kernel
-from paribus.native.table_memory import table_zeros
+from paribus.native.loader import KernelState, address, kernel, table_zeros
 from paribus.tokenization.kernels import training_layout as slot
 from paribus.tokenization.learn.symbol_corpus import SymbolCorpus
 

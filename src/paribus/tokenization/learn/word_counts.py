@@ -13,9 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.errors import DataError
-from paribus.native.kernel_state import KernelState
-from paribus.native.loader import address, kernel
-from paribus.native.table_memory import table_zeros
+from paribus.native.loader import KernelState, address, kernel, table_zeros
 from paribus.tokenization.encode.key_masks import key_masks
 from paribus.tokenization.kernels import counting_layout as slot
 from paribus.tokenization.kernels import layout
