@@ -29,7 +29,7 @@ from paribus.native.loader import ensure_compiled
 from paribus.native.registry import SPANS
 from paribus.ordering.contexts.build import build
 from paribus.ordering.orders.artifact import write_order
-from paribus.stage.context import SilentReporter, StageContext
+from paribus.stage import SilentReporter, StageContext
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
 from paribus.training.data.batches import Batches
 from paribus.training.data.budget import amount_of

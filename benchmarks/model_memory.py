@@ -132,7 +132,7 @@ def make_run(case: Case, directory: Path) -> Any:
     from paribus.config.groups.training import TrainingConfig
     from paribus.ordering.packing.pack import pack
     from paribus.ordering.traversal.traversal import Sequential
-    from paribus.stage.context import SilentReporter
+    from paribus.stage import SilentReporter
     from paribus.training.data.batches import Batches, context_targets
     from paribus.training.data.budget import Budget
     from paribus.training.fit.device import make_accelerator

@@ -23,7 +23,7 @@ from paribus.config.arguments import parse
 from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine
 from paribus.pipeline.make import make
-from paribus.stage.context import SilentReporter, StageContext
+from paribus.stage import SilentReporter, StageContext
 from paribus.training import loop
 from paribus.training.build import train_in_process
 from paribus.training.fit import probe

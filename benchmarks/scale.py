@@ -45,7 +45,7 @@ from paribus.config.groups.tokenization import (
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import ROW_GROUP_BYTES, SHARD_BYTES, CorpusArtifact
-from paribus.stage.context import SilentReporter, StageContext
+from paribus.stage import SilentReporter, StageContext
 
 GIB, ENCODER_BYTES = 2**30, 2**20
 PAPER_DOCUMENTS, PAPER_DIMENSIONS = 235_266_464, 768

@@ -101,7 +101,7 @@ def measure(root: Path) -> dict[str, float]:
 
     from scale import configuration
 
-    from paribus.stage.context import SilentReporter, StageContext
+    from paribus.stage import SilentReporter, StageContext
     from paribus.tokenization import Tokenizer
     from paribus.training.data.prepare import open_data, prepare
 

@@ -18,7 +18,7 @@ from paribus.engine.local import LocalEngine
 from paribus.modeling.build import build_model, save_model
 from paribus.modeling.device import resolve_device
 from paribus.pipeline.making.child import PipeReporter
-from paribus.stage.context import StageContext
+from paribus.stage import StageContext
 from paribus.store.files import METRICS
 from paribus.tokenization import Tokenizer
 from paribus.training import loop

@@ -10,7 +10,7 @@ from paribus.ordering.contexts.build import build
 from paribus.ordering.contexts.opening import open_contexts
 from paribus.ordering.orders.artifact import write_order
 from paribus.ordering.traversal.traversal import traverse
-from paribus.stage.context import SilentReporter, StageContext
+from paribus.stage import SilentReporter, StageContext
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
 from paribus.training.data.batches import Batches

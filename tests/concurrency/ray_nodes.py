@@ -18,7 +18,7 @@ from paribus.config.groups.execution import RayEngineConfig
 from paribus.engine.engine import Engine
 from paribus.engine.opening import open_engine
 from paribus.ordering.embed import build as embeddings_stage
-from paribus.stage.context import StageContext
+from paribus.stage import StageContext
 from support.corpora import SMALL_PARTS, write_corpus
 from support.engine_functions import Task, slow_square
 from support.run_config import run_config

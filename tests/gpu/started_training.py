@@ -5,7 +5,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from paribus.stage.context import SilentReporter
+from paribus.stage import SilentReporter
 from paribus.training.processes.launch import train_in_processes
 from paribus.training.processes.processes import Processes
 from support.training_inputs import TRAINING, config, context

@@ -19,7 +19,7 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.run import StageRunner
 from paribus.pipeline.show.display import Display
 from paribus.pipeline.stages import STAGES
-from paribus.stage.context import SilentReporter, StageContext
+from paribus.stage import SilentReporter, StageContext
 from paribus.store.artifacts import Artifact
 from paribus.tracking.events import TextPoint
 from support.command_line import write_corpus, write_meetings

@@ -12,7 +12,7 @@ from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.corpus import CorpusConfig, FilesCorpus
 from paribus.corpus.artifact import ROW_GROUP_BYTES, SHARD_BYTES, CorpusWriter
 from paribus.corpus.build import build
-from paribus.stage.context import JSON
+from paribus.stage import JSON
 from support.run_config import run_config
 from support.stages import context_at
 

@@ -13,7 +13,7 @@ from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.config.groups.model import LlamaModel
 from paribus.ordering.arrays import save_array
 from paribus.ordering.parts import CorpusPart
-from paribus.stage.context import StageContext
+from paribus.stage import StageContext
 from support.run_config import run_config
 from support.stages import context_at
 

@@ -18,7 +18,7 @@ from paribus.ordering.embed import build as embeddings_stage
 from paribus.ordering.lexical import build as lexical_stage
 from paribus.ordering.neighbours import build as neighbours_stage
 from paribus.ordering.orders import build as order_stage
-from paribus.stage.context import JSON
+from paribus.stage import JSON
 from paribus.tokenization import build as tokenization_stages
 from support.corpora import write_jsonl
 from support.run_config import run_config

@@ -14,7 +14,7 @@ from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.model import GPTNeoXModel, LlamaModel
 from paribus.config.groups.training import TrainingConfig
 from paribus.modeling.build import build_model, save_model
-from paribus.stage.context import StageContext
+from paribus.stage import StageContext
 from paribus.tokenization import Tokenizer
 from support.corpora import write_corpus
 from support.run_config import run_config

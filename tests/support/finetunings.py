@@ -14,7 +14,7 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.finetuning.stage import build, build_data
 from paribus.modeling.build import build_model, save_model
-from paribus.stage.context import JSON, SilentReporter
+from paribus.stage import JSON, SilentReporter
 from paribus.tokenization import Tokenizer
 from support.run_config import run_config
 from support.stages import context_at

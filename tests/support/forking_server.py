@@ -25,7 +25,7 @@ from paribus.engine.process_ends import die_with_parent
 from paribus.pipeline.making import children, fork_server
 from paribus.pipeline.making.fork_server import receive, send
 from paribus.pipeline.stages import STAGES
-from paribus.stage.offline import OFFLINE
+from paribus.stage import OFFLINE
 from support.forked import MEMBER
 
 OTHERS = (

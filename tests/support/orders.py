@@ -22,7 +22,7 @@ from paribus.config.groups.ordering import (
 )
 from paribus.ordering.embed.artifact import EmbeddingsWriter
 from paribus.ordering.neighbours.lists import write_neighbours
-from paribus.stage.context import StageContext
+from paribus.stage import StageContext
 from support.run_config import run_config
 from support.stages import context_at
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine
-from paribus.stage.context import Reporter, SilentReporter, StageContext
+from paribus.stage import Reporter, SilentReporter, StageContext
 
 
 def context_at(

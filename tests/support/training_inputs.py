@@ -17,7 +17,7 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.ordering.contexts.build import build as build_contexts
 from paribus.ordering.orders.artifact import write_order
-from paribus.stage.context import JSON, SilentReporter, StageContext
+from paribus.stage import JSON, SilentReporter, StageContext
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
 from paribus.training.build import build

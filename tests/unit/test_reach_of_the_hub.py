@@ -12,7 +12,7 @@ from paribus.corpus.sources.huggingface import HuggingFaceSource
 from paribus.errors import DataError, InfrastructureError
 from paribus.evaluation.suites.hub import load
 from paribus.ordering.embed.directory import _fetched
-from paribus.stage.reach import PAUSES, cache_alone_without_network
+from paribus.stage import PAUSES, cache_alone_without_network
 
 
 @pytest.fixture(name="looks")

@@ -22,7 +22,7 @@ from paribus.engine.engine import Engine
 from paribus.errors import DataError
 from paribus.native.loader import compile_kernels
 from paribus.native.registry import SHINGLES
-from paribus.stage.context import JSON, StageContext
+from paribus.stage import JSON, StageContext
 
 SKIPPED_FILE = "skipped.jsonl"
 

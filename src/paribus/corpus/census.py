@@ -4,7 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable
 
-from paribus.stage.context import JSON
+from paribus.stage import JSON
 
 
 class Census:

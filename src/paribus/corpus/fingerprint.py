@@ -12,7 +12,7 @@ from paribus.corpus.sources.aligned import sides
 from paribus.corpus.sources.dataset_names import data_files, local_directory, require_revision
 from paribus.corpus.sources.distributions import versions
 from paribus.corpus.sources.paths import resolve
-from paribus.stage.context import JSON
+from paribus.stage import JSON
 from paribus.store.files import FileDigests
 
 

@@ -18,7 +18,7 @@ from paribus.corpus.artifact import CorpusArtifact, Document, read_columns
 from paribus.corpus.shingle_hashes import Counts, Hashes, shingle_hashes
 from paribus.corpus.shingle_table import Integers, SharedShingles, ShingleTable
 from paribus.engine.engine import Engine, Item, Result
-from paribus.stage.context import JSON, Reporter
+from paribus.stage import JSON, Reporter
 
 BATCH_BYTES = 2**22
 LEVELS = (80, 50, 20)

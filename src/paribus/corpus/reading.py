@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from paribus.corpus.sources.source import Found, Skipped, Source
 from paribus.errors import DataError
-from paribus.stage.context import Reporter
+from paribus.stage import Reporter
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from paribus.corpus.artifact import CorpusArtifact, Document, SplitWriter, has_pairs, read_shard, schema_of
 from paribus.corpus.overlap import measure, over_shards, raised, summary
 from paribus.errors import DataError
-from paribus.stage.context import JSON, StageContext
+from paribus.stage import JSON, StageContext
 
 Flags = npt.NDArray[np.bool_]
 

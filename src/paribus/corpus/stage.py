@@ -5,8 +5,7 @@ from typing import Any
 
 from paribus.config.groups.corpus import HuggingFaceCorpus
 from paribus.config.units import format_number, format_size
-from paribus.stage.context import JSON, StageContext
-from paribus.stage.spec import Outside, Stage, always, fields
+from paribus.stage import JSON, Outside, Stage, StageContext, always, fields
 from paribus.store.files import FileDigests
 
 

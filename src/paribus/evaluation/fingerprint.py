@@ -21,7 +21,7 @@ from paribus.evaluation.suites.segmentations import SEGMENTATIONS
 from paribus.evaluation.suites.texts import read_texts, text_file
 from paribus.evaluation.suites.translations import TRANSLATIONS, read_translations
 from paribus.evaluation.tasks.items import ItemSet
-from paribus.stage.context import JSON
+from paribus.stage import JSON
 from paribus.store.files import FileDigests, is_writable, write_text
 
 

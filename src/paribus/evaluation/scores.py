@@ -40,7 +40,7 @@ from paribus.evaluation.text.concatenated import ORDER, encode_stream, read_orde
 from paribus.evaluation.text.target_bits import TargetScorer
 from paribus.evaluation.text.text_sets import TextSet, clean_set, load_text_sets, write_text_sets
 from paribus.evaluation.tokenizer import evaluation_tokenizer
-from paribus.stage.context import JSON, Reporter, StageContext
+from paribus.stage import JSON, Reporter, StageContext
 from paribus.store.files import write_json
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.statistics import count_statistics, count_tokens

@@ -9,9 +9,7 @@ from paribus.config.units import format_number, format_size
 from paribus.evaluation.measures.main_scores import main_scores, said
 from paribus.evaluation.suites.registry import prompted
 from paribus.evaluation.suites.segmentations import segmented
-from paribus.stage.context import JSON, StageContext
-from paribus.stage.offline import OFFLINE
-from paribus.stage.spec import Device, Outside, Stage, always, fields, together
+from paribus.stage import JSON, OFFLINE, Device, Outside, Stage, StageContext, always, fields, together
 from paribus.store.files import FileDigests
 
 

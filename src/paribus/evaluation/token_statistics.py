@@ -17,7 +17,7 @@ from paribus.evaluation.suites.segmentations import segmented
 from paribus.evaluation.tasks.promptless import segmented_path
 from paribus.evaluation.tokenizer import evaluation_tokenizer
 from paribus.ordering.arrays import save_array
-from paribus.stage.context import JSON, StageContext
+from paribus.stage import JSON, StageContext
 from paribus.store import files
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.tokenization.statistics import (

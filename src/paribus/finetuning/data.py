@@ -16,7 +16,7 @@ from paribus.evaluation.tasks.items import read_records
 from paribus.finetuning.examples import Example, merged
 from paribus.finetuning.files import read_split, task_file
 from paribus.finetuning.tasks import SCORED, TASKS, TRAIN, Task
-from paribus.stage.context import JSON, StageContext
+from paribus.stage import JSON, StageContext
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from paribus.evaluation.suites.hub import fetch_archive
 from paribus.evaluation.suites.registry import unknown_task
 from paribus.finetuning.examples import Example, examples_of
 from paribus.finetuning.tasks import SCORED, TASKS, TRAIN, Task
-from paribus.stage.context import JSON
+from paribus.stage import JSON
 from paribus.store.files import FileDigests
 
 HUB = "https://huggingface.co/datasets/tau/scrolls/resolve/main"

@@ -7,8 +7,7 @@ from dataclasses import replace
 from paribus.errors import InterruptedRunError
 from paribus.finetuning.run import begin, finish, left
 from paribus.modeling.device import resolve_device
-from paribus.stage.context import JSON, StageContext
-from paribus.stage.offline import OFFLINE
+from paribus.stage import JSON, OFFLINE, StageContext
 from paribus.training.processes.member import run_member
 from paribus.training.processes.requests import Requests
 

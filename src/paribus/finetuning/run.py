@@ -25,7 +25,7 @@ from paribus.finetuning.rows import Rows, write_rows
 from paribus.finetuning.tasks import TASKS
 from paribus.finetuning.training import ROWS, Start, finetune, metric_name
 from paribus.modeling.device import expect_many_shapes
-from paribus.stage.context import JSON, StageContext
+from paribus.stage import JSON, StageContext
 from paribus.store.files import METRICS, replacing, write_json
 from paribus.training.fit.device import device_name, make_accelerator
 from paribus.training.processes.requests import Requests

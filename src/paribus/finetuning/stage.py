@@ -6,9 +6,7 @@ from typing import Any
 from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.config.schema import RunConfig
 from paribus.evaluation.stage import facts
-from paribus.stage.context import JSON, StageContext
-from paribus.stage.offline import OFFLINE
-from paribus.stage.spec import Device, Outside, Stage, always, fields, seeds, together
+from paribus.stage import JSON, OFFLINE, Device, Outside, Stage, StageContext, always, fields, seeds, together
 from paribus.store.files import FileDigests
 from paribus.training.seeds import finetuning_seeds
 

@@ -18,7 +18,7 @@ from paribus.modeling.counts import training_flops
 from paribus.ordering.packing.documents import OrderedDocuments
 from paribus.ordering.packing.prompts import PromptContexts
 from paribus.ordering.traversal.traversal import ShuffledContexts
-from paribus.stage.context import JSON, Reporter, StageContext
+from paribus.stage import JSON, Reporter, StageContext
 from paribus.store.files import METRICS
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus

@@ -18,7 +18,7 @@ from paribus.ordering.packing.pack import GivenOrder, pack
 from paribus.ordering.packing.statistics import packing_statistics
 from paribus.ordering.seeding import MIXED, permutation
 from paribus.ordering.traversal.traversal import straddling
-from paribus.stage.context import JSON, StageContext
+from paribus.stage import JSON, StageContext
 from paribus.store import files
 
 STATISTICS = "statistics.json"

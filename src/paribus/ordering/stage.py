@@ -16,8 +16,7 @@ from paribus.config.groups.ordering import (
 from paribus.config.groups.packing import BestFitPacking, OneDocumentPacking
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_number
-from paribus.stage.context import JSON, StageContext
-from paribus.stage.spec import Device, Outside, Stage, all_but, always, fields, seed_of, together
+from paribus.stage import JSON, Device, Outside, Stage, StageContext, all_but, always, fields, seed_of, together
 from paribus.store.files import FileDigests
 
 _BM25 = ("query_terms", "saturation", "length_normalization")

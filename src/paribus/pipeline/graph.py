@@ -9,7 +9,7 @@ from paribus.config.identity import digest, everything
 from paribus.config.schema import RunConfig
 from paribus.errors import ParibusError
 from paribus.pipeline.stages import STAGES, Place, run_targets
-from paribus.stage.spec import Stage
+from paribus.stage import Stage
 from paribus.store.artifacts import Store
 from paribus.store.files import FileDigests
 

@@ -14,7 +14,7 @@ from paribus.corpus.stage import CORPUS
 from paribus.evaluation import stage as evaluation
 from paribus.finetuning import stage as finetuning
 from paribus.ordering import stage as ordering
-from paribus.stage.spec import Stage
+from paribus.stage import Stage
 from paribus.tokenization.stage import TOKENS, VOCABULARY
 from paribus.training.stage import FIRST_TRAINING, TRAINING
 

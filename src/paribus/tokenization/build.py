@@ -28,7 +28,7 @@ from paribus.engine.local import LocalEngine
 from paribus.errors import DataError
 from paribus.native.loader import compile_kernels
 from paribus.native.registry import ENCODING
-from paribus.stage.context import JSON, StageContext
+from paribus.stage import JSON, StageContext
 from paribus.store import files
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter, id_dtype
 from paribus.tokenization.interchange.existing import open_existing

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from paribus.config.groups.tokenization import ExistingTokenizer, PredictiveEntropyPretokenizer, PretokenizerConfig
-from paribus.stage.context import JSON
+from paribus.stage import JSON
 from paribus.store.files import FileDigests
 
 

@@ -6,8 +6,7 @@ from typing import Any
 from paribus.config.groups.tokenization import ExistingTokenizer, PredictiveEntropyPretokenizer
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_number
-from paribus.stage.context import JSON, StageContext
-from paribus.stage.spec import Device, Outside, Stage, always, fields, together
+from paribus.stage import JSON, Device, Outside, Stage, StageContext, always, fields, together
 from paribus.store.files import FileDigests
 
 

@@ -12,7 +12,7 @@ from paribus.ordering.arrays import save_array
 from paribus.ordering.contexts.measure import MeasuredContexts
 from paribus.ordering.contexts.readings import READINGS, readings
 from paribus.ordering.packing.pairs import PairContexts
-from paribus.stage.context import JSON
+from paribus.stage import JSON
 from paribus.store.files import METRICS, write_json
 from paribus.tokenization import Tokenizer
 from paribus.training.data.fingerprint import contexts_digest

@@ -16,7 +16,7 @@ from accelerate.utils import release_memory
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import InterruptedRunError, NumericalError, OutOfMemoryError
 from paribus.modeling.build import vocabulary_size
-from paribus.stage.context import Reporter
+from paribus.stage import Reporter
 from paribus.training.data.batches import Batches, Integers
 from paribus.training.data.budget import Budget
 from paribus.training.data.prefetch import Batch, BatchReader

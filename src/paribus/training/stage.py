@@ -6,8 +6,7 @@ from typing import Any
 
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_number
-from paribus.stage.context import JSON, StageContext
-from paribus.stage.spec import Device, Outside, Stage, fields, seeds, together
+from paribus.stage import JSON, Device, Outside, Stage, StageContext, fields, seeds, together
 from paribus.store.files import FileDigests
 from paribus.training.seeds import training_seeds
 from paribus.training.start.first import FIRST, first_config, has_first

@@ -26,7 +26,7 @@ from paribus.config.groups.tokenization import (
 from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import CorpusArtifact, CorpusWriter
 from paribus.errors import ConfigurationError
-from paribus.stage.context import SilentReporter, StageContext
+from paribus.stage import SilentReporter, StageContext
 from paribus.tokenization import Tokenizer
 from paribus.tokenization import build as stages
 from paribus.tokenization.build import build_tokens, build_vocabulary

@@ -15,7 +15,7 @@ import zstandard
 from paribus.corpus.build import build
 from paribus.corpus.fingerprint import fingerprint
 from paribus.errors import ConfigurationError, DataError, ParibusError
-from paribus.stage.context import SilentReporter
+from paribus.stage import SilentReporter
 from paribus.store.files import FileDigests
 from support.corpora import build_corpus, files_corpus, write_jsonl
 from support.run_config import run_config

@@ -15,7 +15,7 @@ from test_pair_scores import MODEL, write_inputs
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import ParibusError
 from paribus.evaluation.stage import build_scores, build_tasks
-from paribus.stage.context import SilentReporter
+from paribus.stage import SilentReporter
 from paribus.tokenization import Tokenizer
 from support.benchmark_records import RECORDS
 from support.evaluations import WORDS, stage_context, write_checkpoints, write_drawn_corpus

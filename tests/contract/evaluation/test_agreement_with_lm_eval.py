@@ -15,7 +15,7 @@ from paribus.config.groups.model import LlamaModel
 from paribus.evaluation.models.checkpoints import load_checkpoint_model
 from paribus.evaluation.stage import build_tasks
 from paribus.evaluation.tokenizer import evaluation_tokenizer
-from paribus.stage.context import SilentReporter
+from paribus.stage import SilentReporter
 from paribus.tokenization import Tokenizer
 from paribus.training.build import build
 from support.evaluations import WORDS, stage_context, write_drawn_corpus

@@ -14,7 +14,7 @@ from paribus.errors import DataError
 from paribus.evaluation.models.averages import MeanTensors, averaged
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.modeling.build import build_model, load_model, save_model
-from paribus.stage.context import StageContext
+from paribus.stage import StageContext
 from paribus.tokenization import Tokenizer
 from paribus.training.processes.host import ALONE
 from support.evaluations import STAGE_MODEL, WORDS, stage_context, write_checkpoints, write_drawn_corpus

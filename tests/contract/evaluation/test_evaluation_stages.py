@@ -18,7 +18,7 @@ from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.evaluation.tasks.items import read_items
 from paribus.modeling.build import load_model
-from paribus.stage.context import StageContext
+from paribus.stage import StageContext
 from paribus.tokenization import Tokenizer
 from support.benchmark_records import RECORDS
 from support.evaluations import WORDS, brute_force, stage_context, write_checkpoints, write_drawn_corpus

@@ -25,7 +25,7 @@ from paribus.ordering.contexts.opening import PackedCorpus, open_contexts, pack_
 from paribus.ordering.contexts.readings import sampled_bytes
 from paribus.ordering.packing.assigned import AssignedContexts
 from paribus.ordering.packing.documents import OrderedDocuments
-from paribus.stage.context import StageContext
+from paribus.stage import StageContext
 from paribus.tokenization import Tokenizer
 from paribus.training.data.prepare import open_data
 from support.stages import context_at, files

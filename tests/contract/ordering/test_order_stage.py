@@ -27,7 +27,7 @@ from paribus.ordering.lexical import build as lexical_stage
 from paribus.ordering.neighbours.lists import NeighbourLists, write_neighbours
 from paribus.ordering.orders.artifact import Order, order_digest
 from paribus.ordering.orders.build import build
-from paribus.stage.context import JSON
+from paribus.stage import JSON
 from support.corpora import write_corpus
 from support.orders import ORDERINGS, all_neighbours, stage_context, topics, write_embeddings
 from support.real_data import RealData

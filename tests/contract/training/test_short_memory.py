@@ -12,7 +12,7 @@ import torch
 from safetensors.numpy import load_file
 
 from paribus.errors import OutOfMemoryError
-from paribus.stage.context import SilentReporter
+from paribus.stage import SilentReporter
 from paribus.training.build import build
 from paribus.training.step import step as step_module
 from support import forked

@@ -24,7 +24,7 @@ from paribus.ordering.contexts.text import OrderedText
 from paribus.ordering.orders.artifact import Order
 from paribus.ordering.packing.pack import pack
 from paribus.ordering.traversal.traversal import traverse
-from paribus.stage.context import SilentReporter
+from paribus.stage import SilentReporter
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.build import build

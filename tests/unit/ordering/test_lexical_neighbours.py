@@ -17,7 +17,7 @@ from paribus.ordering.lexical import build as lexical_stage
 from paribus.ordering.lexical.terms import count_texts
 from paribus.ordering.neighbours.lists import NeighbourLists
 from paribus.ordering.term import TERM
-from paribus.stage.context import JSON
+from paribus.stage import JSON
 from support.corpora import write_corpus
 from support.orders import stage_context, topics
 

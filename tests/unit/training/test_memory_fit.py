@@ -11,7 +11,7 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.config.units import format_size
 from paribus.errors import OutOfMemoryError
 from paribus.modeling.memory import TrainingSetting, training_memory, training_setting
-from paribus.stage.context import SilentReporter
+from paribus.stage import SilentReporter
 from paribus.training.build import build
 from paribus.training.fit.available import available_bytes
 from paribus.training.fit.fit import MARGIN, fit

@@ -10,7 +10,7 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError
 from paribus.evaluation import member as scoring
 from paribus.finetuning import member as finetuning
-from paribus.stage.context import StageContext
+from paribus.stage import StageContext
 from paribus.training.processes.processes import beside
 from paribus.training.processes.requests import Requests
 from support.run_config import run_config

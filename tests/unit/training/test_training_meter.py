@@ -11,7 +11,7 @@ from paribus.config.groups.budget import EqualStepsBudget
 from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, PackingConfig
 from paribus.ordering.packing.pack import pack
 from paribus.ordering.traversal.traversal import ShuffledContexts
-from paribus.stage.context import SilentReporter
+from paribus.stage import SilentReporter
 from paribus.training.data.batches import Batches, context_targets, context_text_bytes
 from paribus.training.data.budget import resolve_budget
 from paribus.training.fit.peaks import peak_flops

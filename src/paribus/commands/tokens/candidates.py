@@ -42,7 +42,7 @@ def _sample(config: RunConfig) -> int | None:
 
 def _scores(config: SpansPretokenizer, corpus: Path, sample: int | None) -> CandidateScores:
     from paribus.corpus.artifact import CorpusArtifact
-    from paribus.stage.context import SilentReporter
+    from paribus.stage import SilentReporter
     from paribus.tokenization.learn.sample import LearningSample
     from paribus.tokenization.pretokenize.spans.ngrams import candidate_ngrams
 

@@ -11,7 +11,7 @@ from paribus.corpus.readers.record import Fields, record_of
 from paribus.corpus.sources.dataset_names import local_directory, require_revision
 from paribus.corpus.sources.source import Found, Intake, Skipped
 from paribus.errors import ConfigurationError, DataError, InfrastructureError
-from paribus.stage.reach import cache_alone_without_network
+from paribus.stage import cache_alone_without_network
 
 
 class HuggingFaceSource:

@@ -14,7 +14,7 @@ from paribus.evaluation.borrowed.yaml_files import harness_version
 from paribus.evaluation.suites.benchmark import BenchmarkPrompt, Generation
 from paribus.evaluation.suites.pool import split_off, split_pool, training_size
 from paribus.evaluation.tasks.items import AnyItem, BlankItem, Item, ItemSet, TextItem
-from paribus.stage.context import JSON
+from paribus.stage import JSON
 from paribus.store.files import FileDigests
 
 if TYPE_CHECKING:

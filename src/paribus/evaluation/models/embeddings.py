@@ -19,7 +19,7 @@ from safetensors import safe_open
 
 from paribus.errors import DataError
 from paribus.modeling.weight_files import WEIGHTS
-from paribus.stage.context import JSON, StageContext
+from paribus.stage import JSON, StageContext
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.statistics import ordinary_tokens
 

@@ -19,7 +19,7 @@ from paribus.evaluation.suites.registry import prompted
 from paribus.evaluation.tasks.files import read_config
 from paribus.evaluation.tasks.items import read_records
 from paribus.evaluation.tokenizer import evaluation_tokenizer
-from paribus.stage.context import JSON, Reporter, StageContext
+from paribus.stage import JSON, Reporter, StageContext
 from paribus.store.files import write_json
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 

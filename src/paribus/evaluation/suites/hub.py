@@ -18,7 +18,7 @@ from paribus.errors import DataError
 from paribus.evaluation.suites.benchmark import Benchmark, Hub
 from paribus.evaluation.suites.files import FEWSHOT_SPLIT, split_file
 from paribus.evaluation.suites.translations import TranslationSet
-from paribus.stage.reach import cache_alone_without_network
+from paribus.stage import cache_alone_without_network
 
 Splits = Mapping[str, Iterable[Mapping[str, Any]]]
 """The records of a data set by split."""

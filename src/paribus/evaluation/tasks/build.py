@@ -24,7 +24,7 @@ from paribus.evaluation.tasks.items import ItemSet
 from paribus.evaluation.tasks.passages import PassageSample
 from paribus.evaluation.tasks.promptless import write_promptless, write_texts
 from paribus.evaluation.text.concatenated import ORDER, related_order, write_order
-from paribus.stage.context import JSON, Reporter, StageContext
+from paribus.stage import JSON, Reporter, StageContext
 
 
 def build(context: StageContext) -> dict[str, JSON]:

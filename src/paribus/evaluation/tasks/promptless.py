@@ -10,7 +10,7 @@ from paribus.evaluation.suites.translations import TRANSLATIONS, read_translatio
 from paribus.evaluation.tasks.heldout import sample_documents, write_heldout
 from paribus.evaluation.tasks.heldout_pairs import write_pairs
 from paribus.evaluation.text.concatenated import random_order, write_order
-from paribus.stage.context import JSON, Reporter
+from paribus.stage import JSON, Reporter
 
 
 def texts_path(tasks: Path, name: str) -> Path:

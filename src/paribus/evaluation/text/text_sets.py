@@ -15,7 +15,7 @@ from paribus.evaluation.tasks.heldout import read_heldout
 from paribus.evaluation.tasks.promptless import order_path, texts_path
 from paribus.evaluation.text.bits_per_byte import DocumentBits, encode_documents
 from paribus.evaluation.text.concatenated import encode_stream, read_order
-from paribus.stage.context import JSON
+from paribus.stage import JSON
 
 if TYPE_CHECKING:
     from paribus.evaluation.models.scoring import Scorer

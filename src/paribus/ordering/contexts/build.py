@@ -21,7 +21,7 @@ from paribus.ordering.contexts.readings import sampled_bytes
 from paribus.ordering.contexts.text import OrderedText
 from paribus.ordering.packing.assigned import AssignedContexts
 from paribus.ordering.packing.contexts import Contexts
-from paribus.stage.context import JSON, StageContext
+from paribus.stage import JSON, StageContext
 from paribus.store import files
 
 TOKENS_A_PART = 2**24

@@ -16,7 +16,7 @@ from paribus.ordering.duplicates.groups import Groups, group
 from paribus.ordering.duplicates.pairs import Pairs, equal_pairs
 from paribus.ordering.duplicates.removed import write_duplicates
 from paribus.ordering.parts import CorpusPart, corpus_parts
-from paribus.stage.context import JSON, Reporter, StageContext
+from paribus.stage import JSON, Reporter, StageContext
 
 
 def build(context: StageContext) -> dict[str, JSON]:

@@ -12,7 +12,7 @@ from paribus.ordering.duplicates.groups import group
 from paribus.ordering.duplicates.pairs import Indices, Pairs, equal_pairs
 from paribus.ordering.duplicates.signatures import keys_path
 from paribus.ordering.parts import CorpusPart
-from paribus.stage.context import Reporter
+from paribus.stage import Reporter
 
 SIGNATURES_AT_ONCE = 65_536
 

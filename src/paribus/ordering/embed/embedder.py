@@ -10,7 +10,7 @@ import numpy.typing as npt
 from paribus.config.groups.embedding import EmbedderConfig, TfidfEmbedder
 from paribus.ordering.arrays import save_array
 from paribus.ordering.parts import CorpusPart
-from paribus.stage.context import JSON
+from paribus.stage import JSON
 
 BLOCK = 4096
 """Documents that are embedded at once; bounds the memory a part of many short documents takes."""

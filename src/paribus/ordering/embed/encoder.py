@@ -20,7 +20,7 @@ from paribus.modeling.device import expect_many_shapes, resolve_device, set_prod
 from paribus.ordering.embed.encoder_model import EncoderModel
 from paribus.ordering.embed.layout import read_layout
 from paribus.ordering.embed.unit import unit_rows
-from paribus.stage.context import JSON
+from paribus.stage import JSON
 
 THREADS_A_GPU = 3
 """Of which one computes while the others read and tokenize."""

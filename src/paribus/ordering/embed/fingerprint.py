@@ -3,7 +3,7 @@
 from paribus.config.groups.embedding import EmbedderConfig, MiniLMEmbedder, TransformersEmbedder
 from paribus.ordering.embed.directory import local_directory, minilm_directory, require_revision
 from paribus.ordering.embed.layout import module_files, read_layout
-from paribus.stage.context import JSON
+from paribus.stage import JSON
 from paribus.store.files import FileDigests
 
 SUFFIXES = (".json", ".safetensors", ".bin", ".txt", ".model")

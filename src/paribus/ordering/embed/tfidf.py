@@ -21,7 +21,7 @@ from paribus.config.groups.embedding import TfidfEmbedder
 from paribus.errors import DataError
 from paribus.ordering.embed.unit import unit_rows
 from paribus.ordering.term import TERM
-from paribus.stage.context import JSON
+from paribus.stage import JSON
 from paribus.store import files
 
 SVD_SEED = 0

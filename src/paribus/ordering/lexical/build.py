@@ -17,7 +17,7 @@ from paribus.errors import DataError
 from paribus.ordering.lexical.bm25 import Index, save_bm25, weights
 from paribus.ordering.lexical.terms import count_shard, together
 from paribus.ordering.neighbours.lists import create_lists
-from paribus.stage.context import JSON, StageContext
+from paribus.stage import JSON, StageContext
 from paribus.store import files
 
 SPARE = 30

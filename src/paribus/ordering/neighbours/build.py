@@ -12,7 +12,7 @@ from paribus.ordering.neighbours.blocks import Blocks
 from paribus.ordering.neighbours.lists import NeighbourLists, create_lists
 from paribus.ordering.neighbours.recall import RECALLED
 from paribus.ordering.neighbours.search import NeighbourSearch
-from paribus.stage.context import JSON, StageContext
+from paribus.stage import JSON, StageContext
 
 
 def build(context: StageContext) -> dict[str, JSON]:

@@ -33,7 +33,7 @@ from paribus.ordering.orders.in_context import path_through
 from paribus.ordering.orders.in_context_released import Chained, in_chains
 from paribus.ordering.orders.nearest import with_neighbours
 from paribus.ordering.orders.standard import as_in_corpus, shuffled
-from paribus.stage.context import JSON, Reporter, StageContext
+from paribus.stage import JSON, Reporter, StageContext
 
 Kept = npt.NDArray[np.bool_]
 

@@ -18,7 +18,7 @@ from paribus.engine.opening import open_engine
 from paribus.engine.process_ends import die_before_starter, die_with_parent, ignore_requests
 from paribus.errors import classify, is_full_disk, told_in_log
 from paribus.pipeline.stages import STAGES
-from paribus.stage.context import StageContext
+from paribus.stage import StageContext
 from paribus.store.claims import Claim
 from paribus.store.files import naming
 from paribus.store.provenance import Code, hold_to, loaded_code

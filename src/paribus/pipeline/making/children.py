@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from paribus.pipeline.making.fork_server import receive, send
-from paribus.stage.offline import OFFLINE
+from paribus.stage import OFFLINE
 from paribus.store.provenance import Code
 
 SECONDS_BETWEEN_CHECKS = 1.0

@@ -2,7 +2,7 @@
 
 from paribus.config.schema import RunConfig
 from paribus.reporting.significance.least import ITEMS_TO_JUDGE
-from paribus.stage.spec import Stage
+from paribus.stage import Stage
 from paribus.store.artifacts import Artifact
 
 

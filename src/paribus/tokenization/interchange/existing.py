@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from paribus.config.names import proper_path
 from paribus.errors import DataError
-from paribus.stage.context import JSON
+from paribus.stage import JSON
 from paribus.store.files import RUN_RECORD, FileDigests, read_object
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from paribus.corpus.artifact import CorpusArtifact, Document, read_shard
 from paribus.engine.engine import Engine
-from paribus.stage.context import Reporter
+from paribus.stage import Reporter
 from paribus.store import files
 from paribus.tokenization.learn.train import PreTokenPieces, count_pretokens
 from paribus.tokenization.learn.word_counts import WordCounts, sum_counts

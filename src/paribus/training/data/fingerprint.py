@@ -11,7 +11,7 @@ from paribus.config.schema import RunConfig
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pack import DocumentOrder
 from paribus.ordering.packing.pieces import CONTEXTS_AT_ONCE
-from paribus.stage.context import JSON
+from paribus.stage import JSON
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.data.batches import Batches
 from paribus.training.seeds import training_seeds

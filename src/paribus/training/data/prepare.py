@@ -16,7 +16,7 @@ from paribus.ordering.contexts.opening import open_contexts
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pairs import PairContexts
 from paribus.ordering.traversal.traversal import Traversal
-from paribus.stage.context import JSON, StageContext
+from paribus.stage import JSON, StageContext
 from paribus.store.files import METRICS
 from paribus.tokenization import Tokenizer
 from paribus.training.data.batches import Amounts, Batches, Integers, SourceTokens

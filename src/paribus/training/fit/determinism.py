@@ -9,7 +9,7 @@ import torch
 
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError
-from paribus.stage.context import JSON
+from paribus.stage import JSON
 from paribus.training.processes.processes import on_this_node
 
 PREFIX = "training.deterministic: "

@@ -12,7 +12,7 @@ from paribus.config.identity import everything
 from paribus.config.validate import build_run
 from paribus.engine.opening import open_engine
 from paribus.errors import classify, is_full_disk
-from paribus.stage.context import Reporter, StageContext
+from paribus.stage import Reporter, StageContext
 from paribus.store.files import write_json
 from paribus.store.provenance import loaded_code
 from paribus.training.processes.processes import Processes

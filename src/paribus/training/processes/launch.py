@@ -25,7 +25,7 @@ from paribus.engine.gpus import CUBLAS, NCCL
 from paribus.engine.process_ends import die_with_parent, ignore_requests, out_of_memory_kills
 from paribus.engine.threads import THREADS
 from paribus.errors import FAILURE_CLASSES, FullDiskError, InfrastructureError, OutOfMemoryError, ParibusError
-from paribus.stage.context import JSON, StageContext
+from paribus.stage import JSON, StageContext
 from paribus.training.fit.device import COLLECTIVE
 from paribus.training.fit.micro_batch import MicroBatch
 from paribus.training.processes.group import (

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from paribus.engine.process_ends import die_with_parent, ignore_requests
 from paribus.errors import stopped_as_meant
-from paribus.stage.context import JSON, Reporter, SilentReporter, StageContext
+from paribus.stage import JSON, Reporter, SilentReporter, StageContext
 from paribus.store.files import write_json
 from paribus.store.provenance import Code, hold_to, loaded_code
 from paribus.training.processes.group import (

@@ -4,7 +4,7 @@ import sys
 
 import torch.distributed
 
-from paribus.stage.context import JSON, StageContext
+from paribus.stage import JSON, StageContext
 from paribus.training.build import train_in_process
 from paribus.training.processes.member import run_member
 from paribus.training.processes.requests import Requests

@@ -5,7 +5,7 @@ from typing import Any
 
 from paribus.config.groups.start import CheckpointStart, StartConfig
 from paribus.modeling.weight_files import INDEX, weight_files
-from paribus.stage.context import JSON
+from paribus.stage import JSON
 from paribus.store.files import FileDigests, read_object
 from paribus.training.start.locate import CONFIG, checkpoint_directory
 from paribus.training.start.resumed import state_fingerprint

@@ -10,7 +10,7 @@ from typing import Any
 from paribus.config.groups.budget import unit_of
 from paribus.config.groups.start import CheckpointStart, ContinuedStart, ScratchStart
 from paribus.config.schema import RunConfig
-from paribus.stage.context import StageContext
+from paribus.stage import StageContext
 
 FIRST = "first_training"
 

@@ -15,7 +15,7 @@ from paribus.config.groups.start import CheckpointStart
 from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
 from paribus.errors import DataError
-from paribus.stage.context import JSON
+from paribus.stage import JSON
 from paribus.store.files import METRICS, FileDigests, read_object
 from paribus.tokenization.interchange.existing import SETTINGS
 from paribus.training.start.locate import checkpoint_directory

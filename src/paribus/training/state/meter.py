@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass, field
 
 from paribus.config.units import format_hours, format_size
-from paribus.stage.context import Reporter
+from paribus.stage import Reporter
 from paribus.training.data.batches import Batches, Integers
 from paribus.training.data.budget import Budget, amount_of
 from paribus.training.state.metrics import MetricsFile

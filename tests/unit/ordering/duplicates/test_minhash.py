@@ -17,7 +17,7 @@ from paribus.ordering.duplicates.groups import group
 from paribus.ordering.duplicates.minhash import minhash_pairs
 from paribus.ordering.duplicates.signatures import shingles, sign, sign_part
 from paribus.ordering.parts import corpus_parts
-from paribus.stage.context import SilentReporter
+from paribus.stage import SilentReporter
 from support.corpora import write_corpus
 
 VOCABULARY = [f"word{number}" for number in range(500)]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from paribus.corpus.artifact import CorpusArtifact
-from paribus.stage.context import SilentReporter
+from paribus.stage import SilentReporter
 from paribus.tokenization.learn.sample import LearningSample
 from paribus.tokenization.learn.train import count_pretokens
 from paribus.tokenization.pretokenize.patterns import Pretokenizer

@@ -1,0 +1,231 @@
+"""The contract between a stage and the pipeline: what a stage is, and what its function receives.
+
+A stage reads the artefacts of its inputs, fills one empty directory and returns what its record should say. It knows
+neither its key nor where its output will be, and never publishes; it may keep what outlives a kill in `work`. So every
+stage can be tested as a function, and the pipeline can run it in any process.
+
+A room of stages declares each in its light `stage.py`: name, `code_version`, inputs, identity, fingerprint, device,
+function; `paribus.pipeline.graph` lists them. A function imports what it computes with when it is called, so that a
+command that makes nothing starts without that. Output that changes for the same inputs needs a new `code_version`,
+which pinned digests in `tests/golden` watch."""
+
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+from paribus.config.groups.seeds import Part
+from paribus.config.identity import identity
+from paribus.config.schema import RunConfig
+from paribus.engine.engine import Engine
+from paribus.store.files import FileDigests
+
+Identity = Callable[[RunConfig], dict[str, Any]]
+"""Identity fields of a configuration, by group."""
+Facts = Callable[[Mapping[str, Any]], Sequence[str]]
+"""What a person wants to know of a stage's result as it ends, a few short texts."""
+
+
+JSON = None | bool | int | float | str | list["JSON"] | dict[str, "JSON"]
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What a stage depends on that is not in the configuration."""
+
+    part: Callable[[RunConfig], Any]
+    """The part of the configuration that names it."""
+    fingerprint: Callable[[Any, FileDigests], dict[str, JSON]]
+    """What identifies it, from that part; DataError where it is missing."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """What a stage computes on."""
+
+    path: str
+    """The field that says so."""
+    value: str
+    gpus: int | None = 1
+    """How many GPUs it takes from other jobs of the machine, 0 for all; None where it takes none from them."""
+    fewer_do: bool = False
+    """Whether it takes all where the machine has fewer."""
+
+
+class Reporter(Protocol):
+    """How a stage tells the parent process where it stands."""
+
+    def progress(self, done: float, total: float, *, unit: str, doing: str, detail: str = "") -> None:
+        """`done` of `total` `unit`s are finished; `doing` says what is running, `detail` what else. Throttled."""
+
+    def metric(self, name: str, value: float, *, step: int) -> None:
+        """Record a number of the run, such as `train/loss` at a step."""
+
+    def message(self, text: str) -> None:
+        """Say a line that stays on the terminal and in the stage's log."""
+
+
+@dataclass(frozen=True)
+class StageContext:
+    """Inputs and outputs of one execution of a stage."""
+
+    config: RunConfig
+    inputs: Mapping[str, Path]
+    """Directory of each input artefact by stage name."""
+    output: Path
+    """Empty directory to fill; it becomes the artefact when the function returns."""
+    work: Path
+    """Scratch directory of this artefact that survives a kill; removed once the artefact is published."""
+    report: Reporter
+    engine: Engine
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One kind of artefact."""
+
+    name: str
+    code_version: int
+    """Raised when a change alters the output; pinned digests make a forgotten change a failing test."""
+    inputs: Callable[[RunConfig], tuple[str, ...]]
+    identity: Identity
+    build: Callable[[StageContext], dict[str, JSON]]
+    outside: Outside | None = None
+    device: Callable[[RunConfig], Device | None] = lambda config: None
+    """None where it is a CPU, whatever the configuration says."""
+    imports: tuple[str, ...] = ()
+    """Modules of what it computes with, which a process that forks the stage's may have imported: libraries that start
+    no thread, open no device and get along with those of every other stage. Without any, its process begins by
+    itself."""
+    online: Callable[[RunConfig], bool] = lambda config: False
+    """Whether it may ask a network, which what is forked never does: its libraries are imported as `OFFLINE`."""
+
+    facts: Facts = lambda result: ()
+    """Said as the stage ends; nothing where its result says little."""
+    makes: str | None = None
+    """The stage whose artefacts these are, of which a run has a second one; None for its own."""
+    config: Callable[[RunConfig], RunConfig] = lambda config: config
+    """The configuration that a run's artefact is made with."""
+
+    @property
+    def artefact(self) -> str:
+        """Name of the stage that its artefacts are kept by."""
+        return self.makes or self.name
+
+    def take_fingerprint(self, config: RunConfig, digests: FileDigests) -> dict[str, JSON]:
+        """Identity of what is outside the configuration; DataError where it is missing."""
+        return {} if self.outside is None else self.outside.fingerprint(self.outside.part(config), digests)
+
+
+def always(*names: str) -> Callable[[RunConfig], tuple[str, ...]]:
+    """Inputs that do not depend on the configuration."""
+    return lambda config: names
+
+
+def fields(group: str, *names: str) -> Identity:
+    """The named fields of a group, all of them where none is named."""
+
+    def select(config: RunConfig) -> dict[str, Any]:
+        values = identity(getattr(config, group))
+        return {group: {name: values[name] for name in names or values}}
+
+    return select
+
+
+def all_but(group: str, *names: str) -> Identity:
+    """The fields of a group without those named."""
+    return lambda config: {
+        group: {name: value for name, value in identity(getattr(config, group)).items() if name not in names}
+    }
+
+
+def seeds(drawn: Callable[[RunConfig], Mapping[Part, int]]) -> Identity:
+    """The seeds that a stage draws by, wherever they are set."""
+    return lambda config: {"seeds": dict(drawn(config))}
+
+
+def seed_of(part: Part) -> Identity:
+    """The seed of one part."""
+    return seeds(lambda config: {part: config.seed_of(part)})
+
+
+def together(*parts: Identity) -> Identity:
+    """All of them."""
+    return lambda config: {key: value for part in parts for key, value in part(config).items()}
+
+
+class SilentReporter:
+    """A reporter for tests and library use that shows nothing and remembers metrics and messages."""
+
+    def __init__(self) -> None:
+        self.metrics: list[tuple[str, float, int]] = []
+        self.messages: list[str] = []
+
+    def progress(self, done: float, total: float, *, unit: str, doing: str, detail: str = "") -> None:
+        """Ignore progress."""
+
+    def metric(self, name: str, value: float, *, step: int) -> None:
+        """Remember the metric in order."""
+        self.metrics.append((name, value, step))
+
+    def message(self, text: str) -> None:
+        """Remember the message in order."""
+        self.messages.append(text)
+
+
+OFFLINE = {
+    "HF_HUB_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "TQDM_DISABLE": "1",
+}
+"""What these libraries read when they are imported, so that nothing is asked of a network afterwards."""
+
+
+PAUSES = (1.0, 2.0)
+"""Seconds between looks for the hub's address where nobody answers: a network that is slow or comes back has them."""
+
+
+@contextmanager
+def cache_alone_without_network() -> Iterator[None]:
+    """Within, the libraries take what is in their cache and ask nobody, where the hub's name has no address here.
+
+    They repeat each question five times, 23 s in all, before they look there. A hub that has an address and is slow is
+    waited for as they do, and so is one behind a proxy, which looks for the address itself.
+    """
+    import datasets
+    from huggingface_hub import constants
+
+    if _has_address(constants.ENDPOINT):
+        yield
+        return
+    # Both read the variable HF_HUB_OFFLINE when they are imported, and these when something is asked of them.
+    before = constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE = before
+
+
+def _has_address(endpoint: str) -> bool:
+    if getproxies().keys() & {"https", "http", "all"}:
+        return True
+    for pause in (*PAUSES, None):
+        try:
+            socket.getaddrinfo(urlsplit(endpoint).hostname, None)
+        except OSError as error:
+            if pause is None or getattr(error, "errno", None) == socket.EAI_NONAME:
+                return False
+            time.sleep(pause)
+        else:
+            return True
+    return False
