@@ -5,7 +5,6 @@ from pathlib import Path
 
 from paribus.config.groups.execution import EngineConfig, RayEngineConfig
 from paribus.engine.engine import Engine
-from paribus.engine.local import LocalEngine
 
 
 def open_engine(config: EngineConfig, shared: Path) -> Engine:
@@ -17,6 +16,8 @@ def open_engine(config: EngineConfig, shared: Path) -> Engine:
         from paribus.engine.cluster.engine import RayEngine
 
         return RayEngine(config, shared)
+    from paribus.engine.local import LocalEngine
+
     return LocalEngine(config.workers)
 
 

@@ -18,7 +18,7 @@ from paribus.errors import ConfigurationError
 from paribus.native.registry import KERNELS
 
 COMPILER = "paribus.native.build"
-_IMPORT = re.compile(r"^from (paribus\.(?:\w+\.kernels\.\w+|native\.(?:functions|intrinsics))) import", re.MULTILINE)
+_IMPORT = re.compile(r"^from (paribus\.(?:\w+\.kernels(?:\.\w+)?|native\.intrinsics)) import", re.MULTILINE)
 
 
 def kernel_path(name: str) -> Path:

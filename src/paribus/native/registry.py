@@ -11,28 +11,22 @@ class Signature:
     calls Python `holds_gil`, the global interpreter lock.
     """
 
-    package: str
-    """Stage package below `paribus` whose `kernels` hold the code."""
-    file: str
+    module: str
+    """Full name of the module that holds the code."""
     arguments: tuple[str, ...]
     holds_gil: bool = False
 
-    @property
-    def module(self) -> str:
-        """Full name of the module."""
-        return f"paribus.{self.package}.kernels.{self.file}"
-
 
 def _tokenization(file: str, arguments: str, *, holds_gil: bool = False) -> Signature:
-    return Signature("tokenization", file, tuple(arguments.split()), holds_gil)
+    return Signature(f"paribus.tokenization.kernels.{file}", tuple(arguments.split()), holds_gil)
 
 
 def _ordering(file: str, arguments: str) -> Signature:
-    return Signature("ordering", file, tuple(arguments.split()))
+    return Signature(f"paribus.ordering.kernels.{file}", tuple(arguments.split()))
 
 
 def _corpus(file: str, arguments: str) -> Signature:
-    return Signature("corpus", file, tuple(arguments.split()))
+    return Signature(f"paribus.corpus.kernels.{file}", tuple(arguments.split()))
 
 
 SHINGLES: dict[str, Signature] = {
