@@ -19,8 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from paribus.config.groups.execution import EngineConfig, LocalEngineConfig, RayEngineConfig
-from paribus.engine.engine import Engine
-from paribus.engine.opening import open_engine
+from paribus.engine import Engine, open_engine
 
 SHARDS, LARGE_SHARDS, LARGE = 2_000, 100, 2**20
 ENGINES: dict[str, tuple[Callable[..., EngineConfig], bool]] = {

@@ -68,7 +68,7 @@ def _unknown_verb(name: str) -> str:
 
 
 def _guarded(verb: str, arguments: list[str]) -> int:
-    from paribus.engine.process_ends import interrupt, on_stop
+    from paribus.engine.processes import interrupt, on_stop
     from paribus.errors import ParibusError, classify
 
     # Otherwise processes started with -m or -c would import a `numbers.py` of the working directory.

@@ -22,7 +22,7 @@ from urllib.request import getproxies
 from paribus.config.groups.seeds import Part
 from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
-from paribus.engine.engine import Engine
+from paribus.engine import Engine
 from paribus.store.files import FileDigests
 
 Identity = Callable[[RunConfig], dict[str, Any]]

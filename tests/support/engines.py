@@ -10,7 +10,7 @@ from paribus.config.groups.embedding import MinHashDuplicates, NeighboursConfig,
 from paribus.config.groups.ordering import ClusterOrdering, LexicalOrdering
 from paribus.config.groups.tokenization import BPETokenizer, LongestFirstEncoder, SpansPretokenizer
 from paribus.corpus import build as corpus_stages
-from paribus.engine.engine import Engine
+from paribus.engine import Engine
 from paribus.engine.local import LocalEngine
 from paribus.ordering.contexts import build as contexts_stage
 from paribus.ordering.duplicates import build as duplicates_stage

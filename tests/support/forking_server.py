@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 from torch.distributed.elastic.multiprocessing.subprocess_handler import SubprocessHandler
 
-from paribus.engine.process_ends import die_with_parent
+from paribus.engine.processes import die_with_parent
 from paribus.pipeline.making import children, fork_server
 from paribus.pipeline.making.fork_server import receive, send
 from paribus.pipeline.stages import STAGES

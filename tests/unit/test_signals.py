@@ -7,7 +7,7 @@ import pytest
 
 HEEDS = """
 import os, signal, sys
-from paribus.engine.process_ends import interrupt, on_stop
+from paribus.engine.processes import interrupt, on_stop
 signal.signal(signal.SIGHUP, signal.SIG_IGN if sys.argv[1] == "ignored" else signal.SIG_DFL)
 on_stop(interrupt)
 try:

@@ -10,7 +10,7 @@ import torch
 
 from acceptance.given import Answer, Given
 from acceptance.stepping import synchronize
-from paribus.training.fit.compiler import lacking
+from paribus.engine.gpus import lacking
 from paribus.training.fit.peaks import peak_flops
 
 PACKAGES = ("torch", "triton", "transformers", "accelerate", "lm-eval", "hydra-core", "mlflow", "numpy", "faiss-cpu")

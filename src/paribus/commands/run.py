@@ -23,7 +23,7 @@ from paribus.config.arguments import Command
 from paribus.config.composing.launch import run_with_hydra
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import everything
-from paribus.engine.process_ends import interrupt, on_stop
+from paribus.engine.processes import interrupt, on_stop
 from paribus.errors import classify, is_full_disk
 from paribus.evaluation.measures.main_scores import main_scores, said
 from paribus.pipeline.equality import undeclared

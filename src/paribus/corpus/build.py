@@ -18,7 +18,7 @@ from paribus.corpus.sources.parallel import ParallelSource
 from paribus.corpus.sources.paths import first_of
 from paribus.corpus.sources.pydocs import PydocsSource
 from paribus.corpus.sources.source import Skipped, Source
-from paribus.engine.engine import Engine
+from paribus.engine import Engine
 from paribus.errors import DataError
 from paribus.native.loader import compile_kernels
 from paribus.native.registry import SHINGLES

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from paribus.corpus.artifact import CorpusArtifact, Document, read_columns
 from paribus.corpus.shingle_hashes import Counts, Hashes, shingle_hashes
 from paribus.corpus.shingle_table import Integers, SharedShingles, ShingleTable
-from paribus.engine.engine import Engine, Item, Result
+from paribus.engine import Engine, Item, Result
 from paribus.stage import JSON, Reporter
 
 BATCH_BYTES = 2**22

@@ -17,8 +17,8 @@ from itertools import chain, islice
 from types import TracebackType
 from typing import Self
 
-from paribus.engine.engine import Item, Result
-from paribus.engine.process_ends import end_with_starter, out_of_memory_kills
+from paribus.engine import Item, Result
+from paribus.engine.processes import end_with_starter, out_of_memory_kills
 from paribus.errors import InfrastructureError, OutOfMemoryError, ParibusError
 from paribus.store.provenance import changed, hold_to, loaded_code
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from rich.markup import escape
 
 from paribus.config.schema import RunConfig
-from paribus.engine.process_ends import interrupt, on_stop
+from paribus.engine.processes import interrupt, on_stop
 from paribus.errors import classify, is_full_disk
 from paribus.pipeline.invocation import leave_note, stop
 from paribus.pipeline.output_root import OutputRoot

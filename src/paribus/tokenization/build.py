@@ -23,7 +23,7 @@ from paribus.config.groups.tokenization import (
     draws_of,
 )
 from paribus.corpus.artifact import CorpusArtifact, has_pairs
-from paribus.engine.engine import Engine
+from paribus.engine import Engine
 from paribus.engine.local import LocalEngine
 from paribus.errors import DataError
 from paribus.native.loader import compile_kernels

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from paribus import engine as opening
 from paribus.config.groups.execution import LocalEngineConfig, RayEngineConfig
-from paribus.engine import opening
-from paribus.engine.engine import Engine
-from paribus.engine.opening import open_engine
+from paribus.engine import Engine, open_engine
 from paribus.errors import DataError, InfrastructureError
 from support.engine_functions import Task, die_at_five, die_once_at_five, refuse_five, slow_square, square
 from support.engines import Made

@@ -45,7 +45,7 @@ def test_a_process_whose_starter_died_before_it_could_ask_ends_itself() -> None:
     """Importing takes seconds, in which whoever started it may be killed."""
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    program = "import sys; from paribus.engine.process_ends import die_with_parent; die_with_parent({}); print('lives')"
+    program = "import sys; from paribus.engine.processes import die_with_parent; die_with_parent({}); print('lives')"
     done = subprocess.run([sys.executable, "-c", program.format(gone.pid)], capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, b"")
     done = subprocess.run([sys.executable, "-c", program.format(os.getpid())], capture_output=True, check=False)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from paribus.engine.process_ends import die_before_starter
+from paribus.engine.processes import die_before_starter
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from paribus.config.groups.start import ContinuedStart
 from paribus.config.groups.tokenization import PredictiveEntropyPretokenizer
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
+from paribus.engine import gpus as compiler_module
 from paribus.engine.gpus import Gpu
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import build_graph, needed_for
@@ -30,7 +31,6 @@ from paribus.pipeline.prepare import describe_sweep, prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.run_record import read_run_record
 from paribus.store.provenance import loaded_code
-from paribus.training.fit import compiler as compiler_module
 from support.drivers import list_gpus
 from support.finished_runs import finish
 from support.plans import TRAINING, planned_run, store_record

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from paribus.config.groups.embedding import TransformersEmbedder
-from paribus.engine.process_ends import OOM_SCORE
+from paribus.engine.processes import OOM_SCORE
 from paribus.pipeline.making import children
 from paribus.pipeline.making.children import Child, Job, Outlets, start_child
 from paribus.pipeline.stages import STAGES

@@ -16,7 +16,7 @@ from paribus.corpus.sources.extracts import Extraction, Reader, extracted
 from paribus.corpus.sources.groups import in_group_of_text, require_group_of_text
 from paribus.corpus.sources.paths import labels, resolve
 from paribus.corpus.sources.source import Found, Intake, Skipped
-from paribus.engine.engine import Engine
+from paribus.engine import Engine
 from paribus.errors import ConfigurationError, DataError
 
 TxtDocument = Literal["file", "line", "paragraph"]

@@ -11,7 +11,7 @@ from functools import partial
 from paribus.config.groups.corpus import PydocsCorpus
 from paribus.corpus.sources.distributions import Module, modules
 from paribus.corpus.sources.source import Found, Skipped
-from paribus.engine.engine import Engine
+from paribus.engine import Engine
 
 MODULES_A_TASK = 32
 DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

@@ -8,7 +8,7 @@ import numpy as np
 
 from paribus.config.groups.embedding import EmbeddingDuplicates, ExactDuplicates, MinHashDuplicates
 from paribus.corpus.artifact import CorpusArtifact
-from paribus.engine.engine import Engine
+from paribus.engine import Engine
 from paribus.errors import DataError
 from paribus.native.loader import compile_kernels
 from paribus.native.registry import AGREEMENT

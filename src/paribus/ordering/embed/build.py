@@ -10,7 +10,7 @@ from pathlib import Path
 
 from paribus.config.groups.embedding import MiniLMEmbedder, TfidfEmbedder, TransformersEmbedder
 from paribus.corpus.artifact import CorpusArtifact
-from paribus.engine.engine import Engine
+from paribus.engine import Engine
 from paribus.engine.local import LocalEngine
 from paribus.ordering.embed.artifact import EmbeddingsWriter
 from paribus.ordering.embed.directory import embedder_directory

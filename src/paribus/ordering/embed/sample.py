@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from paribus.engine.engine import Engine
+from paribus.engine import Engine
 from paribus.ordering.parts import CorpusPart
 
 Chosen = tuple[CorpusPart, npt.NDArray[np.int64]]

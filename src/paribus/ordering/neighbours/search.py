@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from paribus.config.groups.embedding import NeighboursConfig
-from paribus.engine.engine import Engine
+from paribus.engine import Engine
 from paribus.engine.local import LocalEngine
 from paribus.errors import ConfigurationError
 from paribus.ordering.embed.artifact import Embeddings

@@ -21,7 +21,7 @@ from paribus.config.groups.ordering import (
     StandardOrdering,
 )
 from paribus.corpus.artifact import CorpusArtifact
-from paribus.engine.engine import Engine
+from paribus.engine import Engine
 from paribus.errors import DataError
 from paribus.native.loader import compile_kernels
 from paribus.native.registry import TRAVERSAL

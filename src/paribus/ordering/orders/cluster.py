@@ -19,7 +19,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from paribus.config.groups.ordering import ClusterOrdering
-from paribus.engine.engine import Engine
+from paribus.engine import Engine
 from paribus.ordering.embed.artifact import Embeddings
 from paribus.ordering.seeding import CENTROIDS, CLUSTERS, SHUFFLE, permutation, seed_sequence
 

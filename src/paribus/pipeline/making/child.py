@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from paribus.config.validate import build_run
-from paribus.engine.opening import open_engine
-from paribus.engine.process_ends import die_before_starter, die_with_parent, ignore_requests
+from paribus.engine import open_engine
+from paribus.engine.processes import die_before_starter, die_with_parent, ignore_requests
 from paribus.errors import classify, is_full_disk, told_in_log
 from paribus.pipeline.stages import STAGES
 from paribus.stage import StageContext

@@ -13,13 +13,12 @@ from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
-from paribus.engine.gpus import unseen, visible_gpus
+from paribus.engine.gpus import lacking, unseen, visible_gpus
 from paribus.errors import ParibusError
 from paribus.pipeline.graph import Node, to_make
 from paribus.pipeline.making.visible_devices import pytorch_build, visible_devices
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.record.failure import Failure
-from paribus.training.fit.compiler import lacking
 
 HERE = ("basic", "joblib", "submitit_local")
 """Launchers whose jobs run on the machine that the command was given on."""

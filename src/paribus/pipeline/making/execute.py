@@ -14,8 +14,7 @@ from typing import Any, Protocol
 
 from paribus.config.groups.execution import EngineConfig
 from paribus.engine.gpus import CUBLAS
-from paribus.engine.process_ends import STOPPING, out_of_memory_kills
-from paribus.engine.threads import THREADS
+from paribus.engine.processes import STOPPING, THREADS, out_of_memory_kills
 from paribus.errors import (
     FAILURE_CLASSES,
     FullDiskError,

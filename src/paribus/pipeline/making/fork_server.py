@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from paribus.engine.process_ends import STOPPING, die_before_starter, die_with_parent, ignore_requests
+from paribus.engine.processes import STOPPING, die_before_starter, die_with_parent, ignore_requests
 from paribus.errors import ConfigurationError
 from paribus.pipeline.making.child import serve
 from paribus.store.provenance import Code, hold_to, loaded_code

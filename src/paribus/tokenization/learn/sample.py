@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from paribus.corpus.artifact import CorpusArtifact, Document, read_shard
-from paribus.engine.engine import Engine
+from paribus.engine import Engine
 from paribus.stage import Reporter
 from paribus.store import files
 from paribus.tokenization.learn.train import PreTokenPieces, count_pretokens

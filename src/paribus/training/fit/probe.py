@@ -20,7 +20,7 @@ from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.packing import within_documents
 from paribus.config.schema import RunConfig
 from paribus.config.validate import build_run
-from paribus.engine.process_ends import die_with_parent
+from paribus.engine.processes import die_with_parent
 from paribus.errors import ConfigurationError, ParibusError
 from paribus.modeling.build import build_model
 from paribus.modeling.counts import training_flops

@@ -22,8 +22,7 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, launch_agent
 
 from paribus.engine.gpus import CUBLAS, NCCL
-from paribus.engine.process_ends import die_with_parent, ignore_requests, out_of_memory_kills
-from paribus.engine.threads import THREADS
+from paribus.engine.processes import THREADS, die_with_parent, ignore_requests, out_of_memory_kills
 from paribus.errors import FAILURE_CLASSES, FullDiskError, InfrastructureError, OutOfMemoryError, ParibusError
 from paribus.stage import JSON, StageContext
 from paribus.training.fit.device import COLLECTIVE

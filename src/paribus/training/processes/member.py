@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from paribus.engine.process_ends import die_with_parent, ignore_requests
+from paribus.engine.processes import die_with_parent, ignore_requests
 from paribus.errors import stopped_as_meant
 from paribus.stage import JSON, Reporter, SilentReporter, StageContext
 from paribus.store.files import write_json

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from paribus.config.groups.training import TrainingConfig
-from paribus.engine.process_ends import signalled_at_the_end_of_this
+from paribus.engine.processes import signalled_at_the_end_of_this
 from paribus.errors import ConfigurationError, InfrastructureError
 from paribus.training.processes.group import report_failure
 from paribus.training.processes.processes import Processes

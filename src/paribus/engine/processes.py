@@ -1,4 +1,4 @@
-"""How processes end on Linux: with the one that started them, or killed by the kernel for want of memory."""
+"""Processes on Linux: how many threads they have, and how they end: with their parent, or killed for want of memory."""
 
 import ctypes
 import multiprocessing
@@ -104,3 +104,7 @@ def out_of_memory_kills(counters: Path = VMSTAT) -> int:
         return 0
     lines = (line.split() for line in counters.read_text(encoding="ascii").splitlines())
     return next((int(value) for name, value in lines if name == "oom_kill"), 0)
+
+
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""Variables of the environment, one of each library. Told apart, PyTorch takes as many as MKL may have."""

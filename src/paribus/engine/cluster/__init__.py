@@ -1,1 +1,0 @@
-"""Maps over shards on a Ray cluster."""

@@ -1,0 +1,515 @@
+"""The engine of a Ray cluster: joining one, its workers, and the map over shards.
+
+Ray carries functions, items and results between our own processes as pickles, as `multiprocessing` does; nothing is
+read from files that way."""
+
+import os
+import platform
+import shutil
+import socket
+import tempfile
+import time
+import uuid
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Self
+
+from paribus import __version__
+from paribus.config.groups.execution import RayEngineConfig
+from paribus.engine import Item, Result
+from paribus.engine.processes import THREADS
+from paribus.errors import ConfigurationError, InfrastructureError, OutOfMemoryError
+from paribus.store.provenance import hold_to, loaded_code
+
+
+class RayEngine:
+    """Workers on the nodes of a cluster; joined, or started on this machine, at the first map.
+
+    A worker or node that dies costs the shards it had in hand: they are handed to others, up to `config.retries` times
+    each; then InfrastructureError. `shared` is a directory that every node must see: ConfigurationError names one
+    that does not, or that has other versions of the packages.
+    """
+
+    shares_memory = False
+
+    def __init__(self, config: RayEngineConfig, shared: Path) -> None:
+        self._config, self._shared = config, shared
+        self._connection = Connection(config.address, config.workers)
+
+    @property
+    def workers(self) -> int:
+        """Cores of the cluster, or as many of them as the configuration allows."""
+        nodes = self._connection.nodes()
+        return sum(self._shares(nodes).values())
+
+    def map(
+        self, function: Callable[[Item], Result], items: Iterable[Item], *, releases_gil: bool = False
+    ) -> Iterator[Result]:
+        """Results in item order, as `Engine` says.
+
+        Each worker has one core and a function of its own, which stays loaded until the map ends; of a function that
+        `releases_gil`, each node has one, called by as many threads as it has cores.
+        """
+        self._connection.open()
+        with Requirements.of(self._shared) as requirements:
+            workers = Workers(self._connection, function, requirements, self._shares, threads=releases_gil)
+            with workers:
+                shards = ShardMap[Item, Result](workers, self._config.retries, self._config.patience)
+                yield from shards.results(items)
+
+    def _shares(self, nodes: dict[str, int]) -> dict[str, int]:
+        """How many cores of each node are used, given how many it has."""
+        left = self._config.workers or sum(nodes.values())
+        shares = {}
+        for node, cores in sorted(nodes.items()):
+            shares[node] = min(cores, left)
+            left -= shares[node]
+        return shares
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave the cluster, or stop what was started."""
+        self._connection.close()
+
+
+_SECONDS_BETWEEN_LOOKS = 1.0
+"""How often nodes that came or went are looked for."""
+_OF_MEMORY = "low on memory"
+"""What Ray says of a worker that its own monitor of memory killed; of others it lists all that might have been."""
+
+
+@dataclass(eq=False)
+class Shard:
+    """An item, how many workers died with it in hand, and what came of it."""
+
+    item: Any
+    deaths: int = 0
+    done: bool = False
+    result: Any = None
+    error: BaseException | None = None
+
+
+@dataclass(eq=False)
+class Crew:
+    """One actor: where it is, how many shards it computes at once, and the references to those."""
+
+    node: str
+    actor: Any
+    threads: int
+    beginning: Any
+    """Reference that is ready when the actor is; None from then on."""
+    busy: set[Any] = field(default_factory=set)
+
+    @property
+    def free(self) -> int:
+        """How many more shards it can compute now."""
+        return 0 if self.beginning is not None else self.threads - len(self.busy)
+
+
+Shares = Callable[[dict[str, int]], dict[str, int]]
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What a node must have: these versions, and the file that is there while this context is open."""
+
+    versions: dict[str, str]
+    probe: Path
+
+    @classmethod
+    def of(cls, shared: Path) -> "Requirements":
+        """Those of this process, and a file in directory `shared`."""
+        return cls(_versions(), shared / f".seen-by-all-nodes-{uuid.uuid4().hex}")
+
+    def __enter__(self) -> Self:
+        self.probe.touch()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.probe.unlink(missing_ok=True)
+
+    def check(self) -> None:
+        """ConfigurationError where this process' node lacks something."""
+        here = _versions()
+        others = [f"{name} {here.get(name)}" for name in self.versions if here.get(name) != self.versions[name]]
+        if others:
+            wanted = ", ".join(f"{name} {self.versions[name]}" for name in self.versions if self._differs(name, here))
+            raise ConfigurationError(
+                f"engine.address: node {socket.gethostname()} has {', '.join(others)}, and this machine {wanted}; "
+                "all nodes must have one environment"
+            )
+        if not _appears(self.probe):
+            raise ConfigurationError(
+                f"engine.address: node {socket.gethostname()} does not see {self.probe.parent}; the output root must "
+                "lie on a file system that all nodes share"
+            )
+
+    def _differs(self, name: str, versions: dict[str, str]) -> bool:
+        return versions.get(name) != self.versions[name]
+
+
+class Connection:
+    """A connection of this process to a cluster, opened when it is first needed.
+
+    `address` is as in the configuration; `workers` are the cores of a Ray that is started here, 0 for all.
+    """
+
+    def __init__(self, address: str | None, workers: int) -> None:
+        self._address, self._workers = address, workers
+        self._directory: Path | None = None
+        self._ray: Any = None
+
+    @property
+    def ray(self) -> Any:
+        """The module, connected."""
+        self.open()
+        return self._ray
+
+    def open(self) -> None:
+        """Connect. InfrastructureError where no cluster answers."""
+        if self._ray is not None:
+            return
+        # Ray reads some of these when it is imported.
+        os.environ.update(_SILENT if self._address else _SILENT | _ALONE)
+        import ray
+
+        if self._address:
+            self._join(ray)
+        else:
+            self._start(ray)
+        self._ray = ray
+
+    def nodes(self) -> dict[str, int]:
+        """Cores of each living node by its id; nodes without are left out."""
+        living = [node for node in self.ray.nodes() if node["Alive"]]
+        cores = {node["NodeID"]: int(node["Resources"].get("CPU", 0)) for node in living}
+        return {node: count for node, count in cores.items() if count}
+
+    def close(self) -> None:
+        """Leave the cluster; what was started here is stopped and its files are removed."""
+        if self._ray is not None:
+            self._ray.shutdown()
+            self._ray = None
+        self._forget_directory()
+
+    def _join(self, ray: Any) -> None:
+        try:
+            ray.init(address=self._address)
+        except (ConnectionError, OSError, ValueError, RuntimeError) as error:
+            raise InfrastructureError(
+                f"engine.address={self._address}: no Ray cluster can be reached ({error}); start one on this machine "
+                "with `ray start`, or leave engine.address at null"
+            ) from error
+
+    def _start(self, ray: Any) -> None:
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                ray.init(**self._starting())
+                return
+            except Exception as error:  # Ray has no class of its own for a start that took too long
+                ray.shutdown()
+                self._forget_directory()
+                if attempt == _ATTEMPTS:
+                    raise InfrastructureError(f"engine=ray: Ray does not start on this machine: {error}") from error
+
+    def _starting(self) -> dict[str, Any]:
+        base = tempfile.gettempdir()
+        short = base if len(base) <= _LONGEST_DIRECTORY else "/tmp"
+        self._directory = Path(tempfile.mkdtemp(prefix="paribus-ray-", dir=short))
+        cores = self._workers or os.cpu_count() or 1
+        return {"address": "local", "num_cpus": cores, "include_dashboard": False, "_temp_dir": str(self._directory)}
+
+    def _forget_directory(self) -> None:
+        if self._directory is not None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+            self._directory = None
+
+
+class Workers:
+    """A context manager: its workers are stopped when it ends, whatever they are doing.
+
+    With `threads`, a node has one process whose threads share one function; otherwise a process and a function a core.
+    `shares` says how many cores of each node are used.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        function: Callable[[Any], Any],
+        requirements: Requirements,
+        shares: Shares,
+        *,
+        threads: bool,
+    ) -> None:
+        self._connection, self._requirements, self._shares, self._threads = connection, requirements, shares, threads
+        self._ray = connection.ray
+        self._function = self._ray.put(function)
+        self._failures: Counter[str] = Counter()
+        self._last_failure = ""
+        self.crews: list[Crew] = []
+
+    @property
+    def capacity(self) -> int:
+        """Shards that can be computed at once."""
+        return sum(crew.threads for crew in self.crews)
+
+    @property
+    def ray(self) -> Any:
+        """The module, connected."""
+        return self._ray
+
+    def fill(self) -> None:
+        """Give every living node the workers it lacks. InfrastructureError where they die on all of them."""
+        nodes = self._connection.nodes()
+        healthy = {node: cores for node, cores in nodes.items() if self._failures[node] < _STARTS}
+        if nodes and not healthy:
+            raise InfrastructureError(f"engine=ray: workers die before they begin: {self._last_failure}")
+        present: Counter[str] = Counter()
+        for crew in self.crews:
+            present[crew.node] += crew.threads
+        for node, cores in self._shares(healthy).items():
+            lacking = cores - present[node]
+            if self._threads and lacking == cores > 0:
+                self._start(node, cores)
+            elif not self._threads:
+                for _ in range(lacking):
+                    self._start(node, 1)
+
+    def began(self, crew: Crew) -> None:
+        """Note that a crew is ready."""
+        crew.beginning = None
+        self._failures[crew.node] = 0
+
+    def lost(self, crew: Crew, reason: str) -> None:
+        """Note that a crew is dead, or cannot be reached and shall be."""
+        if crew in self.crews:
+            self.crews.remove(crew)
+            self._ray.kill(crew.actor, no_restart=True)
+            if crew.beginning is not None and crew.node in self._connection.nodes():
+                self._failures[crew.node] += 1
+                self._last_failure = reason
+
+    def _start(self, node: str, threads: int) -> None:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        actor_class = self._ray.remote(
+            num_cpus=threads,
+            max_concurrency=threads,
+            max_restarts=0,
+            max_task_retries=0,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
+        )(Worker)
+        actor = actor_class.remote()
+        # In a list, so that Ray hands over the reference: the node is checked before it loads anything.
+        beginning = actor.prepare.remote([self._function], self._requirements)
+        self.crews.append(Crew(node, actor, threads, beginning))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for crew in self.crews:
+            self._ray.kill(crew.actor, no_restart=True)
+        self.crews.clear()
+
+
+class ShardMap(Generic[Item, Result]):
+    """Hands out shards; no more than two a worker wait for a result, or for somebody to take theirs."""
+
+    def __init__(self, workers: Workers, retries: int, patience: float) -> None:
+        self._workers, self._retries, self._patience = workers, retries, patience
+        self._ray = workers.ray
+        self._waiting: deque[Shard] = deque()
+        """Shards in item order that nobody has taken the result of."""
+        self._queue: deque[Shard] = deque()
+        """Those of them that no worker has; what a dead worker had comes first."""
+        self._in_hand: dict[Any, tuple[Crew, Shard]] = {}
+        self._looked = self._alive = time.monotonic()
+
+    def results(self, items: Iterable[Item]) -> Iterator[Result]:
+        """Results in item order; an item's exception is raised in its place, and ends the map."""
+        source = iter(items)
+        while self._take(source):
+            self._look_after_workers()
+            self._hand_out()
+            self._listen()
+            if self._waiting[0].done:
+                shard = self._waiting.popleft()
+                if shard.error is not None:
+                    raise shard.error
+                yield shard.result
+
+    def _take(self, source: Iterator[Item]) -> bool:
+        """Take items up to the limit; whether there is anything left to wait for."""
+        room = 2 * max(1, self._workers.capacity) - len(self._waiting)
+        taken = [Shard(item) for item in islice(source, max(0, room))]
+        self._waiting += taken
+        self._queue += taken
+        return bool(self._waiting)
+
+    def _look_after_workers(self) -> None:
+        now = time.monotonic()
+        if any(crew.beginning is None for crew in self._workers.crews):
+            self._alive = now
+        elif now - self._alive > self._patience:
+            raise InfrastructureError(
+                f"engine.patience={self._patience:g}: no worker of the Ray cluster began in that time; see `ray status`"
+            )
+        if not self._workers.crews or now - self._looked > _SECONDS_BETWEEN_LOOKS:
+            self._looked = now
+            self._workers.fill()
+
+    def _hand_out(self) -> None:
+        free = [crew for crew in self._workers.crews if crew.free > 0]
+        while self._queue and free:
+            crew, shard = free[0], self._queue.popleft()
+            reference = crew.actor.call.remote(shard.item)
+            crew.busy.add(reference)
+            self._in_hand[reference] = (crew, shard)
+            # In turn, so that all nodes have something before one has all it can take.
+            free = free[1:] + free[:1] if crew.free else free[1:]
+
+    def _listen(self) -> None:
+        """Note what is finished; wait for something where the next result is not there."""
+        beginning = {crew.beginning: crew for crew in self._workers.crews if crew.beginning is not None}
+        references = [*beginning, *self._in_hand]
+        if not references:
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+            return
+        wait = 0.0 if self._waiting[0].done else _SECONDS_BETWEEN_LOOKS
+        ready, _ = self._ray.wait(references, num_returns=1, timeout=wait, fetch_local=False)
+        if ready:
+            ready, _ = self._ray.wait(references, num_returns=len(references), timeout=0, fetch_local=False)
+        for reference in ready:
+            if reference in beginning:
+                self._begin(beginning[reference])
+            elif reference in self._in_hand:
+                self._finish(reference)
+
+    def _begin(self, crew: Crew) -> None:
+        try:
+            self._ray.get(crew.beginning)
+        except self._ray.exceptions.RayTaskError as error:
+            raise _original(error) from error
+        except self._ray.exceptions.RayError as error:
+            self._workers.lost(crew, str(error))
+        else:
+            self._workers.began(crew)
+
+    def _finish(self, reference: Any) -> None:
+        crew, shard = self._in_hand.pop(reference)
+        crew.busy.discard(reference)
+        try:
+            shard.result = self._ray.get(reference)
+            shard.done = True
+        except self._ray.exceptions.RayTaskError as error:
+            shard.error = _original(error)
+            shard.error.__cause__ = error
+            shard.done = True
+        except self._ray.exceptions.RayError as error:
+            self._again(shard, error)
+            if isinstance(error, self._ray.exceptions.RayActorError):
+                self._lose(crew, error)
+
+    def _lose(self, crew: Crew, error: Exception) -> None:
+        for reference in crew.busy:
+            self._again(self._in_hand.pop(reference)[1], error)
+        crew.busy.clear()
+        self._workers.lost(crew, str(error))
+
+    def _again(self, shard: Shard, error: Exception) -> None:
+        """Hand a shard out again whose worker died, unless that happened too often."""
+        shard.deaths += 1
+        if shard.deaths <= self._retries:
+            self._queue.appendleft(shard)
+            return
+        failure = OutOfMemoryError if _OF_MEMORY in str(error) else InfrastructureError
+        shard.error = failure(
+            f"engine.retries={self._retries}: {shard.deaths} workers died computing the shard {_short(shard.item)}; "
+            f"the last: {_short(error)}"
+        )
+        shard.done = True
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 300 else f"{text[:300]} ..."
+
+
+def _original(error: Any) -> BaseException:
+    """What the function raised, as it was; Ray's own error where that cannot be had."""
+    cause = getattr(error, "cause", None)
+    return cause if isinstance(cause, BaseException) else error
+
+
+_STARTS = 4
+"""Workers that may die on a living node, one after the other, before one begins."""
+
+
+_ENVIRONMENT = dict.fromkeys(THREADS, "1") | {
+    "TOKENIZERS_PARALLELISM": "false",
+    "CUDA_VISIBLE_DEVICES": "",
+}
+"""A worker has one core and no GPU, whatever its node has: results must not depend on where a shard is computed."""
+_SECONDS_UNTIL_SEEN = 60.0
+"""How long a network file system may hide a new file."""
+
+
+class Worker:
+    """The actor of a node: what its function loads at the first call stays loaded for the next one."""
+
+    def __init__(self) -> None:
+        self._function: Callable[[Any], Any] | None = None
+
+    def prepare(self, function: list[Any], requirements: Requirements) -> None:
+        """Take the function behind the one reference in `function`, which is looked at after the requirements."""
+        import ray
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+        os.environ.update(_ENVIRONMENT)
+        requirements.check()
+        hold_to(loaded_code())
+        threadpool_limits(1)
+        self._function = ray.get(function[0])
+
+    def call(self, item: Any) -> Any:
+        """The function's result."""
+        if self._function is None:
+            raise RuntimeError("a worker was given an item before its function")
+        return self._function(item)
+
+
+def _versions() -> dict[str, str]:
+    code = loaded_code()
+    own = f"{__version__} (files {code.digest[:12]})"
+    return {"paribus": own, "python": platform.python_version(), **code.packages}
+
+
+def _appears(path: Path) -> bool:
+    end = time.monotonic() + _SECONDS_UNTIL_SEEN
+    while not path.exists():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.5)
+    return True
+
+
+_LONGEST_DIRECTORY = 30
+"""Characters of a temporary directory below which the names of Ray's sockets still fit."""
+_ATTEMPTS = 3
+"""Ray gives up its start after half a minute, which a busy machine may need."""
+_ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""What makes Ray bind to the loopback interface alone: a machine of a kind on which it offers no clusters does."""
+_SILENT = {"RAY_USAGE_STATS_ENABLED": "0"}
