@@ -19,7 +19,8 @@ from functools import partial
 from pathlib import Path
 
 from paribus.config.groups.execution import EngineConfig, LocalEngineConfig, RayEngineConfig
-from paribus.engine import Engine, open_engine
+from paribus.engine import Engine
+from paribus.engine.local import open_engine
 
 SHARDS, LARGE_SHARDS, LARGE = 2_000, 100, 2**20
 ENGINES: dict[str, tuple[Callable[..., EngineConfig], bool]] = {

@@ -7,7 +7,8 @@ stage can be tested as a function, and the pipeline can run it in any process.
 A room of stages declares each in its light `stage.py`: name, `code_version`, inputs, identity, fingerprint, device,
 function; `paribus.pipeline.graph` lists them. A function imports what it computes with when it is called, so that a
 command that makes nothing starts without that. Output that changes for the same inputs needs a new `code_version`,
-which pinned digests in `tests/golden` watch."""
+which pinned digests in `tests/golden` watch.
+"""
 
 import socket
 import time
@@ -32,6 +33,18 @@ Facts = Callable[[Mapping[str, Any]], Sequence[str]]
 
 
 JSON = None | bool | int | float | str | list["JSON"] | dict[str, "JSON"]
+OFFLINE = {
+    "HF_HUB_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "TQDM_DISABLE": "1",
+}
+"""What these libraries read when they are imported, so that nothing is asked of a network afterwards."""
+PAUSES = (1.0, 2.0)
+"""Seconds between looks for the hub's address where nobody answers: a network that is slow or comes back has them."""
 
 
 @dataclass(frozen=True)
@@ -176,22 +189,6 @@ class SilentReporter:
     def message(self, text: str) -> None:
         """Remember the message in order."""
         self.messages.append(text)
-
-
-OFFLINE = {
-    "HF_HUB_OFFLINE": "1",
-    "HF_DATASETS_OFFLINE": "1",
-    "TRANSFORMERS_OFFLINE": "1",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-    "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-    "TQDM_DISABLE": "1",
-}
-"""What these libraries read when they are imported, so that nothing is asked of a network afterwards."""
-
-
-PAUSES = (1.0, 2.0)
-"""Seconds between looks for the hub's address where nobody answers: a network that is slow or comes back has them."""
 
 
 @contextmanager

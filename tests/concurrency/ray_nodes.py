@@ -15,7 +15,8 @@ from typing import Any
 
 from paribus.config.groups.embedding import TfidfEmbedder
 from paribus.config.groups.execution import RayEngineConfig
-from paribus.engine import Engine, open_engine
+from paribus.engine import Engine
+from paribus.engine.local import open_engine
 from paribus.ordering.embed import build as embeddings_stage
 from paribus.stage import StageContext
 from support.corpora import SMALL_PARTS, write_corpus

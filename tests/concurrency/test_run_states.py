@@ -161,22 +161,22 @@ from pathlib import Path
 from types import SimpleNamespace
 from paribus.config.groups.execution import TrackingConfig
 from paribus.store.claims import acquire, run_claim
-from paribus.tracking import sync as follower
+from paribus.tracking import sync
 from paribus.tracking.events import EventLog
 
-SERVICE = "from paribus.tracking import sync as service; service.INTERVAL_SECONDS = 0.5; service.main()"
+SERVICE = "from paribus.tracking import sync; sync.INTERVAL_SECONDS = 0.5; sync.serve()"
 
 def begin(words, **options):
     # The service looks at its runs every half second here, not every ten seconds.
     return subprocess.Popen([sys.executable, "-P", "-c", SERVICE], **options)
 
-follower.subprocess = SimpleNamespace(Popen=begin, PIPE=subprocess.PIPE)
+sync.subprocess = SimpleNamespace(Popen=begin, PIPE=subprocess.PIPE)
 root = Path(sys.argv[1])
 directory = root / "runs" / "one"
 with acquire(run_claim(root, "one"), 30.0), EventLog(directory / "events.jsonl") as log:
     log.start("one", "one", {"id": "sweep"}, {})
     log.metric("loss", 1.0, 0)
-    following = follower.Follower(directory, TrackingConfig(kind=sys.argv[2]), root)
+    following = sync.Follower(directory, TrackingConfig(kind=sys.argv[2]), root)
     print("running", flush=True)
     time.sleep(600)
 """

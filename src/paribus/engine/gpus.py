@@ -37,6 +37,11 @@ NCCL: Mapping[str, str] = MappingProxyType({"NCCL_NVLS_ENABLE": "0"})
 
 PyTorch asks it of NCCL under deterministic algorithms, but of groups that begin under them only.
 """
+_PREFIX = "ticket-"
+_LOOKING = "queue"
+_UUID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+"""What is no path: a file is named by it."""
+_LONGEST = 100_000
 
 
 @dataclass(frozen=True)
@@ -149,13 +154,6 @@ def _take(stack: ExitStack, gpus: Sequence[Gpu], wanted: int, directory: Path, n
         # Kept by the caller from here on, until its stage is done.
         stack.enter_context(attempt.pop_all())
     return tuple(taken)
-
-
-_PREFIX = "ticket-"
-_LOOKING = "queue"
-_UUID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
-"""What is no path: a file is named by it."""
-_LONGEST = 100_000
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Map a function over shards in this process, or in a pool of processes or threads on this machine.
+"""Opening of the engine that a configuration describes, and the engine of this machine: processes, threads or neither.
 
 One shard alone is computed in this process as well: a small corpus has no more, and another process would first have to
 start and to import what this one has.
@@ -6,6 +6,7 @@ start and to import what this one has.
 Results come back in the order of the items whatever the number of workers, so an artefact never depends on it.
 """
 
+import importlib.util
 import multiprocessing
 import os
 from collections import deque
@@ -14,13 +15,40 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPool
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from itertools import chain, islice
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from paribus.engine import Item, Result
+from paribus.config.groups.execution import EngineConfig, RayEngineConfig
+from paribus.engine import Engine, Item, Result
 from paribus.engine.processes import end_with_starter, out_of_memory_kills
 from paribus.errors import InfrastructureError, OutOfMemoryError, ParibusError
 from paribus.store.provenance import changed, hold_to, loaded_code
+
+
+def open_engine(config: EngineConfig, shared: Path) -> Engine:
+    """The engine of `config`; it takes processes, or joins a cluster, at its first map.
+
+    `shared` is a directory that every node of a cluster must see.
+    """
+    if isinstance(config, RayEngineConfig):
+        from paribus.engine.ray import RayEngine
+
+        return RayEngine(config, shared)
+    return LocalEngine(config.workers)
+
+
+def engine_problems(config: EngineConfig) -> list[tuple[str, str]]:
+    """(config path, what is wrong and what would be right) of an engine that cannot be opened on this machine."""
+    if not isinstance(config, RayEngineConfig):
+        return []
+    found = []
+    if importlib.util.find_spec("ray") is None:
+        found.append(("engine.kind", "ray is not installed; pip install 'paribus[ray]', or use engine=local"))
+    if config.address is not None and "://" in config.address:
+        message = f"{config.address!r} is no host:port; start paribus on a machine of the cluster and say auto"
+        found.append(("engine.address", message))
+    return found
 
 
 class LocalEngine:

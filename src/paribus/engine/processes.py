@@ -20,6 +20,8 @@ OOM_SCORE = Path("/proc/self/oom_score_adj")
 _ADDED_OOM_SCORE, _HIGHEST_OOM_SCORE = 300, 1000
 VMSTAT = Path("/proc/vmstat")
 """Counters of the kernel. Somebody's kill ends a process by signal 9 too, and moves none of them."""
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""Variables of the environment, one of each library. Told apart, PyTorch takes as many as MKL may have."""
 
 
 def on_stop(handler: Callable[[int, FrameType | None], object]) -> None:
@@ -104,7 +106,3 @@ def out_of_memory_kills(counters: Path = VMSTAT) -> int:
         return 0
     lines = (line.split() for line in counters.read_text(encoding="ascii").splitlines())
     return next((int(value) for name, value in lines if name == "oom_kill"), 0)
-
-
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-"""Variables of the environment, one of each library. Told apart, PyTorch takes as many as MKL may have."""

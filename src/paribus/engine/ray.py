@@ -1,7 +1,8 @@
 """The engine of a Ray cluster: joining one, its workers, and the map over shards.
 
 Ray carries functions, items and results between our own processes as pickles, as `multiprocessing` does; nothing is
-read from files that way."""
+read from files that way.
+"""
 
 import os
 import platform
@@ -24,6 +25,28 @@ from paribus.engine import Item, Result
 from paribus.engine.processes import THREADS
 from paribus.errors import ConfigurationError, InfrastructureError, OutOfMemoryError
 from paribus.store.provenance import hold_to, loaded_code
+
+_SECONDS_BETWEEN_LOOKS = 1.0
+"""How often nodes that came or went are looked for."""
+_OF_MEMORY = "low on memory"
+"""What Ray says of a worker that its own monitor of memory killed; of others it lists all that might have been."""
+Shares = Callable[[dict[str, int]], dict[str, int]]
+_STARTS = 4
+"""Workers that may die on a living node, one after the other, before one begins."""
+_ENVIRONMENT = dict.fromkeys(THREADS, "1") | {
+    "TOKENIZERS_PARALLELISM": "false",
+    "CUDA_VISIBLE_DEVICES": "",
+}
+"""A worker has one core and no GPU, whatever its node has: results must not depend on where a shard is computed."""
+_SECONDS_UNTIL_SEEN = 60.0
+"""How long a network file system may hide a new file."""
+_LONGEST_DIRECTORY = 30
+"""Characters of a temporary directory below which the names of Ray's sockets still fit."""
+_ATTEMPTS = 3
+"""Ray gives up its start after half a minute, which a busy machine may need."""
+_ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""What makes Ray bind to the loopback interface alone: a machine of a kind on which it offers no clusters does."""
+_SILENT = {"RAY_USAGE_STATS_ENABLED": "0"}
 
 
 class RayEngine:
@@ -80,12 +103,6 @@ class RayEngine:
         self._connection.close()
 
 
-_SECONDS_BETWEEN_LOOKS = 1.0
-"""How often nodes that came or went are looked for."""
-_OF_MEMORY = "low on memory"
-"""What Ray says of a worker that its own monitor of memory killed; of others it lists all that might have been."""
-
-
 @dataclass(eq=False)
 class Shard:
     """An item, how many workers died with it in hand, and what came of it."""
@@ -112,9 +129,6 @@ class Crew:
     def free(self) -> int:
         """How many more shards it can compute now."""
         return 0 if self.beginning is not None else self.threads - len(self.busy)
-
-
-Shares = Callable[[dict[str, int]], dict[str, int]]
 
 
 @dataclass(frozen=True)
@@ -454,19 +468,6 @@ def _original(error: Any) -> BaseException:
     return cause if isinstance(cause, BaseException) else error
 
 
-_STARTS = 4
-"""Workers that may die on a living node, one after the other, before one begins."""
-
-
-_ENVIRONMENT = dict.fromkeys(THREADS, "1") | {
-    "TOKENIZERS_PARALLELISM": "false",
-    "CUDA_VISIBLE_DEVICES": "",
-}
-"""A worker has one core and no GPU, whatever its node has: results must not depend on where a shard is computed."""
-_SECONDS_UNTIL_SEEN = 60.0
-"""How long a network file system may hide a new file."""
-
-
 class Worker:
     """The actor of a node: what its function loads at the first call stays loaded for the next one."""
 
@@ -504,12 +505,3 @@ def _appears(path: Path) -> bool:
             return False
         time.sleep(0.5)
     return True
-
-
-_LONGEST_DIRECTORY = 30
-"""Characters of a temporary directory below which the names of Ray's sockets still fit."""
-_ATTEMPTS = 3
-"""Ray gives up its start after half a minute, which a busy machine may need."""
-_ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""What makes Ray bind to the loopback interface alone: a machine of a kind on which it offers no clusters does."""
-_SILENT = {"RAY_USAGE_STATS_ENABLED": "0"}

@@ -4,7 +4,8 @@ unaligned loads, bit counts, and 64-byte compares.
 numba optimizes every compiled function by itself, emits machine code for it, and does so again for whatever calls it,
 down to the kernel: half of the time that compiling takes. Here a function is only lowered, and linked into what calls
 it as it is; the kernel alone is optimized and emitted, with all that it calls. Functions are called by kernels alone,
-so they have no wrappers for Python either, which may call their `py_func`."""
+so they have no wrappers for Python either, which may call their `py_func`.
+"""
 
 import ctypes
 from typing import Any
@@ -17,6 +18,15 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder, _LowerResult
 from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic
+
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+separate = numba.njit(**_OPTIONS)
+"""As numba does it: emitting a loop leaves it in another form to be linked, which is sometimes the faster one."""
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
+_BYTES = ir.VectorType(ir.IntType(8), 64)
+u8p, i32p = types.CPointer(types.uint8), types.CPointer(types.int32)
+i64p, u64p, f64p = types.CPointer(types.int64), types.CPointer(types.uint64), types.CPointer(types.float64)
+f32p, u32p = types.CPointer(types.float32), types.CPointer(types.uint32)
 
 
 class _LoweredCode(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
@@ -68,18 +78,8 @@ def _refusal() -> int | None:
     return ctypes.cast(ctypes.pythonapi.PyErr_BadArgument, ctypes.c_void_p).value
 
 
-_OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 function = numba.njit(pipeline_class=_FunctionCompiler, **_OPTIONS)
 inline = numba.njit(pipeline_class=_FunctionCompiler, forceinline=True, **_OPTIONS)
-separate = numba.njit(**_OPTIONS)
-"""As numba does it: emitting a loop leaves it in another form to be linked, which is sometimes the faster one."""
-
-
-_I32, _I64 = ir.IntType(32), ir.IntType(64)
-_BYTES = ir.VectorType(ir.IntType(8), 64)
-u8p, i32p = types.CPointer(types.uint8), types.CPointer(types.int32)
-i64p, u64p, f64p = types.CPointer(types.int64), types.CPointer(types.uint64), types.CPointer(types.float64)
-f32p, u32p = types.CPointer(types.float32), types.CPointer(types.uint32)
 
 
 def _pointer(kind: Any) -> Any:

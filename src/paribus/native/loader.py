@@ -1,6 +1,7 @@
 """Compiled kernels: loading, compiling those that this machine lacks, and the memory that kernels share with Python.
 
-Loading takes llvmlite and some milliseconds; numba is imported only to compile."""
+Loading takes llvmlite and some milliseconds; numba is imported only to compile.
+"""
 
 import ctypes
 import math
@@ -24,6 +25,9 @@ Progress = Callable[[str, int, int], None]
 """Called with the kernel being compiled, how many are done, and how many there are."""
 
 _CTYPES: dict[str, type[Any]] = {"i64": ctypes.c_int64, "u64": ctypes.c_uint64, "f64": ctypes.c_double}
+Array = npt.NDArray[Any]
+CACHE_LINE = 64
+_HUGE_PAGE = 1 << 21
 
 
 class Kernel:
@@ -136,9 +140,6 @@ def compile_kernels(names: Iterable[str], report: BuildReporter) -> None:
     ensure_compiled(names, progress)
 
 
-Array = npt.NDArray[Any]
-
-
 class KernelState:
     """Slots that a kernel reads and writes, and the arrays they point to, kept alive and made larger on demand."""
 
@@ -166,10 +167,6 @@ class KernelState:
         larger = np.empty((length, *old.shape[1:]), old.dtype)
         larger[:used] = old[:used]
         self.hold(slot, larger, size)
-
-
-CACHE_LINE = 64
-_HUGE_PAGE = 1 << 21
 
 
 def table_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from paribus import engine
 from paribus.checks.existing_tokenizer import encoding_problems
 from paribus.config.schema import RunConfig
 from paribus.config.validate import Problem, refuse
+from paribus.engine.local import engine_problems
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.making.devices import Devices
 from paribus.pipeline.making.telling import Telling
@@ -40,7 +40,7 @@ def check(config: RunConfig, targets: Sequence[str]) -> None:
     """ConfigurationError where this machine cannot make what is missing of what `targets` need; DataError for files."""
     root = OutputRoot.of(config)
     nodes = build_graph(config, root.cache, targets=targets)
-    found = [*engine.problems(config.engine), *Devices().problems(config, nodes)]
+    found = [*engine_problems(config.engine), *Devices().problems(config, nodes)]
     if any(root.store.find(*nodes[name].place) is None for name in ("vocabulary", "tokens") if name in nodes):
         found += encoding_problems(config)
     if found:

@@ -6,7 +6,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from paribus import engine
 from paribus.checks import existing_tokenizer as tokenizer_preflight
 from paribus.checks.combinations import known_vocabulary
 from paribus.checks.primary import impossible_primary, unknown_columns
@@ -20,6 +19,7 @@ from paribus.config.groups.tokenization import ExistingTokenizer
 from paribus.config.identity import digest
 from paribus.config.schema import RunConfig
 from paribus.config.validate import Problem, refuse
+from paribus.engine.local import engine_problems
 from paribus.errors import ConfigurationError, ParibusError
 from paribus.evaluation import preflight
 from paribus.finetuning import files as finetuning_files
@@ -126,7 +126,7 @@ def _unfit(config: RunConfig, *, tolerate_missing: bool, made: bool) -> list[Pro
     """What is wrong with what the fields of a run name; of one that was `made`, not with files that were read then."""
     found = [] if made else [*start_preflight.problems(config), *tokenizer_preflight.problems(config)]
     found += destination.problems(config.tracking)
-    found += [] if tolerate_missing else engine.problems(config.engine)
+    found += [] if tolerate_missing else engine_problems(config.engine)
     judge = preflight.wrong_names if tolerate_missing else preflight.problems
     judge_finetuning = finetuning_files.wrong_names if tolerate_missing else finetuning_files.problems
     return [Problem(*problem) for problem in (*found, *judge(config.evaluation), *judge_finetuning(config.finetuning))]

@@ -32,6 +32,10 @@ from paribus.store.files import (
 
 NOT_STAGES = ("claims", "partial", "damaged", "verified", "pruned")
 """Directories beside those of the stages."""
+RECORD = "record.json"
+SEAL = "sha256"
+"""Field with the SHA-256 of the canonical JSON of all others."""
+SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -272,11 +276,6 @@ def file_digests(directory: Path) -> dict[str, dict[str, Any]]:
     }
 
 
-RECORD = "record.json"
-SEAL = "sha256"
-"""Field with the SHA-256 of the canonical JSON of all others."""
-
-
 def write_record(directory: Path, record: Mapping[str, Any]) -> None:
     """Write and seal the record of the files in `directory`; `record` is JSON-compatible."""
     content = json.loads(json.dumps(dict(record), allow_nan=False))
@@ -300,9 +299,6 @@ def read_record(directory: Path) -> dict[str, Any]:
 def _seal(content: Mapping[str, Any]) -> str:
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-SHOWN = 3
 
 
 def find_damage(directory: Path, memory: VerificationMemory, removed: Collection[str] = ()) -> str | None:

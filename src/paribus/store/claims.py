@@ -22,6 +22,10 @@ from paribus.errors import InfrastructureError
 from paribus.store import files
 from paribus.store.files import file_time_ns
 
+Process = Mapping[str, str | int | float]
+"""`host` for people, `machine` for comparisons, `pid`, and `started` in clock ticks since boot."""
+GONE = 0.0
+
 
 class ClaimLostError(InfrastructureError):
     """Another process took the claim over; what was made under it must not be published."""
@@ -165,11 +169,6 @@ def _silence(path: Path) -> float:
     except OSError:
         return 0.0
     return silence / 1e9
-
-
-Process = Mapping[str, str | int | float]
-"""`host` for people, `machine` for comparisons, `pid`, and `started` in clock ticks since boot."""
-GONE = 0.0
 
 
 def this_process() -> dict[str, str | int | float]:

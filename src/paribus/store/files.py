@@ -17,6 +17,18 @@ from typing import Any
 from paribus.errors import DataError
 
 _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
+PROBE = ".clock"
+RUN_RECORD = "run.json"
+"""In the directory of a run: what it is and how it stands."""
+MADE_OF = "artefacts.json"
+"""In the directory of a report without a run: the artefacts that it was made of."""
+METRICS = "metrics.jsonl"
+"""In an artefact: the numbers that its stage reported, a line a step."""
+SETTLED_NANOSECONDS = 2 * 10**9
+"""A file younger than this when it was read may have been written again under the same time stamp."""
+State = list[int]
+"""Size in bytes, times of the last write and of the last change in nanoseconds, inode; mode, owner, group, number of
+names. What copies or unpacks a file can set the first time back, and nothing the second."""
 
 
 @contextmanager
@@ -133,22 +145,11 @@ def sync_entry(path: Path) -> None:
         os.close(handle)
 
 
-PROBE = ".clock"
-
-
 def file_time_ns(directory: Path) -> int:
     """Nanoseconds since 1970 that a file written in `directory` at this moment is stamped with."""
     probe = directory / PROBE
     probe.touch()
     return probe.stat().st_mtime_ns
-
-
-RUN_RECORD = "run.json"
-"""In the directory of a run: what it is and how it stands."""
-MADE_OF = "artefacts.json"
-"""In the directory of a report without a run: the artefacts that it was made of."""
-METRICS = "metrics.jsonl"
-"""In an artefact: the numbers that its stage reported, a line a step."""
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -169,14 +170,6 @@ def read_object_if_any(path: Path) -> dict[str, Any]:
     except (FileNotFoundError, ValueError):
         return {}
     return value if isinstance(value, dict) else {}
-
-
-SETTLED_NANOSECONDS = 2 * 10**9
-"""A file younger than this when it was read may have been written again under the same time stamp."""
-
-State = list[int]
-"""Size in bytes, times of the last write and of the last change in nanoseconds, inode; mode, owner, group, number of
-names. What copies or unpacks a file can set the first time back, and nothing the second."""
 
 
 def state_of(status: os.stat_result) -> State:

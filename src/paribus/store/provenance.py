@@ -32,6 +32,9 @@ DIFF = (
     "diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-relative",
     "--src-prefix=a/", "--dst-prefix=b/",
 )  # fmt: skip
+PACKAGE = Path(__file__).resolve().parents[1]
+SUFFIXES = (".py", ".json")
+_NAMED = 3
 
 
 def provenance() -> dict[str, Any]:
@@ -163,11 +166,6 @@ def _output(command: list[str]) -> str | None:
         return None
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", errors="replace", check=False)
     return done.stdout if done.returncode == 0 else None
-
-
-PACKAGE = Path(__file__).resolve().parents[1]
-SUFFIXES = (".py", ".json")
-_NAMED = 3
 
 
 @dataclass(frozen=True)

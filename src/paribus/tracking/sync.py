@@ -332,7 +332,7 @@ def _start_service(destination: Destination) -> subprocess.Popen[bytes]:
     }
     with (destination.service_directory / "service.log").open("ab") as log:
         child = subprocess.Popen(
-            [sys.executable, "-c", "from paribus.tracking.sync import serve; serve()"],
+            [sys.executable, "-P", "-c", "from paribus.tracking.sync import serve; serve()"],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from paribus.config.validate import build_run
-from paribus.engine import open_engine
+from paribus.engine.local import open_engine
 from paribus.engine.processes import die_before_starter, die_with_parent, ignore_requests
 from paribus.errors import classify, is_full_disk, told_in_log
 from paribus.pipeline.stages import STAGES

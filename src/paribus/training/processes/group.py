@@ -10,7 +10,7 @@ from typing import Any
 
 from paribus.config.identity import everything
 from paribus.config.validate import build_run
-from paribus.engine import open_engine
+from paribus.engine.local import open_engine
 from paribus.errors import classify, is_full_disk
 from paribus.stage import Reporter, StageContext
 from paribus.store.files import write_json
