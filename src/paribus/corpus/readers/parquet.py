@@ -4,13 +4,14 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, BinaryIO
 
 from paribus.corpus.readers.record import Fields, Item, RecordProblem, record_of
 from paribus.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
 BATCH_ROWS = 1024
 
@@ -27,7 +28,10 @@ def read_parquet(path: Path, stream: BinaryIO, fields: Fields) -> Iterator[Item]
         yield from _rows(path, _opened(path, stream, fields), fields)
 
 
-def _opened(path: Path, stream: BinaryIO, fields: Fields) -> pq.ParquetFile:
+def _opened(path: Path, stream: BinaryIO, fields: Fields) -> "pq.ParquetFile":
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         file = pq.ParquetFile(stream, page_checksum_verification=True)
     except (pa.ArrowInvalid, OSError) as error:
@@ -45,7 +49,9 @@ def _opened(path: Path, stream: BinaryIO, fields: Fields) -> pq.ParquetFile:
     return file
 
 
-def _rows(path: Path, file: pq.ParquetFile, fields: Fields) -> Iterator[Item]:
+def _rows(path: Path, file: "pq.ParquetFile", fields: Fields) -> Iterator[Item]:
+    import pyarrow as pa
+
     names = list(dict.fromkeys(name for name, _ in fields.named()))
     position = 0
     batches = file.iter_batches(BATCH_ROWS, columns=names)
@@ -61,7 +67,7 @@ def _rows(path: Path, file: pq.ParquetFile, fields: Fields) -> Iterator[Item]:
             yield _item(position, batch, row, fields)
 
 
-def _item(position: int, batch: pa.RecordBatch, row: int, fields: Fields) -> Item:
+def _item(position: int, batch: "pa.RecordBatch", row: int, fields: Fields) -> Item:
     try:
         values = {name: batch.column(name)[row].as_py() for name in batch.schema.names}
     except UnicodeDecodeError as error:
