@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from paribus.config.groups.corpus import FilesCorpus, PydocsCorpus
-from paribus.corpus.sources.files import FilesSource
-from paribus.corpus.sources.pydocs import PydocsSource
-from paribus.corpus.sources.source import Found, Source
+from paribus.corpus.datasets import PydocsSource
+from paribus.corpus.files import FilesSource, Found, Source
 from paribus.engine.local import LocalEngine
 
 

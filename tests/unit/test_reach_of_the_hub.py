@@ -8,7 +8,7 @@ import pytest
 from huggingface_hub import constants
 
 from paribus.config.groups.corpus import HuggingFaceCorpus
-from paribus.corpus.sources.huggingface import HuggingFaceSource
+from paribus.corpus.datasets import HuggingFaceSource
 from paribus.errors import DataError, InfrastructureError
 from paribus.evaluation.suites.hub import load
 from paribus.ordering.embed.directory import _fetched

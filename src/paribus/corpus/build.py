@@ -1,28 +1,26 @@
 """The stage `corpus`: reads the source, splits it and writes the corpus artefact."""
 
+import hashlib
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
+
 from paribus.config.groups.corpus import CorpusConfig, FilesCorpus, HuggingFaceCorpus, ParallelCorpus, PydocsCorpus
 from paribus.corpus.artifact import SPLITS, CorpusWriter, split_of
-from paribus.corpus.census import Census
-from paribus.corpus.reading import Read, Reading
-from paribus.corpus.sample import Sample, of_share, of_size
-from paribus.corpus.separation import Drawn, separate
-from paribus.corpus.sources.distributions import versions
-from paribus.corpus.sources.files import FilesSource
-from paribus.corpus.sources.huggingface import HuggingFaceSource
-from paribus.corpus.sources.parallel import ParallelSource
-from paribus.corpus.sources.paths import first_of
-from paribus.corpus.sources.pydocs import PydocsSource
-from paribus.corpus.sources.source import Skipped, Source
+from paribus.corpus.datasets import HuggingFaceSource, PydocsSource
+from paribus.corpus.files import FilesSource, Found, ParallelSource, Skipped, Source
+from paribus.corpus.overlap import Drawn, separate
+from paribus.corpus.paths import first_of, versions
 from paribus.engine import Engine
 from paribus.errors import DataError
 from paribus.native.loader import compile_kernels
 from paribus.native.registry import SHINGLES
-from paribus.stage import JSON, StageContext
+from paribus.stage import JSON, Reporter, StageContext
 
 SKIPPED_FILE = "skipped.jsonl"
 
@@ -74,6 +72,19 @@ def open_source(config: CorpusConfig, engine: Engine, work: Path) -> Source:
             return ParallelSource(config)
 
 
+@dataclass(frozen=True)
+class Sample:
+    """Keeps the texts whose hash of 64 bits is below `below`, so that a smaller sample is part of a larger one."""
+
+    below: int
+    seed: int = 0
+    """Of the hash."""
+
+    def keeps(self, text: bytes) -> bool:
+        """Whether a text (UTF-8) is kept; independent of the split it is drawn into."""
+        return _hash(text, self.seed) < self.below
+
+
 def _sample(context: StageContext) -> Sample | None:
     """The sample that is asked for; None keeps all. A size takes a pass over the source of its own."""
     config = context.config.corpus
@@ -88,12 +99,125 @@ def _sample(context: StageContext) -> Sample | None:
             return of_share(share, config.sample_seed)
 
 
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A document with its text, and of a pair its target, in UTF-8."""
+
+    item: Found
+    text: bytes
+    target: bytes | None
+
+    @property
+    def size(self) -> int:
+        """Bytes of text, of a pair those of both sides."""
+        return len(self.text) + len(self.target or b"")
+
+
+class Reading:
+    """One pass over a source, up to `limit` bytes of text; `doing` says for people what it is for.
+
+    `complete` says at the end whether that was everything. DataError where not even the first document fits.
+    """
+
+    def __init__(self, source: Source, limit: int | None, report: Reporter, doing: str) -> None:
+        self.source, self.complete = source, True
+        self._limit, self._report, self._doing = limit, report, doing
+        self._documents = self._bytes = 0
+
+    def __iter__(self) -> Iterator[Read | Skipped]:
+        with closing(self.source.items()) as items:
+            for item in items:
+                if isinstance(item, Skipped):
+                    yield item
+                elif self._fits(read := Read(item, item.text.encode(), _encoded(item.target))):
+                    yield read
+                else:
+                    self.complete = False
+                    return
+                self._progress()
+
+    def _fits(self, read: Read) -> bool:
+        if self._limit is not None and self._bytes + read.size > self._limit:
+            if not self._documents:
+                first = f"the first document, {read.item.id}, has {read.size} bytes"
+                raise DataError(f"corpus.limit={self._limit}: {first}; raise the limit")
+            return False
+        self._documents += 1
+        self._bytes += read.size
+        return True
+
+    def _progress(self) -> None:
+        doing, source = f"{self._doing} documents ({self._documents:,})", self.source
+        done = source.done / source.total if source.total else 0.0
+        if self._limit is not None and self._bytes / self._limit >= done:
+            self._report.progress(self._bytes, self._limit, unit="B", doing=doing)
+        else:
+            self._report.progress(source.done, max(source.total, source.done), unit=source.unit, doing=doing)
+
+
 def _training(config: CorpusConfig, reading: Reading) -> Iterator[Read]:
     return (read for read in reading if isinstance(read, Read) and _is_training(config, read))
 
 
 def _is_training(config: CorpusConfig, read: Read) -> bool:
     return split_of(read.text, read.item.group, config.heldout) == "train"
+
+
+class Census:
+    """Counts and the digest of a corpus; remembers 16 bytes a distinct text to find exact duplicates."""
+
+    def __init__(self) -> None:
+        self.documents = self.bytes = self.exact_duplicates = self.unsampled = self.unsampled_bytes = 0
+        self.skipped: Counter[str] = Counter()
+        self._texts: set[bytes] = set()
+        self._digest = hashlib.sha256()
+
+    def add(self, id: bytes, text: bytes, target: bytes | None = None) -> None:
+        """Count a document, or a pair of source and target, given in UTF-8."""
+        self.documents += 1
+        parts = (text,) if target is None else (text, target)
+        self.bytes += sum(map(len, parts))
+        self._digest.update(b"".join(len(part).to_bytes(8, "little") for part in (id, *parts)) + id)
+        seen = hashlib.blake2b(digest_size=16)
+        for part in parts:
+            self._digest.update(part)
+            seen.update(part if len(parts) == 1 else len(part).to_bytes(8, "little") + part)
+        distinct = len(self._texts)
+        self._texts.add(seen.digest())
+        self.exact_duplicates += len(self._texts) == distinct
+
+    def move(self, places: Iterable[int]) -> None:
+        """Note which documents, by their numbers among the drawn held-out ones, went to training after all."""
+        for place in places:
+            self._digest.update(place.to_bytes(8, "little"))
+
+    def leave_out(self, size: int) -> None:
+        """Count a document of so many bytes that is not in the sample."""
+        self.unsampled += 1
+        self.unsampled_bytes += size
+
+    def skip(self, reason: str) -> None:
+        """Count something that was left out."""
+        self.skipped[reason] += 1
+
+    def left_out(self) -> str:
+        """What was left out, for people; empty where nothing was."""
+        reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(self.skipped.items()))
+        return f" (left out: {reasons})" if reasons else ""
+
+    def result(self) -> dict[str, JSON]:
+        """What the record says: the digest is the SHA-256 of ids and texts, of both sides of pairs, in order.
+
+        Before each id stand the lengths of it and of what follows it; at the end, what `move` noted.
+        """
+        return {
+            "documents": self.documents,
+            "bytes": self.bytes,
+            "exact_duplicates": self.exact_duplicates,
+            "unsampled": {"documents": self.unsampled, "bytes": self.unsampled_bytes},
+            "skipped": dict(sorted(self.skipped.items())),
+            "digest": self._digest.hexdigest(),
+        }
 
 
 @dataclass(frozen=True)
@@ -149,3 +273,34 @@ def _require_both_splits(config: CorpusConfig, source: Source, writer: CorpusWri
                 f"into the {split} split; {source.hint()}, raise corpus.limit, or {changes[split]} corpus.heldout"
                 f"{groups}{lines}"
             )
+
+
+def _encoded(target: str | None) -> bytes | None:
+    return None if target is None else target.encode()
+
+
+_BUCKET_BITS = 20
+
+
+def of_share(share: float, seed: int = 0) -> Sample:
+    """The sample of about this share of all texts."""
+    return Sample(round(share * 2**64), seed)
+
+
+def of_size(size: int, documents: Iterable[Read], seed: int = 0) -> Sample:
+    """The least sample whose text has at least `size` bytes, that of all documents where these have fewer.
+
+    Of pairs the targets count, as in a budget. Documents are told apart by the first 20 bits of their hashes, so that
+    8 MiB of memory do for any number: of many millions a few more are kept than would do.
+    """
+    sizes = np.zeros(2**_BUCKET_BITS, np.int64)
+    for document in documents:
+        counted = document.text if document.target is None else document.target
+        sizes[_hash(document.text, seed) >> (64 - _BUCKET_BITS)] += len(counted)
+    buckets = int(np.searchsorted(np.cumsum(sizes), size)) + 1
+    return Sample(buckets << (64 - _BUCKET_BITS), seed)
+
+
+def _hash(text: bytes, seed: int) -> int:
+    salt = seed.to_bytes(hashlib.blake2b.SALT_SIZE, "little")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8, person=b"sample", salt=salt).digest(), "big")

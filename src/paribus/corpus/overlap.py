@@ -5,24 +5,96 @@ An 8-gram is a run of eight consecutive words in lower case, or of characters in
 fewer words counts as one run of them all, which only a document of the same few words has. Of pairs, both sides count.
 """
 
+import bisect
+import hashlib
+import itertools
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field, fields, replace
+from functools import cache, partial
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.parquet as pq
+import regex
 
-from paribus.corpus.artifact import CorpusArtifact, Document, read_columns
-from paribus.corpus.shingle_hashes import Counts, Hashes, shingle_hashes
-from paribus.corpus.shingle_table import Integers, SharedShingles, ShingleTable
+from paribus.corpus.artifact import (
+    CorpusArtifact,
+    Document,
+    SplitWriter,
+    has_pairs,
+    read_columns,
+    read_shard,
+    schema_of,
+)
 from paribus.engine import Engine, Item, Result
-from paribus.stage import JSON, Reporter
+from paribus.errors import DataError
+from paribus.native.loader import address, kernel, table_zeros
+from paribus.stage import JSON, Reporter, StageContext
 
 BATCH_BYTES = 2**22
 LEVELS = (80, 50, 20)
 """Percents above which held-out documents are counted."""
+
+
+Integers = npt.NDArray[np.int32]
+
+
+Hashes = npt.NDArray[np.uint64]
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ShingleTable:
+    """The distinct shingles of documents 0 to n - 1, and who has them."""
+
+    bits: Hashes
+    """(2^b / 4,) words, a bit for each value of the upper b + 4 bits of a hash: whether a key has it."""
+    keys: Hashes
+    """Hashes of the shingles, ascending."""
+    buckets: npt.NDArray[np.int64]
+    """(2^b + 1,): where the keys begin whose upper b bits are so."""
+    starts: npt.NDArray[np.int64]
+    """(keys + 1,): where the documents of each key begin in `owners`."""
+    owners: Integers
+    """Documents by key, ascending."""
+    sizes: npt.NDArray[np.int64]
+    """(n,) distinct shingles of each document."""
+
+    @classmethod
+    def of(cls, hashes: Hashes, counts: Counts) -> Self:
+        """The table of documents with these hashes (`shingle_hashes`)."""
+        owners = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+        order = np.lexsort((owners, hashes))
+        hashes, owners = hashes[order], owners[order]
+        distinct = np.append(True, (hashes[1:] != hashes[:-1]) | (owners[1:] != owners[:-1]))[: len(hashes)]
+        hashes, owners = hashes[distinct], owners[distinct]
+        starts = np.append(np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])[: len(hashes)]), len(hashes))
+        keys = hashes[starts[:-1]]
+        width = max(2, len(keys).bit_length())
+        bounds = np.arange(1, 2**width, dtype=np.uint64) << np.uint64(64 - width)
+        buckets = np.concatenate([[0], np.searchsorted(keys, bounds), [len(keys)]])
+        sizes = np.bincount(owners, minlength=len(counts)).astype(np.int64)
+        return cls(_bits(keys, width + SPARSE), keys, buckets.astype(np.int64), starts.astype(np.int64), owners, sizes)
+
+    @property
+    def shift(self) -> int:
+        """64 - b."""
+        return 65 - (len(self.buckets) - 1).bit_length()
+
+    def save(self, directory: Path) -> None:
+        """Write the arrays into a directory that is there."""
+        for field in fields(self):
+            np.save(directory / f"{field.name}.npy", getattr(self, field.name), allow_pickle=False)
+
+    @classmethod
+    def load(cls, directory: Path) -> Self:
+        """The table that was saved there, memory-mapped."""
+        paths = (directory / f"{field.name}.npy" for field in fields(cls))
+        return cls(*(np.load(path, mmap_mode="r", allow_pickle=False) for path in paths))
 
 
 @dataclass(frozen=True)
@@ -122,3 +194,245 @@ def _batches(documents: Iterable[tuple[str, ...]]) -> Iterator[list[tuple[str, .
             batch, size = [], 0
     if batch:
         yield batch
+
+
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass
+class Drawn:
+    """The held-out documents as they were drawn, one after the other."""
+
+    places: list[int] = field(default_factory=list)
+    """Training documents before each in the source."""
+    groups: list[int] = field(default_factory=list)
+    """Number of the first document of each one's group."""
+    texts: list[int] = field(default_factory=list)
+    """Number of the first document with the same text, of pairs the same source."""
+    _first: dict[str, int] = field(default_factory=dict)
+    _first_of_text: dict[bytes, int] = field(default_factory=dict)
+
+    def add(self, place: int, group: str | None, text: bytes) -> None:
+        """Remember one; `text` is in UTF-8."""
+        number = len(self.places)
+        self.places.append(place)
+        self.groups.append(number if group is None else self._first.setdefault(group, number))
+        key = hashlib.blake2b(text, digest_size=16).digest()
+        self.texts.append(self._first_of_text.setdefault(key, number))
+
+
+@dataclass(frozen=True)
+class Separated:
+    """What the separation did."""
+
+    moved: list[int]
+    """Places of the documents that moved among those that were drawn."""
+    bytes: int
+    """Of their text, both sides of pairs."""
+    target_bytes: int
+    overlap: dict[str, JSON]
+    """Of what stays held out (`overlap.summary`)."""
+
+
+def separate(context: StageContext, drawn: Drawn) -> Separated:
+    """Move near copies from `heldout/` to `train/` of the output, and write the overlaps of what stays.
+
+    DataError where nothing would stay held out.
+    """
+    corpus, threshold = CorpusArtifact(context.output), context.config.corpus.near_duplicate
+    overlaps = measure(corpus, context.work, context.engine, context.report)
+    shares = overlaps.shares
+    moves = np.zeros(len(shares), np.bool_)
+    if threshold is not None and (shares > threshold).any():
+        links = (overlaps.components(threshold), np.array(drawn.groups), np.array(drawn.texts))
+        moves = _together(shares > threshold, links)
+        _require_rest(moves, threshold, context.config.corpus.group_field)
+        shares = raised(overlaps, _chosen(corpus, moves))
+    moved = list(_chosen(corpus, moves))
+    _insert(context, corpus, [drawn.places[number] for number in np.flatnonzero(moves)], moved)
+    _write_heldout(context.work / "heldout", corpus, moves, shares)
+    size, targets = sum(found.bytes for found in moved), sum(len((found.target or "").encode()) for found in moved)
+    return Separated(np.flatnonzero(moves).tolist(), size, targets, summary(shares[~moves]))
+
+
+def _together(near: Flags, links: Sequence[npt.NDArray[np.int64]]) -> Flags:
+    """(documents,) those that are near copies of training documents, and all that are linked to them.
+
+    Documents with one number in one of the `links`, each (documents,), are linked.
+    """
+    moves = near
+    while True:
+        more = moves
+        for labels in links:
+            more = np.isin(labels, labels[more])
+        if (more == moves).all():
+            return moves
+        moves = more
+
+
+def _require_rest(moves: Flags, threshold: float, group: str | None) -> None:
+    if moves.all():
+        grouped = f" or of one group (corpus.group_field={group}) with one" if group else ""
+        raise DataError(
+            f"corpus.near_duplicate={threshold}: each of the {len(moves)} held-out documents is a near copy of a "
+            f"training document{grouped}, so none would stay held out; raise corpus.heldout or corpus.near_duplicate, "
+            f"{'group by a field of more values, ' if group else ''}or set corpus.near_duplicate=null, which leaves "
+            "near copies held out and counts them"
+        )
+
+
+def _chosen(corpus: CorpusArtifact, chosen: Flags) -> Iterator[Document]:
+    """The held-out documents of some places, in order."""
+    return (found for found, wanted in zip(corpus.documents("heldout"), chosen.tolist(), strict=True) if wanted)
+
+
+def _insert(context: StageContext, corpus: CorpusArtifact, places: Sequence[int], moved: Sequence[Document]) -> None:
+    """Write the training shards anew that get documents: one that follows n others comes after the n-th of these."""
+    shards = corpus.shards("train")
+    ends = np.cumsum([pq.read_metadata(shard).num_rows for shard in shards]).tolist()
+    bounds = [bisect.bisect_right(places, end) for end in ends]
+    work = []
+    for shard, start, (first, last) in zip(shards, [0, *ends], pairwise([0, *bounds]), strict=False):
+        if first < last:
+            arrivals = [
+                (place - start, replace(document, overlap=None))
+                for place, document in zip(places[first:last], moved[first:last], strict=True)
+            ]
+            work.append((shard, arrivals))
+    directory = context.work / "shards"
+    shutil.rmtree(directory, ignore_errors=True)
+    rewritten = over_shards(context.engine, partial(with_arrivals, directory, has_pairs(corpus)), work)
+    for done, ((shard, _), path) in enumerate(zip(work, rewritten, strict=True), 1):
+        path.replace(shard)
+        context.report.progress(done, len(work), unit="shards", doing="moving near copies to training text")
+
+
+def with_arrivals(directory: Path, pairs: bool, work: tuple[Path, Sequence[tuple[int, Document]]]) -> Path:
+    """A shard with more documents, each before the row of its number: its file below `directory`; for workers."""
+    shard, arrivals = work
+    own = directory / shard.stem
+    shutil.rmtree(own, ignore_errors=True)
+    own.parent.mkdir(parents=True, exist_ok=True)
+    writer = SplitWriter(own, schema_of("train", pairs=pairs), float("inf"))
+    waiting = list(reversed(arrivals))
+    for row, document in enumerate(read_shard(shard)):
+        while waiting and waiting[-1][0] <= row:
+            writer.add(waiting.pop()[1])
+        writer.add(document)
+    for _, document in reversed(waiting):
+        writer.add(document)
+    writer.close()
+    (path,) = own.iterdir()
+    return path
+
+
+def _write_heldout(directory: Path, corpus: CorpusArtifact, moves: Flags, shares: npt.NDArray[np.float64]) -> None:
+    """The held-out split without what moved, with overlaps, by way of `directory`."""
+    shutil.rmtree(directory, ignore_errors=True)
+    writer = SplitWriter(directory, schema_of("heldout", pairs=has_pairs(corpus)))
+    for document, share in zip(_chosen(corpus, ~moves), shares[~moves].tolist(), strict=True):
+        writer.add(replace(document, overlap=share))
+    writer.close()
+    shutil.rmtree(corpus.path / "heldout")
+    directory.replace(corpus.path / "heldout")
+
+
+NO_OWN = -1
+SPARSE = 4
+"""A table has 2^4 to 2^5 bits a key, so that one in 16 to 32 of other shingles gets past them."""
+
+
+def _bits(keys: Hashes, width: int) -> Hashes:
+    """A bit for each value of the upper `width` bits, 64 a word, set where a key has it."""
+    places = keys >> np.uint64(64 - width)
+    words = np.zeros(2 ** (width - 6), np.uint64)
+    np.bitwise_or.at(words, (places >> np.uint64(6)).astype(np.int64), np.uint64(1) << (places & np.uint64(63)))
+    return words
+
+
+class SharedShingles:
+    """Counts, for each document of a table, the most of its shingles that one other document has."""
+
+    def __init__(self, table: ShingleTable) -> None:
+        self._table = table
+        documents = len(table.sizes)
+        self.most: Integers = np.zeros(documents, np.int32)
+        """(n,) largest number of distinct shingles that a document shares with one of those that were added."""
+        self._seen: Integers = table_zeros((len(table.keys) + 1,), np.int32)
+        self._shared: Integers = np.zeros(documents, np.int32)
+        self._touched: Integers = np.zeros(documents, np.int32)
+
+    def add(self, documents: Sequence[Sequence[str]]) -> None:
+        """Compare with some documents, each of one text or several."""
+        hashes, counts = shingle_hashes(documents)
+        nothing = np.zeros(1, np.int32)
+        self._count(hashes, counts, NO_OWN, nothing, nothing)
+
+    def components(self, hashes: Hashes, counts: Counts, least: Integers) -> Integers:
+        """(n,) first document of each document's component, where i is joined with whoever shares least[i] or more.
+
+        `hashes` and `counts` are those that the table was made of.
+        """
+        parents = np.arange(len(counts), dtype=np.int32)
+        self._count(hashes, counts, 0, least, parents)
+        for document, parent in enumerate(parents.tolist()):
+            parents[document] = parents[parent]  # a parent is an earlier document, which has its root by now
+        return parents
+
+    def _count(self, hashes: Hashes, counts: Counts, own: int, least: Integers, parents: Integers) -> None:
+        table = self._table
+        found: tuple[Any, ...] = (self._seen, self._shared, self._touched, self.most)
+        kernel("count_shared")(
+            address(hashes), address(counts), len(counts), address(table.bits), table.shift - SPARSE,
+            address(table.keys), address(table.buckets), table.shift, address(table.starts), address(table.owners),
+            *map(address, found), own, address(least), address(parents),
+        )  # fmt: skip
+
+
+SIZE = 8
+"""Words a shingle."""
+
+
+def shingle_hashes(documents: Sequence[Sequence[str]]) -> tuple[Hashes, Counts]:
+    """Hashes of the shingles of each document, which has one text or several, and their numbers, (documents,).
+
+    Document after document, repeated shingles repeated. A text of fewer words than a shingle has one, of them all; one
+    without any word has one, of its characters.
+    """
+    texts = [text.lower().encode() for document in documents for text in document]
+    data = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
+    starts = np.array([0, *itertools.accumulate(map(len, texts))], np.int64)
+    hashes, recent = np.empty(len(data) + len(texts), np.uint64), np.empty(SIZE, np.uint64)
+    counts = np.empty(len(texts), np.int64)
+    form = (len(texts), address(word_classes()), SIZE, address(recent))
+    written = kernel("hash_shingles")(address(data), address(starts), *form, address(hashes), address(counts))
+    if not documents:
+        return hashes[:0], counts
+    firsts = np.array([0, *itertools.accumulate(map(len, documents))][:-1], np.int64)
+    return hashes[:written], np.add.reduceat(counts, firsts)
+
+
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+WORD = regex.compile(rf"[{_UNSPACED}]\p{{M}}*|[\w--[{_UNSPACED}]]+", regex.VERSION1)
+"""A word, or one character, with its marks, of a script that is written without spaces."""
+SPACED, UNSPACED, MARK = 1, 2, 4
+"""Codes of `word_classes`: what a word is made of, what is a word alone, and what stays with the latter."""
+_CLASSES = {SPACED: rf"[\w--[{_UNSPACED}]]", UNSPACED: rf"[{_UNSPACED}]", MARK: r"\p{M}"}
+
+
+def words(text: str) -> Sequence[str]:
+    """Words of a text in lower case."""
+    found: list[str] = WORD.findall(text.lower())
+    return found
+
+
+@cache
+def word_classes() -> npt.NDArray[np.uint8]:
+    """The sum of codes of each codepoint, shape (0x110000,), by which kernels find what `WORD` finds."""
+    table = np.zeros(0x110000, np.uint8)
+    every = np.arange(0x110000, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    for code, pattern in _CLASSES.items():
+        for run in regex.finditer(f"{pattern}+", every, regex.VERSION1):
+            table[run.start() : run.end()] += code
+    table.flags.writeable = False
+    return table

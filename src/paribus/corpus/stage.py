@@ -1,10 +1,13 @@
 """The stage `corpus`."""
 
-from collections.abc import Mapping
+import platform
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-from paribus.config.groups.corpus import HuggingFaceCorpus
+from paribus.config.groups.corpus import CorpusConfig, FilesCorpus, HuggingFaceCorpus, ParallelCorpus, PydocsCorpus
 from paribus.config.units import format_number, format_size
+from paribus.corpus.paths import data_files, local_directory, require_revision, resolve, sides, versions
 from paribus.stage import JSON, Outside, Stage, StageContext, always, fields
 from paribus.store.files import FileDigests
 
@@ -16,7 +19,6 @@ def _build(context: StageContext) -> dict[str, JSON]:
 
 
 def _fingerprint(config: Any, digests: FileDigests) -> dict[str, JSON]:
-    from paribus.corpus.fingerprint import fingerprint
 
     return fingerprint(config, digests)
 
@@ -30,6 +32,41 @@ def _facts(result: Mapping[str, Any]) -> list[str]:
         *([f"{format_number(skipped)} skipped"] if skipped else []),
         *([f"{format_number(moved)} near copies moved to training"] if moved else []),
     ]
+
+
+def fingerprint(config: CorpusConfig, digests: FileDigests) -> dict[str, JSON]:
+    """Identity of the contents that `config` points at.
+
+    DataError naming every file that is missing or empty, ConfigurationError naming every package that is missing.
+    """
+    match config:
+        case PydocsCorpus():
+            return {"packages": dict(versions(config.packages)), "python": _python()}
+        case FilesCorpus():
+            files = resolve(config.paths, skips=config.on_invalid == "skip")
+            return {"files": _described(((path.name, path) for path in files), digests)}
+        case HuggingFaceCorpus():
+            return _data_set(config, digests)
+        case ParallelCorpus():
+            both = zip(("source", "target"), sides(config), strict=True)
+            return {side: _described(((path.name, path) for path in paths), digests) for side, paths in both}
+
+
+def _python() -> str:
+    """Minor version of Python: its grammar decides which files parse."""
+    return ".".join(platform.python_version_tuple()[:2])
+
+
+def _data_set(config: HuggingFaceCorpus, digests: FileDigests) -> dict[str, JSON]:
+    directory = local_directory(config.name)
+    if directory is None:
+        return {"name": config.name, "revision": require_revision(config)}
+    files = data_files(directory)
+    return {"files": _described(((path.relative_to(directory).as_posix(), path) for path in files), digests)}
+
+
+def _described(files: Iterable[tuple[str, Path]], digests: FileDigests) -> list[JSON]:
+    return [[name, path.stat().st_size, digests.of(path)] for name, path in files]
 
 
 CORPUS = Stage(

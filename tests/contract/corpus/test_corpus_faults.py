@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 from paribus.corpus.build import build
-from paribus.corpus.fingerprint import fingerprint
+from paribus.corpus.stage import fingerprint
 from paribus.errors import ConfigurationError, DataError, ParibusError
 from paribus.stage import SilentReporter
 from paribus.store.files import FileDigests

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from paribus.config.groups.corpus import HuggingFaceCorpus, PydocsCorpus
-from paribus.corpus.fingerprint import fingerprint
+from paribus.corpus.stage import fingerprint
 from paribus.errors import ConfigurationError, DataError
 from paribus.store.files import FileDigests
 from support.corpora import files_corpus, write_jsonl

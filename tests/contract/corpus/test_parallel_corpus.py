@@ -11,7 +11,7 @@ import pytest
 from paribus.config.groups.corpus import ParallelCorpus
 from paribus.config.groups.tokenization import BPETokenizer
 from paribus.corpus.artifact import CorpusArtifact
-from paribus.corpus.fingerprint import fingerprint
+from paribus.corpus.stage import fingerprint
 from paribus.errors import ConfigurationError, DataError
 from paribus.store.files import FileDigests
 from paribus.tokenization.build import build_tokens, build_vocabulary

@@ -11,8 +11,8 @@ import pytest
 
 from paribus.config.groups.corpus import PydocsCorpus
 from paribus.corpus.artifact import SPLITS, CorpusArtifact
-from paribus.corpus.sources.distributions import Module, modules
-from paribus.corpus.sources.pydocs import read_module
+from paribus.corpus.datasets import read_module
+from paribus.corpus.paths import Module, modules
 from paribus.errors import ConfigurationError
 from support.corpora import build_corpus
 
@@ -118,7 +118,7 @@ def test_packages_are_not_imported() -> None:
     code = (
         "import sys\n"
         "from paribus.config.groups.corpus import PydocsCorpus\n"
-        "from paribus.corpus.sources.pydocs import PydocsSource\n"
+        "from paribus.corpus.datasets import PydocsSource\n"
         "from paribus.engine.local import LocalEngine\n"
         "source = PydocsSource(PydocsCorpus(packages=('matplotlib', 'sympy')), LocalEngine(1))\n"
         "next(source.items())\n"

@@ -11,8 +11,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paribus.corpus.readers.compression import ArchiveError, open_decompressed
-from paribus.corpus.readers.formats import COMPRESSIONS, Format, format_of
+from paribus.corpus.paths import COMPRESSIONS, Format, format_of
+from paribus.corpus.readers import ArchiveError, open_decompressed
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from paribus.config.groups.corpus import FilesCorpus
-from paribus.corpus.sources.files import FilesSource
-from paribus.corpus.sources.source import Found, Skipped
+from paribus.corpus.files import FilesSource, Found, Skipped
 from paribus.engine.local import LocalEngine
 from paribus.errors import DataError
 from support.corpora import files_corpus, write_jsonl

@@ -14,9 +14,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from paribus.corpus.readers.compression import FRAMES, open_decompressed
-from paribus.corpus.readers.lines import decode, lines
-from paribus.corpus.readers.record import RecordProblem
+from paribus.corpus.readers import FRAMES, RecordProblem, decode, lines, open_decompressed
 from paribus.errors import DataError
 
 _UNKNOWN = "\ufffd".encode()

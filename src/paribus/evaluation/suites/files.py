@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from paribus.corpus.readers.compression import ArchiveError, open_decompressed
-from paribus.corpus.readers.formats import compression_of
+from paribus.corpus.paths import compression_of
+from paribus.corpus.readers import ArchiveError, open_decompressed
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.suites.benchmark import Benchmark, Record
 from paribus.evaluation.tasks.items import AnyItem

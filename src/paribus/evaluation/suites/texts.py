@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from paribus.corpus.readers.record import Record, RecordProblem, checked
+from paribus.corpus.readers import Record, RecordProblem, checked
 from paribus.errors import DataError
 from paribus.evaluation.suites.benchmark import Record as Fields
 from paribus.evaluation.suites.benchmark import entry, string

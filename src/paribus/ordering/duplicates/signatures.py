@@ -11,7 +11,7 @@ import numpy.typing as npt
 from datasketch import MinHash
 
 from paribus.config.groups.embedding import MinHashDuplicates
-from paribus.corpus.words import words
+from paribus.corpus.overlap import words
 from paribus.ordering.arrays import save_array
 from paribus.ordering.duplicates.bands import Bands
 from paribus.ordering.duplicates.exact import digests

@@ -11,7 +11,7 @@ from datasketch import MinHash, MinHashLSH
 
 from paribus.config.groups.embedding import MinHashDuplicates
 from paribus.corpus.artifact import CorpusArtifact
-from paribus.corpus.words import words
+from paribus.corpus.overlap import words
 from paribus.ordering.duplicates.bands import Bands, buckets, linked
 from paribus.ordering.duplicates.groups import group
 from paribus.ordering.duplicates.minhash import minhash_pairs

@@ -1,0 +1,415 @@
+"""Documents from text files and from pairs of aligned files, in the order in which the files are given."""
+
+import hashlib
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import zip_longest
+from pathlib import Path
+from typing import BinaryIO, Literal, Protocol
+
+import pyarrow as pa
+
+from paribus.config.groups.corpus import FilesCorpus, ParallelCorpus
+from paribus.corpus.paths import compression_of, format_of, labels, record_format, resolve, sides
+from paribus.corpus.readers import (
+    ArchiveError,
+    Fields,
+    Item,
+    Record,
+    RecordProblem,
+    open_decompressed,
+    read_jsonl,
+    read_lines,
+    read_parquet,
+    read_txt,
+)
+from paribus.engine import Engine
+from paribus.errors import ConfigurationError, DataError
+from paribus.store import files
+
+TxtDocument = Literal["file", "line", "paragraph"]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A document as its source has it; of a pair, `text` is the source side.
+
+    Documents of one `group` are pieces of one source; None is a document by itself.
+    """
+
+    id: str
+    text: str
+    source: str
+    target: str | None = None
+    group: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """What was left out, and why: `reason` is a short name to count by, `message` is for people."""
+
+    file: str
+    line: int | None
+    reason: str
+    message: str
+
+
+class Intake:
+    """Turns the items of readers into documents with unique ids; one for a whole corpus.
+
+    Remembers 16 bytes an explicit id to find duplicates. At a problem it raises, or, with `on_invalid="skip"`, yields
+    what it leaves out.
+    """
+
+    def __init__(self, on_invalid: Literal["error", "skip"]) -> None:
+        self._on_invalid = on_invalid
+        self._ids: set[bytes] = set()
+
+    def take(self, item: Item, *, path: str, label: str, unit: str) -> Found | Skipped:
+        """The document of an item of the file at `path`, which ids and records call `label`; DataError."""
+        if not isinstance(item, RecordProblem) and not self._is_first(item.id):
+            item = RecordProblem(item.position, "duplicate_id", f"the id {item.id!r} (corpus.id_field) occurred before")
+        if not isinstance(item, RecordProblem):
+            id = f"{label}:{item.position}" if item.id is None else item.id
+            return Found(id, item.text, label, group=item.group)
+        if self._on_invalid == "skip":
+            return Skipped(label, item.position, item.reason, item.message)
+        raise DataError(
+            f"{path}, {unit} {item.position}: {item.message}. Correct it, or leave such records out, counted and "
+            "logged, with corpus.on_invalid=skip"
+        )
+
+    def without_records(self, *, path: str, label: str, what: str) -> Skipped:
+        """What is left out where the file at `path` holds nothing, not one `what`; DataError as `take`."""
+        message = f"the file has no {what}, only blank lines or nothing"
+        if self._on_invalid == "skip":
+            return Skipped(label, None, "empty_file", message)
+        raise DataError(f"{path}: {message}; leave it out, or count it as skipped: corpus.on_invalid=skip")
+
+    def _is_first(self, id: str | None) -> bool:
+        if id is None:
+            return True
+        digest = hashlib.blake2b(id.encode(), digest_size=16).digest()
+        if digest in self._ids:
+            return False
+        self._ids.add(digest)
+        return True
+
+
+class FilesSource:
+    """The documents of `corpus=files`; ids are `<file name>:<line or row>` unless a field holds them.
+
+    Workers of an engine that are elsewhere read whole files ahead, and keep what they read in directory `work`.
+    Progress is in bytes of the files as they lie on disk. DataError where a file or record cannot be read,
+    ConfigurationError where plain text is asked for ids.
+    """
+
+    unit = "B"
+
+    def __init__(self, config: FilesCorpus, engine: Engine, work: Path) -> None:
+        self._config, self._engine, self._work = config, engine, work
+        self._files = resolve(config.paths, skips=config.on_invalid == "skip")
+        self._fields = Fields(config.text_field, config.id_field, group=config.group_field)
+        plain = [path for path in self._files if _kind(path) == "txt"]
+        if config.id_field is not None and plain:
+            raise ConfigurationError(
+                f"corpus.id_field={config.id_field}: {plain[0]} is plain text without fields; use null"
+            )
+        require_group_of_text(config.group_field, plain)
+        self.without_documents: list[str] = []
+        """Files read so far of which every record was skipped."""
+        self.done = 0.0
+        self.total = float(sum(path.stat().st_size for path in self._files))
+
+    def hint(self) -> str:
+        """What to change where there are too few documents."""
+        return "give more text in corpus.paths"
+
+    def items(self) -> Generator[Found | Skipped, None, None]:
+        """Documents file by file, and what was left out between them."""
+        intake = Intake(self._config.on_invalid)
+        before = 0
+        for path, label, items in zip(self._files, labels(self._files), self._items(), strict=True):
+            yield from self._file(path, label, items, before, intake)
+            before += path.stat().st_size
+            self.done = float(before)
+
+    def _items(self) -> Iterator[Iterator[tuple[Item, int]]]:
+        """For each file its items, and how many bytes of it were read by then."""
+        read = partial(_read_records, fields=self._fields, txt_document=self._config.txt_document)
+        if self._engine.shares_memory:
+            yield from (_read(path, read) for path in self._files)
+            return
+        directory = self._work / "extracts"
+        directory.mkdir(exist_ok=True)
+        # A record whose id was there before is left out with on_invalid=skip, and a worker knows no other's ids.
+        skips_ids = self._config.id_field is not None and self._config.on_invalid == "skip"
+        extraction = Extraction(read, directory, None if skips_ids else self._config.limit)
+        yield from map(extracted, self._engine.map(extraction, enumerate(self._files)))
+
+    def _file(
+        self, path: Path, label: str, items: Iterator[tuple[Item, int]], before: int, intake: Intake
+    ) -> Iterator[Found | Skipped]:
+        unit = "row" if _kind(path) == "parquet" else "line"
+        plain, last, gave = _kind(path) == "txt", 0, False
+        try:
+            for item, read in items:
+                self.done = float(before + read)
+                last = item.position
+                found = intake.take(item, path=str(path), label=label, unit=unit)
+                gave = gave or isinstance(found, Found)
+                yield in_group_of_text(found, self._config.group_field) if plain else found
+        except ArchiveError as error:
+            place = f"after {unit} {last}" if last else f"before the end of {unit} 1"
+            raise DataError(f"{error}; it stops {place}. Make or fetch the file again") from error
+        if not last:
+            yield intake.without_records(path=str(path), label=label, what="document")
+        if not gave:
+            self.without_documents.append(str(path))
+
+
+Reader = Callable[[Path, BinaryIO], Iterator[Item]]
+
+
+def _read(path: Path, read: Reader) -> Iterator[tuple[Item, int]]:
+    with path.open("rb") as raw:
+        for item in read(path, raw):
+            yield item, raw.tell()
+
+
+def _read_records(path: Path, raw: BinaryIO, *, fields: Fields, txt_document: TxtDocument) -> Iterator[Item]:
+    format = format_of(path)
+    stream = open_decompressed(path, raw, format.compression if format else None)
+    match _kind(path):
+        case "jsonl":
+            return read_jsonl(stream, fields)
+        case "parquet":
+            return read_parquet(path, stream, fields)
+        case _:
+            return read_txt(stream, txt_document)
+
+
+def _kind(path: Path) -> str:
+    format = format_of(path)
+    return "" if format is None else format.name
+
+
+class ParallelSource:
+    """The pairs of `corpus=parallel`; ids are `<source file name>:<line or row>`.
+
+    Progress is in bytes of the sources' files as they lie on disk. DataError where a file or record cannot be read, or
+    where files that belong together differ in length.
+    """
+
+    unit = "B"
+
+    def __init__(self, config: ParallelCorpus) -> None:
+        self._config = config
+        self._sources, self._targets = sides(config)
+        require_group_of_text(config.group_field, [path for path in self._sources if record_format(path) == "text"])
+        self.done = 0.0
+        self.total = float(sum(path.stat().st_size for path in self._sources))
+
+    def hint(self) -> str:
+        """What to change where there are too few pairs."""
+        return "give more pairs in corpus.source and corpus.target"
+
+    def items(self) -> Generator[Found | Skipped, None, None]:
+        """Pairs file by file, and what was left out between them."""
+        intake = Intake(self._config.on_invalid)
+        before = 0
+        names = labels(self._sources)
+        for source, target, label in zip(self._sources, self._targets, names, strict=True):
+            is_empty = True
+            with source.open("rb") as left, target.open("rb") as right:
+                for one, other in self._aligned(source, target, left, right):
+                    is_empty = False
+                    self.done = float(before + left.tell())
+                    found = _pair(intake, one, other, (source, target), label)
+                    plain = record_format(source) == "text"
+                    yield in_group_of_text(found, self._config.group_field) if plain else found
+            if is_empty:
+                yield intake.without_records(path=str(source), label=label, what="pair")
+            before += source.stat().st_size
+            self.done = float(before)
+
+    def _aligned(self, source: Path, target: Path, left: BinaryIO, right: BinaryIO) -> Iterator[tuple[Item, Item]]:
+        config, last = self._config, 0
+        fields = Fields(config.source_field, None, "corpus.source_field", config.group_field)
+        ones = _side_records(source, left, fields)
+        others = _side_records(target, right, Fields(config.target_field, None, "corpus.target_field"))
+        try:
+            for one, other in zip_longest(ones, others):
+                if one is None or other is None or one.position != other.position:
+                    raise DataError(_misaligned(source, target, one, other, last))
+                last = one.position
+                yield one, other
+        except ArchiveError as error:
+            raise DataError(f"{error}; it stops after {_unit(source)} {last}. Make or fetch the file again") from error
+
+
+def _side_records(path: Path, raw: BinaryIO, fields: Fields) -> Iterator[Item]:
+    stream = open_decompressed(path, raw, compression_of(path))
+    match record_format(path):
+        case "jsonl":
+            return read_jsonl(stream, fields)
+        case "parquet":
+            return read_parquet(path, stream, fields)
+        case _:
+            return read_lines(stream)
+
+
+def _pair(intake: Intake, one: Item, other: Item, paths: tuple[Path, Path], label: str) -> Found | Skipped:
+    """The pair, or what is wrong with its first side that is no text."""
+    if isinstance(one, Record) and isinstance(other, Record):
+        return Found(f"{label}:{one.position}", one.text, label, other.text, one.group)
+    item, path = (one, paths[0]) if isinstance(one, RecordProblem) else (other, paths[1])
+    return intake.take(item, path=str(path), label=path.name, unit=_unit(path))
+
+
+def _misaligned(source: Path, target: Path, one: Item | None, other: Item | None, last: int) -> str:
+    if one is None or other is None:
+        ended, longer = (source, target) if one is None else (target, source)
+        difference = f"{ended} ends after {_unit(ended)} {last}, but {longer} goes on"
+    else:
+        difference = (
+            f"after {_unit(source)} {last}, {source} goes on in {one.position} and {target} in {other.position}"
+        )
+    return f"{difference}: the files are not aligned. Give files of which each line is a pair with that of the other"
+
+
+def _unit(path: Path) -> str:
+    return "row" if record_format(path) == "parquet" else "line"
+
+
+_BATCH_BYTES = 4 * 2**20
+_SCHEMA = pa.schema(
+    [
+        ("position", pa.int64()),
+        ("id", pa.string()),
+        ("text", pa.large_string()),
+        ("group", pa.string()),
+        ("reason", pa.string()),
+        ("message", pa.string()),
+        ("read", pa.int64()),
+    ]
+)
+Row = tuple[int, str | None, str | None, str | None, str | None, str | None, int]
+
+
+@dataclass(frozen=True)
+class Extract:
+    """What was read of a file, in file `kept`, and why no more could be read."""
+
+    kept: Path
+    failure: DataError | None
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """Reads files into `directory`, each until it has given more than `limit` bytes of text."""
+
+    read: Reader
+    directory: Path
+    limit: int | None
+
+    def __call__(self, numbered: tuple[int, Path]) -> Extract:
+        """The extract of the file with this number."""
+        number, path = numbered
+        kept = self.directory / f"{number:06d}.arrow"
+        with files.replacing(kept) as aside, path.open("rb") as raw:
+            return Extract(kept, _write(aside, self._rows(path, raw)))
+
+    def _rows(self, path: Path, raw: BinaryIO) -> Iterator[Row]:
+        size = 0
+        for item in self.read(path, raw):
+            if isinstance(item, Record):
+                yield item.position, item.id, item.text, item.group, None, None, raw.tell()
+                size += len(item.text.encode())
+            else:
+                message = item.message.encode("utf-8", "backslashreplace").decode()
+                yield item.position, None, None, None, item.reason, message, raw.tell()
+            if self.limit is not None and size > self.limit:
+                return
+
+
+def _write(path: Path, rows: Iterator[Row]) -> DataError | None:
+    """Write rows, and give the error that ended them."""
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, _SCHEMA, options=options) as writer:
+        try:
+            for batch in _batches(rows):
+                columns = zip(zip(*batch, strict=True), _SCHEMA, strict=True)
+                arrays = [pa.array(column, field.type) for column, field in columns]
+                writer.write_batch(pa.record_batch(arrays, schema=_SCHEMA))
+        except DataError as error:
+            return error
+    return None
+
+
+def extracted(extract: Extract) -> Iterator[tuple[Item, int]]:
+    """The items and how many bytes of the file were read by then; then DataError, if there was one. Removes `kept`."""
+    with pa.OSFile(str(extract.kept), "rb") as file, pa.ipc.open_stream(file) as reader:
+        for batch in reader:
+            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                yield _item(row), row[-1]
+    extract.kept.unlink()
+    if extract.failure is not None:
+        raise extract.failure
+
+
+def _item(row: Row) -> Item:
+    position, id, text, group, reason, message, _ = row
+    return RecordProblem(position, reason or "", message or "") if text is None else Record(position, id, text, group)
+
+
+def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    """Rows together; what was read before an error is kept too."""
+    batch: list[Row] = []
+    size = 0
+    try:
+        for row in rows:
+            batch.append(row)
+            size += len(row[2] or "")
+            if size >= _BATCH_BYTES:
+                yield batch
+                batch, size = [], 0
+    except DataError:
+        if batch:
+            yield batch
+        raise
+    if batch:
+        yield batch
+
+
+FILE = "file"
+"""What `corpus.group_field` calls the file that plain text is of."""
+
+
+def require_group_of_text(group_field: str | None, plain: Sequence[Path]) -> None:
+    """ConfigurationError where files of plain text are to be grouped by anything but their names."""
+    if plain and group_field not in (None, FILE):
+        raise ConfigurationError(
+            f"corpus.group_field={group_field}: {plain[0]} is plain text without fields; use {FILE}, by which the "
+            "documents of a file are one group, or null"
+        )
+
+
+def in_group_of_text(found: Found | Skipped, group_field: str | None) -> Found | Skipped:
+    """A document of plain text with its file as its group, where documents are to be grouped."""
+    return found if group_field is None or isinstance(found, Skipped) else replace(found, group=found.source)
+
+
+class Source(Protocol):
+    """Documents in corpus order, with the progress made in reading them."""
+
+    done: float
+    total: float
+    unit: str
+
+    def items(self) -> Generator[Found | Skipped, None, None]:
+        """Documents in corpus order, and what was left out between them."""
+
+    def hint(self) -> str:
+        """What to change where this source has too few documents."""

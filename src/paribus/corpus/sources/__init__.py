@@ -1,1 +1,0 @@
-"""Where documents come from: installed packages, files, data sets."""
