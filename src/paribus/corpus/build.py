@@ -23,6 +23,7 @@ from paribus.native.registry import SHINGLES
 from paribus.stage import JSON, Reporter, StageContext
 
 SKIPPED_FILE = "skipped.jsonl"
+_BUCKET_BITS = 20
 
 
 def build(context: StageContext) -> dict[str, JSON]:
@@ -277,9 +278,6 @@ def _require_both_splits(config: CorpusConfig, source: Source, writer: CorpusWri
 
 def _encoded(target: str | None) -> bytes | None:
     return None if target is None else target.encode()
-
-
-_BUCKET_BITS = 20
 
 
 def of_share(share: float, seed: int = 0) -> Sample:

@@ -20,6 +20,9 @@ from paribus.engine import Engine
 from paribus.errors import ConfigurationError, DataError, InfrastructureError
 from paribus.stage import cache_alone_without_network
 
+MODULES_A_TASK = 32
+DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
 
 class HuggingFaceSource:
     """The documents of `corpus=huggingface`; ids are `<name>:<row>` unless a column holds them.
@@ -114,10 +117,6 @@ def _rows(rows: Any, config: HuggingFaceCorpus) -> Iterator[Mapping[str, Any]]:
             f"{config.name}, after row {position}: a column changes its type, {names or 'one of lists or objects'} "
             f"({error}); corpus=files reads JSON lines and looks at no other column"
         ) from error
-
-
-MODULES_A_TASK = 32
-DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,22 @@ from paribus.errors import ConfigurationError, DataError
 from paribus.store import files
 
 TxtDocument = Literal["file", "line", "paragraph"]
+Reader = Callable[[Path, BinaryIO], Iterator[Item]]
+_BATCH_BYTES = 4 * 2**20
+_SCHEMA = pa.schema(
+    [
+        ("position", pa.int64()),
+        ("id", pa.string()),
+        ("text", pa.large_string()),
+        ("group", pa.string()),
+        ("reason", pa.string()),
+        ("message", pa.string()),
+        ("read", pa.int64()),
+    ]
+)
+Row = tuple[int, str | None, str | None, str | None, str | None, str | None, int]
+FILE = "file"
+"""What `corpus.group_field` calls the file that plain text is of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +185,6 @@ class FilesSource:
             self.without_documents.append(str(path))
 
 
-Reader = Callable[[Path, BinaryIO], Iterator[Item]]
-
-
 def _read(path: Path, read: Reader) -> Iterator[tuple[Item, int]]:
     with path.open("rb") as raw:
         for item in read(path, raw):
@@ -283,21 +296,6 @@ def _unit(path: Path) -> str:
     return "row" if record_format(path) == "parquet" else "line"
 
 
-_BATCH_BYTES = 4 * 2**20
-_SCHEMA = pa.schema(
-    [
-        ("position", pa.int64()),
-        ("id", pa.string()),
-        ("text", pa.large_string()),
-        ("group", pa.string()),
-        ("reason", pa.string()),
-        ("message", pa.string()),
-        ("read", pa.int64()),
-    ]
-)
-Row = tuple[int, str | None, str | None, str | None, str | None, str | None, int]
-
-
 @dataclass(frozen=True)
 class Extract:
     """What was read of a file, in file `kept`, and why no more could be read."""
@@ -381,10 +379,6 @@ def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
         raise
     if batch:
         yield batch
-
-
-FILE = "file"
-"""What `corpus.group_field` calls the file that plain text is of."""
 
 
 def require_group_of_text(group_field: str | None, plain: Sequence[Path]) -> None:

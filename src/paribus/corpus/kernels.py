@@ -4,6 +4,12 @@ import numpy as np
 
 from paribus.native.intrinsics import inline
 
+_SPACED, _UNSPACED, _MARK = 1, 2, 4
+_BASE = np.uint64(0x9E3779B97F4A7C15)
+_BYTE = np.uint64(0x100000001B3)
+_SEED = np.uint64(0xCBF29CE484222325)
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+
 
 @inline
 def _root(parents, document):
@@ -79,13 +85,6 @@ def count_shared(
     return np.int64(0)
 
 
-_SPACED, _UNSPACED, _MARK = 1, 2, 4
-_BASE = np.uint64(0x9E3779B97F4A7C15)
-_BYTE = np.uint64(0x100000001B3)
-_SEED = np.uint64(0xCBF29CE484222325)
-_ZERO, _ONE = np.uint64(0), np.uint64(1)
-
-
 @inline
 def _mixed(value):
     """Each bit of the result depends on all of `value` (the finalizer of SplitMix64)."""
@@ -117,7 +116,7 @@ def _class(text, position, length, classes):
 def hash_shingles(text, starts, count, classes, size, recent, hashes, counts):
     """Write the hash of each run of `size` words to `hashes`, text after text, and their numbers to `counts`.
 
-    Text i is text[starts[i]:starts[i + 1]], valid UTF-8; `classes` are those of `corpus.words`; `recent` has room for
+    Text i is text[starts[i]:starts[i + 1]], valid UTF-8; `classes` are those of `corpus.overlap`; `recent` has room for
     `size`. A text of fewer words has one hash, of them all, and one without a word that of its bytes. Returns how many
     were written, at most one a byte and text.
     """

@@ -45,6 +45,18 @@ Integers = npt.NDArray[np.int32]
 
 Hashes = npt.NDArray[np.uint64]
 Counts = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+NO_OWN = -1
+SPARSE = 4
+"""A table has 2^4 to 2^5 bits a key, so that one in 16 to 32 of other shingles gets past them."""
+SIZE = 8
+"""Words a shingle."""
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+WORD = regex.compile(rf"[{_UNSPACED}]\p{{M}}*|[\w--[{_UNSPACED}]]+", regex.VERSION1)
+"""A word, or one character, with its marks, of a script that is written without spaces."""
+SPACED, UNSPACED, MARK = 1, 2, 4
+"""Codes of `word_classes`: what a word is made of, what is a word alone, and what stays with the latter."""
+_CLASSES = {SPACED: rf"[\w--[{_UNSPACED}]]", UNSPACED: rf"[{_UNSPACED}]", MARK: r"\p{M}"}
 
 
 @dataclass(frozen=True)
@@ -87,8 +99,8 @@ class ShingleTable:
 
     def save(self, directory: Path) -> None:
         """Write the arrays into a directory that is there."""
-        for field in fields(self):
-            np.save(directory / f"{field.name}.npy", getattr(self, field.name), allow_pickle=False)
+        for array in fields(self):
+            np.save(directory / f"{array.name}.npy", getattr(self, array.name), allow_pickle=False)
 
     @classmethod
     def load(cls, directory: Path) -> Self:
@@ -194,9 +206,6 @@ def _batches(documents: Iterable[tuple[str, ...]]) -> Iterator[list[tuple[str, .
             batch, size = [], 0
     if batch:
         yield batch
-
-
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass
@@ -337,11 +346,6 @@ def _write_heldout(directory: Path, corpus: CorpusArtifact, moves: Flags, shares
     directory.replace(corpus.path / "heldout")
 
 
-NO_OWN = -1
-SPARSE = 4
-"""A table has 2^4 to 2^5 bits a key, so that one in 16 to 32 of other shingles gets past them."""
-
-
 def _bits(keys: Hashes, width: int) -> Hashes:
     """A bit for each value of the upper `width` bits, 64 a word, set where a key has it."""
     places = keys >> np.uint64(64 - width)
@@ -389,10 +393,6 @@ class SharedShingles:
         )  # fmt: skip
 
 
-SIZE = 8
-"""Words a shingle."""
-
-
 def shingle_hashes(documents: Sequence[Sequence[str]]) -> tuple[Hashes, Counts]:
     """Hashes of the shingles of each document, which has one text or several, and their numbers, (documents,).
 
@@ -410,14 +410,6 @@ def shingle_hashes(documents: Sequence[Sequence[str]]) -> tuple[Hashes, Counts]:
         return hashes[:0], counts
     firsts = np.array([0, *itertools.accumulate(map(len, documents))][:-1], np.int64)
     return hashes[:written], np.add.reduceat(counts, firsts)
-
-
-_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-WORD = regex.compile(rf"[{_UNSPACED}]\p{{M}}*|[\w--[{_UNSPACED}]]+", regex.VERSION1)
-"""A word, or one character, with its marks, of a script that is written without spaces."""
-SPACED, UNSPACED, MARK = 1, 2, 4
-"""Codes of `word_classes`: what a word is made of, what is a word alone, and what stays with the latter."""
-_CLASSES = {SPACED: rf"[\w--[{_UNSPACED}]]", UNSPACED: rf"[{_UNSPACED}]", MARK: r"\p{M}"}
 
 
 def words(text: str) -> Sequence[str]:

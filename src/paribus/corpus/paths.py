@@ -18,6 +18,12 @@ from paribus.store.provenance import version_of
 
 SHOWN = 10
 """Files that an error names; of more it says how many there are."""
+FORMATS = ("jsonl", "parquet", "txt")
+_ALSO = {"json": "jsonl"}
+"""Other suffixes of a format: JSON lines are called so by CCNet."""
+COMPRESSIONS = ("gz", "zst", "bz2")
+_SUFFIXES = ", ".join(f".{name}" for name in (*FORMATS, *_ALSO))
+KNOWN = f"{_SUFFIXES}, plain or with {', '.join('.' + name for name in COMPRESSIONS)}"
 
 
 def resolve(
@@ -233,14 +239,6 @@ def _module_files(name: str) -> Iterator[tuple[str, Path]]:
     for root in (spec.submodule_search_locations or []) if spec is not None else []:
         for path in Path(root).rglob("*.py"):
             yield (PurePosixPath(name) / path.relative_to(root).as_posix()).as_posix(), path
-
-
-FORMATS = ("jsonl", "parquet", "txt")
-_ALSO = {"json": "jsonl"}
-"""Other suffixes of a format: JSON lines are called so by CCNet."""
-COMPRESSIONS = ("gz", "zst", "bz2")
-_SUFFIXES = ", ".join(f".{name}" for name in (*FORMATS, *_ALSO))
-KNOWN = f"{_SUFFIXES}, plain or with {', '.join('.' + name for name in COMPRESSIONS)}"
 
 
 @dataclass(frozen=True, slots=True)

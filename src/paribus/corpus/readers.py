@@ -1,4 +1,4 @@
-"""Readers of text, JSON lines and Parquet, compressed or not; each yields records and problems in the order of the file."""
+"""Readers of text, JSON lines and Parquet, compressed or not: records and problems in the order of the file."""
 
 import bz2
 import codecs
@@ -20,6 +20,10 @@ from paribus.errors import DataError
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
+Unit = Literal["file", "line", "paragraph"]
+BATCH_ROWS = 1024
+CHUNK_BYTES = 64 * 2**10
+BUFFER_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +124,6 @@ def _kind(value: Any) -> str:
     return "an empty string" if value == "" else kinds.get(type(value), f"a {type(value).__name__}")
 
 
-Unit = Literal["file", "line", "paragraph"]
-
-
 def read_txt(stream: BinaryIO, document: Unit) -> Iterator[Item]:
     """Records of a stream of text; positions are the numbers of their first lines."""
     if document == "file":
@@ -188,9 +189,6 @@ def _json_item(line: TextLine, fields: Fields) -> Item:
             line.number, "not_an_object", f"a JSON {type(row).__name__}, not an object with named fields"
         )
     return record_of(line.number, row, fields)
-
-
-BATCH_ROWS = 1024
 
 
 def read_parquet(path: Path, stream: BinaryIO, fields: Fields) -> Iterator[Item]:
@@ -275,10 +273,6 @@ def decode(data: bytes, *, line: int, offset: int) -> str | RecordProblem:
             f"byte {offset + error.start} of the text ({error.reason})"
         )
         return RecordProblem(number, "invalid_utf8", message)
-
-
-CHUNK_BYTES = 64 * 2**10
-BUFFER_BYTES = 2**20
 
 
 class ArchiveError(DataError):

@@ -18,11 +18,6 @@ def _build(context: StageContext) -> dict[str, JSON]:
     return build(context)
 
 
-def _fingerprint(config: Any, digests: FileDigests) -> dict[str, JSON]:
-
-    return fingerprint(config, digests)
-
-
 def _facts(result: Mapping[str, Any]) -> list[str]:
     train, heldout = result["train"], result["heldout"]
     skipped, moved = sum(result["skipped"].values()), result["moved"]["documents"]
@@ -77,6 +72,6 @@ CORPUS = Stage(
     build=_build,
     imports=("paribus.corpus.build",),
     online=lambda config: isinstance(config.corpus, HuggingFaceCorpus),
-    outside=Outside(lambda config: config.corpus, _fingerprint),
+    outside=Outside(lambda config: config.corpus, fingerprint),
     facts=_facts,
 )

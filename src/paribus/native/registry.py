@@ -25,15 +25,13 @@ def _ordering(file: str, arguments: str) -> Signature:
     return Signature(f"paribus.ordering.kernels.{file}", tuple(arguments.split()))
 
 
-def _corpus(file: str, arguments: str) -> Signature:
-    return Signature(f"paribus.corpus.kernels.{file}", tuple(arguments.split()))
+def _corpus(arguments: str) -> Signature:
+    return Signature("paribus.corpus.kernels", tuple(arguments.split()))
 
 
 SHINGLES: dict[str, Signature] = {
-    "hash_shingles": _corpus("shingles", "u8* i64* i64 u8* i64 u64* u64* i64*"),
-    "count_shared": _corpus(
-        "overlap", "u64* i64* i64 u64* u64 u64* i64* u64 i64* i32* i32* i32* i32* i32* i64 i32* i32*"
-    ),
+    "hash_shingles": _corpus("u8* i64* i64 u8* i64 u64* u64* i64*"),
+    "count_shared": _corpus("u64* i64* i64 u64* u64 u64* i64* u64 i64* i32* i32* i32* i32* i32* i64 i32* i32*"),
 }
 """What held-out text shares with training text."""
 
