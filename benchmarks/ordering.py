@@ -41,7 +41,7 @@ from paribus.ordering.neighbours.lists import NeighbourLists, create_lists, writ
 from paribus.ordering.neighbours.recall import RECALLED
 from paribus.ordering.neighbours.search import NeighbourSearch
 from paribus.ordering.neighbours.whole import whole_lists
-from paribus.ordering.orders.in_context import Path as OrderPath
+from paribus.ordering.orders.in_context import DocumentPath
 from paribus.ordering.orders.in_context import path_through, walk
 from paribus.ordering.seeding import JUMPS, permutation
 
@@ -127,7 +127,7 @@ def write_graph(directory: Path, documents: int, graph: str) -> NeighbourLists:
     return NeighbourLists(directory)
 
 
-def traverse_once(lists: NeighbourLists) -> tuple[OrderPath, Measured]:
+def traverse_once(lists: NeighbourLists) -> tuple[DocumentPath, Measured]:
     """The path and what its parts took."""
     measured = Measured()
     with watched(measured):
@@ -137,7 +137,7 @@ def traverse_once(lists: NeighbourLists) -> tuple[OrderPath, Measured]:
     return path, measured
 
 
-def check_path(path: OrderPath, lists: NeighbourLists) -> None:
+def check_path(path: DocumentPath, lists: NeighbourLists) -> None:
     """Every document once, and after each comes the heaviest neighbour that was not visited, in both directions."""
     place = np.full(lists.count, -1, dtype=np.int64)
     place[path.order] = np.arange(lists.count)
@@ -167,7 +167,7 @@ def traversal(documents: list[int], graphs: list[str], rounds: int) -> None:
             sys.stdout.flush()
 
 
-def traverse_arrays(lists: NeighbourLists, path: OrderPath, rounds: int) -> float:
+def traverse_arrays(lists: NeighbourLists, path: DocumentPath, rounds: int) -> float:
     """Median seconds of `traverse` for lists shuffled alike, whose path is the same."""
     shuffled = np.random.default_rng(1).permutation(lists.width)
     ids, weights = lists.ids[:, shuffled], lists.similarities[:, shuffled]
@@ -180,7 +180,7 @@ def traverse_arrays(lists: NeighbourLists, path: OrderPath, rounds: int) -> floa
     return statistics.median(seconds)
 
 
-def report_traversal(graph: str, count: int, path: OrderPath, rounds: list[Measured]) -> None:
+def report_traversal(graph: str, count: int, path: DocumentPath, rounds: list[Measured]) -> None:
     """Medians over rounds, and what the slope makes of the paper's corpus."""
     seconds = statistics.median(measured.total for measured in rounds)
     least = min(measured.total for measured in rounds)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from paribus.ordering.embed.artifact import Embeddings
 from paribus.ordering.packing.contexts import Contexts
+from paribus.ordering.readahead import Integers
 from paribus.ordering.seeding import SAMPLES, seed_sequence
 from paribus.ordering.traversal.traversal import Traversal
 
@@ -21,7 +22,6 @@ DOCUMENTS_A_CONTEXT = 32
 STRETCHES = 25
 
 Values = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

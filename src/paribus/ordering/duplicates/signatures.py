@@ -23,6 +23,7 @@ SEED = 1
 
 def sign(texts: list[str], config: MinHashDuplicates) -> npt.NDArray[np.uint64]:
     """Signatures of documents, (n, permutations)."""
+
     sets = (sorted(shingles(text, config.shingle)) for text in texts)
     found = MinHash.generator(sets, num_perm=config.permutations, seed=SEED, scheme="affine64", hashfunc=_hash)
     return np.array([sketch.hashvalues for sketch in found], dtype=np.uint64).reshape(len(texts), config.permutations)

@@ -2,7 +2,7 @@
 share a context."""
 
 from dataclasses import dataclass
-from pathlib import Path as File
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ _WORD = 64
 
 
 @dataclass(frozen=True)
-class Path:
+class DocumentPath:
     """A walk that meets every document once."""
 
     order: npt.NDArray[np.int64]
@@ -52,7 +52,7 @@ def traverse(neighbours: npt.ArrayLike, similarities: npt.ArrayLike, *, seed: in
     return find_path(neighbours, similarities, seed=seed).order
 
 
-def find_path(neighbours: npt.ArrayLike, similarities: npt.ArrayLike, *, seed: int) -> Path:
+def find_path(neighbours: npt.ArrayLike, similarities: npt.ArrayLike, *, seed: int) -> DocumentPath:
     """The path of `traverse` with its weights."""
     ids, weights = np.asarray(neighbours), np.asarray(similarities)
     if ids.size and not np.issubdtype(ids.dtype, np.integer):
@@ -61,18 +61,18 @@ def find_path(neighbours: npt.ArrayLike, similarities: npt.ArrayLike, *, seed: i
 
 
 def path_through(
-    lists: NeighbourLists, kept: npt.NDArray[np.bool_], neighbours: int, *, seed: int, work: File | None = None
-) -> Path:
+    lists: NeighbourLists, kept: npt.NDArray[np.bool_], neighbours: int, *, seed: int, work: Path | None = None
+) -> DocumentPath:
     """The path over the kept documents, numbered as in `lists`, with the first `neighbours` kept ones of each list.
 
     `work` is a directory for whole lists, where those on disk are not.
     """
     whole = whole_lists(lists.ids, lists.similarities, kept=kept, take=neighbours, work=work)
     path = walk(neighbour_graph(whole), seed=seed)
-    return Path(np.flatnonzero(kept)[path.order], path.weights, path.landed, path.edges)
+    return DocumentPath(np.flatnonzero(kept)[path.order], path.weights, path.landed, path.edges)
 
 
-def walk(graph: Graph, *, seed: int) -> Path:
+def walk(graph: Graph, *, seed: int) -> DocumentPath:
     """Algorithm 1 on a graph. 28 bytes a document beside the graph's own."""
     ids, weights = graph.lists.ids, graph.lists.weights
     documents, width = ids.shape
@@ -84,7 +84,7 @@ def walk(graph: Graph, *, seed: int) -> Path:
     exact = 0 if graph.lists.exact is None else address(graph.lists.exact)
     form = (exact, documents, width, int(graph.lists.is_sorted))
     kernel("walk")(address(ids), address(weights), *form, *map(address, arrays))
-    return Path(order, steps, landed, edges)
+    return DocumentPath(order, steps, landed, edges)
 
 
 def _landings(graph: Graph, seed: int) -> tuple[npt.NDArray[np.uint32], int]:
