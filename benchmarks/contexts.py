@@ -27,8 +27,8 @@ from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine
 from paribus.native.loader import ensure_compiled
 from paribus.native.registry import SPANS
-from paribus.ordering.contexts.build import build
-from paribus.ordering.orders.artifact import write_order
+from paribus.ordering.contexts import build
+from paribus.ordering.orders import write_order
 from paribus.stage import SilentReporter, StageContext
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
 from paribus.training.data.batches import Batches

@@ -130,8 +130,8 @@ def make_run(case: Case, directory: Path) -> Any:
 
     from paribus.config.groups.packing import ConcatenatePacking
     from paribus.config.groups.training import TrainingConfig
-    from paribus.ordering.packing.pack import pack
-    from paribus.ordering.traversal.traversal import Sequential
+    from paribus.ordering.contexts import pack
+    from paribus.ordering.shuffle import Sequential
     from paribus.stage import SilentReporter
     from paribus.training.data.batches import Batches, context_targets
     from paribus.training.data.budget import Budget

@@ -32,18 +32,11 @@ from paribus.engine.local import LocalEngine
 from paribus.native.loader import ensure_compiled
 from paribus.native.registry import RANKING, TRAVERSAL
 from paribus.ordering import traverse
-from paribus.ordering.duplicates.embedding import embedding_pairs
-from paribus.ordering.duplicates.groups import group
-from paribus.ordering.embed.artifact import Embeddings, EmbeddingsWriter
-from paribus.ordering.embed.unit import unit_rows
-from paribus.ordering.neighbours.graph import neighbour_graph
-from paribus.ordering.neighbours.lists import NeighbourLists, create_lists, write_neighbours
-from paribus.ordering.neighbours.recall import RECALLED
-from paribus.ordering.neighbours.search import NeighbourSearch
-from paribus.ordering.neighbours.whole import whole_lists
-from paribus.ordering.orders.in_context import DocumentPath
-from paribus.ordering.orders.in_context import path_through, walk
-from paribus.ordering.seeding import JUMPS, permutation
+from paribus.ordering.arrays import JUMPS, NeighbourLists, create_lists, permutation, unit_rows, write_neighbours
+from paribus.ordering.duplicates import embedding_pairs, group
+from paribus.ordering.embeddings import Embeddings, EmbeddingsWriter
+from paribus.ordering.in_context import DocumentPath, neighbour_graph, path_through, walk, whole_lists
+from paribus.ordering.neighbours import RECALLED, NeighbourSearch
 
 Result = TypeVar("Result")
 NEIGHBOURS = 20

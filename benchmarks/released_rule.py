@@ -1,6 +1,6 @@
 """The traversal rule of the released code of In-Context Pretraining, as plainly as it is written there.
 
-Sets and dictionaries of Python, one document after the other: what `paribus.ordering.orders.in_context_released` is
+Sets and dictionaries of Python, one document after the other: what `paribus.ordering.in_context_released` is
 checked against and timed beside.
 
 python benchmarks/released_rule.py [--documents 100000] [--neighbours 9]
@@ -15,9 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from paribus.ordering.neighbours.lists import NeighbourLists, write_neighbours
-from paribus.ordering.orders.in_context_released import in_chains
-from paribus.ordering.seeding import JUMPS, permutation
+from paribus.ordering.arrays import JUMPS, NeighbourLists, permutation, write_neighbours
+from paribus.ordering.in_context_released import in_chains
 
 
 def released_order(neighbours: Sequence[Sequence[int]], chain: int, random: Iterable[int]) -> list[int]:

@@ -163,9 +163,9 @@ def search_cost(documents: int = 12_000, queries: int = 512) -> dict[str, float]
     """
     import faiss
 
-    from paribus.ordering.embed.unit import unit_rows
-    from paribus.ordering.neighbours.index import ExactShard, InvertedShard, one_thread, train_index
-    from paribus.ordering.neighbours.rule import SearchPlan
+    from paribus.ordering.arrays import unit_rows
+    from paribus.ordering.nearest import ExactShard, InvertedShard, one_thread, train_index
+    from paribus.ordering.search_plan import SearchPlan
 
     generator = np.random.default_rng(0)
     base = unit_rows(generator.normal(size=(documents, PAPER_DIMENSIONS)).astype(np.float32))

@@ -55,14 +55,14 @@ def _tokens(directory: Path, length: int, documents: int) -> None:
 
 
 def _order(directory: Path, documents: int) -> None:
-    from paribus.ordering.orders.artifact import write_order
+    from paribus.ordering.orders import write_order
 
     write_order(directory, np.random.default_rng(0).permutation(documents), kept=documents, removed=0)
 
 
 def _contexts(directory: Path, document_bytes: int, tokens: int, context_length: int) -> None:
     """Of the stream of all documents, each of which an end-of-document token without bytes follows."""
-    from paribus.ordering.contexts.artifact import array_path, write_summary
+    from paribus.ordering.contexts import array_path, write_summary
 
     def before(token: np.ndarray) -> np.ndarray:
         """Bytes of text before a token of the stream."""

@@ -6,10 +6,9 @@ import numpy as np
 
 from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine
-from paribus.ordering.contexts.build import build
-from paribus.ordering.contexts.opening import open_contexts
-from paribus.ordering.orders.artifact import write_order
-from paribus.ordering.traversal.traversal import traverse
+from paribus.ordering.contexts import build, open_contexts
+from paribus.ordering.orders import write_order
+from paribus.ordering.shuffle import traverse
 from paribus.stage import SilentReporter, StageContext
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter

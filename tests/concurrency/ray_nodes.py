@@ -17,7 +17,7 @@ from paribus.config.groups.embedding import TfidfEmbedder
 from paribus.config.groups.execution import RayEngineConfig
 from paribus.engine import Engine
 from paribus.engine.local import open_engine
-from paribus.ordering.embed import build as embeddings_stage
+from paribus.ordering import embeddings as embeddings_stage
 from paribus.stage import StageContext
 from support.corpora import SMALL_PARTS, write_corpus
 from support.engine_functions import Task, slow_square

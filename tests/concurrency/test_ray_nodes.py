@@ -12,7 +12,7 @@ import pytest
 from ray_nodes import embeddings_context
 from ray_training import NAME, STEPS
 
-from paribus.ordering.embed import build as embeddings_stage
+from paribus.ordering import embeddings as embeddings_stage
 from support.stages import files
 from support.training_inputs import write_inputs
 

@@ -35,7 +35,7 @@ def test_a_run_whose_code_is_edited_publishes_nothing_more_and_says_what_changed
             file.write("# another permutation\n")
         output = " ".join(running.communicate()[0].split())
     assert running.returncode == 1
-    assert "configuration: the code changed while the command ran (ordering/seeding.py)" in output
+    assert "configuration: the code changed while the command ran (ordering/arrays.py)" in output
     assert "trying again" not in output
     assert not list(artifacts.glob("order/*"))
     assert not list(artifacts.glob("training/*"))

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from paribus.config.groups.model import LlamaModel
-from paribus.ordering.context_statistics import build
-from paribus.ordering.contexts.build import build as build_contexts
+from paribus.ordering.contexts import build as build_contexts
+from paribus.ordering.statistics import build
 from support.orders import formula_vectors, stage_context, write_embeddings
 from support.training_inputs import write_inputs
 

@@ -15,11 +15,10 @@ from paribus.config.groups.embedding import (
     MinHashDuplicates,
     TfidfEmbedder,
 )
-from paribus.ordering.duplicates import build as duplicates_stage
-from paribus.ordering.duplicates.removed import Duplicates
-from paribus.ordering.duplicates.signatures import sign
-from paribus.ordering.embed import build as embeddings_stage
-from paribus.ordering.embed.artifact import Embeddings
+from paribus.ordering import duplicates as duplicates_stage
+from paribus.ordering import embeddings as embeddings_stage
+from paribus.ordering.duplicates import Duplicates, sign
+from paribus.ordering.embeddings import Embeddings
 from paribus.pipeline.stages import STAGES
 from support.corpora import write_corpus
 from support.embeddings import stage_context

@@ -18,8 +18,8 @@ from paribus.config.groups.ordering import (
     SequentialOrdering,
     StandardOrdering,
 )
-from paribus.ordering.lexical import build as lexical_stage
-from paribus.ordering.orders import build as order_stage
+from paribus.ordering import bm25 as lexical_stage
+from paribus.ordering import orders as order_stage
 from support.corpora import write_corpus
 from support.orders import digest, formula_vectors, stage_context, topics, write_embeddings, write_lists
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from paribus.ordering.embed import build as embeddings_stage
-from paribus.ordering.embed.artifact import Embeddings
-from paribus.ordering.neighbours import build as neighbours_stage
-from paribus.ordering.neighbours.lists import NeighbourLists
+from paribus.ordering import embeddings as embeddings_stage
+from paribus.ordering import neighbours as neighbours_stage
+from paribus.ordering.arrays import NeighbourLists
+from paribus.ordering.embeddings import Embeddings
 from support.corpora import write_corpus
 from support.orders import digest, formula_vectors, stage_context, topics, write_embeddings
 

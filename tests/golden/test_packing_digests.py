@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from paribus.config.groups.packing import BestFitPacking, OneDocumentPacking
-from paribus.ordering.packing.contexts import Contexts
-from paribus.ordering.traversal.shuffle import permute
+from paribus.ordering.packing import Contexts
+from paribus.ordering.shuffle import permute
 from support.packings import packed
 
 DOCUMENTS = [[0, 1, 2, 3, 4, 5, 6], [], list(range(10, 23)), [30], [40, 41, 42]]

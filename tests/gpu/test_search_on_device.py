@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from paribus.ordering.embed.unit import unit_rows
-from paribus.ordering.neighbours.device_shard import DeviceShard
-from paribus.ordering.neighbours.ranking import rank_all
+from paribus.ordering.arrays import unit_rows
+from paribus.ordering.nearest import rank_all
+from paribus.ordering.nearest_gpu import DeviceShard
 
 pytestmark = pytest.mark.gpu
 DEVICE = torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")

@@ -26,7 +26,7 @@ from paribus.evaluation.tasks.files import write_task
 from paribus.evaluation.tasks.items import Item, ItemSet
 from paribus.modeling.build import build_model, load_model, save_model
 from paribus.ordering.arrays import map_array
-from paribus.ordering.embed.artifact import EmbeddingsWriter
+from paribus.ordering.embeddings import EmbeddingsWriter
 from paribus.store.files import FileDigests, write_json
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.interchange.existing import open_existing

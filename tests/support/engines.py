@@ -12,12 +12,12 @@ from paribus.config.groups.tokenization import BPETokenizer, LongestFirstEncoder
 from paribus.corpus import build as corpus_stages
 from paribus.engine import Engine
 from paribus.engine.local import LocalEngine
-from paribus.ordering.contexts import build as contexts_stage
-from paribus.ordering.duplicates import build as duplicates_stage
-from paribus.ordering.embed import build as embeddings_stage
-from paribus.ordering.lexical import build as lexical_stage
-from paribus.ordering.neighbours import build as neighbours_stage
-from paribus.ordering.orders import build as order_stage
+from paribus.ordering import bm25 as lexical_stage
+from paribus.ordering import contexts as contexts_stage
+from paribus.ordering import duplicates as duplicates_stage
+from paribus.ordering import embeddings as embeddings_stage
+from paribus.ordering import neighbours as neighbours_stage
+from paribus.ordering import orders as order_stage
 from paribus.stage import JSON
 from paribus.tokenization import build as tokenization_stages
 from support.corpora import write_jsonl

@@ -7,11 +7,10 @@ import numpy.typing as npt
 
 from paribus.config.groups.embedding import NeighboursConfig
 from paribus.engine.local import LocalEngine
-from paribus.ordering.embed.artifact import Embeddings
-from paribus.ordering.embed.unit import unit_rows
-from paribus.ordering.neighbours.recall import share_found
-from paribus.ordering.neighbours.rule import SearchPlan
-from paribus.ordering.neighbours.search import NeighbourSearch
+from paribus.ordering.arrays import unit_rows
+from paribus.ordering.embeddings import Embeddings
+from paribus.ordering.neighbours import NeighbourSearch, share_found
+from paribus.ordering.search_plan import SearchPlan
 from support.orders import write_embeddings
 
 Vectors = npt.NDArray[np.float32]

@@ -20,8 +20,8 @@ from paribus.config.groups.ordering import (
     SequentialOrdering,
     StandardOrdering,
 )
-from paribus.ordering.embed.artifact import EmbeddingsWriter
-from paribus.ordering.neighbours.lists import write_neighbours
+from paribus.ordering.arrays import write_neighbours
+from paribus.ordering.embeddings import EmbeddingsWriter
 from paribus.stage import StageContext
 from support.run_config import run_config
 from support.stages import context_at

@@ -6,14 +6,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from paribus.config.groups.packing import ConcatenatePacking, PackingConfig
-from paribus.ordering.contexts.measure import Measured, MeasuredContexts
-from paribus.ordering.contexts.readings import sampled_bytes
-from paribus.ordering.contexts.text import OrderedText
-from paribus.ordering.packing.contexts import Contexts
-from paribus.ordering.packing.pack import pack
-from paribus.ordering.seeding import STRETCHES
-from paribus.ordering.traversal.shuffle import permute
-from paribus.ordering.traversal.traversal import Traversal, traverse
+from paribus.ordering.arrays import STRETCHES
+from paribus.ordering.contexts import pack
+from paribus.ordering.ordered_text import Measured, MeasuredContexts, OrderedText, sampled_bytes
+from paribus.ordering.packing import Contexts
+from paribus.ordering.shuffle import Traversal, permute, traverse
 
 EOS = 99
 Token = tuple[int, int]

@@ -15,8 +15,8 @@ from paribus.config.groups.model import EncoderDecoderModel, LlamaModel
 from paribus.config.groups.packing import ConcatenatePacking, PackingConfig, PairPacking
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
-from paribus.ordering.contexts.build import build as build_contexts
-from paribus.ordering.orders.artifact import write_order
+from paribus.ordering.contexts import build as build_contexts
+from paribus.ordering.orders import write_order
 from paribus.stage import JSON, SilentReporter, StageContext
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter

@@ -11,7 +11,7 @@ from paribus.config.groups.corpus import HuggingFaceCorpus
 from paribus.corpus.datasets import HuggingFaceSource
 from paribus.errors import DataError, InfrastructureError
 from paribus.evaluation.suites.hub import load
-from paribus.ordering.embed.directory import _fetched
+from paribus.ordering.embedding_files import _fetched
 from paribus.stage import PAUSES, cache_alone_without_network
 
 

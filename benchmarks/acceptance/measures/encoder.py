@@ -9,7 +9,7 @@ from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from acceptance.given import ROOT, Answer, Given
 from paribus.config.groups.embedding import TransformersEmbedder
-from paribus.ordering.embed.encoder import DocumentEncoder
+from paribus.ordering.embedding_model import DocumentEncoder
 
 LIMIT = 1e-4
 

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 
 from acceptance.given import Answer, Given
-from paribus.ordering.embed.unit import unit_rows
-from paribus.ordering.neighbours.device_shard import DeviceShard
-from paribus.ordering.neighbours.ranking import rank_all
+from paribus.ordering.arrays import unit_rows
+from paribus.ordering.nearest import rank_all
+from paribus.ordering.nearest_gpu import DeviceShard
 
 COUNT, COMPARED = 50, 48
 

@@ -15,9 +15,9 @@ from paribus.config.schema import RunConfig
 from paribus.errors import NumericalError
 from paribus.modeling.build import load_model
 from paribus.modeling.counts import training_flops
-from paribus.ordering.packing.documents import OrderedDocuments
-from paribus.ordering.packing.prompts import PromptContexts
-from paribus.ordering.traversal.traversal import ShuffledContexts
+from paribus.ordering.packing import OrderedDocuments
+from paribus.ordering.pairs import PromptContexts
+from paribus.ordering.shuffle import ShuffledContexts
 from paribus.stage import JSON, Reporter, StageContext
 from paribus.store.files import METRICS
 from paribus.tokenization import Tokenizer

@@ -15,14 +15,18 @@ The promised name loads on first use, so that importing a module of the package 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from paribus.ordering.orders.in_context import traverse
+    from paribus.ordering.in_context import traverse
 
 __all__ = ["traverse"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "traverse":
-        from paribus.ordering.orders.in_context import traverse
+        from paribus.ordering.in_context import traverse
 
         return traverse
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+SAMPLED = 2**18
+"""Bytes of the corpus that are looked at, one in each of as many equal parts; all of a smaller corpus."""

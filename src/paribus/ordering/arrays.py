@@ -1,18 +1,24 @@
-"""Rows of arrays in files: written whole or not at all, read as if they were one array.
+"""Arrays in files, parts of a corpus, lists of neighbours, and seeded generators.
 
-A unit of work keeps its result in one `.npy` file; a kill leaves the whole file or none.
+Arrays of rows are written whole or not at all, and read as if they were one array.
 """
 
 import errno
+import itertools
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
 
+from paribus.corpus.artifact import CorpusArtifact
+from paribus.errors import DataError
 from paribus.store.files import replacing
 
 Array = npt.NDArray[Any]
@@ -99,3 +105,142 @@ class FileRows:
     def _check(self, start: int, stop: int) -> None:
         if not 0 <= start <= stop <= len(self):
             raise IndexError(f"rows {start} to {stop} of {len(self)}")
+
+
+@dataclass(frozen=True)
+class CorpusPart:
+    """Consecutive documents of a shard of the training split, and the file that keeps what is computed from them."""
+
+    shard: Path
+    group: int
+    """Row group of the shard."""
+    first: int
+    """Its first row in the row group."""
+    rows: int
+    start: int
+    """Index, in corpus order, of its first document."""
+    target: Path
+
+    def columns(self, *names: str) -> pa.Table:
+        """Columns of its documents."""
+        with pq.ParquetFile(self.shard) as file:
+            return file.read_row_group(self.group, columns=list(names)).slice(self.first, self.rows)
+
+    def texts(self) -> list[str]:
+        """Its documents."""
+        texts: list[str] = self.columns("text").column("text").to_pylist()
+        return texts
+
+
+def corpus_parts(corpus: CorpusArtifact, directory: Path, *, bytes: int | None = None) -> list[CorpusPart]:
+    """The training split in corpus order, results below `directory`; DataError where the split is empty.
+
+    A part is a row group, or about `bytes` of one: for work so slow that a row group is too much to lose.
+    """
+    parts = list(_parts(corpus, directory, bytes))
+    if not parts:
+        raise DataError(
+            "The training split has no documents to put in order: give more text, or lower `corpus.heldout`"
+        )
+    return parts
+
+
+def _parts(corpus: CorpusArtifact, directory: Path, size: int | None) -> Iterator[CorpusPart]:
+    directory.mkdir(parents=True, exist_ok=True)
+    start = 0
+    for shard in corpus.shards("train"):
+        metadata = pq.read_metadata(shard)
+        for group in range(metadata.num_row_groups):
+            for first, rows in _pieces(metadata.row_group(group), size):
+                # The range, since what parts of another size left behind must not be taken for this one.
+                target = directory / f"{shard.stem}-{group:05d}-{first:08d}-{first + rows:08d}.npy"
+                yield CorpusPart(shard, group, first, rows, start, target)
+                start += rows
+
+
+def _pieces(group: pq.RowGroupMetaData, size: int | None) -> Iterator[tuple[int, int]]:
+    """(first row, rows) of pieces with equally many rows."""
+    pieces = 1 if size is None else min(group.num_rows, math.ceil(group.total_byte_size / size))
+    bounds = [group.num_rows * piece // pieces for piece in range(pieces + 1)]
+    yield from ((first, last - first) for first, last in itertools.pairwise(bounds))
+
+
+NEIGHBOURS, SIMILARITIES = "neighbours.npy", "similarities.npy"
+Ids = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+
+
+class NeighbourLists:
+    """The neighbours of every document in directory `path`; DataError where the files are cut short or disagree."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
+        self.ids: Ids = self._map(NEIGHBOURS)
+        """(n, k) document indices, int32 below 2**31 documents, nearest first; -1 where there is none."""
+        self.similarities: npt.NDArray[np.float32] = self._map(SIMILARITIES)
+        """(n, k) float32, never rising along a row; 0 where there is no neighbour."""
+        if self.ids.ndim != 2 or self.ids.dtype.kind != "i":
+            raise DataError(f"{self.path / NEIGHBOURS}: not (documents, neighbours) integers, but {_form(self.ids)}")
+        if self.similarities.shape != self.ids.shape or self.similarities.dtype != np.float32:
+            raise DataError(
+                f"{self.path}: {SIMILARITIES} is {_form(self.similarities)}, but {NEIGHBOURS} is {_form(self.ids)}"
+            )
+
+    @property
+    def count(self) -> int:
+        """Number of documents."""
+        return len(self.ids)
+
+    @property
+    def width(self) -> int:
+        """Neighbours a document has at most."""
+        return int(self.ids.shape[1])
+
+    def _map(self, name: str) -> npt.NDArray[Any]:
+        try:
+            return map_array(self.path / name)
+        except (OSError, ValueError) as error:
+            raise DataError(f"{self.path / name}: no readable array of neighbours ({error})") from error
+
+
+def create_lists(directory: Path, documents: int, width: int) -> tuple[Ids, npt.NDArray[np.float32]]:
+    """Memory-mapped arrays to fill, both (documents, width): ids, and similarities in float32."""
+    kind, shape = np.int32 if documents < 2**31 else np.int64, (documents, width)
+    return create_array(directory / NEIGHBOURS, kind, shape), create_array(directory / SIMILARITIES, np.float32, shape)
+
+
+def write_neighbours(directory: Path, ids: npt.NDArray[Any], similarities: npt.NDArray[Any]) -> None:
+    """Write (n, k) `ids` and `similarities` as lists of neighbours."""
+    written, weights = create_lists(directory, *ids.shape)
+    written[:], weights[:] = ids, similarities
+
+
+def _form(array: npt.NDArray[Any]) -> str:
+    return f"{array.dtype} {array.shape}"
+
+
+def unit_rows(vectors: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float32]:
+    """The rows of (n, d) `vectors` scaled to length 1, float32; a row of zeros stays one (it is like no document)."""
+    exact = vectors.astype(np.float64)
+    lengths = np.sqrt(np.einsum("nd,nd->n", exact, exact))[:, None]
+    unit = np.divide(exact, lengths, out=np.zeros_like(exact), where=lengths > 0)
+    return np.asarray(unit, dtype=np.float32)
+
+
+SHUFFLE, JUMPS, CONTEXTS, CENTROIDS, CLUSTERS, SAMPLES, MIXED, STRETCHES, PLACES = range(9)
+"""Purposes. Two purposes with one seed never share random numbers."""
+
+
+def seed_sequence(purpose: int, *seeds: int) -> np.random.SeedSequence:
+    """The seed sequence of a purpose; `seeds` are non-negative."""
+    return np.random.SeedSequence(entropy=seeds, spawn_key=(purpose,))
+
+
+def permutation(count: int, purpose: int, *seeds: int) -> np.ndarray:
+    """A uniformly random permutation of range(count), (count,) int64."""
+    generator = np.random.Generator(np.random.PCG64(seed_sequence(purpose, *seeds)))
+    return generator.permutation(np.arange(count, dtype=np.int64))
+
+
+IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff"
+TERM = rf"[{IDEOGRAPHS}]|[^\W{IDEOGRAPHS}]{{2,}}"
+"""A word of two characters or more, or one character of a script that is written without spaces."""

@@ -52,49 +52,49 @@ def _begin_of_contexts(config: RunConfig) -> dict[str, Any]:
 
 
 def _build_embeddings(context: StageContext) -> dict[str, JSON]:
-    from paribus.ordering.embed.build import build
+    from paribus.ordering.embeddings import build
 
     return build(context)
 
 
 def _fingerprint_of_embedder(config: Any, digests: FileDigests) -> dict[str, JSON]:
-    from paribus.ordering.embed.fingerprint import fingerprint
+    from paribus.ordering.embedding_files import fingerprint
 
     return fingerprint(config, digests)
 
 
 def _build_neighbours(context: StageContext) -> dict[str, JSON]:
-    from paribus.ordering.neighbours.build import build
+    from paribus.ordering.neighbours import build
 
     return build(context)
 
 
 def _build_lexical_neighbours(context: StageContext) -> dict[str, JSON]:
-    from paribus.ordering.lexical.build import build
+    from paribus.ordering.bm25 import build
 
     return build(context)
 
 
 def _build_duplicates(context: StageContext) -> dict[str, JSON]:
-    from paribus.ordering.duplicates.build import build
+    from paribus.ordering.duplicates import build
 
     return build(context)
 
 
 def _build_order(context: StageContext) -> dict[str, JSON]:
-    from paribus.ordering.orders.build import build
+    from paribus.ordering.orders import build
 
     return build(context)
 
 
 def _build_contexts(context: StageContext) -> dict[str, JSON]:
-    from paribus.ordering.contexts.build import build
+    from paribus.ordering.contexts import build
 
     return build(context)
 
 
 def _build_context_statistics(context: StageContext) -> dict[str, JSON]:
-    from paribus.ordering.context_statistics import build
+    from paribus.ordering.statistics import build
 
     return build(context)
 
@@ -123,7 +123,7 @@ EMBEDDINGS = Stage(
     inputs=always("corpus"),
     identity=fields("embedder"),
     build=_build_embeddings,
-    imports=("paribus.ordering.embed.build",),
+    imports=("paribus.ordering.embeddings",),
     online=lambda config: isinstance(config.embedder, TransformersEmbedder),
     outside=Outside(lambda config: config.embedder, _fingerprint_of_embedder),
     device=_device_of_embedder,
@@ -135,7 +135,7 @@ NEIGHBOURS = Stage(
     identity=fields("neighbours"),
     build=_build_neighbours,
     # Not what searches: faiss may look for devices as it is imported.
-    imports=("paribus.ordering.embed.artifact", "paribus.ordering.neighbours.lists"),
+    imports=("paribus.ordering.embeddings", "paribus.ordering.arrays"),
     device=_device_of_neighbours,
 )
 LEXICAL_NEIGHBOURS = Stage(
@@ -144,7 +144,7 @@ LEXICAL_NEIGHBOURS = Stage(
     inputs=always("corpus"),
     identity=fields("ordering", "neighbours", *_BM25),
     build=_build_lexical_neighbours,
-    imports=("paribus.ordering.lexical.build",),
+    imports=("paribus.ordering.bm25",),
 )
 DUPLICATES = Stage(
     "duplicates",
@@ -152,7 +152,7 @@ DUPLICATES = Stage(
     inputs=_duplicates_inputs,
     identity=fields("duplicates"),
     build=_build_duplicates,
-    imports=("paribus.ordering.duplicates.build",),
+    imports=("paribus.ordering.duplicates",),
 )
 ORDER = Stage(
     "order",
@@ -160,7 +160,7 @@ ORDER = Stage(
     inputs=_order_inputs,
     identity=_order_identity,
     build=_build_order,
-    imports=("paribus.ordering.orders.build",),
+    imports=("paribus.ordering.orders",),
     facts=_facts_of_order,
 )
 CONTEXTS = Stage(
@@ -174,7 +174,7 @@ CONTEXTS = Stage(
         _begin_of_contexts,
     ),
     build=_build_contexts,
-    imports=("paribus.ordering.contexts.build",),
+    imports=("paribus.ordering.contexts",),
 )
 CONTEXT_STATISTICS = Stage(
     "context_statistics",
@@ -184,5 +184,5 @@ CONTEXT_STATISTICS = Stage(
         all_but("packing", "attention"), fields("model", "context_length", "context_bytes"), seed_of("contexts")
     ),
     build=_build_context_statistics,
-    imports=("paribus.ordering.context_statistics",),
+    imports=("paribus.ordering.statistics",),
 )

@@ -23,7 +23,7 @@ from paribus.engine.local import engine_problems
 from paribus.errors import ConfigurationError, ParibusError
 from paribus.evaluation import preflight
 from paribus.finetuning import files as finetuning_files
-from paribus.ordering.preflight import problems as judge_order
+from paribus.ordering.embedding_files import problems as judge_order
 from paribus.pipeline.graph import Node, build_graph, to_make
 from paribus.pipeline.making.beginning import launcher_problems
 from paribus.pipeline.making.cache_overlay import overlay

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from paribus.config.groups.packing import PairPacking
 from paribus.config.groups.tokenization import draws_of
-from paribus.ordering.contexts.sample import SAMPLED
+from paribus.ordering import SAMPLED
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.stages import Place

@@ -16,7 +16,7 @@ from paribus.config.schema import RunConfig
 from paribus.modeling.counts import parameter_count
 from paribus.modeling.device import expect_many_shapes
 from paribus.modeling.memory import TrainingSetting, training_memory, training_setting
-from paribus.ordering.traversal.traversal import straddling
+from paribus.ordering.shuffle import straddling
 from paribus.stage import JSON, Reporter, StageContext
 from paribus.tokenization import Tokenizer
 from paribus.training.data.prepare import open_data, prepare

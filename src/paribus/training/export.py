@@ -9,9 +9,8 @@ import numpy as np
 from paribus.modeling.decoder.names import places
 from paribus.modeling.weight_files import WEIGHTS
 from paribus.ordering.arrays import save_array
-from paribus.ordering.contexts.measure import MeasuredContexts
-from paribus.ordering.contexts.readings import READINGS, readings
-from paribus.ordering.packing.pairs import PairContexts
+from paribus.ordering.ordered_text import READINGS, MeasuredContexts, readings
+from paribus.ordering.pairs import PairContexts
 from paribus.stage import JSON
 from paribus.store.files import METRICS, write_json
 from paribus.tokenization import Tokenizer

@@ -20,7 +20,7 @@ from paribus.finetuning import run as run_module
 from paribus.finetuning import training as training_module
 from paribus.finetuning.data import read_task
 from paribus.modeling.build import load_model
-from paribus.ordering.traversal.traversal import ShuffledContexts
+from paribus.ordering.shuffle import ShuffledContexts
 from paribus.reporting.table.scores import load
 from paribus.tokenization import Tokenizer
 from paribus.training.data.batches import Batches

@@ -19,12 +19,10 @@ from paribus.config.groups.packing import (
 from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine
 from paribus.errors import DataError
-from paribus.ordering.contexts import build as stage
-from paribus.ordering.contexts.measure import MeasuredContexts
-from paribus.ordering.contexts.opening import PackedCorpus, open_contexts, pack_corpus
-from paribus.ordering.contexts.readings import sampled_bytes
-from paribus.ordering.packing.assigned import AssignedContexts
-from paribus.ordering.packing.documents import OrderedDocuments
+from paribus.ordering import contexts as stage
+from paribus.ordering.contexts import PackedCorpus, open_contexts, pack_corpus
+from paribus.ordering.ordered_text import MeasuredContexts, sampled_bytes
+from paribus.ordering.packing import AssignedContexts, OrderedDocuments
 from paribus.stage import StageContext
 from paribus.tokenization import Tokenizer
 from paribus.training.data.prepare import open_data

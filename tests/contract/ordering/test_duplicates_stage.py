@@ -10,9 +10,8 @@ import pytest
 
 from paribus.config.groups.embedding import EmbeddingDuplicates, ExactDuplicates, MinHashDuplicates
 from paribus.errors import DataError
-from paribus.ordering.duplicates.build import build
-from paribus.ordering.duplicates.removed import Duplicates
-from paribus.ordering.neighbours.lists import write_neighbours
+from paribus.ordering.arrays import write_neighbours
+from paribus.ordering.duplicates import Duplicates, build
 from support.corpora import SMALL_PARTS, write_corpus
 from support.embeddings import dying_after, read_parts, stage_context
 from support.stages import files

@@ -10,9 +10,8 @@ from transformers import BertModel
 
 from paribus.config.groups.embedding import EmbedderConfig, TfidfEmbedder
 from paribus.errors import DataError, NumericalError
-from paribus.ordering.embed.artifact import Embeddings
-from paribus.ordering.embed.build import build
-from paribus.ordering.embed.tfidf import TfidfSvd
+from paribus.ordering.embeddings import Embeddings, build
+from paribus.ordering.tfidf import TfidfSvd
 from support.corpora import SMALL_PARTS, write_corpus
 from support.embeddings import WORDS, dying_after, encoder_config, read_parts, stage_context, write_encoder
 from support.stages import files
@@ -74,7 +73,7 @@ def test_an_encoder_embeds_a_row_group_in_pieces(
     tmp_path: Path, corpus: Path, embedder: EmbedderConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build(stage_context(tmp_path / "groups", {"embedder": embedder}, corpus=corpus))
-    monkeypatch.setattr("paribus.ordering.embed.build.ENCODER_BYTES", 200)
+    monkeypatch.setattr("paribus.ordering.embeddings.ENCODER_BYTES", 200)
     build(stage_context(tmp_path / "pieces", {"embedder": embedder}, corpus=corpus))
     groups, pieces = (list((tmp_path / name / "work" / "parts").iterdir()) for name in ("groups", "pieces"))
     assert len(pieces) > len(groups)
@@ -97,7 +96,7 @@ def test_what_was_finished_before_a_kill_is_not_computed_again(
     build(stage_context(tmp_path / "straight", {"embedder": embedder}, corpus=corpus))
     context = stage_context(tmp_path / "killed", {"embedder": embedder}, corpus=corpus)
     parts = len(list((tmp_path / "straight" / "work" / "parts").iterdir()))
-    monkeypatch.setattr("paribus.ordering.embed.embedder.save_array", dying_after(4))
+    monkeypatch.setattr("paribus.ordering.embeddings.save_array", dying_after(4))
     with pytest.raises(KeyboardInterrupt):
         build(context)
     monkeypatch.undo()

@@ -22,11 +22,10 @@ from paribus.config.groups.ordering import (
 )
 from paribus.config.groups.seeds import SeedsConfig
 from paribus.errors import DataError
+from paribus.ordering import bm25 as lexical_stage
 from paribus.ordering import traverse
-from paribus.ordering.lexical import build as lexical_stage
-from paribus.ordering.neighbours.lists import NeighbourLists, write_neighbours
-from paribus.ordering.orders.artifact import Order, order_digest
-from paribus.ordering.orders.build import build
+from paribus.ordering.arrays import NeighbourLists, write_neighbours
+from paribus.ordering.orders import Order, build, order_digest
 from paribus.stage import JSON
 from support.corpora import write_corpus
 from support.orders import ORDERINGS, all_neighbours, stage_context, topics, write_embeddings

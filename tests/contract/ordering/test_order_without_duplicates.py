@@ -15,11 +15,11 @@ from paribus.config.groups.ordering import (
     StandardOrdering,
 )
 from paribus.errors import DataError
-from paribus.ordering.duplicates import build as duplicates_stage
-from paribus.ordering.lexical import build as lexical_stage
-from paribus.ordering.neighbours.lists import NeighbourLists
-from paribus.ordering.orders import build as order_stage
-from paribus.ordering.orders.artifact import Order
+from paribus.ordering import bm25 as lexical_stage
+from paribus.ordering import duplicates as duplicates_stage
+from paribus.ordering import orders as order_stage
+from paribus.ordering.arrays import NeighbourLists
+from paribus.ordering.orders import Order
 from support.corpora import write_corpus
 from support.orders import ORDERINGS, stage_context, topics, write_embeddings, write_lists
 

@@ -15,10 +15,10 @@ from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.seeds import SeedsConfig
 from paribus.modeling.build import build_model
 from paribus.modeling.counts import parameter_count, training_flops
-from paribus.ordering.orders.artifact import Order
-from paribus.ordering.packing.pack import pack
-from paribus.ordering.packing.pairs import PairContexts
-from paribus.ordering.traversal.traversal import ShuffledContexts
+from paribus.ordering.contexts import pack
+from paribus.ordering.orders import Order
+from paribus.ordering.pairs import PairContexts
+from paribus.ordering.shuffle import ShuffledContexts
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.data.batches import Batches, context_targets
 from paribus.training.data.prefetch import BatchReader

@@ -12,7 +12,7 @@ from paribus.config.groups.budget import BudgetConfig, EqualStepsBudget, EqualTe
 from paribus.config.groups.tokenization import DropoutEncoder, MergeRankEncoder
 from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import CorpusArtifact, CorpusWriter
-from paribus.ordering.orders.artifact import write_order
+from paribus.ordering.orders import write_order
 from paribus.stage import SilentReporter
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.build import build_tokens

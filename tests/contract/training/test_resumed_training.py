@@ -18,7 +18,7 @@ from paribus.config.groups.start import CheckpointStart, ContinuedStart, Scratch
 from paribus.config.groups.tokenization import BytesTokenizer, LongestFirstEncoder
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
-from paribus.ordering.orders.artifact import write_order
+from paribus.ordering.orders import write_order
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import build_graph
 from paribus.reporting.fairness.equality import differing, flatten

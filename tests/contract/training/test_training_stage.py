@@ -20,10 +20,10 @@ from paribus.errors import ConfigurationError, DataError, NumericalError
 from paribus.evaluation.models.checkpoints import last_checkpoints
 from paribus.modeling.build import load_model
 from paribus.modeling.counts import parameter_count, training_flops
-from paribus.ordering.contexts.text import OrderedText
-from paribus.ordering.orders.artifact import Order
-from paribus.ordering.packing.pack import pack
-from paribus.ordering.traversal.traversal import traverse
+from paribus.ordering.contexts import pack
+from paribus.ordering.ordered_text import OrderedText
+from paribus.ordering.orders import Order
+from paribus.ordering.shuffle import traverse
 from paribus.stage import SilentReporter
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus

@@ -10,8 +10,8 @@ from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, Pa
 from paribus.config.groups.training import TrainingConfig
 from paribus.modeling.build import build_model
 from paribus.modeling.decoder.decoder import Decoder
-from paribus.ordering.packing.contexts import Contexts
-from paribus.ordering.packing.pack import pack
+from paribus.ordering.contexts import pack
+from paribus.ordering.packing import Contexts
 from paribus.training.step.loss import DocumentEnd, SummedLoss, document_attention
 from support.packings import FixedOrder
 from support.steps import make_batch, make_stepper

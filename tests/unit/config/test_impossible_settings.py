@@ -15,7 +15,7 @@ from paribus.config.groups.packing import PairPacking
 from paribus.config.groups.tokenization import BPETokenizer, WordPieceTokenizer
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
-from paribus.ordering.preflight import problems
+from paribus.ordering.embedding_files import problems
 from support.embeddings import encoder_config, write_encoder
 from support.models import ENCODER_DECODER, FAMILIES, GPT_NEOX, LLAMA, NAMED, family
 from support.run_config import run_config

@@ -7,7 +7,7 @@ import pytest
 
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.errors import DataError
-from paribus.ordering.parts import corpus_parts
+from paribus.ordering.arrays import corpus_parts
 from support.corpora import write_corpus
 
 TEXTS = [f"document {number} " + "x" * (number * 37 % 90) for number in range(60)] + [""]

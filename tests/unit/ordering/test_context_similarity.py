@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paribus.ordering.context_similarity import context_similarity, mean
-from paribus.ordering.embed.artifact import Embeddings, EmbeddingsWriter
-from paribus.ordering.packing.contexts import Contexts
-from paribus.ordering.traversal.shuffle import permute
-from paribus.ordering.traversal.traversal import Sequential, ShuffledContexts, Traversal
+from paribus.ordering.embeddings import Embeddings, EmbeddingsWriter
+from paribus.ordering.packing import Contexts
+from paribus.ordering.shuffle import Sequential, ShuffledContexts, Traversal, permute
+from paribus.ordering.statistics import context_similarity, mean
 from support.orders import formula_vectors
 from support.packings import packed
 

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from paribus.config.groups.ordering import LexicalOrdering
 from paribus.errors import DataError
-from paribus.ordering.lexical import build as lexical_stage
-from paribus.ordering.lexical.terms import count_texts
-from paribus.ordering.neighbours.lists import NeighbourLists
-from paribus.ordering.term import TERM
+from paribus.ordering import bm25 as lexical_stage
+from paribus.ordering.arrays import TERM, NeighbourLists
+from paribus.ordering.bm25 import count_texts
 from paribus.stage import JSON
 from support.corpora import write_corpus
 from support.orders import stage_context, topics

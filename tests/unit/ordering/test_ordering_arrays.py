@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from paribus.errors import DataError
-from paribus.ordering.arrays import create_array
-from paribus.ordering.neighbours.lists import NeighbourLists, write_neighbours
-from paribus.ordering.neighbours.whole import whole_lists
+from paribus.ordering.arrays import NeighbourLists, create_array, write_neighbours
+from paribus.ordering.in_context import whole_lists
 
 IDS = np.array([[1, 2], [2, 0], [0, 1]], dtype=np.int32)
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paribus.ordering.packing.documents import OrderedDocuments
-from paribus.ordering.readahead import Readahead
+from paribus.ordering.packing import OrderedDocuments, Readahead
 
 PLACE = 4096
 ELEMENTS = 5 * PLACE

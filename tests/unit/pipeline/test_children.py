@@ -200,7 +200,7 @@ def test_a_child_ignores_what_the_command_was_told_to_ignore(begin: Any) -> None
 
 
 def test_a_server_whose_code_is_not_that_of_the_command_forks_nothing(begin: Any) -> None:
-    other = Code({**loaded_code().files, "ordering/seeding.py": "another"}, loaded_code().packages)
+    other = Code({**loaded_code().files, "ordering/arrays.py": "another"}, loaded_code().packages)
     child, told = begin(fields={"code": other.to_json()})
     assert isinstance(child, subprocess.Popen)
     assert (child.wait(), told["type"]) == (1, "failed")

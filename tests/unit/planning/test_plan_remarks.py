@@ -15,7 +15,7 @@ from paribus.config.groups.ordering import InContextOrdering
 from paribus.config.groups.packing import PairPacking
 from paribus.config.groups.tokenization import DropoutEncoder
 from paribus.config.units import format_count, format_size
-from paribus.ordering.contexts.readings import SAMPLED
+from paribus.ordering.ordered_text import SAMPLED
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.bill import bill

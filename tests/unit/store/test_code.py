@@ -78,7 +78,7 @@ def test_a_module_is_checked_once_when_it_is_imported(tmp_path: Path, monkeypatc
 
 def test_a_process_that_finds_other_code_than_its_command_began_with_refuses_the_job(tmp_path: Path) -> None:
     began = loaded_code()
-    other = Code({**began.files, "ordering/seeding.py": "another"}, began.packages)
+    other = Code({**began.files, "ordering/arrays.py": "another"}, began.packages)
     claim = {"path": str(tmp_path / "claim"), "token": "t", "lease": 30.0}
     reading, writing = os.pipe()
     child = subprocess.Popen(
@@ -92,7 +92,7 @@ def test_a_process_that_finds_other_code_than_its_command_began_with_refuses_the
     with os.fdopen(reading, encoding="utf-8") as channel:
         answer = json.loads(channel.read())
     assert answer["class"] == "configuration"
-    assert "the code changed while the command ran (ordering/seeding.py)" in answer["message"]
+    assert "the code changed while the command ran (ordering/arrays.py)" in answer["message"]
     assert child.returncode == 1
 
 

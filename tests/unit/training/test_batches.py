@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig, Shuffle
-from paribus.ordering.packing.contexts import Contexts
-from paribus.ordering.packing.pack import pack
-from paribus.ordering.traversal.traversal import ShuffledContexts
+from paribus.ordering.contexts import pack
+from paribus.ordering.packing import Contexts
+from paribus.ordering.shuffle import ShuffledContexts
 from paribus.training.data.batches import Batches, context_targets, context_text_bytes
 from support.packings import FixedOrder, traversal_of
 

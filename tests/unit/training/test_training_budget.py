@@ -14,8 +14,8 @@ from paribus.config.groups.budget import (
 )
 from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
 from paribus.errors import ConfigurationError
-from paribus.ordering.contexts.text import OrderedText
-from paribus.ordering.packing.pack import pack
+from paribus.ordering.contexts import pack
+from paribus.ordering.ordered_text import OrderedText
 from paribus.tokenization import Tokenizer
 from paribus.training.data import budget as budgeting
 from paribus.training.data.batches import Batches, context_targets, context_text_bytes

@@ -9,8 +9,8 @@ import pytest
 
 from paribus.config.groups.budget import EqualStepsBudget
 from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, PackingConfig
-from paribus.ordering.packing.pack import pack
-from paribus.ordering.traversal.traversal import ShuffledContexts
+from paribus.ordering.contexts import pack
+from paribus.ordering.shuffle import ShuffledContexts
 from paribus.stage import SilentReporter
 from paribus.training.data.batches import Batches, context_targets, context_text_bytes
 from paribus.training.data.budget import resolve_budget

@@ -34,9 +34,8 @@ _BETWEEN = -1
 
 def related_order(texts: Sequence[str]) -> NDArray[np.int64]:
     """(texts,) places of the texts in an order in which related ones follow each other; imports SciPy."""
-    from paribus.ordering.lexical.bm25 import Index, weights
-    from paribus.ordering.lexical.terms import count_texts, together
-    from paribus.ordering.orders.in_context import traverse
+    from paribus.ordering.bm25 import Index, count_texts, together, weights
+    from paribus.ordering.in_context import traverse
 
     counts = together([count_texts(texts)]).counts
     index = Index.of(weights(counts, saturation=SATURATION, length_normalization=LENGTH_NORMALIZATION))

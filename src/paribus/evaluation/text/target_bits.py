@@ -24,7 +24,7 @@ from paribus.evaluation.prompts.pairs import Ids, PromptEncoder, windows
 from paribus.evaluation.tasks.heldout_pairs import TextPair
 from paribus.evaluation.text.bits_per_byte import DocumentBits
 from paribus.modeling.batching.batches import batches
-from paribus.ordering.packing.contexts import NO_TARGET
+from paribus.ordering.packing import NO_TARGET
 from paribus.training.processes.host import ALONE, Host
 
 

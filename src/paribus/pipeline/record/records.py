@@ -115,7 +115,7 @@ def _compared(record: Mapping[str, Any], run: PreparedRun) -> dict[str, Any]:
 def _run_record(
     record: Mapping[str, Any], run: PreparedRun, labels: Mapping[str, str], directory: Path, root: OutputRoot
 ) -> "RunRecord":
-    from paribus.ordering.contexts.readings import READINGS
+    from paribus.ordering.ordered_text import READINGS
     from paribus.reporting.table.frame import RunRecord
 
     artifacts = {name: root.store.find(*place_of(name, stage["key"])) for name, stage in record["stages"].items()}
@@ -164,8 +164,8 @@ class _StepsRead:
         return cls(contexts, config.packing, size, config.seed_of("contexts"), draws, training)
 
     def __call__(self) -> Any:
-        from paribus.ordering.contexts.artifact import read_contexts
-        from paribus.ordering.traversal.traversal import first_steps, traverse
+        from paribus.ordering.contexts import read_contexts
+        from paribus.ordering.shuffle import first_steps, traverse
 
         measured = read_contexts(self.contexts)
         read = traverse(self.packing, measured, self.seed, context_bytes=self.context_bytes, draws=self.draws)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from paribus.config.groups.budget import EqualTextBudget
 from paribus.config.identity import digest
 from paribus.config.units import LEAST_SAMPLE, format_count, format_hours, rounded_up_size
-from paribus.ordering.neighbours.rule import DEFAULT_PROBES, FEWEST_QUANTIZED, plan_search
+from paribus.ordering.search_plan import DEFAULT_PROBES, FEWEST_QUANTIZED, plan_search
 from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun

@@ -10,10 +10,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from paribus.ordering.packing.contexts import Contexts
-from paribus.ordering.packing.pairs import PairContexts
-from paribus.ordering.packing.pieces import CONTEXTS_AT_ONCE
-from paribus.ordering.traversal.traversal import Traversal
+from paribus.ordering.packing import CONTEXTS_AT_ONCE, Contexts
+from paribus.ordering.pairs import PairContexts
+from paribus.ordering.shuffle import Traversal
 
 Integers = npt.NDArray[np.int64]
 STEPS_AT_ONCE = 64

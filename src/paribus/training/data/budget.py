@@ -16,7 +16,7 @@ from paribus.config.groups.budget import (
     EqualTokensBudget,
 )
 from paribus.errors import ConfigurationError
-from paribus.ordering.packing.pieces import CONTEXTS_AT_ONCE
+from paribus.ordering.packing import CONTEXTS_AT_ONCE
 from paribus.training.data.batches import Amounts, Batches, Integers
 
 

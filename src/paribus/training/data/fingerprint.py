@@ -8,9 +8,8 @@ import numpy.typing as npt
 
 from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
-from paribus.ordering.packing.contexts import Contexts
-from paribus.ordering.packing.pack import DocumentOrder
-from paribus.ordering.packing.pieces import CONTEXTS_AT_ONCE
+from paribus.ordering.contexts import DocumentOrder
+from paribus.ordering.packing import CONTEXTS_AT_ONCE, Contexts
 from paribus.stage import JSON
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.data.batches import Batches

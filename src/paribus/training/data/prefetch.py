@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from paribus.ordering.packing.ragged import RaggedContexts
+from paribus.ordering.pairs import RaggedContexts
 from paribus.training.data.batches import Batches, Integers
 
 AHEAD = 2

@@ -11,11 +11,11 @@ from paribus.config.groups.packing import BestFitPacking, within_documents
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
 from paribus.modeling.counts import training_flops
-from paribus.ordering.contexts.measure import MeasuredContexts
-from paribus.ordering.contexts.opening import open_contexts
-from paribus.ordering.packing.contexts import Contexts
-from paribus.ordering.packing.pairs import PairContexts
-from paribus.ordering.traversal.traversal import Traversal
+from paribus.ordering.contexts import open_contexts
+from paribus.ordering.ordered_text import MeasuredContexts
+from paribus.ordering.packing import Contexts
+from paribus.ordering.pairs import PairContexts
+from paribus.ordering.shuffle import Traversal
 from paribus.stage import JSON, StageContext
 from paribus.store.files import METRICS
 from paribus.tokenization import Tokenizer

@@ -11,7 +11,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from paribus.modeling.memory import LOSS_TOKENS
-from paribus.ordering.packing.contexts import NO_TARGET
+from paribus.ordering.packing import NO_TARGET
 
 LossAndDifference = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 """Of logits (n, vocabulary) and targets (n,): the summed loss in float32, and its gradient by the logits in their type:

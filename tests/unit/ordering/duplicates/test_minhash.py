@@ -12,11 +12,8 @@ from datasketch import MinHash, MinHashLSH
 from paribus.config.groups.embedding import MinHashDuplicates
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.corpus.overlap import words
-from paribus.ordering.duplicates.bands import Bands, buckets, linked
-from paribus.ordering.duplicates.groups import group
-from paribus.ordering.duplicates.minhash import minhash_pairs
-from paribus.ordering.duplicates.signatures import shingles, sign, sign_part
-from paribus.ordering.parts import corpus_parts
+from paribus.ordering.arrays import corpus_parts
+from paribus.ordering.duplicates import Bands, buckets, group, linked, minhash_pairs, shingles, sign, sign_part
 from paribus.stage import SilentReporter
 from support.corpora import write_corpus
 
@@ -153,7 +150,7 @@ def test_groups_are_connected_by_every_pair_that_reaches_the_threshold(
     config = MinHashDuplicates(threshold=0.7, permutations=128, shingle=2)
     signatures = sign(texts, config)
     pairs = [(i, j) for i, j in all_pairs(len(texts)) if (signatures[i] == signatures[j]).mean() >= 0.7]
-    monkeypatch.setattr("paribus.ordering.duplicates.minhash.SIGNATURES_AT_ONCE", 5)
+    monkeypatch.setattr("paribus.ordering.duplicates.SIGNATURES_AT_ONCE", 5)
     assert found_groups(tmp_path, texts, config) == components(len(texts), pairs)
     assert len(set(components(len(texts), pairs))) < len(texts) / 2
 

@@ -7,11 +7,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paribus.ordering.duplicates.embedding import embedding_pairs
-from paribus.ordering.duplicates.groups import Groups, group
-from paribus.ordering.duplicates.pairs import Pairs, equal_pairs
-from paribus.ordering.neighbours.lists import NeighbourLists, write_neighbours
-from paribus.ordering.neighbours.whole import whole_lists
+from paribus.ordering.arrays import NeighbourLists, write_neighbours
+from paribus.ordering.duplicates import Groups, Pairs, embedding_pairs, equal_pairs, group
+from paribus.ordering.in_context import whole_lists
 
 
 def groups_of(neighbours: np.ndarray, similarities: np.ndarray, threshold: float) -> Groups:

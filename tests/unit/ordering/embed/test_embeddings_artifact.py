@@ -7,7 +7,7 @@ import pytest
 
 from paribus.errors import DataError
 from paribus.ordering.arrays import FileRows, save_array
-from paribus.ordering.embed.artifact import Embeddings, EmbeddingsWriter
+from paribus.ordering.embeddings import Embeddings, EmbeddingsWriter
 
 LENGTHS = [[3, 2], [4], [1, 1, 2]]
 

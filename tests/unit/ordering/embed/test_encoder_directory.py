@@ -10,10 +10,8 @@ import pytest
 
 from paribus.config.groups.embedding import MiniLMEmbedder, TfidfEmbedder
 from paribus.errors import ConfigurationError, DataError
-from paribus.ordering.embed.directory import embedder_directory
-from paribus.ordering.embed.encoder import DocumentEncoder
-from paribus.ordering.embed.fingerprint import fingerprint
-from paribus.ordering.embed.layout import read_layout
+from paribus.ordering.embedding_files import embedder_directory, fingerprint, read_layout
+from paribus.ordering.embedding_model import DocumentEncoder
 from paribus.store.files import FileDigests
 from support.embeddings import encoder_config, write_encoder
 

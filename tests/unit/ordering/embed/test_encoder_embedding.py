@@ -11,9 +11,8 @@ import torch
 from transformers import BertModel
 
 from paribus.errors import ConfigurationError, OutOfMemoryError
-from paribus.ordering.embed import encoder as encoder_module
-from paribus.ordering.embed.encoder import DocumentEncoder
-from paribus.ordering.embed.encoder_model import EncoderModel
+from paribus.ordering import embedding_model as encoder_module
+from paribus.ordering.embedding_model import DocumentEncoder, EncoderModel
 from support.embeddings import WORDS, encoder_config, write_encoder
 
 TEXTS = ["red green", "", "blue sky sea red green blue sky", "sea sea", "sky " * 40]

@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from paribus.config.groups.embedding import TfidfEmbedder
-from paribus.ordering.embed.tfidf import TfidfSvd
+from paribus.ordering.tfidf import TfidfSvd
 
 TEXTS = ["red green green blue", "red green", "blue blue sky", "sky over red sea", "sea sky", "green over sea"]
 

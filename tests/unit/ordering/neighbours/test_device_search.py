@@ -9,12 +9,11 @@ import torch
 from paribus.config.groups.embedding import NeighboursConfig
 from paribus.engine.gpus import Gpu
 from paribus.errors import ConfigurationError
-from paribus.ordering.embed.unit import unit_rows
-from paribus.ordering.neighbours import device_shard, devices
-from paribus.ordering.neighbours.device_shard import DeviceShard, _Copy, _largest
-from paribus.ordering.neighbours.devices import search_devices
-from paribus.ordering.neighbours.index import ExactShard, nearest_documents
-from paribus.ordering.neighbours.ranking import Vectors, scores
+from paribus.ordering import nearest_gpu, neighbours
+from paribus.ordering.arrays import unit_rows
+from paribus.ordering.nearest import ExactShard, Vectors, nearest_documents, scores
+from paribus.ordering.nearest_gpu import DeviceShard, _Copy, _largest
+from paribus.ordering.neighbours import search_devices
 from support.neighbours import clustered, search
 
 CPU = torch.device("cpu")
@@ -34,8 +33,8 @@ def in_half(asked: torch.Tensor, base: torch.Tensor) -> torch.Tensor:
 @pytest.fixture(params=["single", "half"])
 def precision(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "half":
-        monkeypatch.setattr(device_shard, "_Copy", Halved)
-        monkeypatch.setattr(device_shard, "_products", in_half)
+        monkeypatch.setattr(nearest_gpu, "_Copy", Halved)
+        monkeypatch.setattr(nearest_gpu, "_products", in_half)
     return str(request.param)
 
 
@@ -64,7 +63,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.usefixtures("precision")
 def test_lists_are_those_of_a_cpu_to_the_last_bit(name: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_shard, "COLUMNS", columns)
+    monkeypatch.setattr(nearest_gpu, "COLUMNS", columns)
     base = CASES[name]
     queries = np.concatenate([base[::3], drawn(20, base.shape[1], seed=1)])
     own = np.concatenate([np.arange(len(base))[::3], np.full(20, -1)])
@@ -79,7 +78,7 @@ def test_lists_are_those_of_a_cpu_to_the_last_bit(name: str, columns: int, monke
 def test_cosines_are_added_in_the_order_of_the_kernel(dimensions: int) -> None:
     base, queries = drawn(50, dimensions), drawn(9, dimensions, seed=2)
     candidates = np.random.default_rng(3).integers(0, 50, (9, 6))
-    found = device_shard._in_order(torch.from_numpy(queries), torch.from_numpy(base)[torch.from_numpy(candidates)])
+    found = nearest_gpu._in_order(torch.from_numpy(queries), torch.from_numpy(base)[torch.from_numpy(candidates)])
     assert np.array_equal(found.numpy().view(np.int64), scores(queries, base, candidates).view(np.int64))
 
 
@@ -95,8 +94,8 @@ def test_the_largest_are_found_by_maxima_of_groups(columns: int, count: int) -> 
 
 def test_a_part_for_which_memory_is_short_is_halved(monkeypatch: pytest.MonkeyPatch) -> None:
     base, tried = drawn(3000), list[int]()
-    monkeypatch.setattr(device_shard, "COLUMNS", 2048)
-    monkeypatch.setattr(device_shard, "_FEWEST_COLUMNS", 256)
+    monkeypatch.setattr(nearest_gpu, "COLUMNS", 2048)
+    monkeypatch.setattr(nearest_gpu, "_FEWEST_COLUMNS", 256)
 
     def short(asked: torch.Tensor, part: torch.Tensor) -> torch.Tensor:
         tried.append(len(part))
@@ -105,7 +104,7 @@ def test_a_part_for_which_memory_is_short_is_halved(monkeypatch: pytest.MonkeyPa
         return asked @ part.T
 
     limit = 512
-    monkeypatch.setattr(device_shard, "_products", short)
+    monkeypatch.setattr(nearest_gpu, "_products", short)
     shard, own = DeviceShard(base, [CPU]), np.arange(30)
     found, expected = shard.nearest(base[:30], own, 9), ExactShard(base).nearest(base[:30], own, 9)
     assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
@@ -122,7 +121,7 @@ def test_several_devices_share_the_blocks(tmp_path: Path, monkeypatch: pytest.Mo
     served: list[int] = []
     nearest = _Copy.nearest
     monkeypatch.setattr(_Copy, "nearest", lambda self, *given: served.append(id(self)) or nearest(self, *given))
-    monkeypatch.setattr("paribus.ordering.neighbours.search.search_devices", lambda config, base: [CPU, CPU])
+    monkeypatch.setattr("paribus.ordering.neighbours.search_devices", lambda config, base: [CPU, CPU])
     _, _, found, share = search(tmp_path / "gpus", vectors, index="flat", retrieved=6, shard_documents=1800)
     assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
     assert share == 1.0
@@ -136,7 +135,7 @@ def test_documents_without_a_direction_and_shards_of_none_have_no_neighbours() -
 
 @pytest.fixture
 def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "visible_gpus", lambda: [Gpu("0", "a"), Gpu("1", "b")])
+    monkeypatch.setattr(neighbours, "visible_gpus", lambda: [Gpu("0", "a"), Gpu("1", "b")])
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (70 * 2**30, 80 * 2**30))

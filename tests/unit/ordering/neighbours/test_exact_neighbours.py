@@ -8,9 +8,9 @@ import pytest
 from paribus.config.groups.embedding import NeighboursConfig
 from paribus.config.groups.ordering import InContextOrdering, LexicalOrdering, NearestOrdering
 from paribus.errors import ConfigurationError, DataError
-from paribus.ordering.embed.unit import unit_rows
-from paribus.ordering.neighbours.recall import RECALLED, share_found
-from paribus.ordering.neighbours.rule import plan_search
+from paribus.ordering.arrays import unit_rows
+from paribus.ordering.neighbours import RECALLED, share_found
+from paribus.ordering.search_plan import plan_search
 from support.neighbours import Found, Vectors, clustered, search
 
 

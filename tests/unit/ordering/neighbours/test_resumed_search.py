@@ -10,11 +10,10 @@ import pytest
 from paribus.config.groups.embedding import NeighboursConfig
 from paribus.engine.local import LocalEngine
 from paribus.errors import DataError
-from paribus.ordering.embed.artifact import Embeddings
-from paribus.ordering.neighbours import blocks as blocks_module
-from paribus.ordering.neighbours.blocks import Blocks
-from paribus.ordering.neighbours.index import InvertedShard
-from paribus.ordering.neighbours.search import NeighbourSearch
+from paribus.ordering import neighbours as blocks_module
+from paribus.ordering.embeddings import Embeddings
+from paribus.ordering.nearest import InvertedShard
+from paribus.ordering.neighbours import Blocks, NeighbourSearch
 from support.neighbours import Found, clustered, search
 from support.orders import write_embeddings
 

@@ -8,8 +8,8 @@ from threadpoolctl import threadpool_limits
 
 from paribus.config.groups.ordering import ClusterOrdering
 from paribus.engine.local import LocalEngine
-from paribus.ordering.embed.artifact import Embeddings
-from paribus.ordering.orders.cluster import Clustered, by_cluster, cluster_count
+from paribus.ordering.clusters import Clustered, by_cluster, cluster_count
+from paribus.ordering.embeddings import Embeddings
 from support.orders import write_embeddings
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from paribus.errors import DataError
-from paribus.ordering.orders.artifact import Order, order_digest, write_order
+from paribus.ordering.orders import Order, order_digest, write_order
 
 
 def written(directory: Path, documents: list[int], groups: list[int] | None = None, kept: int | None = None) -> Path:

@@ -10,10 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from paribus.ordering.neighbours.lists import NeighbourLists, write_neighbours
-from paribus.ordering.orders.alike_starts import trigrams, without_alike, write_dropped
-from paribus.ordering.orders.in_context_released import Chained, in_chains
-from paribus.ordering.seeding import JUMPS, permutation
+from paribus.ordering.arrays import JUMPS, NeighbourLists, permutation, write_neighbours
+from paribus.ordering.in_context_released import Chained, in_chains, trigrams, without_alike, write_dropped
 
 BENCHMARKS = Path(__file__).resolve().parents[4] / "benchmarks"
 

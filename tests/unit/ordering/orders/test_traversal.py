@@ -7,10 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paribus.ordering import traverse
-from paribus.ordering.neighbours.graph import neighbour_graph
-from paribus.ordering.neighbours.lists import NeighbourLists, write_neighbours
-from paribus.ordering.neighbours.whole import whole_lists
-from paribus.ordering.orders.in_context import find_path, path_through
+from paribus.ordering.arrays import NeighbourLists, write_neighbours
+from paribus.ordering.in_context import find_path, neighbour_graph, path_through, whole_lists
 
 Lists = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
 

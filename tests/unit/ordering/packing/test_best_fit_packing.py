@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paribus.config.groups.packing import BestFitPacking, OneDocumentPacking
-from paribus.ordering.packing.best_fit import best_fit, best_fit_decreasing
-from paribus.ordering.packing.documents import OrderedDocuments
+from paribus.ordering.packing import OrderedDocuments, best_fit, best_fit_decreasing
 from support.packings import EOS, corpora, held, packed
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paribus.ordering.packing.concatenate import GroupedStream
+from paribus.ordering.packing import GroupedStream
 from support.packings import EOS, held, packed, stream, token
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
 from paribus.errors import DataError
-from paribus.ordering.packing.documents import OrderedDocuments
+from paribus.ordering.packing import OrderedDocuments
 from support.packings import EOS, corpora, held, packed, predictions, stream, token
 
 PACKINGS = [ConcatenatePacking(), BestFitPacking(window=None), BestFitPacking(window=3), OneDocumentPacking()]

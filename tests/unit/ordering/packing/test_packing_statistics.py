@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
-from paribus.ordering.packing.statistics import packing_statistics
+from paribus.ordering.statistics import packing_statistics
 from support.packings import corpora, held, packed, stream
 
 PACKINGS = [ConcatenatePacking(), BestFitPacking(window=None), BestFitPacking(window=3), OneDocumentPacking()]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from paribus.errors import DataError
-from paribus.ordering.packing.documents import OrderedDocuments
-from paribus.ordering.packing.pairs import PairContexts
+from paribus.ordering.packing import OrderedDocuments
+from paribus.ordering.pairs import PairContexts
 from support.packings import EOS
 
 DRAWS, DOCUMENTS = 3, 7

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from paribus.ordering.traversal.shuffle import permute, unpermute
+from paribus.ordering.shuffle import permute, unpermute
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 9, 63, 64, 65, 100, 255, 256, 257, 1000, 4097, 100_003])

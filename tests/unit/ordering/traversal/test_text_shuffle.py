@@ -14,12 +14,11 @@ from paribus.config.groups.packing import (
     PackingConfig,
     PairPacking,
 )
-from paribus.ordering.contexts import readings as sampling
-from paribus.ordering.contexts.readings import readings, sampled_bytes
-from paribus.ordering.contexts.text import OrderedText
-from paribus.ordering.packing.contexts import Contexts
-from paribus.ordering.packing.pack import pack
-from paribus.ordering.traversal.traversal import ShuffledText, first_steps, straddling, traverse
+from paribus.ordering import ordered_text as sampling
+from paribus.ordering.contexts import pack
+from paribus.ordering.ordered_text import OrderedText, readings, sampled_bytes
+from paribus.ordering.packing import Contexts
+from paribus.ordering.shuffle import ShuffledText, first_steps, straddling, traverse
 from paribus.reporting.notes.common_text import common_shares
 from paribus.training.data.batches import Batches
 from support.packings import EOS, FixedOrder, measured, packed, slow_text_shuffle, text_of

@@ -1,0 +1,290 @@
+"""The stage `lexical_neighbours`: the documents nearest to each by BM25, for those without an encoder.
+
+The index, and blocks of documents whose neighbours are found, stay in the stage's scratch directory until the stage is
+done, so a killed stage goes on where it stood. Only the index and the scores of one block a worker are in memory.
+"""
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, vstack
+
+from paribus.config.groups.ordering import LexicalOrdering
+from paribus.corpus.artifact import CorpusArtifact, read_texts
+from paribus.errors import DataError
+from paribus.ordering.arrays import TERM, create_lists
+from paribus.stage import JSON, StageContext
+from paribus.store import files
+
+SPARE = 30
+"""Neighbours found beyond those the ordering wants, so that enough are left where near duplicates are removed."""
+SCORES_A_BLOCK = 2**24
+MOST_DOCUMENTS_A_BLOCK = 1024
+MOST_DOCUMENTS = 1_000_000
+"""Twice as many take four times as long: at 34 s for 14,796 on two cores (measured), a million take over 40 hours."""
+
+
+@dataclass(frozen=True)
+class LexicalSearch:
+    """What finding the neighbours of a block of documents needs to know."""
+
+    index: Path
+    results: Path
+    query_terms: int
+    width: int
+
+
+def build(context: StageContext) -> dict[str, JSON]:
+    """Write lists of `ordering.neighbours` + 30 neighbours; say how many documents have none.
+
+    DataError where the training split has no documents, none with a word, or more than can be compared.
+    """
+    ordering = context.config.ordering
+    if not isinstance(ordering, LexicalOrdering):
+        raise TypeError(f"ordering={ordering.kind} has no lexical neighbours")
+    corpus = CorpusArtifact(context.inputs["corpus"])
+    documents = corpus.count("train")
+    _refuse_count(documents)
+    index = _index(context, corpus, ordering)
+    search = LexicalSearch(index, context.work, ordering.query_terms, min(ordering.neighbours + SPARE, documents - 1))
+    ids, similarities = create_lists(context.output, documents, search.width)
+    blocks = list(_blocks(documents))
+    for (start, stop), result in zip(blocks, context.engine.map(partial(find, search), blocks), strict=True):
+        with np.load(result, allow_pickle=False) as found:
+            ids[start:stop], similarities[start:stop] = found["ids"], found["similarities"]
+        context.report.progress(stop, documents, unit="documents", doing="finding lexical neighbours")
+    return _summary(documents, ids, similarities)
+
+
+def find(search: LexicalSearch, block: tuple[int, int]) -> Path:
+    """File with the neighbours of documents `block[0]` to `block[1]`; one that is there already is taken as it is."""
+    path = search.results / f"neighbours_{block[0]:012d}_{block[1]:012d}.npz"
+    if not path.exists():
+        index = Index.load(search.index)
+        ids, similarities = index.neighbours(*block, query_terms=search.query_terms, count=search.width)
+        with files.replacing(path) as aside, aside.open("wb") as file:
+            np.savez(file, ids=ids, similarities=similarities)
+    return path
+
+
+def _refuse_count(documents: int) -> None:
+    if not documents:
+        raise DataError("The training split has no documents to compare: give more text, or lower `corpus.heldout`")
+    if documents > MOST_DOCUMENTS:
+        raise DataError(
+            f"ordering=lexical compares every document with all others, and the training split has {documents:,}: "
+            f"above {MOST_DOCUMENTS:,} that takes more than 40 hours on two cores (measured: 34 s for 14,796, and "
+            "twice as many take four times as long); use ordering=in_context, whose neighbours come from an index, or "
+            "lower corpus.limit"
+        )
+
+
+def _index(context: StageContext, corpus: CorpusArtifact, ordering: LexicalOrdering) -> Path:
+    """Directory of the index, made if it is not there yet."""
+    directory = context.work / "index"
+    if directory.is_dir():
+        return directory
+    shards = corpus.shards("train")
+    parts = []
+    for done, part in enumerate(context.engine.map(count_shard, shards)):
+        parts.append(part)
+        context.report.progress(done + 1, len(shards), unit="shards", doing="counting terms")
+    if not any(part.terms for part in parts):
+        raise DataError(
+            "No document of the training split has a word, so BM25 cannot tell documents apart; use ordering=standard"
+        )
+    weighted = weights(
+        together(parts).counts,
+        saturation=ordering.saturation,
+        length_normalization=ordering.length_normalization,
+    )
+    with files.replacing(directory) as aside:
+        aside.mkdir()
+        save_bm25(aside, weighted)
+    return directory
+
+
+def _blocks(documents: int) -> Iterator[tuple[int, int]]:
+    """Documents whose scores with all others fit into memory together; the same for any number of workers."""
+    rows = max(1, min(MOST_DOCUMENTS_A_BLOCK, SCORES_A_BLOCK // documents))
+    for start in range(0, documents, rows):
+        yield start, min(start + rows, documents)
+
+
+def _summary(documents: int, ids: np.ndarray, similarities: np.ndarray) -> dict[str, JSON]:
+    nearest = similarities[ids[:, 0] >= 0, 0] if ids.shape[1] else similarities.reshape(-1)
+    return {
+        "documents": documents,
+        "neighbours": int(ids.shape[1]),
+        "without_neighbours": documents - len(nearest),
+        "mean_similarity_of_nearest": float(nearest.mean(dtype=np.float64)) if len(nearest) else 0.0,
+    }
+
+
+PARTS = ("data", "indices", "indptr")
+BY_DOCUMENT, BY_TERM = "documents", "terms"
+
+Row = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]
+
+
+def weights(counts: csr_array, *, saturation: float, length_normalization: float) -> csr_array:
+    """BM25 weights of (documents, terms) `counts`, float32 of the same form."""
+    documents, terms = counts.shape
+    lengths = np.asarray(counts.sum(axis=1, dtype=np.float64)).reshape(-1)
+    frequency = np.bincount(counts.indices, minlength=terms)
+    rarity = np.log1p((documents - frequency + 0.5) / (frequency + 0.5))
+    # Without any shared term there are no lengths, and nothing to weigh.
+    relative = lengths / (lengths.mean() or 1.0)
+    penalty = saturation * (1 - length_normalization + length_normalization * relative)
+    owner = np.repeat(np.arange(documents), np.diff(counts.indptr))
+    saturated = counts.data * (saturation + 1) / (counts.data + penalty[owner])
+    values = (rarity[counts.indices] * saturated).astype(np.float32)
+    return csr_array((values, counts.indices, counts.indptr), shape=counts.shape)
+
+
+def save_bm25(directory: Path, weighted: csr_array) -> None:
+    """Write BM25 weights, (documents, terms), by document and by term."""
+    for name, matrix in ((BY_DOCUMENT, weighted), (BY_TERM, csr_array(weighted.T.tocsr()))):
+        for part in PARTS:
+            np.save(directory / f"{name}_{part}.npy", getattr(matrix, part), allow_pickle=False)
+    np.save(directory / "shape.npy", np.array(weighted.shape), allow_pickle=False)
+
+
+@dataclass(frozen=True)
+class Index:
+    """BM25 weights of a corpus, memory-mapped."""
+
+    by_document: csr_array
+    """(documents, terms) float32."""
+    by_term: csr_array
+    """(terms, documents) float32."""
+
+    @classmethod
+    def of(cls, weighted: csr_array) -> "Index":
+        """The index of BM25 weights, (documents, terms), in memory."""
+        return cls(weighted, csr_array(weighted.T.tocsr()))
+
+    @classmethod
+    def load(cls, directory: Path) -> "Index":
+        """The index that `save_index` wrote."""
+        documents, terms = np.load(directory / "shape.npy", allow_pickle=False).tolist()
+        return cls(_load(directory, BY_DOCUMENT, (documents, terms)), _load(directory, BY_TERM, (terms, documents)))
+
+    def neighbours(
+        self, start: int, stop: int, *, query_terms: int, count: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """The `count` documents most similar to each of the documents `start` to `stop`, and their similarities.
+
+        Both are (stop - start, count), of equal ones the smaller id first, -1 and 0 where fewer documents share a
+        term with the query.
+        """
+        ids = np.full((stop - start, count), -1, dtype=np.int64)
+        similarities = np.zeros((stop - start, count), dtype=np.float32)
+        scores = csr_array(self._queries(start, stop, query_terms) @ self.by_term)
+        for row, document in enumerate(range(start, stop)):
+            found, similarity = _nearest(*_row(scores, row), document, count)
+            ids[row, : len(found)], similarities[row, : len(found)] = found, similarity
+        return ids, similarities
+
+    def _queries(self, start: int, stop: int, query_terms: int) -> csr_array:
+        """(documents, terms), 1 for each of the `query_terms` weightiest terms of a document, of equal ones the first.
+
+        Document `start` is row 0.
+        """
+        chosen = [_heaviest(*_row(self.by_document, document), query_terms)[0] for document in range(start, stop)]
+        ends = np.concatenate([[0], np.cumsum([len(terms) for terms in chosen], dtype=np.int64)])
+        terms = np.concatenate([*chosen, np.zeros(0, dtype=np.int64)])
+        ones = np.ones(len(terms), dtype=np.float32)
+        return csr_array((ones, terms, ends), shape=(stop - start, self.by_document.shape[1]))
+
+
+def _load(directory: Path, name: str, shape: tuple[int, int]) -> csr_array:
+    parts = [np.load(directory / f"{name}_{part}.npy", mmap_mode="r", allow_pickle=False) for part in PARTS]
+    return csr_array(tuple(parts), shape=shape, copy=False)
+
+
+def _row(matrix: csr_array, row: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    part = slice(int(matrix.indptr[row]), int(matrix.indptr[row + 1]))
+    return matrix.indices[part], matrix.data[part]
+
+
+def _heaviest(ids: npt.NDArray[Any], weight: npt.NDArray[Any], count: int) -> Row:
+    """The `count` ids of largest weight, of equal ones the smaller, in this order, and their weights."""
+    if len(ids) > count:
+        enough = weight >= np.partition(weight, len(ids) - count)[len(ids) - count]
+        ids, weight = ids[enough], weight[enough]
+    order = np.lexsort((ids, -weight))[:count]
+    return ids[order].astype(np.int64), weight[order]
+
+
+def _nearest(ids: npt.NDArray[Any], score: npt.NDArray[Any], document: int, count: int) -> Row:
+    """Neighbours of `document` among those it shares a term with, and their similarities."""
+    own = ids == document
+    if not own.any() or not count:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
+    return _heaviest(ids[~own], np.minimum(score[~own] / score[own], np.float32(1)), count)
+
+
+@dataclass(frozen=True)
+class TermCounts:
+    """Documents by terms."""
+
+    terms: list[str]
+    """In the order of their code points."""
+    counts: csr_array
+    """(documents, terms) int32."""
+
+
+def count_shard(shard: Path) -> TermCounts:
+    """Terms of the documents of one shard."""
+    return count_texts(read_texts(shard))
+
+
+def count_texts(texts: Iterable[str]) -> TermCounts:
+    """Terms of some documents, in lower case."""
+    find = re.compile(TERM).findall
+    numbers: dict[str, int] = {}
+    columns, values, bounds = array("i"), array("i"), [0]
+    for text in texts:
+        found = Counter(find(text.lower()))
+        columns.extend(numbers.setdefault(term, len(numbers)) for term in found)
+        values.extend(found.values())
+        bounds.append(len(columns))
+    shape, kind = (len(bounds) - 1, len(numbers)), np.int32 if len(columns) < 2**31 else np.int64
+    parts = (np.array(values, np.int32), np.array(columns, kind), np.array(bounds, kind))
+    counts = csr_array(parts, shape=shape)
+    # In a row terms stand as they occurred first: sums that are rounded keep their sequence.
+    counts.sort_indices()
+    terms = sorted(numbers)
+    place = np.empty(len(terms), counts.indices.dtype)
+    place[[numbers[term] for term in terms]] = np.arange(len(terms))
+    parts = (counts.data, place[counts.indices], counts.indptr)
+    return TermCounts(terms, csr_array(parts, shape=shape))
+
+
+def together(parts: Iterable[TermCounts]) -> TermCounts:
+    """Counts of all shards, documents in their order; only terms that two documents have at least.
+
+    A term of a single document leads to no other.
+    """
+    shards = list(parts)
+    terms = sorted(set().union(*(shard.terms for shard in shards)))
+    column = {term: number for number, term in enumerate(terms)}
+    counts = vstack([_renumbered(shard, column) for shard in shards], format="csr")
+    shared = np.bincount(counts.indices, minlength=len(terms)) > 1
+    kept: npt.NDArray[np.int64] = np.flatnonzero(shared)
+    return TermCounts([terms[number] for number in kept], csr_array(counts[:, kept]))
+
+
+def _renumbered(shard: TermCounts, column: dict[str, int]) -> csr_array:
+    number = np.array([column[term] for term in shard.terms], dtype=shard.counts.indices.dtype)
+    parts = (shard.counts.data, number[shard.counts.indices], shard.counts.indptr)
+    return csr_array(parts, shape=(shard.counts.shape[0], len(column)))

@@ -1,0 +1,132 @@
+"""The clustering ablation of In-Context Pretraining (arXiv 2310.10638, section 4.4, after Abbas et al., 2303.09540).
+
+Spherical k-means (Dhillon and Modha, 2001): vectors are of unit length, centroids are scaled to it, and a document
+belongs to the centroid of largest cosine. Documents of a cluster stand together. A document without a direction, a row
+of zeros, belongs to no centroid: these are read last.
+
+faiss learns the centroids with one thread, and documents are assigned in blocks whose sizes depend on nothing but the
+number of clusters, one thread a block: the result does not depend on the number of threads.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import faiss
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from paribus.config.groups.ordering import ClusterOrdering
+from paribus.engine import Engine
+from paribus.ordering.arrays import CENTROIDS, CLUSTERS, SHUFFLE, permutation, seed_sequence
+from paribus.ordering.embeddings import Embeddings
+
+MOST_CLUSTERS = 11_000
+"""The paper's number of clusters, for 235M documents."""
+VALUES_A_BLOCK = 2**24
+"""Scores, or values of vectors, that a thread has in memory at once."""
+NOWHERE = -1
+
+Indices = npt.NDArray[np.int64]
+Vectors = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Clustered:
+    """Documents cluster by cluster."""
+
+    documents: Indices
+    """(m,) document indices, each once."""
+    sizes: Indices
+    """(c,) documents of each cluster, in the order they are read; those without a direction are not among them."""
+    without_direction: int
+    mean_similarity: float
+    """Of a document with the centroid of its cluster; 0 where nobody has a direction."""
+
+
+def cluster_count(documents: int) -> int:
+    """About the square root of the number of documents, at most the paper's 11,000."""
+    return min(MOST_CLUSTERS, round(math.sqrt(documents)))
+
+
+def by_cluster(
+    embeddings: Embeddings, kept: npt.NDArray[np.bool_], ordering: ClusterOrdering, *, seed: int, engine: Engine
+) -> Clustered:
+    """The kept documents, (n,) bool, cluster by cluster: clusters in random order, documents inside in random order.
+
+    There are `ordering.clusters`, by default `cluster_count`; fewer where some stay empty, as equal documents make
+    them.
+    """
+    with threadpool_limits(1):
+        centroids = _centroids(embeddings, kept, ordering, seed)
+        label, similarity = _assigned(embeddings, centroids, engine)
+    documents = np.flatnonzero(kept).astype(np.int64)
+    label, similarity = label[documents], similarity[documents]
+    shuffle = permutation(len(documents), SHUFFLE, seed)
+    place = np.append(permutation(len(centroids), CLUSTERS, seed), len(centroids))
+    by_place = shuffle[np.argsort(place[label[shuffle]], kind="stable")]
+    sizes = np.bincount(place[label], minlength=len(centroids) + 1)
+    somewhere = label != NOWHERE
+    mean = float(similarity[somewhere].mean(dtype=np.float64)) if somewhere.any() else 0.0
+    return Clustered(documents[by_place], sizes[:-1][sizes[:-1] > 0], int(sizes[-1]), mean)
+
+
+def _centroids(embeddings: Embeddings, kept: npt.NDArray[np.bool_], ordering: ClusterOrdering, seed: int) -> Vectors:
+    """Unit rows, one a cluster, learned from documents evenly spread over those kept."""
+    documents = np.flatnonzero(kept)
+    wanted = min(ordering.clusters or cluster_count(len(documents)), len(documents))
+    sample = documents[_evenly(len(documents), max(ordering.fit_documents, wanted))]
+    vectors = embeddings.take(sample)
+    vectors = vectors[vectors.any(axis=1)]
+    wanted = min(wanted, len(vectors))
+    if not wanted:
+        return np.zeros((0, embeddings.dimensions), dtype=np.float32)
+    return _learned(vectors, wanted, ordering.iterations, seed)
+
+
+def _learned(vectors: Vectors, clusters: int, iterations: int, seed: int) -> Vectors:
+    kmeans = faiss.Kmeans(
+        vectors.shape[1],
+        clusters,
+        niter=iterations,
+        spherical=True,
+        seed=int(seed_sequence(CENTROIDS, seed).generate_state(1)[0] >> 1),
+        # All vectors that are given count, and few of them are no reason for a warning.
+        max_points_per_centroid=len(vectors),
+        min_points_per_centroid=1,
+    )
+    kmeans.train(np.ascontiguousarray(vectors))
+    return np.asarray(kmeans.centroids, dtype=np.float32)
+
+
+def _evenly(count: int, wanted: int) -> Indices:
+    """`wanted` of `count` positions, evenly spread, or all of them."""
+    taken = min(wanted, count)
+    return np.arange(taken, dtype=np.int64) * count // max(1, taken)
+
+
+def _assigned(embeddings: Embeddings, centroids: Vectors, engine: Engine) -> tuple[Indices, npt.NDArray[np.float32]]:
+    """Cluster of every document, -1 for one without a direction, and its cosine with that centroid, both (n,)."""
+    if not len(centroids):
+        return np.full(len(embeddings), NOWHERE), np.zeros(len(embeddings), dtype=np.float32)
+    nearest = partial(_nearest, embeddings, centroids)
+    parts = list(engine.map(nearest, _blocks(len(embeddings), *centroids.shape), releases_gil=True))
+    return np.concatenate([label for label, _ in parts]), np.concatenate([similarity for _, similarity in parts])
+
+
+def _blocks(documents: int, clusters: int, dimensions: int) -> Iterator[tuple[int, int]]:
+    rows = max(1, VALUES_A_BLOCK // max(clusters, dimensions))
+    for start in range(0, documents, rows):
+        yield start, min(start + rows, documents)
+
+
+def _nearest(
+    embeddings: Embeddings, centroids: Vectors, block: tuple[int, int]
+) -> tuple[Indices, npt.NDArray[np.float32]]:
+    vectors = embeddings.rows(*block)
+    scores = vectors @ centroids.T
+    label = scores.argmax(axis=1)
+    similarity = np.take_along_axis(scores, label[:, None], axis=1)[:, 0]
+    return np.where(vectors.any(axis=1), label, NOWHERE), similarity

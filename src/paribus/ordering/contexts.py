@@ -1,0 +1,324 @@
+"""The stage `contexts`: (tokens, order) -> what later stages would have to read the whole encoded corpus for.
+
+Contexts are measured a part at a time; finished parts stay in the stage's scratch directory until the stage is done, so
+a killed stage goes on where it stood. Memory is O(documents), and a worker's that of one part.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from paribus.config.byte_sizes import in_tokens
+from paribus.config.groups.packing import (
+    BestFitPacking,
+    ConcatenatePacking,
+    OneDocumentPacking,
+    PackingConfig,
+    PairPacking,
+)
+from paribus.config.schema import RunConfig
+from paribus.errors import DataError
+from paribus.native.loader import compile_kernels
+from paribus.native.registry import SPANS, TABLES
+from paribus.ordering.arrays import create_array, map_array, save_array
+from paribus.ordering.ordered_text import ARRAYS, Measured, MeasuredContexts, OrderedText, sampled_bytes
+from paribus.ordering.orders import Order
+from paribus.ordering.packing import (
+    AssignedContexts,
+    ContextPieces,
+    Contexts,
+    GroupedStream,
+    Integers,
+    OrderedDocuments,
+    PackedStream,
+    best_fit,
+    one_document,
+)
+from paribus.ordering.pairs import PairContexts
+from paribus.ordering.shuffle import Traversal, traverse
+from paribus.stage import JSON, StageContext
+from paribus.store import files
+from paribus.tokenization.encoded_corpus import EncodedCorpus
+
+TOKENS_A_PART = 2**24
+"""Tokens of the contexts of one part; it decides what is repeated after a kill, never what is written."""
+MOST_CONTEXTS_A_PART = 2**17
+
+Part = tuple[int, int]
+"""The first context of a part, and the one after its last."""
+
+
+def build(context: StageContext) -> dict[str, JSON]:
+    """Measure all contexts. Raises DataError for a corpus smaller than one context, or without text."""
+    compile_kernels(SPANS | TABLES, context.report)
+    parts = context.work / "parts"
+    parts.mkdir(parents=True, exist_ok=True)
+    measure = MeasurePart(context.config, context.inputs, parts)
+    contexts, text = measure.contexts, measure.text
+    kept = _put_together(measure, context)
+    sizes = {
+        "contexts": contexts.count,
+        "left_out_tokens": contexts.left_out_tokens,
+        "context_length": contexts.context_length,
+        "ordered_bytes": text.bytes,
+        "corpus_bytes": int(text.corpus_begins[-1]),
+    }
+    write_summary(context.output, **sizes)
+    if isinstance(contexts, AssignedContexts):
+        write_pieces(context.output, contexts.all_pieces)
+    return {**sizes, "targets": int(kept["targets"].sum()), "text_bytes": int(kept["text_bytes"].sum())}
+
+
+class MeasurePart:
+    """Measures parts of the contexts and leaves each in a file below `directory`; several threads may call it at once.
+
+    A process that it is sent to opens the artefacts for itself, as they are too large to be sent.
+    """
+
+    def __init__(self, config: RunConfig, inputs: Mapping[str, Path], directory: Path) -> None:
+        self._given = (config, dict(inputs), directory)
+        opened = pack_corpus(config, inputs)
+        corpus, tokenizer = opened.corpus, opened.corpus.tokenizer
+        self.contexts: Contexts = opened.contexts
+        self.text = OrderedText(self.contexts.documents, corpus.source_bytes, tokenizer.token_byte_lengths())
+        self._lossy = tokenizer.settings.lossy
+        self._points = sampled_bytes(int(self.text.corpus_begins[-1]))
+
+    def __call__(self, part: Part) -> Path:
+        """The file of one part, written unless it is there."""
+        start, stop = part
+        # The range, since what parts of another size left behind must not be taken for this one.
+        target = self._given[2] / f"{start:012d}-{stop:012d}.npz"
+        if not target.exists():
+            found = Measured.of(self.contexts, self.text, self._lossy, self._points, start, stop)
+            with files.replacing(target) as aside, aside.open("wb") as file:
+                np.savez(file, **vars(found))
+        return target
+
+    def __getstate__(self) -> Any:
+        return self._given
+
+    def __setstate__(self, given: Any) -> None:
+        self.__init__(*given)  # type: ignore[misc]
+
+
+def _put_together(measure: MeasurePart, context: StageContext) -> dict[str, Any]:
+    """Write the arrays of all parts as one each, and return those with an entry a context."""
+    count = measure.contexts.count
+    names = [name for name in ARRAYS if name != "sampled"]
+    arrays = {name: create_array(array_path(context.output, name), "<i8", (count,)) for name in names}
+    sampled = [np.zeros((0, 2), dtype="<i8")]
+    context.report.progress(0, count, unit="contexts", doing="measuring contexts")
+    parts = list(_parts(measure.contexts))
+    for (start, stop), file in zip(parts, context.engine.map(measure, parts, releases_gil=True), strict=True):
+        with np.load(file, allow_pickle=False) as found:
+            for name, array in arrays.items():
+                array[start:stop] = found[name]
+            sampled.append(found["sampled"])
+        context.report.progress(stop, count, unit="contexts", doing="measuring contexts")
+    save_array(array_path(context.output, "sampled"), np.concatenate(sampled))
+    return arrays
+
+
+def _parts(contexts: Contexts) -> Iterator[Part]:
+    size = max(1, min(MOST_CONTEXTS_A_PART, TOKENS_A_PART // contexts.context_length))
+    for start in range(0, contexts.count, size):
+        yield start, min(start + size, contexts.count)
+
+
+@dataclass(frozen=True)
+class PackedCorpus:
+    """Contexts and what they are packed from."""
+
+    config: RunConfig
+    """With its context in tokens, where that is given in bytes of text."""
+    context_bytes: int | None
+    """Bytes of a context, where that is what was given."""
+    corpus: EncodedCorpus
+    order: Order
+    contexts: Contexts
+
+    def traversal(self, measured: MeasuredContexts) -> Traversal:
+        """The sequence in which training reads the contexts."""
+        seed, draws = self.config.seed_of("contexts"), self.corpus.draws
+        return traverse(self.config.packing, measured, seed, context_bytes=self.context_bytes, draws=draws)
+
+
+def pack_corpus(config: RunConfig, inputs: Mapping[str, Path]) -> PackedCorpus:
+    """Pack the documents of the artefacts `tokens` and `order`; no token is read. DataError as `pack` says."""
+    context_bytes = config.model.context_bytes
+    config, corpus, order = _open(config, inputs)
+    given = (corpus.ids, corpus.offsets, order, corpus.tokenizer.eos_id, config.model.context_length)
+    contexts = pack(config.packing, *given, corpus.source_lengths, corpus.draws)
+    return PackedCorpus(config, context_bytes, corpus, order, contexts)
+
+
+def open_contexts(config: RunConfig, inputs: Mapping[str, Path]) -> tuple[PackedCorpus, MeasuredContexts]:
+    """Open the packed corpus and its artefact `contexts`, whose assignment of documents is reused.
+
+    DataError where that is of other contexts.
+    """
+    path, context_bytes = inputs["contexts"], config.model.context_bytes
+    if not has_pieces(path):
+        packed = pack_corpus(config, inputs)
+    else:
+        config, corpus, order = _open(config, inputs)
+        documents = OrderedDocuments(corpus.ids, corpus.offsets, order.documents, corpus.tokenizer.eos_id)
+        assigned = read_assigned(path, documents, config.model.context_length)
+        packed = PackedCorpus(config, context_bytes, corpus, order, assigned)
+    contexts, measured = packed.contexts, read_contexts(path)
+    if (contexts.count, contexts.context_length) != (measured.count, measured.context_length):
+        raise DataError(
+            f"{path}: has {measured.count} contexts of {measured.context_length} tokens, but the tokens in their order "
+            f"are {contexts.count} of {contexts.context_length}"
+        )
+    return packed, measured
+
+
+def _open(config: RunConfig, inputs: Mapping[str, Path]) -> tuple[RunConfig, EncodedCorpus, Order]:
+    corpus = EncodedCorpus(inputs["tokens"])
+    in_tokens_of_corpus = in_tokens(config.model, corpus.bytes_per_token)
+    return replace(config, model=in_tokens_of_corpus), corpus, Order(inputs["order"])
+
+
+SUMMARY = "contexts.json"
+COUNT, SIZES = "contexts", ("context_length", "ordered_bytes", "corpus_bytes")
+NUMBERS = (COUNT, "left_out_tokens", *SIZES)
+PIECES = ("positions", "starts", "lengths", "bounds")
+
+
+def array_path(directory: Path, name: str) -> Path:
+    """The file of an array of `Measured`."""
+    return directory / f"{name}.npy"
+
+
+def write_summary(directory: Path, **sizes: int) -> None:
+    """Write what the arrays must agree with: a number for each of `NUMBERS`."""
+    files.write_json(directory / SUMMARY, sizes)
+
+
+def write_pieces(directory: Path, pieces: ContextPieces) -> None:
+    """Write the pieces of all contexts."""
+    for name in PIECES:
+        save_array(array_path(directory, name), getattr(pieces, name))
+
+
+def has_pieces(path: Path) -> bool:
+    """Whether the artefact has the pieces of its contexts."""
+    return array_path(path, PIECES[0]).exists()
+
+
+def read_assigned(path: Path, documents: OrderedDocuments, context_length: int) -> AssignedContexts:
+    """The contexts that the pieces in the artefact make of `documents`, memory-mapped.
+
+    DataError where its files are cut short or disagree.
+    """
+    sizes = _sizes(path / SUMMARY)
+    bounds = _map(array_path(path, "bounds"), sizes[COUNT] + 1)
+    positions, starts, lengths = (_map(array_path(path, name), int(bounds[-1])) for name in PIECES[:-1])
+    return AssignedContexts(documents, context_length, ContextPieces(positions, starts, lengths, bounds))
+
+
+def read_contexts(path: Path) -> MeasuredContexts:
+    """Measurements of the contexts of the artefact in directory `path`, memory-mapped.
+
+    DataError where its files are cut short or disagree.
+    """
+    sizes = _sizes(path / SUMMARY)
+    found: dict[str, Any] = {name: _map(array_path(path, name), sizes[COUNT]) for name in ARRAYS}
+    return MeasuredContexts(**found | {name: sizes[name] for name in SIZES})
+
+
+def _sizes(file: Path) -> dict[str, int]:
+    try:
+        sizes = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file}: no readable sizes of contexts ({error})") from error
+    missing = [name for name in NUMBERS if not isinstance(sizes, dict) or not isinstance(sizes.get(name), int)]
+    if missing:
+        raise DataError(f"{file}: has no whole number for {', '.join(missing)}")
+    return dict(sizes)
+
+
+def _map(file: Path, count: int) -> Any:
+    """The array of `count` integers, or of pairs of them."""
+    try:
+        array = map_array(file)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file}: no readable array of contexts ({error})") from error
+    right = array.shape[1:] == (2,) if file.stem == "sampled" else array.shape == (count,)
+    if not right or array.dtype != np.int64:
+        raise DataError(f"{file}: is {array.dtype} {array.shape}, but there must be {count} of int64")
+    return array
+
+
+class DocumentOrder(Protocol):
+    """What packing needs of an order."""
+
+    @property
+    def documents(self) -> Integers:
+        """Document indices in the sequence in which they are read, (m,); repeats allowed."""
+
+    @property
+    def groups(self) -> Integers | None:
+        """Positions in `documents` at which a group begins, and m, (g + 1,); None for an order without groups."""
+
+
+@dataclass(frozen=True)
+class GivenOrder:
+    """An order that no stage has stored."""
+
+    documents: Integers
+    groups: Integers | None = None
+
+
+def pack(  # noqa: PLR0917 (each is one input of packing; none has a default to leave out)
+    packing: PackingConfig,
+    ids: npt.ArrayLike,
+    offsets: npt.ArrayLike,
+    order: DocumentOrder,
+    eos_id: int,
+    context_length: int,
+    source_lengths: npt.ArrayLike | None = None,
+    draws: int = 1,
+) -> Contexts:
+    """Contexts of `context_length` tokens of the encoded corpus (flat `ids`, `offsets`) in `order`.
+
+    Pairs whose tokens were drawn several times are those of one draw, then those of the next.
+
+    Raises DataError if the documents are fewer tokens than one context, if the order names a document that is not
+    there, and if `pair` is not given the `source_lengths` (draws · documents,) of a corpus of pairs. Only `concatenate`
+    has use for the groups of an order.
+    """
+    documents = OrderedDocuments(ids, offsets, order.documents, eos_id, draws)
+    if isinstance(packing, PairPacking):
+        if source_lengths is None:
+            raise DataError("packing.kind=pair needs pairs, and the encoded corpus has documents; use corpus=parallel")
+        return PairContexts(documents, context_length, source_lengths)
+    _refuse_too_small(documents, context_length)
+    match packing:
+        case ConcatenatePacking():
+            if order.groups is None:
+                return PackedStream(documents, context_length)
+            return GroupedStream(documents, context_length, order.groups)
+        case BestFitPacking(window=window):
+            return best_fit(documents, context_length, window)
+        case OneDocumentPacking():
+            return one_document(documents, context_length)
+
+
+def _refuse_too_small(documents: OrderedDocuments, context_length: int) -> None:
+    # So many documents are more than a context, as each has its end-of-document token; fewer are all there are.
+    first = np.arange(min(len(documents), context_length + 1), dtype=np.int64)
+    tokens = int(documents.lengths_at(first).sum())
+    if tokens <= context_length:
+        raise DataError(
+            f"The corpus is smaller than one context: {len(documents)} documents give {tokens} tokens "
+            f"(end-of-document tokens included), and `model.context_length` = {context_length} needs "
+            f"{context_length + 1}. Set model.context_length to {max(tokens - 1, 1)} or less, or give more text"
+        )

@@ -1,0 +1,443 @@
+"""The stage `duplicates`: which documents of the training split stay. Tokenizer-free, and shared by every ordering."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+from datasketch import MinHash
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from paribus.config.groups.embedding import EmbeddingDuplicates, ExactDuplicates, MinHashDuplicates
+from paribus.corpus.artifact import CorpusArtifact
+from paribus.corpus.overlap import words
+from paribus.engine import Engine
+from paribus.errors import DataError
+from paribus.native.loader import address, compile_kernels, kernel
+from paribus.native.registry import AGREEMENT
+from paribus.ordering.arrays import CorpusPart, FileRows, NeighbourLists, corpus_parts, map_array, save_array
+from paribus.stage import JSON, Reporter, StageContext
+
+
+def build(context: StageContext) -> dict[str, JSON]:
+    """Write which documents stay, and why the others do not.
+
+    Of a group of duplicates, which is a connected component of pairs, the first document of the corpus stays. Raises
+    DataError for an empty training split, or neighbours of another corpus.
+    """
+    corpus = CorpusArtifact(context.inputs["corpus"])
+    parts = corpus_parts(corpus, context.work / "parts")
+    count = parts[-1].start + parts[-1].rows
+    groups = group(count, _find_pairs(context, parts, count))
+    removed_bytes = write_duplicates(context.output, groups, parts)
+    return _statistics(groups) | {
+        "removed_bytes": removed_bytes,
+        "removed_share": removed_bytes / max(1, corpus.bytes("train")),
+    }
+
+
+Indices = npt.NDArray[np.int64]
+
+
+class Pairs(NamedTuple):
+    """Three arrays of one length: two documents, in either order, and how similar they are."""
+
+    first: Indices
+    second: Indices
+    similarities: npt.NDArray[np.float32]
+
+    @classmethod
+    def joined(cls, parts: Iterable["Pairs"]) -> "Pairs":
+        """All pairs of `parts`, in order."""
+        found = [cls.none(), *parts]
+        columns = zip(*found, strict=True)
+        return cls(*(np.concatenate(column) for column in columns))
+
+    @classmethod
+    def none(cls) -> "Pairs":
+        """No pair."""
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
+
+
+def _find_pairs(context: StageContext, parts: Sequence[CorpusPart], count: int) -> Pairs:
+    match context.config.duplicates:
+        case ExactDuplicates():
+            _compute(digest_part, parts, context.engine, context.report)
+            return equal_pairs(np.concatenate([np.load(part.target, allow_pickle=False) for part in parts]))
+        case MinHashDuplicates() as config:
+            compile_kernels(AGREEMENT, context.report)
+            _compute(partial(sign_part, config), parts, context.engine, context.report)
+            return minhash_pairs(parts, config, context.report)
+        case EmbeddingDuplicates() as config:
+            return _embedding_pairs(context.inputs["neighbours"], config, count)
+        case config:
+            raise TypeError(f"duplicates={config.kind} removes nothing")
+
+
+def _embedding_pairs(neighbours: Path, config: EmbeddingDuplicates, count: int) -> Pairs:
+    from paribus.ordering.arrays import NeighbourLists
+
+    lists = NeighbourLists(neighbours)
+    if lists.count != count:
+        raise DataError(f"{lists.path}: neighbours of {lists.count} documents, but the training split has {count}")
+    return embedding_pairs(lists, config.threshold)
+
+
+def _compute(
+    function: Callable[[CorpusPart], CorpusPart], parts: Sequence[CorpusPart], engine: Engine, report: Reporter
+) -> None:
+    """Map over parts; what is finished lies in the stage's working directory and is not done again after a kill."""
+    total, done = parts[-1].start + parts[-1].rows, 0
+    for part in engine.map(function, parts):
+        done += part.rows
+        report.progress(done, total, unit="documents", doing="hashing documents")
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Which document stands for each document."""
+
+    first: Indices
+    """(n,) first document of the group of each document, which stays; a document without duplicates is its own."""
+    similarities: npt.NDArray[np.float32]
+    """(n,) similarity to the most similar document that linked it to its group; 0 without duplicates."""
+
+    @property
+    def kept(self) -> npt.NDArray[np.bool_]:
+        """(n,) documents that stay."""
+        return np.asarray(self.first == np.arange(len(self.first)))
+
+    @property
+    def sizes(self) -> Indices:
+        """Documents of each group of two or more, in the order of their first documents."""
+        sizes = np.bincount(self.first, minlength=1)
+        return sizes[sizes > 1]
+
+
+def _statistics(groups: Groups) -> dict[str, JSON]:
+    return {
+        "documents": len(groups.first),
+        "removed": int((~groups.kept).sum()),
+        "groups": len(groups.sizes),
+        "largest_group": int(groups.sizes.max(initial=1)),
+    }
+
+
+WORDS = 2
+"""A digest is so many numbers of 64 bits."""
+
+
+def digests(contents: Iterable[bytes]) -> npt.NDArray[np.uint64]:
+    """BLAKE2b of each content, (n, 2) uint64."""
+    joined = b"".join(hashlib.blake2b(content, digest_size=8 * WORDS).digest() for content in contents)
+    return np.frombuffer(joined, dtype="<u8").reshape(-1, WORDS)
+
+
+def digest_part(part: CorpusPart) -> CorpusPart:
+    """Write the digests of the texts of a part, unless that is done."""
+    if not part.target.exists():
+        save_array(part.target, digests(text.encode() for text in part.texts()))
+    return part
+
+
+ROWS_AT_ONCE = 262_144
+
+
+def embedding_pairs(lists: NeighbourLists, threshold: float) -> Pairs:
+    """Pairs of documents and neighbours whose cosine is above `threshold`."""
+    return Pairs.joined(_close_pairs(lists, threshold))
+
+
+def _close_pairs(lists: NeighbourLists, threshold: float) -> Iterator[Pairs]:
+    for start in range(0, lists.count, ROWS_AT_ONCE):
+        ids = lists.ids[start : start + ROWS_AT_ONCE].astype(np.int64)
+        cosines = np.asarray(lists.similarities[start : start + ROWS_AT_ONCE])
+        rows, columns = np.nonzero((ids >= 0) & (cosines > threshold))
+        yield Pairs(rows + start, ids[rows, columns], cosines[rows, columns])
+
+
+SIGNATURES_AT_ONCE = 65_536
+
+
+def minhash_pairs(parts: Sequence[CorpusPart], config: MinHashDuplicates, report: Reporter) -> Pairs:
+    """Pairs among the documents of signed parts whose estimated Jaccard similarity is `config.threshold` or more.
+
+    As many as connect what is connected, not all. Documents of one signature are paired with the first of them, which
+    alone is compared with others.
+    """
+    signatures = FileRows([part.target for part in parts], [part.rows for part in parts])
+    pairs = equal_pairs(_read_keys(parts, slice(0, 2)))
+    distinct = np.delete(np.arange(len(signatures)), pairs.second)
+    count = Bands.of(config).count
+    for band in range(count):
+        report.progress(band, count, unit="bands", doing="comparing signatures")
+        keys = _read_keys(parts, slice(2 + band, 3 + band))[distinct, 0]
+        candidates = buckets(distinct, keys, group(len(signatures), pairs).first[distinct])
+        pairs = Pairs.joined([pairs, *_confirmed(candidates, signatures, config.threshold)])
+    report.progress(count, count, unit="bands", doing="comparing signatures")
+    return pairs
+
+
+def _read_keys(parts: Sequence[CorpusPart], rows: slice) -> npt.NDArray[np.uint64]:
+    """Some keys of every document, (n, keys)."""
+    return np.concatenate([map_array(keys_path(part.target))[rows].T for part in parts])
+
+
+def _confirmed(candidates: Iterable[Indices], signatures: FileRows, threshold: float) -> Iterator[Pairs]:
+    for batch in _batches(candidates):
+        rows = signatures.take(np.concatenate(batch))
+        splits = np.split(rows, np.cumsum([len(bucket) for bucket in batch])[:-1])
+        found = (linked(bucket, part, threshold) for bucket, part in zip(batch, splits, strict=True))
+        yield Pairs.joined(pairs for pairs in found if len(pairs.first))
+
+
+def _batches(candidates: Iterable[Indices]) -> Iterator[list[Indices]]:
+    """Buckets of some signatures together, so that their files are opened once."""
+    batch, size = list[Indices](), 0
+    for bucket in candidates:
+        batch.append(bucket)
+        size += len(bucket)
+        if size >= SIGNATURES_AT_ONCE:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+SEED = 1
+"""Of the hash functions; another seed is another estimate."""
+
+
+def sign(texts: list[str], config: MinHashDuplicates) -> npt.NDArray[np.uint64]:
+    """Signatures of documents, (n, permutations)."""
+
+    sets = (sorted(shingles(text, config.shingle)) for text in texts)
+    found = MinHash.generator(sets, num_perm=config.permutations, seed=SEED, scheme="affine64", hashfunc=_hash)
+    return np.array([sketch.hashvalues for sketch in found], dtype=np.uint64).reshape(len(texts), config.permutations)
+
+
+def sign_part(config: MinHashDuplicates, part: CorpusPart) -> CorpusPart:
+    """Write the signatures of a part, and their keys beside them, unless that is done."""
+    if not part.target.exists():
+        signatures = sign(part.texts(), config)
+        save_array(keys_path(part.target), _band_keys(signatures, Bands.of(config)))
+        save_array(part.target, signatures)
+    return part
+
+
+def keys_path(target: Path) -> Path:
+    """The file of the keys of the signatures in file `target`: (2 + bands, n), the first two of the whole signature."""
+    return target.with_suffix(".keys.npy")
+
+
+@dataclass(frozen=True)
+class Bands:
+    """`count` bands of `rows` values of a signature."""
+
+    count: int
+    rows: int
+
+    @classmethod
+    def of(cls, config: MinHashDuplicates) -> Self:
+        """The longest bands, and so the fewest candidates, with which no more than 1 pair in 100 is missed."""
+        fitting = (
+            cls(config.permutations // rows, rows)
+            for rows in range(config.permutations, 0, -1)
+            if 1 - (1 - config.threshold**rows) ** (config.permutations // rows) >= RECALL
+        )
+        return next(fitting, cls(config.permutations, 1))
+
+    @property
+    def slices(self) -> list[slice]:
+        """Columns of each band."""
+        return [slice(band * self.rows, (band + 1) * self.rows) for band in range(self.count)]
+
+
+def _band_keys(signatures: npt.NDArray[np.uint64], bands: Bands) -> npt.NDArray[np.uint64]:
+    whole = digests(row.tobytes() for row in signatures)
+    pieces = [digests(row.tobytes() for row in signatures[:, band])[:, :1] for band in bands.slices]
+    return np.ascontiguousarray(np.hstack([whole, *pieces]).T)
+
+
+def _hash(shingle: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(shingle, digest_size=8).digest(), "little")
+
+
+NO_WORD = "\0"
+"""Begins the one shingle of a text without a word; no word holds it."""
+
+
+def shingles(text: str, size: int) -> set[bytes]:
+    """The sets of `size` consecutive words, each as UTF-8 with spaces between.
+
+    A text of fewer words is one shingle of them all, one without any word a shingle of the whole text.
+    """
+    found = words(text)
+    if not found:
+        return {(NO_WORD + text).encode()}
+    return {" ".join(found[start : start + size]).encode() for start in range(max(1, len(found) - size + 1))}
+
+
+Keys = npt.NDArray[np.uint64]
+RECALL = 0.99
+"""Chance that two documents at the threshold are candidates; all others that are more alike have a better one."""
+
+
+def buckets(documents: Indices, keys: Keys, first: Indices) -> Iterator[Indices]:
+    """Documents, each bucket rising, whose `keys` (n,) of one band are equal.
+
+    `first` (n,) are the first documents of their groups so far; where it is one, there is nothing left to compare.
+    """
+    order, bounds = runs(keys[:, None])
+    groups = first[order]
+    apart = np.minimum.reduceat(groups, bounds[:-1]) < np.maximum.reduceat(groups, bounds[:-1])
+    for run in np.flatnonzero(apart).tolist():
+        yield documents[order[bounds[run] : bounds[run + 1]]]
+
+
+def linked(documents: Indices, signatures: npt.NDArray[np.uint64], threshold: float) -> Pairs:
+    """Pairs of `documents` (n,) of an estimated Jaccard of `threshold` or more: a tree for all that they connect.
+
+    The estimate is the share of values in which two rows of `signatures` (n, permutations) agree. Time is quadratic in
+    documents that are not alike.
+    """
+    permutations = signatures.shape[1]
+    least = next(count for count in range(permutations + 1) if count / permutations >= threshold)
+    whole = np.ascontiguousarray(signatures)
+    short = whole.astype(np.uint16)
+    waiting, reached, agreements = (np.arange(len(documents), dtype=np.int64) for _ in range(3))
+    count, frontier, found = len(waiting), list[int](), list[Pairs]()
+    while count:
+        if not frontier:
+            frontier, waiting, count = [int(waiting[0])], waiting[1:], count - 1
+        current = frontier.pop()
+        form = (permutations, current, least, address(waiting), count, address(reached), address(agreements))
+        left = kernel("split_agreeing")(address(short), address(whole), *form)
+        near = reached[: count - left]
+        similarities = (agreements[: len(near)] / permutations).astype(np.float32)
+        found.append(Pairs(np.full(len(near), documents[current]), documents[near], similarities))
+        frontier += near.tolist()
+        count = left
+    return Pairs.joined(found)
+
+
+def runs(keys: npt.NDArray[np.uint64]) -> tuple[Indices, Indices]:
+    """Indices of the rows of (n, width) `keys`, equal ones side by side and rising, and the bounds of each such run."""
+    order = np.lexsort(keys.T[::-1])
+    changes = np.flatnonzero((keys[order[1:]] != keys[order[:-1]]).any(axis=1)) + 1
+    return order, np.concatenate([[0], changes, [len(keys)]])
+
+
+def equal_pairs(keys: npt.NDArray[np.uint64]) -> Pairs:
+    """Pairs of each row of (n, width) `keys` with the first row that equals it, similarity 1."""
+    order, bounds = runs(keys)
+    firsts = np.repeat(order[bounds[:-1]], np.diff(bounds))
+    later = order != firsts
+    return Pairs(firsts[later], order[later], np.ones(int(later.sum()), np.float32))
+
+
+def group(count: int, pairs: Pairs) -> Groups:
+    """Groups of `count` documents; time and memory are linear in documents and pairs."""
+    linked = coo_array((np.ones(len(pairs.first), dtype=bool), (pairs.first, pairs.second)), shape=(count, count))
+    _, labels = connected_components(linked, directed=False)
+    similarities = np.zeros(count, np.float32)
+    np.maximum.at(similarities, pairs.first, pairs.similarities)
+    np.maximum.at(similarities, pairs.second, pairs.similarities)
+    return Groups(np.unique(labels, return_index=True)[1][labels].astype(np.int64), similarities)
+
+
+KEPT, REMOVED = "kept.npy", "removed.parquet"
+SCHEMA = pa.schema(
+    [
+        ("document", pa.int64()),
+        ("id", pa.string()),
+        ("kept", pa.int64()),
+        ("kept_id", pa.string()),
+        ("similarity", pa.float32()),
+        ("bytes", pa.int64()),
+    ]
+)
+
+
+class Duplicates:
+    """Reads the duplicates in directory `path`.
+
+    Raises DataError, naming the file, where one is missing or cut short, or where they disagree: documents are kept or
+    removed, and a removed one names a kept one that comes before it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
+        self.kept = self._kept()
+        """(n,) bool: documents, in corpus order, that stay."""
+        removed = self.removed("document", "kept")
+        self._check(removed["document"].to_numpy(), removed["kept"].to_numpy())
+
+    def removed(self, *columns: str) -> pa.Table:
+        """Documents that do not stay, in corpus order; all columns where none is named.
+
+        `document` and `kept` are indices in corpus order of the document and of the one that stays for it, `id` and
+        `kept_id` their ids, `similarity` that to the document that linked it, `bytes` those of its text.
+        """
+        try:
+            return pq.read_table(self.path / REMOVED, columns=list(columns) or SCHEMA.names)
+        except (OSError, pa.ArrowException) as error:
+            raise DataError(f"{self.path / REMOVED}: no readable table of removed documents ({error})") from error
+
+    def _kept(self) -> npt.NDArray[np.bool_]:
+        try:
+            kept: npt.NDArray[np.bool_] = np.load(self.path / KEPT, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise DataError(f"{self.path / KEPT}: no readable array of kept documents ({error})") from error
+        if kept.dtype != np.bool_ or kept.ndim != 1:
+            raise DataError(f"{self.path / KEPT}: bool (documents,) is expected, but this is {kept.dtype} {kept.shape}")
+        return kept
+
+    def _check(self, documents: npt.NDArray[np.int64], first: npt.NDArray[np.int64]) -> None:
+        if not np.array_equal(documents, np.flatnonzero(~self.kept)):
+            raise DataError(
+                f"{self.path}: {REMOVED} lists {len(documents)} documents, which are not the "
+                f"{int((~self.kept).sum())} of {len(self.kept)} that {KEPT} does not keep"
+            )
+        if not ((first >= 0) & (first < documents)).all() or not self.kept[first].all():
+            raise DataError(f"{self.path / REMOVED}: a document is removed in favour of one that does not stay")
+
+
+def write_duplicates(directory: Path, groups: Groups, parts: Sequence[CorpusPart]) -> int:
+    """Write the artefact of the documents of `parts`; the bytes of text that are removed."""
+    kept = groups.kept
+    save_array(directory / KEPT, kept)
+    removed_bytes, ids = 0, dict[int, str]()
+    leaders = np.unique(groups.first[~kept])
+    with pq.ParquetWriter(directory / REMOVED, SCHEMA, compression="zstd") as file:
+        for part in parts:
+            table = _rows(part, groups, kept, leaders, ids)
+            if table.num_rows:
+                file.write_table(table)
+                removed_bytes += sum(table["bytes"].to_pylist())
+    return removed_bytes
+
+
+def _rows(
+    part: CorpusPart, groups: Groups, kept: npt.NDArray[np.bool_], leaders: npt.NDArray[np.int64], ids: dict[int, str]
+) -> pa.Table:
+    """Removed documents of one part; `ids` remembers those of first documents, which come before all of their group."""
+    span = slice(part.start, part.start + part.rows)
+    first, last = np.searchsorted(leaders, [span.start, span.stop])
+    removed = np.flatnonzero(~kept[span])
+    if first == last and not len(removed):
+        return SCHEMA.empty_table()
+    names, sizes = part.columns("id", "bytes").columns
+    ids |= {leader: names[leader - part.start].as_py() for leader in leaders[first:last].tolist()}
+    documents = removed + part.start
+    of = groups.first[documents]
+    columns = [documents, names.take(removed), of, [ids[leader] for leader in of.tolist()]]
+    columns += [groups.similarities[documents], sizes.take(removed)]
+    return pa.table(dict(zip(SCHEMA.names, columns, strict=True)), schema=SCHEMA)

@@ -1,1 +1,0 @@
-"""Which near duplicates are removed."""

@@ -1,1 +1,0 @@
-"""Documents as unit vectors, so that related documents have a large inner product."""

@@ -1,0 +1,272 @@
+"""The stage `embeddings`: tokenizer-free, so every tokenizer of a sweep shares it.
+
+It is a map over row groups of the training split, or pieces of them. What is finished lies in `context.work`, so that a
+kill costs no more than the parts in hand.
+"""
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from paribus.config.groups.embedding import EmbedderConfig, MiniLMEmbedder, TfidfEmbedder, TransformersEmbedder
+from paribus.corpus.artifact import CorpusArtifact
+from paribus.engine import Engine
+from paribus.engine.local import LocalEngine
+from paribus.errors import DataError
+from paribus.ordering.arrays import CorpusPart, FileRows, corpus_parts, map_array, save_array, unit_rows
+from paribus.ordering.embedding_files import embedder_directory
+from paribus.stage import JSON, Reporter, StageContext
+from paribus.store import files
+
+ENCODER_BYTES = 2**20
+"""Text of a part for an encoder: one or two minutes of one core for a small one."""
+
+
+def build(context: StageContext) -> dict[str, JSON]:
+    """Write the vectors of the training split.
+
+    Raises DataError for an empty split or unreadable files of an embedder, ConfigurationError for what an embedder
+    cannot do, NumericalError for one whose vectors are not finite.
+    """
+    slow = isinstance(context.config.embedder, TransformersEmbedder | MiniLMEmbedder)
+    corpus = CorpusArtifact(context.inputs["corpus"])
+    parts = corpus_parts(corpus, context.work / "parts", bytes=ENCODER_BYTES if slow else None)
+    config = context.config.embedder
+    directory = _fitted(config, parts, context) if isinstance(config, TfidfEmbedder) else embedder_directory(config)
+    embed = PartEmbedding(config, directory)
+    facts = embed.embedder.facts()
+    threads = embed.embedder.threads
+    engine: Engine = LocalEngine(threads) if threads else context.engine
+    _watch(engine.map(embed, parts, releases_gil=threads > 0), parts, context.report)
+    writer = EmbeddingsWriter(context.output)
+    for _, shard in itertools.groupby(parts, key=lambda part: part.shard):
+        writer.add([part.target for part in shard])
+    writer.close()
+    return {
+        "documents": sum(writer.lengths),
+        "dimensions": writer.dimensions,
+        "zero_rows": writer.zero_rows,
+        "shards": len(writer.lengths),
+        "embedder": facts,
+    }
+
+
+def _fitted(config: TfidfEmbedder, parts: list[CorpusPart], context: StageContext) -> Path:
+    """The files of TF-IDF, fitted first if they are not there."""
+    from paribus.ordering.tfidf import TfidfSvd
+
+    directory = context.work / "tfidf_svd"
+    if not directory.exists():
+        fitted = min(config.fit_documents, _documents(parts))
+        context.report.progress(0, fitted, unit="documents", doing="fitting TF-IDF and SVD")
+        sample = sample_texts(parts, config.fit_documents, config.max_characters, context.engine)
+        TfidfSvd.fit(sample, config).save(directory)
+    return directory
+
+
+def _watch(finished: Iterable[CorpusPart], parts: list[CorpusPart], report: Reporter) -> None:
+    total, done = _documents(parts), 0
+    report.progress(done, total, unit="documents", doing="embedding documents")
+    for part in finished:
+        done += part.rows
+        report.progress(done, total, unit="documents", doing="embedding documents")
+
+
+def _documents(parts: list[CorpusPart]) -> int:
+    return parts[-1].start + parts[-1].rows
+
+
+BLOCK = 4096
+"""Documents that are embedded at once; bounds the memory a part of many short documents takes."""
+
+
+class Embedder(Protocol):
+    """Documents to unit vectors; what a document gives does not depend on the number of threads."""
+
+    @property
+    def threads(self) -> int:
+        """Threads that embed at once where it drives GPUs, which processes should not share; 0 where it does not."""
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """(n, d) rows of unit length, or of zeros for a document without direction, such as an empty one."""
+
+    def facts(self) -> dict[str, JSON]:
+        """What the record of the embeddings should say about it."""
+
+
+def open_embedder(config: EmbedderConfig, directory: Path) -> Embedder:
+    """The embedder of `config` whose files are in `directory`; each kind's own errors where they are not."""
+    if isinstance(config, TfidfEmbedder):
+        from paribus.ordering.tfidf import TfidfSvd
+
+        return TfidfSvd.load(directory, config)
+    from paribus.ordering.embedding_model import DocumentEncoder
+
+    return DocumentEncoder(directory, config)
+
+
+class PartEmbedding:
+    """Embeds parts of a corpus into their files; a process that it is sent to opens the embedder for itself."""
+
+    def __init__(self, config: EmbedderConfig, directory: Path) -> None:
+        self.config, self.directory = config, directory
+        self._embedder: Embedder | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"config": self.config, "directory": self.directory, "_embedder": None}
+
+    @property
+    def embedder(self) -> Embedder:
+        """The embedder, opened when it is first asked for."""
+        if self._embedder is None:
+            self._embedder = open_embedder(self.config, self.directory)
+        return self._embedder
+
+    def __call__(self, part: CorpusPart) -> CorpusPart:
+        """Write the part's vectors, (rows, d) float16, unless that is done."""
+        if not part.target.exists():
+            texts = part.texts()
+            blocks = [self.embedder.embed(texts[start : start + BLOCK]) for start in range(0, len(texts), BLOCK)]
+            save_array(part.target, np.concatenate([block.astype(np.float16) for block in blocks]))
+        return part
+
+
+Chosen = tuple[CorpusPart, npt.NDArray[np.int64]]
+
+
+def sample_texts(parts: Sequence[CorpusPart], size: int, max_characters: int, engine: Engine) -> Iterator[str]:
+    """The beginnings of `size` documents, document i n / `size` for i in 0, 1, ...; of all n where there are fewer."""
+    for texts in engine.map(partial(_read, max_characters), _chosen(parts, size)):
+        yield from texts
+
+
+def _chosen(parts: Sequence[CorpusPart], size: int) -> Iterable[Chosen]:
+    count = parts[-1].start + parts[-1].rows
+    positions = np.arange(min(size, count)) * count // min(size, count)
+    for part in parts:
+        first, last = np.searchsorted(positions, [part.start, part.start + part.rows])
+        if first < last:
+            yield part, positions[first:last] - part.start
+
+
+def _read(max_characters: int, chosen: Chosen) -> list[str]:
+    part, rows = chosen
+    texts = part.texts()
+    return [texts[row][:max_characters] for row in rows.tolist()]
+
+
+Vectors = npt.NDArray[np.float32]
+MANIFEST = "embeddings.json"
+_ROWS_AT_ONCE = 8192
+"""Vectors scaled together: that is done in double precision, and shards are large."""
+
+
+class Embeddings:
+    """Reads the embeddings in directory `path`, in corpus order.
+
+    Rows have unit length, or are zeros (a document that is like no other); their directions are those of float16.
+    Raises DataError, naming the file, where an array is missing, cut short or of another type or length.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
+        lengths, self.dimensions = _read_manifest(self.path / MANIFEST)
+        self.shards = [self.path / f"{number:05d}.npy" for number in range(len(lengths))]
+        for shard, rows in zip(self.shards, lengths, strict=True):
+            _check(shard, (rows, self.dimensions))
+        self._rows = FileRows(self.shards, lengths)
+
+    @property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """(shards + 1,) index of the first document of each shard, ending with their number."""
+        return self._rows.offsets
+
+    @property
+    def count(self) -> int:
+        """Number of documents."""
+        return len(self._rows)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def rows(self, start: int, stop: int) -> npt.NDArray[np.float32]:
+        """Vectors of the documents from `start` up to `stop`, (stop - start, dimensions)."""
+        vectors = np.empty((max(0, stop - start), self.dimensions), dtype=np.float32)
+        for first in range(start, max(start + 1, stop), _ROWS_AT_ONCE):
+            last = min(first + _ROWS_AT_ONCE, stop)
+            vectors[first - start : last - start] = self._unit(self._rows.rows(first, last), range(first, last))
+        return vectors
+
+    def take(self, ids: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        """Vectors of the documents of 1-D `ids`, (len(ids), dimensions)."""
+        wanted = np.asarray(ids, dtype=np.int64)
+        vectors = np.empty((len(wanted), self.dimensions), dtype=np.float32)
+        for first in range(0, len(wanted), _ROWS_AT_ONCE):
+            some = wanted[first : first + _ROWS_AT_ONCE]
+            vectors[first : first + len(some)] = self._unit(self._rows.take(some), some)
+        return vectors
+
+    def _unit(self, vectors: npt.NDArray[np.float16], documents: Sequence[int] | npt.NDArray[Any]) -> Vectors:
+        finite = np.isfinite(vectors).all(axis=1)
+        if not finite.all():
+            wrong = documents[int(np.flatnonzero(~finite)[0])]
+            raise DataError(
+                f"{self.path}: the vector of document {wrong} has a number that is not finite; make them again"
+            )
+        return unit_rows(vectors)
+
+
+class EmbeddingsWriter:
+    """Writes the artefact shard by shard in corpus order; `close` makes it readable."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lengths: list[int] = []
+        self.dimensions = self.zero_rows = 0
+
+    def add(self, vectors: Sequence[Path]) -> None:
+        """Append a shard: the rows of the float16 arrays (n, d) in files, one in memory at a time."""
+        forms = [map_array(part).shape for part in vectors]
+        rows, self.dimensions = sum(form[0] for form in forms), forms[0][1]
+        with (self.path / f"{len(self.lengths):05d}.npy").open("wb") as file:
+            header = {"descr": "<f2", "fortran_order": False, "shape": (rows, self.dimensions)}
+            np.lib.format.write_array_header_1_0(file, header)
+            for block in self._blocks(vectors):
+                file.write(np.ascontiguousarray(block, dtype="<f2").tobytes())
+        self.lengths.append(rows)
+
+    def _blocks(self, vectors: Iterable[Path]) -> Iterable[npt.NDArray[np.float16]]:
+        for part in vectors:
+            block = np.load(part, allow_pickle=False)
+            self.zero_rows += int((~block.any(axis=1)).sum())
+            yield block
+
+    def close(self) -> None:
+        """Write what a reader checks the arrays against."""
+        files.write_json(self.path / MANIFEST, {"dimensions": self.dimensions, "rows": self.lengths})
+
+
+def _read_manifest(path: Path) -> tuple[list[int], int]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return [int(rows) for rows in content["rows"]], int(content["dimensions"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path}: no readable description of embeddings ({error!r}); make them again") from error
+
+
+def _check(shard: Path, shape: tuple[int, int]) -> None:
+    try:
+        array = map_array(shard)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{shard}: no readable array of embeddings ({error}); make them again") from error
+    if array.shape != shape or array.dtype != np.float16:
+        raise DataError(
+            f"{shard}: float16 {shape} is described by {MANIFEST}, but this is {array.dtype} {array.shape}; "
+            "make the embeddings again"
+        )

@@ -1,1 +1,0 @@
-"""Neighbours by the words that documents share."""

@@ -1,1 +1,0 @@
-"""Nearest neighbours of documents."""

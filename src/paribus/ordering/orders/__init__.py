@@ -1,1 +1,0 @@
-"""The orders of documents, one file each."""

@@ -1,1 +1,0 @@
-"""How ordered documents become contexts of one length."""
