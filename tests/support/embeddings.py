@@ -11,7 +11,8 @@ from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.config.groups.model import LlamaModel
-from paribus.ordering.arrays import CorpusPart, save_array
+from paribus.corpus.artifact import CorpusPart
+from paribus.ordering.arrays import save_array
 from paribus.stage import StageContext
 from support.run_config import run_config
 from support.stages import context_at

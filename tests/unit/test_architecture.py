@@ -50,8 +50,7 @@ def test_only_what_composes_imports_hydra_and_one_file_mlflow() -> None:
 def test_who_needs_no_embeddings_does_not_wait_for_scikit_learn() -> None:
     """Every run has related held-out texts, and importing it takes as long as all else that a small run computes."""
     assert importers("sklearn") == {"ordering/tfidf.py"}
-    room = {path for path in FILES if path.parent == SOURCE / "ordering" / "embed"}
-    assert {path for path in FILES if "paribus.ordering.tfidf" in imports(path)} <= room
+    assert {path for path in FILES if "paribus.ordering.tfidf" in imports(path)} <= {SOURCE / "ordering/embeddings.py"}
 
 
 def test_every_import_of_ours_is_written_whole_where_these_tests_see_it() -> None:

@@ -2,8 +2,8 @@
 
 `paths` finds the files of a source by name, `files` and `datasets` yield its documents, `readers` read a file of each
 format, with its problems by line. `build` reads them in the order of the source and draws each document into a split by
-a hash of its group or text, so neither order nor workers decide where it goes; training documents beyond the sample that
-is asked for are left out (where it is given as a size, in a second pass). Then held-out text is compared with what is
+a hash of its group or text, so neither order nor workers decide where it goes; training documents beyond the requested
+sample are left out (where it is given as a size, in a second pass). Then held-out text is compared with what is
 left of training, and near copies move there (`overlap`, with the loops of `kernels`).
 
 Out come Parquet shards whose bytes depend on the documents alone, and a census of them. A record that cannot be read

@@ -21,8 +21,8 @@ def _tokenization(file: str, arguments: str, *, holds_gil: bool = False) -> Sign
     return Signature(f"paribus.tokenization.kernels.{file}", tuple(arguments.split()), holds_gil)
 
 
-def _ordering(file: str, arguments: str) -> Signature:
-    return Signature(f"paribus.ordering.kernels.{file}", tuple(arguments.split()))
+def _ordering(arguments: str) -> Signature:
+    return Signature("paribus.ordering.kernels", tuple(arguments.split()))
 
 
 def _corpus(arguments: str) -> Signature:
@@ -82,21 +82,21 @@ ENCODING = (
 )
 """Text to ids."""
 
-RANKING = {"score_candidates": _ordering("scores", "f32* f32* i64* i64 i64 i64 f64* f64*")}
+RANKING = {"score_candidates": _ordering("f32* f32* i64* i64 i64 i64 f64* f64*")}
 """Exact similarities of the neighbours that an index found."""
-AGREEMENT = {"split_agreeing": _ordering("agreement", "u16* u64* i64 i64 i64 i64* i64 i64* i64*")}
+AGREEMENT = {"split_agreeing": _ordering("u16* u64* i64 i64 i64 i64* i64 i64* i64*")}
 """Which signatures of documents are alike."""
 TRAVERSAL = {
-    "survey_lists": _ordering("graph", "i32* i32* i64 i64 i64 i64*"),
-    "compact_lists": _ordering("lists", "i32* i32* i64 i64 i32* i64 i32* i32* u64*"),
-    "part_edges": _ordering("graph", "i32* i32* i64 i64 u64 i64 i64 i64 i64* i32*"),
-    "place_edges": _ordering("graph", "i32* i64* i64 i64 i64 i64 i64 i64* u64* i64*"),
-    "count_edges": _ordering("graph", "i32* i64 i64 i64* u64* u64* u32*"),
-    "sort_landings": _ordering("walk", "u32* i64 i64* i64 u64 u32*"),
-    "walk": _ordering("walk", "i32* i32* i64 i64 i64 i64 u64* i64* u64* u32* i64* i32* u64*"),
+    "survey_lists": _ordering("i32* i32* i64 i64 i64 i64*"),
+    "compact_lists": _ordering("i32* i32* i64 i64 i32* i64 i32* i32* u64*"),
+    "part_edges": _ordering("i32* i32* i64 i64 u64 i64 i64 i64 i64* i32*"),
+    "place_edges": _ordering("i32* i64* i64 i64 i64 i64 i64 i64* u64* i64*"),
+    "count_edges": _ordering("i32* i64 i64 i64* u64* u64* u32*"),
+    "sort_landings": _ordering("u32* i64 i64* i64 u64 u32*"),
+    "walk": _ordering("i32* i32* i64 i64 i64 i64 u64* i64* u64* u32* i64* i32* u64*"),
 }
 """The path of In-Context Pretraining through lists of neighbours."""
-SPANS = {"sum_spans": _ordering("spans", "u16* u32* i64 i64* i64 i64* i64* i64 i64*")}
+SPANS = {"sum_spans": _ordering("u16* u32* i64 i64* i64 i64* i64* i64 i64*")}
 """Bytes and tokens of stretches of documents."""
 
 KERNELS = SHINGLES | PRETOKENS | COUNTING | UNITS | BPE | WORDPIECE | ENCODING | RANKING | AGREEMENT | TRAVERSAL | SPANS

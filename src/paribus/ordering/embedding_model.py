@@ -26,6 +26,7 @@ from paribus.stage import JSON
 
 THREADS_A_GPU = 3
 """Of which one computes while the others read and tokenize."""
+Chunk = list[int]
 
 
 class DocumentEncoder:
@@ -127,9 +128,6 @@ def _devices(device: str) -> list[torch.device]:
     if resolved.type != "cuda" or ":" in device:
         return [resolved]
     return [torch.device("cuda", number) for number in range(usable_gpus())]
-
-
-Chunk = list[int]
 
 
 class EncoderModel:

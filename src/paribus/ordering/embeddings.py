@@ -15,17 +15,24 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.config.groups.embedding import EmbedderConfig, MiniLMEmbedder, TfidfEmbedder, TransformersEmbedder
-from paribus.corpus.artifact import CorpusArtifact
+from paribus.corpus.artifact import CorpusArtifact, CorpusPart, corpus_parts
 from paribus.engine import Engine
 from paribus.engine.local import LocalEngine
 from paribus.errors import DataError
-from paribus.ordering.arrays import CorpusPart, FileRows, corpus_parts, map_array, save_array, unit_rows
+from paribus.ordering.arrays import FileRows, map_array, save_array, unit_rows
 from paribus.ordering.embedding_files import embedder_directory
 from paribus.stage import JSON, Reporter, StageContext
 from paribus.store import files
 
 ENCODER_BYTES = 2**20
 """Text of a part for an encoder: one or two minutes of one core for a small one."""
+BLOCK = 4096
+"""Documents that are embedded at once; bounds the memory a part of many short documents takes."""
+Chosen = tuple[CorpusPart, npt.NDArray[np.int64]]
+Vectors = npt.NDArray[np.float32]
+MANIFEST = "embeddings.json"
+_ROWS_AT_ONCE = 8192
+"""Vectors scaled together: that is done in double precision, and shards are large."""
 
 
 def build(context: StageContext) -> dict[str, JSON]:
@@ -82,10 +89,6 @@ def _documents(parts: list[CorpusPart]) -> int:
     return parts[-1].start + parts[-1].rows
 
 
-BLOCK = 4096
-"""Documents that are embedded at once; bounds the memory a part of many short documents takes."""
-
-
 class Embedder(Protocol):
     """Documents to unit vectors; what a document gives does not depend on the number of threads."""
 
@@ -137,9 +140,6 @@ class PartEmbedding:
         return part
 
 
-Chosen = tuple[CorpusPart, npt.NDArray[np.int64]]
-
-
 def sample_texts(parts: Sequence[CorpusPart], size: int, max_characters: int, engine: Engine) -> Iterator[str]:
     """The beginnings of `size` documents, document i n / `size` for i in 0, 1, ...; of all n where there are fewer."""
     for texts in engine.map(partial(_read, max_characters), _chosen(parts, size)):
@@ -159,12 +159,6 @@ def _read(max_characters: int, chosen: Chosen) -> list[str]:
     part, rows = chosen
     texts = part.texts()
     return [texts[row][:max_characters] for row in rows.tolist()]
-
-
-Vectors = npt.NDArray[np.float32]
-MANIFEST = "embeddings.json"
-_ROWS_AT_ONCE = 8192
-"""Vectors scaled together: that is done in double precision, and shards are large."""
 
 
 class Embeddings:

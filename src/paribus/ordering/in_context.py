@@ -1,5 +1,6 @@
 """In-Context Pretraining (arXiv 2310.10638): a path through the graph of nearest neighbours, so that related documents
-share a context."""
+share a context.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +14,11 @@ from paribus.native.loader import address, kernel, table_zeros
 from paribus.ordering.arrays import JUMPS, NEIGHBOURS, SIMILARITIES, NeighbourLists, create_array, seed_sequence
 
 _WORD = 64
+_SHARES = 10
+"""Edges are parted in shares of about a tenth, so that parting takes little memory beside what stays."""
+_RECORD_WORDS = 3
+MOST_DOCUMENTS = 2**31 - 1
+_SORTED = -1
 
 
 @dataclass(frozen=True)
@@ -145,11 +151,6 @@ def _landings(graph: Graph, seed: int) -> tuple[npt.NDArray[np.uint32], int]:
     return landings, int(degrees.sum(dtype=np.int64)) // 2
 
 
-_SHARES = 10
-"""Edges are parted in shares of about a tenth, so that parting takes little memory beside what stays."""
-_RECORD_WORDS = 3
-
-
 def neighbour_graph(lists: WholeLists) -> Graph:
     """The graph of whole lists, in time linear in edges.
 
@@ -193,10 +194,6 @@ def _part(lists: WholeLists, first: int, last: int, records: npt.NDArray[np.int3
     kernel("part_edges")(
         *arrays, documents, width, reciprocal, lists.shift, *bounds, address(cursors), address(records)
     )
-
-
-MOST_DOCUMENTS = 2**31 - 1
-_SORTED = -1
 
 
 def whole_lists(

@@ -26,6 +26,8 @@ from paribus.ordering.arrays import JUMPS, NeighbourLists, permutation
 from paribus.ordering.in_context import WholeLists, whole_lists
 
 NOBODY = -1
+GRAM = 3
+DROPPED = "dropped.parquet"
 
 
 @dataclass(frozen=True)
@@ -159,10 +161,6 @@ def _dissolve_short(chains: _Chains, table: _Table, full: int) -> tuple[int, int
         dissolved += 1
         moved += len(members) - len(staying)
     return dissolved, moved
-
-
-GRAM = 3
-DROPPED = "dropped.parquet"
 
 
 @dataclass(frozen=True)

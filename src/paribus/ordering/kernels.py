@@ -7,6 +7,12 @@ from paribus.native.intrinsics import address_of, f64_at, lowest_bit, multiply_h
 
 _AHEAD = 16
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_RECORD = 3
+_HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+_HIGHEST = np.uint64(0xFFFFFFFF)
+_SIGN = np.uint64(0x80000000)
+_ABREAST = 16
+_LINE = 16
 
 
 @numba.njit(inline="always")
@@ -137,10 +143,6 @@ def _heaviest(ids, similarities, exact, width, is_sorted, visited, begin, listin
             best = key
             _expect(ids, similarities, width, begin, listings, key_document(key))
     return best
-
-
-_RECORD = 3
-_HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 def survey_lists(ids, similarities, documents, width, shift, sizes):
@@ -313,10 +315,6 @@ def compact_lists(ids, similarities, documents, width, numbers, take, whole_ids,
     return np.int64(-1)
 
 
-_HIGHEST = np.uint64(0xFFFFFFFF)
-_SIGN = np.uint64(0x80000000)
-
-
 @numba.njit(inline="always")
 def edge_key(bits, document):
     """Key of an edge to a document, from the bits (int32) of its float32 weight."""
@@ -344,10 +342,6 @@ def key_bits(key):
 def is_set(bits, place):
     """Whether a bit is set in a bit map of uint64."""
     return (bits[place >> 6] >> np.uint64(place & 63)) & np.uint64(1) != np.uint64(0)
-
-
-_ABREAST = 16
-_LINE = 16
 
 
 def score_candidates(queries, base, candidates, rows, width, dimensions, sums, scores):

@@ -22,6 +22,8 @@ _SEED = 1234
 Vectors = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
 Neighbours = tuple[Ids, Vectors]
+SINGLE_PRECISION_ERROR = np.float32(1e-5)
+"""More than an inner product of unit vectors in single precision can be wrong by."""
 
 
 class ExactShard:
@@ -141,10 +143,6 @@ def one_thread() -> Iterator[None]:
             yield
         finally:
             faiss.omp_set_num_threads(threads)
-
-
-SINGLE_PRECISION_ERROR = np.float32(1e-5)
-"""More than an inner product of unit vectors in single precision can be wrong by."""
 
 
 def rank(queries: Vectors, base: Vectors, candidates: Ids, itself: Ids, count: int) -> Neighbours:

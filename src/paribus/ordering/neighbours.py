@@ -40,6 +40,15 @@ from paribus.stage import JSON, StageContext
 from paribus.store import files
 from paribus.store.claims import exclusive
 
+PLAN, TRAINED = "plan.json", "trained.faiss"
+SOUGHT = 10
+"""Nearest documents of which lists enough are searched to find `neighbours.recall`."""
+Progress = Callable[[float, float, str], None]
+DOCUMENTS_A_BLOCK = 2048
+RECALLED = 20
+"""Nearest documents that recall is a share of: as many as the orders make edges of."""
+_ROUNDING = np.float32(1e-6)
+
 
 def build(context: StageContext) -> dict[str, JSON]:
     """Write `neighbours.npy`, (n, k) int32, and `similarities.npy`, (n, k) float32."""
@@ -165,12 +174,6 @@ def _nearest(lists: NeighbourLists) -> dict[str, JSON]:
         "without_neighbours": int(lists.count - linked.sum()),
         "mean_similarity_of_nearest": float(nearest.mean(dtype=np.float64)) if len(nearest) else 0.0,
     }
-
-
-PLAN, TRAINED = "plan.json", "trained.faiss"
-SOUGHT = 10
-"""Nearest documents of which lists enough are searched to find `neighbours.recall`."""
-Progress = Callable[[float, float, str], None]
 
 
 @dataclass(frozen=True)
@@ -380,9 +383,6 @@ class NeighbourSearch:
             self.progress(done, shards * blocks.count, "searching neighbours")
 
 
-DOCUMENTS_A_BLOCK = 2048
-
-
 def search_devices(config: NeighboursConfig, base: Vectors) -> list[Any]:
     """PyTorch's devices for the shard `base`; none where it is searched on CPUs, which finds the same.
 
@@ -410,11 +410,6 @@ def search_devices(config: NeighboursConfig, base: Vectors) -> list[Any]:
             f"{format_size(free)} are free; lower it, or use neighbours.device=cpu"
         )
     return []
-
-
-RECALLED = 20
-"""Nearest documents that recall is a share of: as many as the orders make edges of."""
-_ROUNDING = np.float32(1e-6)
 
 
 def share_found(found: Neighbours, truth: Neighbours) -> float:

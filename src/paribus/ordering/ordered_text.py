@@ -8,10 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.errors import DataError
-from paribus.ordering import SAMPLED
+from paribus.ordering import SAMPLED_BYTES
 from paribus.ordering.arrays import PLACES, seed_sequence
 from paribus.ordering.packing import ContextPieces, Contexts, Integers, OrderedDocuments, boundaries, ranges
 from paribus.ordering.pairs import PairContexts
+
+READINGS = "readings.npy"
 
 
 class OrderedText:
@@ -177,12 +179,9 @@ class MeasuredContexts(Measured):
         return len(self.places)
 
 
-READINGS = "readings.npy"
-
-
 def sampled_bytes(corpus_bytes: int) -> Integers:
     """Bytes of a corpus of `corpus_bytes` that are looked at, ascending int64; the same for all trainings on it."""
-    parts = min(SAMPLED, corpus_bytes)
+    parts = min(SAMPLED_BYTES, corpus_bytes)
     edges = np.arange(parts + 1, dtype=np.int64) * corpus_bytes // parts
     generator = np.random.Generator(np.random.PCG64(seed_sequence(PLACES, corpus_bytes)))
     return edges[:-1] + generator.integers(0, np.diff(edges))
@@ -193,9 +192,9 @@ def readings(sampled: Integers, times: Callable[[Integers], Integers], corpus_by
 
     `sampled` (found, 2) has the number of a byte and a context that holds it. Of pairs what was read counts too.
     """
-    found = np.zeros(min(SAMPLED, corpus_bytes), dtype=np.int64)
+    found = np.zeros(min(SAMPLED_BYTES, corpus_bytes), dtype=np.int64)
     # Of several draws a byte is in a context of each.
-    for start in range(0, len(sampled), SAMPLED):
-        part = sampled[start : start + SAMPLED]
+    for start in range(0, len(sampled), SAMPLED_BYTES):
+        part = sampled[start : start + SAMPLED_BYTES]
         np.add.at(found, part[:, 0], times(part[:, 1]))
     return found

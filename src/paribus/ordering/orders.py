@@ -35,6 +35,10 @@ from paribus.ordering.in_context_released import Chained, in_chains, starts_of, 
 from paribus.stage import JSON, Reporter, StageContext
 
 Kept = npt.NDArray[np.bool_]
+DOCUMENTS, GROUPS, SUMMARY = "order.npy", "groups.npy", "order.json"
+COUNTS = ("documents", "kept", "entries", "repeats")
+HASHED_ENTRIES = 2**20
+Indices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -236,13 +240,6 @@ def with_neighbours(
     following = near.weights[near.ids >= 0]
     mean = float(following.mean(dtype=np.float64)) if len(following) else 0.0
     return NearestGroups(documents[rows[present]], starts, mean)
-
-
-DOCUMENTS, GROUPS, SUMMARY = "order.npy", "groups.npy", "order.json"
-COUNTS = ("documents", "kept", "entries", "repeats")
-HASHED_ENTRIES = 2**20
-
-Indices = npt.NDArray[np.int64]
 
 
 def write_order(

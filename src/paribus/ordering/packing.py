@@ -20,6 +20,10 @@ NO_TARGET = -1
 
 
 Integers = npt.NDArray[np.int64]
+CONTEXTS_AT_ONCE = 65_536
+"""Contexts whose pieces are looked at together, so that memory is bounded however many there are."""
+SAMPLED = 16
+"""Parts that are looked at, at most."""
 
 
 @dataclass(frozen=True)
@@ -462,10 +466,6 @@ def one_document(documents: OrderedDocuments, context_length: int) -> AssignedCo
     return AssignedContexts.together(documents, context_length, pieces, np.arange(len(pieces.positions)))
 
 
-CONTEXTS_AT_ONCE = 65_536
-"""Contexts whose pieces are looked at together, so that memory is bounded however many there are."""
-
-
 def ranges(first: Integers, last: Integers) -> Integers:
     """The concatenation of range(first[i], last[i]) for every i."""
     bounds = boundaries(last - first)
@@ -498,10 +498,6 @@ def _refuse_absent(order: Integers, documents: int) -> None:
             f"The order names document {order.max()} (smallest: {order.min()}), but the encoded corpus has "
             f"documents 0 to {documents - 1}: order and tokens come from different corpora"
         )
-
-
-SAMPLED = 16
-"""Parts that are looked at, at most."""
 
 
 class Readahead:

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.config.groups.packing import PackingConfig, PairPacking
-from paribus.ordering import SAMPLED as SAMPLED_BYTES
+from paribus.ordering import SAMPLED_BYTES
 from paribus.ordering.arrays import CONTEXTS, STRETCHES, seed_sequence
 from paribus.ordering.ordered_text import MeasuredContexts
 from paribus.ordering.packing import Integers, boundaries, ranges
@@ -15,6 +15,14 @@ from paribus.ordering.packing import Integers, boundaries, ranges
 CONTEXTS_A_STRETCH = 8
 BYTES_A_TOKEN = 4
 SAMPLED = 4096
+WINDOWS = 32
+FEWEST, MOST = 64, 4096
+"""Stretches that are read side by side, at least: a 32nd of all within these bounds, so that even a small part of an
+epoch is many whole windows, and neighbours are further apart than a batch is large. Global batches have no say in it,
+so that they change no sequence."""
+ROUNDS = 10
+MIN_HALF_BITS = 2
+Words = npt.NDArray[np.uint64]
 
 
 class Traversal(ABC):
@@ -277,18 +285,6 @@ def first_steps(traversal: Traversal, measured: MeasuredContexts, global_batch: 
     found = np.full(min(SAMPLED_BYTES, measured.corpus_bytes), steps, dtype=np.int64)
     np.minimum.at(found, measured.sampled[:, 0], traversal.places_of(contexts, 0)[number] // global_batch)
     return np.where(found < steps, found, -1)
-
-
-WINDOWS = 32
-FEWEST, MOST = 64, 4096
-"""Stretches that are read side by side, at least: a 32nd of all within these bounds, so that even a small part of an
-epoch is many whole windows, and neighbours are further apart than a batch is large. Global batches have no say in it,
-so that they change no sequence."""
-
-
-ROUNDS = 10
-MIN_HALF_BITS = 2
-Words = npt.NDArray[np.uint64]
 
 
 def permute(indices: npt.ArrayLike, n: int, *, seed: int, epoch: int) -> npt.NDArray[np.int64]:

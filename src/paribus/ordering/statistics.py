@@ -24,6 +24,12 @@ from paribus.store import files
 STATISTICS = "statistics.json"
 PLACES = 1_000
 BINS = np.linspace(-1, 1, 101)
+Values = npt.NDArray[np.float64]
+CONTEXTS_SAMPLED = 2_000
+PAIRS_SAMPLED = 50_000
+DOCUMENTS_A_CONTEXT = 32
+"""Documents of one context that are compared; the first ones."""
+STRETCHES = 25
 
 
 def build(context: StageContext) -> dict[str, JSON]:
@@ -64,9 +70,6 @@ def build(context: StageContext) -> dict[str, JSON]:
     }
     files.write_json(context.output / STATISTICS, {"numbers": numbers, "curves": curves})
     return numbers
-
-
-Values = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -115,13 +118,6 @@ def _histogram(values: Any) -> list[int]:
     """Values in each fiftieth of [-1, 1]."""
     counts: list[int] = np.histogram(np.clip(values[np.isfinite(values)], -1, 1), BINS)[0].tolist()
     return counts
-
-
-CONTEXTS_SAMPLED = 2_000
-PAIRS_SAMPLED = 50_000
-DOCUMENTS_A_CONTEXT = 32
-"""Documents of one context that are compared; the first ones."""
-STRETCHES = 25
 
 
 def mean(values: Values) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from paribus.config.groups.packing import PairPacking
 from paribus.config.groups.tokenization import draws_of
-from paribus.ordering import SAMPLED
+from paribus.ordering import SAMPLED_BYTES
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.stages import Place
@@ -73,5 +73,5 @@ def _contexts_bytes(run: PreparedRun, root: OutputRoot) -> int:
     known = known_text(run, root)
     length = sized(config, known).model.context_length * known.bytes_per_token
     contexts = text["documents"] if isinstance(config.packing, PairPacking) else math.ceil(text["bytes"] / length)
-    entries = int(CONTEXT_ARRAYS * contexts + 2 * min(SAMPLED, text["bytes"]))
+    entries = int(CONTEXT_ARRAYS * contexts + 2 * min(SAMPLED_BYTES, text["bytes"]))
     return draws_of(config.encoder) * entries * INTEGER

@@ -5,9 +5,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from paribus.corpus.artifact import CorpusArtifact
+from paribus.corpus.artifact import CorpusArtifact, corpus_parts
 from paribus.errors import DataError
-from paribus.ordering.arrays import corpus_parts
 from support.corpora import write_corpus
 
 TEXTS = [f"document {number} " + "x" * (number * 37 % 90) for number in range(60)] + [""]

@@ -15,7 +15,7 @@ from paribus.config.groups.ordering import InContextOrdering
 from paribus.config.groups.packing import PairPacking
 from paribus.config.groups.tokenization import DropoutEncoder
 from paribus.config.units import format_count, format_size
-from paribus.ordering.ordered_text import SAMPLED
+from paribus.ordering import SAMPLED_BYTES
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.bill import bill
@@ -53,7 +53,7 @@ def test_documents_take_the_room_of_their_tokens_once_there_is_a_corpus(tmp_path
     store_record(run, "corpus", CORPUS)
     encoded = make_plan([run]).encoded
     # 31,251 contexts of 32 tokens, ends of documents among them, and a sample of the bytes.
-    contexts = 8 * (4 * 31_251 + 2 * SAMPLED)
+    contexts = 8 * (4 * 31_251 + 2 * SAMPLED_BYTES)
     assert encoded == Encoded(tokens=2 * 1_000_000 + 2 * 8 * 10, contexts=contexts)
     store_record(run, "tokens", {"documents": 10, "bytes": 1_000_000, "tokens": 1_000_000})
     assert make_plan([run]).encoded == Encoded(contexts=contexts)

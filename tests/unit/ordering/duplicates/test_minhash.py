@@ -10,9 +10,8 @@ import pytest
 from datasketch import MinHash, MinHashLSH
 
 from paribus.config.groups.embedding import MinHashDuplicates
-from paribus.corpus.artifact import CorpusArtifact
+from paribus.corpus.artifact import CorpusArtifact, corpus_parts
 from paribus.corpus.overlap import words
-from paribus.ordering.arrays import corpus_parts
 from paribus.ordering.duplicates import Bands, buckets, group, linked, minhash_pairs, shingles, sign, sign_part
 from paribus.stage import SilentReporter
 from support.corpora import write_corpus

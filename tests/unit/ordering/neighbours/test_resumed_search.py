@@ -10,7 +10,7 @@ import pytest
 from paribus.config.groups.embedding import NeighboursConfig
 from paribus.engine.local import LocalEngine
 from paribus.errors import DataError
-from paribus.ordering import neighbours as blocks_module
+from paribus.ordering import neighbours
 from paribus.ordering.embeddings import Embeddings
 from paribus.ordering.nearest import InvertedShard
 from paribus.ordering.neighbours import Blocks, NeighbourSearch
@@ -110,7 +110,7 @@ def test_a_block_that_another_process_completes_meanwhile_keeps_its_lists(
     """At either place the other one is ahead by two shards when this one goes on."""
     again = stopped(tmp_path, 7)
     ahead = NeighbourSearch(again.embeddings, again.config, again.engine, again.work, again.progress)
-    place, original = (Blocks, Blocks.searched) if at == "searched" else (blocks_module, blocks_module.merge)
+    place, original = (Blocks, Blocks.searched) if at == "searched" else (neighbours, neighbours.merge)
 
     def overtaken(*arguments: Any) -> Any:
         setattr(place, at, original)
