@@ -30,7 +30,7 @@ import numpy as np
 import torch
 from lm_eval.models.huggingface import HFLM
 
-import paribus.tokenization.interchange.huggingface  # noqa: F401 (AutoTokenizer learns of ParibusTokenizer)
+import paribus.tokenization.export  # noqa: F401 (AutoTokenizer learns of ParibusTokenizer)
 from paribus.config.groups.model import LlamaModel
 from paribus.evaluation.models.batch_tokens import SCORED
 from paribus.evaluation.models.checkpoints import load_checkpoint_model

@@ -24,7 +24,7 @@ from peers.table import table
 from sentencepiece import SentencePieceProcessor
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
-from paribus.tokenization.interchange.existing import open_existing
+from paribus.tokenization.existing import open_existing
 
 Encode = Callable[[str], list[int]]
 

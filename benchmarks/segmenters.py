@@ -22,12 +22,9 @@ from scipy.stats import t
 
 from paribus.evaluation.measures.segmentation import SegmentationScores, read_segmented, tokenizer_scores
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.pretokenize.cutter import Cutter
-from paribus.tokenization.pretokenize.patterns import Pretokenizer
-from paribus.tokenization.pretokenize.spans.ngrams import candidate_ngrams
-from paribus.tokenization.pretokenize.spans.predictive import PredictiveEntropySpans
-from paribus.tokenization.pretokenize.spans.pretokenizer import SpanPretokenizer
-from paribus.tokenization.pretokenize.spans.settings import SpanSettings
+from paribus.tokenization.predictive import PredictiveEntropySpans
+from paribus.tokenization.pretokenize import Cutter, Pretokenizer
+from paribus.tokenization.spans import SpanPretokenizer, SpanSettings, candidate_ngrams
 
 SENTENCES, TRAIN, VOCABULARY = 2255, 0.7, 12_000
 """Sentences of a draw, the share of them that trains a vocabulary, and its tokens at most."""

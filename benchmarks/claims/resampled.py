@@ -19,8 +19,7 @@ from paribus.pipeline.token_rows import count, token_rows, with_replaced
 from paribus.reporting.tokenizers.row import TokenRow
 from paribus.reporting.tokenizers.tables import all_numbers
 from paribus.tokenization.encoded_corpus import EncodedCorpus
-from paribus.tokenization.statistics import TokenCounts, count_statistics
-from paribus.tokenization.vocabulary.overlap import spellings
+from paribus.tokenization.statistics import TokenCounts, count_statistics, spellings
 
 Statistics = list[tuple[Mapping[str, str], Mapping[str, Measurement]]]
 """Labels of each row of a table of tokenizers, with its numbers by name."""

@@ -11,12 +11,13 @@ from paribus.tokenization import Tokenizer
 from paribus.tokenization.settings import Algorithm, EncoderName
 from paribus.tokenization.statistics import (
     CorpusStatistics,
+    TokenGroup,
     character_lengths,
     count_statistics,
     count_tokens,
     length_buckets,
+    only_in,
 )
-from paribus.tokenization.vocabulary.overlap import TokenGroup, only_in
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ import pytest
 
 from paribus.cli import main
 from paribus.corpus.artifact import CorpusArtifact
-from paribus.tokenization.pretokenize.spans.ngrams import Ngrams, candidate_ngrams
-from paribus.tokenization.pretokenize.spans.predictive import PredictiveEntropySpans
+from paribus.tokenization.predictive import PredictiveEntropySpans
+from paribus.tokenization.spans import Ngrams, candidate_ngrams
 from support.character_models import SENTENCE, save_bert_style_model, save_paribus_checkpoint
 from support.command_line import OVERRIDES, write_corpus
 

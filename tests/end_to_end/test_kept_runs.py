@@ -11,7 +11,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-import paribus.tokenization.interchange.huggingface
+import paribus.tokenization.export
 from paribus.cli import main
 from paribus.commands.kept.exported_files import pad_token
 from paribus.tokenization import Tokenizer
@@ -136,7 +136,7 @@ def test_a_tokenizer_that_auto_tokenizer_cannot_read_is_refused_without_the_line
     assert main(["export", run_of(here, "scaffold_bpe longest_first"), "mine", f"root={here}"]) == 0
     assert not Path("mine/tokenizer.json").exists()
     loading, alone = python_blocks(Path("mine/README.md"))
-    assert "import paribus.tokenization.interchange.huggingface" in loading
+    assert "import paribus.tokenization.export" in loading
     without = "from transformers import AutoTokenizer\nAutoTokenizer.from_pretrained('mine')"
     refused = user.run(without, Path())
     assert refused.returncode == 1 and "_from_pretrained" in refused.stderr, "it is the reading that fails"

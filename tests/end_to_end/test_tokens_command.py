@@ -15,8 +15,7 @@ from paribus.corpus.artifact import CorpusArtifact
 from paribus.evaluation.measures.segmentation import tokenizer_scores
 from paribus.pipeline.stages import STAGES
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.statistics import corpus_statistics, count_tokens
-from paribus.tokenization.vocabulary.overlap import only_in
+from paribus.tokenization.statistics import corpus_statistics, count_tokens, only_in
 from support.command_line import OVERRIDES, paribus, write_corpus
 
 OPTIONS = (*OVERRIDES, "evaluation.data=benchmarks", "evaluation.tasks=[pku]")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from paribus.tokenization.pretokenize.spans.predictive import PredictiveEntropySpans
+from paribus.tokenization.predictive import PredictiveEntropySpans
 from support.character_models import SENTENCE, save_bert_style_model
 
 pytestmark = pytest.mark.gpu

@@ -29,7 +29,7 @@ from paribus.ordering.arrays import map_array
 from paribus.ordering.embeddings import EmbeddingsWriter
 from paribus.store.files import FileDigests, write_json
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.interchange.existing import open_existing
+from paribus.tokenization.existing import open_existing
 from paribus.training.start.files import fingerprint
 from paribus.training.state.checkpoint import COMPLETE, Checkpoints, step_name
 from paribus.training.state.file_names import OPTIMIZER, STATE

@@ -9,7 +9,7 @@ from paribus.config.groups.tokenization import NATURAL, ExistingTokenizer, encod
 from paribus.config.schema import RunConfig
 from paribus.errors import DataError, ParibusError
 from paribus.modeling.problems import match_problems
-from paribus.tokenization.interchange.existing import algorithm, locate
+from paribus.tokenization.existing import algorithm, locate
 
 if TYPE_CHECKING:
     from paribus.tokenization.tokenizer import Tokenizer
@@ -57,7 +57,7 @@ def _opened(config: RunConfig) -> tuple["Tokenizer | None", list[tuple[str, str]
     except DataError:
         return None, []
     from paribus.tokenization.build import with_encoder
-    from paribus.tokenization.interchange.existing import open_existing
+    from paribus.tokenization.existing import open_existing
     from paribus.tokenization.settings import check_lossless
 
     field = "tokenizer.path"

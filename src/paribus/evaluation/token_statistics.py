@@ -29,9 +29,9 @@ from paribus.tokenization.statistics import (
     count_statistics,
     length_buckets,
     ordinary_tokens,
+    own_shares,
 )
 from paribus.tokenization.tokenizer import Tokenizer
-from paribus.tokenization.vocabulary.containment import own_shares
 
 STATISTICS, COUNTS = "statistics.json", "counts.npy"
 SHARE_BINS = np.linspace(0, 1, 11)

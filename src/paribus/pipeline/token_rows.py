@@ -23,9 +23,8 @@ from paribus.reporting.table.arrangement import baselines, ordered
 from paribus.reporting.tokenizers.row import Replaced, TokenRow
 from paribus.reporting.tokenizers.tables import named
 from paribus.store.artifacts import Artifact
-from paribus.tokenization.statistics import Counts
+from paribus.tokenization.statistics import Counts, Spellings, spelled_only_in, spellings
 from paribus.tokenization.tokenizer import Tokenizer
-from paribus.tokenization.vocabulary.overlap import Spellings, spelled_only_in, spellings
 
 if TYPE_CHECKING:
     from paribus.reporting.plots.vocabularies import OverlapMatrix

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from paribus.reporting.plots.vocabularies import OverlapMatrix
     from paribus.reporting.table.frame import RunRecord
-    from paribus.tokenization.statistics import Counts
-    from paribus.tokenization.vocabulary.overlap import Spellings
+    from paribus.tokenization.statistics import Counts, Spellings
 
 _COUNTED = 100_000_000
 """Tokens of an encoded corpus that are counted, from its beginning."""
@@ -24,7 +23,7 @@ def compare_vocabularies(
     `said` is what the table says for labels (`experiment.table.names`).
     """
     from paribus.tokenization import Tokenizer
-    from paribus.tokenization.vocabulary.overlap import spellings
+    from paribus.tokenization.statistics import spellings
 
     users: dict[Path, list[RunRecord]] = {}
     for record in records:
@@ -47,7 +46,7 @@ def overlap_matrix(
 ) -> "OverlapMatrix":
     """The overlap of vocabularies by name, with how often each of their tokens occurs where that was counted."""
     from paribus.reporting.plots.vocabularies import OverlapMatrix
-    from paribus.tokenization.vocabulary.overlap import overlap_shares, tokens_of
+    from paribus.tokenization.statistics import overlap_shares, tokens_of
 
     frequencies = [
         [None if mine is theirs else _frequency(mine, theirs, counted) for theirs in spelled]
@@ -75,7 +74,7 @@ def _counts(path: Path | None, size: int) -> "Counts | None":
 
 def _frequency(mine: "Spellings", theirs: "Spellings", counts: "Counts | None") -> float | None:
     """How often, in a million tokens, a token occurs on average that only one has."""
-    from paribus.tokenization.vocabulary.overlap import spelled_only_in
+    from paribus.tokenization.statistics import spelled_only_in
 
     if counts is None or not counts.sum():
         return None

@@ -84,7 +84,7 @@ def known_vocabulary_size(config: RunConfig, vocabulary: Node, root: OutputRoot)
         return VocabularySize(made, exact=True)
     if not isinstance(tokenizer, ExistingTokenizer):
         return VocabularySize(vocabulary_size(tokenizer), exact=isinstance(tokenizer, BytesTokenizer))
-    from paribus.tokenization.interchange.existing import vocabulary_size as size_of_files
+    from paribus.tokenization.existing import vocabulary_size as size_of_files
 
     try:
         return VocabularySize(size_of_files(Path(tokenizer.path)), exact=True)

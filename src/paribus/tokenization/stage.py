@@ -27,9 +27,9 @@ def _build_tokens(context: StageContext) -> dict[str, JSON]:
 
 
 def _fingerprint(config: Any, digests: FileDigests) -> dict[str, JSON]:
-    from paribus.tokenization.fingerprint import fingerprint
+    from paribus.tokenization.existing import vocabulary_fingerprint
 
-    return fingerprint(config, digests)
+    return vocabulary_fingerprint(config, digests)
 
 
 def _online(config: RunConfig) -> bool:

@@ -5,7 +5,7 @@ Words are what ASCII whitespace separates, which is exact on bytes whatever the 
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from paribus.tokenization.arguments import stream_of_texts
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.tokenization.tokenizer import Tokenizer
-from paribus.tokenization.vocabulary.vocabulary import SPECIAL, UNKNOWN
+from paribus.tokenization.vocabulary import FALLBACK, SPECIAL, UNKNOWN
 
 RENYI_ORDER = 2.5
 """Order at which efficiency goes best with translation quality (Zouhar et al. 2023, *Tokenization and the Noiseless
@@ -224,3 +224,140 @@ def _word_starts(tok: Tokenizer) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.
         flags.append((spaced[0], spaced[-1], np.count_nonzero(spaced[:-1] & ~spaced[1:])))
     begins, ends, inner = zip(*flags, strict=True)
     return np.array(begins), np.array(ends), np.array(inner, dtype=np.int64)
+
+
+Spellings = dict[tuple[bytes, bool], tuple[int, ...]]
+"""Ids of a vocabulary's tokens in use by what they are spelled: their bytes, and whether they continue a word.
+
+A vocabulary of characters spells ASCII twice: as characters, and as bytes for what it has no character for.
+"""
+
+
+@dataclass(frozen=True)
+class TokenGroup:
+    """Some tokens of a vocabulary."""
+
+    tokens: int
+    share: float
+    """Of the vocabulary's tokens."""
+    mean_frequency: float
+    """Occurrences a token in the texts that were counted; NaN for an empty group."""
+
+
+@dataclass(frozen=True)
+class VocabularyOverlap:
+    """Two vocabularies as sets of spellings (bytes, and whether they continue a word); special tokens are out."""
+
+    shared: int
+    jaccard: float
+    """Shared of all spellings that one of them has."""
+    share_of_first: float
+    """Of its tokens."""
+    share_of_second: float
+
+
+def vocabulary_overlap(first: Tokenizer, second: Tokenizer) -> VocabularyOverlap:
+    """How much the vocabularies in use, scaffolds out, have in common."""
+    left, right = spellings(first), spellings(second)
+    shared = len(left.keys() & right.keys())
+    return VocabularyOverlap(
+        shared=shared,
+        jaccard=shared / max(len(left) + len(right) - shared, 1),
+        share_of_first=_share(left, right),
+        share_of_second=_share(right, left),
+    )
+
+
+def overlap_shares(spelled: Sequence[Spellings]) -> list[list[float]]:
+    """Of the tokens of vocabulary i, the share that vocabulary j has too, at [i][j]."""
+    return [[_share(mine, theirs) for theirs in spelled] for mine in spelled]
+
+
+def tokens_of(spelled: Spellings) -> int:
+    """How many tokens are spelled."""
+    return _count(spelled.values())
+
+
+def _share(mine: Spellings, theirs: Spellings) -> float:
+    return _count(ids for spelling, ids in mine.items() if spelling in theirs) / max(tokens_of(mine), 1)
+
+
+def _count(ids: Iterable[tuple[int, ...]]) -> int:
+    return sum(map(len, ids))
+
+
+def only_in(tok: Tokenizer, other: Tokenizer, counts: npt.NDArray[np.int64]) -> TokenGroup:
+    """The tokens of `tok` that `other` lacks, with their `counts` (vocab_size,) in texts that `tok` encoded."""
+    return spelled_only_in(spellings(tok), spellings(other), counts)
+
+
+def spelled_only_in(mine: Spellings, theirs: Spellings, counts: npt.NDArray[np.int64]) -> TokenGroup:
+    """The same of the spellings of two vocabularies, with the `counts` of the first."""
+    ids = [identity for spelling, each in mine.items() if spelling not in theirs for identity in each]
+    return TokenGroup(
+        tokens=len(ids),
+        share=len(ids) / max(tokens_of(mine), 1),
+        mean_frequency=float(counts[ids].mean()) if ids else float("nan"),
+    )
+
+
+def spellings(tok: Tokenizer) -> Spellings:
+    """Ids by spelling, in their order; special tokens and the unknown token are out."""
+    columns, ranks = tok.vocabulary.columns, tok.vocabulary.rank_of_id.tolist()
+    found: Spellings = {}
+    for identity, rank in enumerate(ranks):
+        if columns.kinds[rank] not in (SPECIAL, UNKNOWN):
+            spelling = (columns.spellings[rank], bool(columns.continuations[rank]))
+            found[spelling] = (*found.get(spelling, ()), identity)
+    return found
+
+
+@dataclass(frozen=True)
+class Containing:
+    """A token that contains another, or is it."""
+
+    token: bytes
+    occurrences: int
+    share: float
+    """Of the occurrences of all tokens that contain it."""
+
+
+def own_shares(tok: Tokenizer, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """By id, shape (vocab_size,): occurrences of a token over those of all tokens that contain it, itself included.
+
+    `counts` are occurrences by id, shape (vocab_size,). NaN where none of them occurs, and for special tokens. A token
+    counts once for each of its parts, however often it has that part. In a vocabulary of characters, a byte of what is
+    no character there is part of no other token.
+    """
+    fallback = tok.vocabulary.columns.kinds[tok.vocabulary.rank_of_id] == FALLBACK
+    spelled: dict[bytes, list[int]] = {}
+    for (spelling, _), alike in spellings(tok).items():
+        if ids := [identity for identity in alike if not fallback[identity]]:
+            spelled.setdefault(spelling, []).extend(ids)
+    shares = np.where(fallback & (counts > 0), 1.0, np.nan)
+    totals = dict.fromkeys(spelled, 0)
+    for spelling, ids in spelled.items():
+        occurrences = int(counts[ids].sum())
+        for part in _parts(spelling) if occurrences else ():
+            if part in totals:
+                totals[part] += occurrences
+    for spelling, ids in spelled.items():
+        if totals[spelling]:
+            shares[ids] = int(counts[ids].sum()) / totals[spelling]
+    return shares
+
+
+def containing(tok: Tokenizer, counts: npt.NDArray[np.int64], part: bytes) -> list[Containing]:
+    """The tokens in use that contain `part`, the most frequent first; `counts` as in `own_shares`."""
+    found: dict[bytes, int] = {}
+    for (spelling, _), ids in spellings(tok).items():
+        if part in spelling:
+            found[spelling] = found.get(spelling, 0) + int(counts[list(ids)].sum())
+    total = max(sum(found.values()), 1)
+    ordered: Sequence[tuple[bytes, int]] = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    return [Containing(spelling, count, count / total) for spelling, count in ordered]
+
+
+def _parts(spelling: bytes) -> Iterator[bytes]:
+    """Every distinct run of bytes of a token."""
+    yield from {spelling[start:end] for start in range(len(spelling)) for end in range(start + 1, len(spelling) + 1)}

@@ -1,6 +1,7 @@
 """A vocabulary, a pre-tokenizer and an encoder: text to token ids and back."""
 
 import dataclasses
+import json
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
@@ -9,19 +10,19 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from paribus.errors import ConfigurationError
+from paribus.errors import ConfigurationError, DataError, ParibusError, is_full_disk
+from paribus.tokenization import settings as files
 from paribus.tokenization.arguments import listed_texts, one_text, token_ids
-from paribus.tokenization.encode.encoding import Encoding
-from paribus.tokenization.encode.workspace import Ids
-from paribus.tokenization.learn.demolition import Demolish
-from paribus.tokenization.pretokenize.cutter import Cutter
-from paribus.tokenization.pretokenize.patterns import PATTERNS
-from paribus.tokenization.pretokenize.sentencepiece_text import SentencePieceText
+from paribus.tokenization.encode import Encoding, Ids
+from paribus.tokenization.predictive import PredictiveEntropySpans
+from paribus.tokenization.pretokenize import PATTERNS, BertWords, Cutter, SentencePieceText
 from paribus.tokenization.settings import Candidates, EncoderName, Settings
-from paribus.tokenization.vocabulary.vocabulary import SPECIAL, UNKNOWN, Vocabulary
+from paribus.tokenization.spans import SpanPretokenizer
+from paribus.tokenization.vocabulary import SPECIAL, UNKNOWN, Demolish, Vocabulary
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
 
 _UNKNOWN_TEXT = "\ufffd".encode()
 DROPOUT = 0.1
@@ -183,7 +184,6 @@ class TextTokenizer:
 
         DataError where there can be no directory: `path` is a file, lies below one, or may not be made.
         """
-        from paribus.tokenization.storage import save
 
         save(self.vocabulary, self.settings, self.cutter, Path(path))
 
@@ -194,7 +194,6 @@ class TextTokenizer:
         `device` (auto, cpu, cuda, cuda:N) is where the language model of `predictive_entropy` computes; no other
         pre-tokenizer has one.
         """
-        from paribus.tokenization.storage import load
 
         return cls(*load(Path(path), device))
 
@@ -221,3 +220,64 @@ class TextTokenizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["vocabulary"], state["settings"], state["cutter"])  # type: ignore[misc]
+
+
+PRETOKENIZER = "pretokenizer.json"
+
+
+def save(vocabulary: Vocabulary, settings: Settings, cutter: Cutter | None, path: Path) -> None:
+    """Write the files into directory `path`, which is made if need be; DataError where none can be there."""
+    _make_directory(path)
+    files.write(vocabulary, settings, path)
+    if cutter is not None:
+        state = json.dumps(cutter.to_state(), ensure_ascii=False, indent=1, sort_keys=True)
+        (path / PRETOKENIZER).write_text(state + "\n", encoding="utf-8")
+
+
+def _make_directory(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if is_full_disk(error):  # no fault of the path
+            raise
+        why = "it is a file" if isinstance(error, FileExistsError) else error.strerror
+        raise DataError(f"{path}: no directory can be made there ({why}); name another for Tokenizer.save") from error
+
+
+def load(path: Path, device: str = "cpu") -> tuple[Vocabulary, Settings, Cutter | None]:
+    """Read what `save` wrote; `device` is where a pre-tokenizer's model computes.
+
+    DataError names the file and what is wrong with it.
+    """
+    vocabulary, settings = files.read(path)
+    return vocabulary, settings, _cutter(settings.pretokenizer, path / PRETOKENIZER, device)
+
+
+def _cutter(kind: str, path: Path, device: str) -> Cutter | None:
+    if kind in PATTERNS:
+        return None
+    try:
+        return cutter_from_state(kind, files.read_tokenizer_json(path), device)
+    except ParibusError as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def cutter_from_state(kind: str, state: Any, device: str = "cpu") -> Cutter:
+    """What `to_state` gave; `device` is where a language model computes.
+
+    DataError where it is malformed or its model is not the one it was made with.
+    """
+    if kind == "spans":
+        return SpanPretokenizer.from_state(state)
+    if kind == "predictive_entropy":
+        return PredictiveEntropySpans.from_state(state, device=device)
+    if kind == "sentencepiece":
+        return SentencePieceText.from_state(state)
+    if kind == "bert":
+        return BertWords.from_state(state)
+    raise DataError(f"pretokenizer {kind!r} has no state")
+
+
+def kind_of(pretokenizer: str | Cutter) -> str:
+    """Its name in `PRETOKENIZERS`."""
+    return pretokenizer if isinstance(pretokenizer, str) else str(pretokenizer.to_state()["kind"])

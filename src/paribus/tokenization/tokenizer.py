@@ -6,18 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from paribus.errors import ConfigurationError
 from paribus.tokenization.arguments import several_strings, stream_of_texts
-from paribus.tokenization.learn.bpe import Progress
-from paribus.tokenization.learn.demolition import Demolish
-from paribus.tokenization.learn.train import TrainingRequest, count_pretokens, train_vocabulary
-from paribus.tokenization.learn.unigram import PRUNE
-from paribus.tokenization.learn.word_counts import WordCounts
-from paribus.tokenization.pretokenize.cutter import Cutter
-from paribus.tokenization.pretokenize.patterns import Pretokenizer
-from paribus.tokenization.pretokenize.pretokenization import kind_of
-from paribus.tokenization.pretokenize.spans.pretokenizer import SpanPretokenizer
+from paribus.tokenization.bpe import Progress
+from paribus.tokenization.counts import WordCounts
+from paribus.tokenization.pretokenize import Cutter, Pretokenizer
 from paribus.tokenization.settings import Algorithm, Candidates, EncoderName, Settings, check_lossless
-from paribus.tokenization.text_tokenizer import TextTokenizer
-from paribus.tokenization.vocabulary.units import UnitKind, Unknown
+from paribus.tokenization.spans import SpanPretokenizer
+from paribus.tokenization.text_tokenizer import TextTokenizer, kind_of
+from paribus.tokenization.train import TrainingRequest, count_pretokens, train_vocabulary
+from paribus.tokenization.unigram import PRUNE
+from paribus.tokenization.vocabulary import Demolish, UnitKind, Unknown
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -110,13 +107,13 @@ class Tokenizer(TextTokenizer):
     def to_huggingface(self, **options: Any) -> "PreTrainedTokenizerBase":
         """A `transformers` tokenizer with identical ids: a fast one where `tokenizer.json` can say the same, else a
         Python one around this object, whose directory AutoTokenizer reads after
-        `import paribus.tokenization.interchange.huggingface`.
+        `import paribus.tokenization.export`.
 
         As everywhere in transformers, a special token that is spelled in a text becomes that token;
         `split_special_tokens=True`, here or in a call, leaves it text, as `encode` does. `options` are those of
         transformers' tokenizers, such as `pad_token`, `padding_side` or `model_max_length`.
         """
-        from paribus.tokenization.interchange.huggingface import to_huggingface
+        from paribus.tokenization.export import to_huggingface
 
         return to_huggingface(self, **options)
 
@@ -128,8 +125,7 @@ class Tokenizer(TextTokenizer):
 
         Raises DataError for a broken file and ConfigurationError for a kind of tokenizer that cannot be the same here.
         """
-        from paribus.tokenization.interchange.huggingface_import import from_huggingface
-        from paribus.tokenization.interchange.wordpiece_import import from_vocabulary_text
+        from paribus.tokenization.huggingface import from_huggingface, from_vocabulary_text
 
         path = Path(path)
         if path.name == "vocab.txt":
@@ -147,7 +143,7 @@ class Tokenizer(TextTokenizer):
 
         Raises DataError for a broken file and ConfigurationError for a model that cannot be the same here.
         """
-        from paribus.tokenization.interchange.sentencepiece_import import from_sentencepiece
+        from paribus.tokenization.sentencepiece import from_sentencepiece
 
         return cls(*from_sentencepiece(Path(path)))
 
@@ -164,6 +160,6 @@ class Tokenizer(TextTokenizer):
         `pattern` is the regular expression it goes with, or the name of one of our pre-tokenizers. Raises DataError for
         a broken file or ids with holes, ConfigurationError for a pattern that none of our pre-tokenizers cuts like.
         """
-        from paribus.tokenization.interchange.tiktoken_import import from_tiktoken
+        from paribus.tokenization.huggingface import from_tiktoken
 
         return cls(*from_tiktoken(source, pattern, special_tokens or {}))

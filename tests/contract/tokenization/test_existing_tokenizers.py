@@ -24,7 +24,7 @@ from paribus.pipeline.prepare import prepare
 from paribus.planning.plan import make_plan
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.build import build_vocabulary
-from paribus.tokenization.interchange.existing import locate, open_existing, vocabulary_size
+from paribus.tokenization.existing import locate, open_existing, vocabulary_size
 from support.run_config import run_config
 from support.stages import context_at, files
 

@@ -12,7 +12,7 @@ from paribus.errors import ConfigurationError
 from paribus.native import cache, loader
 from paribus.native.loader import compile_kernels
 from paribus.native.registry import SHINGLES, TRAVERSAL
-from paribus.tokenization.learn.train import training_kernels
+from paribus.tokenization.train import training_kernels
 from support import forked
 from support.command_line import OVERRIDES, write_corpus
 

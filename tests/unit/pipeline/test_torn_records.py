@@ -29,7 +29,7 @@ from paribus.pipeline.show.remaining import STAGES_FILE, announce, write_stages
 from paribus.store import files
 from paribus.store.artifacts import Store
 from paribus.store.files import RUN_RECORD, FileDigests, read_object_if_any
-from paribus.tokenization.interchange.existing import open_existing
+from paribus.tokenization.existing import open_existing
 from paribus.tracking.events import EventLog
 
 

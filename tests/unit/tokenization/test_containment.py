@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.statistics import count_tokens
-from paribus.tokenization.vocabulary.containment import containing, own_shares
-from paribus.tokenization.vocabulary.overlap import spellings
-from paribus.tokenization.vocabulary.vocabulary import VocabularyEntry
+from paribus.tokenization.statistics import containing, count_tokens, own_shares, spellings
+from paribus.tokenization.vocabulary import VocabularyEntry
 
 TEXTS = [
     "Arizona and Arizona, a zone of zonal winds",

@@ -13,10 +13,14 @@ from paribus.tokenization.statistics import (
     count_ids,
     count_tokens,
     encoded_statistics,
+    only_in,
+    overlap_shares,
     rank_curve,
     renyi_entropy,
+    spellings,
+    tokens_of,
+    vocabulary_overlap,
 )
-from paribus.tokenization.vocabulary.overlap import only_in, overlap_shares, spellings, tokens_of, vocabulary_overlap
 from support.real_data import RealData
 
 TEXTS = [

@@ -13,10 +13,10 @@ from itertools import pairwise
 import pytest
 
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.learn.unigram import train_unigram
-from paribus.tokenization.learn.word_counts import WordCounts
+from paribus.tokenization.counts import WordCounts
 from paribus.tokenization.settings import Algorithm, EncoderName, Settings
-from paribus.tokenization.vocabulary.vocabulary import Vocabulary, VocabularyEntry
+from paribus.tokenization.unigram import train_unigram
+from paribus.tokenization.vocabulary import Vocabulary, VocabularyEntry
 
 DOCUMENTS = ["i hug pugs", "hugging pugs is fun", "i make puns"]
 MERGES = [("u", "g"), (" ", "p"), ("h", "ug"), (" p", "ug"), (" pug", "s"), ("u", "n"), (" ", "hug")]

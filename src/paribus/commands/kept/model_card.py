@@ -81,7 +81,7 @@ def _loading(directory: Path, name: str) -> Iterator[str]:
     alone = (directory / "tokenizer.json").is_file()
     yield from ("## Loading", "", "```python", f"from transformers import {model}, AutoTokenizer")
     if not alone:
-        yield "import paribus.tokenization.interchange.huggingface  # AutoTokenizer learns of ParibusTokenizer"
+        yield "import paribus.tokenization.export  # AutoTokenizer learns of ParibusTokenizer"
     yield from ("", f'tokenizer = AutoTokenizer.from_pretrained("{name}")')
     yield from (f'model = {model}.from_pretrained("{name}")', "```", "")
     if alone:

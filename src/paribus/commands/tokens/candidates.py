@@ -43,8 +43,8 @@ def _sample(config: RunConfig) -> int | None:
 def _scores(config: SpansPretokenizer, corpus: Path, sample: int | None) -> CandidateScores:
     from paribus.corpus.artifact import CorpusArtifact
     from paribus.stage import SilentReporter
-    from paribus.tokenization.learn.sample import LearningSample
-    from paribus.tokenization.pretokenize.spans.ngrams import candidate_ngrams
+    from paribus.tokenization.build import LearningSample
+    from paribus.tokenization.spans import candidate_ngrams
 
     levels = candidate_ngrams(
         LearningSample(CorpusArtifact(corpus), sample, SilentReporter()),

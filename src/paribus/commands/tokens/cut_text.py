@@ -9,7 +9,7 @@ from rich.text import Text
 from paribus.config.groups.tokenization import EncoderConfig
 from paribus.reporting.formats.bare_table import bare_table
 from paribus.tokenization.build import with_encoder
-from paribus.tokenization.pretokenize.patterns import PATTERNS, Pretokenizer
+from paribus.tokenization.pretokenize import PATTERNS, Pretokenizer
 from paribus.tokenization.tokenizer import Tokenizer
 
 BAR = "|"

@@ -11,12 +11,12 @@ from paribus.config.options import read_options
 from paribus.errors import ConfigurationError, DataError
 from paribus.native.loader import ensure_compiled, missing_kernels
 from paribus.native.registry import ENCODING
-from paribus.tokenization.interchange.existing import open_existing
-from paribus.tokenization.learn.demolition import Demolish
+from paribus.tokenization.existing import open_existing
 from paribus.tokenization.settings import Candidates, EncoderName, check_choice
 from paribus.tokenization.statistics import corpus_statistics
 from paribus.tokenization.text_tokenizer import DROPOUT
 from paribus.tokenization.tokenizer import Tokenizer
+from paribus.tokenization.vocabulary import Demolish
 
 Number = TypeVar("Number", int, float)
 

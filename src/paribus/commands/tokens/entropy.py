@@ -25,7 +25,7 @@ def show_entropy(text: str, config: RunConfig, pretokenizer: PredictiveEntropyPr
         raise ConfigurationError("give --text TEXT, of which each line is cut by itself")
     from transformers.utils.logging import disable_progress_bar
 
-    from paribus.tokenization.pretokenize.configured import predictive_entropy
+    from paribus.tokenization.build import predictive_entropy
 
     disable_progress_bar()
     cutter = predictive_entropy(pretokenizer)

@@ -178,8 +178,8 @@ def _encode(text: str, command: Command, console: Console) -> int:
 
 def _containing(token: str, composition: Composition, console: Console) -> int:
     from paribus.pipeline.token_rows import TARGETS, count
+    from paribus.tokenization.statistics import containing
     from paribus.tokenization.tokenizer import Tokenizer
-    from paribus.tokenization.vocabulary.containment import containing
 
     check(composition.jobs[0].config, TARGETS)
     made, failed = count(composition.jobs, TOKENS)

@@ -18,7 +18,7 @@ from paribus.native.intrinsics import (
     u8_at,
     u64_at,
 )
-from paribus.tokenization.kernels.classes import ONE, SPACES, ZERO, decode
+from paribus.tokenization.kernels.classify import ONE, SPACES, ZERO, decode
 from paribus.tokenization.kernels.counting_layout import (
     BEGIN,
     BYTES,
@@ -61,11 +61,17 @@ from paribus.tokenization.kernels.counting_layout import (
     WANTED,
     WORD,
 )
-from paribus.tokenization.kernels.gpt4 import has
-from paribus.tokenization.kernels.keys import LENGTH_SHIFT, SHORTEST_LONG, hash_words, keep_tail, short_key
 from paribus.tokenization.kernels.layout import NONE, STRIPPED
-from paribus.tokenization.kernels.memo import hash_long, same_bytes
-from paribus.tokenization.kernels.scan import scan
+from paribus.tokenization.kernels.memo import (
+    LENGTH_SHIFT,
+    SHORTEST_LONG,
+    hash_long,
+    hash_words,
+    keep_tail,
+    same_bytes,
+    short_key,
+)
+from paribus.tokenization.kernels.scan import has, scan
 
 
 @inline

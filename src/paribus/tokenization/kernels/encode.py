@@ -15,10 +15,7 @@ from paribus.native.intrinsics import (
     u8_at,
     u64_at,
 )
-from paribus.tokenization.kernels.classes import ONE, SPACES, ZERO
-from paribus.tokenization.kernels.dropout import mix
-from paribus.tokenization.kernels.gpt4 import has
-from paribus.tokenization.kernels.keys import LENGTH_SHIFT, hash_words, keep_tail, short_key
+from paribus.tokenization.kernels.classify import ONE, SPACES, ZERO
 from paribus.tokenization.kernels.layout import (
     CHUNK,
     CLASSES,
@@ -51,14 +48,18 @@ from paribus.tokenization.kernels.layout import (
 from paribus.tokenization.kernels.memo import (
     COUNT_SHIFT,
     KEY_BITS,
+    LENGTH_SHIFT,
     MANY,
     add_long,
     add_short,
     find_long,
     hash_long,
+    hash_words,
+    keep_tail,
+    short_key,
 )
-from paribus.tokenization.kernels.pieces import encode_piece
-from paribus.tokenization.kernels.scan import scan
+from paribus.tokenization.kernels.merge import mix
+from paribus.tokenization.kernels.scan import encode_piece, has, scan
 
 SKIPPED = ONE
 """In the place of a key without length: a pre-token that is dropped."""

@@ -18,7 +18,7 @@ def fingerprint(config: StartConfig, digests: FileDigests) -> dict[str, JSON]:
     """
     if not isinstance(config, CheckpointStart):
         return {}
-    from paribus.tokenization.interchange import existing
+    from paribus.tokenization import existing
 
     directory = checkpoint_directory(config)
     index = [directory / INDEX] if (directory / INDEX).is_file() else []

@@ -7,7 +7,7 @@ from paribus.errors import ConfigurationError, DataError
 from paribus.store.artifacts import RECORD
 from paribus.store.files import read_object_if_any
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.interchange.existing import open_existing
+from paribus.tokenization.existing import open_existing
 from paribus.training.loop import Run
 from paribus.training.start.agreement import disagreements
 from paribus.training.start.resumed import (

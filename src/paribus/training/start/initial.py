@@ -14,7 +14,7 @@ from paribus.modeling.build import build_model
 from paribus.modeling.decoder.decoder import VOCABULARY, Decoder
 from paribus.modeling.decoder.files import load_decoder
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.interchange.existing import open_existing
+from paribus.tokenization.existing import open_existing
 from paribus.training.start.agreement import disagreements
 from paribus.training.start.locate import checkpoint_directory
 from paribus.training.start.vocabulary import Rows, names, origins, same_tokens

@@ -36,7 +36,7 @@ def token_problems(config: RunConfig, tokenizer: Path) -> list[tuple[str, str]]:
     start = config.start
     if not isinstance(start, CheckpointStart):
         return []
-    from paribus.tokenization.interchange.existing import open_existing
+    from paribus.tokenization.existing import open_existing
     from paribus.training.start.vocabulary import token_problem
 
     try:

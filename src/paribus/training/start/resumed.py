@@ -17,7 +17,7 @@ from paribus.config.schema import RunConfig
 from paribus.errors import DataError
 from paribus.stage import JSON
 from paribus.store.files import METRICS, FileDigests, read_object
-from paribus.tokenization.interchange.existing import SETTINGS
+from paribus.tokenization.existing import SETTINGS
 from paribus.training.start.locate import checkpoint_directory
 from paribus.training.state.file_names import OPTIMIZER, STATE, STATE_DIRECTORY, STEP_NAME
 

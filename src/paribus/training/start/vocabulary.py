@@ -10,7 +10,7 @@ import numpy.typing as npt
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.settings import EncoderName
-from paribus.tokenization.vocabulary.vocabulary import ENTRY_KINDS, FALLBACK, SPECIAL, UNKNOWN
+from paribus.tokenization.vocabulary import ENTRY_KINDS, FALLBACK, SPECIAL, UNKNOWN
 
 Key = tuple[str, bytes, bool]
 """What a token is wherever its id lies: its sort, its bytes, and whether it only continues a word."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from paribus.errors import ConfigurationError
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.settings import EncoderName, Settings
-from paribus.tokenization.vocabulary.vocabulary import Vocabulary, VocabularyEntry
+from paribus.tokenization.vocabulary import Vocabulary, VocabularyEntry
 from support import encoder_references as reference
 from support.real_data import RealData
 
@@ -55,13 +55,13 @@ def test_real_text_in_many_scripts_equals_the_reference(
 
 
 def tok_pieces(pretokenizer: str, texts: list[str]) -> list[str]:
-    from paribus.tokenization.pretokenize.patterns import Pretokenizer
+    from paribus.tokenization.pretokenize import Pretokenizer
 
     return sorted({piece for text in texts for piece in Pretokenizer(pretokenizer).pieces(text)})[::7]
 
 
 def test_a_document_is_its_pretokens_one_after_another(texts: list[str]) -> None:
-    from paribus.tokenization.pretokenize.patterns import Pretokenizer
+    from paribus.tokenization.pretokenize import Pretokenizer
 
     tok = Tokenizer.train(texts, vocab_size=900)
     for encoder in ENCODERS:

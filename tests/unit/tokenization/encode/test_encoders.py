@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from paribus.tokenization.settings import Algorithm, Candidates, EncoderName, Settings
 from paribus.tokenization.tokenizer import Tokenizer
-from paribus.tokenization.vocabulary.vocabulary import Vocabulary, VocabularyEntry
+from paribus.tokenization.vocabulary import Vocabulary, VocabularyEntry
 from support.encoder_references import fewest, left_to_right, longest_first, merge_rank
 
 WORDS = st.dictionaries(st.text("abc", min_size=1, max_size=14), st.integers(1, 30), min_size=1, max_size=10)

@@ -5,8 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from paribus.tokenization import Tokenizer
-from paribus.tokenization.encode import workspace
+from paribus.tokenization import Tokenizer, encode
 from paribus.tokenization.kernels import layout
 
 WORDS = random.Random(4)
@@ -21,8 +20,8 @@ TEXTS = [
 def test_a_full_memo_changes_no_ids(largest: int, encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tok = Tokenizer.train(TEXTS[:5], vocab_size=600).with_encoder(encoder)
     alone = [Tokenizer(tok.vocabulary, tok.settings).encode(text) for text in TEXTS]
-    monkeypatch.setattr(workspace, "_LARGEST_SHORT", largest)
-    monkeypatch.setattr(workspace, "_LARGEST_LONG", largest)
+    monkeypatch.setattr(encode, "_LARGEST_SHORT", largest)
+    monkeypatch.setattr(encode, "_LARGEST_LONG", largest)
     limited = Tokenizer(tok.vocabulary, tok.settings)
     for _ in range(2):
         ids, offsets = limited.encode_batch(TEXTS)

@@ -10,8 +10,7 @@ import pytest
 
 from paribus.errors import DataError
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.encode.shared_output import SharedOutput
-from paribus.tokenization.encode.workspace import Ids
+from paribus.tokenization.encode import Ids, SharedOutput
 
 MEBIBYTE = 1 << 20
 

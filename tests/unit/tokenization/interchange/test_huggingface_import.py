@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.interchange.foreign_patterns import PRETOKENIZER_OF_PATTERN
-from paribus.tokenization.interchange.huggingface_json import tokenizer_json
-from paribus.tokenization.pretokenize.patterns import PATTERNS
+from paribus.tokenization.export import tokenizer_json
+from paribus.tokenization.huggingface import PRETOKENIZER_OF_PATTERN
+from paribus.tokenization.pretokenize import PATTERNS
 from support.exported_texts import EOS, real_texts
 from support.real_data import RealData
 

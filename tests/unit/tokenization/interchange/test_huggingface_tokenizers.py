@@ -14,9 +14,7 @@ from transformers import AddedToken, AutoTokenizer
 
 from paribus.errors import ConfigurationError
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.interchange.huggingface import ParibusTokenizer
-from paribus.tokenization.interchange.huggingface_json import obstacles, tokenizer_json
-from paribus.tokenization.interchange.huggingface_sample import disagreement
+from paribus.tokenization.export import ParibusTokenizer, disagreement, obstacles, tokenizer_json
 from support.exported_texts import EOS, MARKED_UP, real_texts
 from support.real_data import RealData
 
@@ -132,9 +130,7 @@ print(json.dumps(answers))
 """
 
 
-@pytest.mark.parametrize(
-    ("names", "imports"), [(list(FAST), ""), (list(PYTHON), "paribus.tokenization.interchange.huggingface")]
-)
+@pytest.mark.parametrize(("names", "imports"), [(list(FAST), ""), (list(PYTHON), "paribus.tokenization.export")])
 def test_a_fresh_process_reads_the_saved_directories(
     names: list[str], imports: str, made: dict[str, Tokenizer], texts: list[str], tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer, sentence
 from paribus.errors import ConfigurationError
 from paribus.store.files import FileDigests
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.interchange.existing import fingerprint, locate, open_existing, vocabulary_size
+from paribus.tokenization.existing import fingerprint, locate, open_existing, vocabulary_size
 from paribus.tokenization.settings import check_lossless
 from support.foreign_texts import LINES, TEXTS
 

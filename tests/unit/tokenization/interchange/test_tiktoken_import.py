@@ -9,8 +9,8 @@ import pytest
 
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.interchange.tiktoken_import import final_pair
-from paribus.tokenization.pretokenize.patterns import PATTERNS
+from paribus.tokenization.huggingface import final_pair
+from paribus.tokenization.pretokenize import PATTERNS
 from support.exported_texts import EOS, real_texts
 from support.real_data import RealData
 

@@ -10,7 +10,7 @@ from tokenizers import BertWordPieceTokenizer
 
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.interchange.existing import open_existing, vocabulary_size
+from paribus.tokenization.existing import open_existing, vocabulary_size
 from paribus.tokenization.settings import check_lossless
 from support.foreign_texts import LINES, TEXTS
 

@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.learn.bpe import MergeTraining, train_bpe
-from paribus.tokenization.learn.scaffold_bpe import train_scaffold_bpe
-from paribus.tokenization.learn.symbol_corpus import SymbolCorpus, observed_characters
-from paribus.tokenization.learn.train import count_pretokens
-from paribus.tokenization.learn.word_counts import WordCounts
-from paribus.tokenization.pretokenize.patterns import Pretokenizer
+from paribus.tokenization.bpe import MergeTraining, train_bpe, train_scaffold_bpe
+from paribus.tokenization.counts import SymbolCorpus, WordCounts, observed_characters
+from paribus.tokenization.pretokenize import Pretokenizer
+from paribus.tokenization.train import count_pretokens
 from support.real_data import RealData, texts_of
 from support.tokenization_references import huggingface_merges, reference_training
 

@@ -8,11 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.learn.bpe import MergeTraining, train_bpe
-from paribus.tokenization.learn.demolition import fewest
-from paribus.tokenization.learn.scaffold_bpe import train_scaffold_bpe
-from paribus.tokenization.learn.symbol_corpus import SymbolCorpus
-from paribus.tokenization.learn.word_counts import WordCounts
+from paribus.tokenization.bpe import MergeTraining, train_bpe, train_scaffold_bpe
+from paribus.tokenization.counts import SymbolCorpus, WordCounts
+from paribus.tokenization.vocabulary import fewest
 from support.tokenization_references import reference_training
 
 WORDS = st.dictionaries(st.text("abc", min_size=1, max_size=14), st.integers(1, 30), max_size=10)

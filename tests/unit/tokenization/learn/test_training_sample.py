@@ -7,10 +7,10 @@ import pytest
 
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.stage import SilentReporter
-from paribus.tokenization.learn.sample import LearningSample
-from paribus.tokenization.learn.train import count_pretokens
-from paribus.tokenization.pretokenize.patterns import Pretokenizer
-from paribus.tokenization.pretokenize.spans.pretokenizer import SpanPretokenizer
+from paribus.tokenization.build import LearningSample
+from paribus.tokenization.pretokenize import Pretokenizer
+from paribus.tokenization.spans import SpanPretokenizer
+from paribus.tokenization.train import count_pretokens
 from support.corpora import write_corpus
 from support.engines import Elsewhere
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from paribus.errors import ConfigurationError
-from paribus.tokenization.learn.unigram import UnigramTraining, train_unigram
-from paribus.tokenization.learn.unigram_seeds import seed_pieces
+from paribus.tokenization.unigram import UnigramTraining, seed_pieces, train_unigram
 from support.encoder_references import viterbi
 
 BYTES = [chr(byte) for byte in range(256)]

@@ -9,12 +9,11 @@ import pytest
 import regex
 
 from paribus.errors import DataError
+from paribus.tokenization import counts
+from paribus.tokenization.counts import count_words, sum_counts
 from paribus.tokenization.kernels.layout import PATTERNS as NAMES
-from paribus.tokenization.learn import word_counts
-from paribus.tokenization.learn.train import count_pretokens
-from paribus.tokenization.learn.word_counts import count_words, sum_counts
-from paribus.tokenization.pretokenize.patterns import PATTERNS, Pretokenizer
-from paribus.tokenization.pretokenize.unicode_classes import class_table
+from paribus.tokenization.pretokenize import PATTERNS, Pretokenizer, class_table
+from paribus.tokenization.train import count_pretokens
 from support.real_data import RealData, texts_of
 
 POOL = "  \n\r\t''sdmtlrev abcABC019.,!é\u00a0\u3000世界语文٣½😀👩\u200d🚀\u0301नमस्तेمرحبا"
@@ -47,7 +46,7 @@ def test_random_texts_are_counted_as_the_pattern_cuts_them(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_long_text_is_counted_in_stretches_as_if_it_were_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_counts, "_SCANNED", 64)
+    monkeypatch.setattr(counts, "_SCANNED", 64)
     draw = random.Random(name)
     words = ["it's", "they'll", "x", "Straße", "中文 没有 空格", "12 345", "a  b", "...", "\n", "don't. ", "é a"]
     for _ in range(60):
@@ -65,7 +64,7 @@ def test_real_text_is_counted_the_same_by_any_number_of_threads(real_data: RealD
 
 
 def test_the_sum_of_shards_is_the_count_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_counts, "_BATCH_BYTES", 50)
+    monkeypatch.setattr(counts, "_BATCH_BYTES", 50)
     draw = random.Random(1)
     texts = [random_text(draw) for _ in range(200)]
     shards = [counted(texts[begin::3], "gpt2") for begin in range(3)]

@@ -14,7 +14,7 @@ from paribus.config.groups.tokenization import PatternPretokenizer, PredictiveEn
 from paribus.engine.local import LocalEngine
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import Tokenizer, build
-from paribus.tokenization.pretokenize.spans.predictive import PredictiveEntropySpans
+from paribus.tokenization.predictive import PredictiveEntropySpans
 from support.character_models import CHARACTERS, SENTENCE, SPECIAL, save_bert_style_model, save_paribus_checkpoint
 
 

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paribus.errors import ConfigurationError, DataError
-from paribus.tokenization.pretokenize.patterns import PATTERNS, Pretokenizer
-from paribus.tokenization.pretokenize.unicode_classes import class_table
+from paribus.tokenization.pretokenize import PATTERNS, Pretokenizer, class_table
 
 
 def pieces(name: str, text: str) -> list[str]:

@@ -11,12 +11,18 @@ from typing import Any
 import pytest
 
 from paribus.errors import ConfigurationError, DataError
-from paribus.tokenization.pretokenize.spans import spool
-from paribus.tokenization.pretokenize.spans.codes import DIGIT, IDEOGRAPH, LETTER, OTHER, class_of
-from paribus.tokenization.pretokenize.spans.ngrams import candidate_ngrams
-from paribus.tokenization.pretokenize.spans.pretokenizer import SpanPretokenizer
-from paribus.tokenization.pretokenize.spans.settings import SpanSettings
-from paribus.tokenization.pretokenize.spans.spool import CodeSpool
+from paribus.tokenization import spans
+from paribus.tokenization.spans import (
+    DIGIT,
+    IDEOGRAPH,
+    LETTER,
+    OTHER,
+    CodeSpool,
+    SpanPretokenizer,
+    SpanSettings,
+    candidate_ngrams,
+    class_of,
+)
 from support.real_data import RealData
 
 LAMBDAS = (0.0, 0.1, 1.0, 10.0, 100.0)
@@ -164,8 +170,8 @@ def test_a_span_scores_more_than_the_least_or_is_cut(weight: float, seed: int) -
 @pytest.mark.parametrize("window", [5, 6, 50])
 def test_candidates_do_not_depend_on_how_the_corpus_is_read(window: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CodeSpool.windows, "__defaults__", (window,))
-    monkeypatch.setattr(spool, "_IN_MEMORY", 100)
-    monkeypatch.setattr(spool, "_BATCH", 20)
+    monkeypatch.setattr(spans, "_IN_MEMORY", 100)
+    monkeypatch.setattr(spans, "_BATCH", 20)
     check_candidates(random_texts(window)[:6], SpanSettings())
 
 

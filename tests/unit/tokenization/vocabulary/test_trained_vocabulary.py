@@ -5,12 +5,11 @@ from collections import Counter
 import pytest
 
 from paribus.errors import ConfigurationError
-from paribus.tokenization.learn.train import TrainedVocabulary, TrainingRequest, count_pretokens, train_vocabulary
-from paribus.tokenization.learn.word_counts import WordCounts
-from paribus.tokenization.pretokenize.patterns import Pretokenizer
+from paribus.tokenization.counts import WordCounts
+from paribus.tokenization.pretokenize import Pretokenizer
 from paribus.tokenization.settings import Algorithm
-from paribus.tokenization.vocabulary.units import UnitKind, Unknown
-from paribus.tokenization.vocabulary.vocabulary import ENTRY_KINDS
+from paribus.tokenization.train import TrainedVocabulary, TrainingRequest, count_pretokens, train_vocabulary
+from paribus.tokenization.vocabulary import ENTRY_KINDS, UnitKind, Unknown
 from support.real_data import RealData
 
 WORDS = {"höher": 7, "hoch": 5, "höhere": 3, "höchste": 2, "😀": 4, "日本": 6, "日本語": 3}

@@ -1,0 +1,425 @@
+"""Text to ids with compiled kernels: one workspace a thread, documents shared out among threads by bytes."""
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from paribus.errors import DataError
+from paribus.native.loader import address, kernel, table_zeros
+from paribus.tokenization.counts import key_masks
+from paribus.tokenization.kernels import layout
+from paribus.tokenization.pretokenize import Cutter
+from paribus.tokenization.settings import Settings
+from paribus.tokenization.tables import EncodingTables, check_servable
+from paribus.tokenization.vocabulary import UNIT, Vocabulary, utf8
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+Offsets = npt.NDArray[np.int64]
+
+
+Ids = npt.NDArray[np.int32]
+
+
+class Workspace:
+    """The memo and scratch memory of one thread for one tokenizer. It only ever speeds up; ids never depend on it."""
+
+    def __init__(self, model: npt.NDArray[np.int64]) -> None:
+        self._model = model
+        self._slots = np.zeros(layout.MEMO_SLOTS, dtype=np.int64)
+        self._arrays: dict[int, npt.NDArray[Any]] = {}
+        self._model_address, self._slots_address = address(model), address(self._slots)
+        self._encode = kernel("encode_documents")
+        for slots in _TABLES:
+            self._new_table(*slots, _SMALLEST)
+        self._hold(layout.BYTES, np.empty(1 << 16, dtype=np.uint8), layout.BYTES_SIZE)
+        self._hold(layout.IDS, np.empty(1 << 14, dtype=np.int32), layout.IDS_SIZE)
+        self._hold(layout.SCRATCH, np.empty(64, dtype=np.uint8))
+        self._hold(layout.POSITIONS, np.empty(layout.CHUNK + 130, dtype=np.int64))
+        self._hold(layout.KEYS, np.empty(3 * (layout.CHUNK + 130), dtype=np.uint64))
+        self._hold(layout.TAIL, np.zeros(32, dtype=np.uint8))
+        self._hold(layout.KEY_MASKS, key_masks())
+        self._one = np.zeros(3, dtype=np.int64)
+        self._one_address = address(self._one)
+        self._longest = -1
+        self._make_room(1024)
+
+    def encode(
+        self, addresses: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
+    ) -> tuple[Ids, npt.NDArray[np.int64]]:
+        """Ids of n texts, flat, and where each ends (n,).
+
+        Raises RefusedTextError for a character that is not in the alphabet and may not be replaced.
+        """
+        total = int(sizes.sum())
+        ends = np.empty(len(sizes), dtype=np.int64)
+        self._make_room(int(sizes.max(initial=0)))
+        output = np.empty(total // 3 + self._longest + _ROOM, dtype=np.int32)
+        arguments = (address(addresses), address(sizes), len(sizes), self._model_address, self._slots_address)
+        self._slots[layout.NEXT] = self._slots[layout.WRITTEN] = 0
+        while True:
+            self._slots[layout.OUTPUT_SIZE] = len(output)
+            status = self._encode(*arguments, address(output), address(ends))
+            written = int(self._slots[layout.WRITTEN])
+            if status == layout.DONE:
+                return output[:written], ends
+            if status == layout.GROW_OUTPUT:
+                output = _grown(output, written, max(2 * len(output), written + self._longest + _ROOM))
+            else:
+                self._grow(status)
+
+    def encode_one(self, text: str) -> Ids:
+        """Ids of one text; the same as `encode`, with little work around it."""
+        slots, place, one = self._slots, self._one_address, self._one
+        one[0], one[1] = found = text_address(text)
+        self._make_room(found[1])
+        while True:
+            slots[layout.NEXT] = slots[layout.WRITTEN] = 0
+            slots[layout.OUTPUT_SIZE] = len(self._line)
+            status = self._encode(
+                place, place + 8, 1, self._model_address, self._slots_address, self._line_address, place + 16
+            )
+            if status == layout.DONE:
+                return self._line[: one[2]].copy()
+            self._grow(status)
+
+    def _hold(self, slot: int, array: npt.NDArray[Any], size: int | None = None) -> None:
+        self._arrays[slot] = array
+        self._slots[slot] = address(array)
+        if size is not None:
+            self._slots[size] = len(array)
+
+    def _make_room(self, longest: int) -> None:
+        """Scratch for a text of that many bytes."""
+        if longest <= self._longest:
+            return
+        self._longest = longest = max(longest, 2 * self._longest)
+        stride = (longest >> 6) + 2
+        self._slots[layout.STRIDE] = stride
+        self._hold(layout.MASKS, np.empty(6 * stride, dtype=np.uint64))
+        self._hold(layout.STARTS, np.empty(stride, dtype=np.uint64))
+        self._hold(layout.UNITS, np.empty(longest + _ROOM, dtype=np.int32))
+        self._hold(layout.RESULT, np.empty(longest + _ROOM, dtype=np.int32))
+        self._line: Ids = np.empty(longest + _ROOM, dtype=np.int32)
+        self._line_address = address(self._line)
+        self._hold(layout.WORK, np.empty(_UNIT_WORDS * (longest + _ROOM), dtype=np.int64))
+
+    def _grow(self, status: int) -> None:
+        if status == layout.REFUSED:
+            raise RefusedTextError(int(self._slots[layout.NEXT]))
+        if status == layout.GROW_BYTES:
+            self._hold(layout.BYTES, _doubled(self._arrays[layout.BYTES]), layout.BYTES_SIZE)
+        elif status == layout.GROW_IDS:
+            self._hold(layout.IDS, _doubled(self._arrays[layout.IDS]), layout.IDS_SIZE)
+        else:
+            self._grow_table(status == layout.GROW_LONG)
+
+    def _new_table(self, slot: int, shift: int, free: int, bits: int) -> None:
+        self._hold(slot, table_zeros((1 << bits, 4), np.uint64))
+        self._slots[shift], self._slots[free] = 64 - bits, 5 << (bits - 3)
+
+    def _grow_table(self, longer: bool) -> None:
+        slot, shift, free = _TABLES[longer]
+        old, bits = self._arrays[slot], 64 - int(self._slots[shift])
+        if bits >= (_LARGEST_LONG if longer else _LARGEST_SHORT):
+            self._slots[free] = -1
+            return
+        self._new_table(slot, shift, free, bits + 1)
+        table = int(self._slots[slot]), int(self._slots[shift])
+        self._slots[free] -= kernel("grow_table")(address(old), len(old), *table, longer)
+
+
+class Encoding:
+    """Encodes with one vocabulary and encoder. Threads may share it.
+
+    Raises ConfigurationError where the vocabulary cannot serve the encoder.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, settings: Settings, cutter: Cutter | None) -> None:
+        check_servable(vocabulary, settings)
+        self._cutter = cutter
+        self._vocabulary = vocabulary
+        self._tables = EncodingTables(vocabulary, settings)
+        self._local = threading.local()
+        self._pool: list[Workspace] = []
+
+    def encode(self, text: str) -> Ids:
+        """Ids of one text."""
+        if self._cutter is not None:
+            return self._encode_cut([text], self._cutter, 1)[0]
+        try:
+            return self._workspace().encode_one(text)
+        except RefusedTextError as error:
+            raise self._refusal(text) from error
+
+    def encode_bytes(self, data: bytes) -> Ids:
+        """Ids of bytes, UTF-8 or not."""
+        source = np.frombuffer(data, dtype=np.uint8)
+        place = np.array([address(source) if len(data) else 0, len(data)], dtype=np.int64)
+        return self.encode_at(place[:1], place[1:], 1)[0]
+
+    def encode_batch(self, texts: list[str], threads: int) -> tuple[Ids, Offsets]:
+        """Flat ids of texts and their offsets."""
+        if self._cutter is not None:
+            return self._encode_cut(texts, self._cutter, threads)
+        addresses, sizes = text_addresses(texts)
+        try:
+            return self.encode_at(addresses, sizes, threads)
+        except RefusedTextError as error:
+            raise self._refusal(texts[error.index]) from error
+
+    def encode_arrow(self, texts: "pa.StringArray | pa.LargeStringArray") -> tuple[Ids, Offsets]:
+        """Flat ids of the strings of an Arrow array without nulls, and their offsets."""
+        if self._cutter is not None:
+            return self._encode_cut(arrow_texts(texts), self._cutter, 1)
+        try:
+            return self.encode_at(*arrow_addresses(texts), 1)
+        except RefusedTextError as error:
+            raise self._refusal(texts[error.index].as_py()) from error
+
+    def encode_at(
+        self, addresses: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], threads: int
+    ) -> tuple[Ids, Offsets]:
+        """Flat ids of the UTF-8 texts at these addresses and their offsets; RefusedTextError has a text's index."""
+        if threads <= 1 or len(sizes) < 2:
+            offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
+            ids, offsets[1:] = self._workspace().encode(addresses, sizes)
+            return ids, offsets
+        output = SharedOutput(sizes, threads)
+
+        def work(_: int) -> None:
+            workspace = self._take_workspace()
+            output.work(lambda texts: workspace.encode(addresses[texts], sizes[texts]))
+            self._pool.append(workspace)
+
+        with ThreadPoolExecutor(threads) as executor:
+            list(executor.map(work, range(threads)))
+        return output.result()
+
+    def _encode_cut(self, texts: list[str], cutter: Cutter, threads: int) -> tuple[Ids, Offsets]:
+        """Every piece is encoded as if it were a text of its own."""
+        pieces: list[str] = []
+        bounds = [0]
+        for text in texts:
+            utf8(text)
+            pieces += cutter.pieces(text)
+            bounds.append(len(pieces))
+        addresses, sizes = text_addresses(pieces)
+        try:
+            ids, offsets = self.encode_at(addresses, sizes, threads)
+        except RefusedTextError as error:
+            raise self._refusal(pieces[error.index]) from error
+        return ids, offsets[bounds]
+
+    def _take_workspace(self) -> Workspace:
+        """One that no other thread has; callers of `encode_batch` may be threads themselves."""
+        try:
+            return self._pool.pop()
+        except IndexError:
+            return Workspace(self._tables.slots)
+
+    def _workspace(self) -> Workspace:
+        found: Workspace | None = getattr(self._local, "workspace", None)
+        if found is None:
+            found = self._local.workspace = Workspace(self._tables.slots)
+        return found
+
+    def _refusal(self, text: str) -> DataError:
+        columns = self._vocabulary.columns
+        units = [columns.spellings[rank] for rank in np.flatnonzero(columns.kinds == UNIT).tolist()]
+        alphabet = set(b"".join(units).decode("utf-8"))
+        character = next(character for character in text if character not in alphabet)
+        return DataError(
+            f"character {character!r} (U+{ord(character):04X}) is not in the tokenizer's alphabet and it was trained "
+            "without a way to represent others; train with unknown=byte_fallback or unknown=token"
+        )
+
+
+_SMALLEST, _LARGEST_SHORT, _LARGEST_LONG = 12, 22, 18
+"""Binary logarithm of the slots of a table: at first, and of short and longer pre-tokens at last.
+
+When they are full, nothing more is remembered. The largest take 128 MiB and 8 MiB, and the bytes of the longer
+pre-tokens at most 40 MiB, for each thread.
+"""
+_ROOM = 64
+_UNIT_WORDS = 8
+
+
+class RefusedTextError(Exception):
+    """A character that is not in the alphabet and may not be replaced, in the text `index` of a call."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__(f"text {index} has a character outside the alphabet")
+        self.index = index
+
+
+_TABLES = (layout.SHORT, layout.SHORT_SHIFT, layout.SHORT_FREE), (layout.LONG, layout.LONG_SHIFT, layout.LONG_FREE)
+
+
+def _doubled(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return _grown(array, len(array), 2 * len(array))
+
+
+def _grown(array: npt.NDArray[Any], used: int, size: int) -> npt.NDArray[Any]:
+    larger = np.empty(size, dtype=array.dtype)
+    larger[:used] = array[:used]
+    return larger
+
+
+EncodeTexts = Callable[[slice], tuple[Ids, Offsets]]
+"""Ids of some of the texts and where each ends; RefusedTextError counts from the first of them."""
+_SMALLEST_BLOCK, _LARGEST_BLOCK = 1 << 18, 1 << 22
+_BLOCKS_A_THREAD = 8
+
+
+class SharedOutput:
+    """Ids of texts of these sizes in bytes, encoded block by block by any number of threads."""
+
+    def __init__(self, sizes: Offsets, threads: int) -> None:
+        total = int(sizes.sum())
+        self._bounds = _block_bounds(sizes, total // (threads * _BLOCKS_A_THREAD))
+        # No text has more ids than bytes. Only what is written to takes memory.
+        self._ids: Ids = np.empty(total, dtype=np.int32)
+        self._offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
+        self._lock = threading.Lock()
+        self._next_block = self._next_place = self._written = 0
+        self._waiting: dict[int, tuple[Ids, Offsets]] = {}
+        self._refused: list[int] = []
+
+    def work(self, encode: EncodeTexts) -> None:
+        """What each thread does: encode blocks and place what can be placed, until none is left."""
+        while (block := self._take()) is not None:
+            texts = slice(self._bounds[block], self._bounds[block + 1])
+            try:
+                part = encode(texts)
+            except RefusedTextError as error:
+                self._refused.append(texts.start + error.index)
+                return
+            for begin, first, ready in self._hand_in(block, part):
+                ids, ends = ready
+                self._ids[begin : begin + len(ids)] = ids
+                self._offsets[first + 1 : first + 1 + len(ends)] = ends + begin
+
+    def result(self) -> tuple[Ids, Offsets]:
+        """All ids and the offsets of the texts. RefusedTextError for the first text that was refused."""
+        if self._refused:
+            raise RefusedTextError(min(self._refused))
+        return self._ids[: self._written], self._offsets
+
+    def _take(self) -> int | None:
+        with self._lock:
+            if self._refused or self._next_block == len(self._bounds) - 1:
+                return None
+            self._next_block += 1
+            return self._next_block - 1
+
+    def _hand_in(self, block: int, part: tuple[Ids, Offsets]) -> list[tuple[int, int, tuple[Ids, Offsets]]]:
+        """Parts whose place is known now: where their ids begin, their first text, and they themselves."""
+        ready = []
+        with self._lock:
+            self._waiting[block] = part
+            while self._next_place in self._waiting:
+                known = self._waiting.pop(self._next_place)
+                ready.append((self._written, self._bounds[self._next_place], known))
+                self._written += len(known[0])
+                self._next_place += 1
+        return ready
+
+
+def _block_bounds(sizes: Offsets, wanted: int) -> list[int]:
+    """Bounds of contiguous blocks of texts, each of about as many bytes."""
+    ends = np.cumsum(sizes)
+    block = min(max(wanted, _SMALLEST_BLOCK), _LARGEST_BLOCK)
+    goals = np.arange(block, int(ends[-1]), block)
+    inner = np.unique(np.searchsorted(ends, goals, side="left") + 1)
+    return [0, *inner[inner < len(sizes)].tolist(), len(sizes)]
+
+
+Int64s = npt.NDArray[np.int64]
+
+
+@cache
+def _as_utf8() -> Any:
+    function = ctypes.pythonapi.PyUnicode_AsUTF8AndSize
+    function.restype = ctypes.c_void_p
+    function.argtypes = [ctypes.py_object, ctypes.c_void_p]
+    return function
+
+
+@cache
+def _as_utf8_address() -> int:
+    return ctypes.cast(ctypes.pythonapi.PyUnicode_AsUTF8AndSize, ctypes.c_void_p).value or 0
+
+
+def text_addresses(texts: Sequence[str]) -> tuple[Int64s, Int64s]:
+    """Address and size in bytes of the UTF-8 of each text; valid while the texts live.
+
+    DataError for a text that has no UTF-8.
+    """
+    # An array of objects is an array of their addresses.
+    strings = np.empty(len(texts), dtype=object)
+    strings[:] = texts
+    addresses, sizes = np.empty((2, len(texts)), dtype=np.int64)
+    try:
+        kernel("find_texts")(address(strings), len(texts), _as_utf8_address(), address(addresses), address(sizes))
+    except UnicodeEncodeError:
+        for text in texts:
+            utf8(text)
+        raise
+    return addresses, sizes
+
+
+def arrow_addresses(texts: "pa.StringArray | pa.LargeStringArray") -> tuple[Int64s, Int64s]:
+    """Address and size in bytes of each text of an Arrow array; valid while it lives. DataError as `arrow_texts`."""
+    _check_arrow(texts)
+    if len(texts) == 0:
+        # An array without texts may have no buffer of places.
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    width = np.dtype(np.int64 if str(texts.type) == "large_string" else np.int32)
+    _, places, data = texts.buffers()
+    ends = np.frombuffer(places, dtype=width, count=len(texts) + 1, offset=texts.offset * width.itemsize)
+    ends = ends.astype(np.int64)
+    return (data.address if data is not None else 0) + ends[:-1], np.diff(ends)
+
+
+def arrow_texts(texts: "pa.StringArray | pa.LargeStringArray") -> list[str]:
+    """The texts of an Arrow array. DataError for one of another type than string or large_string, or with nulls."""
+    _check_arrow(texts)
+    return texts.to_pylist()  # type: ignore[no-any-return]
+
+
+def _check_arrow(texts: Any) -> None:
+    import pyarrow as pa
+
+    if isinstance(texts, pa.ChunkedArray):
+        raise DataError("texts are a pyarrow.ChunkedArray; give one of its `chunks` at a time, or `combine_chunks()`")
+    if not isinstance(texts, pa.Array):
+        raise DataError(f"texts must be a pyarrow.Array, not {type(texts).__name__}; encode_batch takes strings")
+    if not isinstance(texts, pa.StringArray | pa.LargeStringArray):
+        raise DataError(
+            f"texts must be an Arrow array of type string or large_string, not {texts.type}; "
+            "`cast(pyarrow.large_string())` makes one of texts"
+        )
+    if texts.null_count:
+        raise DataError(
+            f"text {texts.is_null().index(True).as_py()} is null ({texts.null_count} of {len(texts)} are); "
+            "leave nulls out with `drop_null()`, or make them empty texts with `fill_null('')`"
+        )
+
+
+def text_address(text: str) -> tuple[int, int]:
+    """Address and size in bytes of the UTF-8 of one text."""
+    size = ctypes.c_ssize_t()
+    try:
+        return _as_utf8()(text, ctypes.addressof(size)), size.value
+    except UnicodeEncodeError:
+        utf8(text)
+        raise

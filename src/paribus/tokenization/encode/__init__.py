@@ -1,1 +1,0 @@
-"""Text to ids with compiled kernels, whatever the encoder: tables made once, scratch memory a thread."""

@@ -1,0 +1,144 @@
+"""Tokenizers that are there already, in whatever directory a person names; nothing heavy is imported to find one."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from paribus.config.groups.tokenization import ExistingTokenizer, PredictiveEntropyPretokenizer, PretokenizerConfig
+from paribus.config.names import proper_path
+from paribus.errors import DataError
+from paribus.stage import JSON
+from paribus.store.files import RUN_RECORD, FileDigests, read_object
+
+if TYPE_CHECKING:
+    from paribus.tokenization.tokenizer import Tokenizer
+
+
+SETTINGS, TOKENIZER_JSON, VOCABULARY_TEXT, MODEL = "settings.json", "tokenizer.json", "vocab.txt", ".model"
+_OURS = (SETTINGS, "vocabulary.json", "merges.json", "pretokenizer.json")
+_THEIRS = "tokenizer_config.json"
+_FIRST_BYTE = b"\n"
+"""Of a SentencePiece file: the tag of its first piece."""
+
+
+def locate(path: Path) -> Path:
+    """Our tokenizer directory, or the `.model` file, `tokenizer.json` or `vocab.txt` that `path` leads to.
+
+    `path` is a tokenizer directory, a run, an artefact or a checkpoint with a tokenizer inside, or a directory or file
+    of SentencePiece or Hugging Face, also within a directory `tokenizer` there; a directory's files are taken in the
+    order above, but for a `.model` that is not SentencePiece's. DataError where it is none.
+    """
+    try:
+        path = Path(proper_path(str(path))).expanduser()
+    except ValueError as error:
+        raise DataError(f"no tokenizer: {error}") from error
+    if (path / RUN_RECORD).is_file():
+        path = _of_run(path)
+    if path.is_file() and _is_theirs(path):
+        return path
+    within = [*sorted(path.glob("step_*/tokenizer"), reverse=True)[:1], path / "tokenizer", path]
+    ours = next((directory for directory in within if (directory / SETTINGS).is_file()), None)
+    if ours is not None:
+        return ours
+    theirs = _in_directory(path) or _in_directory(path / "tokenizer")
+    if theirs is None and not path.exists():
+        raise DataError(f"{path}: there is no such file or directory, and so no tokenizer")
+    if theirs is None and path.is_file():
+        raise DataError(
+            f"{path}: no name of a tokenizer's file, which tells its kind; call it {TOKENIZER_JSON} (Hugging Face), "
+            f"*{MODEL} (SentencePiece) or {VOCABULARY_TEXT} (BERT), or name a directory of ours"
+        )
+    if theirs is None:
+        raise DataError(
+            f"{path}: no tokenizer: neither {SETTINGS} of ours nor {TOKENIZER_JSON} of Hugging Face is there, nor "
+            f"*{MODEL} of SentencePiece, nor {VOCABULARY_TEXT}"
+        )
+    return theirs
+
+
+def _in_directory(path: Path) -> Path | None:
+    """The file of another library's tokenizer."""
+    models = filter(_is_sentencepiece, sorted(path.glob(f"*{MODEL}")))
+    return next((file for file in (*models, path / TOKENIZER_JSON, path / VOCABULARY_TEXT) if file.is_file()), None)
+
+
+def _is_theirs(path: Path) -> bool:
+    return path.name in (TOKENIZER_JSON, VOCABULARY_TEXT) or path.suffix == MODEL
+
+
+def _is_sentencepiece(path: Path) -> bool:
+    """Whether a file begins as SentencePiece's do, with a piece; others, as of tiktoken, have the same suffix."""
+    try:
+        with path.open("rb") as file:
+            return file.read(1) == _FIRST_BYTE
+    except OSError:
+        return False
+
+
+def open_existing(path: Path) -> "Tokenizer":
+    """The tokenizer at `path`, see `locate`; ConfigurationError for one that cannot be the same here."""
+    from paribus.tokenization.tokenizer import Tokenizer
+
+    found = locate(path)
+    if found.suffix == MODEL and found.is_file():
+        return Tokenizer.from_sentencepiece(found)
+    return Tokenizer.from_huggingface(found) if _is_theirs(found) else Tokenizer.load(found)
+
+
+def fingerprint(path: Path, digests: FileDigests) -> dict[str, JSON]:
+    """SHA-256 of each file of the tokenizer by name."""
+    found = locate(path)
+    names = _OURS if found.is_dir() else (found.name,) if found.suffix == MODEL else (found.name, _THEIRS)
+    directory = found if found.is_dir() else found.parent
+    return {name: digests.of(directory / name) for name in names if (directory / name).is_file()}
+
+
+def vocabulary_size(path: Path) -> int:
+    """Its number of tokens, special ones included, read from its files without building it."""
+    found = locate(path)
+    if found.is_file() and found.suffix == MODEL:
+        from paribus.tokenization.sentencepiece import read_model
+
+        return len(read_model(found).pieces)
+    if found.name == VOCABULARY_TEXT:
+        from paribus.tokenization.huggingface import vocabulary_lines
+
+        return len(vocabulary_lines(found))
+    if found.is_dir():
+        return int(read_object(found / SETTINGS)["vocab_size"])
+    described = read_object(found)
+    added = {token["content"] for token in described.get("added_tokens") or []}
+    return len(described["model"]["vocab"].keys() | added)
+
+
+def algorithm(path: Path) -> str:
+    """How its vocabulary came about, as `tokenizer` calls it; of a kind that is refused when opened, any."""
+    found = locate(path)
+    if found.is_dir():
+        return str(read_object(found / SETTINGS).get("algorithm"))
+    if found.suffix == MODEL:
+        from paribus.tokenization.sentencepiece import UNIGRAM, read_model
+
+        return "unigram" if read_model(found).kind == UNIGRAM else "bpe"
+    if found.name == VOCABULARY_TEXT:
+        return "wordpiece"
+    model = read_object(found).get("model")
+    return str(model.get("type", "bpe")).lower() if isinstance(model, dict) else "bpe"
+
+
+def _of_run(path: Path) -> Path:
+    """The artefact of a run that holds its tokenizer with its encoder."""
+    stages = read_object(path / RUN_RECORD).get("stages")
+    if not isinstance(stages, dict) or "tokens" not in stages:
+        raise DataError(f"{path}: the run has encoded nothing yet (paribus status shows why)")
+    return path.resolve().parents[1] / "artifacts" / "tokens" / str(stages["tokens"]["key"])
+
+
+def vocabulary_fingerprint(config: PretokenizerConfig | ExistingTokenizer, digests: FileDigests) -> dict[str, JSON]:
+    """Digests of the files; empty where there are none. DataError where the directory holds no tokenizer or model."""
+    if isinstance(config, ExistingTokenizer):
+        return fingerprint(Path(config.path), digests)
+    if not isinstance(config, PredictiveEntropyPretokenizer):
+        return {}
+    from paribus.tokenization.predictive import model_digest
+
+    return {"model": model_digest(Path(config.model).expanduser())}

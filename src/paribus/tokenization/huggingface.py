@@ -1,0 +1,468 @@
+"""Tokenizers of Hugging Face and tiktoken with their ids: byte-level BPE, WordPiece and ranks."""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable, Mapping, Sequence, Set
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from paribus.errors import ConfigurationError, DataError
+from paribus.store.files import read_object
+from paribus.tokenization.pretokenize import PATTERNS, TOO_LONG, BertWords, Cutter
+from paribus.tokenization.settings import Settings
+from paribus.tokenization.vocabulary import EntryKind, Vocabulary, VocabularyEntry, byte_characters
+
+VERSION = "1.0"
+_PLAIN: dict[str, Any] = {
+    "dropout": (None, 0.0),
+    "continuing_subword_prefix": (None, ""),
+    "end_of_word_suffix": (None, ""),
+    "byte_fallback": (None, False),
+}
+
+_BYTES = {character: byte for byte, character in enumerate(byte_characters())}
+
+
+def from_huggingface(path: Path) -> tuple[Vocabulary, Settings, Cutter | None]:
+    """Read a `tokenizer.json`, or the one of a directory; its `eos_token` becomes the first special token."""
+    file = path / "tokenizer.json" if path.is_dir() else path
+    described = _read(file)
+    try:
+        model, added = described["model"], described.get("added_tokens") or []
+        if is_wordpiece(described):
+            return from_wordpiece_json(described, _special(added, file), file)
+        pretokenizer = _pretokenizer(described, file)
+        special = _special(added, file)
+        words = {_bytes(name, file): identity for name, identity in model["vocab"].items() if name not in special}
+        merges = [_merge(pair, file) for pair in model["merges"]]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"{file}: malformed ({type(error).__name__}: {error})") from error
+    vocabulary = ByteLevelImport(words, special, str(file)).vocabulary(merges)
+    eos = _eos(file.with_name("tokenizer_config.json"))
+    names = tuple(sorted(special, key=lambda name: (name != eos, special[name])))
+    return vocabulary, imported_settings(pretokenizer, names, whole_pretokens=bool(model.get("ignore_merges"))), None
+
+
+def imported_settings(pretokenizer: str, special_tokens: tuple[str, ...], *, whole_pretokens: bool) -> Settings:
+    """Settings of a byte-level BPE tokenizer that was trained elsewhere."""
+    return Settings(
+        algorithm="bpe",
+        unit="byte",
+        unknown="byte_fallback",
+        pretokenizer=pretokenizer,
+        encoder="merge_rank",
+        candidates="normal",
+        demolish="parents",
+        special_tokens=special_tokens,
+        stopped="vocab_size",
+        string_equal_pairs=0,
+        whole_pretokens=whole_pretokens,
+    )
+
+
+def _read(file: Path) -> Any:
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        read = dict(pairs)
+        if len(read) < len(pairs):
+            names = [name for name, _ in pairs]
+            raise DataError(f"{file}: {next(name for name in names if names.count(name) > 1)!r} is there twice")
+        return read
+
+    try:
+        return json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=unique)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file}: missing or no complete JSON ({error})") from error
+
+
+def _eos(config: Path) -> str | None:
+    token = _read(config).get("eos_token") if config.is_file() else None
+    return token["content"] if isinstance(token, dict) else token
+
+
+def _special(added: Sequence[dict[str, Any]], file: Path) -> dict[str, int]:
+    ordinary = [token["content"] for token in added if not token.get("special", False)]
+    if ordinary:
+        raise ConfigurationError(
+            f"{file}: cannot be the same tokenizer here: {len(ordinary)} added tokens that are not special are looked "
+            f"for in text before anything else, such as {ordinary[0]!r}"
+        )
+    special = {token["content"]: token["id"] for token in added}
+    if len(special) < len(added):
+        raise DataError(f"{file}: an added token is there twice")
+    return special
+
+
+def _pretokenizer(described: dict[str, Any], file: Path) -> str:
+    """Name of the pre-tokenizer. ConfigurationError with everything that would not be the same."""
+    steps = _steps(described.get("pre_tokenizer"))
+    problems, found = _model_problems(described), _pretokenizer_name(steps)
+    if found is None:
+        pattern = "".join(f" with the pattern {pattern}" for pattern in _patterns(steps))
+        problems.append(
+            f"pre_tokenizer {_kinds(steps)}{pattern} (only {', '.join(PATTERNS)}, then ByteLevel without prefix space)"
+        )
+    if problems or found is None:
+        raise ConfigurationError(f"{file}: cannot be the same tokenizer here: {'; '.join(problems)}")
+    return found
+
+
+def _model_problems(described: dict[str, Any]) -> list[str]:
+    model, normalizer = described["model"], described.get("normalizer")
+    kind, version = model.get("type", "BPE" if "merges" in model else None), described.get("version", VERSION)
+    problems = [] if version == VERSION else [f"version {version!r} (only {VERSION})"]
+    problems += [] if kind == "BPE" else [f"model {kind!r} (only BPE, or WordPiece with BertPreTokenizer)"]
+    problems += [f"model.{name}={model[name]!r}" for name, plain in _PLAIN.items() if model.get(name) not in plain]
+    return problems if normalizer is None else [*problems, f"normalizer {_kinds([normalizer])}"]
+
+
+def _steps(described: dict[str, Any] | None) -> list[dict[str, Any]]:
+    return [] if described is None else described.get("pretokenizers", [described])
+
+
+def _kinds(steps: list[dict[str, Any]]) -> str:
+    kinds = [inner["type"] for step in steps for inner in step.get("normalizers", [step])]
+    return " and ".join(map(repr, kinds)) or "none"
+
+
+def _patterns(steps: list[dict[str, Any]]) -> list[str]:
+    return [str(pattern) for step in steps for pattern in step.get("pattern", {}).values()]
+
+
+def _pretokenizer_name(steps: list[dict[str, Any]]) -> str | None:
+    if not steps or steps[-1]["type"] != "ByteLevel" or steps[-1].get("add_prefix_space", True):
+        return None
+    regular = steps[-1].get("use_regex", True)
+    if len(steps) == 1:
+        return "gpt2" if regular else "none"
+    first = steps[0]
+    isolated = first["type"] == "Split" and first.get("behavior") == "Isolated" and not first.get("invert")
+    if len(steps) > 2 or regular or not isolated:
+        return None
+    return PRETOKENIZER_OF_PATTERN.get(first.get("pattern", {}).get("Regex"))
+
+
+def _merge(pair: str | Sequence[str], file: Path) -> tuple[bytes, bytes]:
+    left, right = pair.split(" ") if isinstance(pair, str) else pair
+    return _bytes(left, file), _bytes(right, file)
+
+
+def _bytes(name: str, file: Path) -> bytes:
+    try:
+        return bytes([_BYTES[character] for character in name])
+    except KeyError as error:
+        raise ConfigurationError(
+            f"{file}: cannot be the same tokenizer here: token {name!r} is not written in the characters of bytes "
+            "(only byte-level vocabularies)"
+        ) from error
+
+
+class ByteLevelImport:
+    """`ids` of ordinary tokens by their bytes and of special tokens by their text; `source` is named in errors.
+
+    Raises DataError where a byte has no token, ids are shared or leave holes, or a name is taken twice.
+    """
+
+    def __init__(self, ids: Mapping[bytes, int], special: Mapping[str, int], source: str) -> None:
+        self._ids, self._special, self._source = ids, special, source
+        self._ranks: dict[bytes, int] = {}
+        self._entries: list[VocabularyEntry] = []
+        missing = [byte for byte in range(256) if bytes([byte]) not in ids]
+        if missing:
+            raise DataError(
+                f"{source}: {len(missing)} bytes are no tokens, such as 0x{missing[0]:02X}; "
+                "a byte-level vocabulary has all 256"
+            )
+        self._check_ids()
+
+    def vocabulary(self, merges: Iterable[tuple[bytes, bytes]]) -> Vocabulary:
+        """The vocabulary with merge rules in order of rank. DataError for one of other tokens, or one given twice."""
+        for byte in range(256):
+            self._append(bytes([byte]), None, "unit")
+        rules = [self._rule(left, right) for left, right in merges]
+        if len(set(rules)) < len(rules):
+            left, right, _ = next(rule for rule in rules if rules.count(rule) > 1)
+            raise DataError(
+                f"{self._source}: {self._entries[left].bytes!r} and {self._entries[right].bytes!r} are merged twice"
+            )
+        for spelling in sorted(self._ids.keys() - self._ranks.keys(), key=self._ids.__getitem__):
+            self._append(spelling, None, "token")
+        for name, identity in sorted(self._special.items(), key=lambda item: item[1]):
+            self._entries.append(
+                VocabularyEntry(len(self._entries), identity, name.encode("utf-8"), 0, None, False, "special")
+            )
+        return Vocabulary.of(self._entries, rules, "byte")
+
+    def _check_ids(self) -> None:
+        names: dict[int, bytes] = {}
+        for name, identity in (*self._ids.items(), *((text.encode(), i) for text, i in self._special.items())):
+            if type(identity) is not int or identity < 0:
+                raise DataError(f"{self._source}: the id of {name!r} is {identity!r}, not an integer from 0")
+            if identity in names:
+                raise DataError(f"{self._source}: id {identity} is of both {names[identity]!r} and {name!r}")
+            names[identity] = name
+        holes = sorted(set(range(max(names, default=-1) + 1)) - names.keys())
+        if holes:
+            raise DataError(
+                f"{self._source}: {len(holes)} ids up to {max(names)} are of no token: {_listed(holes)}; a vocabulary "
+                "has no holes, so give names to them, such as '<|unused_0|>', as special tokens"
+            )
+
+    def _rule(self, left: bytes, right: bytes) -> tuple[int, int, int]:
+        parents = self._rank(left), self._rank(right)
+        result = left + right
+        if result not in self._ranks:
+            self._append(result, parents, "token")
+        return *parents, self._ranks[result]
+
+    def _rank(self, spelling: bytes) -> int:
+        if spelling not in self._ranks:
+            self._append(spelling, None, "token")
+        return self._ranks[spelling]
+
+    def _append(self, spelling: bytes, parents: tuple[int, int] | None, kind: EntryKind) -> None:
+        if spelling not in self._ids:
+            raise DataError(f"{self._source}: a merge names {spelling!r}, which is no token")
+        self._ranks[spelling] = rank = len(self._entries)
+        self._entries.append(VocabularyEntry(rank, self._ids[spelling], spelling, 0, parents, False, kind))
+
+
+def _listed(numbers: list[int]) -> str:
+    shown = ", ".join(map(str, numbers[:10]))
+    return shown if len(numbers) <= 10 else f"{shown}, ..."
+
+
+WordPiece = tuple[Vocabulary, Settings, BertWords]
+_MARK = "##"
+_LONGEST = 100
+_END, _UNKNOWN = "[SEP]", "[UNK]"
+_SPECIAL = {
+    "pad_token": "[PAD]",
+    "unk_token": _UNKNOWN,
+    "cls_token": "[CLS]",
+    "sep_token": _END,
+    "mask_token": "[MASK]",
+}
+"""Names of the special tokens by their field of `tokenizer_config.json`."""
+_NEEDED = "unk_token"
+_OPTIONS = {
+    "lowercase": "do_lower_case",
+    "strip_accents": "strip_accents",
+    "handle_chinese_chars": "tokenize_chinese_chars",
+}
+
+
+def is_wordpiece(described: Mapping[str, Any]) -> bool:
+    """Whether a `tokenizer.json` describes a model `WordPiece` over BERT's words."""
+    kind = (described.get("pre_tokenizer") or {}).get("type")
+    return described["model"].get("type") == "WordPiece" and kind == "BertPreTokenizer"
+
+
+def from_wordpiece_json(described: Mapping[str, Any], special: Mapping[str, int], file: Path) -> WordPiece:
+    """The tokenizer of a `tokenizer.json`, `special` being its special tokens.
+
+    Raises DataError for a broken file, ConfigurationError for what would not be the same.
+    """
+    model = described["model"]
+    if model.get("continuing_subword_prefix", _MARK) != _MARK:
+        raise ConfigurationError(
+            f"{file}: cannot be the same tokenizer here: model.continuing_subword_prefix="
+            f"{model['continuing_subword_prefix']!r} (only {_MARK})"
+        )
+    words = BertWords(described.get("normalizer"), described["pre_tokenizer"], model["max_input_chars_per_word"])
+    return _assembled(model["vocab"], special, model["unk_token"], words, file)
+
+
+def from_vocabulary_text(file: Path) -> WordPiece:
+    """The tokenizer of a `vocab.txt`, a token a line, with the options of `tokenizer_config.json` beside it.
+
+    Special tokens that it does not name are those of `special_tokens_map.json`, else BERT's. Raises DataError for a
+    broken file, ConfigurationError for options by which text would be cut otherwise or no document would end.
+    """
+    config, map_file = file.with_name("tokenizer_config.json"), file.with_name("special_tokens_map.json")
+    options = read_object(config) if config.is_file() else {}
+    mapped = read_object(map_file) if map_file.is_file() else {}
+    # null takes a special token away, but for the unknown one, without which no word is cut, and the one that ends a
+    # document, which is then BERT's.
+    given = {field: options.get(field) or mapped.get(field, name) for field, name in _SPECIAL.items()}
+    given |= {field: None for field in _SPECIAL if field in options and options[field] is None}
+    given["sep_token"] = given["sep_token"] or _END
+    named = {
+        field: _named(value, field, config) for field, value in given.items() if value is not None or field == _NEEDED
+    }
+    _check_options(options, set(named.values()), config)
+    normalizer = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None}
+    normalizer |= {"lowercase": True} | {ours: options[name] for ours, name in _OPTIONS.items() if name in options}
+    tokens = vocabulary_lines(file)
+    ids = {token: identity for identity, token in enumerate(tokens)}
+    if len(ids) < len(tokens):
+        raise DataError(f"{file}: {next(token for token in tokens if tokens.count(token) > 1)!r} is there twice")
+    absent = [
+        field for field, name in named.items() if name not in ids and (field == "sep_token" or name != _SPECIAL[field])
+    ]
+    if absent:
+        raise ConfigurationError(
+            f"{file}: {absent[0]} is {named[absent[0]]!r}, which is no line of it; name one that is"
+        )
+    special = {name: ids[name] for name in named.values() if name in ids}
+    words = BertWords(normalizer, {"type": "BertPreTokenizer"}, _LONGEST)
+    return _assembled(ids, special, named[_NEEDED], words, file, end=named["sep_token"])
+
+
+def _named(value: Any, field: str, config: Path) -> str:
+    """A special token as `tokenizer_config.json` has it: its text, or an object that holds it."""
+    text = value.get("content") if isinstance(value, Mapping) else value
+    if not isinstance(text, str) or not text:
+        raise DataError(f"{config}: {field} is {value!r}, which names no token")
+    return text
+
+
+def _check_options(options: Mapping[str, Any], special: Set[str], config: Path) -> None:
+    """Options of the tokenizer in Python that the one of `tokenizers` does not follow: no one way is both of them."""
+    if not options.get("do_basic_tokenize", True):
+        raise ConfigurationError(
+            f"{config}: cannot be the same tokenizer here: do_basic_tokenize=false (words as whitespace separates "
+            "them; only true)"
+        )
+    never_split = options.get("never_split") or []
+    if not isinstance(never_split, list) or not all(isinstance(name, str) for name in never_split):
+        raise DataError(f"{config}: never_split is {never_split!r}, which is no list of tokens")
+    kept = sorted(set(never_split) - special)
+    if kept:
+        raise ConfigurationError(f"{config}: cannot be the same tokenizer here: never_split keeps {kept[0]!r} whole")
+
+
+def vocabulary_lines(file: Path) -> list[str]:
+    """The tokens of a `vocab.txt` by id; DataError where it is no text."""
+    try:
+        return file.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file}: missing or no UTF-8 ({error})") from error
+
+
+def _assembled(
+    ids: Mapping[str, int],
+    special: Mapping[str, int],
+    unknown: str,
+    words: BertWords,
+    file: Path,
+    *,
+    end: str = _END,
+) -> WordPiece:
+    """`end` is the special token that ends a document, where there is one of that name."""
+    everything = dict(ids) | dict(special)
+    if unknown not in everything:
+        raise DataError(f"{file}: the unknown token {unknown!r} is no token")
+    _check_special(special, words, file)
+    if "" in everything or any(TOO_LONG in token for token in everything):
+        raise DataError(f"{file}: a token is empty, or has the noncharacter U+FDD0")
+    ordered = sorted(everything.items(), key=lambda token: token[1])
+    entries = [_entry(rank, name, identity, special, unknown) for rank, (name, identity) in enumerate(ordered)]
+    names = tuple(sorted(special.keys() - {unknown}, key=lambda name: (name != end, special[name])))
+    settings = Settings(
+        algorithm="wordpiece",
+        unit="character",
+        unknown="token",
+        pretokenizer="bert",
+        encoder="left_to_right",
+        candidates="normal",
+        demolish="parents",
+        special_tokens=names,
+        stopped="vocab_size",
+        string_equal_pairs=0,
+    )
+    try:
+        return Vocabulary.of(entries, [], "character"), settings, words
+    except DataError as error:
+        raise DataError(f"{file}: {error}") from error
+
+
+def _check_special(special: Mapping[str, int], words: BertWords, file: Path) -> None:
+    """The model finds a special token in text where it is a word by itself; those in brackets never are."""
+    alone = next((name for name in special if words.pieces(name) == [name]), None)
+    if alone is not None:
+        raise ConfigurationError(
+            f"{file}: cannot be the same tokenizer here: the special token {alone!r} is a word, so text would have it"
+        )
+
+
+def _entry(rank: int, name: str, identity: int, special: Mapping[str, int], unknown: str) -> VocabularyEntry:
+    kind: EntryKind = "unknown" if name == unknown else "special" if name in special else "token"
+    inside = kind == "token" and name.startswith(_MARK) and len(name) > len(_MARK)
+    spelling = name.removeprefix(_MARK) if inside else name
+    return VocabularyEntry(rank, identity, spelling.encode("utf-8"), 0, None, False, kind, continuation=inside)
+
+
+Ranks = Mapping[bytes, int]
+
+
+def from_tiktoken(
+    source: str | Path | Ranks, pattern: str, special_tokens: Mapping[str, int]
+) -> tuple[Vocabulary, Settings]:
+    """Read a file of lines `base64 rank`, or take `mergeable_ranks`; `pattern` is tiktoken's or one of our names."""
+    name = pattern if pattern in PATTERNS else PRETOKENIZER_OF_PATTERN.get(pattern)
+    if name is None or name == "stripped":
+        raise ConfigurationError(
+            f"pattern: no pre-tokenizer here cuts like {pattern}; it must be one of "
+            f"{', '.join(name for name in PATTERNS if name != 'stripped')} or a pattern that is the same as theirs"
+        )
+    ranks = source if isinstance(source, Mapping) else read_ranks(Path(source))
+    origin = "mergeable_ranks" if isinstance(source, Mapping) else str(source)
+    importing = ByteLevelImport(ranks, special_tokens, origin)
+    ordered = sorted((token for token in ranks if len(token) > 1), key=ranks.__getitem__)
+    pairs = (final_pair(token, ranks) for token in ordered)
+    vocabulary = importing.vocabulary(pair for pair in pairs if pair is not None)
+    names = tuple(sorted(special_tokens, key=special_tokens.__getitem__))
+    return vocabulary, imported_settings(name, names, whole_pretokens=True)
+
+
+def read_ranks(path: Path) -> dict[bytes, int]:
+    """Tokens and ranks of a `.tiktoken` file. DataError with the line that is wrong."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise DataError(f"{path}: unreadable ({error})") from error
+    ranks: dict[bytes, int] = {}
+    for number, line in enumerate(lines, start=1):
+        cells = line.split()
+        if not cells:
+            continue
+        try:
+            encoded, rank = cells
+            token = base64.b64decode(encoded, validate=True)
+            value = int(rank)
+        except (ValueError, binascii.Error) as error:
+            raise DataError(f"{path}, line {number}: not a token in base64 and its rank ({error})") from error
+        if not token or token in ranks:
+            raise DataError(f"{path}, line {number}: token {token!r} is {'there twice' if token else 'empty'}")
+        ranks[token] = value
+    return ranks
+
+
+def final_pair(token: bytes, ranks: Ranks) -> tuple[bytes, bytes] | None:
+    """The two tokens whose merge makes `token` out of its own bytes, or None where merging ends before."""
+    parts = [bytes([byte]) for byte in token]
+    last = None
+    while len(parts) > 1:
+        joined = [ranks.get(left + right) for left, right in pairwise(parts)]
+        known = [rank for rank in joined if rank is not None]
+        if not known:
+            return None
+        place = joined.index(min(known))
+        last = parts[place], parts[place + 1]
+        parts[place : place + 2] = [last[0] + last[1]]
+    return last
+
+
+_CL100K_TAIL = r"|\s*[\r\n]|\s+(?!\S)|\s+"
+_SPELLINGS: dict[str, str] = {
+    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": "gpt2",
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": "gpt2",
+    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s": "gpt2",
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*" + _CL100K_TAIL: "gpt4",
+}
+PRETOKENIZER_OF_PATTERN = {pattern: name for name, pattern in PATTERNS.items()} | _SPELLINGS
+"""Name of the pre-tokenizer that cuts every text as the pattern does. Llama 3's pattern is that of `gpt4`. Not here:
+Qwen's (single digits), o200k's, and the later cl100k, whose `\\s++$` takes a line end with what whitespace follows it
+at the end of a text, where the earlier one cuts."""

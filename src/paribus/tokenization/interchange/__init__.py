@@ -1,1 +1,0 @@
-"""Tokenizers of other libraries, taken and given with identical ids, or refused."""

@@ -1,1 +1,0 @@
-"""How vocabularies are trained: distinct pre-tokens are counted once; each algorithm works on the counts."""

@@ -1,0 +1,531 @@
+"""Spans of characters that belong together, as pre-tokens.
+
+*Entropy-Driven Pre-Tokenization for Byte-Pair Encoding*, arXiv 2506.15889: candidate n-grams are scored by pointwise
+mutual information and branching entropy; a text is cut from the left, the best candidate that begins at a place being
+its piece.
+"""
+
+import dataclasses
+import math
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+import regex
+
+from paribus.errors import ConfigurationError, DataError
+from paribus.tokenization.arguments import stream_of_texts
+
+KIND, FORMAT = "spans", 1
+
+
+Progress = Callable[[int, int], None]
+"""Called with the codes read so far and those to read in all passes."""
+
+Reals = npt.NDArray[np.float64]
+
+
+Integers = npt.NDArray[np.int64]
+
+
+Codes = npt.NDArray[np.uint32]
+
+
+Information = Literal["shares", "counts"]
+Classes = Literal["one", "any"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpanSettings:
+    """Which n-grams are candidates and how they are scored. Raises ConfigurationError for a value out of range."""
+
+    max_length: int = 4
+    """Longest candidate, in characters; at least 2."""
+    min_count: int = 2
+    """Occurrences a candidate needs. 2 is the smallest number that says anything: an n-gram seen once has no entropy
+    on either side, and the largest pointwise mutual information of all."""
+    entropy_weight: float = 1.0
+    """Lambda, the weight of the smaller branching entropy beside the pointwise mutual information."""
+    entropy_only: bool = False
+    """Score by the branching entropy alone; lambda then has no effect."""
+    information: Information = "shares"
+    """PMI(x, y) is log2 p(xy) / (p(x) p(y)) of shares, or log2 f(xy) / (f(x) f(y)) of counts, without the totals: it is
+    then lower by the same amount everywhere, and never positive."""
+    least_score: float | None = None
+    """A span must score more; None takes the best candidate whatever it scores."""
+    classes: Classes = "one"
+    """Whether a candidate holds characters of one class, never punctuation; or `any` but line ends."""
+
+    def __post_init__(self) -> None:
+        _check_integer("max_length", self.max_length, least=2)
+        _check_integer("min_count", self.min_count, least=1)
+        weight = self.entropy_weight
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
+            raise ConfigurationError(
+                f"pretokenizer.entropy_weight: {weight!r}; a finite number of at least 0 is needed"
+            )
+        if not isinstance(self.entropy_only, bool):
+            raise ConfigurationError(f"pretokenizer.entropy_only: {self.entropy_only!r} is neither true nor false")
+        least = self.least_score
+        if least is not None and (isinstance(least, bool) or not isinstance(least, int | float) or math.isnan(least)):
+            raise ConfigurationError(f"pretokenizer.least_score: {least!r} is neither a number nor null")
+        for name, choices in (("information", Information), ("classes", Classes)):
+            if getattr(self, name) not in get_args(choices):
+                known = " or ".join(get_args(choices))
+                raise ConfigurationError(f"pretokenizer.{name}: {getattr(self, name)!r}; it must be {known}")
+
+
+@dataclass(frozen=True)
+class Ngrams:
+    """The candidates of one length, in the order of their keys; arrays of shape (n,)."""
+
+    length: int
+    keys: Integers
+    """Index of the candidate without its last character (its code where that is one character), then that character's
+    code in the low `CODE_BITS`; ascending."""
+    codes: Codes
+    """Their codepoints, shape (n, length)."""
+    counts: Integers
+    information: Reals
+    """The smallest pointwise mutual information (bits) of two adjacent characters."""
+    left_entropy: Reals
+    right_entropy: Reals
+    """Shannon entropy (bits) of the characters before and after; a line end is a symbol like any other."""
+
+    @cached_property
+    def strings(self) -> list[str]:
+        """The candidates as text."""
+        return decode(self.codes)
+
+    def scores(self, settings: SpanSettings) -> Reals:
+        """min PMI + lambda * min(H_left, H_right), or the second term without lambda."""
+        scores: Reals = np.minimum(self.left_entropy, self.right_entropy)
+        if not settings.entropy_only:
+            scores = self.information + settings.entropy_weight * scores
+        return np.round(scores, _DECIMALS)
+
+
+class SpanPretokenizer:
+    """Cuts text into `spans` and single characters. Made by `train`, `from_ngrams` or `from_state`; never changes.
+
+    `spans` are the candidates above `settings.least_score` that no candidate at their beginning outscores. As every
+    beginning of a candidate is a candidate, the best candidate at a place is therefore the longest of these spans there
+    (of equal scores, the longest is taken). Raises ConfigurationError for a span that is too short or too long.
+    """
+
+    def __init__(self, settings: SpanSettings, spans: Iterable[str]) -> None:
+        self.settings = settings
+        self.spans = frozenset(spans)
+        """The spans that can be pieces, of 2 to `settings.max_length` characters."""
+        self._lengths = _lengths(self.spans)
+        odd = next((span for span in self.spans if not 2 <= len(span) <= settings.max_length), None)
+        if odd is not None:
+            raise ConfigurationError(f"span {odd!r} has {len(odd)} characters, not 2 to {settings.max_length}")
+
+    @classmethod
+    def train(
+        cls, texts: Iterable[str], settings: SpanSettings | None = None, progress: Progress | None = None
+    ) -> "SpanPretokenizer":
+        """Find the spans of `texts`, which are read once; a text's ends and line breaks in it are line ends."""
+        settings = settings or SpanSettings()
+        given = stream_of_texts(texts, "SpanPretokenizer.train")
+        ngrams = candidate_ngrams(
+            given,
+            max_length=settings.max_length,
+            min_count=settings.min_count,
+            information=settings.information,
+            classes=settings.classes,
+            progress=progress,
+        )
+        return cls.from_ngrams(ngrams, settings)
+
+    @classmethod
+    def from_ngrams(cls, ngrams: Sequence[Ngrams], settings: SpanSettings) -> "SpanPretokenizer":
+        """Choose the spans among candidates counted with these settings; scores of several lambdas share the counts."""
+        return cls(settings, _undominated(ngrams, settings))
+
+    def pieces(self, text: str) -> list[str]:
+        """The pre-tokens of `text` in order; their concatenation is `text`, whatever it holds."""
+        pieces: list[str] = []
+        append, spans, lengths = pieces.append, self.spans, self._lengths
+        start, end = 0, len(text)
+        while start < end:
+            for length in lengths.get(text[start], ()):
+                span = text[start : start + length]
+                if span in spans:
+                    break
+            else:
+                span = text[start]
+            append(span)
+            start += len(span)
+        return pieces
+
+    def to_state(self) -> dict[str, Any]:
+        """All of it as JSON values, the same for the same spans and settings."""
+        settings, least = self.settings, self.settings.least_score
+        numbers = {
+            "entropy_weight": float(settings.entropy_weight),
+            "least_score": None if least is None else float(least),
+        }
+        return {
+            "kind": KIND,
+            "format": FORMAT,
+            "settings": dataclasses.asdict(settings) | numbers,
+            "spans": sorted(self.spans),
+        }
+
+    @classmethod
+    def from_state(cls, state: Any) -> "SpanPretokenizer":
+        """What `to_state` gave; DataError says what is wrong with another state."""
+        if not isinstance(state, dict) or (state.get("kind"), state.get("format")) != (KIND, FORMAT):
+            raise DataError(f"the state is not one of a pre-tokenizer of kind {KIND!r}, format {FORMAT}")
+        spans = state.get("spans")
+        if not isinstance(spans, list) or not all(isinstance(span, str) for span in spans):
+            raise DataError(f"the state of pre-tokenizer {KIND!r} has no list of spans that are text")
+        if any(a >= b for a, b in pairwise(spans)):
+            raise DataError(f"the spans of pre-tokenizer {KIND!r} are not in order, or one is there twice")
+        try:
+            return cls(SpanSettings(**state["settings"]), spans)
+        except (KeyError, TypeError, ConfigurationError) as error:
+            raise DataError(f"the state of pre-tokenizer {KIND!r} is malformed: {error}") from error
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SpanPretokenizer):
+            return NotImplemented
+        return (self.settings, self.spans) == (other.settings, other.spans)
+
+    def __hash__(self) -> int:
+        return hash((self.settings, self.spans))
+
+
+def _undominated(ngrams: Sequence[Ngrams], settings: SpanSettings) -> list[str]:
+    spans: list[str] = []
+    best: Reals | None = None
+    least = -np.inf if settings.least_score is None else settings.least_score
+    for level in ngrams:
+        scores = level.scores(settings)
+        prefix = np.full(len(scores), -np.inf) if best is None else best[level.keys >> CODE_BITS]
+        kept = np.flatnonzero((scores >= prefix) & (scores > least))
+        spans += decode(level.codes[kept])
+        best = np.maximum(scores, prefix)
+    return spans
+
+
+def _lengths(spans: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """First character -> lengths of the spans that begin with it, the longest first."""
+    found: defaultdict[str, set[int]] = defaultdict(set)
+    for span in spans:
+        found[span[:1]].add(len(span))
+    return {first: tuple(sorted(lengths, reverse=True)) for first, lengths in found.items()}
+
+
+CODE_BITS = 21
+"""Bits that hold every code."""
+
+
+_MASK = (1 << CODE_BITS) - 1
+_DECIMALS = 9
+"""Scores are rounded so that the last bits of a logarithm, which differ between processors, decide nothing."""
+
+
+def candidate_ngrams(
+    texts: Iterable[str],
+    *,
+    max_length: int = 4,
+    min_count: int = 2,
+    information: Information = "shares",
+    classes: Classes = "one",
+    progress: Progress | None = None,
+) -> list[Ngrams]:
+    """The candidates of `texts` of each length from 2 to `max_length`.
+
+    PMI(x, y) = log2(p(xy) / (p(x) p(y))), with p(x) over all characters and p(xy) over all adjacent positions inside
+    lines; of `counts` the same without the totals. `texts` is read once. Raises ConfigurationError for a length below
+    2, a count below 1 and names that are none.
+    """
+    settings = SpanSettings(max_length=max_length, min_count=min_count, information=information, classes=classes)
+    with CodeSpool(texts) as spool:
+        search = _Search(spool, settings, progress)
+        return search.ngrams()
+
+
+_WINDOW = 2**20
+
+
+class CodeSpool:
+    """The codes of `texts`, which are read once: a line end, then each text and the line end after it."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 (closed by __exit__)
+        self.size = 0
+        """Number of codes."""
+        self._append(np.array([LINE_END], dtype=np.uint32))
+        for batch in _batches(texts):
+            self._append(encode(batch))
+
+    def __enter__(self) -> "CodeSpool":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def windows(self, after: int, size: int = _WINDOW) -> Iterator[Codes]:
+        """Overlapping windows in which every code but the first of all stands once at a place from 1 to n.
+
+        A window has n + 1 + `after` codes: one before those places and `after` behind them, line ends where there
+        are none.
+        """
+        for start in range(1, self.size, size):
+            places = min(size, self.size - start)
+            self._file.seek(4 * (start - 1))
+            codes = np.frombuffer(self._file.read(4 * (1 + places + after)), dtype=np.uint32)
+            yield np.pad(codes, (0, 1 + places + after - len(codes)), constant_values=LINE_END)
+
+    def _append(self, codes: Codes) -> None:
+        self._file.write(codes.tobytes())
+        self.size += len(codes)
+
+
+class _Search:
+    """One pass for the characters, one for each length, one for the neighbours."""
+
+    def __init__(self, spool: CodeSpool, settings: SpanSettings, progress: Progress | None) -> None:
+        self._spool, self._max_length, self._min_count = spool, settings.max_length, settings.min_count
+        self._totals, self._progress = settings.information == "shares", progress
+        self._read = 0
+        self._characters = np.zeros(1 << CODE_BITS, dtype=np.int64)
+        self._pairs = 0
+        self._count_characters()
+        self._classes = code_classes(np.flatnonzero(self._characters), alike=settings.classes == "any")
+        self._keys: list[Integers] = []
+        self._counts: list[Integers] = []
+        for length in range(2, settings.max_length + 1):
+            self._count(length)
+
+    def ngrams(self) -> list[Ngrams]:
+        sides = self._branching()
+        found: list[Ngrams] = []
+        for level, (keys, counts) in enumerate(zip(self._keys, self._counts, strict=True)):
+            if level == 0:
+                codes = np.stack([keys >> CODE_BITS, keys & _MASK], axis=1).astype(np.uint32)
+                information = pair_information = self._pair_information()
+            else:
+                prefix, last = keys >> CODE_BITS, (keys & _MASK).astype(np.uint32)
+                codes = np.concatenate([found[-1].codes[prefix], last[:, None]], axis=1)
+                pairs = codes[:, -2].astype(np.int64) << CODE_BITS | codes[:, -1]
+                suffix = pair_information[np.searchsorted(self._keys[0], pairs)]
+                information = np.minimum(found[-1].information[prefix], suffix)
+            found.append(Ngrams(level + 2, keys, codes, counts, information, *sides[level]))
+        return found
+
+    def _windows(self) -> Iterator[Codes]:
+        passes = self._max_length + 1
+        for window in self._spool.windows(self._max_length):
+            yield window
+            self._read += len(window) - 1 - self._max_length
+            if self._progress is not None:
+                self._progress(self._read, passes * (self._spool.size - 1))
+
+    def _count_characters(self) -> None:
+        for window in self._windows():
+            codes = window[1 : -self._max_length]
+            self._characters += np.bincount(codes, minlength=1 << CODE_BITS)
+            inside = window[: -self._max_length] != LINE_END
+            self._pairs += int(np.count_nonzero(inside[1:] & inside[:-1]))
+        self._characters[LINE_END] = 0
+
+    def _count(self, length: int) -> None:
+        tally = Tally()
+        for window in self._windows():
+            ids, within = self._levels(window, length - 1)[-1]
+            suffix = np.append(ids[1:] >= 0, True)
+            places = np.flatnonzero((ids >= 0) & suffix & self._joined(window, within, length))
+            tally.add(_extended(ids, window, places, length))
+        keys, counts = tally.counts()
+        frequent = counts >= self._min_count
+        self._keys.append(keys[frequent])
+        self._counts.append(counts[frequent])
+
+    def _branching(self) -> list[tuple[Reals, Reals]]:
+        tallies = [(Tally(), Tally()) for _ in self._keys]
+        for window in self._windows():
+            for level, (ids, _) in enumerate(self._levels(window, self._max_length)[1:]):
+                places = np.flatnonzero(ids >= 0)
+                left, right = tallies[level]
+                left.add(ids[places] << CODE_BITS | window[places])
+                right.add(_extended(ids, window, places, level + 3))
+        return [
+            (
+                entropies(*left.counts(), groups=len(keys), bits=CODE_BITS),
+                entropies(*right.counts(), groups=len(keys), bits=CODE_BITS),
+            )
+            for keys, (left, right) in zip(self._keys, tallies, strict=True)
+        ]
+
+    def _pair_information(self) -> Reals:
+        keys, counts = self._keys[0], self._counts[0]
+        total = int(self._characters.sum())
+        scale = total * total / max(self._pairs, 1) if self._totals else 1.0
+        single = self._characters[keys >> CODE_BITS] * self._characters[keys & _MASK].astype(np.float64)
+        information: Reals = np.log2(counts / single * scale)
+        return information
+
+    def _levels(self, window: Codes, length: int) -> list[tuple[Integers, npt.NDArray[np.bool_]]]:
+        """Of each length from 1: which candidate begins at each place (-1: none), and whether its span has one class.
+
+        A candidate of length 1 is any character, by its code.
+        """
+        places = len(window) - 1 - self._max_length
+        ids = window[1 : 1 + places].astype(np.int64)
+        within = self._classes[ids] != OTHER
+        levels = [(ids, within)]
+        for level in range(2, length + 1):
+            within = self._joined(window, within, level)
+            at = np.flatnonzero((ids >= 0) & within)
+            found = _indices(self._keys[level - 2], _extended(ids, window, at, level))
+            ids = np.full(places, -1, dtype=np.int64)
+            ids[at] = found
+            levels.append((ids, within))
+        return levels
+
+    def _joined(self, window: Codes, within: npt.NDArray[np.bool_], length: int) -> npt.NDArray[np.bool_]:
+        """Whether the span of `length` at each place has one class, given that for the span without its last."""
+        classes = self._classes[window[length - 1 : length + 1 + len(within) - 1]]
+        joined: npt.NDArray[np.bool_] = within & (classes[1:] == classes[:-1])
+        return joined
+
+
+def _extended(ids: Integers, window: Codes, places: Integers, length: int) -> Integers:
+    """Keys of the n-grams of `length` that begin at `places` with the candidates `ids`."""
+    keys: Integers = ids[places] << CODE_BITS | window[places + length]
+    return keys
+
+
+def _indices(table: Integers, keys: Integers) -> Integers:
+    """Index of each key in the ascending table, -1 where it is not there."""
+    if not len(table):
+        return np.full(len(keys), -1, dtype=np.int64)
+    at = np.minimum(np.searchsorted(table, keys), len(table) - 1)
+    return np.where(table[at] == keys, at, -1)
+
+
+class Tally:
+    """Counts keys that come in arrays. Memory follows the distinct keys."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Integers, Integers]] = [_nothing()]
+        self._pending = 0
+
+    def add(self, keys: Integers) -> None:
+        """Count every element of `keys`."""
+        distinct, counts = np.unique(keys, return_counts=True)
+        self._parts.append((distinct, counts.astype(np.int64)))
+        self._pending += len(distinct)
+        if self._pending > len(self._parts[0][0]):
+            self.counts()
+
+    def counts(self) -> tuple[Integers, Integers]:
+        """The distinct keys, ascending, and how often each was counted."""
+        if self._pending:
+            self._parts = [_summed(self._parts)]
+            self._pending = 0
+        return self._parts[0]
+
+
+def _nothing() -> tuple[Integers, Integers]:
+    return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+
+
+def _summed(parts: list[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
+    keys = np.concatenate([part[0] for part in parts])
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+    counts = np.concatenate([part[1] for part in parts])[order]
+    return keys[starts], np.add.reduceat(counts, starts)
+
+
+def entropies(keys: Integers, counts: Integers, groups: int, bits: int) -> npt.NDArray[np.float64]:
+    """Shannon entropy in bits of the counts of each group, shape (groups,); the group of a key is `key >> bits`.
+
+    Every group must have a key.
+    """
+    group = keys >> bits
+    total = np.bincount(group, weights=counts, minlength=groups)
+    spread = np.bincount(group, weights=counts * np.log2(counts), minlength=groups)
+    return np.log2(total) - spread / total
+
+
+LINE_END = 0x110000
+"""Stands for every line end, the ends of a text included; no codepoint."""
+OTHER, IDEOGRAPH, LETTER, DIGIT = range(4)
+
+LINE_BREAKS = "\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"
+"""Where `str.splitlines` breaks."""
+_LINE_BREAK_CODES = np.array([ord(character) for character in LINE_BREAKS], dtype=np.uint32)
+_CLASSES = (
+    (IDEOGRAPH, regex.compile(r"[\p{Han}&&[\p{L}\p{N}]]", flags=regex.V1)),
+    (DIGIT, regex.compile(r"\p{N}")),
+    (LETTER, regex.compile(r"[\p{L}\p{M}]")),
+)
+
+
+def encode(texts: Iterable[str]) -> Codes:
+    """Codes of texts one after another, a line end after each."""
+    joined = "\n".join([*texts, ""])
+    codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.uint32)
+    codes[np.isin(codes, _LINE_BREAK_CODES)] = LINE_END
+    return codes
+
+
+def decode(codes: Codes) -> list[str]:
+    """The strings of rows of codepoints, shape (n, length)."""
+    rows, length = codes.shape
+    joined = codes.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    return [joined[i : i + length] for i in range(0, rows * length, length)]
+
+
+def class_of(character: str) -> int:
+    """Class of one character; combining marks go with the letters, the ideographic zero with the ideographs."""
+    return next((number for number, pattern in _CLASSES if pattern.match(character)), OTHER)
+
+
+def code_classes(observed: npt.NDArray[np.int64], *, alike: bool = False) -> npt.NDArray[np.uint8]:
+    """Class by code, shape (2 ** CODE_BITS,), of the observed codes; `OTHER` for the rest and for line ends.
+
+    Where all characters are `alike`, they have one class that is not `OTHER`.
+    """
+    table = np.full(1 << CODE_BITS, OTHER, dtype=np.uint8)
+    for code in observed.tolist():
+        if code != LINE_END:
+            table[code] = LETTER if alike else class_of(chr(code))
+    return table
+
+
+_IN_MEMORY = 256 * 2**20
+"""Bytes, four a character."""
+_BATCH = 2**20
+
+
+def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    length = 0
+    for text in texts:
+        batch.append(text)
+        length += len(text) + 1
+        if length >= _BATCH:
+            yield batch
+            batch, length = [], 0
+    if batch:
+        yield batch
+
+
+def _check_integer(name: str, value: int, *, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ConfigurationError(f"pretokenizer.{name}: {value!r}; an integer of at least {least} is needed")
