@@ -208,6 +208,9 @@ def _kind(path: Path) -> str:
     return "" if format is None else format.name
 
 
+# Pairs of source and target out of aligned files: line n of one belongs to line n of the other.
+#
+# Lines end at a line feed and nowhere else: real corpora have other separators of Unicode inside their lines.
 class ParallelSource:
     """The pairs of `corpus=parallel`; ids are `<source file name>:<line or row>`.
 

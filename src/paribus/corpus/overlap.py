@@ -59,6 +59,9 @@ SPACED, UNSPACED, MARK = 1, 2, 4
 _CLASSES = {SPACED: rf"[\w--[{_UNSPACED}]]", UNSPACED: rf"[{_UNSPACED}]", MARK: r"\p{M}"}
 
 
+# Which of some documents have a shingle, as arrays that workers map into memory.
+#
+# Memory is proportional to the text of these documents. Equal shingles are told by their 64-bit hashes.
 @dataclass(frozen=True)
 class ShingleTable:
     """The distinct shingles of documents 0 to n - 1, and who has them."""
@@ -208,6 +211,11 @@ def _batches(documents: Iterable[tuple[str, ...]]) -> Iterator[list[tuple[str, .
         yield batch
 
 
+# Near copies on one side: held-out documents that training has nearly whole move there, with what belongs to them.
+#
+# To a document belong its near copies among the held-out documents, theirs in turn, the documents of its group, and of
+# a pair those with the same source. What moves is put where the source has it, so the order of the training split is
+# that of the source.
 @dataclass
 class Drawn:
     """The held-out documents as they were drawn, one after the other."""

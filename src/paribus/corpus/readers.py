@@ -124,6 +124,10 @@ def _kind(value: Any) -> str:
     return "an empty string" if value == "" else kinds.get(type(value), f"a {type(value).__name__}")
 
 
+# Plain text, where a document is a file, a line, or a paragraph between blank lines.
+#
+# Text is taken as it stands; only a byte order mark at the start of the file and the line break after a line or
+# paragraph are left out.
 def read_txt(stream: BinaryIO, document: Unit) -> Iterator[Item]:
     """Records of a stream of text; positions are the numbers of their first lines."""
     if document == "file":
@@ -275,6 +279,10 @@ def decode(data: bytes, *, line: int, offset: int) -> str | RecordProblem:
         return RecordProblem(number, "invalid_utf8", message)
 
 
+# Streaming decompression of .gz, .zst and .bz2 that notices a missing end.
+#
+# Python's own file objects do not do for this: `zstandard`'s stream reader ends silently in the middle of a frame, and
+# `bz2` takes a damaged later stream for trailing garbage. Here every frame, member or stream must be whole.
 class ArchiveError(DataError):
     """A compressed file ends too early or is damaged."""
 

@@ -29,6 +29,9 @@ def _facts(result: Mapping[str, Any]) -> list[str]:
     ]
 
 
+# What the documents of a corpus are, told from outside: enters the key of the corpus before anything is read.
+#
+# A package is known by its version, a hub data set by its commit, a file by its name and the SHA-256 of its bytes.
 def fingerprint(config: CorpusConfig, digests: FileDigests) -> dict[str, JSON]:
     """Identity of the contents that `config` points at.
 

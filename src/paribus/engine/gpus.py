@@ -156,6 +156,10 @@ def _take(stack: ExitStack, gpus: Sequence[Gpu], wanted: int, directory: Path, n
     return tuple(taken)
 
 
+# The files by which jobs of one machine, of any user, wait for GPUs in turn: locks, and tickets of those who wait.
+#
+# Nobody writes to a file that another user has made, and nobody trusts one: it is read, or locked, and no link in its
+# place is followed. A ticket counts as long as its lock is held, so it ends with its process.
 @dataclass(frozen=True)
 class Ticket:
     """A place in the queue: `wanted` GPUs of those in `uuids`, which are taken in this order."""

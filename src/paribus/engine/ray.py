@@ -49,6 +49,10 @@ _ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 _SILENT = {"RAY_USAGE_STATS_ENABLED": "0"}
 
 
+# The engine of a Ray cluster.
+#
+# Ray carries functions, items and results between our own processes as pickles, as `multiprocessing` does; nothing is
+# read from a file that way. Results should be small: what is large goes to files, which all nodes see.
 class RayEngine:
     """Workers on the nodes of a cluster; joined, or started on this machine, at the first map.
 
@@ -114,6 +118,10 @@ class Shard:
     error: BaseException | None = None
 
 
+# The workers of one map, spread over the nodes that are there.
+#
+# Nodes may come and go: every living node has its workers, one that was lost is replaced, and a node where workers keep
+# dying before they begin is left out.
 @dataclass(eq=False)
 class Crew:
     """One actor: where it is, how many shards it computes at once, and the references to those."""

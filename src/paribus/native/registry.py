@@ -47,36 +47,36 @@ COUNTING = _MEMO | {
 }
 """How often each pre-token occurs."""
 UNITS = {
-    "observe_characters": _tokenization("symbols", "u8* i64 u8*"),
-    "lay_out_bytes": _tokenization("symbols", "u8* i64* i64 i64* i64 i32* i64*"),
-    "lay_out_characters": _tokenization("symbols", "u8* i64* i64 i64* i32* i64 i32* i64*"),
+    "observe_characters": _tokenization("train", "u8* i64 u8*"),
+    "lay_out_bytes": _tokenization("train", "u8* i64* i64 i64* i64 i32* i64*"),
+    "lay_out_characters": _tokenization("train", "u8* i64* i64 i64* i32* i64 i32* i64*"),
 }
 """Pre-tokens as units, of which trainers make tokens."""
 _MERGES = {
-    "spell_tokens": _tokenization("symbols", "i32* i32* i64 i64* i32*"),
-    "count_pairs": _tokenization("pair_index", "i64*"),
-    "move_pairs": _tokenization("pair_index", "i64* i64 i64* i64 i64"),
-    "locate_pairs": _tokenization("pair_index", "i64*"),
+    "spell_tokens": _tokenization("train", "i32* i32* i64 i64* i32*"),
+    "count_pairs": _tokenization("train", "i64*"),
+    "move_pairs": _tokenization("train", "i64* i64 i64* i64 i64"),
+    "locate_pairs": _tokenization("train", "i64*"),
 }
-BPE = _MERGES | {"train_bpe": _tokenization("train_bpe", "i64*")}
+BPE = _MERGES | {"train_bpe": _tokenization("train", "i64*")}
 """Merges by frequency, scaffolds too."""
 WORDPIECE = _MERGES | {
-    "link_pairs": _tokenization("train_wordpiece", "i64*"),
-    "train_wordpiece": _tokenization("train_wordpiece", "i64*"),
+    "link_pairs": _tokenization("wordpiece", "i64*"),
+    "train_wordpiece": _tokenization("wordpiece", "i64*"),
 }
 """Merges by likelihood."""
 TABLES = {
-    "fill_pairs": _tokenization("pairs", "i32* i64 i32* u64* i64"),
-    "grow_trie": _tokenization("trie", "i32* i64* i32* i64 u64* i64 i32* i32* i32* i32*"),
-    "number_nodes": _tokenization("trie", "i32* i64* i64 i32* i32*"),
-    "fill_edges": _tokenization("trie", "i32* i32* i32* i64 u64* i64"),
+    "fill_pairs": _tokenization("merge", "i32* i64 i32* u64* i64"),
+    "grow_trie": _tokenization("match", "i32* i64* i32* i64 u64* i64 i32* i32* i32* i32*"),
+    "number_nodes": _tokenization("match", "i32* i64* i64 i32* i32*"),
+    "fill_edges": _tokenization("match", "i32* i32* i32* i64 u64* i64"),
 }
 """What is made of a vocabulary before it encodes."""
 ENCODING = (
     _MEMO
     | TABLES
     | {
-        "find_texts": _tokenization("texts", "i64* i64 i64 i64* i64*", holds_gil=True),
+        "find_texts": _tokenization("scan", "i64* i64 i64 i64* i64*", holds_gil=True),
         "encode_documents": _tokenization("encode", "i64* i64* i64 i64* i64* i32* i64*"),
     }
 )

@@ -26,6 +26,9 @@ TERM = rf"[{IDEOGRAPHS}]|[^\W{IDEOGRAPHS}]{{2,}}"
 """A word of two characters or more, or one character of a script that is written without spaces."""
 
 
+# Rows of arrays in files: written whole or not at all, read as if they were one array.
+#
+# A unit of work keeps its result in one `.npy` file; a kill leaves the whole file or none.
 def save_array(path: Path, array: Array) -> None:
     """Replace `path` (.npy) by `array` in one step."""
     with replacing(path) as aside, aside.open("wb") as file:

@@ -132,6 +132,15 @@ def _summary(documents: int, ids: np.ndarray, similarities: np.ndarray) -> dict[
     }
 
 
+# BM25 (Robertson and Zaragoza, 2009, equation 3.15) between the documents of one corpus.
+#
+# w(t, d) = ln(1 + (n - df + 0.5) / (df + 0.5)) * tf (k1 + 1) / (tf + k1 (1 - b + b length / mean length))
+#
+# The logarithm of one plus the odds, Lucene's, keeps terms that most documents have from counting against one. A length
+# is the number of terms that two documents have at least.
+#
+# A document asks for the terms that weigh most in itself, each once: score(i, j) is the sum of w(t, j) over these. The
+# similarity of i to j is score(i, j) / score(i, i), at most 1: the part of what i asks for that j has.
 def weights(counts: csr_array, *, saturation: float, length_normalization: float) -> csr_array:
     """BM25 weights of (documents, terms) `counts`, float32 of the same form."""
     documents, terms = counts.shape
@@ -230,6 +239,10 @@ def _nearest(ids: npt.NDArray[Any], score: npt.NDArray[Any], document: int, coun
     return _heaviest(ids[~own], np.minimum(score[~own] / score[own], np.float32(1)), count)
 
 
+# How often which term occurs in which document.
+#
+# A shard of the corpus is counted alone, in any process; shards are put together with their terms in one order, by code
+# point, so the counts depend on neither the shards nor the processes.
 @dataclass(frozen=True)
 class TermCounts:
     """Documents by terms."""

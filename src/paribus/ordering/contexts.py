@@ -190,6 +190,12 @@ def _open(config: RunConfig, inputs: Mapping[str, Path]) -> tuple[RunConfig, Enc
     return replace(config, model=in_tokens_of_corpus), corpus, Order(inputs["order"])
 
 
+# The artefact `contexts`: arrays with an entry a context, memory-mapped, and how large the text is.
+#
+# `text_bytes.npy`, `targets.npy`, `places.npy` and `ends.npy` (int64, contexts) and `sampled.npy` (int64, found × 2)
+# are those of `Measured`; `contexts.json` has what they must agree with. Where a packing assigned pieces of documents
+# to contexts, which takes minutes where there are many, the pieces are there too: `positions.npy`, `starts.npy`,
+# `lengths.npy` and `bounds.npy` (int64), as `ContextPieces` has them.
 def array_path(directory: Path, name: str) -> Path:
     """The file of an array of `Measured`."""
     return directory / f"{name}.npy"

@@ -163,6 +163,9 @@ def digest_part(part: CorpusPart) -> CorpusPart:
     return part
 
 
+# Near duplicates by embedding (In-Context Pretraining, arXiv 2310.10638, Appendix A.1).
+#
+# Pairs are looked for among the nearest neighbours, which are there for the ordering anyway.
 def embedding_pairs(lists: NeighbourLists, threshold: float) -> Pairs:
     """Pairs of documents and neighbours whose cosine is above `threshold`."""
     return Pairs.joined(_close_pairs(lists, threshold))
@@ -221,6 +224,9 @@ def _batches(candidates: Iterable[Indices]) -> Iterator[list[Indices]]:
         yield batch
 
 
+# MinHash signatures (Broder, 1997) by datasketch, and the keys by which equal parts of them are found.
+#
+# Hashes have 64 bits: with 32, two short documents of a large corpus would have one signature by chance.
 def sign(texts: list[str], config: MinHashDuplicates) -> npt.NDArray[np.uint64]:
     """Signatures of documents, (n, permutations)."""
 
@@ -245,6 +251,11 @@ def keys_path(target: Path) -> Path:
     return target.with_suffix(".keys.npy")
 
 
+# Locality-sensitive hashing of MinHash signatures (Leskovec, Rajaraman and Ullman, 2020, chapter 3).
+#
+# A signature is cut into bands; documents that agree in a band are candidates, and are pairs if enough of their whole
+# signatures agrees. Every band is a pass over one number a document, so memory does not grow with the bands; the
+# signatures of a bucket are in memory together.
 @dataclass(frozen=True)
 class Bands:
     """`count` bands of `rows` values of a signature."""

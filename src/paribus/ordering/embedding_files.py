@@ -158,6 +158,10 @@ def _fetched(name: str, revision: str) -> Path:
         ) from error
 
 
+# How an encoder's directory is laid out: plain `transformers`, or `sentence-transformers` with its modules.
+#
+# A sentence-transformers directory lists its modules in modules.json. An encoder, a pooling by mean or first token, and
+# a normalization are what paribus computes; whatever else a directory asks for is refused, not left out.
 @dataclass(frozen=True)
 class EncoderLayout:
     """Where weights and tokenizer are, and what is done with the states."""

@@ -161,6 +161,9 @@ def _read(max_characters: int, chosen: Chosen) -> list[str]:
     return [texts[row][:max_characters] for row in rows.tolist()]
 
 
+# The embeddings artefact: one unit vector a document, one float16 array for each Parquet shard of the training split.
+#
+# `embeddings.json` says how many rows each array has and how long they are, so that a lost or cut file is noticed.
 class Embeddings:
     """Reads the embeddings in directory `path`, in corpus order.
 

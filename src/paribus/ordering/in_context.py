@@ -99,6 +99,10 @@ class WholeLists:
         return int(self.range_sizes.sum())
 
 
+# The undirected graph of nearest neighbours.
+#
+# In-Context Pretraining (arXiv 2310.10638), section 2.2: documents are nodes, {i, j} is an edge if j is among i's
+# neighbours or i among j's, and its weight is the cosine of the two embeddings.
 @dataclass(frozen=True)
 class Graph:
     """The edges of a document: its own list, and its listings, which are the lists it is in.

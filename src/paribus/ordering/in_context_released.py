@@ -163,6 +163,9 @@ def _dissolve_short(chains: _Chains, table: _Table, full: int) -> tuple[int, int
     return dissolved, moved
 
 
+# Drops a document that starts like the one before it, as the released code of In-Context Pretraining does on writing.
+#
+# Compared are the sets of character trigrams of both starts, by Jaccard similarity: |A and B| / |A or B|.
 @dataclass(frozen=True)
 class Starts:
     """Id and first characters of every document, in corpus order."""

@@ -25,6 +25,7 @@ def _random(state, place):
     return np.int64(multiply_high(value, np.uint64(place + 1)))
 
 
+# Algorithm 1 of In-Context Pretraining (arXiv 2310.10638) over whole neighbour lists and the listings of `graph`.
 def sort_landings(degrees, documents, begin, largest, state, landings):
     """Write all documents by degree, in random order among equals.
 
@@ -145,6 +146,12 @@ def _heaviest(ids, similarities, exact, width, is_sorted, visited, begin, listin
     return best
 
 
+# The undirected graph of neighbour lists: who lists a document, and how many documents it is linked to.
+#
+# A document's edges are those of its own list, which stays where it is, and those of the lists that it is in. The
+# latter, its listings, are kept as keys (see `edges`), document after document. Edges are first parted by ranges of
+# documents, as few at a time as the caches hold, since writing each at once to where it belongs would miss them every
+# time.
 def survey_lists(ids, similarities, documents, width, shift, sizes):
     """Add to sizes[r] the edges that lead to the documents j of range r = j >> `shift`.
 

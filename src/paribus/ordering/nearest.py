@@ -145,6 +145,10 @@ def one_thread() -> Iterator[None]:
             faiss.omp_set_num_threads(threads)
 
 
+# Exact, repeatable ranking of candidate neighbours.
+#
+# faiss finds candidates in single precision or by quantized vectors. Here the cosines of the candidates are computed
+# again, in double precision and in a fixed order, so that lists of neighbours depend on neither.
 def rank(queries: Vectors, base: Vectors, candidates: Ids, itself: Ids, count: int) -> Neighbours:
     """The best `count` of each query's candidates and their cosines, both (queries, count).
 

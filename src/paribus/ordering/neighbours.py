@@ -278,6 +278,10 @@ class RecallSample:
         return share_found((found[0][:, : self.blocks.width], found[1][:, : self.blocks.width]), (truth[0], truth[1]))
 
 
+# The neighbours of every document: shards of documents are indexed in turn and searched by blocks of all documents.
+#
+# Memory holds the vectors and the index of one shard and a few blocks. What is found goes to a file a block, and lists
+# of several shards are merged by exact cosines, so that the result does not depend on the number of threads.
 @dataclass(frozen=True)
 class NeighbourSearch:
     """One search, resumable in `work`."""

@@ -211,6 +211,10 @@ def as_in_corpus(kept: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     return np.flatnonzero(kept).astype(np.int64)
 
 
+# The kNN baseline of In-Context Pretraining (arXiv 2310.10638, section 3.1): each document and its neighbours.
+#
+# Every kept document heads one group: itself, then its nearest kept neighbours. Groups follow each other in the seeded
+# shuffle that `standard` has, so the two differ in nothing but the neighbours. Documents repeat.
 @dataclass(frozen=True)
 class NearestGroups:
     """Documents in the order they are read, in groups."""
@@ -242,6 +246,11 @@ def with_neighbours(
     return NearestGroups(documents[rows[present]], starts, mean)
 
 
+# The order artefact: which document is read after which.
+#
+# `order.npy` holds document indices in the order in which they are read, `groups.npy`, where there is one, the
+# positions at which a document followed by its neighbours begins, and `order.json` what both must agree with. Every
+# kept document is in the order once; only an order with groups may repeat documents.
 def write_order(
     directory: Path, documents: Indices, *, groups: Indices | None = None, kept: int, removed: int
 ) -> dict[str, Any]:

@@ -85,6 +85,10 @@ class ContextPieces:
         )
 
 
+# The documents in the order in which they are read, an end-of-document token after each.
+#
+# Tokens are never rewritten: they are copied out of the encoded corpus, which may be memory-mapped, when they are asked
+# for. Nothing is kept a document, whose bounds are looked up where they are needed: of many draws they would be many.
 class OrderedDocuments:
     """Documents by their position in an order; a document may have several positions.
 
@@ -188,6 +192,11 @@ class OrderedDocuments:
         return (np.arange(self.draws, dtype=np.int64)[:, None] * len(self.order) + places).reshape(-1)
 
 
+# What every packing gives to training: contexts of one length, gathered from the documents when they are asked for.
+#
+# A context is a row of at most L + 1 tokens, L the context length: the first L are its inputs, each predicts the one
+# after it. A shorter row is padded at its end with end-of-document tokens, which predict nothing and which no token
+# before them can attend to. Every context predicts at least one token.
 class Contexts(ABC):
     """Contexts of `context_length` tokens, numbered from 0 along the order of the documents.
 
@@ -412,6 +421,11 @@ class AssignedContexts(Contexts):
         return np.searchsorted(self.all_pieces.bounds, pieces, side="right") - 1
 
 
+# Packing `best_fit`: documents are put together so that only those longer than a context are cut.
+#
+# Best-fit-decreasing bin packing (Ding et al., "Fewer Truncations Improve Language Modeling", arXiv 2404.10830,
+# section 3). It is done within windows of consecutive documents, so that documents near each other in the order stay
+# near each other; the paper's is one window of all.
 def best_fit(documents: OrderedDocuments, context_length: int, window: int | None) -> AssignedContexts:
     """Contexts of whole documents, `window` consecutive ones at a time (None: all).
 
@@ -500,6 +514,10 @@ def _refuse_absent(order: Integers, documents: int) -> None:
         )
 
 
+# Parts of a memory-mapped array that are read soon, asked of the disk at once.
+#
+# Read one by one, each part that is not in memory is waited for: some milliseconds, of which a batch of documents in
+# random order has thousands.
 class Readahead:
     """What of a one-dimensional array is to be read from its file; nothing of one that is in memory."""
 

@@ -287,6 +287,11 @@ def first_steps(traversal: Traversal, measured: MeasuredContexts, global_batch: 
     return np.where(found < steps, found, -1)
 
 
+# A stateless permutation of contexts.
+#
+# Contexts are shuffled so that related documents share a context but adjacent contexts are unrelated (In-Context
+# Pretraining, arXiv 2310.10638). The place of one context is computed alone, so a batch is a pure function of its step
+# and no permutation is kept in memory.
 def permute(indices: npt.ArrayLike, n: int, *, seed: int, epoch: int) -> npt.NDArray[np.int64]:
     """Images of `indices` under a pseudo-random permutation of range(n) keyed by (seed, epoch), int64, same shape.
 

@@ -72,6 +72,10 @@ def build(context: StageContext) -> dict[str, JSON]:
     return numbers
 
 
+# How alike the documents are that an order puts beside each other, against documents drawn at random.
+#
+# Cosines are those of the embeddings; documents without a direction are left out. Contexts, pairs and random documents
+# are samples of fixed size, so that a large corpus costs no more than a small one.
 @dataclass(frozen=True)
 class ContextSimilarity:
     """Mean cosines, and what they are means of. NaN where there is nothing to compare."""

@@ -1,8 +1,9 @@
 """Tokenizers: training, encoding, decoding, saving, statistics; and the stages `vocabulary` and `tokens`.
 
-`pretokenize` cuts text into the pieces that tokens do not cross, `learn` trains a `vocabulary` on their counts (BPE,
-Scaffold-BPE, WordPiece, Unigram), `encode` turns text into ids by merge ranks, longest token first (LBPE), from the
-left or by probability, and `interchange` takes and gives tokenizers of other libraries. Loops are in `kernels`.
+`pretokenize` cuts text into the pieces that tokens do not cross, as do `spans` and `predictive` by entropy. `train`
+makes a `vocabulary` of their counts (`bpe`: BPE, Scaffold-BPE, WordPiece; `unigram`). `encode` turns text into ids by
+merge ranks, longest token first (LBPE), from the left or by probability. `huggingface` and `sentencepiece` take the
+tokenizers of other libraries, `export` gives ours to `transformers`. Loops are in `kernels`.
 
 What must hold: decoding gives the text back, byte for byte, unless a setting says that it loses something; the same
 corpus gives the same vocabulary and the same ids whatever the number of threads; an export has identical ids or is

@@ -24,7 +24,7 @@ _SMALL = 1 << 18
 """Positions of a corpus that is indexed whole at once."""
 _LOWERED = 8
 """What the threshold is divided by when no pair is left above it."""
-_SMALLEST_BITS, _SMALLEST_ROOM_BPE = 12, 1024
+_SMALLEST_BITS, _SMALLEST_ROOM = 12, 1024
 _TOKEN_COLUMNS: dict[int, type[np.generic]] = {
     slot.LENGTHS: np.int32,
     slot.LEFT: np.int32,
@@ -35,6 +35,11 @@ _TOKEN_COLUMNS: dict[int, type[np.generic]] = {
 }
 
 
+# Byte-pair encoding: merge the most frequent pair of adjacent tokens until the vocabulary is full.
+#
+# Sennrich et al., *Neural Machine Translation of Rare Words with Subword Units*, Algorithm 1. Counts are exact,
+# overlaps included; ties go to the smaller left rank, then the smaller right rank (the rule of Hugging Face's
+# `BpeTrainer`, whose merge list on the same pre-tokens is the same).
 @dataclass(frozen=True, eq=False)
 class MergeTraining:
     """What training made, as arrays over all tokens in order of creation; a token's index is its rank.
@@ -102,7 +107,7 @@ class MergeTrainer:
         self._units = units = corpus.units
         state.hold(slot.SYMBOLS, corpus.symbols.copy(), slot.SYMBOL_COUNT)
         state.hold(slot.WEIGHTS, corpus.weights)
-        state.hold(slot.MET, np.empty(_SMALLEST_ROOM_BPE, np.int64), slot.MET_ROOM)
+        state.hold(slot.MET, np.empty(_SMALLEST_ROOM, np.int64), slot.MET_ROOM)
         state[slot.TOKENS] = state[slot.UNITS] = state[slot.NORMAL] = units
         state[slot.TARGET], state[slot.STEPS], state[slot.SCAFFOLDING] = size, _STEPS, scaffolding
         state[slot.THRESHOLD] = threshold or _threshold(corpus, size)
@@ -147,8 +152,8 @@ class MergeTrainer:
         frequent = pairs[pairs[:, 1] >= state[slot.THRESHOLD]]
         self._move_pairs(max(_SMALLEST_BITS, len(frequent).bit_length() + 2), state[slot.THRESHOLD])
         entries = len(frequent) + int(state.arrays[slot.SCAFFOLD].sum())
-        state.hold(slot.HEAP, np.empty((2 * entries + _SMALLEST_ROOM_BPE, 2), np.int64), slot.HEAP_ROOM)
-        room = int(2.5 * frequent[:, 3].sum()) + _SMALLEST_ROOM_BPE
+        state.hold(slot.HEAP, np.empty((2 * entries + _SMALLEST_ROOM, 2), np.int64), slot.HEAP_ROOM)
+        room = int(2.5 * frequent[:, 3].sum()) + _SMALLEST_ROOM
         state.hold(slot.OCCURRENCES, np.empty(room, np.int64), slot.OCCURRENCE_ROOM)
         state[slot.OCCURRENCES_USED] = kernel("locate_pairs")(state.address)
 
@@ -202,6 +207,10 @@ def _threshold(corpus: SymbolCorpus, size: int) -> int:
     return max(1, int(np.partition(corpus.weights, place)[place]))
 
 
+# Scaffold-BPE: tokens that are rare once longer tokens took their occurrences leave the vocabulary.
+#
+# Lian et al., *Scaffold-BPE* (arXiv 2404.17808), Algorithm 1. The expanded vocabulary E holds every token ever made;
+# V = E without the scaffold tokens S reaches the requested size. Its merges are those of BPE, carried further.
 def train_scaffold_bpe(
     corpus: SymbolCorpus, size: int, progress: Progress | None = None, *, threshold: int | None = None
 ) -> MergeTraining:
@@ -214,9 +223,13 @@ def train_scaffold_bpe(
     return MergeTrainer(corpus, size, scaffolding=True, threshold=threshold).run(progress)
 
 
-_SMALLEST_ROOM_WORDPIECE = 1024
-
-
+# WordPiece: merge the pair that makes the corpus most likely, until the vocabulary is full.
+#
+# The pair with the largest p(ij) / (p(i) p(j)) = f(ij) / (f(i) f(j)) is merged, with the counts of the corpus as it
+# stands (Schuster and Nakajima 2012, as course notes give it; the trainers of that name that count frequencies alone
+# are BPE). Fractions are compared exactly; ties go to the larger f(ij), then the smaller left rank, then the smaller
+# right rank. Such a pair is often a rare one: two units that occur once, next to each other, score 1, the most there
+# is. Encoding takes the longest match from the left.
 def train_wordpiece(corpus: SymbolCorpus, size: int, progress: Progress | None = None) -> MergeTraining:
     """Merge until `size` tokens (units included) are there, or no pair is left.
 
@@ -235,7 +248,7 @@ class LikelihoodTrainer(MergeTrainer):
         state, pairs = self._state, self._state.arrays.pop(slot.PAIRS)
         found = pairs[pairs[:, 0] != 0]
         found = found[np.argsort(found[:, 0])]
-        records = np.empty((2 * len(found) + _SMALLEST_ROOM_WORDPIECE, slot.RECORD_WORDS), np.int64)
+        records = np.empty((2 * len(found) + _SMALLEST_ROOM, slot.RECORD_WORDS), np.int64)
         records[: len(found), slot.PAIR] = found[:, 0] - 1
         records[: len(found), slot.COUNT : slot.OCCURRING + 1] = found[:, 1:]
         state[slot.RECORDS_USED], state[slot.HEAP_USED] = len(found), 0

@@ -50,6 +50,7 @@ _WORKERS_A_GPU = 4
 """Each has a copy of a language model there and its distributions, some 3 GB: one a core is more than there is."""
 _PART_BYTES = 8 * 2**20
 """Text of one unit of work; it decides what is repeated after a kill, never what is written."""
+_REPORT_BYTES = 2**20
 
 
 def build_vocabulary(context: StageContext) -> dict[str, JSON]:
@@ -341,9 +342,6 @@ def _encode(
 def _publish(target: Path, **arrays: np.ndarray) -> None:
     with files.replacing(target) as aside, aside.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]  # its stub takes a name for allow_pickle
-
-
-_REPORT_BYTES = 2**20
 
 
 def count_part(pretokenizer: PreTokenPieces, part: CountedPart) -> None:

@@ -33,6 +33,7 @@ _utf8_of.argtypes = (ctypes.py_object, ctypes.c_void_p)
 _bytes_of = ctypes.pythonapi.PyBytes_AsString
 _bytes_of.restype = ctypes.c_void_p
 _bytes_of.argtypes = (ctypes.py_object,)
+_CODEPOINTS = 0x110000
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,9 +236,6 @@ class _Table:
     def _set_masks(self, words: int) -> None:
         self._state.hold(slot.MASKS, np.empty(6 * words, np.uint64))
         self._state.hold(slot.STARTS, np.empty(words, np.uint64), slot.STRIDE)
-
-
-_CODEPOINTS = 0x110000
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,6 +27,20 @@ Offsets = npt.NDArray[np.int64]
 
 
 Ids = npt.NDArray[np.int32]
+_SMALLEST, _LARGEST_SHORT, _LARGEST_LONG = 12, 22, 18
+"""Binary logarithm of the slots of a table: at first, and of short and longer pre-tokens at last.
+
+When they are full, nothing more is remembered. The largest take 128 MiB and 8 MiB, and the bytes of the longer
+pre-tokens at most 40 MiB, for each thread.
+"""
+_ROOM = 64
+_UNIT_WORDS = 8
+_TABLES = (layout.SHORT, layout.SHORT_SHIFT, layout.SHORT_FREE), (layout.LONG, layout.LONG_SHIFT, layout.LONG_FREE)
+EncodeTexts = Callable[[slice], tuple[Ids, Offsets]]
+"""Ids of some of the texts and where each ends; RefusedTextError counts from the first of them."""
+_SMALLEST_BLOCK, _LARGEST_BLOCK = 1 << 18, 1 << 22
+_BLOCKS_A_THREAD = 8
+Int64s = npt.NDArray[np.int64]
 
 
 class Workspace:
@@ -243,25 +257,12 @@ class Encoding:
         )
 
 
-_SMALLEST, _LARGEST_SHORT, _LARGEST_LONG = 12, 22, 18
-"""Binary logarithm of the slots of a table: at first, and of short and longer pre-tokens at last.
-
-When they are full, nothing more is remembered. The largest take 128 MiB and 8 MiB, and the bytes of the longer
-pre-tokens at most 40 MiB, for each thread.
-"""
-_ROOM = 64
-_UNIT_WORDS = 8
-
-
 class RefusedTextError(Exception):
     """A character that is not in the alphabet and may not be replaced, in the text `index` of a call."""
 
     def __init__(self, index: int) -> None:
         super().__init__(f"text {index} has a character outside the alphabet")
         self.index = index
-
-
-_TABLES = (layout.SHORT, layout.SHORT_SHIFT, layout.SHORT_FREE), (layout.LONG, layout.LONG_SHIFT, layout.LONG_FREE)
 
 
 def _doubled(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -274,12 +275,8 @@ def _grown(array: npt.NDArray[Any], used: int, size: int) -> npt.NDArray[Any]:
     return larger
 
 
-EncodeTexts = Callable[[slice], tuple[Ids, Offsets]]
-"""Ids of some of the texts and where each ends; RefusedTextError counts from the first of them."""
-_SMALLEST_BLOCK, _LARGEST_BLOCK = 1 << 18, 1 << 22
-_BLOCKS_A_THREAD = 8
-
-
+# One array of ids that several threads fill: blocks of texts are handed out in turn, and placed once what is before
+# them is known.
 class SharedOutput:
     """Ids of texts of these sizes in bytes, encoded block by block by any number of threads."""
 
@@ -341,9 +338,6 @@ def _block_bounds(sizes: Offsets, wanted: int) -> list[int]:
     goals = np.arange(block, int(ends[-1]), block)
     inner = np.unique(np.searchsorted(ends, goals, side="left") + 1)
     return [0, *inner[inner < len(sizes)].tolist(), len(sizes)]
-
-
-Int64s = npt.NDArray[np.int64]
 
 
 @cache

@@ -36,6 +36,25 @@ from paribus.tokenization.vocabulary import (
 )
 
 logger = logging.getLogger(__name__)
+UNKNOWN_WORD = "< unk >"
+"""Name of the unknown token in the model `WordPiece`, which looks whole pre-tokens up: none has spaces inside. In the
+model `BPE` only where an ordinary token has taken the usual name."""
+_UNLIMITED = 2**31
+_BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False}
+TEXTS = (
+    "",
+    " ",
+    "All human beings are born free and equal in dignity and rights; they're endowed with reason. (1948)\n\n",
+    "Alle Menschen sind frei und gleich an Würde und Rechten geboren. Straßenbahn-Übergänge für 1.250,50 €.",
+    "人人生而自由，在尊严和权利上一律平等。東京タワーは333メートルです。모든 인간은 태어날 때부터 자유로우며.",
+    "सभी मनुष्यों को गौरव और अधिकारों के मामले में जन्मजात स्वतन्त्रता और समानता प्राप्त है।",
+    "يولد جميع الناس أحرارًا متساوين في الكرامة والحقوق ١٢٣. כל בני אדם נולדו בני חורין.",
+    "def f(x: int) -> str:\n\treturn {'a': [x ** 2, 0xFF]}  # isn't it?\r\n\r\n\r\n    ##x ## y\n \n\t\n",
+    "👩‍👩‍👧‍👦 🇩🇪🤷🏽‍♀️ e\u0301 ﬁ Ǆ ſ'S 'LL I'Ve \u200b\ufeff\x00\x07\x1c\x85\xa0\u2003\u3000z",
+    "aaa aaaa aaaaa ---- --- 0000000 1234567 ............ ((((( !!!!!!!!!  \n   \n\n\n      x",
+    "<unk> <0x41> ▁ Ġ ## <|endoftext|>",
+)
+_TOKENS, _TOGETHER = 8192, 64
 
 
 def to_huggingface(tok: TextTokenizer, **options: Any) -> PreTrainedTokenizerBase:
@@ -159,13 +178,15 @@ def _load(settings_file: str | None) -> TextTokenizer:
 AutoTokenizer.register(ParibusTokenizerConfig, tokenizer_class=ParibusTokenizer, exist_ok=True)
 
 
-UNKNOWN_WORD = "< unk >"
-"""Name of the unknown token in the model `WordPiece`, which looks whole pre-tokens up: none has spaces inside. In the
-model `BPE` only where an ordinary token has taken the usual name."""
-_UNLIMITED = 2**31
-_BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False}
-
-
+# What `tokenizer.json` can say of our tokenizers, with identical ids.
+#
+# - Merge-rank encoding is its model `BPE`, left-to-right longest match its model `WordPiece` (words between whitespace,
+#   with continuation marks, or the pre-tokens of a pattern).
+# - Scaffolds, the other encoders and the refusal of characters it cannot say. Its model `Unigram` breaks ties the other
+#   way, for the longest *last* token: with tokens `--` and `-`, `---` is `-|--` there and `--|-` here.
+# - Its vocabulary holds no special tokens, which its models would find in text; they have the ids behind it.
+# - Its patterns run in another engine (Oniguruma). Both agree on every character but letters and numbers that only the
+#   newer of the two Unicode tables knows.
 def obstacles(tok: TextTokenizer) -> list[str]:
     """Why `tokenizer.json` cannot describe `tok`; empty where it can."""
     settings, vocabulary = tok.settings, tok.vocabulary
@@ -294,22 +315,6 @@ def _spaces(space: str) -> list[dict[str, Any]]:
 def _added(name: str, identity: int) -> dict[str, Any]:
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     return {"id": identity, "content": name, **flags, "special": True}
-
-
-TEXTS = (
-    "",
-    " ",
-    "All human beings are born free and equal in dignity and rights; they're endowed with reason. (1948)\n\n",
-    "Alle Menschen sind frei und gleich an Würde und Rechten geboren. Straßenbahn-Übergänge für 1.250,50 €.",
-    "人人生而自由，在尊严和权利上一律平等。東京タワーは333メートルです。모든 인간은 태어날 때부터 자유로우며.",
-    "सभी मनुष्यों को गौरव और अधिकारों के मामले में जन्मजात स्वतन्त्रता और समानता प्राप्त है।",
-    "يولد جميع الناس أحرارًا متساوين في الكرامة والحقوق ١٢٣. כל בני אדם נולדו בני חורין.",
-    "def f(x: int) -> str:\n\treturn {'a': [x ** 2, 0xFF]}  # isn't it?\r\n\r\n\r\n    ##x ## y\n \n\t\n",
-    "👩‍👩‍👧‍👦 🇩🇪🤷🏽‍♀️ e\u0301 ﬁ Ǆ ſ'S 'LL I'Ve \u200b\ufeff\x00\x07\x1c\x85\xa0\u2003\u3000z",
-    "aaa aaaa aaaaa ---- --- 0000000 1234567 ............ ((((( !!!!!!!!!  \n   \n\n\n      x",
-    "<unk> <0x41> ▁ Ġ ## <|endoftext|>",
-)
-_TOKENS, _TOGETHER = 8192, 64
 
 
 def sample(tok: TextTokenizer) -> list[str]:

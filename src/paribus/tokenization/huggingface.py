@@ -23,8 +23,43 @@ _PLAIN: dict[str, Any] = {
 }
 
 _BYTES = {character: byte for byte, character in enumerate(byte_characters())}
+WordPiece = tuple[Vocabulary, Settings, BertWords]
+_MARK = "##"
+_LONGEST = 100
+_END, _UNKNOWN = "[SEP]", "[UNK]"
+_SPECIAL = {
+    "pad_token": "[PAD]",
+    "unk_token": _UNKNOWN,
+    "cls_token": "[CLS]",
+    "sep_token": _END,
+    "mask_token": "[MASK]",
+}
+"""Names of the special tokens by their field of `tokenizer_config.json`."""
+_NEEDED = "unk_token"
+_OPTIONS = {
+    "lowercase": "do_lower_case",
+    "strip_accents": "strip_accents",
+    "handle_chinese_chars": "tokenize_chinese_chars",
+}
+Ranks = Mapping[bytes, int]
+_CL100K_TAIL = r"|\s*[\r\n]|\s+(?!\S)|\s+"
+_SPELLINGS: dict[str, str] = {
+    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": "gpt2",
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": "gpt2",
+    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s": "gpt2",
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*" + _CL100K_TAIL: "gpt4",
+}
+PRETOKENIZER_OF_PATTERN = {pattern: name for name, pattern in PATTERNS.items()} | _SPELLINGS
+"""Name of the pre-tokenizer that cuts every text as the pattern does. Llama 3's pattern is that of `gpt4`. Not here:
+Qwen's (single digits), o200k's, and the later cl100k, whose `\\s++$` takes a line end with what whitespace follows it
+at the end of a text, where the earlier one cuts."""
 
 
+# Byte-level BPE and BERT's WordPiece from Hugging Face's `tokenizer.json`, with their ids.
+#
+# What would encode otherwise here (normalizers, other pre-tokenizers and patterns, ...) is refused by name. What is
+# added around a text (a first token) is not part of a tokenizer here, and special tokens are not looked for in text:
+# ids are those that `transformers` gives with `add_special_tokens=False, split_special_tokens=True`.
 def from_huggingface(path: Path) -> tuple[Vocabulary, Settings, Cutter | None]:
     """Read a `tokenizer.json`, or the one of a directory; its `eos_token` becomes the first special token."""
     file = path / "tokenizer.json" if path.is_dir() else path
@@ -158,6 +193,9 @@ def _bytes(name: str, file: Path) -> bytes:
         ) from error
 
 
+# A byte-level vocabulary made elsewhere: entries in an order of creation, with the ids it came with.
+#
+# Bytes come first, then tokens in the order in which merge rules name them, then the rest by id, then special tokens.
 class ByteLevelImport:
     """`ids` of ordinary tokens by their bytes and of special tokens by their text; `source` is named in errors.
 
@@ -233,26 +271,11 @@ def _listed(numbers: list[int]) -> str:
     return shown if len(numbers) <= 10 else f"{shown}, ..."
 
 
-WordPiece = tuple[Vocabulary, Settings, BertWords]
-_MARK = "##"
-_LONGEST = 100
-_END, _UNKNOWN = "[SEP]", "[UNK]"
-_SPECIAL = {
-    "pad_token": "[PAD]",
-    "unk_token": _UNKNOWN,
-    "cls_token": "[CLS]",
-    "sep_token": _END,
-    "mask_token": "[MASK]",
-}
-"""Names of the special tokens by their field of `tokenizer_config.json`."""
-_NEEDED = "unk_token"
-_OPTIONS = {
-    "lowercase": "do_lower_case",
-    "strip_accents": "strip_accents",
-    "handle_chinese_chars": "tokenize_chinese_chars",
-}
-
-
+# WordPiece tokenizers of BERT and its kin, from `tokenizer.json` or from `vocab.txt`, with their ids.
+#
+# Words are made by the same normalizer and pre-tokenizer (`pretokenize.bert_words`); a word is cut into the longest
+# tokens from the left, and is one unknown token where there is none on the way. Special tokens are not looked for in
+# text.
 def is_wordpiece(described: Mapping[str, Any]) -> bool:
     """Whether a `tokenizer.json` describes a model `WordPiece` over BERT's words."""
     kind = (described.get("pre_tokenizer") or {}).get("type")
@@ -394,9 +417,12 @@ def _entry(rank: int, name: str, identity: int, special: Mapping[str, int], unkn
     return VocabularyEntry(rank, identity, spelling.encode("utf-8"), 0, None, False, kind, continuation=inside)
 
 
-Ranks = Mapping[bytes, int]
-
-
+# tiktoken vocabularies: tokens by rank, and no merge rules, with the ids that tiktoken gives.
+#
+# tiktoken merges the two neighbours whose joined bytes have the lowest rank, leftmost first, and takes a pre-token that
+# is a token whole. Whatever stands around it, a token is always made from the same two: a stretch of text that ends as
+# one token went through the same merges as it does alone. So one rule a token, in order of rank, says the same. Tokens
+# that merging their own bytes does not lead to have no rule; only a whole pre-token becomes one.
 def from_tiktoken(
     source: str | Path | Ranks, pattern: str, special_tokens: Mapping[str, int]
 ) -> tuple[Vocabulary, Settings]:
@@ -453,16 +479,3 @@ def final_pair(token: bytes, ranks: Ranks) -> tuple[bytes, bytes] | None:
         last = parts[place], parts[place + 1]
         parts[place : place + 2] = [last[0] + last[1]]
     return last
-
-
-_CL100K_TAIL = r"|\s*[\r\n]|\s+(?!\S)|\s+"
-_SPELLINGS: dict[str, str] = {
-    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": "gpt2",
-    r"'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": "gpt2",
-    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s": "gpt2",
-    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*" + _CL100K_TAIL: "gpt4",
-}
-PRETOKENIZER_OF_PATTERN = {pattern: name for name, pattern in PATTERNS.items()} | _SPELLINGS
-"""Name of the pre-tokenizer that cuts every text as the pattern does. Llama 3's pattern is that of `gpt4`. Not here:
-Qwen's (single digits), o200k's, and the later cl100k, whose `\\s++$` takes a line end with what whitespace follows it
-at the end of a text, where the earlier one cuts."""

@@ -35,6 +35,8 @@ _DECIMALS = 4
 _TEXTS = 256
 """Texts whose lines are batched together."""
 _BREAKS = re.compile(f"([{re.escape(LINE_BREAKS)}])")
+_PROBES = 400
+_SUFFIXES = frozenset((".json", ".safetensors", ".txt", ".model"))
 
 
 class PredictiveEntropySpans:
@@ -165,9 +167,6 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-_PROBES = 400
-
-
 class CharacterIds(Protocol):
     """What a causal language model reads for a character."""
 
@@ -261,9 +260,6 @@ class HuggingFaceCharacterIds:
 
 def _all_of(string: str, kind: int) -> bool:
     return bool(string) and all(class_of(character) == kind for character in string)
-
-
-_SUFFIXES = frozenset((".json", ".safetensors", ".txt", ".model"))
 
 
 def model_digest(directory: Path) -> str:

@@ -36,8 +36,24 @@ PATTERNS: dict[str, str] = {
     "punctuation": r"[^\p{L}\p{M}\p{N}][\p{L}\p{M}\p{N}]*|[\p{L}\p{M}\p{N}]+",
 }
 """What the compiled scanners match, as regular expressions of the `regex` module."""
+PRETOKENIZERS = (*PATTERNS, "spans", "predictive_entropy", "sentencepiece", "bert")
+"""Of these, `sentencepiece` and `bert` are imported and change a text before they cut it."""
+BERT, BERT_FORMAT = "bert", 1
+TOO_LONG = "\ufdd0"
+"""In the place of a word that is too long: a noncharacter, which no vocabulary has, so the word is unknown."""
+SENTENCEPIECE, SENTENCEPIECE_FORMAT = "sentencepiece", 2
+SPACE = "\u2581"
+"""How the library writes a space."""
+CODES = {"letters": 1, "numbers": 2, "spaces": 4}
+"""Codes of `kernels.classify`."""
+_WITH_MARKS = ("punctuation",)
+"""Patterns in which a mark, such as a vowel sign of Devanagari or an accent, is as much of a word as a letter is."""
 
 
+# Cut text into pre-tokens, the pieces that tokens do not cross.
+#
+# Every pattern matches every character, so the pieces in order are the text; only `stripped` drops what is whitespace.
+# Special tokens are never looked for: where their text occurs in a document it is cut and encoded as ordinary text.
 class Pretokenizer:
     """One of `PATTERNS` by name: `gpt2`, `gpt2_digits` (a digit a piece), `gpt4` (cl100k), `whitespace`
     (every whitespace character begins a piece), `stripped` (the words between whitespace, which is lost) `none`
@@ -83,10 +99,6 @@ class Pretokenizer:
         return [piece for piece in pieces if table[ord(piece[0])] != CODES["spaces"]]
 
 
-PRETOKENIZERS = (*PATTERNS, "spans", "predictive_entropy", "sentencepiece", "bert")
-"""Of these, `sentencepiece` and `bert` are imported and change a text before they cut it."""
-
-
 class Cutter(Protocol):
     """A pre-tokenizer that was made from data or came with a tokenizer, which carries its state."""
 
@@ -97,11 +109,10 @@ class Cutter(Protocol):
         """All of it as JSON values, among them its `kind`."""
 
 
-KIND_BERT_WORDS, FORMAT_BERT_WORDS = "bert", 1
-TOO_LONG = "\ufdd0"
-"""In the place of a word that is too long: a noncharacter, which no vocabulary has, so the word is unknown."""
-
-
+# The words that BERT's WordPiece sees: cleaned, perhaps in lower case and without accents, punctuation apart.
+#
+# Both steps are done by the library `tokenizers` from the part of `tokenizer.json` that describes them, so words are
+# the same for every text.
 class BertWords:
     """Cuts a text into words; one of more than `longest` characters is unknown.
 
@@ -121,20 +132,18 @@ class BertWords:
     def to_state(self) -> dict[str, Any]:
         """All of it as JSON values."""
         steps = {"normalizer": self.normalizer, "pre_tokenizer": self.pre_tokenizer}
-        return {"kind": KIND_BERT_WORDS, "format": FORMAT_BERT_WORDS, "longest": self.longest, **steps}
+        return {"kind": BERT, "format": BERT_FORMAT, "longest": self.longest, **steps}
 
     @classmethod
     def from_state(cls, state: Any) -> "BertWords":
         """What `to_state` gave; DataError for another state."""
         if not isinstance(state, dict) or (state.get("kind"), state.get("format")) != (
-            KIND_BERT_WORDS,
-            FORMAT_BERT_WORDS,
+            BERT,
+            BERT_FORMAT,
         ):
-            raise DataError(
-                f"the state is not one of a pre-tokenizer of kind {KIND_BERT_WORDS!r}, format {FORMAT_BERT_WORDS}"
-            )
+            raise DataError(f"the state is not one of a pre-tokenizer of kind {BERT!r}, format {BERT_FORMAT}")
         if not isinstance(state.get("longest"), int):
-            raise DataError(f"the state of pre-tokenizer {KIND_BERT_WORDS!r} has no longest word")
+            raise DataError(f"the state of pre-tokenizer {BERT!r} has no longest word")
         made = cls(state.get("normalizer"), state.get("pre_tokenizer"), state["longest"])
         _ = made._backend
         return made
@@ -153,17 +162,18 @@ class BertWords:
         try:
             return tokenizers.Tokenizer.from_str(json.dumps(described))
         except Exception as error:  # the library has no other class for what it cannot read
-            raise DataError(f"the state of pre-tokenizer {KIND_BERT_WORDS!r} is malformed: {error}") from error
+            raise DataError(f"the state of pre-tokenizer {BERT!r} is malformed: {error}") from error
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_state, (self.to_state(),)
 
 
-KIND_SENTENCEPIECE_TEXT, FORMAT_SENTENCEPIECE_TEXT = "sentencepiece", 2
-SPACE = "\u2581"
-"""How the library writes a space."""
-
-
+# The text that a SentencePiece model sees: normalized by its own rules, a space before it if it wants one.
+#
+# BPE finds the pieces that a user defined before it merges: they are cut out, from the left, the longest first.
+#
+# Normalization is done by the library from what is kept of the model, so it is the same for every text. Its `▁` is
+# written as the space that it stands for; a `▁` of the text itself therefore becomes a space too.
 class SentencePieceText:
     """Makes one piece of a text, its normalization, or several where there are `fixed` ones in it.
 
@@ -185,8 +195,8 @@ class SentencePieceText:
         """All of it as JSON values."""
         rules = base64.b64encode(self.rules).decode("ascii")
         return {
-            "kind": KIND_SENTENCEPIECE_TEXT,
-            "format": FORMAT_SENTENCEPIECE_TEXT,
+            "kind": SENTENCEPIECE,
+            "format": SENTENCEPIECE_FORMAT,
             "prefix": self.prefix,
             "rules": rules,
             "fixed": list(self.fixed),
@@ -196,18 +206,18 @@ class SentencePieceText:
     def from_state(cls, state: Any) -> "SentencePieceText":
         """What `to_state` gave; DataError for another state."""
         if not isinstance(state, dict) or (state.get("kind"), state.get("format")) != (
-            KIND_SENTENCEPIECE_TEXT,
-            FORMAT_SENTENCEPIECE_TEXT,
+            SENTENCEPIECE,
+            SENTENCEPIECE_FORMAT,
         ):
             raise DataError(
-                f"the state is not one of a pre-tokenizer of kind {KIND_SENTENCEPIECE_TEXT!r}, format {FORMAT_SENTENCEPIECE_TEXT}"
+                f"the state is not one of a pre-tokenizer of kind {SENTENCEPIECE!r}, format {SENTENCEPIECE_FORMAT}"
             )
         try:
             rules = base64.b64decode(state["rules"], validate=True)
             made = cls(rules, prefix=bool(state["prefix"]), fixed=[str(piece) for piece in state["fixed"]])
             _ = made._processor
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise DataError(f"the state of pre-tokenizer {KIND_SENTENCEPIECE_TEXT!r} is malformed: {error}") from error
+            raise DataError(f"the state of pre-tokenizer {SENTENCEPIECE!r} is malformed: {error}") from error
         return made
 
     @cached_property
@@ -225,12 +235,9 @@ class SentencePieceText:
         return type(self).from_state, (self.to_state(),)
 
 
-CODES = {"letters": 1, "numbers": 2, "spaces": 4}
-"""Codes of `kernels.classes`."""
-_WITH_MARKS = ("punctuation",)
-"""Patterns in which a mark, such as a vowel sign of Devanagari or an accent, is as much of a word as a letter is."""
-
-
+# Letters, marks, numbers and spaces of Unicode, pinned, so that a text has the same pre-tokens on every machine.
+#
+# `unicode_classes.json` holds the ranges of `\p{L}`, `\p{N}`, `\p{M}` and `\s`; the version of Unicode is in it.
 def class_table(pattern: str = "none") -> npt.NDArray[np.uint8]:
     """Code of each codepoint in a pattern, shape (0x110000,); 0 for everything else."""
     return _table(pattern in _WITH_MARKS)
@@ -238,9 +245,7 @@ def class_table(pattern: str = "none") -> npt.NDArray[np.uint8]:
 
 @cache
 def _table(marks: bool) -> npt.NDArray[np.uint8]:
-    described = json.loads(
-        (files("paribus.tokenization.pretokenize") / "unicode_classes.json").read_text(encoding="utf-8")
-    )
+    described = json.loads((files("paribus.tokenization") / "unicode_classes.json").read_text(encoding="utf-8"))
     table = np.zeros(0x110000, dtype=np.uint8)
     for name, code in CODES.items():
         for first, last in described[name]:

@@ -2,7 +2,7 @@
 
 Ids are those of the library's `encode`: special tokens are not looked for in text. A merge of BPE is any two pieces
 that make a piece, in the order of that piece's score, leftmost first among equals, and what a user defined is cut out
-before; Unigram's sums, ties and runs of unknown characters are the library's (`kernels.viterbi`, `kernels.pieces`).
+before; Unigram's sums, ties and runs of unknown characters are the library's (`kernels.match`, `kernels.scan`).
 """
 
 import struct
@@ -29,6 +29,10 @@ UNIGRAM, BPE = 1, 2
 
 _NATURAL: dict[int, tuple[Algorithm, EncoderName]] = {BPE: ("bpe", "merge_rank"), UNIGRAM: ("unigram", "viterbi")}
 _BYTE_COUNT = 256
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
+"""Types of pieces."""
+_VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
+Value = int | bytes
 
 
 def from_sentencepiece(path: Path) -> tuple[Vocabulary, Settings, SentencePieceText]:
@@ -178,13 +182,6 @@ def _merges(model: SentencePieceModel, entries: list[VocabularyEntry]) -> list[t
 def _special(model: SentencePieceModel) -> tuple[str, ...]:
     places = [place for place, piece in enumerate(model.pieces) if piece.kind == CONTROL]
     return tuple(model.pieces[place].text for place in sorted(places, key=lambda place: (place != model.end, place)))
-
-
-NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
-"""Types of pieces."""
-_VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
-
-Value = int | bytes
 
 
 def read_model(path: Path) -> SentencePieceModel:

@@ -35,6 +35,10 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "demolish": get_args(Demolish),
     "stopped": get_args(Stopped),
 }
+FORMAT = 2
+SETTINGS, VOCABULARY, MERGES = "settings.json", "vocabulary.json", "merges.json"
+FIELDS = ["bytes", "id", "kind", "frequency", "left", "right", "continuation", "score"]
+"""A token is a row of these: its bytes in hexadecimal, -1 for what it has not (id, left, right)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,12 +110,6 @@ def check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:
     """Raise ConfigurationError unless `value` is one of `known`."""
     if value not in known:
         raise ConfigurationError(f"{name}: {value!r} is unknown; one of {', '.join(known)}")
-
-
-FORMAT = 2
-SETTINGS, VOCABULARY, MERGES = "settings.json", "vocabulary.json", "merges.json"
-FIELDS = ["bytes", "id", "kind", "frequency", "left", "right", "continuation", "score"]
-"""A token is a row of these: its bytes in hexadecimal, -1 for what it has not (id, left, right)."""
 
 
 def write(vocabulary: Vocabulary, settings: Settings, directory: Path) -> None:

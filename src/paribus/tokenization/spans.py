@@ -39,6 +39,26 @@ Codes = npt.NDArray[np.uint32]
 
 Information = Literal["shares", "counts"]
 Classes = Literal["one", "any"]
+CODE_BITS = 21
+"""Bits that hold every code."""
+_MASK = (1 << CODE_BITS) - 1
+_DECIMALS = 9
+"""Scores are rounded so that the last bits of a logarithm, which differ between processors, decide nothing."""
+_WINDOW = 2**20
+LINE_END = 0x110000
+"""Stands for every line end, the ends of a text included; no codepoint."""
+OTHER, IDEOGRAPH, LETTER, DIGIT = range(4)
+LINE_BREAKS = "\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"
+"""Where `str.splitlines` breaks."""
+_LINE_BREAK_CODES = np.array([ord(character) for character in LINE_BREAKS], dtype=np.uint32)
+_CLASSES = (
+    (IDEOGRAPH, regex.compile(r"[\p{Han}&&[\p{L}\p{N}]]", flags=regex.V1)),
+    (DIGIT, regex.compile(r"\p{N}")),
+    (LETTER, regex.compile(r"[\p{L}\p{M}]")),
+)
+_IN_MEMORY = 256 * 2**20
+"""Bytes, four a character."""
+_BATCH = 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +101,11 @@ class SpanSettings:
                 raise ConfigurationError(f"pretokenizer.{name}: {getattr(self, name)!r}; it must be {known}")
 
 
+# Candidate spans of a corpus: n-grams with their counts, mutual information and branching entropies.
+#
+# *Entropy-Driven Pre-Tokenization for Byte-Pair Encoding*, arXiv 2506.15889. Counts are exact, overlapping occurrences
+# included. A longer n-gram is counted only where both (n - 1)-grams in it are frequent, so that memory follows the
+# frequent n-grams and never the length of the corpus.
 @dataclass(frozen=True)
 class Ngrams:
     """The candidates of one length, in the order of their keys; arrays of shape (n,)."""
@@ -225,15 +250,6 @@ def _lengths(spans: Iterable[str]) -> dict[str, tuple[int, ...]]:
     return {first: tuple(sorted(lengths, reverse=True)) for first, lengths in found.items()}
 
 
-CODE_BITS = 21
-"""Bits that hold every code."""
-
-
-_MASK = (1 << CODE_BITS) - 1
-_DECIMALS = 9
-"""Scores are rounded so that the last bits of a logarithm, which differ between processors, decide nothing."""
-
-
 def candidate_ngrams(
     texts: Iterable[str],
     *,
@@ -253,9 +269,6 @@ def candidate_ngrams(
     with CodeSpool(texts) as spool:
         search = _Search(spool, settings, progress)
         return search.ngrams()
-
-
-_WINDOW = 2**20
 
 
 class CodeSpool:
@@ -462,20 +475,10 @@ def entropies(keys: Integers, counts: Integers, groups: int, bits: int) -> npt.N
     return np.log2(total) - spread / total
 
 
-LINE_END = 0x110000
-"""Stands for every line end, the ends of a text included; no codepoint."""
-OTHER, IDEOGRAPH, LETTER, DIGIT = range(4)
-
-LINE_BREAKS = "\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"
-"""Where `str.splitlines` breaks."""
-_LINE_BREAK_CODES = np.array([ord(character) for character in LINE_BREAKS], dtype=np.uint32)
-_CLASSES = (
-    (IDEOGRAPH, regex.compile(r"[\p{Han}&&[\p{L}\p{N}]]", flags=regex.V1)),
-    (DIGIT, regex.compile(r"\p{N}")),
-    (LETTER, regex.compile(r"[\p{L}\p{M}]")),
-)
-
-
+# Characters as integers: codepoints, with one code for every line end, and the class of each.
+#
+# A span never holds characters of two classes, nor any of the class `OTHER`: punctuation, symbols, whitespace,
+# controls.
 def encode(texts: Iterable[str]) -> Codes:
     """Codes of texts one after another, a line end after each."""
     joined = "\n".join([*texts, ""])
@@ -506,11 +509,6 @@ def code_classes(observed: npt.NDArray[np.int64], *, alike: bool = False) -> npt
         if code != LINE_END:
             table[code] = LETTER if alike else class_of(chr(code))
     return table
-
-
-_IN_MEMORY = 256 * 2**20
-"""Bytes, four a character."""
-_BATCH = 2**20
 
 
 def _batches(texts: Iterable[str]) -> Iterator[list[str]]:

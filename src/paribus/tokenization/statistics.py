@@ -32,6 +32,11 @@ _SPACES = np.isin(np.arange(256), list(b" \t\n\r\x0b\x0c"))
 """The bytes that `bytes.split` separates words at."""
 
 Counts = npt.NDArray[np.int64]
+Spellings = dict[tuple[bytes, bool], tuple[int, ...]]
+"""Ids of a vocabulary's tokens in use by what they are spelled: their bytes, and whether they continue a word.
+
+A vocabulary of characters spells ASCII twice: as characters, and as bytes for what it has no character for.
+"""
 
 
 @dataclass(frozen=True)
@@ -226,13 +231,10 @@ def _word_starts(tok: Tokenizer) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.
     return np.array(begins), np.array(ends), np.array(inner, dtype=np.int64)
 
 
-Spellings = dict[tuple[bytes, bool], tuple[int, ...]]
-"""Ids of a vocabulary's tokens in use by what they are spelled: their bytes, and whether they continue a word.
-
-A vocabulary of characters spells ASCII twice: as characters, and as bytes for what it has no character for.
-"""
-
-
+# What two vocabularies share, and how often that is used which only one of them has.
+#
+# With BPE first and Scaffold-BPE of the same size second, what only the first has are the scaffold tokens, and what
+# only the second has replaced them (Scaffold-BPE, section 1 and Figure 5).
 @dataclass(frozen=True)
 class TokenGroup:
     """Some tokens of a vocabulary."""
@@ -312,6 +314,9 @@ def spellings(tok: Tokenizer) -> Spellings:
     return found
 
 
+# Tokens inside longer tokens: how much of a token's text is its own (Scaffold-BPE, Figure 1).
+#
+# A token that is mostly met inside longer ones, as `zona` in `Arizona`, is what Scaffold-BPE means by a scaffold token.
 @dataclass(frozen=True)
 class Containing:
     """A token that contains another, or is it."""

@@ -27,6 +27,10 @@ UNKNOWN_RULES: dict[Unknown, int] = dict(zip(get_args(Unknown), range(3), strict
 _SCORED_OR_WHOLE = {"unigram": "viterbi", "words": "whole"}
 """What encodes the vocabularies that have no merges."""
 _MERGING = (layout.MERGE_RANK, layout.DROPOUT)
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+_MANY_CHILDREN = 16
+"""Children of a node that are rather looked up in a hash table than compared one after another."""
 
 
 class EncodingTables:
@@ -168,12 +172,6 @@ def check_servable(vocabulary: Vocabulary, settings: Settings) -> None:
             f"encoder=viterbi needs the scores of a Unigram vocabulary, and {settings.algorithm} has none; "
             "encoder=fewest finds the fewest tokens of any vocabulary"
         )
-
-
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
-_MANY_CHILDREN = 16
-"""Children of a node that are rather looked up in a hash table than compared one after another."""
 
 
 @dataclass(frozen=True, slots=True)

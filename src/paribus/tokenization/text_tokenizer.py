@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _UNKNOWN_TEXT = "\ufffd".encode()
 DROPOUT = 0.1
 """Probability of the paper (Provilkov et al. 2020)."""
+PRETOKENIZER = "pretokenizer.json"
 
 
 class TextTokenizer:
@@ -222,9 +223,10 @@ class TextTokenizer:
         self.__init__(state["vocabulary"], state["settings"], state["cutter"])  # type: ignore[misc]
 
 
-PRETOKENIZER = "pretokenizer.json"
-
-
+# A tokenizer on disk, the same bytes for the same tokenizer.
+#
+# Its vocabulary and settings (`vocabulary/files.py`), and `pretokenizer.json` where the pre-tokenizer was made from
+# data.
 def save(vocabulary: Vocabulary, settings: Settings, cutter: Cutter | None, path: Path) -> None:
     """Write the files into directory `path`, which is made if need be; DataError where none can be there."""
     _make_directory(path)

@@ -35,6 +35,8 @@ _FALLBACK_UNITS = 256
 _NO_MERGES = np.empty((0, 3), np.int32)
 _MERGERS = {"bpe": train_bpe, "bytes": train_bpe, "scaffold_bpe": train_scaffold_bpe, "wordpiece": train_wordpiece}
 _KERNELS = {"bpe": BPE, "bytes": BPE, "scaffold_bpe": BPE, "wordpiece": WORDPIECE}
+Integers = npt.NDArray[np.int64]
+_BYTES = 256
 
 
 class PreTokenPieces(Protocol):
@@ -134,9 +136,6 @@ def _words_alone(words: WordCounts, request: TrainingRequest) -> TrainedVocabula
     chosen = common_words(words, size)
     vocabulary = Vocabulary(word_columns(chosen, request.special_tokens), _NO_MERGES, request.unit)
     return TrainedVocabulary(vocabulary, "token", "vocab_size" if len(chosen) == size else "no_pair_left", 0)
-
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,6 +272,10 @@ def _unigram_tokens(training: UnigramTraining, corpus: SymbolCorpus) -> TrainedT
     )
 
 
+# A token a word: the commonest pre-tokens are the vocabulary, and nothing is learned inside them.
+#
+# With units of their own (bytes, or characters and fallback bytes) a word outside the vocabulary is spelled in those;
+# without, which `unknown=token` with character units asks for, it is one unknown token.
 def common_words(words: WordCounts, size: int) -> list[tuple[bytes, int]]:
     """At most `size` pre-tokens with their counts, the commonest first, of equals the first in byte order."""
     return sorted(words, key=lambda word: (-word[1], word[0]))[: max(size, 0)]
@@ -313,9 +316,6 @@ def word_columns(words: list[tuple[bytes, int]], special: tuple[str, ...]) -> Co
         continuations=np.zeros(count, np.bool_),
         scores=np.zeros(count),
     )
-
-
-_BYTES = 256
 
 
 def columns(tokens: TrainedTokens, alphabet: Alphabet, special: Sequence[str], *, unknown: bool) -> Columns:

@@ -45,6 +45,9 @@ _HARMLESS = (
 )
 """Codepoints that stand for units: letters and private use, in order, none of which the trainer treats specially."""
 _QUIET = 2
+_FEWEST = 2
+"""Occurrences that a seed needs."""
+Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -183,12 +186,6 @@ def _assemble(pieces: Mapping[str, float], alphabet: int, size: int) -> UnigramT
     )
 
 
-_FEWEST = 2
-"""Occurrences that a seed needs."""
-
-Integers = npt.NDArray[np.int64]
-
-
 @dataclass(frozen=True)
 class _Level:
     """All substrings of one length that occur at least twice; `best` counts the commonest one longer on either side."""
@@ -198,6 +195,11 @@ class _Level:
     best: Integers
 
 
+# The substrings that Unigram training starts from: those that cover most of the corpus.
+#
+# `sentencepiece` finds them with a suffix array of the corpus, whose memory is many times the corpus. Here they are
+# counted over distinct pre-tokens, weighted by how often each occurs, one length after the other: the same counts, in
+# memory that the word table bounds.
 def seed_pieces(words: Sequence[str], counts: Sequence[int], longest: int, limit: int) -> list[tuple[str, int]]:
     """Substrings of 2 to `longest` characters of distinct `words` with their counts, at most `limit`.
 

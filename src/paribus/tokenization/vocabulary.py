@@ -17,6 +17,16 @@ UNIT, FALLBACK, TOKEN, SPECIAL, UNKNOWN = range(5)
 """Positions in `ENTRY_KINDS`."""
 FIXED = float(np.finfo(np.float32).max)
 """The score of a token that is found in text before anything is merged, and takes no part in merges."""
+UnitKind = Literal["byte", "character"]
+CONTINUATION_MARK = "## "
+"""Before the name of a token that stands inside a word. Whitespace in it keeps it apart from every text, for words
+between whitespace are all that is looked up; with `##` alone, the word `##ing` would be taken for the inside of one."""
+Unknown = Literal["byte_fallback", "token", "refuse"]
+"""What a character outside a character alphabet becomes: its bytes, one unknown token, or an error."""
+UNKNOWN_TOKEN = "<unk>"
+_PRINTABLE = (*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1))
+CODEPOINTS = 0x110000
+Demolish = Literal["parents", "shortest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +64,6 @@ class Columns:
     """Positions in `ENTRY_KINDS`."""
     continuations: npt.NDArray[np.bool_]
     scores: npt.NDArray[np.float64]
-
-
-UnitKind = Literal["byte", "character"]
 
 
 class Vocabulary(Sequence[VocabularyEntry]):
@@ -210,11 +217,6 @@ class Vocabulary(Sequence[VocabularyEntry]):
                 )
 
 
-CONTINUATION_MARK = "## "
-"""Before the name of a token that stands inside a word. Whitespace in it keeps it apart from every text, for words
-between whitespace are all that is looked up; with `##` alone, the word `##ing` would be taken for the inside of one."""
-
-
 def token_names(vocabulary: Vocabulary) -> list[str]:
     """A string for each id: GPT-2's characters for bytes, `<0xE2>` for fallback bytes, else the text.
 
@@ -245,12 +247,6 @@ def _name(entry: VocabularyEntry, table: list[str] | None) -> str:
     return mark + entry.bytes.decode("utf-8")
 
 
-Unknown = Literal["byte_fallback", "token", "refuse"]
-"""What a character outside a character alphabet becomes: its bytes, one unknown token, or an error."""
-
-UNKNOWN_TOKEN = "<unk>"
-
-
 def utf8(text: str) -> bytes:
     """UTF-8 of `text`; DataError where it holds a lone surrogate."""
     try:
@@ -261,9 +257,6 @@ def utf8(text: str) -> bytes:
         ) from error
 
 
-_PRINTABLE = (*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1))
-
-
 def byte_characters() -> list[str]:
     """The character of each byte: itself where it is printable Latin-1, else U+0100 and up in byte order."""
     others = iter(range(256, 512))
@@ -271,9 +264,11 @@ def byte_characters() -> list[str]:
     return [chr(byte if byte in printable else next(others)) for byte in range(256)]
 
 
-CODEPOINTS = 0x110000
-
-
+# Each token as a sequence of units, the form in which encoders compare tokens with text.
+#
+# A unit is named by its rank in the vocabulary, or, where characters alone are no tokens (words, BERT's pieces), by a
+# number after all ranks. Where words have continuation marks, a unit inside a word is another
+# one than the same unit at its start.
 @dataclass(frozen=True, eq=False)
 class UnitTable:
     """Names of the units of a vocabulary."""
@@ -407,9 +402,9 @@ def _text(token: bytes) -> str:
         raise DataError(f"vocabulary: token {token!r} of a character vocabulary is no UTF-8") from error
 
 
-Demolish = Literal["parents", "shortest"]
-
-
+# What each token of the expanded vocabulary becomes in the end: itself, or the normal tokens of a scaffold.
+#
+# Scaffold-BPE, equation 6: a scaffold token is replaced by its parents, recursively, down to the first normal tokens.
 def child_sequences(vocabulary: Vocabulary, demolish: Demolish) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
     """Dense ids that stand for each rank, flat, and their offsets (n + 1).
 

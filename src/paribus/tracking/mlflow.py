@@ -43,6 +43,11 @@ MAX_PARAMETER_LENGTH, MAX_TAG_LENGTH, MAX_NAME_LENGTH = 6000, 8000, 250
 _ENTITIES = ("metric", "parameter", "tag")
 
 
+# Replay event files into MLflow; the only importer of mlflow, which it imports late.
+#
+# Every operation may be repeated without effect: a run is found by its log's identity before it is created, a metric
+# carries its event's own time and so meets the store's primary key, parameters never change, artifacts are overwritten.
+# Together with the cursor of `replay`, a sync that is killed, repeated or run twice at once leaves each event once.
 class TrackingError(InfrastructureError):
     """MLflow did not answer, or not as it should; the event file still holds everything.
 
@@ -54,6 +59,9 @@ class TrackingError(InfrastructureError):
         self.unreachable = unreachable
 
 
+# How far the event file of one run has been sent to one destination.
+#
+# The cursor is saved after every batch, so at most one batch is sent twice, and the sink makes that harmless.
 @dataclass
 class Sent:
     """What one replay did: number of events by kind, and what could not be shown and why."""

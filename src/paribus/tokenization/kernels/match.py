@@ -20,8 +20,24 @@ from paribus.tokenization.kernels.merge import heapify, pop, push
 FEW = 64
 LOW = np.uint64(0xFFFFFFFF)
 BITS = np.uint64(32)
+LARGE = 100_000.0
+"""Sums of SentencePiece beyond it begin anew: 32 bits would have too few left for differences."""
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_UNIT, _NODE, _TOKEN, _LAST = (
+    np.uint64(UNIT_BITS),
+    np.uint64(NODE_BITS),
+    np.uint64(UNIT_BITS + NODE_BITS),
+    np.uint64(63),
+)
+_UNITS, _NODES = np.uint64((1 << UNIT_BITS) - 1), np.uint64((1 << NODE_BITS) - 1)
+_TOKENS = np.uint64((1 << RANK_BITS) - 1)
 
 
+# Longest-token-first encoding: the longest token anywhere in the pre-token, then the next longest in what is left.
+#
+# Lian et al., *LBPE*, Algorithm 1. Every position offers the longest token that begins there; the longest offer,
+# leftmost at equal length, is taken, and offers that reach into it are shortened to their longest prefix that is a
+# token.
 @function
 def shorten(lengths, shorter, offers, spans, start):
     """Cut the offers before `start` that reach it, back to the last taken unit (span 0)."""
@@ -105,6 +121,7 @@ def place_longest_first(model, lengths, shorter, units, count, work):
     return left
 
 
+# Longest match from the left, WordPiece's encoding (Wu et al. 2016; Song et al. 2021, section 3).
 @function
 def match_left_to_right(model, units, count):
     """Replace `units` by the ranks of their tokens; returns how many, or -1 where a unit is no token."""
@@ -119,10 +136,12 @@ def match_left_to_right(model, units, count):
     return left
 
 
-LARGE = 100_000.0
-"""Sums of SentencePiece beyond it begin anew: 32 bits would have too few left for differences."""
-
-
+# The segmentation of largest summed score (Unigram, Kudo 2018), or of fewest tokens.
+#
+# Sums run from the end of the pre-token, so they are the same floats everywhere. Ties go to fewer tokens, then to the
+# longer first token, then to the longer second one, and so on. The library SentencePiece sums from the beginning, keeps
+# 32-bit floats, which begin anew where they become large, and takes the longest last token of equals; imported
+# tokenizers do the same.
 @function
 def best_path(model, lengths, scores, scored, units, count, work):
     """Replace `units` by the ranks of their tokens; returns how many, or -1 where there is no segmentation.
@@ -207,17 +226,14 @@ def best_path_from_left(model, lengths, scores, units, count, work):
     return count - place
 
 
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_UNIT, _NODE, _TOKEN, _LAST = (
-    np.uint64(UNIT_BITS),
-    np.uint64(NODE_BITS),
-    np.uint64(UNIT_BITS + NODE_BITS),
-    np.uint64(63),
-)
-_UNITS, _NODES = np.uint64((1 << UNIT_BITS) - 1), np.uint64((1 << NODE_BITS) - 1)
-_TOKENS = np.uint64((1 << RANK_BITS) - 1)
-
-
+# Tokens as paths of units. The children of a node are neighbours, by unit, and the children of the first follow them.
+#
+# A node is one word: its unit (20 bits), its first child (22 bits; 0 without children), one more than the rank of the
+# token that ends there (21 bits), and whether it is the last child (1 bit). Nodes with many children (`WIDE` in place
+# of the first) have them in a hash table too: the node (22 bits), the unit (20 bits) and the child (22 bits) in one
+# word. Every walk begins at the root, so the nodes that one and two of the first 256 units lead to have a table of
+# their own, `heads`: those of two, by the first and the second, and after them those of one. What is small stays in the
+# caches.
 @inline
 def edge_key(node, unit):
     """The key of an edge."""

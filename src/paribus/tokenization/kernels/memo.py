@@ -36,6 +36,10 @@ KEY_BITS = np.uint64(0x0FFFFFFFFFFFFFFF)
 COUNT_SHIFT = np.uint64(60)
 MANY = np.int64(15)
 BITS = np.uint64(32)
+SHORTEST_LONG = 16
+LENGTH_SHIFT = np.uint64(56)
+FIRST = np.uint64(0x9E3779B97F4A7C15)
+SECOND = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 @function
@@ -167,12 +171,6 @@ def grow_table(old, size, table, shift, longer):
             table[4 * slot + part] = old[4 * index + part]
         moved += 1
     return moved
-
-
-SHORTEST_LONG = 16
-LENGTH_SHIFT = np.uint64(56)
-FIRST = np.uint64(0x9E3779B97F4A7C15)
-SECOND = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 @inline

@@ -18,8 +18,19 @@ from paribus.tokenization.kernels.layout import (
 FEW = 64
 LOW = np.uint64(0xFFFFFFFF)
 BITS = np.uint64(32)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+NEVER = np.int32(0x7FFFFFFF)
+"""Priority of a pair that no merge joins."""
+_SHIFT, _RANK = np.uint64(PRIORITY_BITS), np.uint64(RANK_BITS)
+_PRIORITY = np.uint64((1 << PRIORITY_BITS) - 1)
 
 
+# Merge-rank encoding: apply the earliest-learned applicable merge, leftmost first at equal rank.
+#
+# The standard encoding of BPE; over an expanded vocabulary the first half of Scaffold-BPE's Algorithm 2. Few units are
+# merged by a plain search for the smallest rank; many through a heap, in O(n log n). Several merges may share a turn
+# (`TURNS`; SentencePiece's of equal score), and then the leftmost comes first whichever it is: these go through the
+# heap.
 @function
 def merge_few(model, units, count, work):
     """Merge `units` in place; returns how many tokens are left."""
@@ -156,6 +167,11 @@ def merge(model, units, count, work):
     return merge_many(model, units, count, work)
 
 
+# BPE-dropout (Provilkov et al. 2020): at every step each applicable merge is skipped with probability p.
+#
+# At each step the applicable merges are tried in order of rank, then position; each takes one random number and is
+# skipped for this step with probability p; the first that is not skipped is applied. When all are skipped, merging
+# ends. The random numbers of a pre-token are splitmix64 of a counter that begins at `stream`.
 @inline
 def mix(value):
     """splitmix64: a counter to 64 random bits."""
@@ -237,13 +253,10 @@ def merge_with_dropout(model, units, count, probability, stream, work):
     return drop_many(model, units, count, probability, stream, work)
 
 
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-NEVER = np.int32(0x7FFFFFFF)
-"""Priority of a pair that no merge joins."""
-_SHIFT, _RANK = np.uint64(PRIORITY_BITS), np.uint64(RANK_BITS)
-_PRIORITY = np.uint64((1 << PRIORITY_BITS) - 1)
-
-
+# Which merge joins two tokens: its priority, its place in the merge list.
+#
+# Pairs of the first 256 ranks, the bytes, have a table of their own; all others share a hash table of one word an
+# entry: the two ranks (21 bits each) and the priority plus one (22 bits). What is small stays in the caches.
 @inline
 def joined(left, right):
     """The key of a pair."""

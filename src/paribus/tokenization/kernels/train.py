@@ -65,6 +65,9 @@ from paribus.tokenization.kernels.training_layout import (
 )
 
 LOW = (1 << 32) - 1
+AHEAD = 12
+"""Occurrences between asking for a position and reading it."""
+POSITIONS = (1 << POSITION_BITS) - 1
 
 
 @function
@@ -343,6 +346,10 @@ def locate_pairs(state):
     return total
 
 
+# Pairs by key in an open-addressing table, and a heap of them: largest count first, then smallest key.
+#
+# A count that falls leaves its old entry in the heap; `pairs` of the training kernels correct it when it comes to the
+# head.
 @inline
 def pair_of(left, right):
     """The key that orders pairs by left, then right."""
@@ -412,11 +419,10 @@ def pop(heap, used):
     return used
 
 
-AHEAD = 12
-"""Occurrences between asking for a position and reading it."""
-POSITIONS = (1 << POSITION_BITS) - 1
-
-
+# What every merge does on `symbols`: replace its pair, note the neighbours, list the occurrences of new pairs.
+#
+# The neighbours' sums are indexed by token plus one: their count, then how often they were met, which whoever enters
+# the new pairs replaces by where their occurrences begin, or -1.
 @inline
 def meet(sums, neighbours, met, neighbour, weight):
     """Add to the count of a neighbour, noting it the first time; returns how many were noted."""
@@ -525,6 +531,11 @@ def add_token(state, left, right, count):
     live[right] -= count
 
 
+# Words as one flat array of tokens, and tokens as their units.
+#
+# A token of n units that begins at position p stands at p and at p + n - 1, so the token before a position is found at
+# the position before it. Separators lie around every word. Inside a token its own halves may stand, but never where one
+# of them could be taken for a token that begins there: GONE stands there, or the token itself.
 def lay_out_bytes(spellings, offsets, words, weights, continuation, symbols, frequencies):
     """Write the bytes of each word, `continuation` added to all but its first; returns how many positions there are.
 

@@ -49,6 +49,8 @@ from paribus.tokenization.kernels.training_layout import (
 )
 
 LOW = (1 << 32) - 1
+DOUBT = 1e-14
+"""Relative difference of two floats that surely have the order of the fractions."""
 
 
 @function
@@ -195,10 +197,10 @@ def train_wordpiece(state):
     return np.int64(STEPPED)
 
 
-DOUBT = 1e-14
-"""Relative difference of two floats that surely have the order of the fractions."""
-
-
+# A heap of pairs by f(ij) / (f(i) f(j)), then f(ij), then key, in which a pair's place can be corrected.
+#
+# An entry is the score as a float and the index of the pair's record. Scores that floats cannot tell apart are
+# compared exactly, as fractions of the counts that the records hold for it.
 @inline
 def record_at(base, index):
     """The record of a pair, in those that begin at address `base`."""
