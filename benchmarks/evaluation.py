@@ -42,8 +42,8 @@ from paribus.evaluation.suites.registry import BENCHMARKS
 from paribus.evaluation.tasks.files import write_task
 from paribus.evaluation.tasks.items import ItemSet, read_items
 from paribus.evaluation.tokenizer import evaluation_tokenizer
-from paribus.modeling.build import build_model, save_model
 from paribus.modeling.device import resolve_device
+from paribus.modeling.models import build_model, save_model
 from paribus.tokenization import Tokenizer
 
 TOLERANCE = 1e-5

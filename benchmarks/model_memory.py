@@ -22,8 +22,8 @@ from pydantic import TypeAdapter
 from yaml import safe_load
 
 from paribus.config.groups.model import ModelConfig
-from paribus.modeling.counts import parameter_count
 from paribus.modeling.memory import TrainingSetting, training_memory
+from paribus.modeling.parameters import parameter_count
 
 STEPS = 4
 CONF = Path(__file__).resolve().parents[1] / "conf" / "model"
@@ -109,7 +109,7 @@ def measure(case: Case, directory: Path) -> dict[str, float]:
     from transformers.models.gpt_neox import modeling_gpt_neox  # noqa: F401
     from transformers.models.llama import modeling_llama  # noqa: F401
 
-    from paribus.modeling.build import build_model
+    from paribus.modeling.models import build_model
     from paribus.training.loop import train
 
     run = make_run(case, directory)

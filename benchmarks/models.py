@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from paribus.config.groups.model import EncoderDecoderModel, ModelConfig
 from paribus.config.units import format_count
-from paribus.modeling.counts import (
+from paribus.modeling.parameters import (
     embedding_parameters,
     flops_per_token,
     non_embedding_parameters,

@@ -37,7 +37,7 @@ from loops.results import CHECKPOINTED, UNDISTURBED, Results
 from loops.shapes import Shape
 
 from paribus.config.identity import everything
-from paribus.modeling.counts import artefact_bytes, flops_per_token
+from paribus.modeling.parameters import artefact_bytes, flops_per_token
 from paribus.store import files
 
 CONTESTANTS = ("bare", "bare_logits", "paribus", "trainer", "trainer_compiled", CHECKPOINTED)

@@ -12,7 +12,7 @@ import torch
 
 from paribus.config.groups.model import ModelConfig
 from paribus.config.groups.training import TrainingConfig
-from paribus.modeling.build import build_model
+from paribus.modeling.models import build_model
 from paribus.training.data.prefetch import Batch
 from paribus.training.processes.parallel import Prepared, prepare
 from paribus.training.step.loss import DocumentEnd

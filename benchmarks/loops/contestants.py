@@ -15,8 +15,8 @@ from loops.inputs import ROWS
 from loops.watch import Watch
 from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine
-from paribus.modeling.build import build_model, save_model
 from paribus.modeling.device import resolve_device
+from paribus.modeling.models import build_model, save_model
 from paribus.pipeline.making.child import PipeReporter
 from paribus.stage import StageContext
 from paribus.store.files import METRICS

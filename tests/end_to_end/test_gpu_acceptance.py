@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from paribus.modeling.decoder import rotation
+from paribus.modeling import fused
 from paribus.training.step import loss
 from support import forked
 
@@ -76,18 +76,18 @@ def planted(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
         right = loss.document_attention
         monkeypatch.setattr(loss, "document_attention", lambda *given: right(*given) | right(*given).mT)
     elif mistake == "heads are not turned":
-        monkeypatch.setattr(rotation, "_turn", lambda *given: None)
+        monkeypatch.setattr(fused, "_turn", lambda *given: None)
     else:
-        turn, backward = rotation._turn, rotation._RotateInPlace.backward
+        turn, backward = fused._turn, fused._RotateInPlace.backward
 
         def turned_on(context: Any, gradient: torch.Tensor) -> Any:
-            monkeypatch.setattr(rotation, "_turn", lambda heads, cosines, sines: turn(heads, cosines, -sines))
+            monkeypatch.setattr(fused, "_turn", lambda heads, cosines, sines: turn(heads, cosines, -sines))
             try:
                 return backward(context, gradient)
             finally:
-                monkeypatch.setattr(rotation, "_turn", turn)
+                monkeypatch.setattr(fused, "_turn", turn)
 
-        monkeypatch.setattr(rotation._RotateInPlace, "backward", staticmethod(turned_on))
+        monkeypatch.setattr(fused._RotateInPlace, "backward", staticmethod(turned_on))
 
 
 @pytest.fixture(scope="module", params=["llama", "gpt_neox"])

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from paribus.config.groups.model import DecoderModel
-from paribus.modeling.build import build_model
-from paribus.modeling.decoder.decoder import Decoder
+from paribus.modeling.decoder import Decoder
+from paribus.modeling.models import build_model
 from paribus.training.step.cross_entropy import (
     fused_loss_and_difference,
     loss_and_difference,

@@ -19,7 +19,7 @@ import paribus.training.state.checkpoint as checkpoint_module
 import paribus.training.step.step as step_module
 from paribus.config.groups.packing import BestFitPacking
 from paribus.config.schema import RunConfig
-from paribus.modeling.build import build_model
+from paribus.modeling.models import build_model
 from paribus.training.state.file_names import STEP_NAME
 from support.training_inputs import (
     EVERY,

@@ -24,7 +24,7 @@ from paribus.evaluation.models.harness import build_requests, load_task
 from paribus.evaluation.suites.benchmark import BenchmarkPrompt
 from paribus.evaluation.tasks.files import write_task
 from paribus.evaluation.tasks.items import Item, ItemSet
-from paribus.modeling.build import build_model, load_model, save_model
+from paribus.modeling.models import build_model, load_model, save_model
 from paribus.ordering.arrays import map_array
 from paribus.ordering.embeddings import EmbeddingsWriter
 from paribus.store.files import FileDigests, write_json

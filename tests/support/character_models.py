@@ -29,7 +29,7 @@ def save_bert_style_model(directory: Path, context_length: int = 64) -> None:
 
 def save_paribus_checkpoint(directory: Path, **options: Any) -> None:
     """What a run leaves: a Llama model with its tokenizer beside it."""
-    from paribus.modeling.build import build_model, save_model
+    from paribus.modeling.models import build_model, save_model
 
     directory.mkdir()
     size = options.pop("vocab_size", len(set(SENTENCE)) + 2)

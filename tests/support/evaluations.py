@@ -13,7 +13,7 @@ from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.model import GPTNeoXModel, LlamaModel
 from paribus.config.groups.training import TrainingConfig
-from paribus.modeling.build import build_model, save_model
+from paribus.modeling.models import build_model, save_model
 from paribus.stage import StageContext
 from paribus.tokenization import Tokenizer
 from support.corpora import write_corpus

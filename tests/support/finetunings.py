@@ -13,7 +13,7 @@ from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.finetuning.stage import build, build_data
-from paribus.modeling.build import build_model, save_model
+from paribus.modeling.models import build_model, save_model
 from paribus.stage import JSON, SilentReporter
 from paribus.tokenization import Tokenizer
 from support.run_config import run_config

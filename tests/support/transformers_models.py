@@ -6,7 +6,7 @@ from typing import Any
 
 from transformers import AutoModelForCausalLM
 
-from paribus.modeling.build import save_model
+from paribus.modeling.models import save_model
 
 
 def in_transformers(model: Any) -> Any:

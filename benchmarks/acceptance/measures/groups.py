@@ -12,7 +12,7 @@ from acceptance.given import Answer, Given
 from acceptance.stepping import Alone, difference, losses, stepper, stepping
 from paribus.config.groups.model import GPTNeoXModel, LlamaModel
 from paribus.config.groups.training import TrainingConfig
-from paribus.modeling.build import build_model
+from paribus.modeling.models import build_model
 from paribus.training.processes.parallel import Prepared, sharded
 from paribus.training.step.loss import make_loss
 from paribus.training.step.optimizer import make_optimizer

@@ -16,7 +16,7 @@ from paribus.evaluation.models.generation import GenerationRequest, Generator
 from paribus.evaluation.models.harness import HarnessModel
 from paribus.evaluation.models.scoring import Scorer
 from paribus.evaluation.tokenizer import evaluation_tokenizer
-from paribus.modeling.build import build_model, save_model
+from paribus.modeling.models import build_model, save_model
 from paribus.tokenization import Tokenizer
 
 LIMIT = 1e-3

@@ -11,7 +11,7 @@ from loops.shapes import Shape, configuration
 
 from acceptance.given import ROOT, Answer, Given
 from paribus.config.groups.model import EncoderDecoderModel
-from paribus.modeling.counts import flops_per_token
+from paribus.modeling.parameters import flops_per_token
 
 AIMS = {"468m": 0.50, "1.2b": 0.50, "6.7b_8_layers": 0.55}
 """Share of the stated peak that the loop should reach on an H100 in bfloat16."""

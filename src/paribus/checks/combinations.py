@@ -33,7 +33,7 @@ from paribus.config.groups.tokenization import (
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig, dataclasses_of
 from paribus.config.validate import did_you_mean
-from paribus.modeling.problems import match_problems, shape_problems
+from paribus.modeling.parameters import match_problems, shape_problems
 
 _OWN_ENCODER = ", or in place of both an arm, which has its own encoder: -m arm=bpe,unigram"
 """What compares tokenizers that have no encoder in common, where one of them was given with that of another."""

@@ -8,7 +8,7 @@ from paribus.checks.schedule import impossible_schedule, unscorable
 from paribus.config.groups.tokenization import NATURAL, ExistingTokenizer, encoder_made_for
 from paribus.config.schema import RunConfig
 from paribus.errors import DataError, ParibusError
-from paribus.modeling.problems import match_problems
+from paribus.modeling.parameters import match_problems
 from paribus.tokenization.existing import algorithm, locate
 
 if TYPE_CHECKING:

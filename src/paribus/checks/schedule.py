@@ -8,8 +8,7 @@ from paribus.config.checkpoint_steps import too_few_checkpoints
 from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTokensBudget, amount_of
 from paribus.config.groups.packing import PairPacking, pads
 from paribus.config.schema import RunConfig
-from paribus.modeling.counts import training_flops
-from paribus.modeling.problems import match_problems
+from paribus.modeling.parameters import match_problems, training_flops
 from paribus.training.start.first import first_amount, first_config
 from paribus.training.start.resumed import (
     past_problems,

@@ -13,8 +13,8 @@ from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.errors import NumericalError
-from paribus.modeling.build import load_model
-from paribus.modeling.counts import training_flops
+from paribus.modeling.models import load_model
+from paribus.modeling.parameters import training_flops
 from paribus.ordering.packing import OrderedDocuments
 from paribus.ordering.pairs import PromptContexts
 from paribus.ordering.shuffle import ShuffledContexts

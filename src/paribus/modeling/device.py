@@ -1,11 +1,16 @@
-"""The device that a field of a configuration means."""
+"""Devices that a field of a configuration names, and batches that fit their memory.
+
+Imports torch: import this module late.
+"""
 
 import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import torch
 
 from paribus.engine.gpus import unseen
-from paribus.errors import ConfigurationError
+from paribus.errors import ConfigurationError, OutOfMemoryError, is_out_of_memory
 
 
 def usable_gpus() -> int:
@@ -64,3 +69,62 @@ def resolve_device(device: str, field: str) -> torch.device:
         raise ConfigurationError(f"{field} is {device!r}, but {count} CUDA devices are visible; try auto")
     # Without an index `torch.cuda.set_device` takes it for none.
     return torch.device("cuda", index)
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class BatchMemory:
+    """How many items there was memory for so far: what a batch was halved to, the following ones begin with."""
+
+    def __init__(self, doing: str, smaller: str = "model.context_length") -> None:
+        self._doing, self._smaller = doing, smaller
+        """What is being done, and the field that makes it take less, for an error."""
+        self._most: int | None = None
+
+    def computed(
+        self, compute: Callable[[Sequence[Item]], Result], batch: Sequence[Item]
+    ) -> Iterator[tuple[Sequence[Item], Result]]:
+        """The parts of a batch with their results: all of it at once, or halves and halves of these where memory is
+        short.
+
+        OutOfMemoryError, which says what was being done, where it does not suffice for a single item.
+        """
+        size = len(batch) if self._most is None else self._most
+        for start in range(0, len(batch), max(1, size)):
+            yield from self._halved(compute, batch[start : start + size])
+
+    def _halved(
+        self, compute: Callable[[Sequence[Item]], Result], batch: Sequence[Item]
+    ) -> Iterator[tuple[Sequence[Item], Result]]:
+        short: str | None = None
+        try:
+            result = compute(batch)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            short = str(error)
+        # Not within the handler: its error keeps alive the frames, and with them the tensors, of what did not fit.
+        if short is None:
+            yield batch, result
+            return
+        if len(batch) == 1:
+            raise OutOfMemoryError(
+                f"{self._doing} ran out of memory with a single one at a time; give it a device with more, or take a "
+                f"smaller {self._smaller} ({short})"
+            )
+        middle = len(batch) // 2
+        self._most = max(1, middle)
+        for part in (batch[:middle], batch[middle:]):
+            yield from self._halved(compute, part)
+
+
+def batches(items: Sequence[Item], length: Callable[[Item], int], tokens: int) -> list[Sequence[Item]]:
+    """Consecutive `items`, the longest first, that take at most `tokens` when each is padded to the first, or one."""
+    result, start = [], 0
+    while start < len(items):
+        rows = max(1, tokens // max(1, length(items[start])))
+        result.append(items[start : start + rows])
+        start += rows
+    return result

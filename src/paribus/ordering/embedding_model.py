@@ -17,9 +17,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from paribus.config.groups.embedding import MiniLMEmbedder, TransformersEmbedder
 from paribus.errors import ConfigurationError, NumericalError
-from paribus.modeling.batching.batch_memory import BatchMemory
-from paribus.modeling.batching.batches import batches
-from paribus.modeling.device import expect_many_shapes, resolve_device, set_products, usable_gpus
+from paribus.modeling.device import BatchMemory, batches, expect_many_shapes, resolve_device, set_products, usable_gpus
 from paribus.ordering.arrays import unit_rows
 from paribus.ordering.embedding_files import read_layout
 from paribus.stage import JSON

@@ -11,7 +11,7 @@ from paribus.config.groups.packing import PairPacking, pads
 from paribus.config.groups.tokenization import BytesTokenizer, ExistingTokenizer, vocabulary_size
 from paribus.config.schema import RunConfig
 from paribus.errors import DataError
-from paribus.modeling.counts import training_flops
+from paribus.modeling.parameters import training_flops
 from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import made_vocabulary

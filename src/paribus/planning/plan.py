@@ -15,8 +15,8 @@ from paribus.config.groups.packing import PairPacking, pads, within_documents
 from paribus.config.groups.plan import PlanConfig
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
-from paribus.modeling.counts import artefact_bytes, parameter_count
 from paribus.modeling.memory import training_memory, training_setting
+from paribus.modeling.parameters import artefact_bytes, parameter_count
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.graph import Node, to_make
 from paribus.pipeline.making import beginning

@@ -21,7 +21,7 @@ from paribus.config.groups.packing import within_documents
 from paribus.config.identity import digest, everything
 from paribus.config.schema import RunConfig
 from paribus.errors import ParibusError
-from paribus.modeling.match import resolve_model
+from paribus.modeling.parameters import resolve_model
 from paribus.pipeline.making.execute import child_environment
 from paribus.pipeline.making.gpu_slots import gpu_slots
 from paribus.planning.machine import training_device_name, trains_on_gpu

@@ -9,7 +9,7 @@ from paribus.config.groups.plan import PlanConfig
 from paribus.config.identity import digest
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_count
-from paribus.modeling.counts import parameter_count, training_flops
+from paribus.modeling.parameters import parameter_count, training_flops
 from paribus.pipeline.output_root import OutputRoot
 from paribus.planning.hours import SECONDS, Hours
 from paribus.planning.machine import trains_on_gpu

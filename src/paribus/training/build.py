@@ -13,9 +13,9 @@ from accelerate.utils import broadcast_object_list, gather_object
 
 from paribus.config.groups.packing import PairPacking, within_documents
 from paribus.config.schema import RunConfig
-from paribus.modeling.counts import parameter_count
 from paribus.modeling.device import expect_many_shapes
 from paribus.modeling.memory import TrainingSetting, training_memory, training_setting
+from paribus.modeling.parameters import parameter_count
 from paribus.ordering.shuffle import straddling
 from paribus.stage import JSON, Reporter, StageContext
 from paribus.tokenization import Tokenizer

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from paribus.modeling.decoder.names import places
-from paribus.modeling.weight_files import WEIGHTS
+from paribus.modeling.architecture import WEIGHTS
+from paribus.modeling.decoder import places
 from paribus.ordering.arrays import save_array
 from paribus.ordering.ordered_text import READINGS, MeasuredContexts, readings
 from paribus.ordering.pairs import PairContexts

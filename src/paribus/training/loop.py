@@ -15,7 +15,7 @@ from accelerate.utils import release_memory
 
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import InterruptedRunError, NumericalError, OutOfMemoryError
-from paribus.modeling.build import vocabulary_size
+from paribus.modeling.models import vocabulary_size
 from paribus.stage import Reporter
 from paribus.training.data.batches import Batches, Integers
 from paribus.training.data.budget import Budget

@@ -13,7 +13,7 @@ from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import DataError
 from paribus.evaluation.models.averages import MeanTensors, averaged
 from paribus.evaluation.stage import build_scores, build_tasks
-from paribus.modeling.build import build_model, load_model, save_model
+from paribus.modeling.models import build_model, load_model, save_model
 from paribus.stage import StageContext
 from paribus.tokenization import Tokenizer
 from paribus.training.processes.host import ALONE

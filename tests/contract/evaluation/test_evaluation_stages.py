@@ -17,7 +17,7 @@ from paribus.corpus.artifact import CorpusWriter
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.evaluation.tasks.items import read_items
-from paribus.modeling.build import load_model
+from paribus.modeling.models import load_model
 from paribus.stage import StageContext
 from paribus.tokenization import Tokenizer
 from support.benchmark_records import RECORDS

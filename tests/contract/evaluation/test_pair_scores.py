@@ -17,7 +17,7 @@ from paribus.corpus.artifact import CorpusArtifact, CorpusWriter
 from paribus.evaluation.measures.bleu import tokenized_bleu
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.evaluation.tasks.heldout_pairs import TextPair, read_pairs, sample_pairs
-from paribus.modeling.build import build_model, save_model
+from paribus.modeling.models import build_model, save_model
 from paribus.reporting.table.columns import columns_of
 from paribus.reporting.table.scores import load
 from paribus.tokenization import Tokenizer

@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy
 from paribus.finetuning import run as run_module
 from paribus.finetuning import training as training_module
 from paribus.finetuning.data import read_task
-from paribus.modeling.build import load_model
+from paribus.modeling.models import load_model
 from paribus.ordering.shuffle import ShuffledContexts
 from paribus.reporting.table.scores import load
 from paribus.tokenization import Tokenizer

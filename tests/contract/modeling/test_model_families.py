@@ -9,8 +9,8 @@ from paribus.config.groups.model import GPTNeoXModel
 from paribus.config.groups.packing import ConcatenatePacking
 from paribus.evaluation.models.scoring import Scorer
 from paribus.evaluation.prompts.pairs import Pair
-from paribus.modeling.build import load_model
-from paribus.modeling.counts import parameter_count, training_flops
+from paribus.modeling.models import load_model
+from paribus.modeling.parameters import parameter_count, training_flops
 from support.evaluations import brute_force
 from support.training_inputs import BUDGET, config, execute, write_inputs
 

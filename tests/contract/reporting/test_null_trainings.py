@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from paribus.modeling.build import load_model
+from paribus.modeling.models import load_model
 from paribus.reporting.significance.judgement import ArmScores
 from paribus.reporting.table.column import BITS_PER_BYTE
 from paribus.reporting.table.measures import measure

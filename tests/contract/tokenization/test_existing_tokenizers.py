@@ -17,7 +17,7 @@ from paribus.config.groups.budget import EqualFlopsBudget
 from paribus.config.groups.tokenization import ExistingPretokenizer, ExistingTokenizer, ViterbiEncoder
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
-from paribus.modeling.counts import training_flops
+from paribus.modeling.parameters import training_flops
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.make import check
 from paribus.pipeline.prepare import prepare

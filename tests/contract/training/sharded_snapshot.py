@@ -15,8 +15,8 @@ from safetensors.torch import save_file
 from torch.distributed.tensor import DTensor
 
 from paribus.config.groups.model import GPTNeoXModel, LlamaModel
-from paribus.modeling.build import build_empty, build_model, empty_decoder, save_model
-from paribus.modeling.weight_files import WEIGHTS
+from paribus.modeling.architecture import WEIGHTS
+from paribus.modeling.models import build_empty, build_model, empty_decoder, save_model
 from paribus.training.data.prefetch import Batch
 from paribus.training.fit.device import make_accelerator
 from paribus.training.processes.host import Host, join_host

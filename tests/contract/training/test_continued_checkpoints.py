@@ -22,8 +22,8 @@ from paribus.config.groups.start import CheckpointStart, ScratchStart
 from paribus.config.groups.tokenization import BPETokenizer
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
-from paribus.modeling.build import load_model, save_model
-from paribus.modeling.decoder.names import huggingface_tensors
+from paribus.modeling.decoder import huggingface_tensors
+from paribus.modeling.models import load_model, save_model
 from paribus.pipeline import run as running
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import build_graph

@@ -13,8 +13,8 @@ from transformers import AutoModelForSeq2SeqLM
 from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTextBudget, EqualTokensBudget
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.seeds import SeedsConfig
-from paribus.modeling.build import build_model
-from paribus.modeling.counts import parameter_count, training_flops
+from paribus.modeling.models import build_model
+from paribus.modeling.parameters import parameter_count, training_flops
 from paribus.ordering.contexts import pack
 from paribus.ordering.orders import Order
 from paribus.ordering.pairs import PairContexts

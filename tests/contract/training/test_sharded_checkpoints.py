@@ -12,8 +12,8 @@ import pytest
 from safetensors.numpy import load_file
 from test_requests import begin, finish, send_in_a_step
 
-from paribus.modeling.decoder.names import huggingface_rows
-from paribus.modeling.weight_files import WEIGHTS
+from paribus.modeling.architecture import WEIGHTS
+from paribus.modeling.decoder import huggingface_rows
 from paribus.training.export import write_optimizer, write_weights
 from paribus.training.state.checkpoint import Checkpoints
 from paribus.training.state.file_names import OPTIMIZER, STEP_NAME

@@ -18,8 +18,8 @@ from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, On
 from paribus.config.groups.seeds import SeedsConfig
 from paribus.errors import ConfigurationError, DataError, NumericalError
 from paribus.evaluation.models.checkpoints import last_checkpoints
-from paribus.modeling.build import load_model
-from paribus.modeling.counts import parameter_count, training_flops
+from paribus.modeling.models import load_model
+from paribus.modeling.parameters import parameter_count, training_flops
 from paribus.ordering.contexts import pack
 from paribus.ordering.ordered_text import OrderedText
 from paribus.ordering.orders import Order

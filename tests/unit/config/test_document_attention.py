@@ -8,8 +8,8 @@ from torch.nn.functional import cross_entropy
 from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, PackingConfig
 from paribus.config.groups.training import TrainingConfig
-from paribus.modeling.build import build_model
-from paribus.modeling.decoder.decoder import Decoder
+from paribus.modeling.decoder import Decoder
+from paribus.modeling.models import build_model
 from paribus.ordering.contexts import pack
 from paribus.ordering.packing import Contexts
 from paribus.training.step.loss import DocumentEnd, SummedLoss, document_attention

@@ -13,7 +13,7 @@ from paribus.evaluation.models.checkpoints import load_checkpoint_model
 from paribus.evaluation.models.generation import GenerationRequest, Generator
 from paribus.evaluation.models.scoring import Scorer
 from paribus.evaluation.prompts.pairs import Pair
-from paribus.modeling.build import save_model
+from paribus.modeling.models import save_model
 from support.evaluations import ByteEncoder, tiny_model
 from support.models import ENCODER_DECODER
 from support.run_config import run_config

@@ -9,7 +9,7 @@ import pytest
 
 from paribus.errors import InfrastructureError
 from paribus.evaluation.models.shares import computed
-from paribus.modeling.batching.batches import batches
+from paribus.modeling.device import batches
 from paribus.training.processes.host import ALONE
 
 

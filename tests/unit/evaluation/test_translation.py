@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from paribus.evaluation.models.translation import Translator
-from paribus.modeling.build import build_model
+from paribus.modeling.models import build_model
 from paribus.tokenization import Tokenizer
 from support.training_inputs import TRANSLATOR, pair_texts
 

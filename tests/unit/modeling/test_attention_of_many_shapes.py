@@ -10,7 +10,7 @@ from torch.nn.attention import SDPBackend, varlen
 
 from paribus.config.groups.packing import ConcatenatePacking
 from paribus.evaluation.models.checkpoints import load_checkpoint_model
-from paribus.modeling.decoder.attention import Documents, attend
+from paribus.modeling.decoder import Documents, attend
 from paribus.modeling.device import expect_many_shapes
 from support.training_inputs import config, execute, pair_config, write_inputs, write_pair_inputs
 

@@ -12,7 +12,7 @@ from paribus.evaluation.models.translation import Translator
 from paribus.evaluation.tasks.heldout_pairs import TextPair
 from paribus.evaluation.text import target_bits
 from paribus.evaluation.text.target_bits import TargetScorer
-from paribus.modeling.batching.batch_memory import BatchMemory
+from paribus.modeling.device import BatchMemory
 from paribus.tokenization import Tokenizer
 
 WORDS = ["a", "bcd", "", "efghi", "jk", "lmn", "o"]

@@ -10,7 +10,7 @@ import torch
 import paribus.training.state.checkpoint as module
 from paribus.config.groups.model import LlamaModel
 from paribus.errors import DataError
-from paribus.modeling.build import build_model, load_model
+from paribus.modeling.models import build_model, load_model
 from paribus.training.state.checkpoint import Checkpoints
 from paribus.training.state.pieces import Piece, save_pieces
 from paribus.training.state.snapshot import Snapshot

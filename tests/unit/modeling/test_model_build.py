@@ -13,8 +13,8 @@ from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
 from paribus.config.groups.model import ModelConfig
 from paribus.errors import ConfigurationError, DataError
-from paribus.modeling.build import build_model, load_model, save_model
-from paribus.modeling.decoder.decoder import Decoder
+from paribus.modeling.decoder import Decoder
+from paribus.modeling.models import build_model, load_model, save_model
 from support.models import ENCODER_DECODER, FAMILIES, GPT_NEOX, LLAMA, family
 
 each_family = pytest.mark.parametrize("model", FAMILIES, ids=family)

@@ -11,21 +11,21 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import MarianMTModel
 
 from paribus.config.groups.model import EncoderDecoderModel, ModelConfig
-from paribus.modeling.build import build_model, save_model
-from paribus.modeling.counts import (
+from paribus.modeling import decoder
+from paribus.modeling.architecture import architecture_of
+from paribus.modeling.decoder import Decoder
+from paribus.modeling.marian import marian_config
+from paribus.modeling.models import build_model, save_model
+from paribus.modeling.parameters import (
     checkpoint_bytes,
     embedding_parameters,
     flops_per_token,
     non_embedding_parameters,
     parameter_count,
+    resolve_model,
     source_flops_per_token,
     training_flops,
 )
-from paribus.modeling.decoder import layers
-from paribus.modeling.decoder.architecture import architecture_of
-from paribus.modeling.decoder.decoder import Decoder
-from paribus.modeling.marian import marian_config
-from paribus.modeling.match import resolve_model
 from support.models import ENCODER_DECODER, FAMILIES, GPT_NEOX, LLAMA, NAMED, family
 
 TIED = replace(LLAMA, tied_embeddings=True)
@@ -100,7 +100,7 @@ def eager(model: ModelConfig, monkeypatch: pytest.MonkeyPatch) -> Any:
     built = build_model(model, 100, 0, eos_id=0)
     if isinstance(model, EncoderDecoderModel):
         built.set_attn_implementation("eager")
-    monkeypatch.setattr(layers, "attend", as_products)
+    monkeypatch.setattr(decoder, "attend", as_products)
     return built
 
 

@@ -13,12 +13,9 @@ from transformers import AutoModelForCausalLM, GPTNeoXConfig, GPTNeoXForCausalLM
 
 from paribus.config.groups.model import DecoderModel
 from paribus.errors import DataError
-from paribus.modeling.build import build_model, load_model
-from paribus.modeling.decoder import attention
-from paribus.modeling.decoder.attention import Documents, attend
-from paribus.modeling.decoder.cache import Cache
-from paribus.modeling.decoder.decoder import Decoder
-from paribus.modeling.decoder.names import huggingface_tensors
+from paribus.modeling import decoder as attention
+from paribus.modeling.decoder import Cache, Decoder, Documents, attend, huggingface_tensors
+from paribus.modeling.models import build_model, load_model
 from paribus.training.step.loss import DocumentEnd, SummedLoss, document_attention, document_bounds
 from support.models import GPT_NEOX, LLAMA
 from support.transformers_models import in_transformers
@@ -241,19 +238,19 @@ def test_in_bfloat16_everything_between_the_weights_is_and_they_stay_float32(mod
 
 
 def test_transformers_is_not_imported_to_build_or_load_one(tmp_path: Path) -> None:
-    from paribus.modeling.build import save_model
+    from paribus.modeling.models import save_model
 
     save_model(built(LLAMA), tmp_path)
     code = (
         "import sys; from pathlib import Path; import paribus.training.loop, paribus.evaluation.models.generation; "
-        "from paribus.modeling.build import load_model; load_model(Path(sys.argv[1])); "
+        "from paribus.modeling.models import load_model; load_model(Path(sys.argv[1])); "
         "sys.exit('transformers.models.llama.modeling_llama' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == 0
 
 
 def test_auto_classes_of_transformers_read_what_is_written(tmp_path: Path) -> None:
-    from paribus.modeling.build import save_model
+    from paribus.modeling.models import save_model
 
     for model in (LLAMA, GPT_NEOX):
         directory = tmp_path / model.kind

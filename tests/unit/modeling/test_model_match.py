@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from paribus.errors import ConfigurationError
-from paribus.modeling.build import build_model
-from paribus.modeling.counts import flops_per_token, non_embedding_parameters, parameter_count
-from paribus.modeling.match import resolve_model
+from paribus.modeling.models import build_model
+from paribus.modeling.parameters import flops_per_token, non_embedding_parameters, parameter_count, resolve_model
 from support.models import FAMILIES, NAMED, family
 
 PAPERS = (32_000, 64_000, 128_000)

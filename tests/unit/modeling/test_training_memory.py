@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from paribus.config.groups.model import DecoderModel
-from paribus.modeling.build import build_model
-from paribus.modeling.counts import optimizer_bytes, parameter_count
 from paribus.modeling.memory import TrainingMemory, TrainingSetting, training_memory
-from paribus.modeling.shape import stack_parameters
+from paribus.modeling.models import build_model
+from paribus.modeling.parameters import optimizer_bytes, parameter_count, stack_parameters
 from paribus.training.step.loss import DocumentEnd, SummedLoss
 from support.models import GPT_NEOX, LLAMA, NAMED
 

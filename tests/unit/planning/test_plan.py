@@ -9,8 +9,8 @@ from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError
-from paribus.modeling.counts import parameter_count, training_flops
 from paribus.modeling.memory import TrainingSetting, training_memory
+from paribus.modeling.parameters import parameter_count, training_flops
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.bytes_per_token import by_rule

@@ -15,8 +15,8 @@ from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.plan import PlanConfig
 from paribus.config.groups.start import CheckpointStart
 from paribus.errors import ConfigurationError, OutOfMemoryError
-from paribus.modeling.counts import flops_per_token
 from paribus.modeling.memory import training_memory
+from paribus.modeling.parameters import flops_per_token
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.bill import bill
 from paribus.planning.hours import Hours, devices_of_training, total, wall_hours

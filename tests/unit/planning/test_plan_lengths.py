@@ -19,7 +19,7 @@ from paribus.config.groups.tokenization import (
     UnigramTokenizer,
     WordPieceTokenizer,
 )
-from paribus.modeling.counts import training_flops
+from paribus.modeling.parameters import training_flops
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.bytes_per_token import by_rule, estimated

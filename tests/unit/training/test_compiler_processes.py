@@ -15,7 +15,7 @@ import torch
 import torch._inductor.config
 from torch._inductor.async_compile import AsyncCompile, shutdown_compile_workers
 
-from paribus.modeling.build import build_model
+from paribus.modeling.models import build_model
 from paribus.training.processes import parallel
 from paribus.training.processes.requests import ASKED_BY
 from paribus.training.step.compiler import start_compiler

@@ -14,7 +14,7 @@ from torch._dynamo.backends.distributed import DDPOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 from paribus.config.groups.model import LlamaModel
-from paribus.modeling.build import build_model
+from paribus.modeling.models import build_model
 from paribus.training.data.prefetch import Batch
 from paribus.training.processes.parallel import Prepared, prepare
 from paribus.training.step.step import Stepper

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from paribus.config.groups.model import LlamaModel
-from paribus.modeling.build import build_model
+from paribus.modeling.models import build_model
 from paribus.training import loop
 from paribus.training.fit.device import make_accelerator
 from paribus.training.fit.micro_batch import MicroBatch

@@ -13,8 +13,8 @@ from torch.nn.functional import cross_entropy
 from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError, OutOfMemoryError
-from paribus.modeling.build import build_model
 from paribus.modeling.device import resolve_device
+from paribus.modeling.models import build_model
 from paribus.training.fit.device import explained_memory_errors, resolve_precision
 from paribus.training.state.pieces import save_pieces
 from paribus.training.state.snapshot import load_optimizer_tensors, take_snapshot

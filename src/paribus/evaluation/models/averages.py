@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from paribus.errors import DataError
-from paribus.modeling.weight_files import WEIGHTS
+from paribus.modeling.architecture import WEIGHTS
 from paribus.store.files import publish_directory
 from paribus.training.processes.host import Host
 from paribus.training.state.stored import Part, StoredTensors, write_whole

@@ -9,9 +9,9 @@ import torch
 from paribus.config.checkpoint_steps import checkpoint_steps, too_few_checkpoints
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError, DataError
-from paribus.modeling.build import load_model
-from paribus.modeling.decoder.decoder import Decoder
+from paribus.modeling.decoder import Decoder
 from paribus.modeling.device import expect_many_shapes, resolve_device, set_products
+from paribus.modeling.models import load_model
 
 STEP = re.compile(r"step_(\d+)")
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 
 from paribus.errors import DataError
-from paribus.modeling.weight_files import WEIGHTS
+from paribus.modeling.architecture import WEIGHTS
 from paribus.stage import JSON, StageContext
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.statistics import ordinary_tokens

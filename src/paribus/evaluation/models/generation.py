@@ -18,8 +18,8 @@ from paribus.evaluation.models.scoring import Scorer
 from paribus.evaluation.models.shares import computed
 from paribus.evaluation.progress import Progress
 from paribus.evaluation.prompts.pairs import Ids, PromptEncoder
-from paribus.modeling.batching.batches import batches
-from paribus.modeling.decoder.cache import Cache
+from paribus.modeling.decoder import Cache
+from paribus.modeling.device import batches
 
 SPARE_TOKENS = 8
 """Looked at beside as many as a stop string has bytes, since some tokens stand for no byte of text."""

@@ -17,8 +17,8 @@ from paribus.evaluation.models.shares import computed
 from paribus.evaluation.progress import Progress
 from paribus.evaluation.prompts.branches import BranchBatch, Group, group_pairs, make_batch
 from paribus.evaluation.prompts.pairs import Pair
-from paribus.modeling.batching.batches import batches
-from paribus.modeling.decoder.decoder import Decoder
+from paribus.modeling.decoder import Decoder
+from paribus.modeling.device import batches
 from paribus.training.processes.host import ALONE, Host
 
 LOGITS = 2**25

@@ -13,7 +13,7 @@ import numpy as np
 from paribus.errors import InfrastructureError
 from paribus.evaluation.progress import Progress
 from paribus.evaluation.prompts.pairs import Ids
-from paribus.modeling.batching.batch_memory import BatchMemory
+from paribus.modeling.device import BatchMemory
 from paribus.training.processes.host import Host
 
 Item = TypeVar("Item")

@@ -12,7 +12,7 @@ from paribus.evaluation.models.shares import computed
 from paribus.evaluation.progress import counter
 from paribus.evaluation.prompts.pairs import Ids
 from paribus.evaluation.text.target_bits import padded
-from paribus.modeling.batching.batches import batches
+from paribus.modeling.device import batches
 from paribus.tokenization import Tokenizer
 from paribus.training.processes.host import ALONE, Host
 

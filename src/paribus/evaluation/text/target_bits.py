@@ -23,7 +23,7 @@ from paribus.evaluation.progress import counter
 from paribus.evaluation.prompts.pairs import Ids, PromptEncoder, windows
 from paribus.evaluation.tasks.heldout_pairs import TextPair
 from paribus.evaluation.text.bits_per_byte import DocumentBits
-from paribus.modeling.batching.batches import batches
+from paribus.modeling.device import batches
 from paribus.ordering.packing import NO_TARGET
 from paribus.training.processes.host import ALONE, Host
 

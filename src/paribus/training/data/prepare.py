@@ -10,7 +10,7 @@ from paribus.config.groups.budget import amount_path
 from paribus.config.groups.packing import BestFitPacking, within_documents
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
-from paribus.modeling.counts import training_flops
+from paribus.modeling.parameters import training_flops
 from paribus.ordering.contexts import open_contexts
 from paribus.ordering.ordered_text import MeasuredContexts
 from paribus.ordering.packing import Contexts

@@ -22,10 +22,9 @@ from paribus.config.schema import RunConfig
 from paribus.config.validate import build_run
 from paribus.engine.processes import die_with_parent
 from paribus.errors import ConfigurationError, ParibusError
-from paribus.modeling.build import build_model
-from paribus.modeling.counts import training_flops
-from paribus.modeling.match import resolve_model
 from paribus.modeling.memory import TrainingSetting, training_setting
+from paribus.modeling.models import build_model
+from paribus.modeling.parameters import resolve_model, training_flops
 from paribus.training.data.prefetch import Batch
 from paribus.training.fit.available import available_bytes
 from paribus.training.fit.device import explained_memory_errors, make_accelerator

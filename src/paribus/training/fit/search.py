@@ -9,7 +9,7 @@ import torch
 from accelerate.utils import release_memory
 
 from paribus.errors import OutOfMemoryError, is_out_of_memory
-from paribus.modeling.build import vocabulary_size
+from paribus.modeling.models import vocabulary_size
 from paribus.training.processes.host import Host
 from paribus.training.processes.parallel import Prepared
 

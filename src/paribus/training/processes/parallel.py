@@ -14,9 +14,9 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 from paribus.config.groups.training import TrainingConfig
 from paribus.engine.gpus import lacking
-from paribus.modeling.build import recompute_activations, stacked_layers
-from paribus.modeling.decoder.decoder import Decoder
+from paribus.modeling.decoder import Decoder
 from paribus.modeling.device import expect_many_shapes
+from paribus.modeling.models import recompute_activations, stacked_layers
 from paribus.training.fit.device import COLLECTIVE, resolve_precision
 from paribus.training.state.shards import is_empty
 from paribus.training.step.compiler import start_compiler

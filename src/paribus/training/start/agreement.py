@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.model import ModelConfig
-from paribus.modeling.decoder.architecture import rope_theta
+from paribus.modeling.architecture import rope_theta
 from paribus.training.start.files import read_config
 from paribus.training.start.locate import CONFIG
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.start import CheckpointStart, StartConfig
-from paribus.modeling.weight_files import INDEX, weight_files
+from paribus.modeling.architecture import INDEX, weight_files
 from paribus.stage import JSON
 from paribus.store.files import FileDigests, read_object
 from paribus.training.start.locate import CONFIG, checkpoint_directory

@@ -10,9 +10,8 @@ import torch
 from paribus.config.groups.start import CheckpointStart
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
-from paribus.modeling.build import build_model
-from paribus.modeling.decoder.decoder import VOCABULARY, Decoder
-from paribus.modeling.decoder.files import load_decoder
+from paribus.modeling.decoder import VOCABULARY, Decoder
+from paribus.modeling.models import build_model, load_decoder
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.existing import open_existing
 from paribus.training.start.agreement import disagreements

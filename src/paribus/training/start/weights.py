@@ -7,7 +7,7 @@ import torch
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.start import CheckpointStart
 from paribus.config.schema import RunConfig
-from paribus.modeling.build import build_empty, empty_decoder, load_model
+from paribus.modeling.models import build_empty, empty_decoder, load_model
 from paribus.tokenization import Tokenizer
 from paribus.training.start.initial import initial_model
 from paribus.training.start.vocabulary import names

@@ -21,10 +21,9 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from paribus.errors import DataError
-from paribus.modeling.build import save_model, save_shape
-from paribus.modeling.decoder.architecture import Architecture, read_architecture
-from paribus.modeling.decoder.names import huggingface_rows
-from paribus.modeling.weight_files import CONFIG, WEIGHTS
+from paribus.modeling.architecture import CONFIG, WEIGHTS, Architecture, read_architecture
+from paribus.modeling.decoder import huggingface_rows
+from paribus.modeling.models import save_model, save_shape
 from paribus.store.files import publish_directory, read_object, sha256, sync_entry, write_json
 from paribus.training.fit.determinism import PREFIX
 from paribus.training.processes.host import ALONE, Host

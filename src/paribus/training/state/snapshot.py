@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.distributed.tensor import DTensor
 
-from paribus.modeling.decoder.decoder import Decoder
+from paribus.modeling.decoder import Decoder
 from paribus.training.state.pieces import Piece
 from paribus.training.state.shards import is_first_replica, local_rows, placed
 from paribus.training.state.stored import StoredTensors

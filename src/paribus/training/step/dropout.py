@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from paribus.modeling.build import is_encoder_decoder
+from paribus.modeling.models import is_encoder_decoder
 
 SHARES = ("dropout", "attention_dropout", "activation_dropout", "hidden_dropout")
 """What the configuration of transformers calls the shares that are dropped."""

@@ -5,10 +5,9 @@ from typing import Any, NamedTuple
 import torch
 import torch._dynamo.config
 
-from paribus.modeling.activations import flash_takes
-from paribus.modeling.build import is_encoder_decoder, stacked_layers
-from paribus.modeling.decoder.attention import Documents, Mask
-from paribus.modeling.decoder.decoder import Decoder
+from paribus.modeling.decoder import Decoder, Documents, Mask
+from paribus.modeling.memory import flash_takes
+from paribus.modeling.models import is_encoder_decoder, stacked_layers
 from paribus.training.step.cross_entropy import LossAndDifference, fused_loss_and_difference, summed_cross_entropy
 
 

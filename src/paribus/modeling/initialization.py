@@ -7,10 +7,33 @@ wherever their ids lie. Imports torch: import this module late.
 import hashlib
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 
-from paribus.config.groups.model import ModelConfig
+from paribus.config.groups.model import DecoderModel, ModelConfig
+from paribus.modeling.decoder import VOCABULARY, Decoder, places
+
+
+@dataclass(frozen=True)
+class InitialWeights:
+    """What `initialize` sets the parameters of `decoder` to, whose own numbers are not looked at."""
+
+    decoder: Decoder
+    model: DecoderModel
+    """Without fields that are still to be matched."""
+    seed: int
+    tokens: Sequence[bytes] | None
+    """Distinct names of the tokens by id; None where nothing is to be compared."""
+
+    def rows(self, name: str, start: int, stop: int) -> torch.Tensor:
+        """Rows `start` to `stop` of the parameter `name`, float32 on the CPU; its other rows are drawn as well."""
+        parameter = torch.empty(self.decoder.get_parameter(name).shape)
+        sought = [place for place in places(self.decoder.architecture) if place.parameter == name]
+        tensors = {place.name: parameter[place.rows] for place in sought}
+        initialize(tensors, self.model, self.seed, tensors if name in VOCABULARY else (), self.tokens)
+        return parameter[start:stop]
+
 
 RESIDUAL_OUTPUTS = ("self_attn.o_proj", "mlp.down_proj", "attention.dense", "mlp.dense_4h_to_h")
 """Modules of causal language models whose output is added to the residual stream."""
@@ -42,16 +65,16 @@ def initialize(
             if tokens is not None and name in vocabulary:
                 _draw_rows(tensor, name, fill, seed, tokens)
             else:
-                fill(tensor, torch.Generator().manual_seed(_number(f"{seed}:{name}".encode())))
+                fill(tensor, torch.Generator().manual_seed(_generator_seed(f"{seed}:{name}".encode())))
 
 
 def _draw_rows(matrix: torch.Tensor, name: str, fill: Fill, seed: int, tokens: Sequence[bytes]) -> None:
     generator, start = torch.Generator(), f"{seed}:{name}:".encode()
     for row, token in zip(matrix, tokens, strict=True):
-        fill(row, generator.manual_seed(_number(start + token)))
+        fill(row, generator.manual_seed(_generator_seed(start + token)))
 
 
-def _number(name: bytes) -> int:
+def _generator_seed(name: bytes) -> int:
     """A seed for a generator; unrelated names have unrelated ones."""
     return int.from_bytes(hashlib.sha256(name).digest()[:8], "little") >> 1
 

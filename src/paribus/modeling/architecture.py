@@ -1,11 +1,17 @@
-"""What a decoder computes, apart from its weights: from the group `model` or a `config.json`, and to one."""
+"""Architecture of a decoder, from the group `model` or a `config.json` and to one, and the files of its weights.
+
+`paribus plan` uses this, so nothing heavy may be imported here.
+"""
 
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from paribus.config.groups.model import DecoderModel, GPTNeoXModel, LlamaModel
+from paribus.errors import DataError
+from paribus.store.files import read_object
 
 Kind = Literal["llama", "gpt_neox"]
 KINDS: tuple[Kind, ...] = ("llama", "gpt_neox")
@@ -146,3 +152,23 @@ def config_json(architecture: Architecture) -> dict[str, Any]:
         "rope_parameters": rope | {"partial_rotary_factor": architecture.rotary_fraction},
         "use_parallel_residual": architecture.parallel_residual,
     }
+
+
+CONFIG = "config.json"
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+
+
+def weight_files(directory: Path) -> list[Path]:
+    """The safetensors files, sharded or not. DataError where there are none or one is missing."""
+    if (directory / WEIGHTS).is_file():
+        return [directory / WEIGHTS]
+    if not (directory / INDEX).is_file():
+        raise DataError(
+            f"{directory}: no {WEIGHTS}; weights of other formats are not read, so save them as safetensors"
+        )
+    shards = read_object(directory / INDEX).get("weight_map", {})
+    files = [directory / name for name in sorted(set(shards.values()))]
+    missing = [path.name for path in files if not path.is_file()]
+    if missing or not files:
+        raise DataError(f"{directory / INDEX} names files that are not there: {', '.join(missing) or 'none at all'}")
+    return files
