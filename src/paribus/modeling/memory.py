@@ -14,13 +14,18 @@ from typing import Literal
 
 from paribus.config.groups.model import DecoderModel, EncoderDecoderModel, GPTNeoXModel, LlamaModel, ModelConfig
 from paribus.config.groups.training import TrainingConfig
-from paribus.modeling.parameters import parameter_count, resolve_model, rotated_width, stack_parameters
+from paribus.modeling.parameters import (
+    OPTIMIZER_MOMENTS,
+    parameter_count,
+    resolve_model,
+    rotated_width,
+    stack_parameters,
+)
 
 LOSS_TOKENS: Mapping[str, int] = MappingProxyType({"cpu": 1024, "gpu": 4096})
 """Tokens whose logits exist at the same time: few enough for a CPU's caches, many enough to occupy a GPU."""
 BATCHES = 4
 """Batches that exist at once: the current one, two that are ready, and one that is being read."""
-MOMENTS = 2
 
 
 @dataclass(frozen=True)
@@ -118,19 +123,19 @@ def training_memory(model: ModelConfig, vocab_size: int, how: TrainingSetting) -
     weights = FLOAT32 * parameters // how.shards
     return TrainingMemory(
         weights=weights,
-        moments=MOMENTS * weights,
+        moments=OPTIMIZER_MOMENTS * weights,
         gradients=weights,
         activations=parts.activations,
         phases=_phases(parts, FLOAT32 * parameters, how.shards),
         batches=BATCHES * 2 * INT64 * how.share * resolved.context_length,
-        checkpoint=(1 + MOMENTS) * weights,
+        checkpoint=(1 + OPTIMIZER_MOMENTS) * weights,
         gpu=how.gpu,
     )
 
 
 def _phases(parts: "_Parts", weights: int, shards: int) -> dict[str, int]:
     """`weights` are the bytes of all, of which a process has one in `shards`."""
-    state, gradients = (1 + MOMENTS) * weights // shards, weights // shards
+    state, gradients = (1 + OPTIMIZER_MOMENTS) * weights // shards, weights // shards
     before = gradients if parts.gradients_stay else 0
     return {
         "loss": state + before + parts.loss,

@@ -13,7 +13,6 @@ from transformers import AutoModelForCausalLM, GPTNeoXConfig, GPTNeoXForCausalLM
 
 from paribus.config.groups.model import DecoderModel
 from paribus.errors import DataError
-from paribus.modeling import decoder as attention
 from paribus.modeling.decoder import Cache, Decoder, Documents, attend, huggingface_tensors
 from paribus.modeling.models import build_model, load_model
 from paribus.training.step.loss import DocumentEnd, SummedLoss, document_attention, document_bounds
@@ -150,7 +149,7 @@ def varlen_by_hand(
 
 @each
 def test_bounds_of_documents_say_what_their_mask_says(model: DecoderModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "varlen_attn", varlen_by_hand)
+    monkeypatch.setattr("paribus.modeling.decoder.varlen_attn", varlen_by_hand)
     decoder, ids = built(model), drawn(4)
     ids[ids < 9] = 3
     ids[1, -1] = ids[2, 0] = ids[2, 1] = 3
