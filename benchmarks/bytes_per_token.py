@@ -17,7 +17,7 @@ from typing import get_args
 import numpy as np
 from peers.corpus import documents
 
-from paribus.planning.bytes_per_token import by_rule
+from paribus.planning.length import bytes_by_rule
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.settings import Algorithm
 
@@ -42,7 +42,7 @@ def main(given: argparse.Namespace) -> None:
     for (name, algorithm), found in measured.items():
         size = sum(len(text.encode()) for text in corpora[name]) / 1e6
         told = [
-            f"{found[size]:.2f} ({by_rule(size) / found[size] - 1:+.0%})" if size in found else "-"
+            f"{found[size]:.2f} ({bytes_by_rule(size) / found[size] - 1:+.0%})" if size in found else "-"
             for size in given.sizes
         ]
         _say(_row([name, algorithm, f"{size:.1f}", *told]))

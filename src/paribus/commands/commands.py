@@ -43,10 +43,8 @@ def _plan(command: Command, console: Console) -> int:
     from paribus.checks.command import compose_command
     from paribus.pipeline.output_root import OutputRoot
     from paribus.pipeline.prepare import prepare
-    from paribus.planning.document import plan_document
-    from paribus.planning.limit import check_limit
     from paribus.planning.plan import make_plan
-    from paribus.planning.show import show_plan
+    from paribus.planning.show import check_limit, plan_document, show_plan
     from paribus.tracking.destination import Destination
 
     say = partial(console.print, markup=False, soft_wrap=True)

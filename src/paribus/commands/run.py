@@ -43,9 +43,8 @@ from paribus.pipeline.show.display import duration
 from paribus.pipeline.show.remaining import write_stages
 from paribus.pipeline.show.watch import watched
 from paribus.pipeline.stages import EVALUATION, FINETUNING
-from paribus.planning.limit import refuse_over_limit
-from paribus.planning.remarks.judgement import remarks_on_judgement
-from paribus.planning.remarks.orders import remarks_on_orders
+from paribus.planning.plan import remarks_on_judgement, remarks_on_orders
+from paribus.planning.show import refuse_over_limit
 from paribus.store.claims import describe, machine, read_holder
 from paribus.store.provenance import loaded_code
 from paribus.tracking.events import FILE_NAME, SCHEDULED, EventLog

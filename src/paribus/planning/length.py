@@ -1,6 +1,13 @@
-"""How long a training is: tokens, text, steps, epochs and FLOPs, before and after it has run."""
+"""Length of a training: tokens, text, steps, epochs and FLOPs, before and after it has run.
 
+Before anything is encoded, the bytes of text that a token stands for are taken from this root's records, or by a rule.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +15,7 @@ from paribus.config.byte_sizes import in_contexts, in_tokens
 from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTextBudget, EqualTokensBudget
 from paribus.config.groups.ordering import NearestOrdering, OrderingConfig
 from paribus.config.groups.packing import PairPacking, pads
-from paribus.config.groups.tokenization import BytesTokenizer, ExistingTokenizer, vocabulary_size
+from paribus.config.groups.tokenization import BytesTokenizer, ExistingTokenizer, WordPieceTokenizer, vocabulary_size
 from paribus.config.schema import RunConfig
 from paribus.errors import DataError
 from paribus.modeling.parameters import training_flops
@@ -16,7 +23,7 @@ from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import made_vocabulary
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.planning.bytes_per_token import estimated
+from paribus.store.artifacts import RECORD
 from paribus.training.start.first import first_config, has_first
 from paribus.training.start.resumed import steps_before
 
@@ -94,7 +101,7 @@ def known_vocabulary_size(config: RunConfig, vocabulary: Node, root: OutputRoot)
 
 def known_text(run: PreparedRun, root: OutputRoot) -> Text:
     """What the records of corpus, tokens and order say, and what is assumed where there are none."""
-    results = {name: _result(run, root, name) for name in ("corpus", "tokens", "order")}
+    results = {name: _recorded_result(run, root, name) for name in ("corpus", "tokens", "order")}
     corpus, encoded, order = results["corpus"], results["tokens"], results["order"]
     training, source, pair = (corpus["train"] if corpus else {}), "", None
     if encoded:
@@ -106,7 +113,7 @@ def known_text(run: PreparedRun, root: OutputRoot) -> Text:
             pair = _pair_size(encoded["source_tokens"], targets, encoded["documents"], training)
     else:
         size = known_vocabulary_size(run.job.config, run.nodes["vocabulary"], root)
-        guess = estimated(run.nodes["tokens"], size.value, root)
+        guess = estimate_bytes_per_token(run.nodes["tokens"], size.value, root)
         source, bytes_per_token = f"{guess.value:.3g} {guess.source}", guess.value
         if training.get("bytes"):
             ends = training["documents"] * (2 if "target_bytes" in training else 1)
@@ -146,11 +153,11 @@ def _expected_order(ordering: OrderingConfig, documents: int) -> dict[str, int] 
 
 def corpus_text(run: PreparedRun, root: OutputRoot) -> dict[str, Any] | None:
     """Documents and bytes of the training split, of pairs bytes of targets too; None where there is no corpus yet."""
-    corpus = _result(run, root, "corpus")
+    corpus = _recorded_result(run, root, "corpus")
     return corpus["train"] if corpus else None
 
 
-def _result(run: PreparedRun, root: OutputRoot, stage: str) -> dict[str, Any] | None:
+def _recorded_result(run: PreparedRun, root: OutputRoot, stage: str) -> dict[str, Any] | None:
     found = root.store.find(stage, run.nodes[stage].key)
     return found.record()["result"] if found else None
 
@@ -219,7 +226,7 @@ def planned_length(run: RunConfig, vocabulary: VocabularySize, text: Text) -> Le
         steps=steps,
         epochs=None if text.epoch_bytes is None else text_bytes / max(1.0, text.epoch_bytes),
         flops=float(steps * step.flops),
-        estimated=_estimated(run) | (frozenset() if vocabulary.exact else _of_the_vocabulary(config)),
+        estimated=_estimated_figures(run) | (frozenset() if vocabulary.exact else _figures_of_vocabulary(config)),
         steps_before=min(_steps_before(run, step), steps),
     )
 
@@ -241,13 +248,13 @@ def _planned_steps(config: RunConfig, step: _Step) -> int:
             return steps
 
 
-def _of_the_vocabulary(config: RunConfig) -> frozenset[str]:
+def _figures_of_vocabulary(config: RunConfig) -> frozenset[str]:
     """Figures that are not exact while the vocabulary may come out smaller than it is asked to be."""
     counted = {"tokens", "text_bytes", "steps"} if isinstance(config.budget, EqualFlopsBudget) else set[str]()
     return frozenset(counted | {"flops", "parameters", "disk", "memory"})
 
 
-def _estimated(config: RunConfig) -> frozenset[str]:
+def _estimated_figures(config: RunConfig) -> frozenset[str]:
     """Figures of an untrained run that are not exact: those that documents, packing or the device decide."""
     match config.budget:
         case EqualTextBudget():
@@ -262,3 +269,131 @@ def _estimated(config: RunConfig) -> frozenset[str]:
         fixed = {EqualStepsBudget: "steps", EqualTextBudget: "text_bytes"}.get(type(config.budget))
         decided |= {"tokens", "text_bytes", "steps", "flops", "memory"} - {fixed}
     return frozenset(decided | {"epochs", "device_hours"})
+
+
+RULE = (0.00147, -0.10397, 1.95541, -6.61883)
+"""Of English, by byte-level BPE: factors of powers of the logarithm of the size, the highest first.
+
+`benchmarks/bytes_per_token.py` fits them; docs/benchmarks.md says how far off they are, also for other text.
+"""
+FITTED = (300, 65_536)
+"""Sizes of the smallest and of the largest vocabulary that the rule was fitted on."""
+ALL_BYTES = 256
+NEAR_THE_RULE = ("bpe", "scaffold_bpe", "unigram")
+"""Tokenizers that on English text are near the rule, so that on other text their distance is that of the text."""
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _MeasuredText:
+    """What an artefact `tokens` of the corpus has."""
+
+    size: int
+    """Of its vocabulary."""
+    value: float
+    """Bytes a token."""
+    tokenizer: str
+    same_kind: bool
+    """Whether all but the size of the vocabulary is as asked for."""
+    by_rule: bool
+    """Whether its distance from the rule is that of the text."""
+
+
+@dataclass(frozen=True)
+class BytesPerToken:
+    """An estimate, and in words what it is taken from."""
+
+    value: float
+    source: str
+
+
+def bytes_by_rule(vocabulary: int) -> float:
+    """Bytes of English text a token of byte-level BPE; 1 for no more tokens than bytes, constant above the fit."""
+    if vocabulary <= ALL_BYTES:
+        return 1.0
+    logarithm = log(min(vocabulary, FITTED[1]))
+    value = 0.0
+    for factor in RULE:
+        value = value * logarithm + factor
+    return max(1.0, value)
+
+
+def estimate_bytes_per_token(node: Node, vocabulary: int, root: OutputRoot) -> BytesPerToken:
+    """Bytes a token of the artefact `tokens` that `node` is to be, with a vocabulary of so many tokens.
+
+    Other vocabularies of the same corpus tell by how much the text differs from the rule: those of the same kind, else
+    those of other kinds that cut text about as the rule says.
+    """
+    if isinstance(node.config.tokenizer, BytesTokenizer):
+        return BytesPerToken(1.0, "(tokenizer=bytes)")
+    found = sorted(_measured_texts(node, root), key=lambda each: (each.size, each.tokenizer))
+    same = [each for each in found if each.same_kind]
+    used = same or [each for each in found if each.by_rule]
+    short = isinstance(node.config.tokenizer, WordPieceTokenizer) and not same
+    far = "; WordPiece took 2 to 3.5 times as many tokens where it was measured" if short else ""
+    if not used:
+        most = f", which is that of {FITTED[1]:,}, the largest it was fitted on" if vocabulary > FITTED[1] else ""
+        source = f"by the rule for English text and BPE of {vocabulary:,} tokens{most}{far}"
+        return BytesPerToken(bytes_by_rule(vocabulary), source)
+    of_size = {each.size: each for each in used}
+    measured = {size: each.value for size, each in of_size.items()}
+    nearest = min(of_size.values(), key=lambda each: abs(log(each.size / vocabulary)))
+    sizes = f"{len(measured)} vocabularies" if len(measured) > 1 else "a vocabulary"
+    other = "" if same else f" of another kind ({nearest.tokenizer})"
+    source = f"from {sizes} of this corpus here, the nearest of {nearest.size:,} tokens{other}, for {vocabulary:,}{far}"
+    return BytesPerToken(bytes_by_rule(vocabulary) * _interpolated(measured, vocabulary), source)
+
+
+def _interpolated(measured: Mapping[int, float], vocabulary: int) -> float:
+    """What was measured over what the rule says, between two sizes linear in the logarithm of the size."""
+    ratios = {size: value / bytes_by_rule(size) for size, value in measured.items()}
+    for (low, first), (high, second) in pairwise(ratios.items()):
+        if low <= vocabulary <= high:
+            share = log(vocabulary / low) / log(high / low)
+            return first + share * (second - first)
+    return ratios[min(ratios, key=lambda size: abs(log(size / vocabulary)))]
+
+
+def _measured_texts(node: Node, root: OutputRoot) -> Iterator[_MeasuredText]:
+    """Of artefacts `tokens` of the same corpus."""
+    corpus, wanted = (
+        node.inputs["corpus"].key,
+        _all_but_size(node.identity["identity"], node.inputs["vocabulary"].identity),
+    )
+    for path in sorted((root.store.root / node.name).glob(f"*/{RECORD}")):
+        record = _read_record(path)
+        if record is None or record["inputs"].get("corpus") != corpus:
+            continue
+        trained = root.store.find("vocabulary", record["inputs"]["vocabulary"])
+        result = record["result"]
+        if trained and result["tokens"]:
+            made, encoder = trained.record(), record["identity"]["encoder"]["kind"]
+            tokenizer = str((made["identity"].get("tokenizer") or {}).get("kind"))
+            yield _MeasuredText(
+                size=int(result["vocab_size"]),
+                value=result["bytes"] / result["tokens"],
+                tokenizer=tokenizer,
+                same_kind=_all_but_size(record["identity"], made) == wanted,
+                by_rule=tokenizer in NEAR_THE_RULE and not str(encoder).startswith("dropout"),
+            )
+
+
+def _all_but_size(encoder: Any, vocabulary: Record) -> tuple[Any, Any]:
+    """All that decides tokens beside the corpus and the size of the vocabulary."""
+    groups = {
+        name: {field: value for field, value in group.items() if field != "vocab_size"}
+        for name, group in vocabulary["identity"].items()
+        if isinstance(group, dict)
+    }
+    return json.dumps(encoder, sort_keys=True), json.dumps(groups, sort_keys=True)
+
+
+def _read_record(path: Path) -> Record | None:
+    """A record that can be read; `paribus clean --verify` is for the others."""
+    try:
+        record: Record = json.loads(path.read_text(encoding="utf-8"))
+        _ = record["inputs"]["corpus"], record["inputs"]["vocabulary"], record["identity"]["encoder"]["kind"]
+        _ = record["result"]["vocab_size"] + record["result"]["tokens"] + record["result"]["bytes"]
+        return record
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

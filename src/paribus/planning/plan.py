@@ -5,31 +5,41 @@ pads, the documents decide how much is read a step: what is said before training
 Nothing is read but records and nothing heavy is imported; a probe, where one is wanted, is a process of its own.
 """
 
-from collections import Counter
-from collections.abc import Collection, Sequence
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from paribus.config.checkpoint_steps import kept_steps, too_few_checkpoints
 from paribus.config.groups.budget import EqualTextBudget, EqualTokensBudget
+from paribus.config.groups.experiment import table_of
 from paribus.config.groups.packing import PairPacking, pads, within_documents
 from paribus.config.groups.plan import PlanConfig
+from paribus.config.groups.tokenization import draws_of
+from paribus.config.identity import digest
 from paribus.config.schema import RunConfig
+from paribus.config.units import LEAST_SAMPLE, format_count, format_hours, rounded_up_size
 from paribus.errors import ConfigurationError
+from paribus.evaluation.suites.registry import CONTINUATION
+from paribus.evaluation.tasks.continuation import SMALLEST
 from paribus.modeling.memory import training_memory, training_setting
 from paribus.modeling.parameters import artefact_bytes, parameter_count
+from paribus.ordering import SAMPLED_BYTES
+from paribus.ordering.search_plan import DEFAULT_PROBES, FEWEST_QUANTIZED, plan_search
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.graph import Node, to_make
 from paribus.pipeline.making import beginning
 from paribus.pipeline.making.devices import Devices
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepare import repeated
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.run_names import labels
+from paribus.pipeline.prepare import JudgedTokens, other_tokens, repeated
+from paribus.pipeline.prepared_run import PreparedRun, factor_labels
+from paribus.pipeline.record.run_names import labels, run_names
+from paribus.pipeline.show.facts import few_documents
 from paribus.pipeline.show.remaining import unique_nodes
-from paribus.planning.encoded import Encoded
-from paribus.planning.hours import Hours, total, wall_hours
+from paribus.pipeline.stages import Place
 from paribus.planning.length import (
     Length,
+    corpus_text,
     known_text,
     known_vocabulary_size,
     planned_length,
@@ -37,10 +47,19 @@ from paribus.planning.length import (
     trained_length,
     trained_sizes,
 )
-from paribus.planning.machine import counted, trains_on_gpu
-from paribus.planning.remarks.judgement import remarks_on_judgement
-from paribus.planning.remarks.orders import remarks_on_orders
-from paribus.planning.throughput import Say, Throughput, Throughputs
+from paribus.planning.speed import (
+    Hours,
+    Say,
+    Throughput,
+    Throughputs,
+    total_hours,
+    trains_on_gpu,
+    wall_hours,
+    with_device_counts,
+)
+from paribus.reporting.significance.least import SEEDS_TO_JUDGE
+from paribus.reporting.table.arrangement import baselines
+from paribus.store.artifacts import Artifact
 from paribus.store.claims import read_holder
 from paribus.training.start.first import FIRST
 
@@ -106,6 +125,38 @@ class PlannedRun:
 
 
 @dataclass(frozen=True)
+class Encoded:
+    """Room on the disk for the missing artefacts `tokens` and `contexts`: draws take it as often as they are.
+
+    BPE-dropout makes more tokens than it is estimated by, BPE's.
+    """
+
+    tokens: int = 0
+    """Bytes of `tokens` whose corpus is there, estimated as its tokens are."""
+    contexts: int = 0
+    """Bytes of `contexts`, most of them the sampled bytes of the corpus."""
+    draws: int = 1
+    """The most draws of BPE-dropout that one of them has."""
+    unknown: bool = False
+    """True if others have no known size, since their corpus is not made."""
+
+    @classmethod
+    def of(cls, runs: Sequence[PreparedRun], missing: Collection[Place], root: OutputRoot) -> "Encoded":
+        """Estimate the room for those artefacts of runs that are `missing`."""
+        made = {
+            name: {node.key: run for run in runs if (node := run.wanted.get(name)) and node.place in missing}.values()
+            for name in ("tokens", "contexts")
+        }
+        sizes = [_tokens_bytes(run, root) for run in made["tokens"]]
+        return cls(
+            tokens=sum(size for size in sizes if size is not None),
+            contexts=sum(_contexts_bytes(run, root) for run in made["contexts"]),
+            draws=max((draws_of(run.job.config.encoder) for run in made["tokens"]), default=1),
+            unknown=None in sizes,
+        )
+
+
+@dataclass(frozen=True)
 class Plan:
     """Everything a command would do."""
 
@@ -147,7 +198,7 @@ class Plan:
     def device_hours(self) -> Hours | None:
         """Device-hours for those FLOPs; None where the speed of one of them is not known."""
         hours = [run.hours for run in self.trainings]
-        return None if None in hours else total(part for part in hours if part is not None)
+        return None if None in hours else total_hours(part for part in hours if part is not None)
 
     @property
     def wall_hours(self) -> float | None:
@@ -168,14 +219,18 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
     needed = Counter(node.place for run in runs for node in run.wanted.values())
     nodes = unique_nodes(runs)
     left = {run.wanted[name].place for run in runs for name in to_make(run.wanted, root.store)}
-    stages = {node.place: PlannedStage(*node.place, _state(node, root, left), needed[node.place]) for node in nodes}
+    stages = {
+        node.place: PlannedStage(*node.place, _stage_state(node, root, left), needed[node.place]) for node in nodes
+    }
     throughputs = Throughputs(root, say)
     named = list(zip(labels(runs), runs, strict=True))
-    planned = [_run(label, run, stages.get(run.nodes["training"].place), throughputs, root) for label, run in named]
+    planned = [
+        _plan_run(label, run, stages.get(run.nodes["training"].place), throughputs, root) for label, run in named
+    ]
     firsts = [
-        _run(label, first, stages.get(first.nodes["training"].place), throughputs, root)
+        _plan_run(label, first, stages.get(first.nodes["training"].place), throughputs, root)
         for label, run in named
-        if (first := _first(run)) is not None
+        if (first := _first_training(run)) is not None
     ]
     missing = {key for key, stage in stages.items() if stage.state != "cached"}
     return Plan(
@@ -183,7 +238,7 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
         runs=tuple(planned),
         firsts=tuple(firsts),
         config=config.plan,
-        devices=config.plan.devices or _processes(config),
+        devices=config.plan.devices or _process_count(config),
         encoded=Encoded.of(runs, missing, root),
         until=config.until,
         problems=tuple(sorted({node.problem for node in nodes if node.problem} | _unfit_here(runs))),
@@ -192,7 +247,7 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
     )
 
 
-def _first(run: PreparedRun) -> PreparedRun | None:
+def _first_training(run: PreparedRun) -> PreparedRun | None:
     """The first training of a run as the training of a run of its own; None for a run without one."""
     first = run.nodes.get(FIRST)
     if first is None:
@@ -209,7 +264,7 @@ def _unfit_here(runs: Sequence[PreparedRun]) -> set[str]:
     return {f"{path}: {what}" for path, what in (*absent, *beginning.problems(runs))}
 
 
-def _state(node: Node, root: OutputRoot, left: Collection[tuple[str, str]]) -> str:
+def _stage_state(node: Node, root: OutputRoot, left: Collection[tuple[str, str]]) -> str:
     if node.problem:
         return "unknown"
     if node.place not in left:
@@ -224,12 +279,12 @@ def _absent(node: Node, root: OutputRoot) -> set[tuple[str, str]]:
     return set() if root.store.find(*node.place) else {node.place}
 
 
-def _run(
+def _plan_run(
     label: str, run: PreparedRun, planned: PlannedStage | None, throughputs: Throughputs, root: OutputRoot
 ) -> PlannedRun:
     """What a run costs; its training is None where that is not planned, and then no speed is looked for."""
-    config, node = replace(run.job.config, training=counted(run.job.config.training)), run.nodes["training"]
-    stage = planned or PlannedStage(*node.place, _state(node, root, _absent(node, root)), 0)
+    config, node = replace(run.job.config, training=with_device_counts(run.job.config.training)), run.nodes["training"]
+    stage = planned or PlannedStage(*node.place, _stage_state(node, root, _absent(node, root)), 0)
     size = known_vocabulary_size(config, run.nodes["vocabulary"], root)
     vocabulary, parameters = size.value, parameter_count(config.model, size.value)
     trained = root.store.find("training", stage.key)
@@ -255,13 +310,13 @@ def _run(
         hours=hours,
         throughput=throughput,
         global_batch=config.training.global_batch,
-        disk_bytes=artefact_bytes(config.model, vocabulary, _kept(config, length)),
-        memory=_memory(config, vocabulary),
-        gpu=_gpu(config),
+        disk_bytes=artefact_bytes(config.model, vocabulary, _kept_checkpoints(config, length)),
+        memory=_device_memory(config, vocabulary),
+        gpu=_on_gpu(config),
         padded=pads(config.packing) and not pairs,
         max_epochs=config.budget.max_epochs,
         text_source=source,
-        too_few=_too_few(config, length.steps),
+        too_few=_too_few_message(config, length.steps),
         steps_at_least=isinstance(config.budget, EqualTokensBudget | EqualTextBudget),
         trains=planned is not None,
         pairs=pairs,
@@ -269,31 +324,199 @@ def _run(
     )
 
 
-def _kept(config: RunConfig, length: Length) -> int:
+def _kept_checkpoints(config: RunConfig, length: Length) -> int:
     """Checkpoints that stay, none of them of the training that is gone on from."""
     return sum(step > length.steps_before for step in kept_steps(config.training, length.steps))
 
 
-def _too_few(config: RunConfig, steps: int) -> str | None:
+def _too_few_message(config: RunConfig, steps: int) -> str | None:
     """What is wrong where so many steps leave fewer checkpoints than the evaluation takes, by its path."""
     few = too_few_checkpoints(config.training, steps, config.evaluation.checkpoints_read)
     return few and f"{config.evaluation.checkpoints_path}: {few}"
 
 
-def _gpu(config: RunConfig) -> bool:
+def _on_gpu(config: RunConfig) -> bool:
     """Every device with a known peak is a GPU."""
     return config.plan.device is not None or trains_on_gpu(config.training)
 
 
-def _processes(config: RunConfig) -> int:
-    training = counted(config.training)
+def _process_count(config: RunConfig) -> int:
+    training = with_device_counts(config.training)
     return training.processes * training.nodes
 
 
-def _memory(config: RunConfig, vocabulary: int) -> int | None:
+def _device_memory(config: RunConfig, vocabulary: int) -> int | None:
     """With training.micro_batch as it is configured; precision=auto is bf16 on a GPU."""
-    gpu, training = _gpu(config), config.training
+    gpu, training = _on_gpu(config), config.training
     precision = ("bf16" if gpu else "fp32") if training.precision == "auto" else training.precision
-    how = training_setting(training, precision, _processes(config), gpu=gpu, documents=within_documents(config.packing))
+    how = training_setting(
+        training, precision, _process_count(config), gpu=gpu, documents=within_documents(config.packing)
+    )
     memory = training_memory(config.model, vocabulary, how)
     return memory.device if memory else None
+
+
+SHORT_IDS = 65_536
+"""Tokens of a vocabulary up to which ids are stored in two bytes each, and in four above."""
+ENTRY_BYTES = 8
+"""Bytes of an entry of all other arrays."""
+CONTEXT_ARRAYS = 4
+"""Arrays of the artefact `contexts` with an entry a context, or a pair."""
+
+
+def _tokens_bytes(run: PreparedRun, root: OutputRoot) -> int | None:
+    """Ids of each draw, their bounds, and of pairs the lengths of sources; bytes of the text once."""
+    text, config = corpus_text(run, root), run.job.config
+    if text is None:
+        return None
+    ends = text["documents"] * (2 if "target_bytes" in text else 1)
+    tokens = text["bytes"] / known_text(run, root).bytes_per_token - ends
+    wide = known_vocabulary_size(config, run.nodes["vocabulary"], root).value > SHORT_IDS
+    bounds = ENTRY_BYTES * ends
+    size: int = round(draws_of(config.encoder) * (tokens * (4 if wide else 2) + bounds))
+    return size + ENTRY_BYTES * int(text["documents"])
+
+
+def _contexts_bytes(run: PreparedRun, root: OutputRoot) -> int:
+    """The arrays of `Measured`: of each draw entries of a context and two a sampled byte; 0 without a corpus."""
+    text, config = corpus_text(run, root), run.job.config
+    if text is None:
+        return 0
+    known = known_text(run, root)
+    length = sized(config, known).model.context_length * known.bytes_per_token
+    contexts = text["documents"] if isinstance(config.packing, PairPacking) else math.ceil(text["bytes"] / length)
+    entries = int(CONTEXT_ARRAYS * contexts + 2 * min(SAMPLED_BYTES, text["bytes"]))
+    return draws_of(config.encoder) * entries * ENTRY_BYTES
+
+
+_FEW_DOCUMENTS = (
+    "paribus run would fail: the task {task} takes {least} held-out documents at least, and the corpus has {found} "
+    "(more with a larger corpus or corpus.heldout; evaluation=heldout does without the task)"
+)
+_FEW_SEEDS = "the table says which row is better where rows have {least} seeds, and here they have {found}: seed={more}"
+
+
+def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator[str]:
+    """That no row is the baseline, that rows have too few seeds, that too few documents are held out, for the table or
+    for a task, and which runs would fail over the tokens of their checkpoint.
+    """
+    yield from without_baseline(runs)
+    judged: JudgedTokens = {}
+    for name, run in zip(run_names(runs), runs, strict=True):
+        if found := other_tokens(run, judged):
+            yield f"paribus run would fail for {name}: {found[0]}"
+    asked = [run for run in runs if CONTINUATION in run.job.config.evaluation.tasks]
+    there = [
+        corpus.record()["result"]["heldout"]["documents"] for run in asked if (corpus := _corpus_artifact(run, root))
+    ]
+    if there and min(there) < SMALLEST:
+        yield _FEW_DOCUMENTS.format(task=CONTINUATION, least=SMALLEST, found=min(there))
+    seeds: dict[tuple[str, ...], set[int]] = {}
+    for run in runs:
+        seeds.setdefault(tuple(factor_labels(run, run.factors).values()), set()).add(run.job.config.seed)
+    if len(seeds) < 2:
+        return
+    fewest = min(map(len, seeds.values()))
+    if fewest < SEEDS_TO_JUDGE:
+        had = sorted(set.union(*seeds.values()))
+        more = range(max(had) + 1, max(had) + 1 + SEEDS_TO_JUDGE - fewest)
+        yield _FEW_SEEDS.format(least=SEEDS_TO_JUDGE, found=fewest, more=",".join(map(str, [*had, *more])))
+    yield from sorted({told for run in runs if (told := few_documents(run.job.config, _corpus_artifact(run, root)))})
+
+
+def without_baseline(runs: Sequence[PreparedRun]) -> Iterator[str]:
+    """That these runs have no table, as none of them is in the row that others are to be compared with.
+
+    It is no error: whoever makes an arm at a time, or elsewhere, has the table of all arms at last.
+    """
+    table = table_of(runs[0].job.config.experiment)
+    rows = dict.fromkeys(tuple(factor_labels(run, runs[0].factors).values()) for run in runs)
+    try:
+        baselines(list(rows), runs[0].factors, table)
+    except ConfigurationError as error:
+        yield f"no table of these runs alone: {error}"
+
+
+def _corpus_artifact(run: PreparedRun, root: OutputRoot) -> Artifact | None:
+    return root.store.find(*run.nodes["corpus"].place)
+
+
+ENOUGH_EPOCHS = 0.9
+"""From here on orders of one corpus have most of their documents in common."""
+MANY_CORE_HOURS = 100
+DOCUMENT_BYTES, DIMENSIONS = 6_400, 768
+SECONDS_A_SHARD, SECONDS_A_CODE, SECONDS_TO_ADD = 1.47e-3, 290e-9, 1.33e-3
+"""Seconds of one core for a document of `DOCUMENT_BYTES` and `DIMENSIONS`, measured in docs/scale.md."""
+
+
+def remarks_on_orders(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator[str]:
+    """Remark that orders read different documents, with the remedy, and that neighbours take many core-hours."""
+    yield from _long_searches(runs, root)
+    orders: dict[tuple[int, str], set[str]] = defaultdict(set)
+    for run in runs:
+        orders[_seed_and_corpus(run)].add(_order_digest(run.nodes["order"]))
+    compared = [(run, _run_length(run, root)) for run in runs if len(orders[_seed_and_corpus(run)]) > 1]
+    known = [epochs for run, length in compared if (epochs := _epochs_read(run, length)) is not None]
+    if min(known, default=1.0) < ENOUGH_EPOCHS:
+        told = f"the orders each read different documents, since the budget covers {_percent(min(known))} of the corpus"
+    elif len(known) < len(compared):
+        told = "the orders may each read different documents, since the budget may not cover the corpus"
+    else:
+        return
+    yield f"{told}: corpus.sample={_sample_size(compared)} chooses them before they are ordered"
+
+
+def _long_searches(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator[str]:
+    """Warn of missing neighbours that a quantized index, which is searched on CPUs, takes long to find."""
+    for node, run in {node.place: (node, run) for run in runs if (node := run.wanted.get("neighbours"))}.values():
+        corpus, config = corpus_text(run, root), run.job.config.neighbours
+        documents = corpus["documents"] if corpus else round(_run_length(run, root).text_bytes / DOCUMENT_BYTES)
+        if documents < FEWEST_QUANTIZED or root.store.find(*node.place):
+            continue
+        plan = plan_search(documents, DIMENSIONS, replace(config, code_size=None))
+        if plan.index != "ivf_pq":
+            continue
+        codes = documents * (plan.probes or DEFAULT_PROBES) / plan.lists
+        shards = -(-documents // config.shard_documents)
+        seconds = SECONDS_TO_ADD + shards * SECONDS_A_SHARD + codes * SECONDS_A_CODE
+        if (hours := documents * seconds / 3600) > MANY_CORE_HOURS:
+            yield (
+                f"neighbours: {plan.lists:,} quantized lists of ~{format_count(documents)} documents take about "
+                f"{format_hours(hours)} core-hours (docs/scale.md); neighbours=exact compares them on GPUs"
+            )
+
+
+def _run_length(run: PreparedRun, root: OutputRoot) -> Length:
+    config = run.job.config
+    size = known_vocabulary_size(config, run.nodes["vocabulary"], root)
+    return planned_length(config, size, known_text(run, root))
+
+
+def _seed_and_corpus(run: PreparedRun) -> tuple[int, str]:
+    """What two runs have in common whose orders are compared."""
+    return run.job.config.seed, run.nodes["corpus"].key
+
+
+def _order_digest(order: Node) -> str:
+    """How an order is made, whatever seed it is drawn by."""
+    settings = {name: value for name, value in order.identity["identity"].items() if name != "seeds"}
+    return digest([settings, order.identity["inputs"]])
+
+
+def _epochs_read(run: PreparedRun, length: Length) -> float | None:
+    """The part of its corpus that a run reads; None where nothing says."""
+    sample = run.job.config.corpus.sample
+    # Of a corpus that is not there yet, a sample in bytes says how much text it will have, or it has less.
+    chosen = length.text_bytes / sample if isinstance(sample, int) else None
+    return chosen if length.epochs is None else length.epochs
+
+
+def _percent(epochs: float) -> str:
+    return f"{epochs:.0%}".replace("%", " %") if epochs >= 0.01 else "less than 1 %"
+
+
+def _sample_size(compared: Sequence[tuple[PreparedRun, Length]]) -> str:
+    """A sample of as much text as the runs read, as it is typed."""
+    if all(isinstance(run.job.config.budget, EqualTextBudget) for run, _ in compared):
+        return "'${budget.text}'"
+    return rounded_up_size(max(LEAST_SAMPLE, *(length.text_bytes for _, length in compared)))

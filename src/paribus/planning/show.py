@@ -1,7 +1,8 @@
-"""A plan on the terminal."""
+"""Plan as tables on the terminal, as a bill in words and as data for programs, and the refusal over its limit."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.measure import Measurement
@@ -9,8 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from paribus.config.units import format_count, format_hours, format_size
-from paribus.planning.bill import bill
-from paribus.planning.plan import Plan, PlannedRun
+from paribus.config.validate import Problem, refuse
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.planning.plan import Encoded, Plan, PlannedRun, make_plan
+from paribus.planning.speed import NEVER_PROBED, NOT_PROBED, Hours, Say, devices_of_training
 from paribus.reporting.formats.bare_table import bare_table
 
 STYLES = {"cached": "green", "failed": "red", "running": "yellow"}
@@ -19,14 +22,14 @@ STYLES = {"cached": "green", "failed": "red", "running": "yellow"}
 def show_plan(plan: Plan, console: Console) -> None:
     """Print the unique stages, what each run costs, the bill, and at last what `paribus run` would refuse."""
     console.print(_stage_table(plan))
-    _show_runs([run.label for run in plan.runs], [_figures(run) for run in plan.runs], console)
-    for line in (*_remarks(plan), *bill(plan)):
+    _show_runs([run.label for run in plan.runs], [_run_figures(run) for run in plan.runs], console)
+    for line in (*_remark_lines(plan), *bill(plan)):
         console.print(line, markup=False, soft_wrap=True)
-    for line in _refusals(plan):
+    for line in _refusal_lines(plan):
         console.print(line, style="yellow", markup=False, soft_wrap=True)
 
 
-def _remarks(plan: Plan) -> Iterator[str]:
+def _remark_lines(plan: Plan) -> Iterator[str]:
     """How to read the figures of the runs."""
     padded = [run for run in plan.runs if run.padded and "tokens" in run.length.estimated]
     yield from _memory_remarks(plan)
@@ -55,7 +58,7 @@ def _remarks(plan: Plan) -> Iterator[str]:
     yield from plan.judgement
 
 
-def _refusals(plan: Plan) -> Iterator[str]:
+def _refusal_lines(plan: Plan) -> Iterator[str]:
     """What would keep `paribus run` from beginning, the reasons as it gives them."""
     for problem in plan.problems:
         yield f"paribus run could not begin: {problem}"
@@ -103,7 +106,7 @@ def _show_runs(labels: Sequence[str], figures: Sequence[Mapping[str, str]], cons
     """
     headings = list(figures[0])
     whole = _run_table(labels, figures, [[name] for name in headings])
-    if _width(whole, console).maximum <= console.width:
+    if _table_width(whole, console).maximum <= console.width:
         console.print(whole)
         return
     own = [name for name in headings if len({each[name] for each in figures}) > 1]
@@ -115,10 +118,10 @@ def _show_runs(labels: Sequence[str], figures: Sequence[Mapping[str, str]], cons
         half = (len(own) + 1) // 2
         table = _run_table(labels, figures, [[name] for name in own])
         stacked = _run_table(labels, figures, [own[at::half] for at in range(half)])
-        console.print(table if _width(table, console).minimum <= console.width else stacked)
+        console.print(table if _table_width(table, console).minimum <= console.width else stacked)
 
 
-def _width(table: Table, console: Console) -> Measurement:
+def _table_width(table: Table, console: Console) -> Measurement:
     return Measurement.get(console, console.options.update(max_width=10_000), table)
 
 
@@ -134,7 +137,7 @@ def _run_table(labels: Sequence[str], figures: Sequence[Mapping[str, str]], colu
     return table
 
 
-def _figures(run: PlannedRun) -> dict[str, str]:
+def _run_figures(run: PlannedRun) -> dict[str, str]:
     length = run.length
     return {
         "tokens": _mark(run, "tokens") + format_count(length.tokens),
@@ -151,3 +154,142 @@ def _figures(run: PlannedRun) -> dict[str, str]:
 
 def _mark(run: PlannedRun, figure: str) -> str:
     return "~" if figure in run.length.estimated else ""
+
+
+HOW_TO_PROBE = "plan.throughput=probe measures each model shape here, in about {seconds:.0f} s; for another device: "
+HOW_TO_STATE = "plan.device=h800 plan.utilisation=0.4"
+SECONDS_TO_IMPORT = 6
+
+
+def bill(plan: Plan) -> Iterator[str]:
+    """A line each: training and what its speed is taken from, wall time, room for encoded text, the limit."""
+    if plan.until is not None:
+        yield f"until={plan.until}: what follows that stage, or does not lead to it, is neither made nor counted"
+    if plan.until is None or any(run.trains for run in (*plan.firsts, *plan.runs)):
+        yield from _training_lines(plan)
+    yield from _encoding_lines(plan.encoded)
+    if plan.config.max_device_hours is not None and plan.device_hours is not None:
+        yield f"plan.max_device_hours: {plan.device_hours} of {plan.config.max_device_hours:g}"
+
+
+def _training_lines(plan: Plan) -> Iterator[str]:
+    trainings = plan.trainings
+    if not trainings:
+        yield "nothing is left to train"
+        return
+    hours = plan.device_hours
+    known = f"{hours} device-hours" if hours else "device-hours are not known"
+    noun = "training" if len(trainings) == 1 else "trainings"
+    size = format_size(plan.disk_bytes)
+    yield f"still to train: {len(trainings)} {noun}, {plan.flops:.3g} FLOPs, {known}; {size} of checkpoints"
+    yield from _wall_line(plan)
+    for source in dict.fromkeys(run.throughput.source for run in trainings):
+        yield f"  speed: {source}"
+    sources = [run.throughput.source for run in trainings]
+    if any(source.endswith(NOT_PROBED) for source in sources):
+        yield f"  {HOW_TO_PROBE.format(seconds=plan.config.probe_seconds + SECONDS_TO_IMPORT)}{HOW_TO_STATE}"
+    elif any(source.endswith(NEVER_PROBED) for source in sources):
+        yield f"  a stated speed: {HOW_TO_STATE}"
+
+
+def _wall_line(plan: Plan) -> Iterator[str]:
+    """Only where several devices are at hand: on one, it is the device-hours."""
+    if plan.wall_hours is None or plan.devices == 1:
+        return
+    most = max(devices_of_training(run.global_batch, plan.devices) for run in plan.trainings)
+    yield (
+        f"  {format_hours(plan.wall_hours)} hours of wall time on {plan.devices} devices, of which a training uses "
+        f"{most}: trainings at once where devices are left, data parallelism at no further loss"
+    )
+
+
+def _encoding_lines(encoded: Encoded) -> Iterator[str]:
+    """Room on the disk for what is to be encoded; nothing where neither a corpus nor draws say how much."""
+    drawn = f", which {encoded.draws} draws of BPE-dropout take {encoded.draws} times" if encoded.draws > 1 else ""
+    sizes = {"tokens": encoded.tokens, "contexts": encoded.contexts}
+    if told := [f"{format_size(size)} of {name}" for name, size in sizes.items() if size]:
+        yield f"still to encode: ~{' and '.join(told)}{drawn}"
+    if encoded.unknown and drawn:
+        yield f"still to encode: room for tokens and contexts is not known before the corpus is there{drawn}"
+
+
+_FIGURE_KEYS = {"disk": "disk_bytes", "memory": "memory_bytes"}
+"""Names of figures that have another key here."""
+
+
+def plan_document(plan: Plan, runs: Sequence[PreparedRun]) -> dict[str, Any]:
+    """Everything that is shown of the plan of `runs`, in bytes, hours and whole numbers."""
+    return {
+        "stages": [
+            {"name": stage.name, "key": stage.key, "state": stage.state, "runs": stage.runs} for stage in plan.stages
+        ],
+        "runs": [_run_document(planned, run) for planned, run in zip(plan.runs, runs, strict=True)],
+        "until": plan.until,
+        "left": {
+            "trainings": len(plan.trainings),
+            "flops": plan.flops,
+            "device_hours": _hours_number(plan.device_hours),
+            "wall_hours": plan.wall_hours,
+            "checkpoint_bytes": plan.disk_bytes,
+        },
+        "devices": plan.devices,
+        "bill": list(bill(plan)),
+        "judgement": list(plan.judgement),
+        "problems": list(plan.problems),
+        "refusals": [str(error) for error in plan.refusals],
+    }
+
+
+def _run_document(planned: PlannedRun, run: PreparedRun) -> dict[str, Any]:
+    length = planned.length
+    return {
+        "id": run.run_id,
+        "label": planned.label,
+        "training": {"key": planned.training.key, "state": planned.training.state},
+        "tokens": length.tokens,
+        "text_bytes": length.text_bytes,
+        "steps": length.steps,
+        "epochs": length.epochs,
+        "parameters": planned.parameters,
+        "flops": length.flops,
+        "device_hours": _hours_number(planned.hours),
+        "disk_bytes": planned.disk_bytes,
+        "memory_bytes": planned.memory,
+        "estimated": sorted(_FIGURE_KEYS.get(name, name) for name in length.estimated),
+        "refused": planned.refused,
+        "too_few": planned.too_few,
+    }
+
+
+def _hours_number(hours: Hours | None) -> float | None:
+    return None if hours is None else hours.value
+
+
+LIMIT = "plan.max_device_hours"
+
+
+def refuse_over_limit(runs: Sequence[PreparedRun], say: Say) -> None:
+    """ConfigurationError where the runs of a command may not take as long as they would; nothing without a limit."""
+    if runs[0].job.config.plan.max_device_hours is not None:
+        check_limit(make_plan(runs, say))
+
+
+def check_limit(plan: Plan) -> None:
+    """ConfigurationError, naming figure and limit, for a plan over its limit and for one that cannot be judged."""
+    limit = plan.config.max_device_hours
+    if limit is None:
+        return
+    hours = plan.device_hours
+    if hours is None:
+        raise refuse([Problem(LIMIT, f"{limit:g} cannot be judged: {_why_unknown(plan)}")])
+    if hours.value > limit:
+        number = len(plan.trainings)
+        trainings = "training takes" if number == 1 else "trainings take"
+        what = f"{limit:g}, but {number} {trainings} {hours} device-hours"
+        raise refuse([Problem(LIMIT, f"{what}; run less, or raise the limit")])
+
+
+def _why_unknown(plan: Plan) -> str:
+    """Why the hours of some trainings are not known, and what to do."""
+    sources = dict.fromkeys(run.throughput.source for run in plan.trainings if run.hours is None)
+    return f"{'; '.join(sources)}; state the speed with plan.device=h800 plan.utilisation=0.4, or leave the limit out"

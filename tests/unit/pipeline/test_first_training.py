@@ -31,8 +31,8 @@ from paribus.pipeline.record.run_state import read_state
 from paribus.pipeline.run import perform
 from paribus.pipeline.show.display import Display
 from paribus.pipeline.show.remaining import unique_nodes
-from paribus.planning.bill import bill
 from paribus.planning.plan import make_plan
+from paribus.planning.show import bill
 from paribus.store.provenance import loaded_code
 from support.plans import TOKENS, planned_run, store_record
 

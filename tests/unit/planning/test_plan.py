@@ -13,10 +13,9 @@ from paribus.modeling.memory import TrainingSetting, training_memory
 from paribus.modeling.parameters import parameter_count, training_flops
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.planning.bytes_per_token import by_rule
-from paribus.planning.hours import Hours
-from paribus.planning.machine import trains_on_gpu
+from paribus.planning.length import bytes_by_rule
 from paribus.planning.plan import PlannedRun, make_plan
+from paribus.planning.speed import Hours, trains_on_gpu
 from support.plans import shown, store_record
 
 BASE = ("scale=tiny", "corpus=pydocs_small")
@@ -134,7 +133,7 @@ def test_epochs_are_planned_once_there_is_text(tmp_path: Path) -> None:
     run = prepared(tmp_path, "budget.tokens=51200")
     assert make_plan([run]).runs[0].length.epochs is None
     store_record(run, "corpus", {"train": {"documents": 100, "bytes": 44_000}})
-    with_ends = 44_000 / (44_000 / by_rule(512) + 100)
+    with_ends = 44_000 / (44_000 / bytes_by_rule(512) + 100)
     assert make_plan([run]).runs[0].length.epochs == pytest.approx(51_200 * with_ends / 44_000)
     store_record(run, "tokens", {"bytes": 44_000, "tokens": 21_900, "documents": 100})
     shown = make_plan([run]).runs[0].length
@@ -145,13 +144,13 @@ def test_epochs_are_planned_once_there_is_text(tmp_path: Path) -> None:
 
 def test_a_batch_and_a_context_in_bytes_are_planned_by_bytes_a_token(tmp_path: Path) -> None:
     run = planned(tmp_path, "budget=equal_text", "training.global_batch=0", "training.batch_bytes=2KB")
-    assert run.global_batch == round(2000 / (64 * by_rule(512)))
+    assert run.global_batch == round(2000 / (64 * bytes_by_rule(512)))
     assert {"steps", "tokens", "flops", "memory"} <= run.length.estimated
     assert run.length.steps == pytest.approx(200_000 / 2000, rel=0.05)
     longer = planned(
         tmp_path, "model.context_length=0", "model.context_bytes=1KB", "budget=equal_steps", "budget.steps=9"
     )
-    length = 8 * round(1000 / by_rule(512) / 8)
+    length = 8 * round(1000 / bytes_by_rule(512) / 8)
     assert (longer.length.steps, longer.length.tokens) == (9, 9 * 8 * length)
     assert "steps" not in longer.length.estimated
 
@@ -196,7 +195,7 @@ def test_a_plan_says_what_a_limit_of_epochs_would_refuse(tmp_path: Path) -> None
     store_record(run, "corpus", {"train": {"documents": 100, "bytes": 44_000}})
     text = shown(make_plan([run]))
     assert "would refuse" in text
-    epochs = 51_200 / (44_000 / by_rule(512) + 100)
+    epochs = 51_200 / (44_000 / bytes_by_rule(512) + 100)
     assert f"~{epochs:.3g} epochs, but budget.max_epochs is 2" in text
 
 
@@ -243,7 +242,7 @@ def test_an_epoch_of_groups_is_a_context_of_each(tmp_path: Path) -> None:
     (expected,) = make_plan([run]).runs
     store_record(run, "order", {"documents": 100, "removed": 0, "entries": 2_100, "groups": 100})
     (plan,) = make_plan([run]).runs
-    context = run.job.config.model.context_length * 44_000 / (44_000 / by_rule(512) + 100)
+    context = run.job.config.model.context_length * 44_000 / (44_000 / bytes_by_rule(512) + 100)
     assert plan.length.epochs == pytest.approx(100_000 / (100 * context))
     assert expected.length.epochs == plan.length.epochs
 

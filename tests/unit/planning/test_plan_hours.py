@@ -18,11 +18,9 @@ from paribus.errors import ConfigurationError, OutOfMemoryError
 from paribus.modeling.memory import training_memory
 from paribus.modeling.parameters import flops_per_token
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.planning.bill import bill
-from paribus.planning.hours import Hours, devices_of_training, total, wall_hours
-from paribus.planning.limit import check_limit, refuse_over_limit
 from paribus.planning.plan import Plan, make_plan
-from paribus.planning.probe import probe_key, probe_path
+from paribus.planning.show import bill, check_limit, refuse_over_limit
+from paribus.planning.speed import Hours, devices_of_training, probe_key, probe_path, total_hours, wall_hours
 from paribus.training.fit.peaks import known_devices, peak_flops
 from support.plans import MODEL, STATED, TOKENS, TRAINING, planned_run, store_record
 from support.training_inputs import TRANSLATOR
@@ -106,8 +104,8 @@ def test_trainings_run_at_once_where_devices_are_left() -> None:
 
 
 def test_errors_of_one_device_add_up() -> None:
-    assert total([Hours(1.0, 0.1), Hours(3.0, 0.2)]) == Hours(4.0, pytest.approx(0.175))
-    assert total([Hours(1.0), Hours(2.0)]) == Hours(3.0)
+    assert total_hours([Hours(1.0, 0.1), Hours(3.0, 0.2)]) == Hours(4.0, pytest.approx(0.175))
+    assert total_hours([Hours(1.0), Hours(2.0)]) == Hours(3.0)
     assert (str(Hours(1.9, 0.12)), str(Hours(12345.6))) == ("1.9 ± 12 %", "12,346")
 
 

@@ -22,7 +22,7 @@ from paribus.config.groups.tokenization import (
 from paribus.modeling.parameters import training_flops
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.planning.bytes_per_token import by_rule, estimated
+from paribus.planning.length import bytes_by_rule, estimate_bytes_per_token
 from paribus.planning.plan import make_plan
 from support.plans import TRAINING, planned_run, shown, store_record
 
@@ -44,46 +44,46 @@ def encoded(run: PreparedRun, size: int, bytes_per_token: float) -> None:
 
 def told(root: Path, size: int, **groups: Any) -> tuple[float, str]:
     run = of_size(root, size, **groups)
-    found = estimated(run.nodes["tokens"], size, OutputRoot.of(run.job.config))
+    found = estimate_bytes_per_token(run.nodes["tokens"], size, OutputRoot.of(run.job.config))
     return found.value, found.source
 
 
 def test_the_rule_is_what_was_measured_and_grows_with_the_vocabulary() -> None:
     for size, measured in MEASURED.items():
-        assert by_rule(size) == pytest.approx(measured, rel=0.03)
-    grown = [by_rule(size) for size in range(257, 100_000, 97)]
+        assert bytes_by_rule(size) == pytest.approx(measured, rel=0.03)
+    grown = [bytes_by_rule(size) for size in range(257, 100_000, 97)]
     assert grown == sorted(grown)
-    assert by_rule(256) == 1.0
-    assert by_rule(10**6) == by_rule(65_536)
+    assert bytes_by_rule(256) == 1.0
+    assert bytes_by_rule(10**6) == bytes_by_rule(65_536)
 
 
 def test_without_records_the_rule_is_used_and_named(tmp_path: Path) -> None:
-    assert told(tmp_path, 300) == (by_rule(300), "by the rule for English text and BPE of 300 tokens")
+    assert told(tmp_path, 300) == (bytes_by_rule(300), "by the rule for English text and BPE of 300 tokens")
     beyond = (
         "by the rule for English text and BPE of 128,000 tokens, which is that of 65,536, the largest it was fitted on"
     )
-    assert told(tmp_path, 128_000) == (by_rule(65_536), beyond)
+    assert told(tmp_path, 128_000) == (bytes_by_rule(65_536), beyond)
 
 
 def test_a_vocabulary_of_the_same_corpus_says_by_how_much_the_text_differs_from_the_rule(tmp_path: Path) -> None:
     encoded(of_size(tmp_path, 1_024), 1_024, 2.0)
     value, source = told(tmp_path, 8_192)
-    assert value == pytest.approx(by_rule(8_192) * 2.0 / by_rule(1_024))
+    assert value == pytest.approx(bytes_by_rule(8_192) * 2.0 / bytes_by_rule(1_024))
     assert source == "from a vocabulary of this corpus here, the nearest of 1,024 tokens, for 8,192"
 
 
 def test_between_two_vocabularies_the_difference_is_interpolated_in_the_logarithm(tmp_path: Path) -> None:
     for size, share in ((1_024, 0.8), (16_384, 1.2)):
-        encoded(of_size(tmp_path, size), size, by_rule(size) * share)
+        encoded(of_size(tmp_path, size), size, bytes_by_rule(size) * share)
     for size, share in ((512, 0.8), (1_024, 0.8), (4_096, 1.0), (16_384, 1.2), (65_536, 1.2)):
         value, source = told(tmp_path, size)
-        assert value == pytest.approx(by_rule(size) * share, rel=2e-3)
+        assert value == pytest.approx(bytes_by_rule(size) * share, rel=2e-3)
         assert source.startswith("from 2 vocabularies of this corpus here")
 
 
 def test_another_corpus_says_nothing(tmp_path: Path) -> None:
     encoded(of_size(tmp_path, 1_024, corpus=PydocsCorpus(limit=1_000)), 1_024, 2.0)
-    assert told(tmp_path, 8_192)[0] == by_rule(8_192)
+    assert told(tmp_path, 8_192)[0] == bytes_by_rule(8_192)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_another_corpus_says_nothing(tmp_path: Path) -> None:
 def test_another_kind_says_how_far_text_is_from_english(groups: dict[str, Any], kind: str, tmp_path: Path) -> None:
     encoded(of_size(tmp_path, 1_024, **groups), 1_024, 1.2)
     value, source = told(tmp_path, 8_192)
-    assert value == pytest.approx(by_rule(8_192) * 1.2 / by_rule(1_024))
+    assert value == pytest.approx(bytes_by_rule(8_192) * 1.2 / bytes_by_rule(1_024))
     assert source == (
         f"from a vocabulary of this corpus here, the nearest of 1,024 tokens of another kind ({kind}), for 8,192"
     )
@@ -117,7 +117,7 @@ def test_another_kind_says_how_far_text_is_from_english(groups: dict[str, Any], 
 )
 def test_what_is_far_from_the_rule_on_any_text_says_nothing_of_others(groups: dict[str, Any], tmp_path: Path) -> None:
     encoded(of_size(tmp_path, 1_024, **groups), 1_024, 1.2)
-    assert told(tmp_path, 8_192)[0] == by_rule(8_192)
+    assert told(tmp_path, 8_192)[0] == bytes_by_rule(8_192)
 
 
 def test_a_budget_in_text_takes_steps_by_the_size_of_the_vocabulary_and_the_plan_says_how(tmp_path: Path) -> None:
@@ -125,10 +125,10 @@ def test_a_budget_in_text_takes_steps_by_the_size_of_the_vocabulary_and_the_plan
     small, large = (of_size(tmp_path, size, budget=budget) for size in (300, 65_536))
     plan = make_plan([small, replace(large, job=replace(large.job, overrides=("large",)))])
     few, many = (run.length.steps for run in reversed(plan.runs))
-    assert many / few == pytest.approx(by_rule(65_536) / by_rule(300), rel=0.02)
+    assert many / few == pytest.approx(bytes_by_rule(65_536) / bytes_by_rule(300), rel=0.02)
     text = shown(plan)
-    assert f"bytes a token: {by_rule(300):.3g} by the rule for English text and BPE of 300 tokens" in text
-    assert f"bytes a token: {by_rule(65_536):.3g} by the rule" in text
+    assert f"bytes a token: {bytes_by_rule(300):.3g} by the rule for English text and BPE of 300 tokens" in text
+    assert f"bytes a token: {bytes_by_rule(65_536):.3g} by the rule" in text
 
 
 MODEL = EncoderDecoderModel(

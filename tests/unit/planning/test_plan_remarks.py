@@ -18,10 +18,8 @@ from paribus.config.units import format_count, format_size
 from paribus.ordering import SAMPLED_BYTES
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.planning.bill import bill
-from paribus.planning.document import plan_document
-from paribus.planning.encoded import Encoded
-from paribus.planning.plan import Plan, make_plan
+from paribus.planning.plan import Encoded, Plan, make_plan
+from paribus.planning.show import bill, plan_document
 from paribus.reporting.significance.least import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
 from support.plans import planned_run, shown, store_record
 

@@ -1,1 +1,0 @@
-"""What is said of the runs of a plan together, beside their figures."""

@@ -1,0 +1,348 @@
+"""Speed of training that hours are reckoned from: stated, or measured once on this machine by a probe.
+
+A probe is a child process, so that torch is imported there alone. What it measured is remembered in `cache/probes` of
+the output root, by everything that decides the speed; a file that cannot be read is as good as none.
+"""
+
+import importlib.metadata
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+from paribus.config.groups.model import EncoderDecoderModel
+from paribus.config.groups.packing import within_documents
+from paribus.config.groups.plan import PlanConfig
+from paribus.config.groups.training import TrainingConfig
+from paribus.config.identity import digest, everything
+from paribus.config.schema import RunConfig
+from paribus.config.units import format_count, format_hours
+from paribus.engine.gpus import visible_gpus
+from paribus.errors import ParibusError
+from paribus.modeling.parameters import parameter_count, resolve_model, training_flops
+from paribus.pipeline.making.execute import child_environment
+from paribus.pipeline.making.gpu_slots import gpu_slots
+from paribus.pipeline.output_root import OutputRoot
+from paribus.store import files
+from paribus.store.provenance import gpu_names
+from paribus.training.fit.peaks import peak_flops
+from paribus.training.fit.shape import one_process
+
+SECONDS_AN_HOUR = 3600
+
+
+@dataclass(frozen=True)
+class Hours:
+    """A number of hours; `error` is the relative half-width that was measured, None where nothing says."""
+
+    value: float
+    error: float | None = None
+
+    def __str__(self) -> str:
+        spread = "" if self.error is None else f" ± {self.error:.0%}".replace("%", " %")
+        return f"{format_hours(self.value)}{spread}"
+
+
+def total_hours(parts: Iterable[Hours]) -> Hours:
+    """The sum. Errors of one device do not cancel out, so they are added; those not known are left out."""
+    listed = list(parts)
+    value = sum(part.value for part in listed)
+    known = [part.value * part.error for part in listed if part.error is not None]
+    return Hours(value, sum(known) / value if known and value else None)
+
+
+def devices_of_training(global_batch: int, devices: int) -> int:
+    """The most of `devices` that one training can use: each takes as many contexts of the global batch."""
+    return max(number for number in range(1, min(global_batch, devices) + 1) if global_batch % number == 0)
+
+
+def wall_hours(trainings: Iterable[tuple[float, int]], devices: int) -> float:
+    """Hours until all trainings, (device-hours, global batch) of each, are done on `devices` devices.
+
+    The longest goes first and each begins as soon as enough devices are free. Data parallelism is taken to lose nothing
+    beyond what the device-hours already have.
+    """
+    used = [(hours / share, share) for hours, batch in trainings for share in [devices_of_training(batch, devices)]]
+    free = [0.0] * devices
+    for hours, share in sorted(used, reverse=True):
+        free.sort()
+        free[:share] = [free[share - 1] + hours] * share
+    return max(free)
+
+
+Say = Callable[[str], None]
+NOT_PROBED = "not probed yet"
+NEVER_PROBED = "no probe measures an encoder-decoder"
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """How fast one device trains a model shape, and how that is known."""
+
+    flops: float | None
+    """Training FLOP/s; None where nothing says."""
+    source: str
+    error: float | None = None
+    """Relative half-width of what was measured; None for what was stated."""
+
+    def hours(self, flops: float) -> Hours | None:
+        """Hours of one device for FLOPs."""
+        return None if self.flops is None else Hours(flops / self.flops / SECONDS_AN_HOUR, self.error)
+
+
+@dataclass
+class Throughputs:
+    """Speeds of the shapes of a command, each found once; `say` is told before something takes its time."""
+
+    root: OutputRoot
+    say: Say
+    _found: dict[str, Throughput] = field(default_factory=dict, init=False)
+
+    def of(self, config: RunConfig, vocabulary: int) -> Throughput:
+        """The speed at which `config` trains a model with `vocabulary` tokens."""
+        plan = config.plan
+        if is_stated(plan):
+            return stated_throughput(plan)
+        key = probe_key(config, vocabulary)
+        place = digest(key)
+        if place not in self._found:
+            self._found[place] = self._probed(config, vocabulary, key)
+        return self._found[place]
+
+    def _probed(self, config: RunConfig, vocabulary: int, key: dict[str, Any]) -> Throughput:
+        shape = shape_name(config, vocabulary)
+        remembered = read_probe(self.root.cache, key)
+        if remembered:
+            return _throughput_of(config, vocabulary, remembered, f"probed {remembered.when}, remembered")
+        if config.plan.throughput != "probe" and config.plan.max_device_hours is None:
+            unlike = isinstance(config.model, EncoderDecoderModel)
+            return Throughput(None, f"{shape}: {NEVER_PROBED if unlike else NOT_PROBED}")
+        self.say(f"probing {shape} on this machine: about {config.plan.probe_seconds:.0f} s of training steps")
+        try:
+            probe = run_probe(config, vocabulary, self.root.cache, self.say)
+            return _throughput_of(config, vocabulary, probe, "probed now")
+        except ProbeError as error:
+            return Throughput(None, f"{shape} cannot be probed here: {error}")
+
+
+def is_stated(plan: PlanConfig) -> bool:
+    """Whether speed is a share of a peak and not what this machine does."""
+    asked = plan.throughput == "auto" and (plan.device is not None or plan.peak_tflops is not None)
+    return plan.throughput == "stated" or asked
+
+
+def stated_throughput(plan: PlanConfig) -> Throughput:
+    """`plan.utilisation` of the peak."""
+    known = peak_flops(plan.device) if plan.device else None
+    peak = plan.peak_tflops * 1e12 if plan.peak_tflops is not None else known
+    assert peak is not None, "configurations without a peak are refused"
+    name = plan.device or "a device"
+    source = f"stated: {plan.utilisation:.0%} (plan.utilisation) of the {peak / 1e12:g} TFLOP/s of {name}"
+    return Throughput(plan.utilisation * peak, source.replace("%", " %"))
+
+
+def shape_name(config: RunConfig, vocabulary: int) -> str:
+    """A model shape for people."""
+    parameters = format_count(parameter_count(config.model, vocabulary))
+    return f"{config.model.kind} of {parameters} parameters, {config.model.context_length:,} tokens a context"
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What training steps took."""
+
+    seconds: tuple[float, ...]
+    """Of each step."""
+    tokens: int
+    """Positions that a step computes."""
+    device: str
+    precision: str
+    micro_batch: int
+    threads: int
+    layers: tuple[int, ...]
+    """Numbers of layers that were timed: all of the model, or two from which its steps were reckoned."""
+    when: str
+
+    @property
+    def tokens_per_second(self) -> float:
+        """At the median step."""
+        return self.tokens / median(self.seconds)
+
+    @property
+    def error(self) -> float:
+        """Half of the distance between the 10th and the 90th percentile of steps, relative to the median."""
+        tenths = quantiles(self.seconds, n=10, method="inclusive")
+        return (tenths[-1] - tenths[0]) / 2 / median(self.seconds)
+
+
+def _throughput_of(config: RunConfig, vocabulary: int, probe: Probe, when: str) -> Throughput:
+    flops = training_flops(config.model, vocabulary, probe.tokens) / probe.tokens * probe.tokens_per_second
+    where = f"{probe.device}, {probe.precision}, micro-batch {probe.micro_batch}"
+    speed = f"{probe.tokens_per_second:,.0f} tokens/s ± {probe.error:.0%}".replace("%", " %")
+    threads = "" if trains_on_gpu(config.training) else f", {probe.threads} thread{'s' if probe.threads > 1 else ''}"
+    reckoned = ""
+    if len(probe.layers) > 1:
+        reckoned = f", reckoned from {' and '.join(map(str, probe.layers))} layers, without what processes exchange"
+    source = f"{shape_name(config, vocabulary)}: {speed} on {where}{threads}{reckoned}; {when}"
+    return Throughput(flops, source, probe.error)
+
+
+SECONDS_TO_START = {True: 240.0, False: 60.0}
+"""What a probe may take beside its steps on a GPU, where layers are compiled first, and on a CPU."""
+FEWEST_STEPS = 3
+
+
+class ProbeError(ParibusError):
+    """A shape that could not be probed, and why."""
+
+
+def probe_key(config: RunConfig, vocabulary: int) -> dict[str, Any]:
+    """Everything that decides how fast `config` trains, as far as it can be known without PyTorch."""
+    training = one_process(config).training
+    decisive = ("precision", "compile", "activation_checkpointing", "micro_batch", "global_batch")
+    sharing = ("processes", "nodes", "shard_processes", "reshard_after_forward")
+    shared = {name: getattr(config.training, name) for name in sharing if config.training.parallel == "fsdp"}
+    return {
+        "device": training_device_name(training),
+        "threads": _threads_of_process(config) if not trains_on_gpu(training) else 0,
+        "model": everything(resolve_model(config.model, vocabulary)),
+        "vocab_size": vocabulary,
+        "documents": within_documents(config.packing),
+        "training": {name: getattr(training, name) for name in decisive} | shared,
+        "torch": importlib.metadata.version("torch"),
+    }
+
+
+def _threads_of_process(config: RunConfig) -> int:
+    """Processes of a node divide the threads."""
+    threads = config.engine.threads or os.cpu_count() or 1
+    return max(1, threads // max(1, config.training.processes))
+
+
+def probe_path(cache: Path, key: Mapping[str, Any]) -> Path:
+    """Where the probe of a key is, or would be."""
+    return cache / "probes" / f"{digest(dict(key))}.json"
+
+
+def read_probe(cache: Path, key: Mapping[str, Any]) -> Probe | None:
+    """The probe that was remembered; None where there is none or its file is damaged."""
+    try:
+        stored = json.loads(probe_path(cache, key).read_text(encoding="utf-8"))
+        if stored["key"] != key:
+            return None
+        return _parse_probe(stored["probe"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _parse_probe(stored: Mapping[str, Any]) -> Probe:
+    """Raises ValueError, KeyError or TypeError for anything but what was written."""
+    seconds = [float(value) for value in stored["seconds"]]
+    layers = tuple(int(number) for number in stored["layers"])
+    numbers = [*seconds, *layers, *(int(stored[name]) for name in ("tokens", "micro_batch", "threads"))]
+    whole = isinstance(stored["seconds"], list) and len(seconds) >= FEWEST_STEPS and len(layers) > 0
+    if not whole or not all(math.isfinite(number) and number > 0 for number in numbers):
+        raise ValueError("no seconds of steps")
+    return Probe(
+        seconds=tuple(seconds),
+        tokens=int(stored["tokens"]),
+        device=str(stored["device"]),
+        precision=str(stored["precision"]),
+        micro_batch=int(stored["micro_batch"]),
+        threads=int(stored["threads"]),
+        layers=layers,
+        when=str(stored["when"]),
+    )
+
+
+def run_probe(config: RunConfig, vocabulary: int, cache: Path, say: Callable[[str], None]) -> Probe:
+    """Probe the shape of `config` and remember it; `say` is told of waiting for a GPU that jobs here have.
+
+    Raises ProbeError where a probe is not possible.
+    """
+    key = probe_key(config, vocabulary)
+    with gpu_slots(
+        "training", one_process(config), lambda text: say("waiting for a GPU: jobs on this machine have all")
+    ) as slots:
+        answer = _run_child(config, vocabulary, slots)
+    if "problem" in answer:
+        raise ProbeError(str(answer["problem"]))
+    measured = answer | {"device": key["device"], "when": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")}
+    path = probe_path(cache, key)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files.write_json(path, {"key": key, "probe": measured})
+    return _parse_probe(measured)
+
+
+def _run_child(config: RunConfig, vocabulary: int, slots: Mapping[str, str]) -> dict[str, Any]:
+    """What the child says; a problem where it died or ran out of time."""
+    limit = config.plan.probe_seconds + SECONDS_TO_START[trains_on_gpu(config.training)]
+    job = {"config": everything(config), "vocab_size": vocabulary, "seconds": config.plan.probe_seconds}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "paribus.training.fit.probe"],
+            input=json.dumps(job),
+            capture_output=True,
+            text=True,
+            timeout=limit,
+            check=False,
+            env={**child_environment(replace(config.engine, threads=_threads_of_process(config))), **slots},
+        )
+    except subprocess.TimeoutExpired:
+        return {"problem": f"{FEWEST_STEPS} steps were not done within {limit:.3g} s"}
+    if done.returncode:
+        return {"problem": f"its process died: {_last_line(done.stderr) or f'exit status {done.returncode}'}"}
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def _last_line(text: str) -> str:
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+
+
+NVIDIA = Path("/proc/driver/nvidia/version")
+"""There where NVIDIA's driver is loaded."""
+PROCESSORS = Path("/proc/cpuinfo")
+"""Where Linux describes its processors."""
+
+
+def trains_on_gpu(training: TrainingConfig, driver: Path = NVIDIA) -> bool:
+    """Whether a run would train on a GPU: as configured, else whether one seems to be there and visible."""
+    if training.device != "auto":
+        return training.device != "cpu"
+    return driver.exists() and os.environ.get("CUDA_VISIBLE_DEVICES") not in ("", "-1")
+
+
+def with_device_counts(training: TrainingConfig) -> TrainingConfig:
+    """With numbers of processes and nodes where it asks for all: one a visible GPU, and the nodes of the allocation."""
+    gpus = len(visible_gpus()) if trains_on_gpu(training) else 0
+    nodes = training.nodes or int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
+    return replace(training, processes=training.processes or max(1, gpus), nodes=nodes)
+
+
+def training_device_name(training: TrainingConfig, processors: Path = PROCESSORS) -> str:
+    """Name of the device a run would train on, as the driver or the kernel gives it."""
+    if trains_on_gpu(training):
+        number = training.device.partition(":")[2]
+        listed = gpu_names()
+        place = int(number) if number.isdigit() else 0
+        return listed[place] if place < len(listed) else training.device
+    return next(iter(_named_processors(processors)), platform.processor() or platform.machine())
+
+
+def _named_processors(file: Path) -> list[str]:
+    """Names of the processors, one each; of ARM the kernel says none."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    pairs = (line.partition(":") for line in lines)
+    return [value.strip() for name, _, value in pairs if name.strip() == "model name"]
