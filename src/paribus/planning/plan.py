@@ -274,20 +274,15 @@ def _stage_state(node: Node, root: OutputRoot, left: Collection[tuple[str, str]]
     return "failed" if root.failure(node).is_file() else "missing"
 
 
-def _absent(node: Node, root: OutputRoot) -> set[tuple[str, str]]:
-    """A node that is not planned, where it has no artefact."""
-    return set() if root.store.find(*node.place) else {node.place}
-
-
 def _plan_run(
     label: str, run: PreparedRun, planned: PlannedStage | None, throughputs: Throughputs, root: OutputRoot
 ) -> PlannedRun:
     """What a run costs; its training is None where that is not planned, and then no speed is looked for."""
     config, node = replace(run.job.config, training=with_device_counts(run.job.config.training)), run.nodes["training"]
-    stage = planned or PlannedStage(*node.place, _stage_state(node, root, _absent(node, root)), 0)
+    trained = root.store.find(*node.place)
+    stage = planned or PlannedStage(*node.place, _stage_state(node, root, set() if trained else {node.place}), 0)
     size = known_vocabulary_size(config, run.nodes["vocabulary"], root)
     vocabulary, parameters = size.value, parameter_count(config.model, size.value)
-    trained = root.store.find("training", stage.key)
     pairs = full_pairs = isinstance(config.packing, PairPacking)
     if trained:
         result, source = trained.record()["result"], ""

@@ -292,4 +292,4 @@ def check_limit(plan: Plan) -> None:
 def _why_unknown(plan: Plan) -> str:
     """Why the hours of some trainings are not known, and what to do."""
     sources = dict.fromkeys(run.throughput.source for run in plan.trainings if run.hours is None)
-    return f"{'; '.join(sources)}; state the speed with plan.device=h800 plan.utilisation=0.4, or leave the limit out"
+    return f"{'; '.join(sources)}; state the speed with {HOW_TO_STATE}, or leave the limit out"
