@@ -21,11 +21,11 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.record.records import collect
 from paribus.pipeline.record.sweep_record import read_sweeps
+from paribus.reporting.columns import Values
+from paribus.reporting.compare import Comparison, compare, values_by_seed
 from paribus.reporting.significance.crossed import LEVEL
 from paribus.reporting.significance.joint import judged_together
 from paribus.reporting.significance.judgement import ArmScores
-from paribus.reporting.table.cells import Values
-from paribus.reporting.table.comparison import Comparison, compare, measured
 
 
 def comparison_of(root: Path) -> Comparison:
@@ -52,7 +52,7 @@ def main() -> None:
     comparison, generator = comparison_of(given.root), np.random.default_rng(0)
     effects = comparison.effects
     (column,) = (column for column in comparison.columns if column.key == effects[0].column)
-    arms = [measured(row, column, comparison.scores) for row in comparison.rows]
+    arms = [values_by_seed(row, column, comparison.scores) for row in comparison.rows]
     seeds = sorted(set.intersection(*(set(arm) for arm in arms)))
     named = [f"{' × '.join(each.contrast.values)}: {each.test.difference:+.4f}" for each in effects]
     sys.stdout.write(f"| seeds an arm, from {len(seeds)} | {' | '.join(named)} |\n|--:{'|--:' * len(named)}|\n")

@@ -19,8 +19,7 @@ import matplotlib as mpl
 import psutil
 from matplotlib.figure import Figure
 
-from paribus.reporting.plots.looks import COLOURS
-from paribus.reporting.plots.picture import style
+from paribus.reporting.plots import COLOURS, style
 
 COMMAND = ("run", "scale=demo", "budget.tokens=150K", "tracking=none")
 KILLS = {"undisturbed": (), "killed once": (130,), "killed twice": (75, 222)}

@@ -26,8 +26,8 @@ def main() -> None:
     started = time.perf_counter()
     import statsmodels.stats.api  # noqa: F401
 
+    from paribus.reporting.compare import compare
     from paribus.reporting.report import write_report
-    from paribus.reporting.table.comparison import compare
 
     sys.stdout.write(f"imports                 {time.perf_counter() - started:6.2f} s\n")
     with tempfile.TemporaryDirectory() as name:
@@ -48,7 +48,7 @@ def _write(write_report: Any, runs: list[Any], root: Path) -> None:
 
 
 def _run(root: Path, number: int) -> Any:
-    from paribus.reporting.table.frame import RunRecord
+    from paribus.reporting.runs import RunRecord
 
     row, seed = divmod(number, 2)
     generator = np.random.default_rng(number)

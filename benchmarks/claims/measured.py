@@ -14,9 +14,9 @@ from paribus.config.groups.experiment import table_of
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.record.records import collect
+from paribus.reporting.compare import Comparison, ComparisonRow, compare
+from paribus.reporting.measures import SEEDS_TO_JUDGE
 from paribus.reporting.significance.crossed import LEVEL
-from paribus.reporting.significance.least import SEEDS_TO_JUDGE
-from paribus.reporting.table.comparison import Comparison, ComparisonRow, compare
 from paribus.store.provenance import source_of
 
 

@@ -10,8 +10,8 @@ import yaml
 from claims.claim import Claim
 from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
-from paribus.reporting.paper.block import Paper
-from paribus.reporting.paper.block import parse as parse_block
+from paribus.reporting.paper import Paper
+from paribus.reporting.paper import parse_paper as parse_block
 
 FILE = Path(__file__).with_name("claims.yaml")
 ENTROPY_PAPER = "Entropy-Driven Pre-Tokenization (arXiv 2506.15889)"

@@ -16,8 +16,7 @@ from paribus.config.compose import Composition
 from paribus.config.groups.experiment import table_of
 from paribus.pipeline.prepared_run import factor_labels
 from paribus.pipeline.token_rows import count, token_rows, with_replaced
-from paribus.reporting.tokenizers.row import TokenRow
-from paribus.reporting.tokenizers.tables import all_numbers
+from paribus.reporting.data_tables import TokenRow, all_numbers
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.tokenization.statistics import TokenCounts, count_statistics, spellings
 

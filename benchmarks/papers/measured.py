@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from paribus.reporting.tokenizers.row import folded
+from paribus.reporting.data_tables import counts_by_length
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.settings import Algorithm, EncoderName
 from paribus.tokenization.statistics import (
@@ -37,13 +37,13 @@ class Encoded:
 
     def occurrences(self) -> list[int]:
         """Tokens in the text by `LENGTHS`."""
-        return folded(self.statistics.token_lengths)
+        return counts_by_length(self.statistics.token_lengths)
 
     def vocabulary(self) -> list[int]:
         """Tokens in the vocabulary by `LENGTHS`."""
         columns, ranks = self.tokenizer.vocabulary.columns, self.tokenizer.vocabulary.rank_of_id.tolist()
         lengths = character_lengths([columns.spellings[rank] for rank in ranks])
-        return folded(length_buckets(lengths, np.ones_like(lengths)))
+        return counts_by_length(length_buckets(lengths, np.ones_like(lengths)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from peers.table import table
 
 from papers import published
 from papers.measured import Measured, change
-from paribus.reporting.tokenizers.row import LENGTHS
+from paribus.reporting.data_tables import LENGTHS
 
 ABSENT = ""
 

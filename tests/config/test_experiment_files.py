@@ -19,7 +19,7 @@ from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.token_rows import refuse_absent_baseline
 from paribus.planning.plan import Plan, make_plan
-from paribus.reporting.table.columns import columns_of
+from paribus.reporting.columns import columns_of
 from paribus.training.step.schedule import warmup_steps
 from support.experiments import (
     ACTIONS,

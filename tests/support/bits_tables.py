@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from paribus.reporting.table.frame import RunRecord
+from paribus.reporting.runs import RunRecord
 from support.tables import config_of, record
 
 SIZES = np.random.default_rng(3).integers(500, 4000, 60)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from paribus.reporting.plots import picture
+from paribus.reporting import plots
 
 _EMPTY = b'<svg viewBox="0 0 1 1"></svg>'
 
@@ -18,6 +18,6 @@ class _Unwritten(Figure):
 
 def undrawn_pictures(patch: pytest.MonkeyPatch) -> None:
     """Let every picture be empty, with its name, its caption and its words."""
-    patch.setattr(picture, "_Figure", _Unwritten)
-    patch.setattr(picture, "_lay_out", lambda figure: None)
+    patch.setattr(plots, "_Figure", _Unwritten)
+    patch.setattr(plots, "_lay_out", lambda figure: None)
     patch.setattr(_Unwritten, "fold", lambda figure: None, raising=False)

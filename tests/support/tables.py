@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from paribus.reporting.notes.notes import notes as all_notes
-from paribus.reporting.table.comparison import Comparison
-from paribus.reporting.table.frame import RunRecord
+from paribus.reporting.compare import Comparison
+from paribus.reporting.notes import notes as all_notes
+from paribus.reporting.runs import RunRecord
 from paribus.tracking.events import EventLog
 
 FACTORS = ("tokenizer", "encoder", "ordering")

@@ -20,7 +20,7 @@ ORDERS = "orders"
 
 def orders_command(command: Command, console: Console) -> int:
     """Make what is missing up to the orders, and print and write their table."""
-    from paribus.reporting.order_report import OrderRow, few_documents, write_order_report
+    from paribus.reporting.data_reports import OrderRow, few_documents, write_order_report
 
     composition = compose_command(command)
     for job in composition.jobs:

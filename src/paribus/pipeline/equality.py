@@ -1,6 +1,6 @@
 """All else being equal, before anything runs: whether the runs of a command may stand in one table.
 
-The rule is that of the table (`paribus.reporting.fairness.equality`), applied to what is known of runs in advance.
+The rule is that of the table (`paribus.reporting.equality`), applied to what is known of runs in advance.
 """
 
 import json
@@ -12,7 +12,7 @@ from paribus.config.schema import RunConfig
 from paribus.pipeline.graph import Node, group_of_files
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.run_names import labels
-from paribus.reporting.fairness.equality import (
+from paribus.reporting.equality import (
     ABSENT,
     AVERAGED_SHARES,
     FINGERPRINT,

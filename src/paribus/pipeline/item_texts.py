@@ -13,8 +13,8 @@ from paribus.evaluation.tasks.promptless import pairs_path, segmented_path, text
 from paribus.finetuning.data import read_task
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.reporting.items.item_text import ItemText, Texts
-from paribus.reporting.items.scored import HELDOUT as HELDOUT_DOCUMENTS
+from paribus.reporting.items import HELDOUT as HELDOUT_DOCUMENTS
+from paribus.reporting.items import ItemText, Texts
 
 TASKS, FINETUNING_DATA = "tasks", "finetuning_data"
 _HELDOUT = (HELDOUT_DOCUMENTS, TRANSLATION, HELDOUT_CLEAN, HELDOUT_CONCATENATED)

@@ -31,9 +31,8 @@ from paribus.pipeline.making.devices import HERE, Devices
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.run_names import run_name
-from paribus.reporting.paper import block as paper_block
-from paribus.reporting.table.arrangement import unknown_factors
-from paribus.reporting.table.column import MEASURES
+from paribus.reporting import paper as paper_block
+from paribus.reporting.measures import MEASURES, unknown_factors
 from paribus.tracking import destination
 from paribus.training.start import preflight as start_preflight
 

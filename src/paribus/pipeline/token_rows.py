@@ -19,15 +19,14 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun, factor_labels
 from paribus.pipeline.show.display import open_console
 from paribus.pipeline.vocabularies import overlap_matrix
-from paribus.reporting.table.arrangement import baselines, ordered
-from paribus.reporting.tokenizers.row import Replaced, TokenRow
-from paribus.reporting.tokenizers.tables import named
+from paribus.reporting.data_tables import Replaced, TokenRow, joined_labels
+from paribus.reporting.measures import baselines, ordered
 from paribus.store.artifacts import Artifact
 from paribus.tokenization.statistics import Counts, Spellings, spelled_only_in, spellings
 from paribus.tokenization.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from paribus.reporting.plots.vocabularies import OverlapMatrix
+    from paribus.reporting.figures_data import OverlapMatrix
 
 TARGETS = ("token_statistics",)
 """The stages that a row is made of, with what they need."""
@@ -129,7 +128,7 @@ def token_rows(
     rows = [
         TokenRow(
             labels=row,
-            name=named(row, table) or alone[0],
+            name=joined_labels(row, table) or alone[0],
             config=everything(one.config),
             statistics=TokenRow.read(one.made["token_statistics"].path),
             vocab_size=one.vocab_size,

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from paribus.reporting.plots.vocabularies import OverlapMatrix
-    from paribus.reporting.table.frame import RunRecord
+    from paribus.reporting.figures_data import OverlapMatrix
+    from paribus.reporting.runs import RunRecord
     from paribus.tokenization.statistics import Counts, Spellings
 
 _COUNTED = 100_000_000
@@ -45,7 +45,7 @@ def overlap_matrix(
     names: Sequence[str], spelled: Sequence["Spellings"], counts: Sequence["Counts | None"]
 ) -> "OverlapMatrix":
     """The overlap of vocabularies by name, with how often each of their tokens occurs where that was counted."""
-    from paribus.reporting.plots.vocabularies import OverlapMatrix
+    from paribus.reporting.figures_data import OverlapMatrix
     from paribus.tokenization.statistics import overlap_shares, tokens_of
 
     frequencies = [

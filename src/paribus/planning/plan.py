@@ -57,8 +57,7 @@ from paribus.planning.speed import (
     wall_hours,
     with_device_counts,
 )
-from paribus.reporting.significance.least import SEEDS_TO_JUDGE
-from paribus.reporting.table.arrangement import baselines
+from paribus.reporting.measures import SEEDS_TO_JUDGE, baselines
 from paribus.store.artifacts import Artifact
 from paribus.store.claims import read_holder
 from paribus.training.start.first import FIRST

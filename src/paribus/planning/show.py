@@ -14,7 +14,7 @@ from paribus.config.validate import Problem, refuse
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.plan import Encoded, Plan, PlannedRun, make_plan
 from paribus.planning.speed import NEVER_PROBED, NOT_PROBED, Hours, Say, devices_of_training
-from paribus.reporting.formats.bare_table import bare_table
+from paribus.reporting.data_tables import bare_table
 
 STYLES = {"cached": "green", "failed": "red", "running": "yellow"}
 

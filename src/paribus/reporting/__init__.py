@@ -14,7 +14,7 @@ room knows no stage and starts nothing, so that a report can be made of artefact
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from paribus.reporting.significance.items import paired_test as paired_test
+    from paribus.reporting.significance.paired import paired_test
 
 __all__ = ["paired_test"]
 
@@ -22,7 +22,7 @@ __all__ = ["paired_test"]
 def __getattr__(name: str) -> object:
     """Import the promised names when they are first used: they need numpy and scipy."""
     if name in __all__:
-        from paribus.reporting.significance import items as significance
+        from paribus.reporting.significance import paired as significance
 
         return getattr(significance, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

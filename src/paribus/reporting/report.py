@@ -15,30 +15,34 @@ from rich.padding import Padding
 from rich.text import Text
 
 from paribus.config.groups.experiment import TableConfig
-from paribus.reporting.formats.document import ReportDocument
-from paribus.reporting.formats.latex import latex_table
-from paribus.reporting.formats.markdown import markdown_head, markdown_items, markdown_report
-from paribus.reporting.formats.plain import report_document
-from paribus.reporting.formats.terminal import TerminalTable, lines_table, terminal_finding
-from paribus.reporting.formats.tidy import tidy_csv, tidy_parquet, tidy_table
-from paribus.reporting.items.different import most_different
-from paribus.reporting.items.item_text import Texts
-from paribus.reporting.items.scored import all_scored, with_left_out
-from paribus.reporting.items.tidy import items_table, texts_table
-from paribus.reporting.notes.notes import notes
-from paribus.reporting.notes.summary import summary
-from paribus.reporting.notes.trainings import looked_before
-from paribus.reporting.paper import paper as papers
-from paribus.reporting.paper.block import parse
-from paribus.reporting.table.comparison import Comparison, compare
-from paribus.reporting.table.frame import MissingRun, RunRecord
-from paribus.reporting.table.layout import layouts
+from paribus.reporting import table as papers
+from paribus.reporting.compare import Comparison, compare
+from paribus.reporting.formats import (
+    ReportDocument,
+    TerminalTable,
+    latex_table,
+    lines_table,
+    markdown_head,
+    markdown_items,
+    markdown_report,
+    report_document,
+    terminal_finding,
+    tidy_csv,
+    tidy_parquet,
+    tidy_table,
+)
+from paribus.reporting.items import Texts, all_scored, items_table, most_different, texts_table, with_left_out
+from paribus.reporting.notes import looked_before, notes
+from paribus.reporting.paper import parse_paper
+from paribus.reporting.runs import MissingRun, RunRecord
+from paribus.reporting.table import layouts
+from paribus.reporting.verdict import summary
 from paribus.store.files import write_bytes
 
 if TYPE_CHECKING:
-    from paribus.reporting.plots.lines.curves import Curve
-    from paribus.reporting.plots.picture import Plot
-    from paribus.reporting.plots.vocabularies import OverlapMatrix
+    from paribus.reporting.figures import Curve
+    from paribus.reporting.figures_data import OverlapMatrix
+    from paribus.reporting.plots import Plot
 
 PLOTS = "plots"
 SHOWN_ITEMS = 20
@@ -95,7 +99,7 @@ def write_report(
         FairnessError: the runs differ in more than the factors and the seed.
         ConfigurationError: no runs, a run without a label, or a malformed table or paper block.
     """
-    reference = parse(paper) if paper else None
+    reference = parse_paper(paper) if paper else None
     comparison = compare(runs, factors, missing, table)
     numbers = papers.beside(reference, comparison) if reference else {}
     shown = numbers if comparison.table.paper else {}
@@ -141,8 +145,7 @@ def _plots(
     overlap: "OverlapMatrix | None",
 ) -> list["Plot"]:
     """The pictures of a document, of `curves` or those of the runs' events."""
-    from paribus.reporting.plots.comparison import MOST_ROWS, plots
-    from paribus.reporting.plots.lines.curves import read_curves
+    from paribus.reporting.figures import MOST_ROWS, plots, read_curves
 
     comparison = document.comparison
     if curves is None:
@@ -151,7 +154,7 @@ def _plots(
 
 
 def _contents(document: ReportDocument, tidy: pa.Table) -> dict[str, bytes]:
-    from paribus.reporting.formats.page import page
+    from paribus.reporting.page import page
 
     latex_notes = [*document.summary.lines, *document.notes.lines]
     texts = {
@@ -180,7 +183,7 @@ def _terminal(document: ReportDocument) -> RenderableType:
         )
         parts.append(Text(told, style="dim"))
     if document.paper:
-        parts += [Text(), Text(papers.sentence(document.paper), style="dim")]
+        parts += [Text(), Text(papers.paper_sentence(document.paper), style="dim")]
     if document.paper and document.paper.numbers:
         parts.append(lines_table(papers.side_by_side(document.paper, document.comparison)))
     return Group(*parts)

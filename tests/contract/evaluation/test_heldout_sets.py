@@ -11,8 +11,8 @@ import pytest
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.evaluation.stage import build_scores, build_tasks
-from paribus.reporting.table.comparison import compare
-from paribus.reporting.table.scores import load
+from paribus.reporting.compare import compare
+from paribus.reporting.runs import load_scores
 from paribus.tokenization import Tokenizer
 from support.corpora import build_corpus, files_corpus, write_jsonl
 from support.evaluations import WORDS, stage_context, write_checkpoints
@@ -52,7 +52,7 @@ def test_clean_documents_have_the_bits_they_have_among_all(root: Path) -> None:
 
 
 def test_concatenated_documents_are_all_documents_with_other_bits(root: Path) -> None:
-    scores = load(root / "evaluation")
+    scores = load_scores(root / "evaluation")
     concatenated = scores.texts["heldout_concatenated"]
     assert concatenated.documents == scores.heldout.documents
     assert (concatenated.bytes == scores.heldout.bytes).all()

@@ -18,8 +18,8 @@ from paribus.evaluation.measures.bleu import tokenized_bleu
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.evaluation.tasks.heldout_pairs import TextPair, read_pairs, sample_pairs
 from paribus.modeling.models import build_model, save_model
-from paribus.reporting.table.columns import columns_of
-from paribus.reporting.table.scores import load
+from paribus.reporting.columns import columns_of
+from paribus.reporting.runs import load_scores
 from paribus.tokenization import Tokenizer
 from support.stages import context_at
 from support.training_inputs import TRAINING, TRANSLATOR, pair_config, pair_texts
@@ -103,7 +103,7 @@ def test_every_held_out_target_has_the_bits_its_source_leaves_it_under_each_chec
         for step in (10, 20)
     ]
     assert metrics == {"eval/bits_per_byte": pytest.approx(sum(means) / 2)}
-    assert len(load(tmp_path / "evaluation").heldout) == len(heldout)
+    assert len(load_scores(tmp_path / "evaluation").heldout) == len(heldout)
     assert {pair.id for pair in read_pairs(tmp_path / "tasks" / "heldout.jsonl")} == heldout.keys()
 
 
@@ -157,7 +157,7 @@ def test_a_test_set_is_translated_as_held_out_pairs_are(tmp_path: Path) -> None:
     tokenized = tokenized_bleu([row["translation"] for row in translated], references, "de")
     assert metrics["eval/wmt14_en_de/0shot/tokenized_bleu"] == pytest.approx(tokenized.score / 100)
     assert statistics["tokenized_bleu"] == tokenized.signature
-    found = load(tmp_path / "evaluation")
+    found = load_scores(tmp_path / "evaluation")
     labels = [column.label for column in columns_of([found], [{}], default_table()) if column.group == "wmt14_en_de"]
     assert labels == ["BLEU", "tokenized BLEU"]
     chosen = set(pq.read_table(tmp_path / "evaluation" / "heldout.parquet")["document"].to_pylist())

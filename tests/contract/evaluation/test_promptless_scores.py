@@ -11,7 +11,7 @@ from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.evaluation.measures.segmentation import read_segmented, tokenizer_scores
 from paribus.evaluation.stage import build_scores, build_tasks
-from paribus.reporting.table.scores import load
+from paribus.reporting.runs import load_scores
 from paribus.tokenization import Tokenizer
 from support.evaluations import stage_context, write_checkpoints, write_drawn_corpus
 from support.real_data import RealData
@@ -51,7 +51,7 @@ def test_texts_are_sampled_and_scored_as_held_out_text_is(tmp_path: Path) -> Non
         sum(row[column] for row in rows if (row["text_set"], row["checkpoint"]) == ("half", 20))
         for column in ("bits", "bytes")
     ]
-    found = load(tmp_path / "evaluation").texts["half"]
+    found = load_scores(tmp_path / "evaluation").texts["half"]
     assert (found.bits[1].sum(), found.bytes.sum()) == (pytest.approx(sums[0]), sums[1])
     about = json.loads((tmp_path / "evaluation" / "statistics.json").read_text())["texts"]
     assert about["half"] == {"documents": len(found), "bytes": sums[1], "tokens": sums[1]}

@@ -21,7 +21,7 @@ from paribus.finetuning import training as training_module
 from paribus.finetuning.data import read_task
 from paribus.modeling.models import load_model
 from paribus.ordering.shuffle import ShuffledContexts
-from paribus.reporting.table.scores import load
+from paribus.reporting.runs import load_scores
 from paribus.tokenization import Tokenizer
 from paribus.training.data.batches import Batches
 from support.finetunings import (
@@ -206,7 +206,7 @@ def load_blocks(root: Path) -> Any:
     heldout = {"checkpoint": [STEP], "document": ["d"], "bits": [1.0], "bytes": [1]}
     pq.write_table(pa.table(heldout), scores / "heldout.parquet")
     (scores / "statistics.json").write_text("{}")
-    return load(scores, root / "finetuning").blocks
+    return load_scores(scores, root / "finetuning").blocks
 
 
 def test_a_stage_that_was_stopped_goes_on_and_ends_with_the_same_bytes(

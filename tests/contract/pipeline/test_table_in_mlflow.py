@@ -22,7 +22,7 @@ from paribus.config.groups.experiment import ExperimentConfig, TableConfig
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import describe_sweep, prepare
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.reporting.table.numbers import row_name
+from paribus.reporting.compare import logged_row_name
 from paribus.tracking.events import EventLog, EventReader
 from paribus.tracking.mlflow import mlflow_environment
 from paribus.tracking.sync import sync
@@ -98,7 +98,7 @@ def test_every_number_of_every_cell_is_a_metric_of_the_sweep_s_run(root: Path) -
     composition, runs = sweep(root)
     shown = metrics(root)[describe_sweep(composition, runs).id]
     wanted = {
-        f"table/{row_name([cell['encoder']])}/{name_of(cell)}{part}": cell[field]
+        f"table/{logged_row_name([cell['encoder']])}/{name_of(cell)}{part}": cell[field]
         for cell in cells(root)
         for part, field in PARTS.items()
         if cell[field] is not None

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 
 from paribus.modeling.models import load_model
+from paribus.reporting.columns import measure
+from paribus.reporting.measures import BITS_PER_BYTE
+from paribus.reporting.runs import load_scores
 from paribus.reporting.significance.judgement import ArmScores
-from paribus.reporting.table.column import BITS_PER_BYTE
-from paribus.reporting.table.measures import measure
-from paribus.reporting.table.scores import load
 from support.tables import record
 from support.training_inputs import STEPS, config, execute, write_inputs
 
@@ -29,7 +29,7 @@ def test_halves_of_the_seeds_of_one_training_do_not_differ(tmp_path: Path) -> No
         bits = bits_of(tmp_path / str(seed) / "output" / f"step_{STEPS:08d}", texts)
         heldout = list(zip(bits, map(len, texts), strict=True))
         runs.append(record(tmp_path, f"run{seed}", {"tokenizer": "bytes"}, scored, seed=seed, heldout=heldout))
-    values = [measure(BITS_PER_BYTE, run.training, load(run.scores)) for run in runs if run.scores]
+    values = [measure(BITS_PER_BYTE, run.training, load_scores(run.scores)) for run in runs if run.scores]
     generator, tests = np.random.default_rng(RUNS), []
     for _ in range(DRAWS):
         order = generator.permutation(RUNS)

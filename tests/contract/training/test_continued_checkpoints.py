@@ -30,7 +30,7 @@ from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.record.run_record import moved_config
 from paribus.pipeline.show.display import Display
-from paribus.reporting.fairness.equality import differing, flatten
+from paribus.reporting.equality import differing, flatten
 from paribus.store.artifacts import file_digests, write_record
 from paribus.store.files import FileDigests
 from paribus.store.provenance import loaded_code

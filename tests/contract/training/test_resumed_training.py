@@ -21,7 +21,7 @@ from paribus.errors import ConfigurationError, DataError
 from paribus.ordering.orders import write_order
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import build_graph
-from paribus.reporting.fairness.equality import differing, flatten
+from paribus.reporting.equality import differing, flatten
 from paribus.store.artifacts import file_digests, write_record
 from paribus.training.start.first import FIRST
 from paribus.training.start.preflight import problems

@@ -14,7 +14,7 @@ from paribus.errors import ConfigurationError
 from paribus.evaluation.suites.registry import unknown_task
 from paribus.evaluation.suites.texts import HELDOUT_CLEAN, HELDOUT_CONCATENATED
 from paribus.pipeline.prepare import prepare
-from paribus.reporting.table.column import AVERAGE, BITS_PER_BYTE, HELDOUT_SETS
+from paribus.reporting.measures import AVERAGE, BITS_PER_BYTE, HELDOUT_SETS
 
 SWEEP = ("-m", "scale=tiny", "corpus=pydocs_small", "encoder=merge_rank,longest_first")
 TASKS = "evaluation.tasks=[continuation,squad]"

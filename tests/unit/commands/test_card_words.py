@@ -9,7 +9,7 @@ from paribus.commands.kept.card_words import METRICS, score, scores
 from paribus.commands.kept.model_card import Origin, model_card
 from paribus.config.reference.fields import summaries
 from paribus.evaluation.measures.main_scores import PREFERRED
-from paribus.reporting.table.column import METRICS as IN_TABLES
+from paribus.reporting.measures import METRICS as IN_TABLES
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,9 @@ from paribus.pipeline.record.made_with import environment
 from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.record.records import collect
 from paribus.pipeline.stages import STAGES
-from paribus.reporting.fairness.equality import differing as differing_fields
-from paribus.reporting.fairness.fairness import differences
-from paribus.reporting.table.frame import RunRecord
+from paribus.reporting.equality import differing as differing_fields
+from paribus.reporting.fairness import differences
+from paribus.reporting.runs import RunRecord
 from paribus.store.packages import DECIDING, HARMLESS, recorded
 from paribus.store.provenance import Code, package_versions
 

@@ -12,7 +12,7 @@ from paribus.evaluation.tasks.heldout_pairs import TextPair, write_pairs
 from paribus.evaluation.tasks.items import AnswerItem, AnyItem, BlankItem, Item, ItemSet, TextItem
 from paribus.evaluation.tasks.promptless import pairs_path, segmented_path, texts_path
 from paribus.pipeline.item_texts import finetuned_texts, scored_texts
-from paribus.reporting.items.item_text import ItemText
+from paribus.reporting.items import ItemText
 
 KINDS: dict[str, tuple[AnyItem, ItemText]] = {
     "choices": (Item("test/1", "Is it?", ("yes", "no"), 1), ItemText("Is it?", ("yes", "no"), 1)),

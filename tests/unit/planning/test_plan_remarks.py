@@ -20,7 +20,7 @@ from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.plan import Encoded, Plan, make_plan
 from paribus.planning.show import bill, plan_document
-from paribus.reporting.significance.least import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
+from paribus.reporting.measures import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
 from support.plans import planned_run, shown, store_record
 
 CORPUS = {"train": {"documents": 10, "bytes": 1_000_000}}

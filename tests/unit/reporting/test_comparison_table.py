@@ -10,13 +10,11 @@ from statsmodels.stats.contingency_tables import mcnemar
 
 from paribus.config.groups.experiment import TableConfig, default_table
 from paribus.errors import ConfigurationError, DataError
+from paribus.reporting.compare import Comparison, compare
+from paribus.reporting.runs import MissingRun, Remembered, RunRecord, frame, load_scores
 from paribus.reporting.significance.crossed import crossed_test, pooled_variance
 from paribus.reporting.significance.joint import judged_together
-from paribus.reporting.table.comparison import Comparison, compare
-from paribus.reporting.table.frame import MissingRun, RunRecord, frame
-from paribus.reporting.table.layout import layouts
-from paribus.reporting.table.score_lines import Remembered
-from paribus.reporting.table.scores import load
+from paribus.reporting.table import layouts
 from support.tables import FACTORS, demo_runs, notes, record, write_scores
 
 BPE = {"tokenizer": "bpe", "encoder": "merge_rank", "ordering": "standard"}
@@ -39,7 +37,7 @@ def test_an_accuracy_is_the_mean_over_items_and_its_error_the_standard_error(tmp
 
 def test_checkpoints_are_averaged_item_by_item(tmp_path: Path) -> None:
     directory = write_scores(tmp_path / "scores", {("continuation", 0): ZERO}, heldout=[(8, 4)], checkpoints=3)
-    scores = load(directory)
+    scores = load_scores(directory)
     assert scores.checkpoints == 3
     block = scores.blocks["continuation", 0, "acc"]
     assert block.items == tuple(f"continuation-{item:04d}" for item in range(len(ZERO)))
@@ -133,7 +131,9 @@ def test_several_seeds_are_tested_over_seeds_and_items_and_adjusted_over_the_tab
     key = "continuation/mean"
     scored = [column.key for column in comparison.columns if column.scored]
     block = ("continuation", 0, "acc")
-    values = np.stack([[load(run.scores).blocks[block].values[0] for run in row.runs] for row in comparison.rows])
+    values = np.stack(
+        [[load_scores(run.scores).blocks[block].values[0] for run in row.runs] for row in comparison.rows]
+    )
     means = values.mean(axis=2)
     cells = [row.cells[key] for row in comparison.rows]
     assert [cell.value for cell in cells] == pytest.approx(means.mean(axis=1).tolist())
@@ -201,7 +201,7 @@ def test_scores_that_cannot_be_right_are_refused(tmp_path: Path) -> None:
         path = directory / "items.parquet"
         change(pd.read_parquet(path)).to_parquet(path)
         with pytest.raises(DataError) as refused:
-            load(directory)
+            load_scores(directory)
         return str(refused.value)
 
     twice = damaged("twice", lambda items: pd.concat([items, items.head(1)]))
@@ -210,7 +210,7 @@ def test_scores_that_cannot_be_right_are_refused(tmp_path: Path) -> None:
     assert "lacks the columns doc_hash" in damaged("narrow", lambda items: items.drop(columns="doc_hash"))
     (write_scores(tmp_path / "gone", {("boolq", 0): ZERO}) / "heldout.parquet").unlink()
     with pytest.raises(DataError, match=r"heldout\.parquet is missing"):
-        load(tmp_path / "gone")
+        load_scores(tmp_path / "gone")
 
 
 def test_runs_scored_on_the_same_lines_share_them_whatever_their_steps_and_values(tmp_path: Path) -> None:
@@ -222,13 +222,13 @@ def test_runs_scored_on_the_same_lines_share_them_whatever_their_steps_and_value
     changed = tmp_path / "artifacts" / runs[2].run_id / "items.parquet"
     pd.read_parquet(changed).replace({"item": {"continuation-0003": "other"}}).to_parquet(changed)
     remembered = Remembered()
-    first, second, third = (load(tmp_path / "artifacts" / run.run_id, remembered=remembered) for run in runs[:3])
+    first, second, third = (load_scores(tmp_path / "artifacts" / run.run_id, remembered=remembered) for run in runs[:3])
     key = ("continuation", 0, "acc")
     assert second.blocks[key].items is first.blocks[key].items
     assert second.content == first.content and third.content != first.content
     assert "other" in third.blocks[key].items
     for shared, run in zip((first, second, third), runs, strict=False):
-        alone = load(tmp_path / "artifacts" / run.run_id)
+        alone = load_scores(tmp_path / "artifacts" / run.run_id)
         assert (shared.blocks[key].values == alone.blocks[key].values).all()
         assert (shared.heldout.bits == alone.heldout.bits).all()
         assert shared.content == alone.content

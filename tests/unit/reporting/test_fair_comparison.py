@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from paribus.errors import ConfigurationError
-from paribus.reporting.fairness.fairness import FairnessError, differences, proof
-from paribus.reporting.table.comparison import compare
-from paribus.reporting.table.frame import RunRecord
+from paribus.reporting.compare import compare
+from paribus.reporting.fairness import FairnessError, differences, proof
+from paribus.reporting.runs import RunRecord
 from support.tables import ENVIRONMENT, FACTORS, config_of, record
 
 BPE = {"tokenizer": "bpe", "encoder": "merge_rank", "ordering": "standard"}

@@ -10,11 +10,17 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from paribus.reporting.items.different import most_different
-from paribus.reporting.items.item_text import ItemText, Texts
-from paribus.reporting.items.scored import all_scored, left_out, with_left_out
-from paribus.reporting.items.tidy import items_table, texts_table
-from paribus.reporting.table.comparison import Comparison, compare
+from paribus.reporting.compare import Comparison, compare
+from paribus.reporting.items import (
+    ItemText,
+    Texts,
+    all_scored,
+    items_table,
+    left_out,
+    most_different,
+    texts_table,
+    with_left_out,
+)
 from support.tables import record, write_scores
 
 ITEMS = 40

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from paribus.config.groups.experiment import TableConfig
-from paribus.reporting.plots.lines.curves import Curve, learning_curves
-from paribus.reporting.plots.picture import style
+from paribus.reporting.compare import cells_by_column, compare
+from paribus.reporting.figures import Curve, learning_curves
+from paribus.reporting.measures import ITEMS_TO_JUDGE
+from paribus.reporting.plots import style
 from paribus.reporting.report import write_report
-from paribus.reporting.significance.least import ITEMS_TO_JUDGE
-from paribus.reporting.table.comparison import cells_by_column, compare
-from paribus.reporting.table.frame import RunRecord
+from paribus.reporting.runs import RunRecord
 from support.tables import FACTORS, config_of, demo_runs, record
 
 

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from paribus.ordering.arrays import save_array
-from paribus.reporting.notes.common_text import in_words, remedies
-from paribus.reporting.notes.sizes import other_sizes
-from paribus.reporting.table.comparison import Comparison, compare
-from paribus.reporting.table.frame import RunRecord
+from paribus.reporting.compare import Comparison, common_text_notes, compare, remedies
+from paribus.reporting.notes import other_sizes
+from paribus.reporting.runs import RunRecord
 from support.tables import FACTORS, config_of, notes, record
 
 TOKENIZER = ("tokenizer",)
@@ -98,7 +97,7 @@ def test_nothing_is_said_where_records_do_not_say_what_was_read_or_the_corpora_d
     assert under([known, unknown]) == []
     other = replace(run(tmp_path / "larger", "bytes", 0, [1, 1]), corpus={"digest": "another"})
     assert compare([replace(known, corpus={"digest": "one"}), other], TOKENIZER).common_text == []
-    assert in_words([]) == remedies([]) == []
+    assert common_text_notes([]) == remedies([]) == []
 
 
 BPE = {"tokenizer": "bpe", "encoder": "merge_rank", "ordering": "standard"}

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from paribus.reporting.order_report import APART, OrderRow, few_documents, write_order_report
-from paribus.reporting.plots.looks import COLOURS
-from paribus.reporting.plots.orders import order_plots
+from paribus.reporting.data_reports import OTHER_EMBEDDINGS, OrderRow, few_documents, write_order_report
+from paribus.reporting.figures_data import order_plots
+from paribus.reporting.plots import COLOURS
 
 CURVES = {
     "similarity_inside": [0] * 60 + [3, 5, 2] + [0] * 37,
@@ -65,12 +65,12 @@ def test_the_head_says_what_the_labels_are_of(tmp_path: Path) -> None:
 def test_cosines_of_different_embeddings_are_said_to_be_incomparable(tmp_path: Path) -> None:
     rows = [row(f"embedder.dimensions={size}", embeddings=str(size)) for size in (4, 32)]
     shown = rendered(write_order_report(rows, tmp_path))
-    assert APART in " ".join(shown.split())
+    assert OTHER_EMBEDDINGS in " ".join(shown.split())
     parts = (tmp_path / "statistics.md").read_text(encoding="utf-8").split("\n\n")
     named = {plot.split("](plots/")[1]: caption for plot, caption in pairwise(parts) if plot.startswith("![")}
-    silent = [name for name, caption in named.items() if APART not in caption]
+    silent = [name for name, caption in named.items() if OTHER_EMBEDDINGS not in caption]
     assert silent == ["contexts_of_documents.svg)"]
-    assert any(part.startswith("inside:") and APART in part for part in parts)
+    assert any(part.startswith("inside:") and OTHER_EMBEDDINGS in part for part in parts)
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -10,12 +10,12 @@ import pytest
 
 from paribus.config.groups.experiment import TableConfig
 from paribus.errors import ConfigurationError
-from paribus.reporting.paper import paper as papers
-from paribus.reporting.paper.block import Paper, parse
+from paribus.reporting import table as papers
+from paribus.reporting.compare import compare
+from paribus.reporting.measures import BESIDE
+from paribus.reporting.paper import Paper, parse_paper
 from paribus.reporting.report import write_report
-from paribus.reporting.table.column import BESIDE
-from paribus.reporting.table.comparison import compare
-from paribus.reporting.table.frame import RunRecord
+from paribus.reporting.runs import RunRecord
 from support.experiments import experiment_of, of_tokenizers, paper_block, with_numbers
 from support.tables import config_of, record, with_texts
 
@@ -46,7 +46,7 @@ def ours(root: Path, *, parameters: float, vocabulary: int | None, budget: dict[
 
 def told(run: RunRecord) -> tuple[float | None, list[str]]:
     """The paper's number beside a run, and the sentences that say why there is none."""
-    paper, comparison = parse(BLOCK), compare([run], ("encoder",))
+    paper, comparison = parse_paper(BLOCK), compare([run], ("encoder",))
     found = papers.beside(paper, comparison).get((0, "boolq/mean"))
     return found.number if found else None, papers.without_number(paper, comparison)
 
@@ -80,14 +80,14 @@ def test_a_run_of_another_setting_has_none_and_is_told_why(tmp_path: Path, chang
 def test_tokens_of_another_unit_have_no_number_of_the_paper(unit: str, wanted: float | None, tmp_path: Path) -> None:
     run = ours(tmp_path, **LIKE)
     run.config["tokenizer"]["unit"] = unit
-    paper, comparison = parse({**BLOCK, "unit": "character"}), compare([run], ("encoder",))
+    paper, comparison = parse_paper({**BLOCK, "unit": "character"}), compare([run], ("encoder",))
     found = papers.beside(paper, comparison).get((0, "boolq/mean"))
     assert (found.number if found else None) == wanted
     told = papers.without_number(paper, comparison)
     assert [("of 32.8K, unit byte" in text, "of 32K, unit character" in text) for text in told] == (
         [] if wanted else [(True, True)]
     )
-    assert papers.beside(parse(BLOCK), comparison)[0, "boolq/mean"].number == 50
+    assert papers.beside(parse_paper(BLOCK), comparison)[0, "boolq/mean"].number == 50
 
 
 def test_a_choice_that_no_factor_names_must_be_the_paper_s_too(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_each_of_our_rows_that_fit_one_of_the_paper_has_a_line(tmp_path: Path) -
         config = {**config_of({"tokenizer": "bpe", "encoder": encoder}), "budget": TOKENS_100B}
         config["tokenizer"] = {"kind": "bpe", "vocab_size": 32_768}
         runs.append(replace(run, config=config, training={**run.training, "parameters": 490e6}))
-    _, *lines = papers.side_by_side(parse(block), compare(runs, ("encoder",)))
+    _, *lines = papers.side_by_side(parse_paper(block), compare(runs, ("encoder",)))
     assert lines == [
         ["BPE (merge_rank)", "50", "25.0", "−25.0"],
         ["BPE (longest_first)", "50", "50.0", "+0.0"],
@@ -141,13 +141,13 @@ def test_every_form_of_the_report_says_why_and_none_has_the_number(tmp_path: Pat
 def test_a_row_that_does_not_say_what_it_was_trained_with_is_refused(row: dict[str, Any], message: str) -> None:
     rows = [{"label": "BPE", "factors": {"tokenizer": "bpe"}, **row}]
     with pytest.raises(ConfigurationError, match=message):
-        parse({"title": "T", "columns": ["boolq"], "rows": rows, "numbers": [[1]]})
+        parse_paper({"title": "T", "columns": ["boolq"], "rows": rows, "numbers": [[1]]})
 
 
 @pytest.mark.parametrize("name", BLOCKS)
 def test_each_row_of_an_experiment_file_fits_only_a_run_made_like_it(name: str, tmp_path: Path) -> None:
     block = paper_block(name)
-    paper = parse(block)
+    paper = parse_paper(block)
     assert paper.numbers is not None
     for index, row in enumerate(paper.rows):
         assert None not in (row.setting.parameters, row.setting.vocabulary)
@@ -173,7 +173,7 @@ def published(paper: Paper, index: int, place: int, root: Path) -> float | None:
 def test_a_paper_s_mean_over_tasks_stands_beside_the_group_of_that_name(tmp_path: Path) -> None:
     run = ours(tmp_path, **LIKE)
     group = TableConfig(groups={"common": ["boolq"]}, columns=("boolq", "common"))  # type: ignore[call-arg]
-    paper = parse({**BLOCK, "columns": [{"label": "Average", "task": "common"}]})
+    paper = parse_paper({**BLOCK, "columns": [{"label": "Average", "task": "common"}]})
     comparison = compare([run], ("encoder",), table=group)
     assert papers.beside(paper, comparison)[0, "common"].number == 50
     assert papers.side_by_side(paper, comparison)[0] == ["", "Average (paper)", "(ours)", "(difference)"]
@@ -185,7 +185,7 @@ ALONE = {"average_as_printed"}
 
 @pytest.mark.parametrize("name", BLOCKS)
 def test_each_column_of_an_experiment_file_has_one_of_ours_in_its_table(name: str, tmp_path: Path) -> None:
-    paper, table = parse(paper_block(name)), experiment_of(name).table
+    paper, table = parse_paper(paper_block(name)), experiment_of(name).table
     assert table is not None
     texts = [column.task.removesuffix(":perplexity") for column in paper.columns if "_concatenated:" in column.task]
     measures = [
@@ -195,7 +195,7 @@ def test_each_column_of_an_experiment_file_has_one_of_ours_in_its_table(name: st
     if texts:
         run = with_texts(run, **{name: [(10.0, 4)] * 30 for text in texts for name in (text, text.partition("_")[0])})
     comparison = compare([run], ("encoder",), table=replace(table, rows=(), baseline=None))
-    assert papers.measured(paper, comparison) == [column.task not in ALONE for column in paper.columns]
+    assert papers.measured_columns(paper, comparison) == [column.task not in ALONE for column in paper.columns]
 
 
 def scored(root: Path, table: TableConfig, measures: list[str]) -> RunRecord:

@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 
-from paribus.reporting.paper.block import parse
-from paribus.reporting.paper.setting import Setting, parse_setting
+from paribus.reporting.paper import Setting, parse_paper, parse_setting
 from support.experiments import paper_block, with_numbers
 
 T = TypeVar("T")
@@ -84,7 +83,7 @@ def typed(table: Mapping[str, Any], number_of: Callable[[str], T]) -> dict[Cell,
 
 def entered(name: str) -> Iterator[tuple[Cell, float]]:
     """The cells of an experiment file."""
-    paper = parse(paper_block(name))
+    paper = parse_paper(paper_block(name))
     assert paper.numbers is not None
     for row, numbers in zip(paper.rows, paper.numbers, strict=True):
         for column, number in zip(paper.columns, numbers, strict=True):
@@ -105,7 +104,7 @@ def test_the_numbers_of_an_experiment_file_are_those_that_were_typed_from_the_pa
 
 @pytest.mark.parametrize("name", TABLES)
 def test_numbers_are_shown_with_the_digits_that_the_paper_prints(name: str) -> None:
-    paper = parse(paper_block(name))
+    paper = parse_paper(paper_block(name))
     shown = {
         (frozenset(row.factors.items()), row.setting, column.label): paper.printed(number, place)
         for row, numbers in zip(paper.rows, paper.numbers or (), strict=True)

@@ -10,10 +10,8 @@ import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
 
-from paribus.reporting.formats.inline import inline
-from paribus.reporting.plots.looks import COLOURS, SIGNS, Looks
-from paribus.reporting.plots.marks import mark
-from paribus.reporting.plots.picture import Plot, picture, style
+from paribus.reporting.page import inline
+from paribus.reporting.plots import COLOURS, SIGNS, Looks, Plot, mark, picture, style
 from paribus.reporting.report import write_report
 from support.tables import FACTORS, demo_runs
 

@@ -9,17 +9,15 @@ import numpy as np
 import pytest
 
 from paribus.config.groups.experiment import default_table
-from paribus.reporting.notes.common_text import CommonText
-from paribus.reporting.notes.summary import Finding, summary
+from paribus.reporting.columns import Cell, Values
+from paribus.reporting.compare import CommonText, Comparison, compare
+from paribus.reporting.measures import BITS_PER_BYTE, Column
 from paribus.reporting.report import write_report
+from paribus.reporting.runs import MissingRun, RunRecord
 from paribus.reporting.significance.crossed import LEVEL
-from paribus.reporting.significance.effects import Effect, effects
-from paribus.reporting.significance.judgement import ArmScores
-from paribus.reporting.table.cells import Cell, Values
-from paribus.reporting.table.column import BITS_PER_BYTE, Column
-from paribus.reporting.table.comparison import Comparison, compare
-from paribus.reporting.table.frame import MissingRun, RunRecord
-from paribus.reporting.table.layout import size
+from paribus.reporting.significance.judgement import ArmScores, Effect, effects
+from paribus.reporting.table import size
+from paribus.reporting.verdict import Finding, summary
 from support.bits_tables import FACTORS, rows
 from support.bits_tables import rows as bits_rows
 from support.tables import config_of, notes, record

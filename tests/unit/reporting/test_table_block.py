@@ -16,14 +16,14 @@ from scipy import stats
 
 from paribus.config.groups.experiment import TableConfig, default_table
 from paribus.errors import ConfigurationError
-from paribus.reporting.fairness.equality import FairnessError
-from paribus.reporting.fairness.why import explanation
-from paribus.reporting.formats.terminal import terminal_table
+from paribus.reporting.compare import Comparison, compare
+from paribus.reporting.equality import FairnessError
+from paribus.reporting.fairness import explanation
+from paribus.reporting.formats import terminal_table
+from paribus.reporting.measures import BITS_PER_BYTE, Column, of_texts
 from paribus.reporting.report import Report, write_report
-from paribus.reporting.table.column import BITS_PER_BYTE, Column, of_texts
-from paribus.reporting.table.comparison import Comparison, compare
-from paribus.reporting.table.frame import MissingRun, RunRecord
-from paribus.reporting.table.layout import TableEntry, TableLayout, TableLine, change, layouts, quantity
+from paribus.reporting.runs import MissingRun, RunRecord
+from paribus.reporting.table import TableEntry, TableLayout, TableLine, change, layouts, quantity
 from support.tables import FACTORS, config_of, notes, record, with_texts
 
 BOTH = ("encoder", "ordering")

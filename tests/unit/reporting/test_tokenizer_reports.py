@@ -13,16 +13,28 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from paribus.reporting.paper import block
-from paribus.reporting.paper.paper import sentence
-from paribus.reporting.plots.entropy import EntropyLine, entropy_plot, pieces
-from paribus.reporting.plots.picture import Plot, style
-from paribus.reporting.tokenizers.candidates import CandidateScores, write_candidate_report
-from paribus.reporting.tokenizers.entropy import write_entropy_report
-from paribus.reporting.tokenizers.paper import paper_lines
-from paribus.reporting.tokenizers.report import OF_LENGTHS, write_token_report
-from paribus.reporting.tokenizers.row import LENGTHS, Replaced, TokenRow, folded, numbers
-from paribus.reporting.tokenizers.tables import all_numbers, length_lines, replaced_lines
+from paribus.reporting import paper as block
+from paribus.reporting.data_reports import (
+    LENGTHS_NOTE,
+    CandidateScores,
+    paper_lines,
+    write_candidate_report,
+    write_entropy_report,
+    write_token_report,
+)
+from paribus.reporting.data_tables import (
+    LENGTHS,
+    Replaced,
+    TokenRow,
+    all_numbers,
+    counts_by_length,
+    length_lines,
+    replaced_lines,
+    row_numbers,
+)
+from paribus.reporting.figures_data import EntropyLine, entropy_plot, pieces
+from paribus.reporting.plots import Plot, style
+from paribus.reporting.table import paper_sentence
 
 TRAIN = {
     "texts": 3, "bytes": 1000, "tokens": 250, "words": 200, "bytes_per_token": 4.0, "tokens_per_word": 1.25,
@@ -57,13 +69,20 @@ def paper(**changes: Any) -> block.Paper:
         "title": "A table", "parameters": "any", "vocabulary": "32K", "budget": "any", "columns": columns,
         "rows": rows, "numbers": [[3.43, None], [3.5, 2.25]],
     }  # fmt: skip
-    return block.parse(content | changes)
+    return block.parse_paper(content | changes)
 
 
 def test_lengths_are_folded_by_what_they_say_in_whatever_order() -> None:
     """JSON files are sorted by name, so that `10-12` stands before `4-6`."""
-    assert folded({"1-3": 1, "10-12": 4, "13-15": 5, "16-18": 6, "19-21": 7, "4-6": 2, "7-9": 3}) == [1, 2, 3, 4, 5, 13]
-    assert folded({}) == [0] * len(LENGTHS)
+    assert counts_by_length({"1-3": 1, "10-12": 4, "13-15": 5, "16-18": 6, "19-21": 7, "4-6": 2, "7-9": 3}) == [
+        1,
+        2,
+        3,
+        4,
+        5,
+        13,
+    ]
+    assert counts_by_length({}) == [0] * len(LENGTHS)
 
 
 def test_changes_are_from_the_row_that_a_row_is_compared_with() -> None:
@@ -86,7 +105,7 @@ def test_what_replaced_other_tokens_has_a_rise_where_these_occur() -> None:
     lines = replaced_lines(rows, "encoder")
     assert lines[1] == ["B", "60", "6.00 %", "20.0", "35.0", "+75.00 %", "A"]
     assert lines[2][-2] == "–"
-    assert numbers(rows[1], rows[0])["frequency_rise"] == pytest.approx(0.75)
+    assert row_numbers(rows[1], rows[0])["frequency_rise"] == pytest.approx(0.75)
     assert replaced_lines([row("a"), row("b", base=0)], "encoder") == []
 
 
@@ -135,12 +154,12 @@ def test_files_and_terminal_say_the_same(tmp_path: Path) -> None:
     for table in tables:
         console.print(table)
     shown, written = file.getvalue(), (tmp_path / "statistics.md").read_text(encoding="utf-8")
-    assert OF_LENGTHS in " ".join(shown.split()) and OF_LENGTHS in written
+    assert LENGTHS_NOTE in " ".join(shown.split()) and LENGTHS_NOTE in written
     assert "Compression" in shown and written.startswith("# Compression\n")
     for text in ("+2.50 %", "4.1000", "LONGEST"):
         assert text in shown and text in written
     assert "| LBPE | change | 2.25 | 2.50 | +0.25 |" in written
-    whose = f"{sentence(paper())} Ours are of the texts given here, the paper's of its own."
+    whose = f"{paper_sentence(paper())} Ours are of the texts given here, the paper's of its own."
     assert whose in " ".join(shown.split()) and whose in written
     assert all(len(line) <= 80 for line in shown.splitlines())
     csv = (tmp_path / "statistics.csv").read_text(encoding="utf-8").splitlines()

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from paribus.config.groups.experiment import default_table
-from paribus.reporting.notes.summary import summary
+from paribus.reporting.compare import Comparison, compare
 from paribus.reporting.report import write_report
-from paribus.reporting.table.comparison import Comparison, compare
-from paribus.reporting.table.frame import MissingRun, RunRecord
-from paribus.reporting.table.layout import seeds_note
+from paribus.reporting.runs import MissingRun, RunRecord
+from paribus.reporting.table import seeds_note
+from paribus.reporting.verdict import summary
 from support.bits_tables import FACTORS, rows, run
 from support.tables import notes, record, write_scores
 

@@ -19,14 +19,13 @@ from paribus.config.arguments import parse
 from paribus.errors import ConfigurationError
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.vocabularies import compare_vocabularies
-from paribus.reporting.fairness.fairness import FairnessError
-from paribus.reporting.paper.block import parse as parse_paper
-from paribus.reporting.plots.comparison import plots
-from paribus.reporting.plots.lines.curves import read_curves
-from paribus.reporting.plots.vocabularies import OverlapMatrix
+from paribus.reporting.compare import compare
+from paribus.reporting.fairness import FairnessError
+from paribus.reporting.figures import plots, read_curves
+from paribus.reporting.figures_data import OverlapMatrix
+from paribus.reporting.paper import parse_paper
 from paribus.reporting.report import Report, write_report
-from paribus.reporting.table.comparison import compare
-from paribus.reporting.table.frame import MissingRun
+from paribus.reporting.runs import MissingRun
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
 from support.tables import FACTORS, demo_runs, notes, record

@@ -25,7 +25,7 @@ from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.records import collect
 from paribus.pipeline.record.sweep_record import read_sweep, read_sweeps
 from paribus.pipeline.vocabularies import compare_vocabularies
-from paribus.reporting.significance.least import SEEDS_TO_JUDGE
+from paribus.reporting.measures import SEEDS_TO_JUDGE
 from paribus.store.claims import exclusive
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import FILE_NAME
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from paribus.reporting.report import Report
-    from paribus.reporting.table.frame import MissingRun, RunRecord
+    from paribus.reporting.runs import MissingRun, RunRecord
 
 _OF_TABLE = ("experiment.table", "experiment.title", "experiment.question", "experiment.paper")
 """Fields that say of the runs of a sweep what its report shows."""
@@ -155,8 +155,8 @@ def _write(
 ) -> tuple["Report", list["MissingRun"], dict[str, float]]:
     """The report in `directory`, the runs that it lacks, and its numbers for the tracker."""
     from paribus.pipeline.item_texts import stored_texts
+    from paribus.reporting.compare import table_numbers
     from paribus.reporting.report import write_report
-    from paribus.reporting.table.numbers import table_numbers
 
     config = composition.jobs[0].config
     records, missing = collect(runs, composition.factors, OutputRoot.of(config))

@@ -37,7 +37,7 @@ def tell_beside(report: "Report", beside: str, sweep: SweepConfig, config: RunCo
 
 def revise(events: EventLog, numbers: Mapping[str, float]) -> None:
     """The numbers of this report; those of an earlier one that it lacks become NaN, so that none passes for current."""
-    from paribus.reporting.table.numbers import SECTION
+    from paribus.reporting.compare import SECTION
 
     for name in events.revised(SECTION):
         if name not in numbers:

@@ -55,7 +55,7 @@ def show_table(composition: Composition, runs: Sequence[PreparedRun], console: C
 
 def explain(composition: Composition, runs: Sequence[PreparedRun], console: Console) -> int:
     """Print every field in which the finished runs differ, declared or not; 2 where the table would be refused."""
-    from paribus.reporting.fairness.why import explanation
+    from paribus.reporting.fairness import explanation
 
     records, missing = collect(runs, composition.factors, OutputRoot.of(composition.jobs[0].config))
     lines, fair = explanation(records, composition.factors)

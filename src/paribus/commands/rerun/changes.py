@@ -8,7 +8,7 @@ from paribus.config.identity import canonical
 from paribus.config.schema import RunConfig
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import Node
-from paribus.reporting.fairness.equality import flatten
+from paribus.reporting.equality import flatten
 
 LONGEST = 80
 """Characters of a value that is no list."""

@@ -12,7 +12,7 @@ from paribus.config.schema import RunConfig
 from paribus.errors import DataError
 from paribus.pipeline.make import check, make, note_made_of
 from paribus.pipeline.output_root import OutputRoot
-from paribus.reporting.tokenizers.candidates import CandidateScores, write_candidate_report
+from paribus.reporting.data_reports import CandidateScores, write_candidate_report
 
 TITLE = "Candidate spans: mutual information and entropy"
 

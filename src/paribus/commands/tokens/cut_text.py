@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from paribus.config.groups.tokenization import EncoderConfig
-from paribus.reporting.formats.bare_table import bare_table
+from paribus.reporting.data_tables import bare_table
 from paribus.tokenization.build import with_encoder
 from paribus.tokenization.pretokenize import PATTERNS, Pretokenizer
 from paribus.tokenization.tokenizer import Tokenizer

@@ -11,8 +11,8 @@ from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
 from paribus.pipeline.make import note_made_of
 from paribus.pipeline.output_root import OutputRoot
-from paribus.reporting.plots.entropy import EntropyLine, pieces
-from paribus.reporting.tokenizers.entropy import write_entropy_report
+from paribus.reporting.data_reports import write_entropy_report
+from paribus.reporting.figures_data import EntropyLine, pieces
 
 
 def show_entropy(text: str, config: RunConfig, pretokenizer: PredictiveEntropyPretokenizer, console: Console) -> int:

@@ -19,7 +19,7 @@ from paribus.pipeline.graph import build_graph
 from paribus.pipeline.make import check, make, note_made_of
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun, factor_labels
-from paribus.reporting.tokenizers.tables import named
+from paribus.reporting.data_tables import joined_labels
 
 if TYPE_CHECKING:
     from paribus.pipeline.token_rows import Counted
@@ -130,8 +130,8 @@ def _statistics(command: Command, console: Console) -> int:
 
 def _report(composition: Composition, counted: Sequence["Counted"], console: Console) -> None:
     from paribus.pipeline.token_rows import token_rows
-    from paribus.reporting.paper import block
-    from paribus.reporting.tokenizers.report import TITLE, write_token_report
+    from paribus.reporting import paper
+    from paribus.reporting.data_reports import TOKENIZERS_TITLE, write_token_report
 
     experiment = composition.jobs[0].config.experiment
     table = _table(composition)
@@ -146,8 +146,8 @@ def _report(composition: Composition, counted: Sequence["Counted"], console: Con
         rows,
         directory,
         composition.factors,
-        title=(experiment.title if experiment else None) or TITLE,
-        paper=block.parse(experiment.paper) if experiment and experiment.paper else None,
+        title=(experiment.title if experiment else None) or TOKENIZERS_TITLE,
+        paper=paper.parse_paper(experiment.paper) if experiment and experiment.paper else None,
         overlap=overlap,
         width=console.width,
     )
@@ -171,7 +171,7 @@ def _encode(text: str, command: Command, console: Console) -> int:
         nodes = build_graph(job.config, OutputRoot.of(job.config).cache, targets=("vocabulary",))
         labels = factor_labels(PreparedRun(job, nodes), composition.factors).values()
         path = make(job.config, ("vocabulary",), asked_by=TOKENS)["vocabulary"].path / "tokenizer"
-        arms.append((named(tuple(labels), table) or job.config.tokenizer.kind, path, job.config.encoder))
+        arms.append((joined_labels(tuple(labels), table) or job.config.tokenizer.kind, path, job.config.encoder))
     console.print(cut_table(text, arms))
     return 0
 

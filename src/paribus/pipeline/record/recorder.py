@@ -157,7 +157,7 @@ class Recorder:
 
         Where the log has a number at a later step, of another training, it stands there: trackers show the last step's.
         """
-        from paribus.reporting.table.numbers import SECTION
+        from paribus.reporting.compare import SECTION
 
         numbers, step = self._numbers()
         with suppress(OSError):  # as numbers of stages; a report has them from the artefacts
@@ -184,14 +184,14 @@ def table_numbers(stages: Mapping[str, Mapping[str, Any]], store: Store) -> tupl
 
     `stages` has the key of each artefact. Raises DataError for torn scores.
     """
-    from paribus.reporting.table import numbers
+    from paribus.reporting import compare
 
     artifacts = {name: store.find(*place_of(name, stage["key"])) for name, stage in stages.items()}
     scores, finetuned, trained = (artifacts.get(name) for name in (EVALUATION, FINETUNING, "training"))
     if scores is None or trained is None:
         return {}, 0
     training = trained.record()["result"]
-    found = numbers.run_numbers(scores.path, finetuned.path if finetuned else None, training)
+    found = compare.run_numbers(scores.path, finetuned.path if finetuned else None, training)
     results = [artifact.record()["result"] for artifact in (scores, finetuned) if artifact is not None]
     return found | score_numbers(results), int(training.get("steps", 0))
 

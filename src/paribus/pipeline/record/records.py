@@ -22,7 +22,7 @@ from paribus.pipeline.stages import EVALUATION, FINETUNING, place_of
 from paribus.store.files import RUN_RECORD
 
 if TYPE_CHECKING:
-    from paribus.reporting.table.frame import MissingRun, RunRecord
+    from paribus.reporting.runs import MissingRun, RunRecord
 
 MEASURING_STAGES = ("training", EVALUATION, FINETUNING)
 _MADE_AGAIN = "the same `paribus run` makes it again"
@@ -32,7 +32,7 @@ def collect(
     runs: Sequence[PreparedRun], factors: Sequence[str], root: OutputRoot
 ) -> tuple[list["RunRecord"], list["MissingRun"]]:
     """Records of the finished runs, and the runs that are not finished with the reason."""
-    from paribus.reporting.table.frame import MissingRun
+    from paribus.reporting.runs import MissingRun
 
     records: list[RunRecord] = []
     missing: list[MissingRun] = []
@@ -116,7 +116,7 @@ def _run_record(
     record: Mapping[str, Any], run: PreparedRun, labels: Mapping[str, str], directory: Path, root: OutputRoot
 ) -> "RunRecord":
     from paribus.ordering.ordered_text import READINGS
-    from paribus.reporting.table.frame import RunRecord
+    from paribus.reporting.runs import RunRecord
 
     artifacts = {name: root.store.find(*place_of(name, stage["key"])) for name, stage in record["stages"].items()}
     found = {name: artifact.record() for name, artifact in artifacts.items() if artifact is not None}

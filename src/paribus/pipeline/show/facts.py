@@ -1,7 +1,7 @@
 """Results of a stage for the line that says it is done, and the warning that a table cannot judge by them."""
 
 from paribus.config.schema import RunConfig
-from paribus.reporting.significance.least import ITEMS_TO_JUDGE
+from paribus.reporting.measures import ITEMS_TO_JUDGE
 from paribus.stage import Stage
 from paribus.store.artifacts import Artifact
 

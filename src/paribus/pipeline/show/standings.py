@@ -16,12 +16,12 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.show.display import Display
 from paribus.pipeline.show.remaining import ROWS, STAGES_FILE
 from paribus.pipeline.stages import EVALUATION
-from paribus.reporting.significance.least import SEEDS_TO_JUDGE
+from paribus.reporting.measures import SEEDS_TO_JUDGE
 from paribus.store.files import read_object_if_any
 
 if TYPE_CHECKING:
     from paribus.reporting.significance.crossed import SeedVariance
-    from paribus.reporting.significance.items import Matrix
+    from paribus.reporting.significance.paired import Matrix
 
 _MOST = 8
 """Rows that are shown; a terminal has little room, and the table has all."""

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from paribus.reporting.significance.items import Matrix
-from paribus.reporting.significance.least import SEEDS_TO_JUDGE
+from paribus.reporting.measures import SEEDS_TO_JUDGE
+from paribus.reporting.significance.paired import Matrix
 from paribus.reporting.significance.quantile import TWO_SIDED, Quantile
 
 LEVEL = 0.05

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from paribus.reporting.significance.crossed import LEVEL, CrossedTest
-from paribus.reporting.significance.items import Matrix
+from paribus.reporting.significance.paired import Matrix
 
 _MOST = 20
 """Contrasts whose joint distribution is integrated, in some 40 ms a point; of more Bonferroni's bound is taken."""

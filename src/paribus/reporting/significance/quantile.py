@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paribus.reporting.significance.items import CONFIDENCE
+from paribus.reporting.significance.paired import CONFIDENCE
 
 POWER = 0.8
 TWO_SIDED = (1 + CONFIDENCE) / 2

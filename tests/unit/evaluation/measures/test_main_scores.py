@@ -1,7 +1,7 @@
 """The few numbers by which a run is known."""
 
 from paribus.evaluation.measures.main_scores import PREFERRED, main_scores, said
-from paribus.reporting.table.column import METRICS
+from paribus.reporting.measures import METRICS
 
 
 def test_a_task_is_known_by_the_metric_that_a_table_takes() -> None:

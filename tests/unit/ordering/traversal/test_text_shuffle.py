@@ -19,7 +19,7 @@ from paribus.ordering.contexts import pack
 from paribus.ordering.ordered_text import OrderedText, readings, sampled_bytes
 from paribus.ordering.packing import Contexts
 from paribus.ordering.shuffle import ShuffledText, first_steps, straddling, traverse
-from paribus.reporting.notes.common_text import common_shares
+from paribus.reporting.compare import common_shares
 from paribus.training.data.batches import Batches
 from support.packings import EOS, FixedOrder, measured, packed, slow_text_shuffle, text_of
 

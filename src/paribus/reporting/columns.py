@@ -1,0 +1,526 @@
+"""Columns of a table, each run's values for them, and the cells that these make."""
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from paribus.config.groups.experiment import TableConfig
+from paribus.config.validate import unknown
+from paribus.errors import ConfigurationError
+from paribus.reporting.measures import (
+    AVERAGE,
+    BATCH_BYTES,
+    BESIDE,
+    BITS_PER_BYTE,
+    CONCATENATED,
+    CONTEXT_BYTES,
+    FIXED,
+    HELDOUT_SETS,
+    MEASURES,
+    METRICS,
+    PERCENT,
+    STATISTICS,
+    TRAINING,
+    UNIFORMITY,
+    WORDS,
+    Column,
+    Kind,
+    MeasuredTask,
+    choose_metric,
+    of_texts,
+    perplexity_of_texts,
+)
+from paribus.reporting.runs import RunScores
+from paribus.reporting.significance.crossed import CrossedTest, SeedVariance, half_width, within_rows
+from paribus.reporting.significance.paired import Matrix, PairedTest, Vector, standard_errors
+
+PERPLEXITY = "perplexity"
+ALIKE = 1.01
+"""How many times the smallest of some sizes the largest may be."""
+Available = Mapping[str, Mapping[str, tuple[int, ...]]]
+"""Task -> metric -> numbers of shots, of all runs together."""
+
+
+def columns_of(scores: Sequence[RunScores], training: Sequence[Mapping[str, Any]], table: TableConfig) -> list[Column]:
+    """The columns of a table in order.
+
+    Without `table.columns`: every task, the groups, the average, bits per byte, statistics, training, as far as at
+    least one run has a value; text a step and a context, where runs differ in it. With it, what it names, whether there
+    are values or not.
+
+    Raises:
+        ConfigurationError: a column, a group or a metric that cannot be, by its path in the experiment file.
+    """
+    maker = _ColumnMaker(scores, table)
+    if table.columns:
+        columns = [column for name in table.columns for column in maker.named(name)]
+    else:
+        columns = [*maker.every(), *_measured_columns(list(maker.texts.values()), scores, training)]
+    return [_with_decimals(column, table) for column in dict.fromkeys(columns)]
+
+
+def primary_of(columns: Sequence[Column], scores: Sequence[RunScores], table: TableConfig) -> frozenset[str]:
+    """Keys of the columns that decide the question: what `table.primary` names, else bits per byte or the average.
+
+    Raises:
+        ConfigurationError: the table lacks a measure that is named, or it is no mean over items.
+    """
+    scored = [column.key for column in columns if column.scored]
+    if not table.primary:
+        read = max((len(score.heldout) for score in scores), default=0)
+        defaults = [BITS_PER_BYTE.key, AVERAGE] if read or not scores else [AVERAGE]
+        return next((frozenset({key}) for key in defaults if key in scored), frozenset(scored))
+    maker = _ColumnMaker(scores, table, path="experiment.table.primary")
+    maker.refuse_slips()
+    named = {name: maker.named(name) for name in table.primary}
+    for name, found in named.items():
+        beside = [column.key for column in found if table.columns and column.key not in scored]
+        if beside or not all(column.scored for column in found):
+            raise ConfigurationError(f"experiment.table.primary: {unknown(name, scored)}")
+    return frozenset(column.key for found in named.values() for column in found)
+
+
+class _ColumnMaker:
+    """Makes columns from what the runs were scored on."""
+
+    def __init__(self, scores: Sequence[RunScores], table: TableConfig, path: str = "experiment.table.columns") -> None:
+        self.scores, self.table, self.path = scores, table, path
+        self.groups = table.groups or {}
+        self.available = _available_metrics(scores)
+        sets = dict.fromkeys(name for score in scores for name in score.texts)
+        self.texts = {name: of_texts(name, table.names or {}) for name in sets}
+        self._unscored = {name: of_texts(name, table.names or {}) for name in self._sets_without_scores()}
+
+    def every(self) -> list[Column]:
+        """A task after the other, then means over tasks."""
+        columns = [column for task in self.available for name in self._reported(task) for column in self._task(name)]
+        columns += [self._group(name) for name in self.groups]
+        average = self._average(list(self.available)) if len(self.available) > 1 else None
+        return columns + ([average] if average and len(average.parts) > 1 else [])
+
+    def _reported(self, task: str) -> list[str]:
+        """Names of the columns of a task of which a table says no more."""
+        if WORDS[0] in self.available[task]:
+            return [f"{task}:{metric}" for metric in WORDS]
+        beside = BESIDE.get(self._part(task).metric)
+        return [task, f"{task}:{beside}"] if beside in self.available[task] else [task]
+
+    def named(self, name: str) -> list[Column]:
+        """What an entry of `table.columns` stands for: what is no measure, for a task that nobody has scored yet."""
+        texts = self._unscored | self.texts
+        fixed = {column.key: column for column in FIXED} | texts
+        fixed |= {f"{name}:{PERPLEXITY}": perplexity_of_texts(column) for name, column in texts.items()}
+        if name in fixed:
+            return [fixed[name]]
+        if name in self.groups:
+            return [self._group(name)]
+        if name == AVERAGE:
+            return [self._average(self._averaged())]
+        whole, _, shots = name.partition("/")
+        if shots:
+            return [self._of_shots(name, whole, shots)]
+        return self._task(whole)
+
+    def _sets_without_scores(self) -> list[str]:
+        """Sets of texts that the table names and no run was scored on; only such names tell them from tasks."""
+        names = dict.fromkeys(name.partition(":")[0] for name in self.table.columns)
+        ending = [name.removesuffix(CONCATENATED) for name in names if name.endswith(CONCATENATED)]
+        sets = {*HELDOUT_SETS, *ending, *(f"{name}{CONCATENATED}" for name in ending)}
+        return [name for name in names if name in sets and not self._known(name)]
+
+    def _averaged(self) -> list[str]:
+        """The tasks that an average is over: those of the table, else all."""
+        tasks = [name.partition("/")[0] for name in self.table.columns]
+        tasks += [task for name in self.table.columns for task in self.groups.get(name, ())]
+        return list(dict.fromkeys(task for task in tasks if self._known(task))) or list(self.available)
+
+    def _known(self, name: str) -> bool:
+        return name.partition(":")[0] in self.available
+
+    def refuse_slips(self) -> None:
+        """A name of what decides that is no measure is that of a task without scores, unless it looks like a slip."""
+        import difflib
+
+        known = [*self.available, *self.texts, *self.groups, *MEASURES]
+        for name in self.table.primary:
+            slipped = name not in known and "/" not in name and not self._known(name)
+            if slipped and difflib.get_close_matches(name, known, n=1, cutoff=0.8):
+                raise ConfigurationError(f"{self.path}: {unknown(name, known)}")
+
+    def _of_shots(self, name: str, whole: str, shots: str) -> Column:
+        number = shots.removesuffix("_shot")
+        if not number.isdigit():
+            raise ConfigurationError(f"{self.path}: {name!r} is no task/N_shot, such as boolq/5_shot")
+        return self._column(
+            f"{whole}/{number}_shot", replace(self._part(whole), shots=(int(number),)), f"{number}-shot"
+        )
+
+    def _part(self, name: str) -> MeasuredTask:
+        """`task` or `task:metric`."""
+        task, _, metric = name.partition(":")
+        metrics = self.available.get(task, {})
+        wanted = metric or (self.table.metrics or {}).get(task)
+        chosen = wanted or (choose_metric(list(metrics)) if metrics else "acc")
+        part = MeasuredTask(task, (), chosen)
+        if wanted and metrics and part.scored not in metrics:
+            known = [*metrics, *(name for name, about in METRICS.items() if about.source in metrics)]
+            raise ConfigurationError(f"experiment.table: metric {unknown(wanted, known)} (of {task})")
+        return replace(part, shots=metrics.get(part.scored, ()))
+
+    def _task(self, name: str) -> list[Column]:
+        part = self._part(name)
+        if len(part.shots) < 2:
+            shots = f"{part.shots[0]}-shot" if part.shots else part.metric
+            return [self._column(f"{name}/mean", part, PERCENT.get(part.metric, shots))]
+        apart = [
+            self._column(f"{name}/{shots}_shot", replace(part, shots=(shots,)), f"{shots}-shot") for shots in part.shots
+        ]
+        whole = self._column(f"{name}/mean", part, "mean")
+        return {"both": [*apart, whole], "each": apart, "mean": [whole]}[self.table.shots]
+
+    def _column(self, key: str, part: MeasuredTask, label: str) -> Column:
+        name = (self.table.names or {}).get(part.task, part.task)
+        group = name if part.metric == "acc" or part.metric in PERCENT else f"{name} ({part.metric})"
+        return Column(key, group, label, self._kind((part,)), part.better, (part,))
+
+    def _group(self, name: str) -> Column:
+        tasks = self.groups[name]
+        if not tasks:
+            raise ConfigurationError(f"experiment.table.groups.{name} is empty; list the tasks it is the mean of")
+        parts = tuple(self._part(task) for task in tasks)
+        if len({(self._kind((part,)), part.better) for part in parts}) > 1:
+            mixed = ", ".join(f"{part.task} ({part.metric})" for part in parts)
+            raise ConfigurationError(f"experiment.table.groups.{name} mixes metrics that have no common mean: {mixed}")
+        return self._mean(name, (self.table.names or {}).get(name, name), parts)
+
+    def _average(self, tasks: Sequence[str]) -> Column:
+        """The mean over the tasks of one family of metrics: accuracy where there is any, else what comes next."""
+        parts = [self._part(task) for task in tasks]
+        families = [metric.family for metric in METRICS.values()] + [part.family for part in parts]
+        family = next((family for family in families if any(part.family == family for part in parts)), "")
+        alike = tuple(part for part in parts if part.family == family)
+        return self._mean(AVERAGE, "All tasks" if len(alike) == len(parts) else f"All tasks ({family})", alike)
+
+    def _mean(self, key: str, group: str, parts: tuple[MeasuredTask, ...]) -> Column:
+        return Column(key, group, "mean", self._kind(parts), parts[0].better if parts else None, parts)
+
+    def _kind(self, parts: Sequence[MeasuredTask]) -> Kind:
+        keys = [(part.task, shots, part.scored) for part in parts for shots in part.shots]
+        if any(part.metric == PERPLEXITY for part in parts):
+            return "perplexity"
+        if all(part.metric.startswith("acc") for part in parts):
+            return "accuracy"
+        if all(part.metric in PERCENT for part in parts):
+            return "percent"
+        values = [score.blocks[key].values for key in keys for score in self.scores if key in score.blocks]
+        lower = any(part.better == "lower" for part in parts)
+        return "score" if lower or not are_shares(values) else "accuracy"
+
+
+def _available_metrics(scores: Sequence[RunScores]) -> Available:
+    found: dict[str, dict[str, set[int]]] = {}
+    for task, shots, metric in {key for score in scores for key in score.blocks}:
+        found.setdefault(task, {}).setdefault(metric, set()).add(shots)
+    return {
+        task: {metric: tuple(sorted(found[task][metric])) for metric in sorted(found[task])} for task in sorted(found)
+    }
+
+
+def _measured_columns(
+    texts: Sequence[Column], scores: Sequence[RunScores], training: Sequence[Mapping[str, Any]]
+) -> list[Column]:
+    columns = []
+    for column in texts:
+        if column.field not in HELDOUT_SETS:
+            columns.append(column)
+            if column.field.endswith(CONCATENATED) and texts_cut_alike(column, scores):
+                columns.append(perplexity_of_texts(column))
+    columns += [BITS_PER_BYTE] if any(len(score.heldout) for score in scores) else []
+    columns += [column for column in texts if column.field in HELDOUT_SETS]
+    columns += [column for column in STATISTICS if any(column.field in score.statistics for score in scores)]
+    columns += [UNIFORMITY] if any(score.uniformity for score in scores) else []
+    columns += [column for column in TRAINING if any(column.field in result for result in training)]
+    return [column for column in columns if column not in (BATCH_BYTES, CONTEXT_BYTES) or unequal(column, training)]
+
+
+def texts_cut_alike(column: Column, scores: Sequence[RunScores]) -> bool:
+    """Whether all runs that have a set of texts cut each document into as many tokens, so that bits a token compare."""
+    found = {tuple(score.texts[column.field].tokens) for score in scores if column.field in score.texts}
+    return len(found) == 1
+
+
+def unequal(column: Column, training: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether runs differ in a number of their training by more than the rounding to whole steps and contexts."""
+    values = [float(result[column.field]) for result in training if result.get(column.field) is not None]
+    return bool(values) and max(values) > ALIKE * min(values)
+
+
+def _with_decimals(column: Column, table: TableConfig) -> Column:
+    decimals = table.decimals or {}
+    found = decimals.get(column.key, decimals.get(column.key.partition("/")[0], decimals.get(column.kind)))
+    return column if found is None else replace(column, decimals=found)
+
+
+def measure(column: Column, training: Mapping[str, Any], scores: RunScores | None) -> Matrix | None:
+    """A run's values for a column, by the result of its training and its scores; None for none.
+
+    Shape (checkpoints, items) for what is scored, (1, 1) for a number of the whole run. The mean of the values is the
+    run's number; of a column over several shots or tasks, the mean of their means.
+    """
+    if column.group == "Training":
+        return _whole_run(training.get(column.field))
+    if scores is None:
+        return None
+    if column.parts:
+        tasks = [_task_values(scores, part) for part in column.parts]
+        return None if any(values is None for values in tasks) else stratified([v for v in tasks if v is not None])
+    if column.key == UNIFORMITY.key:
+        return _whole_run(scores.uniformity.get("used"))
+    if column.kind in ("bits_per_byte", "perplexity"):
+        texts = scores.texts.get(column.field) if column.field else scores.heldout
+        sizes = None if texts is None else texts.bytes if column.kind == "bits_per_byte" else texts.tokens
+        return None if texts is None or sizes is None else bits_by_size(texts.bits, sizes)
+    return _whole_run(scores.statistics.get(column.field))
+
+
+def fewest_items(column: Column, scores: RunScores) -> int | None:
+    """Items of the smallest task of a column; None for one that is of no tasks."""
+    sizes = [
+        scores.blocks[key].values.shape[1]
+        for part in column.parts
+        for key in ((part.task, shots, part.scored) for shots in part.shots)
+        if key in scores.blocks
+    ]
+    return min(sizes, default=None)
+
+
+def perplexity(bits: float) -> float:
+    """2 to the power of mean bits; what no number holds is infinite."""
+    return math.inf if bits >= sys.float_info.max_exp else 2.0**bits
+
+
+def bits_by_size(bits: Matrix, sizes: Vector) -> Matrix | None:
+    """A value for each checkpoint and document, whose mean is total bits / total size (bytes or tokens).
+
+    The ratio of two sums is not a mean of per-document ratios. These are its linearised (delta method) values
+    R + (bits - R * size) / mean(size): their mean is R, and their spread gives R's standard error and paired tests.
+    """
+    total = float(sizes.sum())
+    if total <= 0:
+        return None
+    ratio = bits.sum(axis=1, keepdims=True) / total
+    values: Matrix = ratio + (bits - ratio * sizes) / sizes.mean()
+    return values
+
+
+def stratified(parts: Sequence[Matrix]) -> Matrix:
+    """A value for each item of several groups (checkpoints, items each), whose mean is the mean of the groups' means.
+
+    Items of a small group weigh more, as each group weighs the same; the spread within groups gives the standard error.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    total, groups = sum(part.shape[1] for part in parts), len(parts)
+    means = [part.mean(axis=1, keepdims=True) for part in parts]
+    centre = np.mean(means, axis=0)
+    weighted = [total / (groups * part.shape[1]) * (part - mean) for part, mean in zip(parts, means, strict=True)]
+    return np.concatenate([centre + values for values in weighted], axis=1)
+
+
+def are_shares(values: Sequence[Matrix]) -> bool:
+    """Whether these scores are shares of one, so that they read as percentages."""
+    finite = [value[np.isfinite(value)] for value in values]
+    return all(not len(value) or (value.min() >= 0 and value.max() <= 1) for value in finite)
+
+
+def finite(value: float | None) -> bool:
+    """Whether there is a number and it is finite."""
+    return value is not None and math.isfinite(value)
+
+
+def _task_values(scores: RunScores, part: MeasuredTask) -> Matrix | None:
+    """Each item's score averaged over shots; where shots were scored on different items, the mean of their means."""
+    blocks = [scores.blocks.get((part.task, shots, part.scored)) for shots in part.shots]
+    present = [block for block in blocks if block is not None]
+    if not present or len(present) < len(blocks):
+        return None
+    if all(block.items == present[0].items for block in present):
+        mean: Matrix = np.mean([block.values for block in present], axis=0)
+        return mean
+    return stratified([block.values for block in present])
+
+
+def _whole_run(value: Any) -> Matrix | None:
+    return None if value is None else np.array([[float(value)]])
+
+
+Values = Mapping[int, Matrix]
+"""By seed: shape (checkpoints, items)."""
+Cells = dict[str, "Cell"]
+"""By column key."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of the table. `value` is None where there is none, and NaN where a run produced NaN."""
+
+    value: float | None = None
+    """Mean over items, checkpoints and seeds; of a perplexity 2 to the power of that."""
+    half_width: float | None = None
+    """Half of the 95 % interval of `value`."""
+    over: Literal["items", "seeds"] | None = None
+    """What the interval is over: `items` alone, or `seeds` and items; what seeds do is pooled over the rows."""
+    seed_spread: float | None = None
+    """Standard deviation over the seeds' means."""
+    checkpoint_spread: float | None = None
+    """Standard deviation of the mean over the last checkpoints of a run; root of the mean variance of several seeds."""
+    error: float | None = None
+    """Standard error of the mean over items, each item's score averaged over checkpoints and seeds."""
+    items: int = 0
+    fewest: int = 0
+    """Items of the smallest task of a mean; of all else `items`."""
+    fitting: bool = False
+    """Whether `fewest` counts the items alone whose prompt fits every run; all are scored."""
+    seeds: int = 0
+    start: str | None = None
+    """The checkpoint that the row goes on from, None for random weights: seeds vary the continuation alone."""
+    lossy: bool = False
+    """Whether the bits are of a model whose tokenizer loses some of the text that they are divided by."""
+    checkpoints: int = 0
+    best: bool = False
+    test: PairedTest | None = None
+    """Over the items of these very models, of a perplexity in bits; None for a baseline row and for what is not scored
+    by item."""
+    crossed: CrossedTest | None = None
+    """Over seeds and items where both rows have two seeds or more; over items of what no model was trained for."""
+    p_adjusted: float | None = None
+    """`p_value` adjusted over all that decides; None for what does not, and where there are too few seeds to judge."""
+    of_factors: bool = False
+    """True if effects of factors decide, and the row's own difference is none of them: it has no interval."""
+    plain_p: float | None = None
+    """Of the unpaired t-test over the means of each seed and checkpoint, where it is wanted."""
+
+    @property
+    def ground(self) -> tuple[str | None, bool]:
+        """What two numbers must have alike for their difference to be judged."""
+        return self.start, self.lossy
+
+    @property
+    def difference(self) -> float | None:
+        """From the row it is compared with: over the seeds that both have; where these are fewer than two, over all."""
+        found = self.crossed or self.test
+        return found.difference if found else None
+
+    @property
+    def judged(self) -> CrossedTest | None:
+        """`crossed` where more may be said than the difference."""
+        return self.crossed if self.crossed and self.crossed.sufficient and not self.of_factors else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The interval of the difference: of 95 % confidence, for what decides over all that is decided together."""
+        return (self.judged.low, self.judged.high) if self.judged else None
+
+    @property
+    def p_value(self) -> float | None:
+        """Two-sided, of the difference by itself."""
+        return self.judged.p_value if self.judged else None
+
+    @property
+    def detectable(self) -> float | None:
+        """The smallest true difference that is found with a probability of 80 %, as surely as `interval` is known."""
+        return self.judged.detectable if self.judged else None
+
+
+def item_averages(values: Sequence[Mapping[str, Values]]) -> list[dict[str, Vector]]:
+    """Each item's score (items,), averaged over checkpoints and seeds, of every row and column that has any."""
+    return [{key: _item_means(list(seeds.values())) for key, seeds in row.items() if seeds} for row in values]
+
+
+def cells_of(values: Sequence[Mapping[str, Values]], averages: Sequence[Mapping[str, Vector]]) -> list[Cells]:
+    """The cells of rows: by column key, from each seed's values; (1, 1) for a number of the whole run.
+
+    `averages` are those of the items of the same values.
+    """
+    places = [(row, key) for row, found in enumerate(averages) for key in found]
+    seeds = [list(values[row][key].values()) for row, key in places]
+    within = {key: within_rows(seed_means([row[key] for row in values])) for key in dict.fromkeys(k for _, k in places)}
+    means = [np.array([each.mean(axis=1) for each in found]) for found in seeds]
+    errors = standard_errors([averages[row][key] for row, key in places])
+    rows: list[Cells] = [{key: Cell() for key in by_column} for by_column in values]
+    for alike in _by_shape(means):
+        for index, spreads in zip(alike, _spreads(np.stack([means[index] for index in alike])), strict=True):
+            row, key = places[index]
+            rows[row][key] = _make_cell(spreads, errors[index], seeds[index], within[key])
+    return rows
+
+
+def seed_means(rows: Sequence[Values]) -> Matrix:
+    """(rows, seeds) of one column, averaged over items and checkpoints; NaN where a row lacks a seed."""
+    seeds = sorted({seed for row in rows for seed in row})
+    means = [[float(row[seed].mean()) if seed in row else math.nan for seed in seeds] for row in rows]
+    return np.array(means).reshape(len(rows), len(seeds))
+
+
+def _by_shape(means: Sequence[Matrix]) -> list[list[int]]:
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for index, found in enumerate(means):
+        groups.setdefault(found.shape, []).append(index)
+    return list(groups.values())
+
+
+def _spreads(means: Matrix) -> list[tuple[float, float | None, float | None]]:
+    """Mean, standard deviation over seeds and over checkpoints of each of (cells, seeds, checkpoints)."""
+    cells, seeds, checkpoints = means.shape
+    nothing: list[float | None] = [None] * cells
+    with np.errstate(invalid="ignore"):  # of runs with infinite scores
+        over_seeds = np.std(means.mean(axis=2), axis=1, ddof=1).tolist() if seeds > 1 else nothing
+        steps = np.sqrt(np.mean(np.var(means, axis=2, ddof=1), axis=1)).tolist() if checkpoints > 1 else nothing
+        return list(zip(means.reshape(cells, -1).mean(axis=1).tolist(), over_seeds, steps, strict=True))
+
+
+def _make_cell(
+    spreads: tuple[float, float | None, float | None],
+    error: float | None,
+    seeds: Sequence[Matrix],
+    within: SeedVariance | None,
+) -> Cell:
+    value, over_seeds, steps = spreads
+    checkpoints, items = seeds[0].shape
+    counts = {"items": items, "fewest": items, "seeds": len(seeds), "checkpoints": checkpoints}
+    if not math.isfinite(value):
+        return Cell(value=value, **counts)
+    half = half_width(np.stack([found.mean(axis=0) for found in seeds]), within)
+    over: Literal["items", "seeds"] | None = None if half is None else "items" if within is None else "seeds"
+    return Cell(value, half, over, over_seeds, steps, error, **counts)
+
+
+def _item_means(seeds: Sequence[Matrix]) -> Vector:
+    if len(seeds) == 1 and seeds[0].shape[0] == 1:
+        return np.asarray(seeds[0][0])
+    mean: Vector = np.mean([values.mean(axis=0) for values in seeds], axis=0)
+    return mean
+
+
+def with_perplexities(cells: Sequence[Mapping[str, Cell]], columns: Sequence[Column]) -> list[Cells]:
+    """Cells of a perplexity with 2 to the power of their bits; its spreads are to first order (delta method).
+
+    Tests, their intervals and what they could have found stay in bits.
+    """
+    perplexities = [column.key for column in columns if column.kind == "perplexity"]
+    return [dict(row) | {key: _perplexity_cell(row[key]) for key in perplexities} for row in cells]
+
+
+def _perplexity_cell(cell: Cell) -> Cell:
+    if cell.value is None or not finite(cell.value):
+        return cell
+    value = perplexity(cell.value)
+    half, seeds, steps, error = (
+        None if bits is None else value * math.log(2) * bits
+        for bits in (cell.half_width, cell.seed_spread, cell.checkpoint_spread, cell.error)
+    )
+    return replace(cell, value=value, half_width=half, seed_spread=seeds, checkpoint_spread=steps, error=error)

@@ -1,0 +1,639 @@
+"""Comparison of runs as numbers: rows are combinations of factors, columns are measures, cells know their runs.
+
+With it go the text that compared trainings have in common, and the numbers that a tracker logs.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from paribus.config.groups.experiment import TableConfig, default_table
+from paribus.config.groups.packing import SHUFFLED_TEXT
+from paribus.config.units import rounded_up_size
+from paribus.errors import ConfigurationError, DataError
+from paribus.reporting import fairness
+from paribus.reporting.columns import (
+    Cell,
+    Cells,
+    Values,
+    cells_of,
+    columns_of,
+    fewest_items,
+    item_averages,
+    measure,
+    perplexity,
+    primary_of,
+    with_perplexities,
+)
+from paribus.reporting.measures import METRICS, Column, Labels, baselines, factors_of, ordered
+from paribus.reporting.runs import (
+    LeftOut,
+    MissingRun,
+    Remembered,
+    RunRecord,
+    RunScores,
+    leave_out_cut_prompts,
+    load_scores,
+    prompts_cut_alike,
+)
+from paribus.reporting.significance.judgement import (
+    Effect,
+    effects,
+    scores_by_measure,
+    with_best,
+    with_decisions,
+    with_tests,
+    without_inference,
+)
+
+_READERS = 2
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One combination of factors: its labels, its runs (one a seed) and its cells by column key."""
+
+    labels: tuple[str, ...]
+    runs: tuple[RunRecord, ...]
+    cells: Mapping[str, Cell]
+    missing: tuple[str, ...] = ()
+    """Why runs, or scores of them, that were asked for are not there."""
+    diverged: int = 0
+    """Runs that are not there since a number was not finite."""
+    baseline: int | None = None
+    """Place of the row that this one is compared with; None for such a row itself."""
+
+    @property
+    def may_lose_text(self) -> bool:
+        """Whether there is text that its tokenizer loses."""
+        return any(run.training.get("lossy") for run in self.runs)
+
+    def loses_text(self, scores: Mapping[str, RunScores]) -> bool:
+        """Whether its tokenizer loses what is scored, so that its models predict less than what their bits are of."""
+        found = [scores[run.run_id] for run in self.runs if run.run_id in scores]
+        return self.may_lose_text and (not found or any(each.changed_documents != 0 for each in found))
+
+
+@dataclass(frozen=True)
+class CommonText:
+    """Training text that two runs of one seed share, of two rows that are compared."""
+
+    row: int
+    base: int
+    """Places of the two rows in the table, the later one first."""
+    seed: int
+    share: float
+    """Of the text that the one that read less has read, each reading of a byte counted."""
+    share_of_more: float
+    """The same, of the text of the other."""
+    by_step: tuple[float, float] | None
+    """Shares of the bytes that both read which they first read at one step, and within `NEAR`; None where unknown."""
+    shuffled_contexts: bool
+    """Whether one of them shuffles contexts instead of text, and could do the other."""
+    other_stretches: bool
+    """Whether the stretches of text that they shuffle differ in length."""
+    other_order: bool
+    """Whether their documents are in different orders."""
+    repeats: bool
+    """Whether one of these repeats documents."""
+    sampled: bool
+    """Whether `corpus.sample` has chosen no more text than they read."""
+    best_fit: bool
+    epochs: float
+    """Of the one that read less of its corpus."""
+    text_bytes: int
+    """What both read at least."""
+    straddling: float
+    """Share of contexts with text of two stretches, which is not shuffled as one; of the one that has more."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table of numbers with the proof that it is fair and what a reader has to know."""
+
+    factors: tuple[str, ...]
+    columns: tuple[Column, ...]
+    rows: tuple[ComparisonRow, ...]
+    chance: Mapping[str, float]
+    """Accuracy of guessing, by column key."""
+    checkpoints: int
+    proof: fairness.Proof
+    scores: Mapping[str, RunScores]
+    """By run id."""
+    table: TableConfig
+    primary: frozenset[str]
+    """Keys of the columns that decide the question; others are exploratory."""
+    common_text: Sequence[CommonText]
+    """Training text that rows which are compared share, by pair and seed."""
+    left_out: Mapping[str, LeftOut]
+    """By task the items with a prompt that some run cut, where not all cut the same at the same place."""
+    effects: tuple[Effect, ...] = ()
+    """What each factor does to the measures that decide, and how two depend on each other."""
+
+    @property
+    def exploratory(self) -> bool:
+        """Whether there are tests of columns that do not decide the question."""
+        others = [column.key for column in self.columns if column.scored and column.key not in self.primary]
+        return any(row.cells[key].p_value is not None for row in self.finished for key in others)
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """Parts of a run whose own seed all runs of a row share, so that its seeds do not vary them."""
+        several = [[run.config.get("seeds") or {} for run in row.runs] for row in self.rows if len(row.runs) > 1]
+        parts = dict.fromkeys(part for row in several for seeds in row for part in seeds)
+        return tuple(
+            part
+            for part in parts
+            if any(row[0].get(part) is not None and len({seeds.get(part) for seeds in row}) == 1 for row in several)
+        )
+
+    @property
+    def finished(self) -> tuple[ComparisonRow, ...]:
+        """Rows that have runs."""
+        return tuple(row for row in self.rows if row.runs)
+
+    @property
+    def baseline_rows(self) -> tuple[ComparisonRow, ...]:
+        """The rows that others are compared with."""
+        places = dict.fromkeys(row.baseline for row in self.rows if row.baseline is not None)
+        return tuple(self.rows[place] for place in places if place is not None) or self.rows[:1]
+
+    def name(self, text: str) -> str:
+        """What the table says for a label, a factor or a task."""
+        return (self.table.names or {}).get(text, text)
+
+    def row_name(self, row: ComparisonRow) -> str:
+        """A row in a sentence, a legend or on an axis."""
+        return " · ".join(map(self.name, row.labels)) or "all runs"
+
+    def place(self, row: ComparisonRow) -> int:
+        """Where a row stands in the table, from 0."""
+        return next(place for place, other in enumerate(self.rows) if other is row)
+
+
+def compare(
+    runs: Sequence[RunRecord],
+    factors: Sequence[str],
+    missing: Sequence[MissingRun] = (),
+    table: TableConfig | None = None,
+) -> Comparison:
+    """Build the table that `table` describes: without it, one of all measures, compared with the first row.
+
+    A run whose scores are gone or unreadable keeps its row, with a gap and the reason.
+
+    Raises:
+        FairnessError: the runs differ in more than the factors and the seed.
+        ConfigurationError: there are no runs, a label is missing, a combination has a seed twice, or `table` names what
+            is not there.
+    """
+    if not runs:
+        raise ConfigurationError(
+            "no finished run was found to report; `paribus status` says what has run and what failed"
+            + "".join(f"\n  {', '.join(run.factors.values()) or 'the run'}: {run.reason}" for run in missing[:10])
+        )
+    table = table or default_table()
+    factors = factors_of(factors, table)
+    scores, gone = _load_all(runs)
+    fairness.refuse(runs, factors, scores)
+    groups = _in_order_of_sweep(fairness.by_labels(runs, factors), runs, missing, factors)
+    _refuse_repeated_seeds(groups)
+    sizes = ("model.context_length", "model.context_bytes")
+    lengths = {tuple(run.fields.get(size) for size in sizes) for run in runs}
+    alike = len(lengths) == 1 and fairness.tokenized_alike(runs) and prompts_cut_alike(scores)
+    scores, left_out = (scores, {}) if alike else leave_out_cut_prompts(scores)
+    columns = columns_of(list(scores.values()), [run.training for run in runs], table)
+    columns = _without_losses_per_token(columns, runs, table)
+    primary = primary_of(columns, list(scores.values()), table)
+    rows = _rows(groups, missing, gone, factors, table)
+    values = [{column.key: values_by_seed(row, column, scores) for column in columns} for row in rows]
+    averages = item_averages(values)
+    compared = [row.baseline for row in rows]
+    references = {factor: rows[0].labels[at] for at, factor in enumerate(factors)} | dict(table.baseline or {})
+    cells = _with_fewest(cells_of(values, averages), rows, columns, scores, left_out)
+    cells = _with_grounds(cells, rows, columns, scores)
+    by_measure = scores_by_measure(values, columns)
+    cells = with_tests(cells, values, compared, columns, table, scores=by_measure, averages=averages)
+    deciding = [column for column in columns if column.scored and column.key in primary]
+    labels = [row.labels for row in rows]
+    found = effects(labels, references, compared, deciding, cells, scores=by_measure)
+    cells = with_best(with_perplexities(with_decisions(cells, found, compared), columns), labels, deciding, table)
+    pairs = {frozenset((place, base)) for place, base in enumerate(compared) if base is not None}
+    pairs |= {frozenset(pair) for effect in found for pair in effect.contrast.pairs}
+    return Comparison(
+        factors=factors,
+        columns=tuple(columns),
+        rows=tuple(replace(row, cells=by_column) for row, by_column in zip(rows, cells, strict=True)),
+        chance=_chance(columns, list(scores.values())),
+        checkpoints=max((score.checkpoints for score in scores.values()), default=0),
+        proof=fairness.proof(runs, factors),
+        scores=scores,
+        table=table,
+        primary=primary,
+        common_text=[
+            text
+            for base, place in sorted(sorted(pair) for pair in pairs)
+            for text in shared_texts(place, rows[place].runs, base, rows[base].runs)
+        ],
+        left_out=left_out,
+        effects=tuple(found),
+    )
+
+
+def values_by_seed(row: ComparisonRow, column: Column, scores: Mapping[str, RunScores]) -> Values:
+    """A row's values for a column by seed, without the runs that have none."""
+    values = {run.seed: measure(column, run.training, scores.get(run.run_id)) for run in row.runs}
+    return {seed: value for seed, value in values.items() if value is not None}
+
+
+def cells_by_column(comparison: Comparison, columns: Sequence[Column], checkpoint: int | None = None) -> list[Cells]:
+    """Cells, by row, of columns that need not be the table's; of one of the checkpoints alone, where it is given.
+
+    As in the table, those of too few items have no interval.
+    """
+    values: list[dict[str, Values]] = []
+    for row in comparison.finished:
+        found = {column.key: values_by_seed(row, column, comparison.scores) for column in columns}
+        if checkpoint is not None:
+            found = {
+                key: {seed: each[checkpoint : checkpoint + 1] for seed, each in seeds.items() if len(each) > checkpoint}
+                for key, seeds in found.items()
+            }
+        values.append(found)
+    cells = cells_of(values, item_averages(values))
+    cells = _with_fewest(cells, comparison.finished, columns, comparison.scores, comparison.left_out)
+    return with_perplexities([without_inference(row, columns) for row in cells], columns)
+
+
+def _with_grounds(
+    cells: Sequence[Cells], rows: Sequence[ComparisonRow], columns: Sequence[Column], scores: Mapping[str, RunScores]
+) -> list[Cells]:
+    """The cells with the checkpoint that their row goes on from, which is no part of the seed: all its runs do.
+
+    Those of bits of texts also with whether its tokenizer loses text, which its models then need not predict.
+    """
+    of_texts = {column.key for column in columns if column.kind in ("bits_per_byte", "perplexity")}
+    return [
+        {
+            key: replace(cell, start=row.runs[0].start, lossy=key in of_texts and row.loses_text(scores))
+            for key, cell in by_column.items()
+        }
+        if row.runs
+        else by_column
+        for by_column, row in zip(cells, rows, strict=True)
+    ]
+
+
+def _with_fewest(
+    cells: Sequence[Cells],
+    rows: Sequence[ComparisonRow],
+    columns: Sequence[Column],
+    scores: Mapping[str, RunScores],
+    left_out: Mapping[str, LeftOut],
+) -> list[Cells]:
+    """The cells of means over tasks with the items of the smallest, which alone may say too little.
+
+    Of a task whose prompts are cut otherwise in each row these are the ones that fit all.
+    """
+    found = [dict(row) for row in cells]
+    for row, by_column in zip(rows, found, strict=True):
+        for column in columns:
+            known = [fewest_items(column, scores[run.run_id]) for run in row.runs if run.run_id in scores]
+            sizes = [(size, False) for size in known if size is not None]
+            sizes += [
+                (out.whole(part.shots), True) for part in column.parts if (out := left_out.get(part.task)) and out.kept
+            ]
+            if sizes and by_column[column.key].value is not None:
+                fewest, fits = min(sizes)
+                by_column[column.key] = replace(by_column[column.key], fewest=fewest, fitting=fits)
+    return found
+
+
+def _without_losses_per_token(columns: Sequence[Column], runs: Sequence[RunRecord], table: TableConfig) -> list[Column]:
+    """The columns without a loss per token where runs have different tokens; ConfigurationError if one was named."""
+    losses = [column.key for column in columns if column.kind == "loss"]
+    if not losses or fairness.tokenized_alike(runs):
+        return list(columns)
+    if named := [key for key in losses if key in table.columns]:
+        raise ConfigurationError(
+            f"experiment.table.columns: {named[0]} is per token, and these runs have different tokens; name "
+            "bits_per_byte"
+        )
+    return [column for column in columns if column.kind != "loss"]
+
+
+def _load_all(runs: Sequence[RunRecord]) -> tuple[dict[str, RunScores], dict[str, str]]:
+    """Scores by run id, and why there are none for runs that should have them."""
+
+    remembered = Remembered()
+
+    def read(run: RunRecord) -> RunScores | str | None:
+        try:
+            return load_scores(run.scores, run.finetuned, remembered) if run.scores else None
+        except DataError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(_READERS) as readers:
+        found = {run.run_id: result for run, result in zip(runs, readers.map(read, runs), strict=True)}
+    scores = {run_id: result for run_id, result in found.items() if isinstance(result, RunScores)}
+    return scores, {run_id: result for run_id, result in found.items() if isinstance(result, str)}
+
+
+def _in_order_of_sweep(
+    groups: Mapping[Labels, Sequence[RunRecord]],
+    runs: Sequence[RunRecord],
+    missing: Sequence[MissingRun],
+    factors: Sequence[str],
+) -> dict[Labels, Sequence[RunRecord]]:
+    """The runs by their labels as they were asked for, none where none is finished: the first row stays the first."""
+    found = [(place, 1, _labels_of(run, factors)) for place, run in enumerate(runs)]
+    found += [(len(runs) if run.after is None else run.after, 0, _labels_of(run, factors)) for run in missing]
+    return {labels: groups.get(labels, ()) for _, _, labels in sorted(found, key=lambda each: each[:2])}
+
+
+def _labels_of(run: RunRecord | MissingRun, factors: Sequence[str]) -> Labels:
+    return tuple(run.factors.get(factor, "?") for factor in factors)
+
+
+def _rows(
+    groups: Mapping[Labels, Sequence[RunRecord]],
+    missing: Sequence[MissingRun],
+    gone: Mapping[str, str],
+    factors: Sequence[str],
+    table: TableConfig,
+) -> list[ComparisonRow]:
+    reasons: dict[Labels, list[str]] = {labels: [] for labels in groups}
+    diverged: Counter[Labels] = Counter()
+    for run in missing:
+        labels = _labels_of(run, factors)
+        reasons[labels].append(run.reason)
+        diverged[labels] += run.diverged
+    for labels, group in groups.items():
+        for record in group:
+            lost = [*record.gone, *([gone[record.run_id]] if record.run_id in gone else [])]
+            reasons[labels] += [f"run {record.run_id} (seed {record.seed}): {reason}" for reason in lost]
+    places = ordered(list(reasons), factors, table)
+    compared = baselines(places, factors, table)
+    return [
+        ComparisonRow(labels, tuple(groups.get(labels, ())), {}, tuple(reasons[labels]), diverged[labels], baseline)
+        for labels, baseline in zip(places, compared, strict=True)
+    ]
+
+
+def _refuse_repeated_seeds(groups: Mapping[Labels, Sequence[RunRecord]]) -> None:
+    for labels, group in groups.items():
+        seeds = [run.seed for run in group]
+        for seed in sorted(set(seeds)):
+            if seeds.count(seed) > 1:
+                ids = ", ".join(run.run_id for run in group if run.seed == seed)
+                raise ConfigurationError(f"{', '.join(labels)} with seed {seed} was given twice: runs {ids}")
+
+
+def _chance(columns: Sequence[Column], scores: Sequence[RunScores]) -> dict[str, float]:
+    known = {task: level for score in scores for task, level in score.chance.items()}
+    levels: dict[str, float] = {}
+    for column in columns:
+        right = all(part.metric.startswith("acc") and part.task in known for part in column.parts)
+        if column.parts and right:
+            levels[column.key] = float(np.mean([known[part.task] for part in column.parts]))
+    return levels
+
+
+Readings = npt.NDArray[np.int64]
+_ORDER_GROUPS = ("ordering", "duplicates", "embedder", "neighbours")
+LOW_SHARE = 0.9
+"""Share of common text below which a difference is not called one of the factor alone."""
+NEAR_STEPS = 5
+LARGEST_SAMPLE = 1.1
+"""A sample of up to so many times the text that is read needs no smaller one."""
+
+
+def shared_texts(row: int, runs: Sequence[RunRecord], base: int, baseline: Sequence[RunRecord]) -> list[CommonText]:
+    """For every seed that a row and the one it is compared with share, where the records say what was read."""
+    found, others = [], {run.seed: run for run in baseline}
+    for run in runs:
+        if run.seed in others and (shares := _shares_of_runs(run, others[run.seed])) is not None:
+            found.append(_compare_texts((row, base), run, others[run.seed], shares))
+    return found
+
+
+def _shares_of_runs(run: RunRecord, other: RunRecord) -> tuple[float, float] | None:
+    """None where one of them does not say what it read, or they read different corpora."""
+    digests = {run.corpus.get("digest"), other.corpus.get("digest")}
+    if run.readings is None or other.readings is None or len(digests) > 1:
+        return None
+    one, two = (np.load(path, allow_pickle=False).astype(np.int64) for path in (run.readings, other.readings))
+    return common_shares(one, two) if len(one) == len(two) else None
+
+
+def common_shares(one: Readings, other: Readings) -> tuple[float, float]:
+    """Shares of the text of the training that read less, and of the other's, which both read.
+
+    Both (places,) say how often each of a sample of the corpus' bytes was read.
+    """
+    common, less, more = int(np.minimum(one, other).sum()), *sorted((int(one.sum()), int(other.sum())))
+    return (common / less, common / more) if less else (0.0, 0.0)
+
+
+def _compare_texts(
+    places: tuple[int, int], run: RunRecord, other: RunRecord, shares: tuple[float, float]
+) -> CommonText:
+    both = (run, other)
+    return CommonText(
+        row=places[0],
+        base=places[1],
+        seed=run.seed,
+        share=shares[0],
+        share_of_more=shares[1],
+        by_step=_by_step(run.steps_read, other.steps_read),
+        shuffled_contexts=any(
+            packing.get("shuffle") != SHUFFLED_TEXT and packing.get("kind") != "pair" for packing in map(_packing, both)
+        ),
+        other_stretches=_stretch(run) != _stretch(other),
+        other_order=any(run.config.get(part) != other.config.get(part) for part in _ORDER_GROUPS)
+        or _order_seeds_differ(both),
+        repeats=any((run.config.get("ordering") or {}).get("kind") == "nn" for run in both),
+        sampled=all(_sampled(run) for run in both),
+        best_fit=any(_packing(each).get("kind") == "best_fit" for each in both),
+        straddling=max(float(each.training.get("straddling") or 0.0) for each in both),
+        epochs=min(float(each.training.get("epochs") or 0.0) for each in both),
+        text_bytes=min(int(each.training["text_bytes"]) for each in both),
+    )
+
+
+def _by_step(one: Readings | None, other: Readings | None) -> tuple[float, float] | None:
+    if one is None or other is None or not (both := (one >= 0) & (other >= 0)).any():
+        return None
+    apart = np.abs(one - other)[both]
+    return float((apart == 0).mean()), float((apart <= NEAR_STEPS).mean())
+
+
+def _order_seeds_differ(runs: Sequence[RunRecord]) -> bool:
+    seeds = [(run.config.get("seeds") or {}).get("order") for run in runs]
+    return len(set(seeds)) > 1
+
+
+def _packing(run: RunRecord) -> Mapping[str, Any]:
+    return run.config.get("packing") or {}
+
+
+def _stretch(run: RunRecord) -> tuple[Any, ...]:
+    """What decides the length of a run's stretches: that which is given, else the size of a context."""
+    given, model = _packing(run).get("stretch_bytes"), run.config.get("model") or {}
+    return (given,) if given else (model.get("context_length"), model.get("context_bytes"))
+
+
+def _sampled(run: RunRecord) -> bool:
+    sample = (run.config.get("corpus") or {}).get("sample")
+    return isinstance(sample, int) and sample <= LARGEST_SAMPLE * int(run.training["text_bytes"])
+
+
+def common_text_notes(found: Sequence[CommonText]) -> list[str]:
+    """For the proof under a table: how much is common."""
+    if not found:
+        return []
+    told = (
+        "Training text that two rows which are compared share at one seed: "
+        f"{_share_range([each.share for each in found])} of what the one that read less has read, "
+        f"{_share_range([each.share_of_more for each in found])} of what the other has."
+    )
+    if known := [each.by_step for each in found if each.by_step]:
+        same, near = map(_share_range, zip(*known, strict=True))
+        told += f" Of it both first read {same} at the same step, and {near} within {NEAR_STEPS} steps."
+    if straddling := max(each.straddling for each in found):
+        told += f" Contexts with text of two stretches of what is shuffled: up to {straddling:.1%}."
+    return [told]
+
+
+def _share_range(shares: Sequence[float]) -> str:
+    low, high = f"{min(shares):.1%}", f"{max(shares):.1%}"
+    return low if low == high else f"{low} to {high}"
+
+
+def remedies(found: Sequence[CommonText]) -> list[str]:
+    """Overrides that let the rows of `found` read the same text."""
+    if not found:
+        return []
+    text = rounded_up_size(max(each.text_bytes for each in found))
+    return list(dict.fromkeys(remedy for each in found if (remedy := _remedy(each, text))))
+
+
+def _remedy(each: CommonText, text: str) -> str | None:
+    """What would let both read the same `text` (its size); None where nothing is known."""
+    if each.shuffled_contexts:
+        return f"packing.shuffle={SHUFFLED_TEXT} lets all tokenizers read the same text"
+    if each.other_stretches:
+        return (
+            "where contexts differ in length, so do the stretches of text that are shuffled: give all one "
+            "packing.stretch_bytes"
+        )
+    if each.other_order:
+        return _remedy_of_orders(each, text)
+    if each.epochs >= 1:
+        return None
+    if each.best_fit:
+        return "with best_fit a context holds documents of a whole window: packing=concatenate has more in common"
+    return "the budget reads only a few contexts of each stretch of text: a larger one has more in common"
+
+
+def _remedy_of_orders(each: CommonText, text: str) -> str | None:
+    if each.repeats:
+        return "ordering=nn repeats documents, and so reads fewer of them"
+    if each.epochs >= 1 or each.sampled:
+        return None
+    return (
+        f"a budget below an epoch takes other documents from each order: corpus.sample={text} chooses them before they "
+        "are ordered"
+    )
+
+
+SECTION = "table/"
+_LONGEST_ROW = 120
+_UNSAFE = re.compile(r"[^\w.\-]")
+
+
+def run_numbers(scores: Path, finetuned: Path | None, training: Mapping[str, Any]) -> dict[str, float]:
+    """What this run alone puts into cells: means over items, the last checkpoints and shots, whatever the table.
+
+    By `table/<task>/<metric>/mean` and, of several numbers of shots, `table/<task>/<metric>/5_shot`;
+    `table/bits_per_byte`, `table/<set>/bits_per_byte`, and each statistic and result of training. Means over tasks
+    depend on the table, so they are numbers of the sweep alone.
+
+    Raises:
+        DataError: the scores are torn.
+    """
+    found = load_scores(scores, finetuned)
+    columns = {
+        logged_column_name(column): column for column in _columns_of_run(found, training) if len(column.parts) <= 1
+    }
+    means = {SECTION + name: _run_mean(column, training, found) for name, column in columns.items()}
+    return {name: value for name, value in means.items() if value is not None}
+
+
+def table_numbers(comparison: "Comparison") -> dict[str, float]:
+    """Every number of every cell: `table/<row>/<column>` and below it `half_width`, `difference`, `low`, `high`,
+    `p_value` and `p_adjusted`, as far as the cell has them; shares where the table shows percent.
+    """
+    found: dict[str, float] = {}
+    for row in comparison.rows:
+        for column in comparison.columns:
+            name = f"{SECTION}{logged_row_name(row.labels)}/{logged_column_name(column)}"
+            found |= {name + part: value for part, value in _cell_numbers(row.cells[column.key]).items()}
+    return found
+
+
+def logged_row_name(labels: Sequence[str]) -> str:
+    """The labels of a row in characters that trackers take; a digest of them where that loses any."""
+    whole = " ".join(labels) or "all runs"
+    safe = " ".join(_UNSAFE.sub("_", label) for label in labels)[:_LONGEST_ROW] or whole
+    return safe if safe == whole else f"{safe}-{hashlib.sha256(repr(tuple(labels)).encode()).hexdigest()[:8]}"
+
+
+def logged_column_name(column: Column) -> str:
+    """The key of a column; of a task's, its metric too, which a table may choose."""
+    if len(column.parts) != 1 or "/" not in column.key:
+        return column.key
+    (part,) = column.parts
+    return f"{part.task}/{part.metric}/{column.key.rpartition('/')[2]}"
+
+
+def _columns_of_run(scores: RunScores, training: Mapping[str, Any]) -> list[Column]:
+    """Every column a table could have of a run, by each metric of each task."""
+    metrics: dict[str, set[str]] = {}
+    for task, _, metric in scores.blocks:
+        derived = [name for name, about in METRICS.items() if about.source == metric]
+        metrics.setdefault(task, set()).update([metric, *derived])
+    named = tuple(f"{task}:{metric}" for task, found in sorted(metrics.items()) for metric in sorted(found))
+    everything = default_table()
+    tables = [everything, replace(everything, columns=named)] if named else [everything]
+    return [column for table in tables for column in columns_of([scores], [training], table)]
+
+
+def _run_mean(column: Column, training: Mapping[str, Any], scores: RunScores) -> float | None:
+    """The run's number, averaged in the order in which a cell averages: items, then checkpoints."""
+    values = measure(column, training, scores)
+    if values is None:
+        return None
+    mean = float(values.mean(axis=1).mean())
+    return perplexity(mean) if column.kind == "perplexity" else mean
+
+
+def _cell_numbers(cell: "Cell") -> dict[str, float]:
+    low, high = cell.interval or (None, None)
+    numbers = {
+        "": cell.value,
+        "/half_width": cell.half_width,
+        "/difference": cell.difference,
+        "/low": low,
+        "/high": high,
+        "/p_value": cell.p_value,
+        "/p_adjusted": cell.p_adjusted,
+    }
+    return {name: float(value) for name, value in numbers.items() if value is not None}

@@ -1,1 +1,0 @@
-"""All else being equal: the rule, and the proof that runs keep to it."""

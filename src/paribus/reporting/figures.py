@@ -1,0 +1,833 @@
+"""Plots of a comparison as SVG. A row has the same look and place in every plot."""
+
+import itertools
+import json
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from paribus.reporting.columns import Cell, finite
+from paribus.reporting.compare import Comparison, ComparisonRow, cells_by_column
+from paribus.reporting.figures_data import OverlapMatrix, Segmentation, overlap_plot, token_frequencies, token_lengths
+from paribus.reporting.measures import AVERAGE, Column, MeasuredTask
+from paribus.reporting.plots import (
+    Axis,
+    Line,
+    Look,
+    Looks,
+    Panel,
+    Plot,
+    lines_of,
+    looks_of,
+    mark,
+    picture,
+    series_plot,
+    style,
+)
+from paribus.reporting.runs import RunRecord
+from paribus.reporting.significance.paired import CONFIDENCE
+from paribus.reporting.table import heading
+from paribus.reporting.verdict import Finding
+
+MOST_ROWS = 24
+"""Rows that a picture has room for."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What a run logged while training: equally long sequences."""
+
+    steps: Sequence[int]
+    losses: Sequence[float]
+    """Nats a token."""
+    amounts: Mapping[str, Sequence[float]]
+    """`train/tokens`, `train/text_bytes`, `train/flops` so far; empty where a run did not say."""
+
+    @property
+    def convertible(self) -> bool:
+        """Whether tokens and bytes are known, so that the loss has a unit that vocabularies share."""
+        return all(self.amounts.get(name) for name in ("train/tokens", "train/text_bytes"))
+
+
+def plots(
+    comparison: Comparison,
+    curves: Mapping[str, Curve],
+    overlap: OverlapMatrix | None = None,
+    findings: Sequence[Finding] = (),
+) -> list[Plot]:
+    """All plots for which there is something to show.
+
+    What each factor does, accuracy and bits per byte, effects with their intervals, both by budget, size and
+    checkpoint, accuracy by examples in the prompt, learning curves, tokens, vocabularies, embeddings. Of a table with
+    more than 24 rows the first 24 are shown.
+    """
+    rows = comparison.finished[:MOST_ROWS]
+    with mpl.rc_context(style()):
+        made = [
+            factors_plot(comparison, findings),
+            *(_score_plot(comparison, rows, column) for column in main_columns(comparison)),
+            _effects_plot(comparison, rows),
+            *scaling_plots(comparison, main_columns(comparison)),
+            examples_plot(comparison),
+            checkpoints_plot(comparison, main_columns(comparison)),
+            learning_curves(comparison, rows, curves),
+            token_lengths(segmentations(comparison, rows), "the held-out text"),
+            token_frequencies(segmentations(comparison, rows), "the held-out text"),
+            overlap_plot(overlap) if overlap else None,
+            embedding_plot(comparison, rows, overlap.own if overlap else {}),
+        ]
+    return [plot for plot in made if plot is not None]
+
+
+def main_columns(comparison: Comparison) -> list[Column]:
+    """The columns that sum a table up: the average over tasks or the task there is, and bits per byte."""
+    scored = [column for column in comparison.columns if column.scored]
+    tasks = [column for column in scored if column.parts and column.key != AVERAGE]
+    means = [column for column in scored if column.key == AVERAGE] or [c for c in tasks if c.key.endswith("/mean")]
+    whole = [column for column in scored if column.kind == "bits_per_byte"]
+    return [*(means[:1] or tasks[:1]), *whole]
+
+
+def segmentations(comparison: Comparison, rows: Sequence[ComparisonRow]) -> list[Segmentation]:
+    """How rows cut the held-out text; rows that cut it alike are one."""
+    groups: dict[tuple[tuple[str, int], ...], list[ComparisonRow]] = {}
+    found: dict[tuple[tuple[str, int], ...], Mapping[str, Any]] = {}
+    for row in rows:
+        score = comparison.scores.get(row.runs[0].run_id)
+        statistics = score.statistics if score else {}
+        lengths = tuple(statistics.get("token_lengths", {}).items())
+        if lengths:
+            groups.setdefault(lengths, []).append(row)
+            found.setdefault(lengths, statistics)
+    return [
+        Segmentation(
+            _common_labels(alike, comparison),
+            looks_of(comparison).of(alike[0].labels),
+            dict(lengths),
+            found[lengths].get("frequency_by_rank", ()),
+            comparison.place(alike[0]) if len(alike) == 1 else None,
+        )
+        for lengths, alike in groups.items()
+    ]
+
+
+def _score_plot(comparison: Comparison, every: Sequence[ComparisonRow], column: Column) -> Plot | None:
+    """First each row's value, then its difference from its baseline with the 95 % interval."""
+    rows = [row for row in every if finite(row.cells[column.key].value)]
+    if not rows:
+        return None
+    tested = [row for row in rows if row.cells[column.key].test is not None]
+
+    def draw(figure: Figure) -> None:
+        if not tested:
+            _draw_values(figure.subplots(), rows, comparison, column)
+            return
+        left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"width_ratios": [1.25, 1]})
+        _draw_values(left, rows, comparison, column)
+        for place, row in enumerate(rows):
+            _draw_difference(right, row, place, comparison, column)
+        _centre_on_zero(right, comparison)
+
+    text = f"{column.group}, {column.label}" if column.field else "held-out text"
+    scored = "accuracy" if column.kind == "accuracy" else "score"
+    name = scored if column.parts else column.key.replace("/", "_")
+    what = f"{_title(column)}, {heading(column)}" if column.parts else f"Bits per byte of {text}"
+    spread = " ± as in the table" if any(row.cells[column.key].half_width is not None for row in rows) else ""
+    caption = f"{what}. {'First: mean' if tested else 'Mean'}{spread}."
+    caption += f" Second: difference from {_compared_with(comparison)}; {_intervals(comparison)}" if tested else ""
+    numbers = "; ".join(
+        f"{comparison.row_name(row)} {column.factor * (row.cells[column.key].value or 0):.3f}" for row in rows
+    )
+    return picture(
+        name,
+        caption + _rows_left_out(comparison),
+        f"{what}: {numbers}.",
+        (9.2 if tested else 6.5, _height(len(rows))),
+        draw,
+    )
+
+
+_COLUMN_UNITS = {
+    "accuracy": "percentage points",
+    "percent": "points",
+    "bits_per_byte": "bits per byte, negative is better",
+    "perplexity": "bits, negative is better",
+}
+
+
+def _intervals(comparison: Comparison) -> str:
+    """What the lines of differences are."""
+    cells = [row.cells[column.key] for row in comparison.finished for column in comparison.columns]
+    if any(cell.crossed for cell in cells):
+        told = (
+            "95 % intervals, of what decides over all effects together: thin over seeds and items, thick over the "
+            "items of these models alone."
+        )
+    else:
+        told = "95 % intervals over the items of these models alone."
+    return told
+
+
+def _effects_plot(comparison: Comparison, every: Sequence[ComparisonRow]) -> Plot | None:
+    """A forest plot: the effect on every measure of every row, measures below each other; None for fewer than two."""
+    columns = [c for c in comparison.columns if c.scored and (not c.parts or not c.key.endswith("_shot"))]
+    columns = columns if len(columns) > 1 else [c for c in comparison.columns if c.scored]
+    rows = [row for row in every if row.baseline is not None][: max(1, 2 * MOST_ROWS // max(1, len(columns)))]
+    lines = [(column, row) for column in columns for row in rows if row.cells[column.key].test is not None]
+    kinds = list(dict.fromkeys((column.kind, column.factor) for column, _ in lines))
+    if len({column.key for column, _ in lines}) < 2:
+        return None
+
+    def draw(figure: Figure) -> None:
+        counts = [sum((column.kind, column.factor) == kind for column, _ in lines) for kind in kinds]
+        panels = figure.subplots(len(kinds), 1, squeeze=False, gridspec_kw={"height_ratios": counts})[:, 0]
+        for panel, kind in zip(panels, kinds, strict=True):
+            _draw_effects(panel, [line for line in lines if (line[0].kind, line[0].factor) == kind], comparison)
+
+    judged = any(row.cells[column.key].p_adjusted is not None for column, row in lines)
+    filled = " Filled: beyond chance, adjusted for all that decides." if judged else ""
+    caption = f"Effects: difference from {_compared_with(comparison)}; {_intervals(comparison)}{filled}"
+    told = "; ".join(_effect_text(row, column, comparison) for column, row in lines)
+    return picture("effects", caption, f"{caption} {told}.", (9.2, 0.6 * len(kinds) + _height(len(lines))), draw)
+
+
+def _effect_text(row: ComparisonRow, column: Column, comparison: Comparison) -> str:
+    cell = row.cells[column.key]
+    middle, bounds = column.factor * (cell.difference or 0.0), cell.interval
+    told = f" ({column.factor * bounds[0]:+.3f} to {column.factor * bounds[1]:+.3f})" if bounds else ""
+    return f"{heading(column)}, {comparison.row_name(row)}: {middle:+.3f}{told}"
+
+
+def _significant(cell: Cell) -> bool:
+    return cell.p_adjusted is not None and cell.p_adjusted < 1 - CONFIDENCE
+
+
+def _draw_effects(axes: Axes, lines: Sequence[tuple[Column, ComparisonRow]], comparison: Comparison) -> None:
+    for place, (column, row) in enumerate(lines):
+        _draw_difference(axes, row, place, comparison, column, hollow=not _significant(row.cells[column.key]))
+        if place and lines[place - 1][0] != column:
+            axes.axhline(place - 0.5, color="#e4e4e4", linewidth=0.8)
+    several = len({row.labels for _, row in lines}) > 1
+    names = [f"{heading(column)}{f', {comparison.row_name(row)}' if several else ''}" for column, row in lines]
+    axes.set_yticks(range(len(lines)), names)
+    axes.set_ylim(len(lines) - 0.5, -0.5)
+    _centre_on_zero(axes, comparison)
+    kind = lines[0][0].kind
+    axes.set_xlabel(_COLUMN_UNITS.get(kind, "difference"))
+
+
+def _title(column: Column) -> str:
+    return _percent_of(column).capitalize() if column.kind == "accuracy" else "Score"
+
+
+def _percent_of(column: Column) -> str:
+    """What a column in percent measures."""
+    return " and ".join(column.families) or "accuracy"
+
+
+def _compared_with(comparison: Comparison) -> str:
+    return "its baseline" if len(comparison.baseline_rows) > 1 else comparison.row_name(comparison.baseline_rows[0])
+
+
+def _rows_left_out(comparison: Comparison) -> str:
+    count = len(comparison.finished)
+    return f" The first {MOST_ROWS} of {count:,} rows." if count > MOST_ROWS else ""
+
+
+def _height(lines: int) -> float:
+    return 1.1 + 0.34 * lines
+
+
+def _draw_values(axes: Axes, rows: Sequence[ComparisonRow], comparison: Comparison, column: Column) -> None:
+    for place, row in enumerate(rows):
+        cell = row.cells[column.key]
+        look, value = looks_of(comparison).of(row.labels), column.factor * (cell.value or 0.0)
+        error = column.factor * cell.half_width if cell.half_width else None
+        spread = f" ± {error:.3f}" if error else ""
+        told = f"{heading(column)}, {comparison.row_name(row)}: {value:.3f}{spread}"
+        mark(_draw_point(axes, value, place, look, error), told, comparison.place(row))
+    if column.key in comparison.chance:
+        level = column.factor * comparison.chance[column.key]
+        axes.axvline(level, color="#666666", linestyle=":", linewidth=1.2)
+        axes.text(level, -0.62, "chance", color="#555555", fontsize=8, ha="center", va="bottom")
+    axes.set_yticks(range(len(rows)), [comparison.row_name(row) for row in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    better = f" ({column.better} is better)" if column.better == "lower" else ""
+    axes.set_xlabel(f"{_percent_of(column)} in %" if column.kind == "accuracy" else f"{column.label}{better}")
+    axes.xaxis.set_major_locator(MaxNLocator(6))
+    axes.grid(axis="y", visible=False)
+
+
+def _draw_difference(
+    axes: Axes, row: ComparisonRow, place: int, comparison: Comparison, column: Column, *, hollow: bool = False
+) -> None:
+    """The effect of a row: thin the interval over seeds and items, thick that over the items of these models alone."""
+    cell, look = row.cells[column.key], looks_of(comparison).of(row.labels)
+    alone = (cell.test.low, cell.test.high) if cell.test else None
+    drawn = []
+    for interval, width in ((cell.interval, 0.9), (alone, 2.4)):
+        if interval is not None and math.isfinite(interval[0]):
+            ends = [column.factor * bound for bound in interval]
+            drawn += axes.plot(ends, [place, place], color=look.colour, linewidth=width)
+    if cell.difference is not None:
+        face, middle = "#ffffff" if hollow else look.colour, [column.factor * cell.difference]
+        drawn += axes.plot(middle, [place], look.marker, color=look.colour, markersize=6, markerfacecolor=face)
+    mark(
+        drawn,
+        f"{_effect_text(row, column, comparison)}, difference from {_compared_with(comparison)}",
+        comparison.place(row),
+    )
+
+
+def _centre_on_zero(axes: Axes, comparison: Comparison) -> None:
+    base, *others = comparison.baseline_rows
+    axes.axvline(0, color="#444444", linewidth=1, zorder=0)
+    axes.set_xlabel("difference from the first row" if base is comparison.rows[0] and not others else "difference")
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", visible=False)
+
+
+def _draw_point(axes: Axes, value: float, place: int, look: Look, error: float | None) -> list[Line2D]:
+    drawn = []
+    if error:
+        drawn += axes.plot([value - error, value + error], [place, place], color=look.colour, linewidth=1.8)
+    return drawn + axes.plot([value], [place], look.marker, color=look.colour, markersize=6)
+
+
+def _common_labels(rows: Sequence[ComparisonRow], comparison: Comparison) -> str:
+    shared = [label for index, label in enumerate(rows[0].labels) if all(row.labels[index] == label for row in rows)]
+    return " · ".join(map(comparison.name, shared)) or "all rows"
+
+
+FACTORS = "factors"
+MOST_EFFECTS = 24
+"""Effects that are drawn, of all measures together."""
+_INK = "#444444"
+_DIFFERENCE_UNITS = {"accuracy": "percentage points", "percent": "points", "perplexity": "bits"}
+
+
+def factors_plot(comparison: Comparison, findings: Sequence[Finding]) -> Plot | None:
+    """A panel a measure and a line an effect; None where there is no effect."""
+    drawn = findings[:MOST_EFFECTS]
+    columns = [column for column in comparison.columns if any(each.effect.column == column.key for each in drawn)]
+    if not drawn:
+        return None
+    panels = [(column, [each for each in drawn if each.effect.column == column.key]) for column in columns]
+
+    def draw(figure: Figure) -> None:
+        heights = [len(found) + 1 for _, found in panels]
+        axes = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights})[:, 0]
+        for panel, (column, found) in zip(axes, panels, strict=True):
+            _draw_factors(panel, column, found, comparison)
+
+    left = f" The first {MOST_EFFECTS} of {len(findings)}." if len(findings) > MOST_EFFECTS else ""
+    caption = (
+        "What each factor does, over all values of the others: intervals over seeds and items of 95 % confidence, all "
+        f"effects together. Filled: beyond chance, and not due to the text that was read.{left}"
+    )
+    told = " ".join(each.text for each in drawn)
+    return picture(FACTORS, caption, told, (9.2, 0.5 * len(panels) + 0.6 + 0.36 * len(drawn)), draw)
+
+
+def _draw_factors(axes: Axes, column: Column, found: Sequence[Finding], comparison: Comparison) -> None:
+    for place, finding in enumerate(found):
+        effect, colour = finding.effect, _effect_colour(finding, comparison)
+        low, middle, high = (
+            column.factor * number for number in (effect.test.low, effect.test.difference, effect.test.high)
+        )
+        ends = [] if finding.state == "unjudged" else [low, high]
+        line = axes.plot(ends, [place] * len(ends), color=colour, linewidth=1.8)
+        face = "#ffffff" if finding.state in ("reserved", "undecided", "unjudged") else colour
+        shape = "d" if effect.contrast.kind == "interaction" else "o"
+        line += axes.plot([middle], [place], shape, color=colour, markerfacecolor=face)
+        mark(line, finding.text)
+    axes.axvline(0, color="#444444", linewidth=1, zorder=0)
+    axes.set_yticks(range(len(found)), [_effect_name(finding, comparison) for finding in found])
+    axes.set_ylim(len(found) - 0.5, -0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(6))
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", visible=False)
+    better = {"lower": "; to the left is better", "higher": "; to the right is better"}.get(column.better or "", "")
+    unit = f", {_DIFFERENCE_UNITS[column.kind]}" if column.kind in _DIFFERENCE_UNITS else ""
+    axes.set_xlabel(f"difference in {heading(column)}{unit}{better}")
+
+
+def _effect_name(finding: Finding, comparison: Comparison) -> str:
+    contrast = finding.effect.contrast
+    joint = " × " if contrast.kind == "interaction" else " · "
+    value, reference = (joint.join(map(comparison.name, side)) for side in (contrast.values, contrast.references))
+    return value if contrast.kind == "interaction" else f"{value} against {reference}"
+
+
+def _effect_colour(finding: Finding, comparison: Comparison) -> str:
+    """Colour of the value, where its factor is the coloured one."""
+    contrast = finding.effect.contrast
+    if len(contrast.factors) > 1:
+        return _INK
+    return looks_of(comparison).colour_of(contrast.factors[0], contrast.values[0]) or _INK
+
+
+_MOST_LINES = 12
+
+
+@dataclass(frozen=True)
+class _ScalingAxis:
+    """What the x axis says, and which number of training it is."""
+
+    name: str
+    group: str
+    """Configuration group whose factors make it vary."""
+    fields: tuple[str, ...]
+    label: str
+
+
+_SCALING_AXES = (
+    _ScalingAxis("size", "model", ("parameters",), "parameters"),
+    _ScalingAxis("budget", "budget", ("tokens", "text_bytes", "flops"), "budget"),
+)
+_AMOUNT_UNITS = {
+    "parameters": "parameters",
+    "tokens": "tokens read",
+    "text_bytes": "bytes of text read",
+    "flops": "FLOPs",
+}
+
+
+def scaling_plots(comparison: Comparison, columns: Sequence[Column]) -> list[Plot]:
+    """One plot for each of size and budget that varies between rows with otherwise the same labels."""
+    return [plot for axis in _SCALING_AXES if (plot := _scaling_plot(comparison, columns, axis)) is not None]
+
+
+def _scaling_plot(comparison: Comparison, columns: Sequence[Column], axis: _ScalingAxis) -> Plot | None:
+    others = [index for index, factor in enumerate(comparison.factors) if factor.split(".")[0] != axis.group]
+    groups: dict[tuple[str, ...], list[ComparisonRow]] = {}
+    for row in comparison.finished:
+        groups.setdefault(tuple(row.labels[index] for index in others), []).append(row)
+    field = next((field for field in axis.fields if any(_varies(rows, field) for rows in groups.values())), None)
+    if len(others) == len(comparison.factors) or field is None or not columns:
+        return None
+    shown = list(groups.items())[:_MOST_LINES]
+    # Of all rows of the table, so that a value has the colour that it has in other pictures.
+    every = [[row.labels[index] for index in others] for row in comparison.rows]
+    looks = Looks([comparison.factors[index] for index in others], every)
+    lines = [Line(" · ".join(map(comparison.name, labels)) or "all rows", looks.of(labels)) for labels, _ in shown]
+    panels = [
+        Panel(
+            heading(column),
+            column.factor,
+            [[(_mean_amount(row, field), row.cells[column.key]) for row in rows] for _, rows in shown],
+        )
+        for column in columns
+    ]
+    caption = f"{' and '.join(heading(column) for column in columns)} by {_AMOUNT_UNITS[field]}"
+    return series_plot(f"by_{axis.name}", caption, Axis(_AMOUNT_UNITS[field], logarithmic=True), lines, panels)
+
+
+def _varies(rows: Sequence[ComparisonRow], field: str) -> bool:
+    values = {_mean_amount(row, field) for row in rows}
+    return len(values) > 1 and min(values) > 0 and max(values) > 1.01 * min(values)
+
+
+def _mean_amount(row: ComparisonRow, field: str) -> float:
+    """Mean over the seeds."""
+    return sum(float(run.training.get(field) or 0.0) for run in row.runs) / len(row.runs)
+
+
+FEWEST_SHOTS = 3
+"""Numbers of examples that make a curve."""
+_MOST_EXAMPLE_PANELS, _MOST_EXAMPLE_LINES = 4, 12
+
+
+def examples_plot(comparison: Comparison) -> Plot | None:
+    """A panel for each mean over tasks that the table has; where it has none, for each of the first tasks."""
+    numbers = _shots_by_task(comparison)
+    curves = [
+        column for column in comparison.columns if column.scored and column.parts and _curve_shots(column, numbers)
+    ]
+    several = [column for column in curves if len(column.parts) > 1]
+    chosen = several or list({column.parts: column for column in map(_without_shots, curves)}.values())
+    shots = [_curve_shots(column, numbers) for column in chosen]
+    shown = [column for column, own in zip(chosen, shots, strict=True) if own == shots[0]][:_MOST_EXAMPLE_PANELS]
+    if not shown:
+        return None
+    rows = comparison.finished[:_MOST_EXAMPLE_LINES]
+    panels = [_example_panel(comparison, rows, column, shots[0]) for column in shown]
+    what = " and ".join(panel.label for panel in panels)
+    caption = f"{what} by the number of examples in the prompt"
+    axis = Axis("examples in the prompt", ticks=[*map(str, shots[0])])
+    return series_plot("by_examples", caption, axis, lines_of(comparison, rows), panels)
+
+
+def _without_shots(column: Column) -> Column:
+    """The column of a task without a number of shots."""
+    return replace(column, parts=tuple(replace(part, shots=()) for part in column.parts))
+
+
+def _shots_by_task(comparison: Comparison) -> dict[tuple[str, str], tuple[int, ...]]:
+    """By task and metric the numbers of examples that the table has."""
+    found: dict[tuple[str, str], set[int]] = {}
+    for column in comparison.columns:
+        for part in column.parts:
+            found.setdefault((part.task, part.metric), set()).update(part.shots)
+    return {key: tuple(sorted(shots)) for key, shots in found.items()}
+
+
+def _curve_shots(column: Column, numbers: dict[tuple[str, str], tuple[int, ...]]) -> tuple[int, ...]:
+    """The numbers of examples that all its tasks have; none where these make no curve."""
+    each = {numbers.get((part.task, part.metric), ()) for part in column.parts}
+    shots = each.pop() if len(each) == 1 else ()
+    return shots if len(shots) >= FEWEST_SHOTS else ()
+
+
+def _example_panel(
+    comparison: Comparison, rows: Sequence[ComparisonRow], column: Column, shots: Sequence[int]
+) -> Panel:
+    found = []
+    for number in shots:
+        own = replace(column, parts=tuple(_with_shots(part, number) for part in column.parts))
+        found.append([by_column[own.key] for by_column in cells_by_column(comparison, [own])])
+    lines = [[(float(place), cells[line]) for place, cells in enumerate(found)] for line in range(len(rows))]
+    return Panel(column.group, column.factor, lines)
+
+
+def _with_shots(part: MeasuredTask, shots: int) -> MeasuredTask:
+    return replace(part, shots=(shots,))
+
+
+FEWEST_CHECKPOINTS = 3
+"""Checkpoints that make a curve."""
+
+
+def checkpoints_plot(comparison: Comparison, columns: Sequence[Column]) -> Plot | None:
+    """A panel a measure; the amount is the share of its training that a row had behind it."""
+    if comparison.checkpoints < FEWEST_CHECKPOINTS or not columns:
+        return None
+    rows = comparison.finished[:_MOST_LINES]
+    panels = [_checkpoint_panel(comparison, rows, column) for column in columns]
+    caption = f"{' and '.join(heading(column) for column in columns)} by checkpoint"
+    return series_plot("by_checkpoint", caption, Axis("share of the training (%)"), lines_of(comparison, rows), panels)
+
+
+def _checkpoint_panel(comparison: Comparison, rows: Sequence[ComparisonRow], column: Column) -> Panel:
+    lines: list[list[tuple[float, Cell]]] = [[] for _ in rows]
+    for checkpoint in range(comparison.checkpoints):
+        cells = cells_by_column(comparison, [column], checkpoint)
+        for line, row, by_column in zip(lines, rows, cells, strict=False):
+            share = _training_share(comparison, row, checkpoint)
+            if share is not None:
+                line.append((share, by_column[column.key]))
+    return Panel(heading(column), column.factor, lines)
+
+
+def _training_share(comparison: Comparison, row: ComparisonRow, checkpoint: int) -> float | None:
+    """In percent, of the first run that has the checkpoint: those of a row stand at the same shares."""
+    for run in row.runs:
+        score = comparison.scores.get(run.run_id)
+        if score is not None and checkpoint < len(score.steps):
+            return 100 * score.steps[checkpoint] / (run.training.get("steps") or max(score.steps) or 1)
+    return None
+
+
+EVENTS, LOSS = "events.jsonl", "train/loss"
+_CURVE_AXES = {"train/tokens": "tokens read", "train/text_bytes": "bytes of text read", "train/flops": "FLOPs"}
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_CURVE_POINTS = 400
+"""Points of a curve that a picture can show."""
+
+LEARNING_CURVES = "learning_curves"
+"""Name of the picture."""
+
+
+def read_curves(runs: Sequence[RunRecord]) -> dict[str, Curve]:
+    """Curves from the runs' events, by run id; runs without events have none."""
+    curves = {run.run_id: _read_curve(run) for run in runs}
+    return {run_id: curve for run_id, curve in curves.items() if curve is not None}
+
+
+def learning_curves(comparison: Comparison, rows: Sequence[ComparisonRow], curves: Mapping[str, Curve]) -> Plot | None:
+    """Lines against tokens, bytes and FLOPs, a row's mean and thin its runs; without those, the loss against steps."""
+    shown = [
+        (row, run, curves[run.run_id])
+        for row in rows
+        for run in row.runs
+        if run.run_id in curves and len(curves[run.run_id].steps) > 1
+    ]
+    if not shown:
+        return None
+    convertible = all(curve.convertible for _, _, curve in shown)
+    names = (
+        [name for name in _CURVE_AXES if all(curve.amounts.get(name) for _, _, curve in shown)] if convertible else []
+    )
+    powers = {name: _thousands(max(curve.amounts[name][-1] for _, _, curve in shown)) for name in names}
+    lines = {name: _curve_lines(shown, name, powers[name][0] if name else 1.0) for name in names or [""]}
+    unit = "bits per byte" if names else "nats per token"
+
+    def draw(figure: Figure) -> None:
+        panels = figure.subplots(1, len(lines), sharey=True, squeeze=False)[0]
+        for panel, (name, drawn) in zip(panels, lines.items(), strict=True):
+            for line in drawn:
+                _draw_curve(panel, line, comparison, named=panel is panels[0])
+            panel.set_xlabel(f"{_CURVE_AXES[name]}{powers[name][1]}" if name else "step")
+        panels[0].set_ylabel(f"training loss ({unit})")
+        figure.legend(loc="outside lower center", fontsize=9, ncols=3 if len(rows) > 4 else 2)
+
+    told = "in bits per byte of the text read" if names else "in nats per token, not comparable between vocabularies"
+    several = any(line.run is None for drawn in lines.values() for line in drawn)
+    what = "a row's mean over seeds, and thin each of its runs" if several else "a line a run"
+    what += _looks_text(comparison)
+    caption = f"Training loss {told}, running mean over a tenth of a run; {what}."
+    ends = "; ".join(
+        f"{comparison.row_name(line.row)} (seed {line.run.seed}) ends at {line.y[-1]:.3f}"
+        for line in next(iter(lines.values()))
+        if line.run is not None
+    )
+    height = 3.6 + 0.2 * math.ceil(len(rows) / (3 if len(rows) > 4 else 2))
+    return picture(LEARNING_CURVES, caption, f"{caption} {ends}.", (9.2, height), draw)
+
+
+def _looks_text(comparison: Comparison) -> str:
+    """What colours and dashes stand for, where it is not the same."""
+    coloured, shaped = looks_of(comparison).told
+    if coloured is None or not shaped:
+        return ""
+    return f"; colours by {comparison.name(coloured)}, dashes by {' and '.join(map(comparison.name, shaped))}"
+
+
+@dataclass(frozen=True)
+class _CurveLine:
+    """Of one run, or the mean of a row's runs, where `run` is None."""
+
+    row: ComparisonRow
+    run: RunRecord | None
+    x: Sequence[float]
+    y: Sequence[float]
+    beside: bool = False
+    """Whether the mean of its row is drawn too."""
+    first: bool = True
+    """Whether the legend has it for its row."""
+
+
+def _curve_lines(shown: Sequence[tuple[ComparisonRow, RunRecord, Curve]], name: str, scale: float) -> list[_CurveLine]:
+    """Those of runs first, so that means lie above them. Runs of other steps, such as unfinished ones, have none."""
+    runs, means = [], []
+    for _, found in itertools.groupby(shown, key=lambda each: each[0].labels):
+        group = list(found)
+        # Lines of many steps have about as many points as those of a few.
+        averaged = len(group) > 1 and len({tuple(curve.steps) for _, _, curve in group}) == 1
+        own = [
+            _CurveLine(row, run, *_running_means(curve, name, scale), averaged, first=not averaged and place == 0)
+            for place, (row, run, curve) in enumerate(group)
+        ]
+        runs += own
+        if averaged:
+            x = [fmean(at) for at in zip(*(line.x for line in own), strict=True)]
+            y = [fmean(at) for at in zip(*(line.y for line in own), strict=True)]
+            means.append(_CurveLine(group[0][0], None, x, y))
+    return runs + means
+
+
+def _draw_curve(panel: Axes, line: _CurveLine, comparison: Comparison, *, named: bool) -> None:
+    look, name = looks_of(comparison).of(line.row.labels), comparison.row_name(line.row)
+    drawn = panel.plot(
+        line.x,
+        line.y,
+        linestyle="-" if line.beside else look.dashes,
+        color=look.colour,
+        linewidth=0.6 if line.beside else 1.6,
+        alpha=0.45 if line.beside else None,
+        label=name if named and line.first else None,
+    )
+    whose = "mean over seeds" if line.run is None else f"seed {line.run.seed}, run {line.run.run_id[:8]}"
+    mark(drawn, f"{name}, {whose}", comparison.place(line.row))
+
+
+def _read_curve(run: RunRecord) -> Curve | None:
+    """Metrics of training only: most lines of a log are others, and need not be parsed."""
+    path = run.directory / EVENTS
+    if not path.is_file():
+        return None
+    found: dict[str, dict[int, float]] = {name: {} for name in (LOSS, *_CURVE_AXES)}
+    wanted = tuple(f'"{name}"'.encode() for name in found)
+    for line in path.read_bytes().splitlines():
+        if not any(name in line for name in wanted):
+            continue
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if event.get("event") == "metric" and event.get("name") in found and math.isfinite(event["value"]):
+            found[event["name"]][int(event["step"])] = float(event["value"])
+    steps = sorted(found[LOSS])
+    amounts = {
+        name: [found[name][step] for step in steps]
+        for name in _CURVE_AXES
+        if steps and all(step in found[name] for step in steps)
+    }
+    return Curve(steps, [found[LOSS][step] for step in steps], amounts) if steps else None
+
+
+def _thousands(largest: float) -> tuple[float, str]:
+    """A power of a thousand by which amounts up to `largest` are small numbers, and what an axis says of it."""
+    power = 3 * max(0, int(math.log10(largest) // 3)) if largest > 0 else 0
+    return 10.0**-power, f" (10{str(power).translate(_SUPERSCRIPTS)})" if power else ""
+
+
+def _running_means(curve: Curve, name: str, scale: float) -> tuple[list[float], list[float]]:
+    """Running means over a tenth of the points, at their last one, over `scale` times an amount; batches are noise."""
+    window = max(1, len(curve.losses) // 10)
+    sums = list(itertools.accumulate(curve.losses, initial=0.0))
+    places = range(window - 1, len(curve.losses), max(1, len(curve.losses) // _CURVE_POINTS))
+    means = [(sums[place + 1] - sums[place + 1 - window]) / window for place in places]
+    if not name:
+        return [float(curve.steps[place]) for place in places], means
+    factors = [_bits_per_nat(curve, place, window) for place in places]
+    x = [scale * curve.amounts[name][place] for place in places]
+    return x, [mean * factor for mean, factor in zip(means, factors, strict=True)]
+
+
+def _bits_per_nat(curve: Curve, place: int, window: int) -> float:
+    """Bits a byte for a nat a token in the text of a window, from the tokens and bytes that were read in it."""
+    tokens, size = curve.amounts["train/tokens"], curve.amounts["train/text_bytes"]
+    before = place - window
+    read = tokens[place] - (tokens[before] if before >= 0 else 0.0)
+    text = size[place] - (size[before] if before >= 0 else 0.0)
+    return read / text / math.log(2) if text > 0 else math.nan
+
+
+EMBEDDINGS = "embeddings.parquet"
+ALONE = "only here"
+_TOKEN_CLASSES = {
+    "unused": "#8C8C8C",
+    "rare": "#DDA6EE",
+    "medium": "#B565D9",
+    "frequent": "#7B2CBF",
+    ALONE: "#C1121F",
+}
+"""Their colours, those below first; none is that of a factor's value."""
+_CLOUD_POINTS = 1_500
+"""Tokens of a class that a panel has room for."""
+_MOST_CLOUDS, _CLOUDS_ABREAST = 8, 4
+
+
+@dataclass(frozen=True)
+class _Cloud:
+    """The projected tokens of one row by class, (tokens, 2) each, and the uniformity of its embeddings."""
+
+    name: str
+    points: Mapping[str, NDArray[np.float32]]
+    uniformity: Mapping[str, float | None]
+
+
+def embedding_plot(
+    comparison: Comparison, rows: Sequence[ComparisonRow], own: Mapping[str, Collection[int]]
+) -> Plot | None:
+    """A panel for each row, of the run of its first seed; None where no run has the file.
+
+    `own` has, by identifier of a run, the ids of tokens that no other vocabulary of the comparison has: with BPE and
+    Scaffold-BPE the scaffold tokens in the panel of the one, and what replaced them in that of the other (Scaffold-BPE,
+    Figure 6).
+    """
+    clouds = [cloud for row in rows if (cloud := _cloud(comparison, row, own)) is not None]
+    shown = clouds[:_MOST_CLOUDS]
+    if not shown:
+        return None
+    columns = min(_CLOUDS_ABREAST, len(shown))
+    lines = math.ceil(len(shown) / columns)
+
+    def draw(figure: Figure) -> None:
+        panels = figure.subplots(lines, columns, squeeze=False).ravel()
+        for panel, cloud in zip(panels, shown, strict=False):
+            _draw_cloud(panel, cloud)
+        for panel in panels[len(shown) :]:
+            panel.remove()
+        most = max(panels[: len(shown)], key=lambda panel: len(panel.get_legend_handles_labels()[1]))
+        handles, labels = most.get_legend_handles_labels()
+        figure.legend(
+            handles[::-1], labels[::-1], loc="outside lower center", fontsize=9, ncols=len(handles), markerscale=3
+        )
+
+    several = any(len(row.runs) > 1 for row in rows)
+    caption = "Input embeddings of the tokens at the last checkpoint on their first two principal components"
+    caption += f"{', of the first seed' if several else ''}; scales differ. Frequent, medium, rare: thirds of the "
+    caption += "tokens that occur in the held-out text, by how often; unused: those that do not occur there. U: "
+    caption += "uniformity of those that occur: 0 where all have one direction, about −4 for random ones."
+    if any(len(cloud.points[ALONE]) for cloud in shown):
+        caption += f" {ALONE.capitalize()}: tokens that occur and that no other vocabulary of the table has."
+    if len(clouds) > len(shown):
+        caption += f" The first {len(shown)} of {len(clouds)} rows."
+    told = "; ".join(f"{cloud.name}: {_uniformity_text(cloud.uniformity)}" for cloud in shown)
+    size = (max(4.5, 2.6 * columns), 2.9 * lines + 0.4)
+    return picture("embeddings", caption, f"{caption} Uniformity of {told}.", size, draw)
+
+
+def _first_seed(row: ComparisonRow) -> RunRecord:
+    return min(row.runs, key=lambda run: run.seed)
+
+
+def _embeddings_file(run: RunRecord) -> Path | None:
+    path = run.scores / EMBEDDINGS if run.scores else None
+    return path if path and path.is_file() else None
+
+
+def _cloud(comparison: Comparison, row: ComparisonRow, own: Mapping[str, Collection[int]]) -> _Cloud | None:
+    run = _first_seed(row)
+    scores, path = comparison.scores.get(run.run_id), _embeddings_file(run)
+    if scores is None or path is None or not scores.uniformity:
+        return None
+    try:
+        table = pq.read_table(path, columns=["id", "class", "x", "y"])
+    except (pa.ArrowException, KeyError):
+        return None
+    names = table["class"].to_numpy(zero_copy_only=False)
+    places = np.column_stack([table["x"].to_numpy(), table["y"].to_numpy()])
+    alone = np.isin(table["id"].to_numpy(), list(own.get(run.run_id, ()))) & (names != "unused")
+    points = {name: _thinned(places[(names == name) & ~alone]) for name in _TOKEN_CLASSES if name != ALONE}
+    points[ALONE] = _thinned(places[alone])
+    return _Cloud(comparison.row_name(row), points, scores.uniformity)
+
+
+def _thinned(points: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Points evenly spaced among all of them, so that the same are shown each time."""
+    if len(points) <= _CLOUD_POINTS:
+        return points
+    return points[np.linspace(0, len(points) - 1, _CLOUD_POINTS).round().astype(np.int64)]
+
+
+def _draw_cloud(axes: Axes, cloud: _Cloud) -> None:
+    """The dots are pixels in the SVG, too: thousands of them would make a page heavy."""
+    for name, points in cloud.points.items():
+        if name == ALONE and not len(points):
+            continue
+        axes.scatter(
+            points[:, 0],
+            points[:, 1],
+            s=3,
+            color=_TOKEN_CLASSES[name],
+            alpha=0.6,
+            linewidths=0,
+            label=name,
+            rasterized=True,
+        )
+    used = cloud.uniformity.get("used")
+    shown = "" if used is None else f"\nU = {used:.2f}".replace("-", "−")
+    axes.set_title(cloud.name + shown, fontsize=9)
+    axes.set_xticks([])
+    axes.set_yticks([])
+
+
+def _uniformity_text(uniformity: Mapping[str, float | None]) -> str:
+    return ", ".join(f"{name} {value:.3f}" for name, value in uniformity.items() if value is not None)

@@ -1,0 +1,469 @@
+"""Pictures of tokenizers, vocabularies, orderings and text.
+
+They take numbers, so that they serve a comparison of runs and a table of tokenizers alike.
+"""
+
+import hashlib
+import itertools
+import math
+import re
+import textwrap
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from rich.cells import cell_len
+
+from paribus.reporting.plots import COLOURS, ON_DARK, ON_LIGHT, Look, Looks, Plot, mark, picture
+
+LAST_BUCKET = 16
+"""Tokens of this length and more are one bar."""
+_READ_OUT_RANKS = (1, 10, 100, 1_000, 10_000, 100_000)
+
+RankCurve = Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Segmentation:
+    """How one tokenizer cut a text."""
+
+    name: str
+    look: Look
+    token_lengths: Mapping[str, int]
+    """Tokens by length in characters: `1-3`, `4-6`, ..."""
+    frequency_by_rank: RankCurve = ()
+    """(rank from 1, occurrences) of its tokens, by rank."""
+    row: int | None = None
+    """Place of its row among those of the comparison, where it is of one alone."""
+
+
+def token_lengths(segmentations: Sequence[Segmentation], text: str) -> Plot | None:
+    """Share of tokens by length, as in the papers' figures of token lengths; None where nothing is counted."""
+    shares = [(part, _length_shares(part.token_lengths)) for part in segmentations if sum(part.token_lengths.values())]
+    if not shares:
+        return None
+    buckets = sorted({bucket for _, found in shares for bucket in found}, key=_first_length)
+
+    def draw(figure: Figure) -> None:
+        axes, width = figure.subplots(), 0.8 / len(shares)
+        for place, (part, found) in enumerate(shares):
+            left = [position - 0.4 + (place + 0.5) * width for position in range(len(buckets))]
+            heights = [100 * found.get(bucket, 0.0) for bucket in buckets]
+            bars = axes.bar(
+                left, heights, 0.92 * width, label=part.name, color=part.look.colour, hatch=part.look.hatch,
+                edgecolor="#ffffff", linewidth=0,
+            )  # fmt: skip
+            for bar, bucket, height in zip(bars, buckets, heights, strict=True):
+                mark([bar], f"{part.name}: {height:.1f} % of tokens have {bucket} characters", part.row)
+        axes.set_xticks(range(len(buckets)), buckets)
+        axes.set_xlabel("length of a token (characters)")
+        axes.set_ylabel("share of tokens (%)")
+        axes.grid(axis="x", visible=False)
+        figure.legend(loc="outside right center", fontsize=9)
+
+    caption = f"Lengths of the tokens of {text}."
+    told = [f"{part.name}: " + ", ".join(f"{bucket} {100 * found.get(bucket, 0):.1f} %" for bucket in buckets)
+            for part, found in shares]  # fmt: skip
+    return picture("token_lengths", caption, f"{caption} {'; '.join(told)}.", (9.2, max(3.8, 0.24 * len(shares))), draw)
+
+
+def token_frequencies(segmentations: Sequence[Segmentation], text: str) -> Plot | None:
+    """Occurrences of tokens by rank on log scales, as in the papers' figures; None where nothing is counted.
+
+    Beside it with an even scale of ranks, on which rare tokens, where vocabularies differ, have the room.
+    """
+    shown = [part for part in segmentations if part.frequency_by_rank]
+    if not shown:
+        return None
+
+    def draw(figure: Figure) -> None:
+        panels = figure.subplots(1, 2, sharey=True)
+        for panel, part in itertools.product(panels, shown):
+            ranks, counts = zip(*part.frequency_by_rank, strict=True)
+            label = part.name if panel is panels[0] else None
+            looks: dict[str, Any] = {"linestyle": part.look.dashes, "color": part.look.colour}
+            drawn = panel.plot(ranks, counts, linewidth=1.6, label=label, **looks)
+            mark(drawn, part.name, part.row)
+            panel.set_xlabel("rank of a token by frequency")
+        panels[0].set_xscale("log")
+        panels[0].set_yscale("log")
+        panels[0].set_ylabel("occurrences")
+        panels[1].xaxis.set_major_locator(MaxNLocator(5))
+        figure.legend(loc="outside lower center", fontsize=9, ncols=min(2, len(shown)))
+
+    caption = f"Occurrences of the tokens of {text} by rank. First: ranks on a log scale; second: on an even one."
+    told = "; ".join(f"{part.name}: {_rank_text(part.frequency_by_rank)}" for part in shown)
+    return picture("token_frequencies", caption, f"{caption} {told}.", (9.2, 4.2 + 0.1 * len(shown)), draw)
+
+
+def _length_shares(counts: Mapping[str, int]) -> dict[str, float]:
+    """Shares by bucket; the long ones together."""
+    shares: dict[str, float] = {}
+    for bucket, count in counts.items():
+        name = f"{LAST_BUCKET}+" if _first_length(bucket) >= LAST_BUCKET else bucket
+        shares[name] = shares.get(name, 0.0) + count / sum(counts.values())
+    return shares
+
+
+def _first_length(bucket: str) -> int:
+    """Where a bucket such as `4-6` or `16+` begins."""
+    digits = "".join(itertools.takewhile(str.isdigit, bucket))
+    return int(digits) if digits else 0
+
+
+def _rank_text(curve: RankCurve) -> str:
+    """Counts at the powers of ten, or at the nearest rank there is, and at the last rank."""
+    ranks = {min(curve, key=lambda point: abs(point[0] - rank))[0] for rank in _READ_OUT_RANKS if rank <= curve[-1][0]}
+    return ", ".join(f"rank {rank} {count}" for rank, count in curve if rank in ranks or rank == curve[-1][0])
+
+
+def own_shares_plot(rows: Sequence[tuple[str, Look, Sequence[int]]]) -> Plot | None:
+    """Tokens by the share of their occurrences among those of all tokens that contain them, a line a row.
+
+    `rows` are names and looks with the counts of equal bins from 0 to 1; None where nothing is counted.
+    """
+    shown = [row for row in rows if sum(row[2])]
+    if not shown:
+        return None
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        for name, look, counts in shown:
+            middles = [100 * (number + 0.5) / len(counts) for number in range(len(counts))]
+            heights = [100 * count / sum(counts) for count in counts]
+            axes.plot(middles, heights, linestyle=look.dashes, color=look.colour, linewidth=1.6, marker=".", label=name)
+        axes.set_xlabel("occurrences of a token among those of all tokens that contain it (%)")
+        axes.set_ylabel("share of tokens (%)")
+        axes.set_xlim(0, 100)
+        axes.set_ylim(bottom=0)
+        figure.legend(loc="outside lower center", fontsize=9, ncols=min(2, len(shown)))
+
+    caption = "Tokens by how much of what they spell is their own: on the left those that mostly occur inside longer "
+    caption += "tokens, which Scaffold-BPE calls scaffold tokens."
+    told = "; ".join(
+        f"{name}: {100 * counts[0] / sum(counts):.1f} % in the lowest bin, "
+        f"{100 * counts[-1] / sum(counts):.1f} % in the highest"
+        for name, _, counts in shown
+    )
+    return picture("own_shares", caption, f"{caption} {told}.", (7.0, 3.8 + 0.1 * len(shown)), draw)
+
+
+_DARK_SHARE = 0.6
+"""Share from which on the text in a cell is white."""
+_LONGEST_UNTURNED, _LONGEST_LINE = 13, 24
+"""Characters of names that fit beside each other below their squares, and of a line of a name."""
+_LABEL_LENGTH = 90
+"""Characters of a vocabulary's name in that of a metric: two of them and what is between fit in MLflow's 250."""
+
+
+@dataclass(frozen=True)
+class OverlapMatrix:
+    """Vocabularies of a comparison by name, their tokens without special ones, and the overlap of each two."""
+
+    names: Sequence[str]
+    sizes: Sequence[int]
+    shares: Sequence[Sequence[float]]
+    """shares[i][j]: of the tokens of vocabulary i, the share that vocabulary j has too."""
+    frequencies: Sequence[Sequence[float | None]]
+    """frequencies[i][j]: how often, in a million tokens, a token occurs on average that i has and j lacks; None where
+    there is none, or nothing was counted."""
+    own: Mapping[str, Collection[int]] = field(default_factory=dict)
+    """By identifier of a run, the ids of tokens that no other vocabulary has."""
+    shown: Sequence[str] = ()
+    """What a picture says for each name; the names themselves where it is empty. Metrics keep the names."""
+
+    def metrics(self) -> dict[str, float]:
+        """Every share and frequency of two different vocabularies, named for a tracker."""
+        numbers = {}
+        labels = _metric_labels(self.names)
+        for i, first in enumerate(labels):
+            for j, second in enumerate(labels):
+                frequency = self.frequencies[i][j]
+                if i != j:
+                    numbers[f"vocabulary_overlap/{first} in {second}"] = self.shares[i][j]
+                if i != j and frequency is not None:
+                    numbers[f"vocabulary_overlap/occurrences per million of {first} not in {second}"] = frequency
+        return numbers
+
+
+def overlap_plot(overlap: OverlapMatrix) -> Plot:
+    """A square for each pair of vocabularies."""
+    names = overlap.shown or overlap.names
+    count = len(names)
+    below = [_in_lines(name) for name in names]
+    labels = [f"{name}\n{size:,} tokens" for name, size in zip(below, overlap.sizes, strict=True)]
+    longest = max(cell_len(line) for name in labels for line in name.split("\n"))
+    turned = longest > _LONGEST_UNTURNED or count > 3
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        axes.imshow(overlap.shares, vmin=0, vmax=1, cmap="Blues")
+        for row, shares in enumerate(overlap.shares):
+            for column, share in enumerate(shares):
+                colour = ON_DARK if share > _DARK_SHARE else ON_LIGHT
+                frequency = overlap.frequencies[row][column]
+                text = f"{100 * share:.1f}" + ("" if frequency is None else f"\nothers: {frequency:.1f}")
+                axes.text(column, row, text, ha="center", va="center", color=colour)
+        axes.set_xticks(range(count), below, rotation=30 if turned else 0, ha="right" if turned else "center")
+        axes.set_yticks(range(count), labels)
+        axes.set_xlabel("are in the vocabulary of")
+        axes.set_ylabel("% of the tokens of")
+        axes.grid(visible=False)
+
+    caption = "Tokens that vocabularies share, by their bytes: of the tokens of each row, the percentage that the "
+    caption += "vocabulary of the column has too. Special tokens and scaffolds are out. Others: how often each of the "
+    caption += "other tokens of the row occurs on average, in a million tokens of the row's training text."
+    told = "; ".join(
+        f"{first} in {second} {100 * overlap.shares[i][j]:.1f} %{_frequency_text(overlap.frequencies[i][j])}"
+        for i, first in enumerate(names)
+        for j, second in enumerate(names)
+        if i != j
+    )
+    most = max(name.count("\n") for name in labels)
+    size = (2.4 + 0.09 * longest + 1.1 * count, 1.2 + (0.05 * longest if turned else 0) + (0.9 + 0.1 * most) * count)
+    return picture("vocabulary_overlap", caption, f"{caption} {told}.", size, draw)
+
+
+def _in_lines(name: str) -> str:
+    """A name with its parts below each other, and long ones in several lines."""
+    lines = []
+    for part in name.split(" · "):
+        wide = cell_len(part) / max(len(part), 1)  # 2 of characters as wide as they are high
+        lines += textwrap.wrap(part, int(_LONGEST_LINE / max(wide, 1))) or [part]
+    return "\n".join(lines)
+
+
+def _frequency_text(frequency: float | None) -> str:
+    return "" if frequency is None else f", others {frequency:.1f} in a million"
+
+
+def _metric_labels(names: Sequence[str]) -> list[str]:
+    """Distinct names with nothing in them that a tracker refuses.
+
+    One that is too long, or like another once the refused characters are replaced, ends in its digest.
+    """
+    plain = [re.sub(r"[^\w. -]", "_", name) for name in names]
+    return [
+        label if len(label) <= _LABEL_LENGTH and plain.count(label) == 1 else _with_digest(label, name)
+        for label, name in zip(plain, names, strict=True)
+    ]
+
+
+def _with_digest(label: str, name: str) -> str:
+    ending = f" {hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return label[: _LABEL_LENGTH - len(ending)] + ending
+
+
+_COSINE_BIN = 2.0 / 100
+"""Cosines of one bar of `similarity_inside`, which counts from -1 to 1."""
+SIMILARITY_PLOTS = ("similarity_inside", "similarity_along")
+"""Names of the plots that show cosines."""
+
+
+class _Order(Protocol):
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def curves(self) -> Mapping[str, Sequence[float]]: ...
+
+
+def order_plots(rows: Sequence[_Order]) -> list[Plot]:
+    """All plots for which there is something to show."""
+    return [
+        _order_plot(
+            rows,
+            "similarity_inside",
+            "Contexts by the mean cosine of two of their documents.",
+            ("mean cosine of two documents of a context", "share of contexts (%)"),
+            _cosine_shares,
+        ),
+        _order_plot(
+            rows,
+            "contexts_of_documents",
+            "Contexts by the number of documents they hold.",
+            ("documents in a context", "share of contexts (%)"),
+            _document_shares,
+        ),
+        _order_plot(
+            rows,
+            "similarity_along",
+            "Mean cosine of documents that follow each other, along the order.",
+            ("part of the order (%)", "mean cosine with the next document"),
+            _cosines_along,
+        ),
+    ]
+
+
+def _order_plot(
+    rows: Sequence[_Order],
+    curve: str,
+    caption: str,
+    axes_labels: tuple[str, str],
+    points: Callable[[Sequence[float]], tuple[list[float], list[float]]],
+) -> Plot:
+    def draw(figure: Figure) -> None:
+        axes, looks = figure.subplots(), Looks(["row"], [[row.label] for row in rows])
+        for row in rows:
+            look = looks.of([row.label])
+            drawstyle = "steps-mid" if curve == "contexts_of_documents" else "default"
+            options: dict[str, Any] = {"color": look.colour, "linewidth": 1.6, "drawstyle": drawstyle}
+            axes.plot(*points(row.curves[curve]), linestyle=look.dashes, label=row.label, **options)
+        if curve == "similarity_inside":
+            label = f"{rows[0].label} in random order"
+            axes.plot(*points(rows[0].curves["similarity_shuffled"]), color="#8C8C8C", linewidth=1, label=label)
+        if curve == "contexts_of_documents":
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_xlabel(axes_labels[0])
+        axes.set_ylabel(axes_labels[1])
+        figure.legend(loc="outside right center", fontsize=9)
+
+    return picture(curve, caption, caption, (9.2, 3.8), draw)
+
+
+def _cosine_shares(counts: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Middle of each bar that is not beside an empty end, and its share; nothing where nothing was counted."""
+    filled = [place for place, count in enumerate(counts) if count]
+    if not filled:
+        return [], []
+    places, total = range(max(0, filled[0] - 1), min(len(counts), filled[-1] + 2)), sum(counts)
+    return [-1 + (place + 0.5) * _COSINE_BIN for place in places], [100 * counts[place] / total for place in places]
+
+
+def _document_shares(counts: Sequence[float]) -> tuple[list[float], list[float]]:
+    total = sum(counts) or 1
+    return [float(place) for place in range(1, len(counts))], [100 * count / total for count in counts[1:]]
+
+
+def _cosines_along(values: Sequence[float]) -> tuple[list[float], list[float]]:
+    told = [(100 * (place + 0.5) / len(values), value) for place, value in enumerate(values) if value is not None]
+    return [place for place, _ in told], [value for _, value in told]
+
+
+_CHARACTERS_A_PANEL = 48
+"""Characters side by side; a longer line goes on in the panel below."""
+_MOST_PANELS = 16
+
+
+@dataclass(frozen=True)
+class EntropyLine:
+    """One line of text, its entropies and its boundaries."""
+
+    text: str
+    entropies: Sequence[float]
+    """Bits, before the first character (NaN where that is not known) and after each."""
+    boundaries: Sequence[int]
+    """Numbers of characters after which a piece ends inside the line."""
+
+
+def entropy_plot(lines: Sequence[EntropyLine], name: str = "entropy") -> Plot:
+    """A panel a line: the entropy after each character, and a dotted line at each character that ends a piece."""
+    every = [part for line in lines for part in _line_parts(line)]
+    parts = every[:_MOST_PANELS]
+    longest = max(part.stop - part.start for part in parts)
+    highest = max(entropy for line in lines for entropy in line.entropies if not math.isnan(entropy))
+
+    def draw(figure: Figure) -> None:
+        panels = figure.subplots(len(parts), 1, squeeze=False)[:, 0]
+        for panel, part in zip(panels, parts, strict=True):
+            _draw_entropy(panel, part)
+            panel.set_xlim(part.start - 0.5, part.start + longest - 0.5)
+            panel.set_ylim(0, 1.05 * highest)
+        figure.supylabel("entropy of the next character (bits)", fontsize=10)
+
+    caption = "Entropy of a language model's next character after each character; a piece ends where a dotted line is."
+    if len(parts) < len(every):
+        caption += f" The first {len(parts)} of {len(every)} panels."
+    told = "; ".join("|".join(pieces(line)) for line in lines)
+    size = (max(4.0, 1.1 + 0.22 * longest), 0.5 + 1.5 * len(parts))
+    return picture(name, caption, f"{caption} {told}.", size, draw)
+
+
+def pieces(line: EntropyLine) -> list[str]:
+    """What the boundaries cut the line into."""
+    ends = [*line.boundaries, len(line.text)]
+    return [line.text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+@dataclass(frozen=True)
+class _LinePart:
+    """The places from `start` up to `stop` of a line, of which place 0 is before the first character."""
+
+    line: EntropyLine
+    start: int
+    stop: int
+
+
+def _line_parts(line: EntropyLine) -> Iterator[_LinePart]:
+    places = len(line.text) + 1
+    rows = math.ceil(places / _CHARACTERS_A_PANEL)
+    for row in range(rows):
+        yield _LinePart(line, places * row // rows, places * (row + 1) // rows)
+
+
+def _draw_entropy(panel: Axes, part: _LinePart) -> None:
+    line, places = part.line, range(part.start, part.stop)
+    panel.plot(places, [line.entropies[place] for place in places], color=COLOURS[0], linewidth=1.4, marker=".")
+    for place in line.boundaries:
+        if place in places:
+            panel.axvline(place, color=COLOURS[1], linestyle=":", linewidth=1.4)
+    panel.set_xticks(places, ["", *line.text][part.start : part.stop])
+    panel.grid(axis="x", visible=False)
+
+
+Reals = npt.NDArray[np.float64]
+_MOST_BARS = 64
+"""Of one quantity."""
+_ROUNDED_TO = 9
+
+
+@dataclass(frozen=True)
+class Histograms:
+    """How many candidates lie in bins of one width, of several quantities on one scale."""
+
+    edges: Reals
+    """Bits, shape (bins + 1,), ascending; a bin holds its lower edge, the last one both."""
+    counts: Mapping[str, npt.NDArray[np.int64]]
+    """Candidates in each bin by quantity, shape (bins,)."""
+
+    @classmethod
+    def of(cls, quantities: Mapping[str, Reals]) -> "Histograms":
+        """Bins of a power of two in width, as few as cover all `quantities`; each has at least one value."""
+        # An entropy of 0 comes out as -2e-16 here and there.
+        quantities = {name: np.round(values, _ROUNDED_TO) for name, values in quantities.items()}
+        low = min(float(values.min()) for values in quantities.values())
+        high = max(float(values.max()) for values in quantities.values())
+        width = 2.0 ** math.ceil(math.log2(max(high - low, 1.0) / (_MOST_BARS - 2)))
+        first, last = math.floor(low / width), math.floor(high / width) + 1
+        edges = width * np.arange(first, last + 1, dtype=np.float64)
+        return cls(edges, {name: np.histogram(values, edges)[0] for name, values in quantities.items()})
+
+
+def candidates_plot(histograms: Histograms, text: str) -> Plot:
+    """A panel a quantity, with one axis of bits below all, so that their ranges can be compared."""
+    edges, counts = histograms.edges, histograms.counts
+
+    def draw(figure: Figure) -> None:
+        panels = figure.subplots(len(counts), 1, sharex=True, squeeze=False)[:, 0]
+        for place, (panel, (name, found)) in enumerate(zip(panels, counts.items(), strict=True)):
+            heights = 100 * found / found.sum()
+            panel.bar(edges[:-1], heights, np.diff(edges), align="edge", color=COLOURS[place % len(COLOURS)])
+            panel.set_title(name)
+            panel.set_ylabel("candidates (%)")
+            panel.grid(axis="x", visible=False)
+        panels[-1].set_xlabel("bits")
+
+    caption = f"Candidate spans of {text} by mutual information and by the entropies of what stands beside them."
+    told = "; ".join(f"{name}: {_range_text(edges, found)}" for name, found in counts.items())
+    return picture("candidates", caption, f"{caption} {told}.", (7.0, 2.1 * len(counts) + 0.4), draw)
+
+
+def _range_text(edges: Reals, counts: npt.NDArray[np.int64]) -> str:
+    filled = np.flatnonzero(counts)
+    most = int(counts.argmax())
+    return f"{edges[filled[0]]:g} to {edges[filled[-1] + 1]:g} bits, most of them from {edges[most]:g} bits"

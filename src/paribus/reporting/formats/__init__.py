@@ -1,1 +1,0 @@
-"""A written report, in each of its formats."""

@@ -1,0 +1,469 @@
+"""Items behind the numbers: their texts, what rows answered, where rows differ most, and all as one tidy table."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from paribus.config.groups.experiment import TableConfig
+from paribus.errors import DataError
+from paribus.reporting.columns import columns_of
+from paribus.reporting.compare import Comparison, ComparisonRow
+from paribus.reporting.measures import BITS_PER_BYTE, METRICS, PERCENT, Column
+from paribus.reporting.runs import Block, Heldout, Remembered, RunRecord, RunScores, load_scores
+from paribus.reporting.significance.paired import Matrix, Vector
+
+
+@dataclass(frozen=True)
+class ItemText:
+    """What was asked in one item; of a document that is scored whole, its text alone."""
+
+    question: str = ""
+    """What stands before the answer, without examples; of a pair the source, of a document all of it."""
+    choices: tuple[str, ...] = ()
+    right: int | None = None
+    """Index of the right choice."""
+    ending: str = ""
+    """What follows each choice, where choices fill a blank."""
+    accepted: tuple[str, ...] = ()
+    """The text that should follow, the reference of a translation, or all answers that count as right."""
+
+
+NO_TEXT = ItemText()
+Texts = Mapping[str, ItemText]
+"""By item."""
+
+
+Written = Mapping[tuple[int, str], str]
+"""By step of the checkpoint, and item."""
+_TRANSLATIONS, _PREDICTIONS = "translations.parquet", "predictions.parquet"
+
+
+def written_by(run: RunRecord, task: str) -> dict[tuple[int, str], str]:
+    """What the models of a run wrote in a task; nothing of a task in which that is not on record.
+
+    DataError for a file that cannot be read.
+    """
+    found: dict[tuple[int, str], str] = {}
+    if run.scores is not None:
+        found |= _read_written(run.scores / _TRANSLATIONS, task, "document", "translation")
+    if run.finetuned is not None:
+        found |= _read_written(run.finetuned / _PREDICTIONS, task, "item", "prediction")
+    return found
+
+
+def _read_written(path: Path, task: str, item: str, text: str) -> dict[tuple[int, str], str]:
+    if not path.is_file():
+        return {}
+    try:
+        table = pq.read_table(path, columns=["checkpoint", item, text], filters=[("task", "=", task)])
+    except (pa.ArrowException, KeyError) as error:
+        raise DataError(f"{path} is no readable table of what models wrote ({error}); score the run again") from error
+    columns = (table[name].to_pylist() for name in ("checkpoint", item, text))
+    return {(step, name): said for step, name, said in zip(*columns, strict=True)}
+
+
+HELDOUT = "heldout"
+"""What the held-out documents of the corpus are called here."""
+BITS_OF_ITEMS = ("choice_bits", "target_bits")
+JUDGED = ("accuracy", "exact match")
+"""Families of metrics whose values of one answer are right or wrong; others, such as F1, may happen to be 0 or 1."""
+ROUNDING = 1e-9
+"""Below which a difference between means of an item is that of the order in which they were summed."""
+Kind = Literal["right", "score", "documents"]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A task, or a set of documents, as the table measures it."""
+
+    name: str
+    kind: Kind
+    """`right`: each answer is right or wrong; `score`: it has any other number; `documents`: bits of whole texts."""
+    column: Column
+    bits: str | None = None
+    """The metric of items that has the bits of the right answer; None where there is none, or it is the measure."""
+
+    @property
+    def shots(self) -> tuple[int, ...]:
+        """Numbers of examples in the prompt; none of documents."""
+        return self.column.parts[0].shots if self.column.parts else ()
+
+    @property
+    def metric(self) -> str:
+        """What its values are: of a perplexity the bits that it is measured and tested in."""
+        return self.column.parts[0].scored if self.column.parts else "bits_per_byte"
+
+    @property
+    def lower(self) -> bool:
+        """Whether less is better."""
+        return self.column.better == "lower"
+
+    def documents(self, scores: RunScores) -> Heldout | None:
+        """A run's documents; None where it has none of this set."""
+        found = scores.texts.get(self.column.field) if self.column.field else scores.heldout
+        return found if found else None
+
+
+def left_out(scored: Scored, comparison: Comparison) -> frozenset[str]:
+    """The items that the table leaves out in all its rows."""
+    about = comparison.left_out.get(scored.name)
+    return frozenset[str]() if about is None or about.kept else frozenset[str]().union(*about.by_shots.values())
+
+
+def all_scored(comparison: Comparison) -> dict[str, Scored]:
+    """Tasks, then sets of documents, by name, whether the table has columns of them or not."""
+    scores = list(comparison.scores.values())
+    tasks = sorted({task for score in scores for task, _, _ in score.blocks})
+    read = any(len(score.heldout) for score in scores)
+    sets = dict.fromkeys(name for score in scores for name in score.texts)
+    named = (
+        *(_named_in_table(task, comparison.table) for task in tasks),
+        *([BITS_PER_BYTE.key] if read else []),
+        *sets,
+    )
+    if not named:
+        return {}
+    # Groups may be called as tasks are.
+    table = replace(comparison.table, columns=named, groups=None, shots="mean")
+    columns = dict(zip((*tasks, *([HELDOUT] if read else []), *sets), columns_of(scores, [], table), strict=True))
+    return {
+        name: _scored_task(name, column, scores) if column.parts else Scored(name, "documents", column)
+        for name, column in columns.items()
+    }
+
+
+def _named_in_table(task: str, table: TableConfig) -> str:
+    """`task`, or `task:metric` where the table has columns of it by that alone."""
+    names = [whole for whole in (name.partition("/")[0] for name in table.columns) if whole.partition(":")[0] == task]
+    return task if task in names else next(iter(names), task)
+
+
+def _scored_task(name: str, column: Column, scores: Sequence[RunScores]) -> Scored:
+    (part,) = column.parts
+    keys = [(name, shots, part.scored) for shots in part.shots]
+    values = [score.blocks[key].values for score in scores for key in keys if key in score.blocks]
+    known = METRICS.get(part.scored)
+    judged = known is None or known.family in JUDGED
+    kind: Kind = "right" if judged and all(np.isin(each, (0.0, 1.0)).all() for each in values) else "score"
+    metrics = {metric for score in scores for task, _, metric in score.blocks if task == name}
+    bits = next((metric for metric in BITS_OF_ITEMS if metric in metrics and metric != part.scored), None)
+    return Scored(name, kind, column, bits)
+
+
+def with_left_out(comparison: Comparison, runs: Sequence[RunRecord]) -> Mapping[str, RunScores]:
+    """Scores by run id with the items that the table leaves out, for which they are read again."""
+    if all(about.kept for about in comparison.left_out.values()):
+        return comparison.scores
+    remembered = Remembered()
+    return {
+        run.run_id: load_scores(run.scores, run.finetuned, remembered)
+        for run in runs
+        if run.scores is not None and run.run_id in comparison.scores
+    }
+
+
+_LARGEST_DIFFERENCE = 1e12
+"""Of a difference that is told from others; infinite ones are no further."""
+
+
+@dataclass(frozen=True)
+class RowAnswers:
+    """Of one row, arrays (items,): what its runs answered at the checkpoints and shots that are looked at."""
+
+    answers: NDArray[np.int64]
+    value: Vector
+    """Mean of the measure, of documents bits a byte; NaN where there is no answer."""
+    bits: Vector
+    """Mean bits of the right answer; NaN where that is not on record."""
+
+    @property
+    def right(self) -> NDArray[np.int64]:
+        """How many of the answers are right, of what is right or wrong."""
+        return np.rint(np.nan_to_num(self.value) * self.answers).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Of all rows that have runs, the same items."""
+
+    items: tuple[str, ...]
+    rows: Mapping[int, RowAnswers]
+    """By place in the table."""
+
+
+def answers_of(scored: Scored, comparison: Comparison, scores: Mapping[str, RunScores]) -> Answers:
+    """What each row answered; `scores` by run id, those of items that the table leaves out too."""
+    if scored.kind == "documents":
+        return _document_answers(scored, comparison, scores)
+    lists = {block.items for score in scores.values() for key, block in score.blocks.items() if key[0] == scored.name}
+    items = tuple(sorted({item for names in lists for item in names}, key=_item_order))
+    places = _Places(items)
+    rows = {place: _row_answers(scored, row, scores, places) for place, row in enumerate(comparison.rows) if row.runs}
+    return Answers(items, rows)
+
+
+def _item_order(item: str) -> tuple[str, int, str]:
+    """`test/2` before `test/10`."""
+    head, _, number = item.rpartition("/")
+    return (head, int(number), "") if number.isascii() and number.isdecimal() and len(number) < 19 else (item, 0, item)
+
+
+class _Places:
+    """Where the items of a block stand among all; blocks mostly have the same."""
+
+    def __init__(self, items: Sequence[str]) -> None:
+        self.count = len(items)
+        self._of = {item: place for place, item in enumerate(items)}
+        self._known: dict[tuple[str, ...], NDArray[np.int64]] = {}
+
+    def of(self, block: Block) -> NDArray[np.int64]:
+        """(items of the block,)."""
+        if block.items not in self._known:
+            self._known[block.items] = np.array([self._of[item] for item in block.items], dtype=np.int64)
+        return self._known[block.items]
+
+
+def _row_answers(scored: Scored, row: ComparisonRow, scores: Mapping[str, RunScores], places: _Places) -> RowAnswers:
+    (part,) = scored.column.parts
+    found = [scores[run.run_id] for run in row.runs if run.run_id in scores]
+    judged = [(scored.name, shots, part.scored) for shots in scored.shots]
+    count, value = _summed(found, judged, places)
+    keys = [(scored.name, shots, scored.bits) for shots in scored.shots] if scored.bits else []
+    told, bits = _summed(found, keys, places)
+    return RowAnswers(count, _divided(value, count), _divided(bits, told))
+
+
+def _summed(
+    found: Sequence[RunScores], keys: Sequence[tuple[str, int, str]], places: _Places
+) -> tuple[NDArray[np.int64], Vector]:
+    """(items,) how many values there are, and their sum."""
+    count, total = np.zeros(places.count, np.int64), np.zeros(places.count)
+    for block in (scores.blocks[key] for scores in found for key in keys if key in scores.blocks):
+        count[places.of(block)] += len(block.values)
+        total[places.of(block)] += block.values.sum(axis=0)
+    return count, total
+
+
+def _divided(total: Vector, count: NDArray[np.int64]) -> Vector:
+    mean: Vector = np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
+    return mean
+
+
+def _document_answers(scored: Scored, comparison: Comparison, scores: Mapping[str, RunScores]) -> Answers:
+    known = [documents for score in scores.values() if (documents := scored.documents(score)) is not None]
+    names, sizes = known[0].documents, known[0].bytes
+    rows: dict[int, RowAnswers] = {}
+    for place, row in enumerate(comparison.rows):
+        found = [scored.documents(scores[run.run_id]) for run in row.runs if run.run_id in scores]
+        bits = [each.bits for each in found if each is not None]
+        if bits:
+            count = sum(len(each) for each in bits)
+            mean = np.sum([each.sum(axis=0) for each in bits], axis=0) / count
+            counts = np.full(len(names), count, np.int64)
+            rows[place] = RowAnswers(counts, mean / np.maximum(sizes, 1), np.full(len(names), np.nan))
+    return Answers(names, rows)
+
+
+def by_difference(scored: Scored, comparison: Comparison, answers: Answers) -> list[int]:
+    """Places of all items, those in which rows differ most from what they are compared with first.
+
+    By the measure, then by the bits of the right answer. Where nothing is compared those that were answered worst come
+    first.
+    """
+    found = [(place, row.baseline) for place, row in enumerate(comparison.rows)]
+    pairs = [(row, base) for row, base in found if base is not None and {row, base} <= answers.rows.keys()]
+    if not pairs:
+        return _worst_first(scored, answers)
+    values = np.max([np.abs(_differences([answers.rows[place].value for place in pair])) for pair in pairs], axis=0)
+    bits = np.max([np.abs(_differences([answers.rows[place].bits for place in pair])) for pair in pairs], axis=0)
+    return _most_first(values, bits)
+
+
+def _most_first(values: Vector, bits: Vector) -> list[int]:
+    """Places by values, of those that rounding alone tells apart by bits."""
+    whole = np.round(np.clip(values, -_LARGEST_DIFFERENCE, _LARGEST_DIFFERENCE) / ROUNDING)
+    order: list[int] = np.lexsort((-bits, -whole)).tolist()
+    return order
+
+
+def _differences(pair: Sequence[Vector]) -> Vector:
+    """(items,) the difference of two rows; 0 where one has no answer."""
+    found: Vector = np.nan_to_num(pair[0] - pair[1])
+    return found
+
+
+def _worst_first(scored: Scored, answers: Answers) -> list[int]:
+    values = np.sum([np.nan_to_num(row.value) for row in answers.rows.values()], axis=0)
+    bits = np.sum([np.nan_to_num(row.bits) for row in answers.rows.values()], axis=0)
+    return _most_first(values if scored.lower else -values, bits)
+
+
+_LONGEST_TEXT = 300
+"""Longest text that is shown."""
+_MOST_ROWS = 12
+"""Most rows of the table that are shown."""
+
+
+@dataclass(frozen=True)
+class DifferentItems:
+    """Of one task or set of documents."""
+
+    name: str
+    count: int
+    """How many items there are."""
+    lines: Sequence[Sequence[str]]
+    """A header, then a line an item: its name, its text, and a cell for each of the table's first rows."""
+
+
+def most_different(
+    comparison: Comparison, scored: Scored, scores: Mapping[str, RunScores], texts: Texts, limit: int
+) -> DifferentItems:
+    """The `limit` items in which rows differ most; `scores` by run id."""
+    answers = answers_of(scored, comparison, scores)
+    rows = list(answers.rows)[:_MOST_ROWS]
+    header = ["item", "text", *(comparison.row_name(comparison.rows[place]) for place in rows)]
+    written = {place: _texts_written(scored, comparison, place) for place in rows}
+    lines = [header]
+    for place in by_difference(scored, comparison, answers)[:limit]:
+        item = answers.items[place]
+        cells = [_answer_text(scored, answers, row, place, written[row].get(item)) for row in rows]
+        lines.append([item, _item_line(scored, texts.get(item, NO_TEXT)), *cells])
+    return DifferentItems(scored.name, len(answers.items), lines)
+
+
+def _texts_written(scored: Scored, comparison: Comparison, row: int) -> dict[str, str]:
+    """What the first run of a row wrote, by item, at the last checkpoint that was scored."""
+    run = comparison.rows[row].runs[0]
+    said = written_by(run, scored.name)
+    last = max((step for step, _ in said), default=None)
+    return {item: text for (step, item), text in said.items() if step == last}
+
+
+def _answer_text(scored: Scored, answers: Answers, row: int, place: int, written: str | None) -> str:
+    found = answers.rows[row]
+    if not found.answers[place]:
+        return "no answer"
+    if scored.kind == "right":
+        bits = "" if math.isnan(found.bits[place]) else f", {found.bits[place]:.2f} bits"
+        text = f"{found.right[place]} of {found.answers[place]} right{bits}"
+    elif scored.kind == "documents":
+        text = f"{found.value[place]:.4f} bits a byte"
+    else:
+        text = f"{scored.metric} {found.value[place] * scored.column.factor:.4g}"
+    return text if written is None else f"{text}: {_one_line(written)[:_LONGEST_TEXT]}"
+
+
+def _item_line(scored: Scored, text: ItemText) -> str:
+    """The end of a question, or the beginning of what is scored whole, and the right answer."""
+    whole = scored.kind == "documents" or scored.metric in PERCENT
+    asked = _one_line(text.question)
+    parts = [asked[:_LONGEST_TEXT] if whole else asked[-_LONGEST_TEXT:]] if asked else []
+    parts += [f"{'✓' if place == text.right else '·'} {_one_line(each)}" for place, each in enumerate(text.choices)]
+    parts += [_one_line(text.ending)] if text.ending else []
+    parts += [f"✓ {_one_line(' | '.join(text.accepted))[:_LONGEST_TEXT]}"] if text.accepted else []
+    return " / ".join(parts)
+
+
+def _one_line(text: str) -> str:
+    """Text with its whitespace made single spaces, and escapes for what would turn or control the text around it."""
+    joined = " ".join(text.split())
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in joined)
+
+
+MOST_LINES = 5_000_000
+"""Of a table of items; beyond, it has those of the last checkpoint alone."""
+BITS = "bits"
+"""The metric of documents."""
+_TEXT, _COUNT = pa.string(), pa.int64()
+_ITEM_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
+    ("run_id", _TEXT), ("seed", _COUNT), ("checkpoint", _COUNT), ("task", _TEXT), ("shots", _COUNT), ("item", _TEXT),
+    ("left_out", pa.bool_()), ("metric", _TEXT), ("value", pa.float64()), ("bytes", _COUNT), ("written", _TEXT),
+)  # fmt: skip
+_TEXT_SCHEMA = pa.schema(
+    [
+        ("task", _TEXT), ("item", _TEXT), ("question", _TEXT), ("choices", pa.list_(_TEXT)), ("right", _COUNT),
+        ("ending", _TEXT), ("accepted", pa.list_(_TEXT)),
+    ]
+)  # fmt: skip
+
+
+def items_table(
+    comparison: Comparison, scored: Sequence[Scored], scores: Mapping[str, RunScores], most: int = MOST_LINES
+) -> pa.Table:
+    """Every metric of every item of these tasks and sets of documents; what there is not is null.
+
+    Columns: the labels of the factors; run_id, seed, checkpoint (step of the training), task, shots, item, left_out
+    (of the table), metric, value (of documents `bits`), bytes (of documents), written (by the model). `scores` by run
+    id. Beyond `most` lines only those of the last checkpoint are in it.
+    """
+    own = dict(_ITEM_FIELDS)  # where seeds are a factor they have a column
+    schema = pa.schema([*((factor, _TEXT) for factor in comparison.factors if factor not in own), *_ITEM_FIELDS])
+    runs = [(row, run, scores[run.run_id]) for row in comparison.rows for run in row.runs if run.run_id in scores]
+    count = sum(values.size for each in scored for *_, found in runs for *_, values, _ in _matrices(each, found))
+    parts: list[pa.Table] = []
+    for each in scored:
+        out = left_out(each, comparison)
+        for row, run, found in runs:
+            labels = dict(zip(comparison.factors, row.labels, strict=True))
+            constant = {**labels, "run_id": run.run_id, "seed": run.seed, "task": each.name}
+            for columns in _item_columns(each, found, written_by(run, each.name), out, last=count > most):
+                parts.append(_cast_table(constant | columns, schema))
+    return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def texts_table(texts: Mapping[str, Texts]) -> pa.Table:
+    """The texts of all items by task: task, item, question, choices, right (place in choices), ending, accepted."""
+    lines = []
+    for task, items in texts.items():
+        for item, text in items.items():
+            known = {name: value for name, value in vars(text).items() if value not in ("", ())}
+            lines.append({"task": task, "item": item, **known})
+    return pa.Table.from_pylist(lines, schema=_TEXT_SCHEMA)
+
+
+def _cast_table(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
+    """Columns as the schema has them; a value that is no column stands in every line."""
+    count = len(columns["value"])
+    whole = {name: value if isinstance(value, pa.Array) else pa.repeat(value, count) for name, value in columns.items()}
+    return pa.table({field.name: whole[field.name].cast(field.type) for field in schema}, schema=schema)
+
+
+def _item_columns(
+    scored: Scored, scores: RunScores, written: Written, out: frozenset[str], *, last: bool
+) -> Iterator[dict[str, Any]]:
+    """The columns of each metric and number of shots of one run, (checkpoints * items,)."""
+    for shots, metric, items, values, sizes in _matrices(scored, scores):
+        shown = values[-1:] if last else values
+        checkpoints, count = shown.shape
+        steps = scores.steps[-checkpoints:]  # fine-tuning goes on from the last one
+        places = np.tile(np.arange(count), checkpoints)
+        yield {
+            "checkpoint": pa.array(np.repeat(steps, count)),
+            "shots": pa.nulls(shown.size, _COUNT) if shots is None else shots,
+            "item": pa.array(items).take(places),
+            "left_out": pa.array([item in out for item in items]).take(places),
+            "metric": metric,
+            "value": pa.array(shown.ravel()),
+            "bytes": pa.nulls(shown.size, _COUNT) if sizes is None else pa.array(sizes.astype(np.int64)).take(places),
+            "written": pa.array([written.get((step, item)) for step in steps for item in items], _TEXT),
+        }
+
+
+def _matrices(
+    scored: Scored, scores: RunScores
+) -> Iterator[tuple[int | None, str, tuple[str, ...], Matrix, Matrix | None]]:
+    """Shots, metric, items, values (checkpoints, items) and bytes of documents."""
+    if scored.kind == "documents":
+        if (found := scored.documents(scores)) is not None:
+            yield None, BITS, found.documents, found.bits, found.bytes
+        return
+    for (task, shots, metric), block in scores.blocks.items():
+        if task == scored.name and shots in scored.shots:
+            yield shots, metric, block.items, block.values, None

@@ -1,0 +1,268 @@
+"""Columns that a table can have, the metrics that tasks are reported by, and the order of rows."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Literal
+
+from paribus.config.groups.experiment import TableConfig
+from paribus.config.validate import unknown
+from paribus.errors import ConfigurationError
+
+SEEDS_TO_JUDGE = 3
+"""Seeds below which nothing is said of which model is better: what a seed moves is then unknown, or nearly so."""
+ITEMS_TO_JUDGE = 30
+"""Items, or documents, below which nothing is said of others like them: no interval, no test, no best."""
+
+
+Kind = Literal[
+    "accuracy", "percent", "bits_per_byte", "perplexity", "score", "ratio", "count", "size", "flops", "hours", "loss"
+]  # fmt: skip
+"""`accuracy` is a share, shown in %; `percent` one of a whole corpus, whose items have linearised values; `perplexity`
+is measured and tested in bits, and shown as 2 to their mean; `score` is any other number that items have."""
+Better = Literal["higher", "lower"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric that tasks are reported by."""
+
+    better: Better
+    family: str
+    """Metrics of one family measure alike: the average over tasks is of one."""
+    source: str = ""
+    """The metric of items that it is computed from, where that has another name."""
+
+
+METRICS: Mapping[str, Metric] = MappingProxyType(
+    {
+        "acc": Metric("higher", "accuracy"),
+        "exact_match": Metric("higher", "exact match"),
+        "em": Metric("higher", "exact match"),
+        "f1": Metric("higher", "F1"),
+        "acc_norm": Metric("higher", "accuracy"),
+        "acc_bytes": Metric("higher", "accuracy"),
+        "precision": Metric("higher", "precision"),
+        "recall": Metric("higher", "recall"),
+        "mcc": Metric("higher", "Matthews correlation"),
+        "bleu": Metric("higher", "BLEU"),
+        "tokenized_bleu": Metric("higher", "tokenized BLEU"),
+        "chrf": Metric("higher", "chrF"),
+        "rouge_geometric_mean": Metric("higher", "ROUGE"),
+        "rouge1": Metric("higher", "ROUGE-1"),
+        "rouge2": Metric("higher", "ROUGE-2"),
+        "rougeL": Metric("higher", "ROUGE-L"),
+        "bits_per_byte": Metric("lower", "bits per byte"),
+        "choice_bits": Metric("lower", "bits of the right choice"),
+        "target_bits": Metric("lower", "bits of the target"),
+        "perplexity": Metric("lower", "perplexity", source="target_bits"),
+        "word_f1": Metric("higher", "F1 of words"),
+        "word_precision": Metric("higher", "precision of words"),
+        "word_recall": Metric("higher", "recall of words"),
+    }
+)
+"""Known metrics, those that a task is rather reported by first."""
+
+
+PERCENT: Mapping[str, str] = MappingProxyType(
+    {
+        "bleu": "BLEU",
+        "tokenized_bleu": "tokenized BLEU",
+        "rouge_geometric_mean": "ROUGE",
+        "word_precision": "precision",
+        "word_recall": "recall",
+        "word_f1": "F1",
+    }
+)
+"""Metrics of a whole corpus, and the labels of their columns."""
+WORDS = ("word_precision", "word_recall", "word_f1")
+"""What a segmented corpus is reported by: none says much alone."""
+BESIDE: Mapping[str, str] = MappingProxyType({"bleu": "tokenized_bleu"})
+"""What a task is reported by beside the metric that it is rather reported by."""
+
+
+@dataclass(frozen=True)
+class MeasuredTask:
+    """One task of a column: the shot counts and the metric that enter it."""
+
+    task: str
+    shots: tuple[int, ...]
+    metric: str
+
+    @property
+    def scored(self) -> str:
+        """The metric of items that its values are."""
+        known = METRICS.get(self.metric)
+        return known.source if known and known.source else self.metric
+
+    @property
+    def family(self) -> str:
+        """What its metric measures, in words."""
+        known = METRICS.get(self.metric)
+        return known.family if known else self.metric
+
+    @property
+    def better(self) -> Better | None:
+        """Which direction of its metric is better; None where nobody said."""
+        known = METRICS.get(self.metric)
+        return known.better if known else None
+
+
+@dataclass(frozen=True)
+class Column:
+    """One measure: where its values come from, how they read, and which direction is better."""
+
+    key: str
+    group: str
+    label: str
+    kind: Kind
+    better: Better | None = None
+    parts: tuple[MeasuredTask, ...] = ()
+    field: str = ""
+    """Key of a training's result or an evaluation's statistics; of bits per byte the set of texts, none of held-out."""
+    main: bool = True
+    """Whether it stays where there is little room."""
+    decimals: int | None = None
+    """Digits after the point; None for those of its kind."""
+
+    @property
+    def scored(self) -> bool:
+        """Whether it is a mean over items or documents, so that it has a standard error and a test."""
+        return self.kind in ("accuracy", "percent", "bits_per_byte", "perplexity", "score")
+
+    @property
+    def of_model(self) -> bool:
+        """Whether it is of trained models, so that another seed would change it."""
+        if self.parts:
+            return any(part.metric not in WORDS for part in self.parts)
+        return self.scored or self.kind == "loss" or self.key == UNIFORMITY.key
+
+    @property
+    def factor(self) -> float:
+        """What a value is multiplied by to be shown."""
+        return 100.0 if self.kind in ("accuracy", "percent") else 1.0
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """What its tasks are reported by, in words."""
+        return tuple(dict.fromkeys(part.family for part in self.parts))
+
+
+BITS_PER_BYTE = Column("bits_per_byte", "Held-out text", "bits / byte", "bits_per_byte", "lower")
+
+
+HELDOUT_SETS: Mapping[str, str] = MappingProxyType({"heldout_clean": "clean", "heldout_concatenated": "concatenated"})
+"""Sets of texts that are held-out documents of the corpus, and the labels of their columns."""
+
+
+CONCATENATED = "_concatenated"
+"""Ends the name of a set of texts that stand end to end in random order."""
+_PERPLEXITY = "perplexity"
+
+
+def of_texts(name: str, named: Mapping[str, str]) -> Column:
+    """The column of a set of texts, in bits a byte; `named` has what sets are called."""
+    if name in HELDOUT_SETS:
+        return replace(BITS_PER_BYTE, key=f"{name}/bits_per_byte", label=HELDOUT_SETS[name], field=name)
+    whole = name.removesuffix(CONCATENATED)
+    label = "bits / byte" if whole == name else "end to end"
+    return Column(f"{name}/bits_per_byte", named.get(whole, whole), label, "bits_per_byte", "lower", field=name)
+
+
+def perplexity_of_texts(texts: Column) -> Column:
+    """The same in perplexity a token, which only rows that cut the texts alike share."""
+    return replace(texts, key=f"{texts.field}/{_PERPLEXITY}", label=_PERPLEXITY, kind="perplexity")
+
+
+STATISTICS = (
+    Column("bytes_per_token", "Text", "bytes / token", "ratio", "higher", field="bytes_per_token"),
+    Column("tokens_per_word", "Text", "tokens / word", "ratio", "lower", field="tokens_per_word", main=False),
+    Column("entropy", "Text", "entropy", "ratio", field="entropy", main=False),
+    Column("redundancy", "Text", "redundancy", "ratio", field="redundancy", main=False),
+    Column("renyi_efficiency", "Text", "Rényi efficiency", "ratio", field="renyi_efficiency", main=False),
+    Column("unused_tokens", "Text", "unused tokens", "count", field="unused_tokens", main=False),
+)
+UNIFORMITY = Column("uniformity", "Embeddings", "uniformity", "ratio", main=False)
+STEPS = Column("steps", "Training", "steps", "count", field="steps", main=False)
+BATCH_BYTES = Column("batch_bytes", "Training", "text / step", "size", field="batch_bytes", main=False)
+CONTEXT_BYTES = Column("context_bytes", "Training", "text / context", "size", field="context_bytes", main=False)
+TRAINING = (
+    Column("tokens", "Training", "tokens", "count", field="tokens"),
+    Column("text_bytes", "Training", "text", "size", field="text_bytes"),
+    Column("final_loss", "Training", "final loss", "loss", field="final_loss"),
+    Column("epochs", "Training", "epochs", "ratio", field="epochs", main=False),
+    STEPS,
+    BATCH_BYTES,
+    CONTEXT_BYTES,
+    Column("parameters", "Training", "parameters", "count", field="parameters"),
+    Column("flops", "Training", "FLOPs", "flops", field="flops"),
+    Column("device_hours", "Training", "device-hours", "hours", field="device_hours", main=False),
+)
+AVERAGE = "average"
+FIXED = (BITS_PER_BYTE, *STATISTICS, UNIFORMITY, *TRAINING)
+MEASURES = (AVERAGE, *(column.key for column in FIXED))
+"""Names of the columns that stand for no task, group of tasks or set of texts."""
+
+
+def choose_metric(available: Sequence[str]) -> str:
+    """The metric a task is reported by: accuracy where it has one, as the papers do."""
+    return next((metric for metric in METRICS if metric in available), min(available))
+
+
+Labels = tuple[str, ...]
+
+
+def factors_of(factors: Sequence[str], table: TableConfig) -> tuple[str, ...]:
+    """The factors in the order of the label columns: those of `table.rows`, then the others.
+
+    Raises:
+        ConfigurationError: the experiment file names a factor that the runs do not have.
+    """
+    for path, message in unknown_factors(factors, table):
+        raise ConfigurationError(f"{path}: {message}")
+    return tuple(dict.fromkeys((*table.rows, *factors)))
+
+
+def unknown_factors(factors: Sequence[str], table: TableConfig) -> Iterator[tuple[str, str]]:
+    """(path, what is wrong) of each factor that the experiment file names and that the runs do not have."""
+    named = {"rows": table.rows, "order": table.order or {}, "baseline": table.baseline or {}}
+    for block, names in named.items():
+        for name in names:
+            if name not in factors:
+                yield f"experiment.table.{block}", f"factor {unknown(name, list(factors))}"
+
+
+def ordered(labels: Sequence[Labels], factors: Sequence[str], table: TableConfig) -> list[Labels]:
+    """Labels grouped by the first factor, then the second, and so on.
+
+    Each factor's labels are in the order of `table.order`, and those that it does not name in that of appearance.
+    """
+    places: list[dict[str, int]] = []
+    for index, factor in enumerate(factors):
+        names = dict.fromkeys((table.order or {}).get(factor, ()))
+        names |= dict.fromkeys(row[index] for row in labels)
+        places.append({name: place for place, name in enumerate(names)})
+    return sorted(labels, key=lambda row: [place[label] for place, label in zip(places, row, strict=True)])
+
+
+def baselines(labels: Sequence[Labels], factors: Sequence[str], table: TableConfig) -> list[int | None]:
+    """For each row the place of the row that it is compared with; None for such a row itself, and where there is none.
+
+    Raises:
+        ConfigurationError: no row has the labels of `table.baseline`.
+    """
+    wanted = table.baseline or {}
+    if not wanted:
+        return [None, *(0 for _ in labels[1:])]
+    places = {row: place for place, row in enumerate(labels)}
+    found = [places.get(_baseline_of(row, factors, wanted)) for row in labels]
+    if all(place is None for place in found):
+        asked = ", ".join(f"{factor}: {label}" for factor, label in wanted.items())
+        known = "; ".join(", ".join(row) for row in labels[:10])
+        remedy = "add an arm with it, or compare with the first row: experiment.table.baseline=null"
+        raise ConfigurationError(f"experiment.table.baseline: no row has {asked}; rows: {known}; {remedy}")
+    return [None if base == place else base for place, base in enumerate(found)]
+
+
+def _baseline_of(row: Labels, factors: Sequence[str], wanted: Mapping[str, str]) -> Labels:
+    return tuple(wanted.get(factor, label) for factor, label in zip(factors, row, strict=True))

@@ -1,1 +1,0 @@
-"""What stands under the table, in words."""

@@ -1,0 +1,222 @@
+"""The report as one HTML page that needs nothing else: style, script and plots are inside."""
+
+import base64
+import hashlib
+import html
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from paribus.reporting.columns import Cell
+from paribus.reporting.compare import Comparison
+from paribus.reporting.figures import FACTORS, LEARNING_CURVES
+from paribus.reporting.formats import ReportDocument
+from paribus.reporting.measures import Column
+from paribus.reporting.paper import Paper
+from paribus.reporting.plots import ON_A_DARK_PAGE, looks_of
+from paribus.reporting.table import TableLayout, TableLine, change, heading, link, paper_sentence, side_by_side
+
+TEMPLATE, SCRIPT = "page.html.j2", "page.js"
+_MOST_TESTS = 2_000
+"""Lines of the table of differences; more make a page slow, and the tidy table has all."""
+
+_MOST_COLUMNS = 8
+"""Beside labels, of a table that has columns which may be folded away."""
+
+
+def page(document: ReportDocument) -> str:
+    """The page as text; every label is escaped. No script but our own, named by its digest, may run in it."""
+    environment = Environment(
+        loader=PackageLoader("paribus.reporting.formats", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pictures = [
+        {"svg": Markup(inline(plot.svg, plot.name, plot.alternative)), "plot": plot, "where": _where(plot.name)}
+        for plot in document.plots
+    ]
+    comparison, script = document.comparison, environment.get_template(SCRIPT).render()
+    return environment.get_template(TEMPLATE).render(
+        title=document.title,
+        question=document.question,
+        tables=[_table(*_folded(table)) for table in document.tables],
+        looks=_looks(comparison),
+        summary=document.summary,
+        notes=document.notes,
+        items=document.items,
+        tests=_tests(comparison),
+        baseline=_baseline(comparison),
+        pictures={place: [each for each in pictures if each["where"] == place] for place in ("first", "shown", "more")},
+        paper=_paper(document.paper, comparison) if document.paper else None,
+        rows=_rows(comparison, document.directory),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+
+
+def _looks(comparison: Comparison) -> dict[int, dict[str, str]]:
+    """What stands before the name of a row, by its number, as it stands for it in the pictures."""
+    looks = looks_of(comparison)
+    found = {number: looks.of(row.labels) for number, row in enumerate(comparison.rows, start=1)}
+    return {number: {"sign": look.sign, "colour": themed(look.colour)} for number, look in found.items()}
+
+
+def _baseline(comparison: Comparison) -> str:
+    """What the differences of the table are from."""
+    base, *others = comparison.baseline_rows
+    if others:
+        return "each row's baseline"
+    name = comparison.row_name(base)
+    return f"the first row ({name})" if base is comparison.rows[0] else name
+
+
+def _folded(layout: TableLayout) -> tuple[TableLayout, TableLayout | None]:
+    """The table and, where it is wider than a page, the one that unfolds: its columns that are rarely asked for."""
+    kept = [place for place, column in enumerate(layout.columns) if column.main]
+    others = [place for place, column in enumerate(layout.columns) if not column.main]
+    if len(layout.columns) <= _MOST_COLUMNS or not (kept and others):
+        return layout, None
+    return layout.of(kept), replace(layout.of(others), title=f"{layout.title}: more columns")
+
+
+def _table(layout: TableLayout, folded: TableLayout | None = None) -> dict[str, Any]:
+    groups = [(name, len(list(columns))) for name, columns in groupby(layout.columns, key=lambda column: column.group)]
+    return {
+        "layout": layout,
+        "groups": groups,
+        "bodies": _bodies(layout.lines),
+        "width": len(layout.factors),
+        "scored": any(column.scored for column in layout.columns),
+        "more": _table(folded) if folded else None,
+    }
+
+
+def _bodies(lines: Sequence[TableLine]) -> list[list[TableLine]]:
+    bodies: list[list[TableLine]] = []
+    for line in lines:
+        if line.starts_group or not bodies:
+            bodies.append([])
+        bodies[-1].append(line)
+    return bodies
+
+
+def _tests(comparison: Comparison) -> dict[str, Any]:
+    tested = [
+        (column, row, row.cells[column.key])
+        for column in comparison.columns
+        for row in comparison.finished
+        if row.cells[column.key].test is not None
+    ][:_MOST_TESTS]
+    judged = any(cell.p_value is not None for _, _, cell in tested)
+    plain = any(cell.plain_p is not None for _, _, cell in tested)
+    header = ["measure", "row", "difference", *(["95 % interval", "p", "p adjusted", "detectable"] if judged else [])]
+    header += ["over these models' items alone", "p (items)", "test (items)", *(["p (plain t)"] if plain else [])]
+    numbers = {row.labels: number for number, row in enumerate(comparison.rows, start=1)}
+    lines = [
+        {
+            "measure": heading(column),
+            "row": comparison.row_name(row),
+            "number": numbers[row.labels],
+            "cells": _test(cell, column, judged, plain),
+        }
+        for column, row, cell in tested
+    ]
+    what = "with 95 % intervals, p-values and detectable effects" if judged else "over these models' items alone"
+    return {"header": header, "lines": lines, "what": what}
+
+
+def _test(cell: Cell, column: Column, judged: bool, plain: bool) -> list[tuple[str, float | str | None]]:
+    """Texts of a line with what they are sorted by."""
+    test, difference, interval = cell.test, cell.difference, cell.interval
+    if test is None or difference is None:
+        return []
+    cells: list[tuple[str, float | str | None]] = [(change(difference, column), difference)]
+    if judged:
+        cells.append((_interval(*interval, column), interval[0]) if interval else ("", None))
+        cells += [_p(cell.p_value), _p(cell.p_adjusted)]
+        least = cell.detectable
+        cells.append((change(least, column).replace("+", "±"), least) if least else ("", None))
+    cells += [(_interval(test.low, test.high, column), test.low), _p(test.p_value), (test.test, None)]
+    return cells + ([_p(cell.plain_p)] if plain else [])
+
+
+def _interval(low: float, high: float, column: Column) -> str:
+    return f"{change(low, column)} to {change(high, column)}"
+
+
+def _p(value: float | None) -> tuple[str, float | None]:
+    return ("" if value is None else f"{value:.3g}"), value
+
+
+def _where(name: str) -> str:
+    """Whether a picture stands before the table, beside it or among what unfolds."""
+    return {FACTORS: "first", LEARNING_CURVES: "shown"}.get(name, "more")
+
+
+def _paper(paper: Paper, comparison: Comparison) -> dict[str, Any]:
+    return {"sentence": paper_sentence(paper), "lines": side_by_side(paper, comparison) if paper.numbers else []}
+
+
+def _rows(comparison: Comparison, directory: Path) -> list[dict[str, Any]]:
+    return [
+        {
+            "number": number,
+            "labels": ", ".join(map(comparison.name, row.labels)) or "all runs",
+            "missing": row.missing,
+            "runs": [
+                {"id": run.run_id, "seed": run.seed, "href": link(run.directory, directory), "mlflow": run.mlflow_url}
+                for run in row.runs
+            ],
+        }
+        for number, row in enumerate(comparison.rows, start=1)
+    ]
+
+
+_SVG_START = re.compile(r"<svg[^>]*>")
+_SVG_STYLES = re.compile(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>", re.DOTALL)
+_HEX_COLOUR = re.compile(r"#[0-9a-f]{6}\b", re.IGNORECASE)
+_TAG, _ATTRIBUTE = re.compile(r"<\w[^>]*>"), re.compile(r' ([\w:-]+)="([^"]*)"')
+_REFERENCE = re.compile(r'(url\(|href=")#([^")]+)')
+
+
+def inline(svg: bytes, name: str, alternative: str) -> str:
+    """The SVG element, in colours that follow the theme of the page; its identifiers begin with `name`.
+
+    `alternative` is read out in its place.
+    """
+    text = svg.decode()
+    head = _SVG_START.search(text)
+    if head is None:
+        raise ValueError(f"{name}: no SVG")
+    body = _SVG_STYLES.sub("", text[head.end() :])
+    used = {found[1] for tag in _TAG.findall(body) for found in _REFERENCE.findall(tag)}
+
+    def changed(attribute: re.Match[str]) -> str:
+        whole, kind, value = attribute[0], attribute[1], attribute[2]
+        if kind == "id":
+            return f' id="{name}-{value}"' if value in used else ""
+        if kind == "fill" and _HEX_COLOUR.fullmatch(value):  # of a hatched area, which has no style
+            return f' style="fill: {themed(value)}"'
+        return _REFERENCE.sub(rf"\1#{name}-\2", _HEX_COLOUR.sub(_as_themed, whole) if kind == "style" else whole)
+
+    body = _TAG.sub(lambda tag: _ATTRIBUTE.sub(changed, tag[0]), body)
+    box = re.search(r' viewBox="[^"]*"', head[0])
+    return f'<svg role="img" aria-label="{html.escape(alternative)}"{box[0] if box else ""}>{body}'
+
+
+def themed(colour: str) -> str:
+    """A colour of pictures as CSS that follows the theme of the page."""
+    dark = ON_A_DARK_PAGE.get(colour.lower())
+    return f"light-dark({colour}, {dark})" if dark else colour
+
+
+def _as_themed(colour: re.Match[str]) -> str:
+    return themed(colour[0])

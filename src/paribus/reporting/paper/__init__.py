@@ -1,1 +1,0 @@
-"""A paper's own table beside ours."""

@@ -1,1 +1,0 @@
-"""Pictures of lines over an amount: losses while training, scores by size, budget, checkpoint and examples."""

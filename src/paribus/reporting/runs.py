@@ -1,0 +1,553 @@
+"""Finished runs as a report needs them: their records, and every score of every item at every checkpoint.
+
+No aggregate is stored: whatever a report shows is computed from these scores, so that every number has an error bar and
+a test.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from paribus.config.identity import canonical
+from paribus.errors import DataError
+from paribus.reporting.equality import ENVIRONMENT, flatten
+from paribus.reporting.measures import ITEMS_TO_JUDGE
+from paribus.reporting.significance.paired import Matrix, Vector
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What the record of one finished run says; a report is built from these alone."""
+
+    run_id: str
+    config: Mapping[str, Any]
+    """The full identity configuration as nested JSON, with `seed`."""
+    factors: Mapping[str, str]
+    """Label of this run at each declared factor: {"tokenizer": "scaffold_bpe"}."""
+    environment: Mapping[str, str]
+    """Device, precision, `packages.<stage>.<name>` of deciding ones, `code_version.<stage>`, `digest.<stage>`."""
+    training: Mapping[str, Any]
+    """Result of the training: tokens, text_bytes, steps, epochs, parameters, flops, device_hours, final_loss."""
+    scores: Path | None
+    """Directory of the `evaluation` artefact; None where the run has not been evaluated."""
+    directory: Path
+    """Directory of the run, which cells link to."""
+    mlflow_url: str | None = None
+    vocabulary: Path | None = None
+    """Directory of the `vocabulary` artefact."""
+    vocabulary_size: int | None = None
+    """Tokens that the vocabulary has, which may be fewer than were asked for."""
+    tokens: Path | None = None
+    """Directory of the `tokens` artefact."""
+    readings: Path | None = None
+    """File that says how often training read a sample of the corpus' bytes."""
+    find_steps: Callable[[], Any] | None = None
+    """Find the step at which training first read each of these bytes, int64, -1 where it did not."""
+    finetuned: Path | None = None
+    """Directory of the `finetuning` artefact."""
+    gone: tuple[str, ...] = ()
+    """What the record names and is there no longer, in words."""
+    corpus: Mapping[str, Any] = field(default_factory=dict)
+    """Result of the corpus; `overlap` of its held-out documents with training text, and what `moved` there."""
+    commit: str | None = None
+    """Of the code that trained it."""
+    ended: float | None = None
+    """When it ended, in seconds since 1970."""
+    harmless: Mapping[str, str] = field(default_factory=dict)
+    """Versions of packages that can change no number, by package."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of the run."""
+        return int(self.config.get("seed", 0))
+
+    @cached_property
+    def steps_read(self) -> Any:
+        """Result of `find_steps`; None without it."""
+        return self.find_steps() if self.find_steps else None
+
+    @property
+    def start(self) -> str | None:
+        """What tells the checkpoint that training goes on from from others; None where it begins at random."""
+        start = self.config.get("start") or {}
+        files = (self.config.get("fingerprints") or {}).get("start")
+        return canonical([start, files]) if start.get("kind") == "checkpoint" else None
+
+    @cached_property
+    def fields(self) -> Mapping[str, str]:
+        """Configuration and environment, path -> canonical JSON."""
+        return flatten(self.config) | {ENVIRONMENT + name: canonical(value) for name, value in self.environment.items()}
+
+
+@dataclass(frozen=True)
+class MissingRun:
+    """A combination of factors that was asked for and has no finished run."""
+
+    factors: Mapping[str, str]
+    reason: str
+    diverged: bool = False
+    """Whether it failed by a number, such as a loss that is not finite."""
+    after: int | None = None
+    """How many of the finished runs were asked for before it, None for all: rows stand in the order of the sweep."""
+
+
+def frame(runs: Sequence[RunRecord]) -> "pd.DataFrame":
+    """All items of all runs, one line an item and checkpoint, whatever becomes of them.
+
+    Columns run_id, one a factor, seed, checkpoint (0 for the first of the scored ones), task, shots, item, doc_hash,
+    metric, value.
+    """
+    import pandas as pd
+
+    parts = []
+    for run in runs:
+        labels: dict[str, Any] = {"run_id": run.run_id, **run.factors, "seed": run.seed}
+        for (task, shots, metric), block in load_scores(run.scores, run.finetuned).blocks.items() if run.scores else ():
+            for checkpoint, values in enumerate(block.values):
+                named = {"checkpoint": checkpoint, "task": task, "shots": shots, "item": block.items}
+                parts.append(
+                    pd.DataFrame(labels | named | {"doc_hash": block.hashes, "metric": metric, "value": values})
+                )
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+ITEMS = "items.parquet"
+ITEM_COLUMNS = ("checkpoint", "task", "shots", "item", "doc_hash", "metric", "value")
+HELDOUT_COLUMNS = ("checkpoint", "document", "bits", "bytes")
+TEXTS_COLUMNS = (*HELDOUT_COLUMNS, "text_set", "tokens")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Scores of one task, number of shots and metric; items are sorted by name."""
+
+    items: tuple[str, ...]
+    hashes: tuple[str, ...]
+    """Of each item's content."""
+    values: Matrix
+    """(checkpoints, items), checkpoints in order of their steps."""
+
+
+@dataclass(frozen=True)
+class Heldout:
+    """Bits of held-out documents, which are sorted by name."""
+
+    documents: tuple[str, ...] = ()
+    bits: Matrix = field(default_factory=lambda: np.empty((0, 0)))
+    """(checkpoints, documents)."""
+    bytes: Vector = field(default_factory=lambda: np.empty(0))
+    """(documents,)."""
+    tokens: Vector = field(default_factory=lambda: np.empty(0))
+    """(documents,) of sets of texts; none of held-out text."""
+
+    def __len__(self) -> int:
+        """Number of documents."""
+        return len(self.documents)
+
+
+Key = tuple[str, int, str]
+"""Task, number of shots, metric."""
+
+
+@dataclass(frozen=True)
+class RunScores:
+    """Scores of one run at its last checkpoints."""
+
+    blocks: Mapping[Key, Block]
+    heldout: Heldout
+    statistics: Mapping[str, Any] = field(default_factory=dict)
+    """Of the held-out text under the run's tokenizer: bytes_per_token, entropy, redundancy, token_lengths."""
+    chance: Mapping[str, float] = field(default_factory=dict)
+    """Accuracy of guessing, by task."""
+    truncated: Mapping[tuple[str, int], tuple[str, ...]] = field(default_factory=dict)
+    """Items whose prompt was cut to fit the context, by task and shots."""
+    crossed_items: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    """Items with a token that crosses from the context into a choice, by task and shots."""
+    crossed_choices: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    """Choices with such a token."""
+    cut_sources: int = 0
+    """Held-out pairs whose source lost its end, since it is longer than the context."""
+    changed_documents: int | None = None
+    """Scored texts that the tokenizer does not give back; None where that is not known."""
+    documents_cut: Mapping[str, int] = field(default_factory=dict)
+    """By fine-tuned task how many documents lost their end."""
+    document_bytes: Mapping[str, float] = field(default_factory=dict)
+    """By fine-tuned task the mean bytes of text that the model read of a document."""
+    omitted: float = 0.0
+    """Largest share of a probability that a sum over such tokens left out."""
+    uniformity: Mapping[str, float | None] = field(default_factory=dict)
+    """Of the input embeddings at the last checkpoint: of the tokens that are used, frequent, medium, rare, unused."""
+    checkpoints: int = 0
+    steps: tuple[int, ...] = ()
+    """Of training, at which the checkpoints stand."""
+    texts: Mapping[str, Heldout] = field(default_factory=dict)
+    """Bits of the documents of each set of texts, by its name."""
+
+    content: Mapping[str, str] = field(default_factory=dict)
+    """What was scored, by a path: checkpoints, items of each task and number of shots, held-out documents."""
+
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class BlockLines:
+    """The lines of one task, number of shots and metric among the ordered ones."""
+
+    key: Key
+    items: tuple[str, ...]
+    hashes: tuple[str, ...]
+    lines: slice
+
+
+@dataclass(frozen=True)
+class ItemLines:
+    """Of `items.parquet`."""
+
+    order: Integers
+    """Lines by task, shots, metric, item and checkpoint."""
+    checkpoints: int
+    blocks: tuple[BlockLines, ...]
+    content: tuple[tuple[str, str], ...]
+    """What was scored: (path, number of lines and digest) of each task and number of shots."""
+
+
+@dataclass(frozen=True)
+class DocumentLines:
+    """Of `heldout.parquet`, or of one set of `texts.parquet`."""
+
+    order: Integers
+    """Lines by document and checkpoint."""
+    checkpoints: int
+    documents: tuple[str, ...]
+    bytes: NDArray[np.float64]
+    content: tuple[tuple[str, str], ...]
+
+
+_Lines = TypeVar("_Lines", ItemLines, DocumentLines)
+
+
+class Remembered:
+    """The last arrangements that were worked out, each with the columns that it is of."""
+
+    def __init__(self) -> None:
+        self._last: tuple[tuple[pa.Table, Any], ...] = ()
+
+    def arranged(self, table: pa.Table, value: str, make: Callable[[], _Lines]) -> _Lines:
+        """What `make` gives for this table, from memory where all columns but `value` are those of an earlier one.
+
+        Of the checkpoints only their order counts.
+        """
+        steps = pa.array(_ranked(table[_CHECKPOINT])[1])
+        columns = table.drop_columns([value]).set_column(0, _CHECKPOINT, steps)
+        for known, found in self._last:
+            if known.equals(columns):
+                result: _Lines = found
+                return result
+        made = make()
+        self._last = (*self._last, (columns, made))[-_MOST_REMEMBERED:]
+        return made
+
+
+def load_scores(directory: Path, finetuned: Path | None = None, remembered: Remembered | None = None) -> RunScores:
+    """Read an `evaluation` artefact, and the items of a `finetuning` one with it.
+
+    With `remembered`, lines that an earlier artefact had are not arranged again.
+
+    Raises:
+        DataError: a file is missing or torn, lacks columns or repeats an item.
+    """
+    known = remembered or Remembered()
+    items = _items_table(directory)
+    heldout = _read_table(directory / "heldout.parquet", HELDOUT_COLUMNS, ("document",))
+    statistics = _read_json(directory / "statistics.json")
+    tasks: Mapping[str, Mapping[str, Any]] = statistics.get("tasks", {})
+    fine: Mapping[str, Mapping[str, Any]] = _read_json(finetuned / "statistics.json")["tasks"] if finetuned else {}
+    steps = sorted({step for table in (items, heldout) for step in table["checkpoint"].unique().to_pylist()})
+    checkpoints = len(steps)
+    blocks, scored = _blocks_and_content(items, directory / ITEMS, known)
+    tuned, answered = _blocks_and_content(_items_table(finetuned), finetuned / ITEMS, known) if finetuned else ({}, {})
+    documents, content = Heldout(), {"scores.checkpoints": str(checkpoints)} | scored | answered
+    if heldout.num_rows:
+        read = known.arranged(heldout, "bits", lambda: document_lines(heldout, directory / "heldout.parquet"))
+        documents, content = _heldout_scores(heldout, read), content | dict(read.content)
+    texts, about_texts = _text_sets(directory / "texts.parquet", known) if statistics.get("texts") else ({}, {})
+    return RunScores(
+        blocks=blocks | tuned,
+        heldout=documents,
+        statistics=statistics.get("heldout", {}),
+        chance={task: float(about["chance"]) for task, about in tasks.items() if about.get("chance") is not None},
+        truncated={
+            (task, int(shots)): tuple(items)
+            for task, about in tasks.items()
+            for shots, items in about.get("truncated_items", {}).items()
+        },
+        crossed_items=_counts_by_task(tasks, "crossed_items"),
+        crossed_choices=_counts_by_task(tasks, "crossed_choices"),
+        uniformity=((statistics.get("embeddings") or {}).get("uniformity") or {}).get("input", {}),
+        cut_sources=int(statistics.get("cut_sources") or 0),
+        changed_documents=statistics.get("changed_documents"),
+        documents_cut={task: int(about["documents_cut"]) for task, about in fine.items()},
+        document_bytes={task: float(about["document_bytes"]) for task, about in fine.items()},
+        omitted=float(statistics.get("omitted_at_boundaries") or 0.0),
+        checkpoints=checkpoints,
+        steps=tuple(steps),
+        content=content | about_texts,
+        texts=texts,
+    )
+
+
+def _items_table(directory: Path) -> pa.Table:
+    return _read_table(directory / ITEMS, ITEM_COLUMNS, ("task", "item", "doc_hash", "metric"))
+
+
+def _blocks_and_content(table: pa.Table, path: Path, known: Remembered) -> tuple[dict[Key, Block], dict[str, str]]:
+    """The blocks of a table of items, and their content; nothing for an empty one."""
+    if not table.num_rows:
+        return {}, {}
+    lines = known.arranged(table, "value", lambda: item_lines(table, path))
+    return _blocks(table, lines), dict(lines.content)
+
+
+def _counts_by_task(tasks: Mapping[str, Mapping[str, Any]], name: str) -> dict[tuple[str, int], int]:
+    """A number that `statistics.json` has by task and shots."""
+    return {
+        (task, int(shots)): int(count) for task, about in tasks.items() for shots, count in about.get(name, {}).items()
+    }
+
+
+def _blocks(table: pa.Table, lines: ItemLines) -> dict[Key, Block]:
+    values = table["value"].to_numpy()[lines.order].astype(np.float64)
+    return {
+        block.key: Block(
+            block.items,
+            block.hashes,
+            np.ascontiguousarray(values[block.lines].reshape(-1, lines.checkpoints).T),
+        )
+        for block in lines.blocks
+    }
+
+
+def _heldout_scores(table: pa.Table, lines: DocumentLines) -> Heldout:
+    bits = table["bits"].to_numpy()[lines.order].astype(np.float64).reshape(-1, lines.checkpoints)
+    return Heldout(lines.documents, np.ascontiguousarray(bits.T), lines.bytes)
+
+
+def _text_sets(path: Path, known: Remembered) -> tuple[dict[str, Heldout], dict[str, str]]:
+    """The sets of texts by name, and their content."""
+    table = _read_table(path, TEXTS_COLUMNS, ("text_set", "document")).select(TEXTS_COLUMNS)
+    found: dict[str, Heldout] = {}
+    content: dict[str, str] = {}
+    for name in table["text_set"].unique().to_pylist():
+        found[name], about = _text_set(table.filter(pc.field("text_set") == name), name, path, known)
+        content |= about
+    return found, content
+
+
+def _text_set(table: pa.Table, name: str, path: Path, known: Remembered) -> tuple[Heldout, dict[str, str]]:
+    """Tokens are no part of what was scored: another tokenizer has others of the same documents."""
+    scored = table.drop_columns(["tokens"])
+    lines = known.arranged(scored, "bits", lambda: document_lines(scored, path, f"scores.texts.{name}"))
+    tokens = table["tokens"].to_numpy()[lines.order].astype(np.float64).reshape(-1, lines.checkpoints)[:, 0]
+    return replace(_heldout_scores(scored, lines), tokens=tokens), dict(lines.content)
+
+
+def _read_table(path: Path, columns: Sequence[str], texts: Sequence[str]) -> pa.Table:
+    if not path.is_file():
+        raise DataError(
+            f"{path} is missing: the scores of this run are incomplete; `paribus clean --verify` checks the store"
+        )
+    try:
+        file = pq.ParquetFile(path, memory_map=True, read_dictionary=list(texts))
+        present = set(file.schema_arrow.names)
+        absent = [column for column in columns if column not in present]
+        table = file.read(columns=list(columns), use_threads=False)
+    except KeyError:
+        absent = [column for column in columns if column not in pq.read_schema(path).names]
+    except pa.ArrowException as error:
+        raise DataError(f"{path} is no readable Parquet file ({error}); score the run again") from error
+    if absent:
+        raise DataError(f"{path} lacks the columns {', '.join(absent)}; a scores table has {', '.join(columns)}")
+    several = any(table[name].num_chunks > 1 for name in texts)
+    return table.unify_dictionaries() if several else table
+
+
+def _read_json(path: Path) -> Any:
+    if not path.is_file():
+        raise DataError(
+            f"{path} is missing: the scores of this run are incomplete; `paribus clean --verify` checks the store"
+        )
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DataError(f"{path} is no JSON ({error}); score the run again") from error
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Of a task, how many items have a prompt that some run cut."""
+
+    cut: int
+    items: int
+    by_shots: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    """Which of them at each number of shots."""
+
+    def whole(self, shots: Iterable[int]) -> int:
+        """Items whose prompts of these numbers of shots fit every run."""
+        return self.items - len(frozenset[str]().union(*(self.by_shots.get(number, ()) for number in shots)))
+
+    @property
+    def kept(self) -> bool:
+        """Whether all items stay, since too few would be left."""
+        return self.items - self.cut < ITEMS_TO_JUDGE
+
+
+def prompts_cut_alike(scores: Mapping[str, RunScores]) -> bool:
+    """Whether all runs cut the prompts of the same items, of the tasks that they were scored on."""
+    found: dict[tuple[str, int], set[frozenset[str]]] = {}
+    for each in scores.values():
+        for place in {key[:2] for key in each.blocks}:
+            found.setdefault(place, set()).add(frozenset(each.truncated.get(place, ())))
+    return all(len(cuts) == 1 for cuts in found.values())
+
+
+def leave_out_cut_prompts(scores: Mapping[str, RunScores]) -> tuple[dict[str, RunScores], dict[str, LeftOut]]:
+    """Scores by run id without items that any run cut, where enough are left, and what was cut by task."""
+    cut: dict[str, dict[int, set[str]]] = {}
+    items: dict[str, set[str]] = {}
+    for found in scores.values():
+        for (task, shots), named in found.truncated.items():
+            cut.setdefault(task, {}).setdefault(shots, set()).update(named)
+        for (task, _, _), block in found.blocks.items():
+            items.setdefault(task, set()).update(block.items)
+    every = {task: set[str]().union(*by_shots.values()) for task, by_shots in cut.items()}
+    out = {
+        task: LeftOut(
+            len(every[task]), len(items[task]), {shots: frozenset(named) for shots, named in cut[task].items()}
+        )
+        for task in sorted(cut)
+        if every[task] and task in items
+    }
+    gone = {task: every[task] for task, about in out.items() if not about.kept}
+    return {run: _without_items(found, gone) for run, found in scores.items()}, out
+
+
+def _without_items(scores: RunScores, gone: Mapping[str, set[str]]) -> RunScores:
+    blocks = {
+        key: _block_without(block, gone[key[0]]) if key[0] in gone else block for key, block in scores.blocks.items()
+    }
+    return replace(scores, blocks=blocks)
+
+
+def _block_without(block: Block, gone: set[str]) -> Block:
+    chosen = np.array([place for place, item in enumerate(block.items) if item not in gone], dtype=np.int64)
+    items, hashes = (tuple(each[place] for place in chosen.tolist()) for each in (block.items, block.hashes))
+    return Block(items, hashes, np.ascontiguousarray(block.values[:, chosen]))
+
+
+_MOST_REMEMBERED = 8
+_CHECKPOINT = "checkpoint"
+
+
+def item_lines(table: pa.Table, path: Path) -> ItemLines:
+    """The arrangement of a table of items, which has lines.
+
+    Raises:
+        DataError: a line without a name, repeated lines, or lines that some checkpoints lack or have otherwise.
+    """
+    names, codes = zip(*(_coded(table[name], path) for name in ("task", "metric", "item", "doc_hash")), strict=True)
+    shots, shot_codes = np.unique(table["shots"].to_numpy(), return_inverse=True)
+    columns = (codes[0], shot_codes, codes[1], codes[2])
+    order, checkpoints = _line_order(table, columns, ("task", "shots", "metric", "item"), path)
+    task, shot, metric, item, document = (column[order] for column in (*columns, codes[3]))
+    block = (task * len(shots) + shot) * len(names[1]) + metric
+    starts = np.flatnonzero(np.diff(block, prepend=-1))
+    by_checkpoint = document.reshape(-1, checkpoints)
+    if (by_checkpoint != by_checkpoint[:, :1]).any():
+        raise DataError(f"{path} has items whose content differs between checkpoints; score the run again")
+    items = [names[2][code] for code in item[::checkpoints].tolist()]
+    hashes = [names[3][code] for code in by_checkpoint[:, 0].tolist()]
+    found = []
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(block)], strict=True):
+        key = (names[0][task[start]], int(shots[shot[start]]), names[1][metric[start]])
+        lines = slice(start // checkpoints, end // checkpoints)
+        found.append(BlockLines(key, tuple(items[lines]), tuple(hashes[lines]), slice(start, end)))
+    return ItemLines(order, checkpoints, tuple(found), _block_contents(found))
+
+
+def document_lines(table: pa.Table, path: Path, name: str = "scores.heldout") -> DocumentLines:
+    """The arrangement of a table of documents, which has lines and `name` as content; DataError as for items."""
+    names, codes = _coded(table["document"], path)
+    order, checkpoints = _line_order(table, (codes,), ("document",), path)
+    documents = tuple(names[code] for code in codes[order][::checkpoints].tolist())
+    sizes = table["bytes"].to_numpy()[order].astype(np.float64)[::checkpoints]
+    digest = _digest([*documents, *map(str, sizes.tolist())])
+    content = ((name, f"{len(documents)} documents ({digest})"),)
+    return DocumentLines(order, checkpoints, documents, sizes, content)
+
+
+def _block_contents(blocks: Sequence[BlockLines]) -> tuple[tuple[str, str], ...]:
+    found = []
+    for task, shots in dict.fromkeys(block.key[:2] for block in blocks):
+        parts = [block for block in blocks if block.key[:2] == (task, shots)]
+        count = sum(len(block.items) for block in parts)
+        digest = _digest([text for block in parts for text in (block.key[2], *block.items, *block.hashes)])
+        found.append((f"scores.{task}.{shots}_shot", f"{count} lines ({digest})"))
+    return tuple(found)
+
+
+def _line_order(table: pa.Table, columns: Sequence[Integers], names: Sequence[str], path: Path) -> tuple[Integers, int]:
+    """Order of the lines by these columns, then by checkpoint, and the checkpoints that every line has.
+
+    DataError for repeated lines, and for lines that some checkpoints lack.
+    """
+    steps, codes = _ranked(table[_CHECKPOINT])
+    key = np.zeros(table.num_rows, dtype=np.int64)
+    for column in columns:
+        key = key * (int(column.max()) + 1) + column
+    order = np.argsort(key * len(steps) + codes, kind="stable")
+    lines, step = key[order], codes[order]
+    repeated = np.flatnonzero((np.diff(lines) == 0) & (np.diff(step) == 0))
+    if len(repeated):
+        line = table.slice(int(order[repeated[0]]), 1).to_pylist()[0]
+        first = ", ".join(f"{name} {line[name]}" for name in (_CHECKPOINT, *names))
+        raise DataError(f"{path} has {len(repeated)} repeated lines, the first at {first}")
+    _, counts = np.unique(lines, return_counts=True)
+    if counts.min() != counts.max():
+        raise DataError(f"{path} has checkpoints that were not scored on the same lines; score the run again")
+    return order, int(counts[0])
+
+
+def _coded(column: pa.ChunkedArray, path: Path) -> tuple[list[str], Integers]:
+    """The distinct texts of a column, sorted, and for each line the place of its text among them."""
+    if column.null_count:
+        raise DataError(f"{path} has {column.null_count} lines without a value in a column that names them")
+    return _ranked(column)
+
+
+def _ranked(column: pa.ChunkedArray) -> tuple[list[Any], Integers]:
+    """The distinct values of a column in order, and for each line the place of its value among them."""
+    whole = column.combine_chunks()
+    whole = whole if isinstance(whole, pa.DictionaryArray) else whole.dictionary_encode()
+    names = whole.dictionary.to_pylist()
+    order = sorted(range(len(names)), key=names.__getitem__)
+    ranks = np.empty(len(names), dtype=np.int64)
+    ranks[order] = np.arange(len(names))
+    return [names[index] for index in order], ranks[whole.indices.to_numpy()]
+
+
+def _digest(texts: Sequence[str]) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12]

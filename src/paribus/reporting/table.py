@@ -1,0 +1,434 @@
+"""Comparison as text, with a paper's numbers beside ours.
+
+Words, numbers, marks and links are the same for every output format.
+"""
+
+import math
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import quote
+
+from paribus.config.units import format_count, format_hours, format_size
+from paribus.reporting.columns import Cell
+from paribus.reporting.compare import Comparison, ComparisonRow
+from paribus.reporting.measures import SEEDS_TO_JUDGE, Column, Kind
+from paribus.reporting.paper import Paper, PaperColumn, PaperRow, Setting, describe_settings
+from paribus.reporting.prompts import some
+from paribus.reporting.significance.judgement import most_seeds
+
+_ROUNDING = 1e-9
+_NUMBER_FORMATS: Mapping[Kind, Callable[[float], str]] = MappingProxyType(
+    {
+        "count": format_count,
+        "size": format_size,
+        "flops": "{:.2e}".format,
+        "hours": format_hours,
+        "perplexity": lambda value: f"{value:,.2f}" if value < 1_000 else f"{value:,.0f}",
+    }
+)
+_DECIMALS: Mapping[Kind, int] = MappingProxyType({"accuracy": 1, "percent": 2})
+_MOST_DECIMALS = 8
+EXPLORATORY = "†"
+LEVELS = ((0.01, "**"), (0.05, "*"))
+
+
+ABSENT = "—"
+
+
+@dataclass(frozen=True)
+class TableEntry:
+    """The text of one cell: value, spreads without their signs, significance mark, the paper's, and where it leads."""
+
+    text: str = ABSENT
+    spread: str = ""
+    checkpoints: str = ""
+    """Spread over checkpoints."""
+    mark: str = ""
+    best: bool = False
+    href: str = ""
+    paper: str = ""
+    """The paper's number."""
+    gap: str = ""
+    """Ours minus the paper's, with its sign."""
+    sort: float | None = None
+    """What a column of entries is sorted by."""
+
+    @property
+    def spreads(self) -> str:
+        """Both spreads: `0.4`, or `0.4/0.2` with that over checkpoints."""
+        return f"{self.spread}/{self.checkpoints}" if self.checkpoints else self.spread
+
+    @property
+    def beside(self) -> str:
+        """The paper's number and our difference from it."""
+        return f"[{self.paper}, {self.gap}]" if self.paper else ""
+
+
+@dataclass(frozen=True)
+class TableLine:
+    """One row of text. `number` counts from 1 and names the row's place in the list of runs."""
+
+    number: int
+    labels: tuple[str, ...]
+    entries: tuple[TableEntry, ...]
+    run_ids: tuple[str, ...]
+    starts_group: bool
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """One table of text; `note` is what its caption says beside its title."""
+
+    title: str
+    factors: tuple[str, ...]
+    columns: tuple[Column, ...]
+    lines: tuple[TableLine, ...]
+    chance: tuple[TableEntry, ...] | None = None
+    note: str = ""
+    primary: frozenset[str] = frozenset()
+    """Keys of columns that decide the question."""
+
+    @property
+    def caption(self) -> str:
+        """Title and note."""
+        return f"{self.title}. {self.note}" if self.note else self.title
+
+    def of(self, places: Sequence[int]) -> "TableLayout":
+        """The table of the columns at these places alone."""
+
+        def chosen(entries: Sequence[TableEntry]) -> tuple[TableEntry, ...]:
+            return tuple(entries[place] for place in places)
+
+        return replace(
+            self,
+            columns=tuple(self.columns[place] for place in places),
+            lines=tuple(replace(line, entries=chosen(line.entries)) for line in self.lines),
+            chance=None if self.chance is None else chosen(self.chance),
+        )
+
+
+@dataclass(frozen=True)
+class Published:
+    """A paper's number for one of our cells, in the paper's unit."""
+
+    number: float
+    text: str
+    """The number as the paper prints it."""
+    parameters: int | None = None
+    """Of the paper's model; None where the paper's row is of any size."""
+
+
+Beside = Mapping[tuple[int, str], Published]
+"""By place of our row and key of our column."""
+
+
+def layouts(comparison: Comparison, directory: Path, beside: Beside | None = None) -> list[TableLayout]:
+    """The table of scores, and the table of what each run read and cost; links are relative to `directory`."""
+    scored = [column for column in comparison.columns if column.scored]
+    other = [column for column in comparison.columns if not column.scored]
+    chance = tuple(
+        TableEntry(quantity(comparison.chance.get(column.key), column))
+        if column.key in comparison.chance
+        else TableEntry("")
+        for column in scored
+    )
+    maker = _LayoutMaker(comparison, directory, beside or {})
+    tables = []
+    if scored:
+        tables.append(maker.layout("Scores", scored, chance if any(entry.text for entry in chance) else None))
+    if other:
+        tables.append(maker.layout("Text and training", other, None))
+    return tables
+
+
+def quantity(value: float | None, column: Column) -> str:
+    """A number as it stands in a table: shares in percent, sizes and counts with units."""
+    if value is None:
+        return ABSENT
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("∞" if value > 0 else "−∞")
+    if column.decimals is None and column.kind in _NUMBER_FORMATS:
+        return _NUMBER_FORMATS[column.kind](value)
+    decimals = _DECIMALS.get(column.kind, 3) if column.decimals is None else column.decimals
+    return f"{column.factor * value:.{decimals}f}"
+
+
+def signed(value: float, column: Column) -> str:
+    """A difference with its sign."""
+    text = quantity(abs(value), column)
+    return f"−{text}" if value < 0 else f"+{text}"
+
+
+def change(value: float, column: Column) -> str:
+    """A difference between runs as it was tested, with its sign: of perplexities in bits, as their ratio is 2 to it."""
+    if column.kind != "perplexity":
+        return signed(value, column)
+    return f"{'−' if value < 0 else '+'}{abs(value):.3f} bits"
+
+
+def readable(column: Column, value: float) -> Column:
+    """The column with as many decimals as it takes to see two digits of a difference, in a sentence."""
+    usual = _DECIMALS.get(column.kind, 3) if column.decimals is None else column.decimals
+    shown = column.factor * abs(value)
+    if not 0 < shown < math.inf:
+        return column
+    return replace(column, decimals=max(usual, min(1 - math.floor(math.log10(shown)), _MOST_DECIMALS)))
+
+
+def size(value: float, column: Column) -> str:
+    """The size of a difference in a sentence, with its unit where the column has one."""
+    column = readable(column, value)
+    return f"{change(abs(value), column).removeprefix('+')}{unit_of(column)}"
+
+
+def unit_of(column: Column) -> str:
+    """What follows a difference in a sentence: shares differ by points."""
+    return " points" if column.factor > 1 else ""
+
+
+def mark_of(p_value: float | None) -> str:
+    """The significance mark of an adjusted p-value."""
+    return next((mark for level, mark in LEVELS if p_value is not None and p_value < level), "")
+
+
+def link(target: Path, directory: Path) -> str:
+    """A relative URL from the report's directory to a run's."""
+    return quote(Path(os.path.relpath(target.resolve(), directory.resolve())).as_posix())
+
+
+def heading(column: Column) -> str:
+    """Name of a column where there is one line for it."""
+    return f"{column.group} {column.label}" if column.scored else column.label
+
+
+def seeds_note(comparison: Comparison) -> str:
+    """What a caption says of ± and of the seeds: how few, where there are too few to judge by."""
+    scored = [column for column in comparison.columns if column.scored]
+    cells = [row.cells[column.key] for row in comparison.finished for column in scored]
+    over = {cell.over for cell in cells if cell.over and cell.half_width is not None}
+    interval = {
+        frozenset({"seeds"}): f"±: half the 95 % interval over seeds{_held_seeds(comparison)} and items",
+        frozenset({"items"}): "±: half the 95 % interval over items alone",
+    }.get(frozenset(over), "±: half the 95 % interval" if over else "")
+    found = [most_seeds(row.cells, scored) for row in comparison.finished]
+    few = [seeds for seeds in found if seeds is not None and seeds < SEEDS_TO_JUDGE]
+    seeds = comparison.proof.seeds
+    if not few:
+        return interval
+    if len(seeds) == 1:
+        told = f"One seed ({seeds[0]}) a row: this cannot say which is better"
+    else:
+        told = (
+            f"{'' if len(few) == len(comparison.finished) else 'Some '}rows have fewer than three seeds: these cannot "
+        )
+        told = told[0].upper() + told[1:] + "say which is better"
+    return f"{interval}. {told}" if interval else told
+
+
+def _held_seeds(comparison: Comparison) -> str:
+    """What seeds do not vary."""
+    held = " and ".join(f"seeds.{part}" for part in comparison.held)
+    return f" (with {held} held)" if held else ""
+
+
+class _LayoutMaker:
+    """Writes tables of one comparison."""
+
+    def __init__(self, comparison: Comparison, directory: Path, beside: Beside) -> None:
+        self.comparison, self.beside = comparison, beside
+        self.links = [
+            link(row.runs[0].directory, directory) if len(row.runs) == 1 else f"#row-{number}"
+            for number, row in enumerate(comparison.rows, start=1)
+        ]
+
+    def layout(self, title: str, columns: Sequence[Column], chance: tuple[TableEntry, ...] | None) -> TableLayout:
+        lines, previous = [], None
+        for place, row in enumerate(self.comparison.rows):
+            entries = tuple(self._entry(row.cells.get(column.key, Cell()), column, place) for column in columns)
+            starts = len(row.labels) > 1 and previous is not None and row.labels[0] != previous
+            previous = row.labels[0] if row.labels else None
+            ids = tuple(run.run_id for run in row.runs)
+            lines.append(TableLine(place + 1, self._labels(row), entries, ids, starts, row.missing))
+        factors = tuple(map(self.comparison.name, self.comparison.factors))
+        note = seeds_note(self.comparison) if chance is not None or any(column.scored for column in columns) else ""
+        return TableLayout(title, factors, self._headed(columns), tuple(lines), chance, note, self.comparison.primary)
+
+    def _headed(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+        """The columns, those that are exploratory with a mark."""
+        if not self.comparison.exploratory:
+            return tuple(columns)
+        primary = self.comparison.primary
+        return tuple(
+            replace(column, label=f"{column.label} {EXPLORATORY}")
+            if column.scored and column.key not in primary
+            else column
+            for column in columns
+        )
+
+    def _labels(self, row: ComparisonRow) -> tuple[str, ...]:
+        """The labels; the last one says how many runs a row with numbers lacks."""
+        labels = tuple(map(self.comparison.name, row.labels))
+        if not (row.missing and row.runs and labels):
+            return labels
+        return (*labels[:-1], f"{labels[-1]} ({len(row.missing)} missing)")
+
+    def _entry(self, cell: Cell, column: Column, place: int) -> TableEntry:
+        if cell.value is None:
+            return TableEntry()
+        spread = quantity(cell.half_width, column) if cell.half_width is not None and spread_shows(column, cell) else ""
+        steps = quantity(cell.checkpoint_spread, column) if cell.checkpoint_spread is not None else ""
+        paper = self.beside.get((place, column.key))
+        return TableEntry(
+            text=quantity(cell.value, column),
+            spread=spread,
+            checkpoints=steps if spread else "",
+            mark=mark_of(cell.p_adjusted),
+            best=cell.best,
+            href=self.links[place],
+            paper="" if paper is None else paper.text,
+            gap="" if paper is None else signed(cell.value - paper.number / column.factor, column),
+            sort=cell.value if math.isfinite(cell.value) else None,
+        )
+
+
+def spread_shows(column: Column, cell: Cell) -> bool:
+    """A measure of the whole run that no seed changed has no spread worth a place."""
+    return column.scored or (cell.half_width or 0.0) > _ROUNDING * abs(cell.value or 0.0)
+
+
+def beside(paper: Paper, comparison: Comparison) -> Beside:
+    """The paper's numbers by row and column of ours.
+
+    A row of the paper fits one of ours that has its labels at the factors it names, and was trained with a model, a
+    vocabulary and a budget like its own. A row of ours that none fits, or several do, has no number.
+    """
+    found: dict[tuple[int, str], Published] = {}
+    known = {column.key for column in comparison.columns}
+    for place, row in enumerate(comparison.rows):
+        index = _paper_row(row, paper, comparison)
+        for position, column in enumerate(paper.columns) if index is not None else ():
+            number = paper.numbers[index][position] if paper.numbers and index is not None else None
+            if number is not None and index is not None and (key := _column_key(column, known)):
+                text = paper.printed(number, position)
+                found[place, key] = Published(number, text, paper.rows[index].setting.parameters)
+    return found
+
+
+def without_number(paper: Paper, comparison: Comparison) -> list[str]:
+    """Sentences that say why rows of ours have no number of the paper beside them; none where all have."""
+    alone = [row for row in comparison.finished if _paper_row(row, paper, comparison) is None] if paper.numbers else []
+    others = [row for row in alone if not _rows_of_same_choices(row, paper, comparison)]
+    unlike = [row for row in alone if row not in others]
+    reasons = [(others, "it has no row of the same choices")] if others else []
+    if unlike:
+        ours = [Setting.of(run) for row in unlike for run in row.runs]
+        theirs = [
+            paper.rows[index].setting for row in unlike for index in _rows_of_same_choices(row, paper, comparison)
+        ]
+        budget = any(setting.budget for setting in theirs)
+        mine, its = (
+            describe_settings(ours, "another kind", budget=budget),
+            describe_settings(theirs, "any size", budget=budget),
+        )
+        reasons.append((unlike, f"ours have {mine}; its rows of the same choices have {its}"))
+    names = [(", ".join(some([comparison.row_name(row) for row in rows])), reason) for rows, reason in reasons]
+    return [f"No number of the paper stands beside {who}: {reason}." for who, reason in names]
+
+
+def side_by_side(paper: Paper, comparison: Comparison) -> list[list[str]]:
+    """The paper's table with ours: a header line, then lines of a label and, for each column, theirs, ours, difference.
+
+    Columns that we have not scored have the paper's number alone, and so have all where no row of ours fits one of the
+    paper. A row of the paper that several of ours fit has a line for each, with our labels.
+    """
+    fitting = [_paper_row(row, paper, comparison) for row in comparison.rows]
+    alone = all(found is None for found in fitting)
+    columns = {} if alone else {column.key: column for column in comparison.columns}
+    header = [""]
+    for column, ours in zip(paper.columns, measured_columns(paper, comparison), strict=True):
+        theirs = column.label if alone else f"{column.label} (paper)"
+        header += [theirs, *(["(ours)", "(difference)"] if ours and not alone else [])]
+    lines = [header]
+    for index, row in enumerate(paper.rows):
+        numbers = paper.numbers[index] if paper.numbers else (None,) * len(paper.columns)
+        alike = [ours for ours, found in zip(comparison.rows, fitting, strict=True) if found == index and ours.runs]
+        each: list[ComparisonRow | None] = [*alike] or [None]
+        for own in each:
+            label = f"{row.label} ({comparison.row_name(own)})" if own and len(alike) > 1 else row.label
+            line = [label]
+            for position, (number, column) in enumerate(zip(numbers, paper.columns, strict=True)):
+                line.append(ABSENT if number is None else paper.printed(number, position))
+                if key := _column_key(column, columns):
+                    line += _our_number(own, columns[key], number)
+            lines.append(line)
+    return lines
+
+
+def measured_columns(paper: Paper, comparison: Comparison) -> list[bool]:
+    """For each column of the paper's whether one of ours measures the same."""
+    ours = {column.key for column in comparison.columns}
+    return [_column_key(column, ours) is not None for column in paper.columns]
+
+
+def paper_sentence(paper: Paper) -> str:
+    """Where the paper's numbers come from, or that there are none."""
+    if paper.numbers is None:
+        return " ".join(filter(None, [f"The numbers of {paper.title} have not been entered here.", paper.note]))
+    return " ".join(filter(None, [f"{paper.title}.", paper.source and f"Source: {paper.source}.", paper.note]))
+
+
+def _paper_row(row: ComparisonRow, paper: Paper, comparison: Comparison) -> int | None:
+    """Place of the one row of the paper that ours is to be read beside; None for none or several."""
+    ours = [Setting.of(run) for run in row.runs]
+    labelled = _rows_of_same_choices(row, paper, comparison) if ours else []
+    alike = [index for index in labelled if all(paper.rows[index].setting.fits(setting) for setting in ours)]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _rows_of_same_choices(row: ComparisonRow, paper: Paper, comparison: Comparison) -> list[int]:
+    """Places of the paper's rows of the same choices as ours."""
+    return [index for index, wanted in enumerate(paper.rows) if _same_choices(row, wanted, comparison.factors)]
+
+
+def fits_choices(wanted: PaperRow, labels: Mapping[str, str], configs: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a row of ours has the paper's `labels` by factor, and its choices where they are no factors of ours."""
+    return bool(wanted.factors) and all(
+        labels[factor] == label
+        if factor in labels
+        else all(_configured_choice(config, factor) == label for config in configs)
+        for factor, label in wanted.factors.items()
+    )
+
+
+def _same_choices(row: ComparisonRow, wanted: PaperRow, factors: tuple[str, ...]) -> bool:
+    return fits_choices(wanted, dict(zip(factors, row.labels, strict=True)), [run.config for run in row.runs])
+
+
+def _configured_choice(config: Mapping[str, Any], path: str) -> str | None:
+    """What a configuration has at a path, a group by its kind; None where there is no such."""
+    value: Any = config
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return str(value.get("kind") if isinstance(value, Mapping) else value)
+
+
+def _column_key(column: PaperColumn, ours: Collection[str]) -> str | None:
+    """Which of our columns measures the same: a task's, a group's or the average, or that of a text; None for none."""
+    keys = (f"{column.task}/mean", column.task, column.task.replace(":", "/"))
+    return next((key for key in keys if key in ours), None)
+
+
+def _our_number(row: ComparisonRow | None, column: Column, number: float | None) -> list[str]:
+    cell = row.cells.get(column.key) if row else None
+    value = cell.value if cell else None
+    if value is None:
+        return [ABSENT, ABSENT]
+    decimals = 1 if column.decimals is None else column.decimals
+    shown = f"{column.factor * value:.{decimals}f}"
+    gap = ABSENT if number is None else f"{column.factor * value - number:+.{decimals}f}".replace("-", "−")
+    return [shown, gap]
