@@ -31,8 +31,8 @@ from paribus.pipeline.making.devices import HERE, Devices
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.run_names import run_name
-from paribus.reporting import paper as paper_block
 from paribus.reporting.measures import MEASURES, unknown_factors
+from paribus.reporting.paper import problems as paper_problems
 from paribus.tracking import destination
 from paribus.training.start import preflight as start_preflight
 
@@ -76,7 +76,7 @@ def _prepare(
     devices = Devices()
     experiment = composition.jobs[0].config.experiment
     paper = experiment.paper if experiment else None
-    problems = [Problem(*problem) for problem in paper_block.problems(paper)] if paper else []
+    problems = [Problem(*problem) for problem in paper_problems(paper)] if paper else []
     configs = [job.config for job in composition.jobs]
     table = table_of(experiment)
     if any(table_of(config.experiment) != table for config in configs):

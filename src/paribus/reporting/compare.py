@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
 from paribus.config.groups.experiment import TableConfig, default_table
 from paribus.config.groups.packing import SHUFFLED_TEXT
 from paribus.config.units import rounded_up_size
 from paribus.errors import ConfigurationError, DataError
-from paribus.reporting import fairness
 from paribus.reporting.columns import (
     Cell,
     Cells,
@@ -33,6 +32,7 @@ from paribus.reporting.columns import (
     primary_of,
     with_perplexities,
 )
+from paribus.reporting.fairness import Proof, by_labels, proof, refuse, tokenized_alike
 from paribus.reporting.measures import METRICS, Column, Labels, baselines, factors_of, ordered
 from paribus.reporting.runs import (
     LeftOut,
@@ -84,7 +84,10 @@ class ComparisonRow:
 
 @dataclass(frozen=True)
 class CommonText:
-    """Training text that two runs of one seed share, of two rows that are compared."""
+    """Training text that two runs of one seed share, of two rows that are compared.
+
+    Where it is little, a difference of these rows is one of texts too.
+    """
 
     row: int
     base: int
@@ -125,7 +128,7 @@ class Comparison:
     chance: Mapping[str, float]
     """Accuracy of guessing, by column key."""
     checkpoints: int
-    proof: fairness.Proof
+    proof: Proof
     scores: Mapping[str, RunScores]
     """By run id."""
     table: TableConfig
@@ -202,12 +205,12 @@ def compare(
     table = table or default_table()
     factors = factors_of(factors, table)
     scores, gone = _load_all(runs)
-    fairness.refuse(runs, factors, scores)
-    groups = _in_order_of_sweep(fairness.by_labels(runs, factors), runs, missing, factors)
+    refuse(runs, factors, scores)
+    groups = _in_order_of_sweep(by_labels(runs, factors), runs, missing, factors)
     _refuse_repeated_seeds(groups)
     sizes = ("model.context_length", "model.context_bytes")
     lengths = {tuple(run.fields.get(size) for size in sizes) for run in runs}
-    alike = len(lengths) == 1 and fairness.tokenized_alike(runs) and prompts_cut_alike(scores)
+    alike = len(lengths) == 1 and tokenized_alike(runs) and prompts_cut_alike(scores)
     scores, left_out = (scores, {}) if alike else leave_out_cut_prompts(scores)
     columns = columns_of(list(scores.values()), [run.training for run in runs], table)
     columns = _without_losses_per_token(columns, runs, table)
@@ -233,7 +236,7 @@ def compare(
         rows=tuple(replace(row, cells=by_column) for row, by_column in zip(rows, cells, strict=True)),
         chance=_chance(columns, list(scores.values())),
         checkpoints=max((score.checkpoints for score in scores.values()), default=0),
-        proof=fairness.proof(runs, factors),
+        proof=proof(runs, factors),
         scores=scores,
         table=table,
         primary=primary,
@@ -319,7 +322,7 @@ def _with_fewest(
 def _without_losses_per_token(columns: Sequence[Column], runs: Sequence[RunRecord], table: TableConfig) -> list[Column]:
     """The columns without a loss per token where runs have different tokens; ConfigurationError if one was named."""
     losses = [column.key for column in columns if column.kind == "loss"]
-    if not losses or fairness.tokenized_alike(runs):
+    if not losses or tokenized_alike(runs):
         return list(columns)
     if named := [key for key in losses if key in table.columns]:
         raise ConfigurationError(
@@ -406,7 +409,7 @@ def _chance(columns: Sequence[Column], scores: Sequence[RunScores]) -> dict[str,
     return levels
 
 
-Readings = npt.NDArray[np.int64]
+Readings = NDArray[np.int64]
 _ORDER_GROUPS = ("ordering", "duplicates", "embedder", "neighbours")
 LOW_SHARE = 0.9
 """Share of common text below which a difference is not called one of the factor alone."""
@@ -577,7 +580,7 @@ def run_numbers(scores: Path, finetuned: Path | None, training: Mapping[str, Any
     return {name: value for name, value in means.items() if value is not None}
 
 
-def table_numbers(comparison: "Comparison") -> dict[str, float]:
+def table_numbers(comparison: Comparison) -> dict[str, float]:
     """Every number of every cell: `table/<row>/<column>` and below it `half_width`, `difference`, `low`, `high`,
     `p_value` and `p_adjusted`, as far as the cell has them; shares where the table shows percent.
     """
@@ -625,7 +628,7 @@ def _run_mean(column: Column, training: Mapping[str, Any], scores: RunScores) ->
     return perplexity(mean) if column.kind == "perplexity" else mean
 
 
-def _cell_numbers(cell: "Cell") -> dict[str, float]:
+def _cell_numbers(cell: Cell) -> dict[str, float]:
     low, high = cell.interval or (None, None)
     numbers = {
         "": cell.value,

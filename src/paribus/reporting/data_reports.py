@@ -206,7 +206,7 @@ class CandidateScores:
 
 def write_candidate_report(found: CandidateScores, directory: Path, *, title: str, text: str, width: int) -> Table:
     """Write `candidates.md`, `candidates.csv` (histograms) and `plots/` into `directory`; the table for a terminal
-    of `width`. `text` says what the candidates are of.
+    of `width`: Figure 2 of arXiv 2506.15889. `text` says what the candidates are of.
     """
     quantities = {INFORMATION: found.information, LEFT: found.left_entropy, RIGHT: found.right_entropy}
     histograms = Histograms.of(quantities)
@@ -256,7 +256,7 @@ def _candidate_csv(histograms: Histograms) -> str:
 
 
 def write_entropy_report(lines: Sequence[EntropyLine], directory: Path) -> None:
-    """Write `entropy.csv` and `plots/entropy.svg` into `directory`."""
+    """Write `entropy.csv` and `plots/entropy.svg` into `directory`: Figures 3 and 5 of arXiv 2506.15889."""
     with mpl.rc_context(style()):
         plot = entropy_plot(lines)
     plot.write(directory / "plots")
@@ -279,7 +279,6 @@ def _entropy_csv(lines: Sequence[EntropyLine]) -> str:
     return text.getvalue()
 
 
-OrderNumber = float | int | None
 ORDER_LEGEND = (
     "inside: mean cosine of two documents of one context; shuffled: the same with the documents in random order, so "
     "inside minus shuffled is what an order does; next: of a document with one of the context trained on after "
@@ -301,7 +300,7 @@ class OrderRow:
     """One ordering with its packing."""
 
     label: str
-    numbers: Mapping[str, OrderNumber]
+    numbers: Mapping[str, Number]
     """Single numbers, those of the order's own record among them."""
     curves: Mapping[str, Sequence[float]]
     embeddings: str

@@ -130,7 +130,6 @@ _TRAIN_NUMBERS = (
     "redundancy", "renyi_efficiency", "used_tokens", "unused_tokens", "scaffold_share",
 )  # fmt: skip
 
-
 ABSENT = "–"
 
 
@@ -206,7 +205,6 @@ def cell_text(column: TokenColumn, row: Mapping[str, Number]) -> str:
 
 
 WORD_SCORES = ("_precision", "_recall", "_f1")
-
 
 Lines = list[list[str]]
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from paribus.reporting.columns import Cell, finite
 from paribus.reporting.compare import Comparison, ComparisonRow, cells_by_column
 from paribus.reporting.figures_data import OverlapMatrix, Segmentation, overlap_plot, token_frequencies, token_lengths
-from paribus.reporting.measures import AVERAGE, Column, MeasuredTask
+from paribus.reporting.measures import AVERAGE, Column
 from paribus.reporting.plots import (
     Axis,
     Line,
@@ -144,7 +144,8 @@ def _score_plot(comparison: Comparison, every: Sequence[ComparisonRow], column: 
     text = f"{column.group}, {column.label}" if column.field else "held-out text"
     scored = "accuracy" if column.kind == "accuracy" else "score"
     name = scored if column.parts else column.key.replace("/", "_")
-    what = f"{_title(column)}, {heading(column)}" if column.parts else f"Bits per byte of {text}"
+    title = _percent_of(column).capitalize() if column.kind == "accuracy" else "Score"
+    what = f"{title}, {heading(column)}" if column.parts else f"Bits per byte of {text}"
     spread = " ± as in the table" if any(row.cells[column.key].half_width is not None for row in rows) else ""
     caption = f"{what}. {'First: mean' if tested else 'Mean'}{spread}."
     caption += f" Second: difference from {_compared_with(comparison)}; {_intervals(comparison)}" if tested else ""
@@ -172,13 +173,11 @@ def _intervals(comparison: Comparison) -> str:
     """What the lines of differences are."""
     cells = [row.cells[column.key] for row in comparison.finished for column in comparison.columns]
     if any(cell.crossed for cell in cells):
-        told = (
+        return (
             "95 % intervals, of what decides over all effects together: thin over seeds and items, thick over the "
             "items of these models alone."
         )
-    else:
-        told = "95 % intervals over the items of these models alone."
-    return told
+    return "95 % intervals over the items of these models alone."
 
 
 def _effects_plot(comparison: Comparison, every: Sequence[ComparisonRow]) -> Plot | None:
@@ -211,13 +210,11 @@ def _effect_text(row: ComparisonRow, column: Column, comparison: Comparison) -> 
     return f"{heading(column)}, {comparison.row_name(row)}: {middle:+.3f}{told}"
 
 
-def _significant(cell: Cell) -> bool:
-    return cell.p_adjusted is not None and cell.p_adjusted < 1 - CONFIDENCE
-
-
 def _draw_effects(axes: Axes, lines: Sequence[tuple[Column, ComparisonRow]], comparison: Comparison) -> None:
     for place, (column, row) in enumerate(lines):
-        _draw_difference(axes, row, place, comparison, column, hollow=not _significant(row.cells[column.key]))
+        p_value = row.cells[column.key].p_adjusted
+        significant = p_value is not None and p_value < 1 - CONFIDENCE
+        _draw_difference(axes, row, place, comparison, column, hollow=not significant)
         if place and lines[place - 1][0] != column:
             axes.axhline(place - 0.5, color="#e4e4e4", linewidth=0.8)
     several = len({row.labels for _, row in lines}) > 1
@@ -227,10 +224,6 @@ def _draw_effects(axes: Axes, lines: Sequence[tuple[Column, ComparisonRow]], com
     _centre_on_zero(axes, comparison)
     kind = lines[0][0].kind
     axes.set_xlabel(_COLUMN_UNITS.get(kind, "difference"))
-
-
-def _title(column: Column) -> str:
-    return _percent_of(column).capitalize() if column.kind == "accuracy" else "Score"
 
 
 def _percent_of(column: Column) -> str:
@@ -382,6 +375,7 @@ def _effect_colour(finding: Finding, comparison: Comparison) -> str:
 
 
 _MOST_LINES = 12
+"""Rows that a picture of lines has room for."""
 
 
 @dataclass(frozen=True)
@@ -392,12 +386,11 @@ class _ScalingAxis:
     group: str
     """Configuration group whose factors make it vary."""
     fields: tuple[str, ...]
-    label: str
 
 
 _SCALING_AXES = (
-    _ScalingAxis("size", "model", ("parameters",), "parameters"),
-    _ScalingAxis("budget", "budget", ("tokens", "text_bytes", "flops"), "budget"),
+    _ScalingAxis("size", "model", ("parameters",)),
+    _ScalingAxis("budget", "budget", ("tokens", "text_bytes", "flops")),
 )
 _AMOUNT_UNITS = {
     "parameters": "parameters",
@@ -449,7 +442,7 @@ def _mean_amount(row: ComparisonRow, field: str) -> float:
 
 FEWEST_SHOTS = 3
 """Numbers of examples that make a curve."""
-_MOST_EXAMPLE_PANELS, _MOST_EXAMPLE_LINES = 4, 12
+_MOST_EXAMPLE_PANELS = 4
 
 
 def examples_plot(comparison: Comparison) -> Plot | None:
@@ -464,7 +457,7 @@ def examples_plot(comparison: Comparison) -> Plot | None:
     shown = [column for column, own in zip(chosen, shots, strict=True) if own == shots[0]][:_MOST_EXAMPLE_PANELS]
     if not shown:
         return None
-    rows = comparison.finished[:_MOST_EXAMPLE_LINES]
+    rows = comparison.finished[:_MOST_LINES]
     panels = [_example_panel(comparison, rows, column, shots[0]) for column in shown]
     what = " and ".join(panel.label for panel in panels)
     caption = f"{what} by the number of examples in the prompt"
@@ -498,14 +491,10 @@ def _example_panel(
 ) -> Panel:
     found = []
     for number in shots:
-        own = replace(column, parts=tuple(_with_shots(part, number) for part in column.parts))
+        own = replace(column, parts=tuple(replace(part, shots=(number,)) for part in column.parts))
         found.append([by_column[own.key] for by_column in cells_by_column(comparison, [own])])
     lines = [[(float(place), cells[line]) for place, cells in enumerate(found)] for line in range(len(rows))]
     return Panel(column.group, column.factor, lines)
-
-
-def _with_shots(part: MeasuredTask, shots: int) -> MeasuredTask:
-    return replace(part, shots=(shots,))
 
 
 FEWEST_CHECKPOINTS = 3
@@ -774,17 +763,13 @@ def embedding_plot(
     return picture("embeddings", caption, f"{caption} Uniformity of {told}.", size, draw)
 
 
-def _first_seed(row: ComparisonRow) -> RunRecord:
-    return min(row.runs, key=lambda run: run.seed)
-
-
 def _embeddings_file(run: RunRecord) -> Path | None:
     path = run.scores / EMBEDDINGS if run.scores else None
     return path if path and path.is_file() else None
 
 
 def _cloud(comparison: Comparison, row: ComparisonRow, own: Mapping[str, Collection[int]]) -> _Cloud | None:
-    run = _first_seed(row)
+    run = min(row.runs, key=lambda run: run.seed)
     scores, path = comparison.scores.get(run.run_id), _embeddings_file(run)
     if scores is None or path is None or not scores.uniformity:
         return None

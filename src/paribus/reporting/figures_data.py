@@ -219,7 +219,8 @@ def overlap_plot(overlap: OverlapMatrix) -> Plot:
     caption += "vocabulary of the column has too. Special tokens and scaffolds are out. Others: how often each of the "
     caption += "other tokens of the row occurs on average, in a million tokens of the row's training text."
     told = "; ".join(
-        f"{first} in {second} {100 * overlap.shares[i][j]:.1f} %{_frequency_text(overlap.frequencies[i][j])}"
+        f"{first} in {second} {100 * overlap.shares[i][j]:.1f} %"
+        + ("" if (frequency := overlap.frequencies[i][j]) is None else f", others {frequency:.1f} in a million")
         for i, first in enumerate(names)
         for j, second in enumerate(names)
         if i != j
@@ -236,10 +237,6 @@ def _in_lines(name: str) -> str:
         wide = cell_len(part) / max(len(part), 1)  # 2 of characters as wide as they are high
         lines += textwrap.wrap(part, int(_LONGEST_LINE / max(wide, 1))) or [part]
     return "\n".join(lines)
-
-
-def _frequency_text(frequency: float | None) -> str:
-    return "" if frequency is None else f", others {frequency:.1f} in a million"
 
 
 def _metric_labels(names: Sequence[str]) -> list[str]:
@@ -362,7 +359,10 @@ class EntropyLine:
 
 
 def entropy_plot(lines: Sequence[EntropyLine], name: str = "entropy") -> Plot:
-    """A panel a line: the entropy after each character, and a dotted line at each character that ends a piece."""
+    """A panel a line: the entropy after each character, and a dotted line at each character that ends a piece.
+
+    *Entropy-Driven Pre-Tokenization for Byte-Pair Encoding*, arXiv 2506.15889, Figures 3 and 5.
+    """
     every = [part for line in lines for part in _line_parts(line)]
     parts = every[:_MOST_PANELS]
     longest = max(part.stop - part.start for part in parts)
@@ -445,7 +445,10 @@ class Histograms:
 
 
 def candidates_plot(histograms: Histograms, text: str) -> Plot:
-    """A panel a quantity, with one axis of bits below all, so that their ranges can be compared."""
+    """A panel a quantity, with one axis of bits below all, so that their ranges can be compared.
+
+    *Entropy-Driven Pre-Tokenization for Byte-Pair Encoding*, arXiv 2506.15889, Figure 2.
+    """
     edges, counts = histograms.edges, histograms.counts
 
     def draw(figure: Figure) -> None:

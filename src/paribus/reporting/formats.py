@@ -429,7 +429,6 @@ def _latex_entry(entry: TableEntry) -> str:
 _NARROW, _LONGEST_LABEL, _LONGEST_TABLE = 80, 16, 60
 _TABLE_STYLE: Mapping[str, Any] = MappingProxyType({"box": SIMPLE_HEAD, "show_edge": False, "padding": (0, 1, 0, 0)})
 
-
 _STATE_SIGNS: Mapping[State, tuple[str, str]] = MappingProxyType(
     {
         "better": ("✓", "green"),

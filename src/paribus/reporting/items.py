@@ -39,7 +39,6 @@ NO_TEXT = ItemText()
 Texts = Mapping[str, ItemText]
 """By item."""
 
-
 Written = Mapping[tuple[int, str], str]
 """By step of the checkpoint, and item."""
 _TRANSLATIONS, _PREDICTIONS = "translations.parquet", "predictions.parquet"

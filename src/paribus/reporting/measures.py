@@ -14,7 +14,6 @@ SEEDS_TO_JUDGE = 3
 ITEMS_TO_JUDGE = 30
 """Items, or documents, below which nothing is said of others like them: no interval, no test, no best."""
 
-
 Kind = Literal[
     "accuracy", "percent", "bits_per_byte", "perplexity", "score", "ratio", "count", "size", "flops", "hours", "loss"
 ]  # fmt: skip
@@ -62,7 +61,6 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
     }
 )
 """Known metrics, those that a task is rather reported by first."""
-
 
 PERCENT: Mapping[str, str] = MappingProxyType(
     {
@@ -150,10 +148,8 @@ class Column:
 
 BITS_PER_BYTE = Column("bits_per_byte", "Held-out text", "bits / byte", "bits_per_byte", "lower")
 
-
 HELDOUT_SETS: Mapping[str, str] = MappingProxyType({"heldout_clean": "clean", "heldout_concatenated": "concatenated"})
 """Sets of texts that are held-out documents of the corpus, and the labels of their columns."""
-
 
 CONCATENATED = "_concatenated"
 """Ends the name of a set of texts that stand end to end in random order."""

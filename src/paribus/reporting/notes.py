@@ -54,13 +54,13 @@ def notes(comparison: Comparison) -> Notes:
             *_few_items(comparison),
             *_repeated(comparison),
             *_redrawn(comparison),
-            *_gaps(comparison),
+            *some([line for row in comparison.rows for line in _gaps(row, comparison)]),
         ),
         details=(
             *(line for line in tests if line not in marks),
             *_detectable(comparison),
             *_plain(comparison),
-            *_beside(comparison),
+            *(["In brackets: the paper's number, and ours minus it."] if comparison.table.paper else []),
             *truncated(comparison),
             *crossed(comparison),
             *_overlap(comparison),
@@ -316,10 +316,6 @@ def _plain(comparison: Comparison) -> list[str]:
     ]
 
 
-def _beside(comparison: Comparison) -> list[str]:
-    return ["In brackets: the paper's number, and ours minus it."] if comparison.table.paper else []
-
-
 def _repeated(comparison: Comparison) -> list[str]:
     """Which rows read text more than once; a row that repeats it has seen less text than its budget says."""
     epochs = [
@@ -372,11 +368,7 @@ def _overlap(comparison: Comparison) -> list[str]:
     ]
 
 
-def _gaps(comparison: Comparison) -> list[str]:
-    return some([line for row in comparison.rows for line in _gaps_of(row, comparison)])
-
-
-def _gaps_of(row: ComparisonRow, comparison: Comparison) -> list[str]:
+def _gaps(row: ComparisonRow, comparison: Comparison) -> list[str]:
     name = _labels_of(comparison, row)
     lines = [f"— {name}: {reason}" for reason in row.missing]
     values = {heading(column): row.cells[column.key].value for column in comparison.columns}
@@ -433,7 +425,11 @@ def held_seeds(comparison: Comparison) -> list[str]:
 
 def averaged_weights(comparison: Comparison) -> list[str]:
     """That the models of rows are means of several checkpoints, and of which rows where not of all."""
-    numbers = {comparison.row_name(row): _averaged(row) for row in comparison.finished if row.runs}
+    numbers = {
+        comparison.row_name(row): int((row.runs[0].config.get("evaluation") or {}).get("average_checkpoints", 1))
+        for row in comparison.finished
+        if row.runs
+    }
     if set(numbers.values()) <= {1}:
         return []
     named = [f"{number} in {name}" for name, number in numbers.items() if number > 1]
@@ -445,10 +441,6 @@ def averaged_weights(comparison: Comparison) -> list[str]:
         "Weights that are scored without fine-tuning are the mean of those of several checkpoints up to the scored "
         f"one, by row: {'; '.join(some(named))}."
     ]
-
-
-def _averaged(row: ComparisonRow) -> int:
-    return int((row.runs[0].config.get("evaluation") or {}).get("average_checkpoints", 1))
 
 
 def _lossy(comparison: Comparison) -> list[str]:

@@ -18,7 +18,6 @@ from paribus.reporting.compare import Comparison
 from paribus.reporting.figures import FACTORS, LEARNING_CURVES
 from paribus.reporting.formats import ReportDocument
 from paribus.reporting.measures import Column
-from paribus.reporting.paper import Paper
 from paribus.reporting.plots import ON_A_DARK_PAGE, looks_of
 from paribus.reporting.table import TableLayout, TableLine, change, heading, link, paper_sentence, side_by_side
 
@@ -33,7 +32,7 @@ _MOST_COLUMNS = 8
 def page(document: ReportDocument) -> str:
     """The page as text; every label is escaped. No script but our own, named by its digest, may run in it."""
     environment = Environment(
-        loader=PackageLoader("paribus.reporting.formats", "."),
+        loader=PackageLoader("paribus.reporting", "."),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -55,7 +54,12 @@ def page(document: ReportDocument) -> str:
         tests=_tests(comparison),
         baseline=_baseline(comparison),
         pictures={place: [each for each in pictures if each["where"] == place] for place in ("first", "shown", "more")},
-        paper=_paper(document.paper, comparison) if document.paper else None,
+        paper={
+            "sentence": paper_sentence(document.paper),
+            "lines": side_by_side(document.paper, comparison) if document.paper.numbers else [],
+        }
+        if document.paper
+        else None,
         rows=_rows(comparison, document.directory),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -161,10 +165,6 @@ def _where(name: str) -> str:
     return {FACTORS: "first", LEARNING_CURVES: "shown"}.get(name, "more")
 
 
-def _paper(paper: Paper, comparison: Comparison) -> dict[str, Any]:
-    return {"sentence": paper_sentence(paper), "lines": side_by_side(paper, comparison) if paper.numbers else []}
-
-
 def _rows(comparison: Comparison, directory: Path) -> list[dict[str, Any]]:
     return [
         {
@@ -190,6 +190,8 @@ _REFERENCE = re.compile(r'(url\(|href=")#([^")]+)')
 def inline(svg: bytes, name: str, alternative: str) -> str:
     """The SVG element, in colours that follow the theme of the page; its identifiers begin with `name`.
 
+    As a part of the page, its lines can be named under the pointer and marked with their row.
+
     `alternative` is read out in its place.
     """
     text = svg.decode()
@@ -205,7 +207,9 @@ def inline(svg: bytes, name: str, alternative: str) -> str:
             return f' id="{name}-{value}"' if value in used else ""
         if kind == "fill" and _HEX_COLOUR.fullmatch(value):  # of a hatched area, which has no style
             return f' style="fill: {themed(value)}"'
-        return _REFERENCE.sub(rf"\1#{name}-\2", _HEX_COLOUR.sub(_as_themed, whole) if kind == "style" else whole)
+        if kind == "style":
+            whole = _HEX_COLOUR.sub(lambda colour: themed(colour[0]), whole)
+        return _REFERENCE.sub(rf"\1#{name}-\2", whole)
 
     body = _TAG.sub(lambda tag: _ATTRIBUTE.sub(changed, tag[0]), body)
     box = re.search(r' viewBox="[^"]*"', head[0])
@@ -216,7 +220,3 @@ def themed(colour: str) -> str:
     """A colour of pictures as CSS that follows the theme of the page."""
     dark = ON_A_DARK_PAGE.get(colour.lower())
     return f"light-dark({colour}, {dark})" if dark else colour
-
-
-def _as_themed(colour: re.Match[str]) -> str:
-    return themed(colour[0])

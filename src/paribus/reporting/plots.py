@@ -391,7 +391,11 @@ _MARKED_GROUP = re.compile(r'<g id="(said:[^"]*)">')
 
 
 def mark(artists: Sequence[Artist], told: str, row: int | None = None) -> None:
-    """Say `told` of the artists; `row` is the place of their row among those of the comparison, if they have one."""
+    """Say `told` of the artists; `row` is the place of their row among those of the comparison, if they have one.
+
+    Matplotlib writes an artist's identifier as that of its group in the SVG. Here it carries what is said, which
+    becomes the group's title, shown by browsers under the pointer, and its `data-row`, from 1, as the page counts rows.
+    """
     for artist in artists:
         # Without anything that an attribute would have to escape.
         artist.set_gid(f"said:{quote(json.dumps([told, row]))}")

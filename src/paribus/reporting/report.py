@@ -15,7 +15,6 @@ from rich.padding import Padding
 from rich.text import Text
 
 from paribus.config.groups.experiment import TableConfig
-from paribus.reporting import table as papers
 from paribus.reporting.compare import Comparison, compare
 from paribus.reporting.formats import (
     ReportDocument,
@@ -35,7 +34,7 @@ from paribus.reporting.items import Texts, all_scored, items_table, most_differe
 from paribus.reporting.notes import looked_before, notes
 from paribus.reporting.paper import parse_paper
 from paribus.reporting.runs import MissingRun, RunRecord
-from paribus.reporting.table import layouts
+from paribus.reporting.table import beside, layouts, paper_sentence, side_by_side, without_number
 from paribus.reporting.verdict import summary
 from paribus.store.files import write_bytes
 
@@ -101,12 +100,12 @@ def write_report(
     """
     reference = parse_paper(paper) if paper else None
     comparison = compare(runs, factors, missing, table)
-    numbers = papers.beside(reference, comparison) if reference else {}
+    numbers = beside(reference, comparison) if reference else {}
     shown = numbers if comparison.table.paper else {}
     said = notes(comparison)
     said = replace(said, warnings=(*said.warnings, *looked_before(looks)))
     if reference:
-        said = replace(said, legend=(*said.legend, *papers.without_number(reference, comparison)))
+        said = replace(said, legend=(*said.legend, *without_number(reference, comparison)))
     head = summary(comparison)
     document = ReportDocument(
         title=title,
@@ -183,9 +182,9 @@ def _terminal(document: ReportDocument) -> RenderableType:
         )
         parts.append(Text(told, style="dim"))
     if document.paper:
-        parts += [Text(), Text(papers.paper_sentence(document.paper), style="dim")]
+        parts += [Text(), Text(paper_sentence(document.paper), style="dim")]
     if document.paper and document.paper.numbers:
-        parts.append(lines_table(papers.side_by_side(document.paper, document.comparison)))
+        parts.append(lines_table(side_by_side(document.paper, document.comparison)))
     return Group(*parts)
 
 

@@ -241,7 +241,10 @@ _Lines = TypeVar("_Lines", ItemLines, DocumentLines)
 
 
 class Remembered:
-    """The last arrangements that were worked out, each with the columns that it is of."""
+    """The last arrangements that were worked out, each with the columns that it is of.
+
+    Runs of one comparison differ in the values and in the steps of their checkpoints, seldom in anything else.
+    """
 
     def __init__(self) -> None:
         self._last: tuple[tuple[pa.Table, Any], ...] = ()
@@ -425,7 +428,12 @@ def prompts_cut_alike(scores: Mapping[str, RunScores]) -> bool:
 
 
 def leave_out_cut_prompts(scores: Mapping[str, RunScores]) -> tuple[dict[str, RunScores], dict[str, LeftOut]]:
-    """Scores by run id without items that any run cut, where enough are left, and what was cut by task."""
+    """Scores by run id without items that any run cut, where enough are left, and what was cut by task.
+
+    A prompt longer than the context loses its beginning, so arms with other tokens would answer after other examples,
+    or after none: it is not one question. Such items are left out for all, at all numbers of shots, so that means over
+    shots stay means of one item.
+    """
     cut: dict[str, dict[int, set[str]]] = {}
     items: dict[str, set[str]] = {}
     for found in scores.values():

@@ -35,7 +35,6 @@ _MOST_DECIMALS = 8
 EXPLORATORY = "†"
 LEVELS = ((0.01, "**"), (0.05, "*"))
 
-
 ABSENT = "—"
 
 

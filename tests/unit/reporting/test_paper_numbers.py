@@ -10,12 +10,12 @@ import pytest
 
 from paribus.config.groups.experiment import TableConfig
 from paribus.errors import ConfigurationError
-from paribus.reporting import table as papers
 from paribus.reporting.compare import compare
 from paribus.reporting.measures import BESIDE
 from paribus.reporting.paper import Paper, parse_paper
 from paribus.reporting.report import write_report
 from paribus.reporting.runs import RunRecord
+from paribus.reporting.table import beside, measured_columns, side_by_side, without_number
 from support.experiments import experiment_of, of_tokenizers, paper_block, with_numbers
 from support.tables import config_of, record, with_texts
 
@@ -47,8 +47,8 @@ def ours(root: Path, *, parameters: float, vocabulary: int | None, budget: dict[
 def told(run: RunRecord) -> tuple[float | None, list[str]]:
     """The paper's number beside a run, and the sentences that say why there is none."""
     paper, comparison = parse_paper(BLOCK), compare([run], ("encoder",))
-    found = papers.beside(paper, comparison).get((0, "boolq/mean"))
-    return found.number if found else None, papers.without_number(paper, comparison)
+    found = beside(paper, comparison).get((0, "boolq/mean"))
+    return found.number if found else None, without_number(paper, comparison)
 
 
 @pytest.mark.parametrize(
@@ -81,13 +81,13 @@ def test_tokens_of_another_unit_have_no_number_of_the_paper(unit: str, wanted: f
     run = ours(tmp_path, **LIKE)
     run.config["tokenizer"]["unit"] = unit
     paper, comparison = parse_paper({**BLOCK, "unit": "character"}), compare([run], ("encoder",))
-    found = papers.beside(paper, comparison).get((0, "boolq/mean"))
+    found = beside(paper, comparison).get((0, "boolq/mean"))
     assert (found.number if found else None) == wanted
-    told = papers.without_number(paper, comparison)
+    told = without_number(paper, comparison)
     assert [("of 32.8K, unit byte" in text, "of 32K, unit character" in text) for text in told] == (
         [] if wanted else [(True, True)]
     )
-    assert papers.beside(parse_paper(BLOCK), comparison)[0, "boolq/mean"].number == 50
+    assert beside(parse_paper(BLOCK), comparison)[0, "boolq/mean"].number == 50
 
 
 def test_a_choice_that_no_factor_names_must_be_the_paper_s_too(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_each_of_our_rows_that_fit_one_of_the_paper_has_a_line(tmp_path: Path) -
         config = {**config_of({"tokenizer": "bpe", "encoder": encoder}), "budget": TOKENS_100B}
         config["tokenizer"] = {"kind": "bpe", "vocab_size": 32_768}
         runs.append(replace(run, config=config, training={**run.training, "parameters": 490e6}))
-    _, *lines = papers.side_by_side(parse_paper(block), compare(runs, ("encoder",)))
+    _, *lines = side_by_side(parse_paper(block), compare(runs, ("encoder",)))
     assert lines == [
         ["BPE (merge_rank)", "50", "25.0", "−25.0"],
         ["BPE (longest_first)", "50", "50.0", "+0.0"],
@@ -166,7 +166,7 @@ def published(paper: Paper, index: int, place: int, root: Path) -> float | None:
         config["budget"] = {"kind": f"equal_{budget.unit}", budget.unit: budget.amount}
     run = record(root, "one", row.factors, {(column.task, 0): [1, 0]}, config=config)
     run = replace(run, training={**run.training, "parameters": row.setting.parameters})
-    found = papers.beside(paper, compare([run], factors))
+    found = beside(paper, compare([run], factors))
     return found[0, f"{column.task}/mean"].number
 
 
@@ -175,8 +175,8 @@ def test_a_paper_s_mean_over_tasks_stands_beside_the_group_of_that_name(tmp_path
     group = TableConfig(groups={"common": ["boolq"]}, columns=("boolq", "common"))  # type: ignore[call-arg]
     paper = parse_paper({**BLOCK, "columns": [{"label": "Average", "task": "common"}]})
     comparison = compare([run], ("encoder",), table=group)
-    assert papers.beside(paper, comparison)[0, "common"].number == 50
-    assert papers.side_by_side(paper, comparison)[0] == ["", "Average (paper)", "(ours)", "(difference)"]
+    assert beside(paper, comparison)[0, "common"].number == 50
+    assert side_by_side(paper, comparison)[0] == ["", "Average (paper)", "(ours)", "(difference)"]
 
 
 ALONE = {"average_as_printed"}
@@ -195,7 +195,7 @@ def test_each_column_of_an_experiment_file_has_one_of_ours_in_its_table(name: st
     if texts:
         run = with_texts(run, **{name: [(10.0, 4)] * 30 for text in texts for name in (text, text.partition("_")[0])})
     comparison = compare([run], ("encoder",), table=replace(table, rows=(), baseline=None))
-    assert papers.measured_columns(paper, comparison) == [column.task not in ALONE for column in paper.columns]
+    assert measured_columns(paper, comparison) == [column.task not in ALONE for column in paper.columns]
 
 
 def scored(root: Path, table: TableConfig, measures: list[str]) -> RunRecord:

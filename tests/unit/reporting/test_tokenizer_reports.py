@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from paribus.reporting import paper as block
 from paribus.reporting.data_reports import (
     LENGTHS_NOTE,
     CandidateScores,
@@ -33,6 +32,7 @@ from paribus.reporting.data_tables import (
     row_numbers,
 )
 from paribus.reporting.figures_data import EntropyLine, entropy_plot, pieces
+from paribus.reporting.paper import Paper, parse_paper
 from paribus.reporting.plots import Plot, style
 from paribus.reporting.table import paper_sentence
 
@@ -59,7 +59,7 @@ def row(
     return TokenRow((encoder,), encoder.upper(), config, statistics, size, base, replaced)
 
 
-def paper(**changes: Any) -> block.Paper:
+def paper(**changes: Any) -> Paper:
     rows = [
         {"label": "BPE", "factors": {"tokenizer": "bpe", "encoder": "merge_rank"}},
         {"label": "LBPE", "factors": {"tokenizer": "bpe", "encoder": "longest_first"}},
@@ -69,7 +69,7 @@ def paper(**changes: Any) -> block.Paper:
         "title": "A table", "parameters": "any", "vocabulary": "32K", "budget": "any", "columns": columns,
         "rows": rows, "numbers": [[3.43, None], [3.5, 2.25]],
     }  # fmt: skip
-    return block.parse_paper(content | changes)
+    return parse_paper(content | changes)
 
 
 def test_lengths_are_folded_by_what_they_say_in_whatever_order() -> None:

@@ -130,8 +130,8 @@ def _statistics(command: Command, console: Console) -> int:
 
 def _report(composition: Composition, counted: Sequence["Counted"], console: Console) -> None:
     from paribus.pipeline.token_rows import token_rows
-    from paribus.reporting import paper
     from paribus.reporting.data_reports import TOKENIZERS_TITLE, write_token_report
+    from paribus.reporting.paper import parse_paper
 
     experiment = composition.jobs[0].config.experiment
     table = _table(composition)
@@ -147,7 +147,7 @@ def _report(composition: Composition, counted: Sequence["Counted"], console: Con
         directory,
         composition.factors,
         title=(experiment.title if experiment else None) or TOKENIZERS_TITLE,
-        paper=paper.parse_paper(experiment.paper) if experiment and experiment.paper else None,
+        paper=parse_paper(experiment.paper) if experiment and experiment.paper else None,
         overlap=overlap,
         width=console.width,
     )

@@ -184,14 +184,14 @@ def table_numbers(stages: Mapping[str, Mapping[str, Any]], store: Store) -> tupl
 
     `stages` has the key of each artefact. Raises DataError for torn scores.
     """
-    from paribus.reporting import compare
+    from paribus.reporting.compare import run_numbers
 
     artifacts = {name: store.find(*place_of(name, stage["key"])) for name, stage in stages.items()}
     scores, finetuned, trained = (artifacts.get(name) for name in (EVALUATION, FINETUNING, "training"))
     if scores is None or trained is None:
         return {}, 0
     training = trained.record()["result"]
-    found = compare.run_numbers(scores.path, finetuned.path if finetuned else None, training)
+    found = run_numbers(scores.path, finetuned.path if finetuned else None, training)
     results = [artifact.record()["result"] for artifact in (scores, finetuned) if artifact is not None]
     return found | score_numbers(results), int(training.get("steps", 0))
 

@@ -18,7 +18,7 @@ import numpy as np
 from paribus.config.groups.experiment import TableConfig
 from paribus.config.units import parse_count
 from paribus.reporting.columns import Cell, Cells, Values, finite, seed_means
-from paribus.reporting.measures import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, Column
+from paribus.reporting.measures import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, Column, Labels
 from paribus.reporting.significance.crossed import CrossedTest, SeedVariance, crossed_test, pooled_variance, steady
 from paribus.reporting.significance.joint import Weights, judged_together
 from paribus.reporting.significance.paired import Matrix, Vector, paired_tests, unpaired_t_test
@@ -185,9 +185,6 @@ def _best_is_judged(column: Column, cells: Sequence[Cell]) -> bool:
 def _seed_samples(seeds: Values) -> Vector:
     """The mean of each seed and checkpoint, shape (seeds x checkpoints,)."""
     return np.concatenate([values.mean(axis=1) for values in seeds.values()])
-
-
-Labels = tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ runs many at once, and says what holds where differences have no spread.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -184,14 +184,10 @@ def _refined(base: PairedTest, a: Vector, b: Vector, test: Test, varies: bool) -
     if test == "mcnemar" and not binary:
         raise ValueError("McNemar's test needs scores that are 0 or 1; take test='t' or test='bootstrap'")
     if binary:
-        return _replaced(base, p_value=_mcnemar(a, b), test="McNemar")
+        return replace(base, p_value=_mcnemar(a, b), test="McNemar")
     if test == "permutation":
-        return _replaced(base, p_value=permutation_test(a, b), test="permutation")
+        return replace(base, p_value=permutation_test(a, b), test="permutation")
     return _bootstrap(base, a - b) if test == "bootstrap" and varies else base
-
-
-def _replaced(base: PairedTest, **changes: Any) -> PairedTest:
-    return PairedTest(**(vars(base) | changes))
 
 
 def _binary(scores: Vector) -> bool:
@@ -218,7 +214,7 @@ def _bootstrap(base: PairedTest, differences: Vector) -> PairedTest:
     away = np.abs(result.bootstrap_distribution - base.difference) >= abs(base.difference)
     low, high = (float(bound) for bound in result.confidence_interval)
     p_value = (int(away.sum()) + 1) / (RESAMPLES + 1)
-    return _replaced(base, low=low, high=high, p_value=p_value, test="paired bootstrap")
+    return replace(base, low=low, high=high, p_value=p_value, test="paired bootstrap")
 
 
 def _without_spread(differences: Vector, scale: float) -> PairedTest:
