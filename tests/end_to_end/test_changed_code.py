@@ -31,7 +31,7 @@ def test_a_run_whose_code_is_edited_publishes_nothing_more_and_says_what_changed
         while not list(artifacts.glob("corpus/*/record.json")):
             assert running.poll() is None, running.communicate()
             time.sleep(0.02)
-        with (source / "paribus" / "ordering" / "seeding.py").open("a", encoding="utf-8") as file:
+        with (source / "paribus" / "ordering" / "arrays.py").open("a", encoding="utf-8") as file:
             file.write("# another permutation\n")
         output = " ".join(running.communicate()[0].split())
     assert running.returncode == 1

@@ -192,7 +192,7 @@ def test_a_sample_of_bytes_says_how_much_trainings_have_in_common(monkeypatch: p
         for arm in arms
     ]
     exact = common_shares(*(read_of(arm, each) for arm, each in zip(arms, times, strict=True)))
-    monkeypatch.setattr(sampling, "SAMPLED", 20_000)
+    monkeypatch.setattr(sampling, "SAMPLED_BYTES", 20_000)
     sample = [read_of(arm, each) for arm, each in zip(arms, times, strict=True)]
     assert all(len(each) == 20_000 for each in sample)
     assert common_shares(*sample) == pytest.approx(exact, abs=0.02)
