@@ -16,6 +16,7 @@ import pytest
 from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
 from paribus.config.identity import everything
+from paribus.pipeline.making.children import RUN_STAGE
 from paribus.store import claims
 from paribus.store import claims as processes
 from paribus.store.artifacts import Store
@@ -170,7 +171,7 @@ def test_a_child_whose_claim_was_taken_over_stops_at_once(tmp_path: Path) -> Non
     path.write_text(json.dumps({"token": "another", "host": "h", "pid": 1, "started": 1.0}), encoding="utf-8")
     reading, writing = os.pipe()
     child = subprocess.Popen(
-        [sys.executable, "-m", "paribus.pipeline.making.child", str(writing)],
+        [sys.executable, "-c", RUN_STAGE, str(writing)],
         stdin=subprocess.PIPE,
         pass_fds=[writing],
         start_new_session=True,

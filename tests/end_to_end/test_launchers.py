@@ -19,6 +19,7 @@ from rich.console import Console
 from paribus.checks.command import compose_command
 from paribus.commands.report.compare import compare
 from paribus.config.arguments import parse
+from paribus.pipeline.making.children import SERVE_FORKS
 from paribus.pipeline.prepare import prepare
 from paribus.store import files
 from support.command_line import OVERRIDES, command, paribus, write_corpus
@@ -106,7 +107,7 @@ def its_stage(job: psutil.Process) -> psutil.Process:
 
 def its_stages(job: psutil.Process) -> list[psutil.Process]:
     """Processes that run a stage, which a child of the job forks: it also asks git what its provenance is."""
-    servers = [child for child in job.children() if "paribus.pipeline.making.fork_server" in child.cmdline()]
+    servers = [child for child in job.children() if SERVE_FORKS in child.cmdline()]
     return [child for server in servers for child in server.children()]
 
 

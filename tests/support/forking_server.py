@@ -131,7 +131,7 @@ def _serve_stages(told: Mapping[str, Any], connection: socket.socket) -> NoRetur
     os.environ.clear()
     os.environ.update(told["environment"] | OFFLINE)
     sys.argv = ["fork_server", str(connection.detach())]
-    os._exit(fork_server.main())
+    os._exit(fork_server.serve_forks())
 
 
 def _members_from(idle: "list[_Idle]") -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from paribus.engine.local import LocalEngine
 from paribus.errors import ConfigurationError
+from paribus.pipeline.making.children import RUN_STAGE
 from paribus.store import provenance as codes
 from paribus.store.provenance import Code, hold_to, loaded_code
 
@@ -82,7 +83,7 @@ def test_a_process_that_finds_other_code_than_its_command_began_with_refuses_the
     claim = {"path": str(tmp_path / "claim"), "token": "t", "lease": 30.0}
     reading, writing = os.pipe()
     child = subprocess.Popen(
-        [sys.executable, "-m", "paribus.pipeline.making.child", str(writing)],
+        [sys.executable, "-c", RUN_STAGE, str(writing)],
         stdin=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         pass_fds=[writing],

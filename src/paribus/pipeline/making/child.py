@@ -1,7 +1,7 @@
 """The child process of one stage: read a job, run the stage function, answer on a pipe.
 
-Started as `python -m paribus.pipeline.making.child FD` with the job as JSON on standard input; messages are JSON
-lines on the file descriptor. Standard output and error belong to libraries and go to the stage's log.
+`run_stage` is started with the number of a file descriptor as argument and the job as JSON on standard input; messages
+are JSON lines on the file descriptor. Standard output and error belong to libraries and go to the stage's log.
 """
 
 import json
@@ -56,7 +56,7 @@ class PipeReporter:
         self.send({"type": "message", "text": text})
 
 
-def main() -> int:
+def run_stage() -> int:
     """Run the job on standard input; 0 when the stage function returned."""
     die_with_parent()
     die_before_starter()
@@ -103,7 +103,3 @@ def _run(job: dict[str, Any], reporter: PipeReporter) -> Any:
 def _stop_at_once() -> None:
     """Die with all workers: somebody else makes the artefact, and goes on with the same resumable work."""
     os.killpg(os.getpgrp(), signal.SIGKILL)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -24,6 +24,8 @@ from paribus.stage import OFFLINE
 from paribus.store.provenance import Code
 
 SECONDS_BETWEEN_CHECKS = 1.0
+RUN_STAGE = "import sys; from paribus.pipeline.fork_server import run_stage; sys.exit(run_stage())"
+SERVE_FORKS = "import sys; from paribus.pipeline.fork_server import serve_forks; sys.exit(serve_forks())"
 
 
 class Child(Protocol):
@@ -76,7 +78,7 @@ def start_child(job: Job, outlets: Outlets, check: Callable[[], None]) -> Child:
 
 def _on_its_own(job: Job, outlets: Outlets) -> Child:
     child = subprocess.Popen(
-        [sys.executable, "-m", "paribus.pipeline.making.child", str(outlets.channel)],
+        [sys.executable, "-c", RUN_STAGE, str(outlets.channel)],
         stdin=subprocess.PIPE,
         stdout=outlets.log,
         stderr=outlets.log,
@@ -113,7 +115,7 @@ class _ForkServer:
         ours, theirs = socket.socketpair()
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, "-m", "paribus.pipeline.making.fork_server", str(theirs.fileno())],
+                [sys.executable, "-c", SERVE_FORKS, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

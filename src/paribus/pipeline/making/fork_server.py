@@ -3,7 +3,7 @@
 Importing takes seconds a stage, of a small experiment more than half of its time. The server computes nothing, opens no
 GPU and has no thread of Python, so that what it forks is what a process of its own would be after its imports.
 
-Started as `python -m paribus.pipeline.making.fork_server FD` with a Unix socket on the file descriptor. It ends with
+`serve_forks` is started with the number of a Unix socket as argument. It ends with
 the process that started it, and each child ends with the server.
 """
 
@@ -44,7 +44,7 @@ class Request:
     """File descriptor that the child closes once it is at the head of a session of its own."""
 
 
-def main() -> int:
+def serve_forks() -> int:
     """Serve until the socket is closed; in a child, the exit status of its stage."""
     die_with_parent()
     die_before_starter()
@@ -190,7 +190,3 @@ def _end(code: int) -> NoReturn:
         with suppress(OSError):
             stream.flush()
     os._exit(code)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

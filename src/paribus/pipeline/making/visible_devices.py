@@ -14,8 +14,8 @@ def visible_devices() -> int:
 
     Raises InfrastructureError where it cannot be asked.
     """
-    command = [sys.executable, "-m", "paribus.pipeline.making.visible_devices"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    code = "from paribus.modeling.device import usable_gpus; print(usable_gpus())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
         raise InfrastructureError(f"PyTorch does not say which devices it sees: {last}")
@@ -29,9 +29,3 @@ def pytorch_build() -> tuple[str, str | None]:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     version, cuda = json.loads(done.stdout)
     return str(version), cuda
-
-
-if __name__ == "__main__":
-    from paribus.modeling.device import usable_gpus
-
-    sys.stdout.write(str(usable_gpus()))
