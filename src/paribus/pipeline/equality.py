@@ -13,9 +13,9 @@ from paribus.pipeline.graph import Node, group_of_files
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.run_names import labels
 from paribus.reporting.equality import (
-    ABSENT,
     AVERAGED_SHARES,
     FINGERPRINT,
+    MISSING,
     SCORED_SHARES,
     SHARES,
     Difference,
@@ -110,7 +110,7 @@ def _settings(found: Sequence[Difference]) -> dict[str, list[str]]:
         if group in kinds and group == _SIZED:
             continue
         name = group if group in kinds else difference.path
-        settings[name] = [_typed(value) for value, _ in difference.values if value != ABSENT]
+        settings[name] = [_typed(value) for value, _ in difference.values if value != MISSING]
     return settings
 
 

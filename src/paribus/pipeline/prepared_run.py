@@ -1,6 +1,6 @@
 """A run of a command, ready to be made."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from paribus.config.arguments import override_key, override_value
@@ -42,3 +42,8 @@ def factor_labels(run: PreparedRun, factors: Sequence[str]) -> dict[str, str]:
     setting = [override for override in run.job.overrides if "=" in override and not override.startswith("~")]
     typed = {override_key(override).replace("/", "."): override_value(override) for override in setting}
     return {factor: typed.get(factor) or chosen(run.job.config, factor) or ABSENT for factor in factors}
+
+
+def unique_nodes(runs: Iterable[PreparedRun]) -> list[Node]:
+    """Every artefact that is wanted of several runs once, in the order it is first needed."""
+    return list({node.place: node for run in runs for node in run.wanted.values()}.values())

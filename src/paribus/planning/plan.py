@@ -32,10 +32,9 @@ from paribus.pipeline.making import beginning
 from paribus.pipeline.making.devices import Devices
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import JudgedTokens, other_tokens, repeated
-from paribus.pipeline.prepared_run import PreparedRun, factor_labels
+from paribus.pipeline.prepared_run import PreparedRun, factor_labels, unique_nodes
 from paribus.pipeline.record.run_names import labels, run_names
 from paribus.pipeline.show.facts import few_documents
-from paribus.pipeline.show.remaining import unique_nodes
 from paribus.pipeline.stages import Place
 from paribus.planning.length import (
     Length,

@@ -23,7 +23,7 @@ COMPUTED_ON = ENVIRONMENT + "computed_on"
 FINGERPRINT = "fingerprints."
 SHARES, SCORED_SHARES = "training.checkpoints", "evaluation.last_checkpoints"
 AVERAGED_SHARES = "evaluation.average_checkpoints"
-ABSENT = "nothing"
+MISSING = "nothing"
 _NAMED = 3
 
 
@@ -68,7 +68,7 @@ def differing(runs: Sequence[tuple[str, Fields]], factors: Sequence[str]) -> lis
         values: dict[str, list[str]] = {}
         for name, fields in runs:
             if path in fields or not _of_an_unneeded_stage(path, fields):
-                values.setdefault(fields.get(path, ABSENT), []).append(name)
+                values.setdefault(fields.get(path, MISSING), []).append(name)
         if len(values) > 1:
             found.append(Difference(path, tuple((value, tuple(names)) for value, names in values.items())))
     return found

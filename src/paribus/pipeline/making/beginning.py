@@ -10,10 +10,9 @@ from paribus.pipeline.record.run_state import is_done
 SLURM = "submitit_slurm"
 COMMANDS_OF_SLURM = ("srun", "sbatch")
 """By which submitit tells a cluster, and hands it jobs."""
-Problem = tuple[str, str]
 
 
-def problems(runs: Sequence[PreparedRun]) -> Iterator[Problem]:
+def problems(runs: Sequence[PreparedRun]) -> Iterator[tuple[str, str]]:
     """(config path, what is wrong and what would be right), where anything is left to make; nothing is made here."""
     if _left(runs):
         root = OutputRoot.of(runs[0].job.config)
@@ -21,7 +20,7 @@ def problems(runs: Sequence[PreparedRun]) -> Iterator[Problem]:
         yield from launcher_problems(runs)
 
 
-def launcher_problems(runs: Sequence[PreparedRun]) -> Iterator[Problem]:
+def launcher_problems(runs: Sequence[PreparedRun]) -> Iterator[tuple[str, str]]:
     """The same of the launcher alone: what a library says of each job that it loses says nothing of the command."""
     submits = runs and runs[0].launcher == SLURM
     absent = [command for command in COMMANDS_OF_SLURM if submits and shutil.which(command) is None]

@@ -1,15 +1,14 @@
 """How much of a sweep is left, estimated from what its finished stages took."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from statistics import mean
 from typing import Any
 
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.schema import RunConfig
-from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepared_run import PreparedRun, factor_labels
+from paribus.pipeline.prepared_run import PreparedRun, factor_labels, unique_nodes
 from paribus.pipeline.show.display import Display, duration
 from paribus.pipeline.stages import EVALUATION
 from paribus.store import files
@@ -17,11 +16,6 @@ from paribus.store.files import read_object_if_any
 
 STAGES_FILE = "stages.json"
 ROWS = "rows"
-
-
-def unique_nodes(runs: Iterable[PreparedRun]) -> list[Node]:
-    """Every artefact that is wanted of several runs once, in the order it is first needed."""
-    return list({node.place: node for run in runs for node in run.wanted.values()}.values())
 
 
 def rows_of(runs: Sequence[PreparedRun]) -> list[tuple[str, int, str]]:
