@@ -17,10 +17,10 @@ import numpy as np
 from paribus.checks.command import compose_command
 from paribus.config.arguments import Command
 from paribus.config.groups.execution import EngineConfig
-from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare
-from paribus.pipeline.record.records import collect
-from paribus.pipeline.record.sweep_record import read_sweeps
+from paribus.pipeline.records import read_sweeps
+from paribus.pipeline.results import collect
+from paribus.pipeline.root import OutputRoot
 from paribus.reporting.columns import Values
 from paribus.reporting.compare import Comparison, compare, values_by_seed
 from paribus.reporting.significance.crossed import LEVEL

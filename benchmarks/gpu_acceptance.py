@@ -32,7 +32,7 @@ from acceptance.given import Given
 from acceptance.steps import NO_TIME, STEPS, Outcome, Running, Step, code_digest, run
 from acceptance.table import table
 
-from paribus.pipeline.making.visible_devices import visible_devices
+from paribus.pipeline.devices import visible_devices
 from paribus.store import files
 
 SECONDS_TO_HEED = 0.5

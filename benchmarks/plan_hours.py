@@ -22,7 +22,7 @@ from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
 from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine
-from paribus.pipeline.make import make
+from paribus.pipeline.run import make
 from paribus.stage import SilentReporter, StageContext
 from paribus.training import loop
 from paribus.training.build import train_in_process

@@ -118,7 +118,7 @@ def configuration(path: Path, limit: int) -> RunConfig:
 
 def run_stage(name: str, config: RunConfig, root: Path, made: str) -> Cost:
     """Run a stage whose inputs lie in `root` and leave its artefact there as `made`."""
-    from paribus.pipeline.stages import STAGES
+    from paribus.pipeline.graph import STAGES
 
     engine = Here()
     output, work = root / made, root / f"{made}.work"

@@ -9,7 +9,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from paribus.pipeline.stages import STAGES
+from paribus.pipeline.graph import STAGES
 
 
 def main(root: Path) -> None:

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.execution import EngineConfig, TrackingConfig
-from paribus.pipeline.making.child import PipeReporter
-from paribus.pipeline.making.execute import child_environment
+from paribus.pipeline.execute import child_environment
+from paribus.pipeline.fork_server import PipeReporter
 from paribus.store.files import read_object_if_any
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog, TextAxes

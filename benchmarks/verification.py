@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from paribus.pipeline.clean import examine
 from paribus.store.artifacts import Artifact, Store, file_digests, write_record
-from paribus.store.doctor import examine
 
 
 def main(artefacts: int, files: int, size: int, directory: Path) -> None:

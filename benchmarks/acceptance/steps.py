@@ -13,7 +13,7 @@ from typing import Any
 
 from acceptance.given import ROOT, Given
 from paribus.config.groups.execution import EngineConfig
-from paribus.pipeline.making.execute import child_environment
+from paribus.pipeline.execute import child_environment
 from paribus.store.provenance import Code
 
 LAST_LINES = 40

@@ -11,9 +11,9 @@ from paribus.checks.command import compose_command
 from paribus.commands.tokens.files import TOKENS
 from paribus.config.arguments import parse
 from paribus.config.groups.experiment import table_of
-from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare
-from paribus.pipeline.record.records import collect
+from paribus.pipeline.results import collect
+from paribus.pipeline.root import OutputRoot
 from paribus.reporting.compare import Comparison, ComparisonRow, compare
 from paribus.reporting.measures import SEEDS_TO_JUDGE
 from paribus.reporting.significance.crossed import LEVEL

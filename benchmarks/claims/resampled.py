@@ -14,7 +14,7 @@ from claims.claim import Measurement, by_student
 from paribus.commands.tokens.files import TOKENS
 from paribus.config.compose import Composition
 from paribus.config.groups.experiment import table_of
-from paribus.pipeline.prepared_run import factor_labels
+from paribus.pipeline.prepared import factor_labels
 from paribus.pipeline.token_rows import count, token_rows, with_replaced
 from paribus.reporting.data_tables import TokenRow, all_numbers
 from paribus.tokenization.encoded_corpus import EncodedCorpus

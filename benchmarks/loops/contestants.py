@@ -17,7 +17,7 @@ from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine
 from paribus.modeling.device import resolve_device
 from paribus.modeling.models import build_model, save_model
-from paribus.pipeline.making.child import PipeReporter
+from paribus.pipeline.fork_server import PipeReporter
 from paribus.stage import StageContext
 from paribus.store.files import METRICS
 from paribus.tokenization import Tokenizer

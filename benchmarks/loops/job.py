@@ -13,7 +13,7 @@ from typing import Any
 
 from loops.turn import Turn, circle
 from paribus.config.groups.execution import EngineConfig
-from paribus.pipeline.making.execute import child_environment
+from paribus.pipeline.execute import child_environment
 
 BENCHMARKS = Path(__file__).resolve().parents[1]
 

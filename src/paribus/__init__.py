@@ -21,8 +21,8 @@ def load_report(sweep: str, root: str | Path = "paribus_runs") -> "pandas.DataFr
     import pandas
 
     from paribus.errors import ConfigurationError, DataError
-    from paribus.pipeline.output_root import report_directory
-    from paribus.pipeline.record.references import find
+    from paribus.pipeline.records import find
+    from paribus.pipeline.root import report_directory
 
     found = find(sweep, Path(root))
     if found.run is not None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from paribus.commands.help.verbs import VERBS
-from paribus.pipeline.show.streams import guard_streams
+from paribus.errors import guard_streams
 
 USAGE = """paribus: compare tokenizers, encodings and document orders, all else being equal
 
@@ -74,7 +74,7 @@ def _guarded(verb: str, arguments: list[str]) -> int:
     # Otherwise processes started with -m or -c would import a `numbers.py` of the working directory.
     os.environ["PYTHONSAFEPATH"] = "1"
     on_stop(interrupt)
-    # A scheduler may ask any time for a checkpoint, which only a training takes (`pipeline/making/execute.py`).
+    # A scheduler may ask any time for a checkpoint, which only a training takes (`pipeline/execute.py`).
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     try:
         return _verb(verb, arguments)(arguments)

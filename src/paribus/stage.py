@@ -49,7 +49,7 @@ PAUSES = (1.0, 2.0)
 
 # What a stage is: its name and version, its inputs, what of a configuration decides its output, and its function.
 #
-# Every room of stages declares its own in a light `stage.py`; `paribus.pipeline.stages` lists them. A function imports
+# Every room of stages declares its own in a light `stage.py`; `paribus.pipeline.graph` lists them. A function imports
 # what it computes with when it is called, so that a command that makes nothing starts without that.
 @dataclass(frozen=True)
 class Outside:

@@ -16,7 +16,7 @@ import pytest
 from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
 from paribus.config.identity import everything
-from paribus.pipeline.making.children import RUN_STAGE
+from paribus.pipeline.execute import RUN_STAGE
 from paribus.store import claims
 from paribus.store import claims as processes
 from paribus.store.artifacts import Store

@@ -13,12 +13,11 @@ from pathlib import Path
 import pytest
 
 from paribus.config.groups.execution import TrackingConfig
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record import run_state
-from paribus.pipeline.record.failure import Failure
-from paribus.pipeline.record.recorder import Recorder
-from paribus.pipeline.record.run_state import LOST, read_state
+from paribus.pipeline import recorder as run_state
+from paribus.pipeline.prepared import PreparedRun
+from paribus.pipeline.recorder import LOST, Recorder, read_state
+from paribus.pipeline.records import Failure
+from paribus.pipeline.root import OutputRoot
 from paribus.store.claims import Claim, acquire, run_claim, this_process
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
@@ -97,7 +96,7 @@ def test_a_run_stopped_while_it_told_its_numbers_is_not_done(run: PreparedRun, m
     def stopped(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("paribus.pipeline.record.recorder.table_numbers", stopped)
+    monkeypatch.setattr("paribus.pipeline.recorder.table_numbers", stopped)
     with pytest.raises(KeyboardInterrupt):
         recorded(run).finish(None)
     assert read_state(layout_of(run), run).status == LOST

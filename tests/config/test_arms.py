@@ -12,9 +12,8 @@ from paribus.config.arms import ARM, CHOSEN
 from paribus.config.compose import Composition
 from paribus.config.reference.files import Option, options
 from paribus.errors import ConfigurationError
-from paribus.pipeline.equality import undeclared
 from paribus.pipeline.prepare import prepare
-from paribus.pipeline.prepared_run import factor_labels
+from paribus.pipeline.prepared import factor_labels, undeclared
 
 ARMS = options(ARM)
 ROOT = Path(__file__).parents[2]

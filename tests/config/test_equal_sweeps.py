@@ -10,12 +10,11 @@ from paribus.checks.command import compose_command
 from paribus.commands.report.verb import report_command
 from paribus.config.arguments import parse
 from paribus.errors import ConfigurationError
-from paribus.pipeline.equality import undeclared
-from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare, repeated
-from paribus.pipeline.prepared_run import PreparedRun, factor_labels
-from paribus.pipeline.record.recorder import Recorder
-from paribus.pipeline.record.records import collect
+from paribus.pipeline.prepared import PreparedRun, factor_labels, undeclared
+from paribus.pipeline.recorder import Recorder
+from paribus.pipeline.results import collect
+from paribus.pipeline.root import OutputRoot
 from paribus.planning.plan import make_plan
 from support.plans import shown
 

@@ -13,10 +13,9 @@ from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.config.groups.experiment import table_of
 from paribus.config.groups.tokenization import draws_of
-from paribus.pipeline.equality import undeclared
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepare import prepare
-from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.prepared import PreparedRun, undeclared
 from paribus.pipeline.token_rows import refuse_absent_baseline
 from paribus.planning.plan import Plan, make_plan
 from paribus.reporting.columns import columns_of

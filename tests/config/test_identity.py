@@ -16,9 +16,8 @@ from paribus.config.identity import canonical, digest, everything
 from paribus.config.schema import RunConfig
 from paribus.config.validate import build_run
 from paribus.pipeline import graph
-from paribus.pipeline.graph import build_graph
-from paribus.pipeline.output_root import run_id
-from paribus.pipeline.stages import STAGES
+from paribus.pipeline.graph import STAGES, build_graph
+from paribus.pipeline.root import run_id
 from paribus.training.data.fingerprint import recipe_fingerprint
 from paribus.training.seeds import training_seeds
 from support.run_config import run_config

@@ -22,8 +22,7 @@ from paribus.config.groups.ordering import InContextOrdering, LexicalOrdering
 from paribus.config.groups.start import ContinuedStart
 from paribus.config.schema import RunConfig, dataclasses_of
 from paribus.pipeline import graph
-from paribus.pipeline.graph import build_graph
-from paribus.pipeline.stages import STAGES
+from paribus.pipeline.graph import STAGES, build_graph
 from paribus.training.start.first import has_first
 from support.run_config import run_config
 

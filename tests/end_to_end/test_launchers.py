@@ -19,7 +19,7 @@ from rich.console import Console
 from paribus.checks.command import compose_command
 from paribus.commands.report.compare import compare
 from paribus.config.arguments import parse
-from paribus.pipeline.making.children import SERVE_FORKS
+from paribus.pipeline.execute import SERVE_FORKS
 from paribus.pipeline.prepare import prepare
 from paribus.store import files
 from support.command_line import OVERRIDES, command, paribus, write_corpus

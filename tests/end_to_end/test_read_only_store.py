@@ -10,10 +10,10 @@ import pytest
 from paribus.checks.command import compose_command
 from paribus.cli import main
 from paribus.config.arguments import parse
+from paribus.pipeline.clean import examine
 from paribus.pipeline.prepare import prepare
 from paribus.store.artifacts import Store
 from paribus.store.claims import acquire, is_held
-from paribus.store.doctor import examine
 from support.finished_runs import finish
 
 pytestmark = pytest.mark.usefixtures("undrawn")

@@ -13,7 +13,7 @@ from paribus.commands.tokens.cut_text import shown
 from paribus.commands.tokens.verb import USAGE
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.evaluation.measures.segmentation import tokenizer_scores
-from paribus.pipeline.stages import STAGES
+from paribus.pipeline.graph import STAGES
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.statistics import corpus_statistics, count_tokens, only_in
 from support.command_line import OVERRIDES, paribus, write_corpus

@@ -19,7 +19,7 @@ from paribus.ordering import duplicates as duplicates_stage
 from paribus.ordering import embeddings as embeddings_stage
 from paribus.ordering.duplicates import Duplicates, sign
 from paribus.ordering.embeddings import Embeddings
-from paribus.pipeline.stages import STAGES
+from paribus.pipeline.graph import STAGES
 from support.corpora import write_corpus
 from support.embeddings import stage_context
 from support.orders import digest, topics

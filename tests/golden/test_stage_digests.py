@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from paribus.pipeline.stages import STAGES
+from paribus.pipeline.graph import STAGES
 from support.command_line import OVERRIDES, paribus, write_corpus
 
 PINNED = {

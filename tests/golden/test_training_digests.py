@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from paribus.pipeline.stages import STAGES
+from paribus.pipeline.graph import STAGES
 from support.training_inputs import STEPS, execute, write_inputs
 
 CODE_VERSION = 9

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from paribus.pipeline.stages import STAGES
-from paribus.store.doctor import remove_leftovers
+from paribus.pipeline.clean import remove_leftovers
+from paribus.pipeline.graph import STAGES
 from support.artefacts import Maker, small_maker
 
 WRITES = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.truncate", "os.symlink")

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from paribus.pipeline.stages import STAGES, place_of
+from paribus.pipeline.graph import STAGES, place_of
 from support.command_line import OVERRIDES, command, paribus, write_corpus, write_meetings
 
 FINETUNING = (

@@ -14,10 +14,10 @@ from paribus.config.groups.execution import TrackingConfig
 from paribus.config.identity import everything
 from paribus.config.validate import build_run
 from paribus.errors import ConfigurationError, ParibusError
-from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import describe_sweep, prepare
-from paribus.pipeline.record.recorder import Recorder
-from paribus.pipeline.show.remaining import write_stages
+from paribus.pipeline.recorder import Recorder
+from paribus.pipeline.root import OutputRoot
+from paribus.pipeline.standings import write_stages
 from paribus.tracking.destination import Destination
 
 HOSTILE = (

@@ -13,12 +13,10 @@ from paribus.config.arguments import parse
 from paribus.config.validate import build_run
 from paribus.engine.local import LocalEngine
 from paribus.pipeline import run as running
-from paribus.pipeline.graph import Node, build_graph
-from paribus.pipeline.making.telling import Telling
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.run import StageRunner
-from paribus.pipeline.show.display import Display
-from paribus.pipeline.stages import STAGES
+from paribus.pipeline.display import Display
+from paribus.pipeline.graph import STAGES, Node, build_graph
+from paribus.pipeline.root import OutputRoot
+from paribus.pipeline.run import StageRunner, Telling
 from paribus.stage import SilentReporter, StageContext
 from paribus.store.artifacts import Artifact
 from paribus.tracking.events import TextPoint

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.recorder import Recorder
+from paribus.pipeline.prepared import PreparedRun
+from paribus.pipeline.recorder import Recorder
+from paribus.pipeline.root import OutputRoot
 from support.tables import write_scores
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from paribus.pipeline.making.fork_server import receive, send
+from paribus.pipeline.fork_server import receive, send
 
 TESTS = Path(__file__).resolve().parents[1]
 PATHS = f"{TESTS}{os.pathsep}{TESTS.parent / 'src'}"

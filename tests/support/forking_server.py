@@ -22,9 +22,9 @@ from typing import Any, NoReturn
 from torch.distributed.elastic.multiprocessing.subprocess_handler import SubprocessHandler
 
 from paribus.engine.processes import die_with_parent
-from paribus.pipeline.making import children, fork_server
-from paribus.pipeline.making.fork_server import receive, send
-from paribus.pipeline.stages import STAGES
+from paribus.pipeline import execute, fork_server
+from paribus.pipeline.fork_server import receive, send
+from paribus.pipeline.graph import STAGES
 from paribus.stage import OFFLINE
 from support.forked import MEMBER
 
@@ -112,15 +112,15 @@ def _be_python(words: list[str], environment: Mapping[str, str], directory: str)
 
 
 def _stages_from(idle: "_Idle") -> None:
-    begin = children._ForkServer.start
+    begin = execute._ForkServer.start
 
-    def start(environment: Mapping[str, str]) -> children._ForkServer:
+    def start(environment: Mapping[str, str]) -> execute._ForkServer:
         if idle.told:
             return begin(environment)
         idle.tell({"environment": dict(environment)})
-        return children._ForkServer(idle, idle.connection)  # type: ignore[arg-type]
+        return execute._ForkServer(idle, idle.connection)  # type: ignore[arg-type]
 
-    children._ForkServer.start = start  # type: ignore[method-assign, assignment]
+    execute._ForkServer.start = start  # type: ignore[method-assign, assignment]
 
 
 def _serve_stages(told: Mapping[str, Any], connection: socket.socket) -> NoReturn:

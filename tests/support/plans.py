@@ -16,8 +16,8 @@ from paribus.config.groups.plan import PlanConfig
 from paribus.config.groups.training import TrainingConfig
 from paribus.pipeline import run as running
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.prepared import PreparedRun
+from paribus.pipeline.root import OutputRoot
 from paribus.planning.plan import Plan
 from paribus.planning.show import show_plan
 from paribus.store.artifacts import write_record

@@ -6,10 +6,9 @@ from types import MappingProxyType
 
 from paribus.checks.command import compose_command
 from paribus.config.arguments import Command, parse
-from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import describe_sweep, prepare
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.sweep_recorder import write_sweep
+from paribus.pipeline.prepared import PreparedRun, write_sweep
+from paribus.pipeline.root import OutputRoot
 from support.finished_runs import finish
 
 OVERRIDES = ("scale=tiny", "corpus=files", "corpus.paths=[texts.txt]", "tracking=none")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paribus.pipeline.stages import STAGES
+from paribus.pipeline.graph import STAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "paribus"
@@ -56,7 +56,7 @@ def test_who_needs_no_embeddings_does_not_wait_for_scikit_learn() -> None:
 def test_every_import_of_ours_is_written_whole_where_these_tests_see_it() -> None:
     """As text stand only kernels, which `native/registry.py` lists, and the imports that stages list."""
     by_name = {path.relative_to(SOURCE).as_posix() for path in FILES if "import_module" in path.read_text("utf-8")}
-    assert by_name == {"native/build.py", "pipeline/making/fork_server.py"}
+    assert by_name == {"native/build.py", "pipeline/fork_server.py"}
     assert {name for stage in STAGES.values() for name in stage.imports if find_spec(name) is None} == set()
     relative = [path for path in FILES for node in statements(path) if isinstance(node, ast.ImportFrom) and node.level]
     assert relative == []
@@ -147,8 +147,8 @@ def test_reporting_and_tracking_know_no_stage(layer: str) -> None:
         ("paribus", {*HEAVY, "numpy", "pyarrow"}),
         ("paribus.cli", HEAVY),
         ("paribus.commands.commands", HEAVY),
-        ("paribus.pipeline.making.child", HEAVY),
-        ("paribus.pipeline.making.fork_server", HEAVY),
+        ("paribus.pipeline.fork_server", HEAVY),
+        ("paribus.pipeline.fork_server", HEAVY),
         ("paribus.pipeline.prepare, paribus.planning.show", {*HEAVY, "numpy", "pyarrow"}),
     ],
 )

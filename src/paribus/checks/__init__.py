@@ -6,5 +6,5 @@ command once. Nothing is read but small files that the configuration names (`exi
 imported: `paribus plan` asks the same questions.
 
 What a stage alone can know, as the number of tokens of a corpus, is refused by the stage, as early as it is known:
-docs/reliability.md lists that. What needs the machine, as a missing GPU, is asked in `pipeline/making/devices.py`.
+docs/reliability.md lists that. What needs the machine, as a missing GPU, is asked in `pipeline/devices.py`.
 """

@@ -12,15 +12,22 @@ from paribus.config.arguments import Command, torn
 from paribus.config.compose import Composition, Job
 from paribus.config.identity import canonical, identity
 from paribus.errors import ConfigurationError
+from paribus.pipeline.display import age
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.making.cache_overlay import overlay
-from paribus.pipeline.output_root import OutputRoot, named_root, run_id
-from paribus.pipeline.prepare import FilesBefore, prepare
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.references import Reference, find, is_reference, last_sweep, nothing_known
-from paribus.pipeline.record.run_record import files_of, files_of_groups, read_run_record
-from paribus.pipeline.record.sweep_record import SweptRun
-from paribus.pipeline.show.display import age
+from paribus.pipeline.prepare import FilesBefore, overlay, prepare
+from paribus.pipeline.prepared import PreparedRun
+from paribus.pipeline.records import (
+    Reference,
+    SweptRun,
+    files_of,
+    files_of_groups,
+    find,
+    is_reference,
+    last_sweep,
+    nothing_known,
+    read_run_record,
+)
+from paribus.pipeline.root import OutputRoot, named_root, run_id
 
 ROOT = "root"
 _OF_TABLE = re.compile(r"\+{0,2}experiment\.(?:table\.|title=|question=)")

@@ -8,7 +8,7 @@ from rich.console import Console
 from paribus.commands.help.verb_help import verb_help
 from paribus.commands.json_output import print_json
 from paribus.config.arguments import Command, parse
-from paribus.pipeline.show.display import open_console
+from paribus.pipeline.display import open_console
 
 EXIT_REFUSED_BY_RUN = 1
 """Of a plan that is whole, for scripts that go on with `paribus run`, which could not begin or would refuse it."""
@@ -41,8 +41,8 @@ def _run(command: Command, console: Console) -> int:
 
 def _plan(command: Command, console: Console) -> int:
     from paribus.checks.command import compose_command
-    from paribus.pipeline.output_root import OutputRoot
     from paribus.pipeline.prepare import prepare
+    from paribus.pipeline.root import OutputRoot
     from paribus.planning.plan import make_plan
     from paribus.planning.show import check_limit, plan_document, show_plan
     from paribus.tracking.destination import Destination

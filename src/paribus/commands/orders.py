@@ -8,10 +8,9 @@ from paribus.checks.command import compose_command
 from paribus.config.arguments import Command
 from paribus.config.identity import digest
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.make import check, make, note_made_of
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.run_names import labels
+from paribus.pipeline.prepared import PreparedRun, labels
+from paribus.pipeline.root import OutputRoot
+from paribus.pipeline.run import check, make, note_made_of
 from paribus.store.artifacts import Artifact
 
 ORDERS = "orders"

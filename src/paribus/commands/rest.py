@@ -6,9 +6,9 @@ from rich.console import Console
 
 from paribus.config.arguments import Command
 from paribus.config.compose import Composition
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.run_state import STOPPED, is_done, read_state
+from paribus.pipeline.prepared import PreparedRun
+from paribus.pipeline.recorder import STOPPED, is_done, read_state
+from paribus.pipeline.root import OutputRoot
 
 UNTIL = "until"
 

@@ -26,23 +26,15 @@ from paribus.config.identity import everything
 from paribus.engine.processes import interrupt, on_stop
 from paribus.errors import classify, is_full_disk
 from paribus.evaluation.measures.main_scores import main_scores, said
-from paribus.pipeline.equality import undeclared
-from paribus.pipeline.invocation import allow_start, stop
-from paribus.pipeline.job import JOBLIB, JobFunction
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepare import describe_sweep, prepare
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.prompt_examples import fetch_prompt_examples
-from paribus.pipeline.record.failure import RETRIED
-from paribus.pipeline.record.listed_run import tell_origin
-from paribus.pipeline.record.run_names import labels
-from paribus.pipeline.record.run_state import LOST, RunState, read_state, settle
-from paribus.pipeline.record.sweep_record import read_sweep
-from paribus.pipeline.record.sweep_recorder import write_sweep
-from paribus.pipeline.show.display import duration
-from paribus.pipeline.show.remaining import write_stages
-from paribus.pipeline.show.watch import watched
-from paribus.pipeline.stages import EVALUATION, FINETUNING
+from paribus.pipeline.display import duration
+from paribus.pipeline.graph import EVALUATION, FINETUNING
+from paribus.pipeline.prepare import describe_sweep, fetch_prompt_examples, prepare
+from paribus.pipeline.prepared import PreparedRun, labels, tell_origin, undeclared, write_sweep
+from paribus.pipeline.recorder import LOST, RunState, read_state, settle
+from paribus.pipeline.records import RETRIED, read_sweep
+from paribus.pipeline.root import OutputRoot
+from paribus.pipeline.run import JOBLIB, JobFunction, allow_start, stop
+from paribus.pipeline.standings import watched, write_stages
 from paribus.planning.plan import remarks_on_judgement, remarks_on_orders
 from paribus.planning.show import refuse_over_limit
 from paribus.store.claims import describe, machine, read_holder

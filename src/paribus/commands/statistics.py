@@ -9,9 +9,9 @@ from paribus.config.arguments import Command
 from paribus.config.compose import Composition
 from paribus.config.groups.execution import RunStage
 from paribus.errors import ConfigurationError
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.run_state import read_state
+from paribus.pipeline.prepared import PreparedRun
+from paribus.pipeline.recorder import read_state
+from paribus.pipeline.root import OutputRoot
 
 TOKENS, ORDERS = "tokens statistics", "orders"
 VERBS: Mapping[RunStage, str] = {

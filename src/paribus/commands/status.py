@@ -11,14 +11,12 @@ from rich.text import Text
 
 from paribus.commands.rest import is_made
 from paribus.evaluation.measures.main_scores import BITS, main_scores
+from paribus.pipeline.display import age
 from paribus.pipeline.graph import away
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.inventory import DONE, FAILED, INCOMPLETE, RUNNING, Inventory, take_inventory
-from paribus.pipeline.record.run_names import labels
-from paribus.pipeline.record.run_state import LOST, NOT_STARTED, STOPPED, RunState, read_state
-from paribus.pipeline.record.sweep_record import SweepRecord, read_sweeps
-from paribus.pipeline.show.display import age
+from paribus.pipeline.prepared import PreparedRun, labels
+from paribus.pipeline.recorder import LOST, NOT_STARTED, STOPPED, RunState, read_state
+from paribus.pipeline.records import SweepRecord, read_sweeps
+from paribus.pipeline.root import DONE, FAILED, INCOMPLETE, RUNNING, Inventory, OutputRoot, take_inventory
 from paribus.store.claims import describe
 
 SHORT = 8

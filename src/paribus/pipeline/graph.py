@@ -5,13 +5,23 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from paribus.config.groups.finetuning import NoFinetuning
 from paribus.config.identity import digest, everything
 from paribus.config.schema import RunConfig
+from paribus.corpus.stage import CORPUS
 from paribus.errors import ParibusError
-from paribus.pipeline.stages import STAGES, Place, run_targets
+from paribus.evaluation import stage as evaluation
+from paribus.finetuning import stage as finetuning
+from paribus.ordering import stage as ordering
+from paribus.reporting.measures import ITEMS_TO_JUDGE
 from paribus.stage import Stage
-from paribus.store.artifacts import Store
+from paribus.store.artifacts import Artifact, Store
 from paribus.store.files import FileDigests
+from paribus.tokenization.stage import TOKENS, VOCABULARY
+from paribus.training.stage import FIRST_TRAINING, TRAINING
+
+Place = tuple[str, str]
+"""Where an artefact is in the store: the name of the stage that it is kept by, and its key."""
 
 
 @dataclass(frozen=True)
@@ -163,3 +173,74 @@ def _differing(name: str, before: Any, now: Any) -> Iterator[str]:
             yield from _differing(str(one[0]) if named else name, str(one), str(other))
     else:
         yield name
+
+
+STAGES: dict[str, Stage] = {
+    stage.name: stage
+    for stage in (
+        CORPUS,
+        VOCABULARY,
+        TOKENS,
+        ordering.EMBEDDINGS,
+        ordering.NEIGHBOURS,
+        ordering.LEXICAL_NEIGHBOURS,
+        ordering.DUPLICATES,
+        ordering.ORDER,
+        ordering.CONTEXTS,
+        ordering.CONTEXT_STATISTICS,
+        FIRST_TRAINING,
+        TRAINING,
+        evaluation.TASKS,
+        evaluation.PROMPTS,
+        evaluation.EVALUATION,
+        evaluation.TOKEN_STATISTICS,
+        finetuning.FINETUNING_DATA,
+        finetuning.FINETUNING,
+    )
+}
+EVALUATION, FINETUNING = evaluation.EVALUATION.name, finetuning.FINETUNING.name
+
+
+def run_targets(config: RunConfig) -> tuple[str, ...]:
+    """The stages that a run is made for, and before them what should fail before anything is trained."""
+    return (EVALUATION,) if isinstance(config.finetuning, NoFinetuning) else ("finetuning_data", EVALUATION, FINETUNING)
+
+
+def place_of(name: str, key: str) -> Place:
+    """Where the artefact of a run's stage is; names that this code does not know are taken as they are."""
+    return artefact_of(name), key
+
+
+def artefact_of(name: str) -> str:
+    """The stage that the artefact of a run's stage is kept by."""
+    return STAGES[name].artefact if name in STAGES else name
+
+
+def named(stage: str) -> str:
+    """The name of a stage, as wide as the longest, so that what is said after names stands below each other."""
+    return stage.ljust(max(map(len, STAGES)))
+
+
+def facts(stage: Stage, artifact: Artifact) -> str:
+    """`284 documents, 100.1 KiB · 76 held out`; empty where the stage says nothing of its result."""
+    try:
+        return " · ".join(stage.facts(artifact.record()["result"]))
+    except (KeyError, TypeError, ValueError):  # the artefact is published, so a line about it fails no run
+        return ""
+
+
+def few_documents(config: RunConfig, corpus: Artifact | None) -> str | None:
+    """Message that too few held-out documents are scored for a table to judge by, with the remedy that costs least.
+
+    None if there are enough, by the configuration alone without a corpus.
+    """
+    asked = config.evaluation.heldout_documents
+    scored = min(asked, corpus.record()["result"]["heldout"]["documents"]) if corpus else asked
+    if scored >= ITEMS_TO_JUDGE:
+        return None
+    free = f"evaluation.heldout_documents={ITEMS_TO_JUDGE}, which trains nothing anew"
+    remedy = free if asked < ITEMS_TO_JUDGE else "corpus.heldout or a larger corpus, which train all anew"
+    return (
+        f"the table says which row is better where a score has {ITEMS_TO_JUDGE} items or documents, and these runs "
+        f"score {scored} held-out documents (more with {remedy})"
+    )

@@ -11,8 +11,8 @@ from paribus.evaluation.tasks.heldout import HELDOUT
 from paribus.evaluation.tasks.items import read_records
 from paribus.evaluation.tasks.promptless import pairs_path, segmented_path, texts_path
 from paribus.finetuning.data import read_task
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.prepared import PreparedRun
+from paribus.pipeline.root import OutputRoot
 from paribus.reporting.items import HELDOUT as HELDOUT_DOCUMENTS
 from paribus.reporting.items import ItemText, Texts
 

@@ -1,8 +1,10 @@
 """The runs of a command with the graphs of their artefacts, checked as far as that is possible before anything runs."""
 
+import shutil
+import tempfile
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +24,14 @@ from paribus.config.validate import Problem, refuse
 from paribus.engine.local import engine_problems
 from paribus.errors import ConfigurationError, ParibusError
 from paribus.evaluation import preflight
+from paribus.evaluation.missing_examples import fetch_missing, missing_examples
 from paribus.finetuning import files as finetuning_files
 from paribus.ordering.embedding_files import problems as judge_order
-from paribus.pipeline.graph import Node, build_graph, to_make
-from paribus.pipeline.making.beginning import launcher_problems
-from paribus.pipeline.making.cache_overlay import overlay
-from paribus.pipeline.making.devices import HERE, Devices
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.run_names import run_name
+from paribus.pipeline.devices import HERE, Devices
+from paribus.pipeline.graph import Node, build_graph, needed_for, to_make
+from paribus.pipeline.prepared import PreparedRun, run_name
+from paribus.pipeline.recorder import is_done
+from paribus.pipeline.root import OutputRoot
 from paribus.reporting.measures import MEASURES, unknown_factors
 from paribus.reporting.paper import problems as paper_problems
 from paribus.tracking import destination
@@ -238,3 +239,74 @@ def describe_sweep(composition: Composition, runs: Sequence[PreparedRun]) -> Swe
         launcher=composition.launcher,
         factors=composition.factors,
     )
+
+
+def fetch_prompt_examples(jobs: Sequence[Job], say: Callable[[str], None]) -> None:
+    """Fetch the files of examples that are not beside scored files; `say` is told of each that cannot be had.
+
+    They decide what is scored in all jobs, so they are fetched before the first is judged, and not where all artefacts
+    of all jobs are stored: these were made without.
+    """
+    missing = {
+        each: OutputRoot.of(job.config).cache for job in jobs for each in missing_examples(job.config.evaluation)
+    }
+    if not missing or all(map(_is_stored, jobs)):
+        return
+    for each, cache in missing.items():
+        if line := fetch_missing(each, cache):
+            say(line)
+
+
+def _is_stored(job: Job) -> bool:
+    """Whether nothing is left to be made of what a job wants; False where that cannot be known."""
+    root = OutputRoot.of(job.config)
+    try:
+        nodes = build_graph(job.config, root.cache)
+    except ParibusError:
+        return False
+    return not to_make(needed_for(nodes, job.config.until), root.store)
+
+
+SLURM = "submitit_slurm"
+COMMANDS_OF_SLURM = ("srun", "sbatch")
+"""By which submitit tells a cluster, and hands it jobs."""
+
+
+def problems(runs: Sequence[PreparedRun]) -> Iterator[tuple[str, str]]:
+    """(config path, what is wrong and what would be right), where anything is left to make; nothing is made here."""
+    if _left(runs):
+        root = OutputRoot.of(runs[0].job.config)
+        yield from (("root", unfit) for unfit in [root.unwritable()] if unfit)
+        yield from launcher_problems(runs)
+
+
+def launcher_problems(runs: Sequence[PreparedRun]) -> Iterator[tuple[str, str]]:
+    """The same of the launcher alone: what a library says of each job that it loses says nothing of the command."""
+    submits = runs and runs[0].launcher == SLURM
+    absent = [command for command in COMMANDS_OF_SLURM if submits and shutil.which(command) is None]
+    if absent and _left(runs):
+        verb = "is" if len(absent) == 1 else "are"
+        yield (
+            "hydra/launcher",
+            f"{SLURM} submits to SLURM, of which {' and '.join(absent)} {verb} not here; give the command where SLURM "
+            "is, or take basic, joblib or submitit_local",
+        )
+
+
+def _left(runs: Sequence[PreparedRun]) -> bool:
+    """Whether a launcher would get any of the runs."""
+    root = OutputRoot.of(runs[0].job.config)
+    return not all(is_done(run.run_id, run.nodes, root, run.job.config.until) for run in runs)
+
+
+@contextmanager
+def overlay(cache: Path) -> Iterator[Path]:
+    """A directory that has what `cache` remembers and takes what is found out until the block ends; `cache` stays.
+
+    A writer replaces an entry by a rename, which leaves what a link leads to as it is.
+    """
+    with tempfile.TemporaryDirectory(prefix="paribus-") as aside:
+        for entry in cache.glob("*.*"):
+            if entry.is_file():
+                (Path(aside) / entry.name).symlink_to(entry.resolve())
+        yield Path(aside)

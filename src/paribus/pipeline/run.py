@@ -2,54 +2,50 @@
 
 Before: a command composed its overrides to configurations (`config/compose.py`), refused what cannot work
 (`pipeline/prepare.py`) and let Hydra's launcher call `JobFunction` once a run, in whatever process
-(`pipeline/job.py`), which calls `perform` here.
+(`pipeline/run.py`), which calls `perform` here.
 
 A run has no state but its files. What stands in the store is done, what is claimed is waited for, the rest is made,
 each artefact once among all processes. So a run that is killed anywhere, and given again, goes on.
 """
 
+import json
+import os
+import signal
 import time
 import traceback
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 from rich.markup import escape
 
+from paribus.checks.existing_tokenizer import encoding_problems
+from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
 from paribus.config.validate import Problem, refuse
 from paribus.engine.gpus import VISIBLE
-from paribus.errors import classify
-from paribus.pipeline.graph import Node, build_graph, needed_for, to_make
-from paribus.pipeline.invocation import refuse_changed, why_stopped
-from paribus.pipeline.making.attempts import note_attempt
-from paribus.pipeline.making.devices import unfit
-from paribus.pipeline.making.execute import execute
-from paribus.pipeline.making.failed_stages import (
-    RepeatedFailureError,
-    failed_before,
-    may_be_gone,
-    note_failure,
-    refuse_repetition,
-)
-from paribus.pipeline.making.gpu_slots import gpu_slots
-from paribus.pipeline.making.source_files import SourceFiles
-from paribus.pipeline.making.telling import Telling
-from paribus.pipeline.output_root import OutputRoot, run_id
-from paribus.pipeline.record.failure import Failure, stage_log
-from paribus.pipeline.record.listed_run import headed_name, sweep_of
-from paribus.pipeline.record.recorder import Recorder
-from paribus.pipeline.record.run_state import is_done
-from paribus.pipeline.show.display import Display, duration
-from paribus.pipeline.show.facts import facts, few_documents
-from paribus.pipeline.show.remaining import announce
-from paribus.pipeline.show.standings import show_standings
-from paribus.pipeline.stages import named
+from paribus.engine.local import engine_problems
+from paribus.engine.processes import interrupt, on_stop
+from paribus.errors import ConfigurationError, DataError, ParibusError, classify, guard_streams, is_full_disk
+from paribus.pipeline.devices import Devices, gpu_slots, unfit
+from paribus.pipeline.display import Display, duration, open_console
+from paribus.pipeline.execute import execute
+from paribus.pipeline.graph import Node, build_graph, changed_files, facts, few_documents, named, needed_for, to_make
+from paribus.pipeline.prepared import headed_name, sweep_of
+from paribus.pipeline.recorder import Recorder, is_done
+from paribus.pipeline.records import RETRIED, Failure, stage_log
+from paribus.pipeline.results import made_with
+from paribus.pipeline.root import OutputRoot, run_id
+from paribus.pipeline.standings import announce, show_standings
 from paribus.store import files
-from paribus.store.artifacts import Artifact
+from paribus.store.artifacts import Artifact, Store
 from paribus.store.claims import Claim, acquire, describe, read_holder
+from paribus.store.files import MADE_OF, METRICS, FileDigests, State, read_object_if_any, was_written
 from paribus.store.provenance import Code, loaded_code, provenance
+from paribus.tracking.events import TextPoint
 from paribus.tracking.sync import Follower
 from paribus.training.start.preflight import token_problems
 
@@ -153,6 +149,65 @@ def _refuse_tokens(config: RunConfig, vocabulary: Artifact) -> None:
     """ConfigurationError where training would refuse the tokens, before a corpus is encoded with them."""
     if problems := token_problems(config, vocabulary.path):
         raise refuse([Problem(*problem) for problem in problems])
+
+
+class StageRecorder(Protocol):
+    """Who keeps what stages say; `Recorder` does so for a run."""
+
+    @property
+    def directory(self) -> Path:
+        """Where logs of stages go."""
+
+    def metric(self, name: str, value: float, step: int) -> None:
+        """A stage reported a number."""
+
+    def published(self, points: Iterable[TextPoint]) -> None:
+        """A published artefact has these numbers."""
+
+    def stage(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:
+        """An artefact is there, `made` or `cached`."""
+
+
+@dataclass(frozen=True)
+class Telling:
+    """The listener of one stage after the other."""
+
+    display: Display
+    recorder: StageRecorder
+    metrics: list[tuple[str, float, int]] = field(default_factory=list)
+    """Of the stage that runs."""
+
+    def progress(self, done: float, total: float, unit: str, doing: str, detail: str) -> None:
+        """Show the running stage's progress."""
+        self.display.progress(done, total, unit, doing, detail)
+
+    def metric(self, name: str, value: float, step: int) -> None:
+        """Keep a number for the artefact and for the run's events."""
+        self.metrics.append((name, value, step))
+        with suppress(OSError):  # the file server may answer again; what is missing is told again with the artefact
+            self.recorder.metric(name, value, step)
+
+    def message(self, text: str) -> None:
+        """Show a line of the running stage above its bar."""
+        self.display.message(f"  {escape(text)}")
+
+    def say(self, text: str) -> None:
+        """Show a line of the pipeline itself, with its marks, above the bar."""
+        self.display.message(f"  {text}")
+
+    def keep_metrics(self, output: Path) -> None:
+        """Write the numbers of the running stage into its artefact."""
+        if self.metrics and not (output / METRICS).exists():
+            lines = [{"step": step, name: value} for name, value, step in self.metrics]
+            files.write_text(output / METRICS, "".join(json.dumps(line) + "\n" for line in lines))
+
+    def there(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:
+        """Record an artefact with its numbers, which may differ from those that one of its key had before."""
+        self.recorder.stage(node, artifact, state, seconds)
+        path = artifact.path / METRICS
+        # Those of a first training are also the first ones of the training that goes on from it.
+        if path.is_file() and node.stage.makes is None:
+            self.recorder.published(_read_points(path))
 
 
 @dataclass(frozen=True)
@@ -282,3 +337,290 @@ class StageRunner:
         }
         self.root.failure(node).unlink(missing_ok=True)
         return store.publish(held, *node.place, record)
+
+
+def _read_points(path: Path) -> Iterator[TextPoint]:
+    for line in path.read_text(encoding="utf-8").splitlines():
+        values = json.loads(line)
+        step = values.pop("step")
+        yield from ((name, float(value), step) for name, value in values.items())
+
+
+Found = TypeVar("Found")
+SECONDS_UNTIL_ASKED_AGAIN = (1.0, 4.0, 15.0, 40.0)
+
+
+@dataclass(frozen=True)
+class SourceFiles:
+    """The files of a stage. What is told of them is a sentence that can go on, and empty where nothing is wrong."""
+
+    node: Node
+    root: OutputRoot
+
+    @property
+    def mark(self) -> Path:
+        """States of the files when the attempt in hand began; gone once they were found untouched after it."""
+        return self.root.store.reading(*self.node.place)
+
+    @contextmanager
+    def reading(self, held: Claim, say: Callable[[str], None]) -> Iterator[None]:
+        """While the stage reads the files: DataError where they are, or were meanwhile, not those of its key.
+
+        However the stage ends, its work stays only if the files are found untouched; whether those of an attempt that
+        was killed are, the next one sees, and `say`s if it begins anew.
+        """
+        changed, before = _patiently(self._look)
+        if changed:
+            raise DataError(f"{changed} since the command began; give it again when nobody writes there")
+        if doubt := self._doubt(before):
+            self._discard_work()
+            say(f"[yellow]{named(self.node.name)} begun anew: {escape(doubt)}[/yellow]")
+        if before:
+            self.mark.parent.mkdir(parents=True, exist_ok=True)
+            files.write_json(self.mark, {"states": before})
+        try:
+            yield
+        except BaseException:
+            with suppress(OSError, DataError):  # of what is away nothing is known: the mark stays, the next one looks
+                if held.held() and self.touched(before):
+                    self._discard_work()
+            raise
+        if touched := _patiently(lambda: self.touched(before)):
+            self._discard_work()
+            raise DataError(
+                f"{touched} while the stage {self.node.name} read it, so nothing is published; give the command again "
+                "when nobody writes there"
+            )
+
+    def touched(self, before: Mapping[str, State]) -> str:
+        """Whether contents changed since the files were as `before`, also if they are back; if not, forgets the mark.
+
+        DataError where a file is gone.
+        """
+        changed, now = self._look()
+        written = _written(before, now)
+        if changed or written:
+            return changed or f"{written} changed"
+        self.mark.unlink(missing_ok=True)
+        return ""
+
+    def _look(self) -> tuple[str, dict[str, State]]:
+        """Whether contents are no longer those of the key, and the states of all files; each is looked at once."""
+        digests = FileDigests(self.root.cache)
+        names = changed_files(self.node, digests)
+        return f"{', '.join(names)} changed" if names else "", digests.states
+
+    def _doubt(self, now: Mapping[str, State]) -> str:
+        """Whether files were written to since an attempt began that was killed before it could look itself."""
+        written = _written(read_object_if_any(self.mark).get("states", {}), now) if self.mark.exists() else ""
+        return f"{written} changed since an attempt began that was killed" if written else ""
+
+    def _discard_work(self) -> None:
+        self.root.store.discard_work(*self.node.place)
+
+
+def _written(before: Mapping[str, State], now: Mapping[str, State]) -> str:
+    """Names of the files that were written to, or replaced, or are there only in one."""
+    paths = sorted(before.keys() | now.keys())
+    both = before.keys() & now.keys()
+    return ", ".join(Path(path).name for path in paths if path not in both or was_written(before[path], now[path]))
+
+
+def _patiently(look: Callable[[], Found]) -> Found:
+    """What `look` gives, asked again where a file server does not answer: a stage's hours hang on it."""
+    for seconds in SECONDS_UNTIL_ASKED_AGAIN:
+        try:
+            return look()
+        except OSError:
+            time.sleep(seconds)
+    return look()
+
+
+class RepeatedFailureError(ParibusError):
+    """A stage is not tried, because it failed for an earlier run of the same command; `failure` is what it left."""
+
+    def __init__(self, failure: Mapping[str, Any]) -> None:
+        super().__init__(failure["message"])
+        self.failure = failure
+
+
+def refuse_repetition(node: Node, root: OutputRoot) -> None:
+    """RepeatedFailureError for a stage that failed in this very command: it would fail again for every run."""
+    failure = failed_before(node, root)
+    if failure is not None:
+        raise RepeatedFailureError(failure)
+
+
+def failed_before(node: Node, root: OutputRoot) -> dict[str, Any] | None:
+    """The failure of a stage that this command does not try again."""
+    path = root.failure(node)
+    if not path.is_file() or node.config.sweep is None:
+        return None
+    failure = {"class": "interrupted", "message": "", **read_object_if_any(path)}
+    ended = failure.get("invocation") == node.config.sweep.invocation and failure["class"] != "interrupted"
+    return failure if ended else None
+
+
+def may_be_gone(error: BaseException) -> bool:
+    """Whether another attempt may do better. A full disk stays full until somebody makes room."""
+    return classify(error)["class"] in RETRIED and not is_full_disk(error)
+
+
+def note_failure(node: Node, root: OutputRoot, error: BaseException) -> None:
+    """Leave word of a failed stage for the other runs of its command."""
+    invocation = node.config.sweep.invocation if node.config.sweep else None
+    path = root.failure(node)
+    with suppress(OSError):  # the failure itself may be a full disk; it is told all the same
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.write_json(path, {**classify(error), "stage": node.name, "invocation": invocation})
+
+
+def note_attempt(node: Node, store: Store, provenance: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Note what the attempt that begins is made with; what others were made with whose work it goes on with.
+
+    Only who holds the claim of the artefact may call it.
+    """
+    noted, here = store.attempts(*node.place), made_with(provenance)
+    goes_on = any(store.work(*node.place).iterdir())
+    before = read_object_if_any(noted).get("attempts", []) if goes_on else []
+    files.write_json(noted, {"attempts": [*before, *([] if here in before else [here])]})
+    return [attempt for attempt in before if attempt != here]
+
+
+def refuse_changed(sweep: SweepConfig | None, identifier: str) -> None:
+    """ConfigurationError where the command meant another run than the one that its files make of its overrides now."""
+    if sweep and sweep.run not in (None, identifier):
+        raise ConfigurationError(
+            f"this job was to be run {sweep.run}: a file of the configuration, or one that it names, changed since the "
+            "command began, so nothing is run; give the command again"
+        )
+
+
+def why_stopped(root: OutputRoot, sweep: SweepConfig | None) -> str | None:
+    """Return the reason to start no more runs of a command, None if there is none."""
+    with suppress(FileNotFoundError):
+        return None if sweep is None else _stop_mark(root, sweep).read_text(encoding="utf-8")
+    return None
+
+
+def stop(root: OutputRoot, sweep: SweepConfig, why: str) -> None:
+    """Let no more runs of a command start."""
+    files.write_text(_stop_mark(root, sweep), why)
+
+
+def allow_start(root: OutputRoot, sweep: SweepConfig) -> None:
+    """Forget why runs were not to start, so that the command leaves nothing behind."""
+    _stop_mark(root, sweep).unlink(missing_ok=True)
+
+
+def leave_note(config: RunConfig, failure: Mapping[str, Any]) -> None:
+    """Tell the command, which may not see this terminal, why its run did not begin, or why its end is not recorded."""
+    if config.sweep is not None and config.sweep.run is not None:
+        note = OutputRoot.of(config).refusal(config.sweep.run)
+        with suppress(OSError):
+            note.parent.mkdir(parents=True, exist_ok=True)
+            files.write_json(note, failure)
+
+
+def _stop_mark(root: OutputRoot, sweep: SweepConfig) -> Path:
+    return root.sweep(sweep.id) / f"stopped-{sweep.invocation}"
+
+
+@dataclass(frozen=True)
+class _Unrecorded:
+    """A listener that keeps the logs of stages only."""
+
+    directory: Path
+
+    def metric(self, name: str, value: float, step: int) -> None:
+        """The artefact keeps its own numbers."""
+
+    def published(self, points: Iterable[TextPoint]) -> None:
+        """The artefact has them."""
+
+    def stage(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:
+        """The store has it."""
+
+
+def check(config: RunConfig, targets: Sequence[str]) -> None:
+    """ConfigurationError where this machine cannot make what is missing of what `targets` need; DataError for files."""
+    root = OutputRoot.of(config)
+    nodes = build_graph(config, root.cache, targets=targets)
+    found = [*engine_problems(config.engine), *Devices().problems(config, nodes)]
+    if any(root.store.find(*nodes[name].place) is None for name in ("vocabulary", "tokens") if name in nodes):
+        found += encoding_problems(config)
+    if found:
+        raise refuse([Problem(*problem) for problem in found])
+
+
+def note_made_of(directory: Path, made: Iterable[Artifact]) -> None:
+    """Write into the directory of a report what it was made of: while it is there, `paribus clean` leaves that."""
+    places = sorted({(one.stage, one.key) for one in made})
+    directory.mkdir(parents=True, exist_ok=True)
+    files.write_json(directory / MADE_OF, {"artefacts": [{"stage": stage, "key": key} for stage, key in places]})
+
+
+def make(config: RunConfig, targets: Sequence[str], *, asked_by: str) -> dict[str, Artifact]:
+    """Artefacts by stage of everything `targets` need; progress goes to standard error.
+
+    Logs of stages go into directory `asked_by` of the output root.
+    """
+    root = OutputRoot.of(config)
+    nodes = build_graph(config, root.cache, targets=targets)
+    runner = StageRunner(root, Telling(Display(open_console(stderr=True)), _Unrecorded(root.path / asked_by)))
+    found: dict[str, Artifact] = {}
+    for name, node in nodes.items():
+        existing = root.store.find(*node.place)
+        found[name] = existing if existing is not None else runner.ensure(node)
+    return found
+
+
+JOBLIB = "joblib"
+"""Launcher that kills all of its processes as soon as one of them, or the command, raises or dies."""
+
+
+@dataclass(frozen=True)
+class JobFunction:
+    """Performs a run. It records failures and never raises them, so one run stops no other.
+
+    Launchers send it to other processes, so it holds only plain data of the one that made it.
+    """
+
+    code: Code
+    command: int = field(default_factory=os.getpid)
+    """Process of the command."""
+
+    def __call__(self, config: RunConfig) -> None:
+        """Run one configuration; KeyboardInterrupt when the user stopped it, which stops the sweep."""
+        # With n_jobs=1 joblib runs jobs in the process of the command.
+        pooled = config.sweep and config.sweep.launcher == JOBLIB and os.getpid() != self.command
+        with _in_a_pool() if pooled else nullcontext():
+            self._perform(config)
+
+    def _perform(self, config: RunConfig) -> None:
+        guard_streams()
+        sweep = config.sweep
+        # Jobs that run at once share a terminal: each line says whose it is.
+        display = Display(open_console(), str(sweep.number) if sweep and sweep.launcher != "basic" else "")
+        try:
+            failure = perform(config, display, self.code)
+            if failure is not None and failure.failure_class == "interrupted":
+                raise KeyboardInterrupt
+            if failure is not None and sweep and config.on_failure == "stop":
+                stop(OutputRoot.of(config), sweep, "another run has failed, and on_failure=stop")
+        except Exception as error:
+            told = classify(error)
+            display.message(f"  [red]{told['class']}[/red]: {escape(told['message'])}")
+            leave_note(config, {**told, "full_disk": is_full_disk(error)})
+
+
+@contextmanager
+def _in_a_pool() -> Iterator[None]:
+    """Let SIGTERM end the job in the block without raising; ignore the other signals, which the command passes on."""
+    on_stop(lambda number, frame: None)
+    with suppress(KeyboardInterrupt):
+        try:
+            signal.signal(signal.SIGTERM, interrupt)
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)

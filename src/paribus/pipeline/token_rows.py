@@ -13,12 +13,12 @@ from paribus.config.groups.experiment import TableConfig
 from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, ParibusError
+from paribus.pipeline.display import open_console
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.make import make
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepared_run import PreparedRun, factor_labels
-from paribus.pipeline.show.display import open_console
-from paribus.pipeline.vocabularies import overlap_matrix
+from paribus.pipeline.prepared import PreparedRun, factor_labels
+from paribus.pipeline.results import overlap_matrix
+from paribus.pipeline.root import OutputRoot
+from paribus.pipeline.run import make
 from paribus.reporting.data_tables import Replaced, TokenRow, joined_labels
 from paribus.reporting.measures import baselines, ordered
 from paribus.store.artifacts import Artifact

@@ -20,9 +20,9 @@ from paribus.config.schema import RunConfig
 from paribus.errors import DataError
 from paribus.modeling.parameters import training_flops
 from paribus.pipeline.graph import Node
-from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import made_vocabulary
-from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.prepared import PreparedRun
+from paribus.pipeline.root import OutputRoot
 from paribus.store.artifacts import RECORD
 from paribus.training.start.first import first_config, has_first
 from paribus.training.start.resumed import steps_before

@@ -26,16 +26,12 @@ from paribus.modeling.memory import training_memory, training_setting
 from paribus.modeling.parameters import artefact_bytes, parameter_count
 from paribus.ordering import SAMPLED_BYTES
 from paribus.ordering.search_plan import DEFAULT_PROBES, FEWEST_QUANTIZED, plan_search
-from paribus.pipeline.equality import undeclared
-from paribus.pipeline.graph import Node, to_make
-from paribus.pipeline.making import beginning
-from paribus.pipeline.making.devices import Devices
-from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline import prepare
+from paribus.pipeline.devices import Devices
+from paribus.pipeline.graph import Node, Place, few_documents, to_make
 from paribus.pipeline.prepare import JudgedTokens, other_tokens, repeated
-from paribus.pipeline.prepared_run import PreparedRun, factor_labels, unique_nodes
-from paribus.pipeline.record.run_names import labels, run_names
-from paribus.pipeline.show.facts import few_documents
-from paribus.pipeline.stages import Place
+from paribus.pipeline.prepared import PreparedRun, factor_labels, labels, run_names, undeclared, unique_nodes
+from paribus.pipeline.root import OutputRoot
 from paribus.planning.length import (
     Length,
     corpus_text,
@@ -259,7 +255,7 @@ def _unfit_here(runs: Sequence[PreparedRun]) -> set[str]:
     """
     devices, here = Devices(), [run for run in runs if run.here]
     absent = [problem for run in here for problem in devices.problems(run.job.config, run.wanted)]
-    return {f"{path}: {what}" for path, what in (*absent, *beginning.problems(runs))}
+    return {f"{path}: {what}" for path, what in (*absent, *prepare.problems(runs))}
 
 
 def _stage_state(node: Node, root: OutputRoot, left: Collection[tuple[str, str]]) -> str:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from paribus.config.units import format_count, format_hours, format_size
 from paribus.config.validate import Problem, refuse
-from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.prepared import PreparedRun
 from paribus.planning.plan import Encoded, Plan, PlannedRun, make_plan
 from paribus.planning.speed import NEVER_PROBED, NOT_PROBED, Hours, Say, devices_of_training
 from paribus.reporting.data_tables import bare_table

@@ -28,9 +28,9 @@ from paribus.config.units import format_count, format_hours
 from paribus.engine.gpus import visible_gpus
 from paribus.errors import ParibusError
 from paribus.modeling.parameters import parameter_count, resolve_model, training_flops
-from paribus.pipeline.making.execute import child_environment
-from paribus.pipeline.making.gpu_slots import gpu_slots
-from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.devices import gpu_slots
+from paribus.pipeline.execute import child_environment
+from paribus.pipeline.root import OutputRoot
 from paribus.store import files
 from paribus.store.provenance import gpu_names
 from paribus.training.fit.peaks import peak_flops

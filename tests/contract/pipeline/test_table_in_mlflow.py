@@ -19,9 +19,9 @@ from paribus.config.arguments import parse
 from paribus.config.compose import Composition
 from paribus.config.groups.execution import TrackingConfig
 from paribus.config.groups.experiment import ExperimentConfig, TableConfig
-from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import describe_sweep, prepare
-from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.prepared import PreparedRun
+from paribus.pipeline.root import OutputRoot
 from paribus.reporting.compare import logged_row_name
 from paribus.tracking.events import EventLog, EventReader
 from paribus.tracking.mlflow import mlflow_environment

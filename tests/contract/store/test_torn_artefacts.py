@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from paribus.errors import InfrastructureError
-from paribus.pipeline.stages import STAGES
+from paribus.pipeline.graph import STAGES
 from paribus.store.artifacts import RECORD, Artifact
 from support.artefacts import Maker, small_maker
 

@@ -19,8 +19,8 @@ from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.parameters import training_flops
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.make import check
 from paribus.pipeline.prepare import prepare
+from paribus.pipeline.run import check
 from paribus.planning.plan import make_plan
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.build import build_vocabulary

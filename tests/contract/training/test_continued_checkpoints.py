@@ -25,11 +25,11 @@ from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.decoder import huggingface_tensors
 from paribus.modeling.models import load_model, save_model
 from paribus.pipeline import run as running
-from paribus.pipeline.equality import run_identity
+from paribus.pipeline.display import Display
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepare import prepare
-from paribus.pipeline.record.run_record import moved_config
-from paribus.pipeline.show.display import Display
+from paribus.pipeline.prepared import run_identity
+from paribus.pipeline.records import moved_config
 from paribus.reporting.equality import differing, flatten
 from paribus.store.artifacts import file_digests, write_record
 from paribus.store.files import FileDigests

@@ -16,7 +16,7 @@ from safetensors.numpy import load_file
 
 from paribus.config.groups.execution import EngineConfig
 from paribus.errors import ConfigurationError
-from paribus.pipeline.making.execute import child_environment
+from paribus.pipeline.execute import child_environment
 from paribus.training.processes import launch
 from paribus.training.processes.nodes import SlurmNodes
 from paribus.training.processes.processes import Processes, resolve_processes

@@ -19,8 +19,8 @@ from paribus.config.groups.tokenization import BytesTokenizer, LongestFirstEncod
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.ordering.orders import write_order
-from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import build_graph
+from paribus.pipeline.prepared import run_identity
 from paribus.reporting.equality import differing, flatten
 from paribus.store.artifacts import file_digests, write_record
 from paribus.training.start.first import FIRST

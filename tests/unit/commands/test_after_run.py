@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from paribus.cli import main
-from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.root import OutputRoot
 from paribus.store.artifacts import read_record, write_record
 from support.recorded_sweeps import OVERRIDES, finished_sweep
 

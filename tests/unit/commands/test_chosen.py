@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from paribus.cli import main
-from paribus.pipeline.equality import run_identity
-from paribus.pipeline.record.run_record import files_of
+from paribus.pipeline.prepared import run_identity
+from paribus.pipeline.records import files_of
 from support.recorded_sweeps import OVERRIDES, finished_sweep, record
 
 

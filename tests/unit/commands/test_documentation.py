@@ -17,9 +17,9 @@ from paribus.config.arguments import parse
 from paribus.config.options import read_options
 from paribus.config.reference.describe import describe
 from paribus.config.reference.files import configuration_directory
-from paribus.pipeline.equality import undeclared
 from paribus.pipeline.prepare import prepare
-from paribus.pipeline.record.references import is_reference
+from paribus.pipeline.prepared import undeclared
+from paribus.pipeline.records import is_reference
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
 from paribus.tracking import sync

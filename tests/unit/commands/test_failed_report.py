@@ -12,8 +12,8 @@ from paribus.cli import main
 from paribus.commands import run as sweep
 from paribus.commands.report import compare, verb
 from paribus.config.arguments import parse
-from paribus.pipeline.output_root import RUN_ID_LENGTH
 from paribus.pipeline.prepare import prepare
+from paribus.pipeline.root import RUN_ID_LENGTH
 
 SWEEP = ["-m", "scale=tiny", "corpus=pydocs_small", "tracking=none", "tokenizer=bpe,bytes"]
 

@@ -11,10 +11,10 @@ from paribus.cli import main
 from paribus.commands.rerun.changes import MOST_SHOWN, causes_of_other_keys
 from paribus.config.arguments import parse
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.run_record import read_run_record
+from paribus.pipeline.prepared import PreparedRun
+from paribus.pipeline.records import read_run_record
+from paribus.pipeline.root import OutputRoot
 from support.finished_runs import finish
 
 FILES = "corpus.files"

@@ -14,11 +14,11 @@ from paribus.config.arguments import parse
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.failure import Failure
-from paribus.pipeline.record.recorder import Recorder
+from paribus.pipeline.prepared import PreparedRun
+from paribus.pipeline.recorder import Recorder
+from paribus.pipeline.records import Failure
+from paribus.pipeline.root import OutputRoot
 from paribus.store.claims import acquire
 from paribus.store.provenance import loaded_code
 from support.finished_runs import finish

@@ -16,7 +16,7 @@ from paribus.commands.matches import Match, Mismatch, match
 from paribus.commands.rerun.verb import _artefacts, _numbers, _result, rerun_command
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import Node, build_graph
-from paribus.pipeline.record.environment import environment_changes
+from paribus.pipeline.results import environment_changes
 from paribus.store.artifacts import Store
 from paribus.store.provenance import git_state
 from support.run_config import run_config

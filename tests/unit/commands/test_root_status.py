@@ -9,8 +9,8 @@ import pytest
 
 from paribus.cli import main
 from paribus.commands.status import sweep_state
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.prepared import PreparedRun
+from paribus.pipeline.root import OutputRoot
 from support.recorded_sweeps import finished_sweep, record
 
 

@@ -7,8 +7,7 @@ import pytest
 from paribus.config.compose import Job
 from paribus.config.groups.experiment import ExperimentConfig
 from paribus.config.groups.tokenization import BPETokenizer, BytesTokenizer, ExistingTokenizer, TokenizerConfig
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.run_names import labels, run_name, run_names
+from paribus.pipeline.prepared import PreparedRun, labels, run_name, run_names
 from support.run_config import run_config
 
 

@@ -21,15 +21,15 @@ from paribus.config.schema import RunConfig
 from paribus.engine import gpus as compiler_module
 from paribus.engine.gpus import Gpu
 from paribus.errors import ConfigurationError
+from paribus.pipeline import devices
+from paribus.pipeline import devices as gpu_slots
+from paribus.pipeline.devices import Devices
 from paribus.pipeline.graph import build_graph, needed_for
-from paribus.pipeline.job import JobFunction
-from paribus.pipeline.making import devices, gpu_slots
-from paribus.pipeline.making.beginning import COMMANDS_OF_SLURM, launcher_problems, problems
-from paribus.pipeline.making.devices import Devices
-from paribus.pipeline.output_root import OutputRoot, run_id
-from paribus.pipeline.prepare import describe_sweep, prepare
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.run_record import read_run_record
+from paribus.pipeline.prepare import COMMANDS_OF_SLURM, describe_sweep, launcher_problems, prepare, problems
+from paribus.pipeline.prepared import PreparedRun
+from paribus.pipeline.records import read_run_record
+from paribus.pipeline.root import OutputRoot, run_id
+from paribus.pipeline.run import JobFunction
 from paribus.store.provenance import loaded_code
 from support.drivers import list_gpus
 from support.finished_runs import finish
@@ -281,7 +281,7 @@ ON_CUDA = ("scale=tiny", "corpus=pydocs_small", "tracking=none", "training.devic
 def bare(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Devices]:
     """A machine without GPUs, also where it has some."""
     absent: Callable[[], Devices] = lambda: Devices(lambda: 0)  # noqa: E731
-    for module in ("paribus.pipeline.prepare.Devices", "paribus.pipeline.making.devices.Devices"):
+    for module in ("paribus.pipeline.prepare.Devices", "paribus.pipeline.devices.Devices"):
         monkeypatch.setattr(module, absent)
     return absent
 
@@ -304,7 +304,7 @@ def test_jobs_that_run_elsewhere_are_not_judged_by_this_machine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A single job too: its launcher takes that as it takes those of a sweep, and its record says so."""
-    monkeypatch.setattr("paribus.pipeline.making.beginning.COMMANDS_OF_SLURM", ())
+    monkeypatch.setattr("paribus.pipeline.prepare.COMMANDS_OF_SLURM", ())
     composed = compose_command(parse([*multirun, *ON_CUDA, f"root={tmp_path}/root", f"hydra/launcher={launcher}"]))
     (run,) = prepare(composed)
     assert not run.here

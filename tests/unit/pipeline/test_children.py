@@ -16,9 +16,9 @@ import pytest
 
 from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.engine.processes import OOM_SCORE
-from paribus.pipeline.making import children
-from paribus.pipeline.making.children import Child, Job, Outlets, start_child
-from paribus.pipeline.stages import STAGES
+from paribus.pipeline import execute
+from paribus.pipeline.execute import Child, Job, Outlets, start_child
+from paribus.pipeline.graph import STAGES
 from paribus.store.provenance import Code, loaded_code
 from support.run_config import run_config
 
@@ -75,9 +75,9 @@ def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
                 os.close(writing)
             return child, json.loads(channel.read() or b"{}")
 
-    children._server.cache_clear()
+    execute._server.cache_clear()
     yield begun
-    children._server.cache_clear()
+    execute._server.cache_clear()
 
 
 def alive(pid: int) -> bool:
@@ -223,7 +223,7 @@ def test_a_thread_begins_a_process_on_its_own(begin: Any) -> None:
 def test_with_the_process_that_asked_ends_all_that_it_began(begin: Any, tmp_path: Path) -> None:
     script = (
         "import os, sys\n"
-        "from paribus.pipeline.making.children import Job, Outlets, start_child\n"
+        "from paribus.pipeline.execute import Job, Outlets, start_child\n"
         "from paribus.store.provenance import loaded_code\n"
         "fields = {'seconds': 60, 'code_of_end': 0, 'code': loaded_code().to_json()}\n"
         "reading, writing = os.pipe()\n"

@@ -9,10 +9,10 @@ import pytest
 
 from paribus.cli import main
 from paribus.errors import ConfigurationError
-from paribus.pipeline.make import note_made_of
-from paribus.pipeline.output_root import OutputRoot, named_root
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.cleaning import Cleaning, Removal, clean
+from paribus.pipeline.clean import Cleaning, Removal, clean
+from paribus.pipeline.prepared import PreparedRun
+from paribus.pipeline.root import OutputRoot, named_root
+from paribus.pipeline.run import note_made_of
 from paribus.store.artifacts import Artifact, Store
 from paribus.store.claims import acquire
 from support.recorded_sweeps import finished_sweep

@@ -15,14 +15,12 @@ from paribus.checks.command import compose_command
 from paribus.commands.report.verb import explain
 from paribus.config.arguments import parse
 from paribus.config.compose import Composition
-from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.graph import STAGES
 from paribus.pipeline.prepare import prepare
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.environment import environment_changes
-from paribus.pipeline.record.made_with import environment
-from paribus.pipeline.record.recorder import Recorder
-from paribus.pipeline.record.records import collect
-from paribus.pipeline.stages import STAGES
+from paribus.pipeline.prepared import PreparedRun
+from paribus.pipeline.recorder import Recorder
+from paribus.pipeline.results import collect, environment, environment_changes
+from paribus.pipeline.root import OutputRoot
 from paribus.reporting.equality import differing as differing_fields
 from paribus.reporting.fairness import differences
 from paribus.reporting.runs import RunRecord

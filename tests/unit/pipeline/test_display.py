@@ -10,12 +10,12 @@ import pytest
 from rich.console import Console
 
 from paribus.config.groups.execution import TrackingConfig
-from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline import display as display_module
+from paribus.pipeline.display import Display
+from paribus.pipeline.graph import STAGES
+from paribus.pipeline.root import OutputRoot
 from paribus.pipeline.run import perform
-from paribus.pipeline.show import display as display_module
-from paribus.pipeline.show.display import Display
-from paribus.pipeline.show.standings import lines, standings
-from paribus.pipeline.stages import STAGES
+from paribus.pipeline.standings import lines, standings
 from paribus.reporting.significance.crossed import crossed_test, half_width, pooled_variance, within_rows
 from paribus.store.artifacts import write_record
 from paribus.store.provenance import loaded_code

@@ -20,16 +20,14 @@ from paribus.config.groups.start import ContinuedStart
 from paribus.config.groups.tokenization import LongestFirstEncoder
 from paribus.errors import ConfigurationError
 from paribus.pipeline import run as running
-from paribus.pipeline.equality import undeclared
+from paribus.pipeline.clean import Cleaning
+from paribus.pipeline.display import Display
 from paribus.pipeline.graph import needed_for, to_make
-from paribus.pipeline.output_root import OutputRoot, named_root
 from paribus.pipeline.prepare import prepare
-from paribus.pipeline.prepared_run import PreparedRun, unique_nodes
-from paribus.pipeline.record.cleaning import Cleaning
-from paribus.pipeline.record.inventory import take_inventory
-from paribus.pipeline.record.run_state import read_state
+from paribus.pipeline.prepared import PreparedRun, undeclared, unique_nodes
+from paribus.pipeline.recorder import read_state
+from paribus.pipeline.root import OutputRoot, named_root, take_inventory
 from paribus.pipeline.run import perform
-from paribus.pipeline.show.display import Display
 from paribus.planning.plan import make_plan
 from paribus.planning.show import bill
 from paribus.store.provenance import loaded_code

@@ -13,14 +13,13 @@ import pytest
 from rich.console import Console
 
 from paribus.config.groups.execution import SweepConfig
-from paribus.pipeline.invocation import stop
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.record import listed_run
-from paribus.pipeline.record.listed_run import score_numbers
-from paribus.pipeline.record.recorder import Recorder, table_numbers
-from paribus.pipeline.record.sweep_record import read_sweeps
-from paribus.pipeline.run import perform
-from paribus.pipeline.show.display import Display
+from paribus.pipeline import prepared
+from paribus.pipeline.display import Display
+from paribus.pipeline.prepared import score_numbers
+from paribus.pipeline.recorder import Recorder, table_numbers
+from paribus.pipeline.records import read_sweeps
+from paribus.pipeline.root import OutputRoot
+from paribus.pipeline.run import perform, stop
 from paribus.store.artifacts import read_record, write_record
 from paribus.store.provenance import built_from, git_state, loaded_code
 from support.recorded_sweeps import OVERRIDES, finished_sweep, record
@@ -95,7 +94,7 @@ def test_a_run_has_its_command_its_user_and_the_commit(tmp_path: Path) -> None:
     found = tags(events(root, *ARMS))
     assert shlex.split(found["paribus.command"]) == ["paribus", "run", "-m", *OVERRIDES, f"root={root}", *ARMS[1:]]
     assert found["mlflow.user"] == getpass.getuser()
-    git = git_state(Path(listed_run.__file__)) or built_from() or {}
+    git = git_state(Path(prepared.__file__)) or built_from() or {}
     assert found.get("mlflow.source.git.commit") == git.get("commit")
     assert ("mlflow.source.git.dirty" in found) == bool(git.get("diff") or git.get("changes"))
 

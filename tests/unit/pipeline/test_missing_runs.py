@@ -15,12 +15,12 @@ from paribus.checks.command import compose_command
 from paribus.commands.status import show_status
 from paribus.config.arguments import parse
 from paribus.errors import FullDiskError, InfrastructureError, NumericalError, OutOfMemoryError
-from paribus.pipeline.making.execute import _conclude
-from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.execute import _conclude
 from paribus.pipeline.prepare import prepare
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.recorder import Recorder
-from paribus.pipeline.record.records import collect
+from paribus.pipeline.prepared import PreparedRun
+from paribus.pipeline.recorder import Recorder
+from paribus.pipeline.results import collect
+from paribus.pipeline.root import OutputRoot
 from paribus.store.claims import acquire
 from paribus.store.files import RUN_RECORD
 

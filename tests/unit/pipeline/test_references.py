@@ -10,8 +10,7 @@ from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
 from paribus.errors import ConfigurationError
 from paribus.pipeline.prepare import prepare
-from paribus.pipeline.record.references import find, find_run_id, is_reference, last_sweep
-from paribus.pipeline.record.sweep_record import SWEEP_RECORD, read_sweeps
+from paribus.pipeline.records import SWEEP_RECORD, find, find_run_id, is_reference, last_sweep, read_sweeps
 from support.recorded_sweeps import OVERRIDES, identifiers, record, record_command
 
 ARMS = ("-m", "tokenizer=bpe,scaffold_bpe", "encoder=merge_rank,longest_first", "seed=0,1")

@@ -19,16 +19,12 @@ from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.execution import SweepConfig
 from paribus.errors import DataError, FullDiskError, InfrastructureError
 from paribus.pipeline import run as running
+from paribus.pipeline.display import Display
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.job import JobFunction
-from paribus.pipeline.making.source_files import SourceFiles
-from paribus.pipeline.making.telling import Telling
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.record.made_with import environment
-from paribus.pipeline.record.recorder import Recorder
-from paribus.pipeline.record.run_state import read_state
-from paribus.pipeline.run import StageRunner, perform
-from paribus.pipeline.show.display import Display
+from paribus.pipeline.recorder import Recorder, read_state
+from paribus.pipeline.results import environment
+from paribus.pipeline.root import OutputRoot
+from paribus.pipeline.run import JobFunction, SourceFiles, StageRunner, Telling, perform
 from paribus.store.artifacts import Artifact, Store
 from paribus.store.provenance import loaded_code
 from paribus.tracking.events import EventReader

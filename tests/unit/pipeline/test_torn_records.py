@@ -17,15 +17,15 @@ from paribus.config.compose import Job
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
+from paribus.pipeline.display import Display
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.making.failed_stages import RepeatedFailureError, refuse_repetition
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.recorder import Recorder
-from paribus.pipeline.record.records import collect
-from paribus.pipeline.record.run_record import read_run_record
-from paribus.pipeline.show.display import Display
-from paribus.pipeline.show.remaining import STAGES_FILE, announce, write_stages
+from paribus.pipeline.prepared import PreparedRun
+from paribus.pipeline.recorder import Recorder
+from paribus.pipeline.records import read_run_record
+from paribus.pipeline.results import collect
+from paribus.pipeline.root import OutputRoot
+from paribus.pipeline.run import RepeatedFailureError, refuse_repetition
+from paribus.pipeline.standings import STAGES_FILE, announce, write_stages
 from paribus.store import files
 from paribus.store.artifacts import Store
 from paribus.store.files import RUN_RECORD, FileDigests, read_object_if_any

@@ -15,15 +15,14 @@ from paribus.config.groups.execution import RunStage, TrackingConfig
 from paribus.config.schema import RunConfig
 from paribus.errors import DataError
 from paribus.pipeline import run as running
-from paribus.pipeline.graph import needed_for
-from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.display import Display
+from paribus.pipeline.graph import STAGES, needed_for
 from paribus.pipeline.prepare import missing_stages
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.records import collect
-from paribus.pipeline.record.run_state import is_done, read_state
+from paribus.pipeline.prepared import PreparedRun
+from paribus.pipeline.recorder import is_done, read_state
+from paribus.pipeline.results import collect
+from paribus.pipeline.root import OutputRoot
 from paribus.pipeline.run import perform
-from paribus.pipeline.show.display import Display
-from paribus.pipeline.stages import STAGES
 from paribus.store.provenance import loaded_code
 from support.plans import planned_run, run_stages_here
 

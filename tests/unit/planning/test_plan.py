@@ -12,7 +12,7 @@ from paribus.errors import ConfigurationError
 from paribus.modeling.memory import TrainingSetting, training_memory
 from paribus.modeling.parameters import parameter_count, training_flops
 from paribus.pipeline.prepare import prepare
-from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.prepared import PreparedRun
 from paribus.planning.length import bytes_by_rule
 from paribus.planning.plan import PlannedRun, make_plan
 from paribus.planning.speed import Hours, trains_on_gpu

@@ -17,7 +17,7 @@ from paribus.config.groups.start import CheckpointStart
 from paribus.errors import ConfigurationError, OutOfMemoryError
 from paribus.modeling.memory import training_memory
 from paribus.modeling.parameters import flops_per_token
-from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.prepared import PreparedRun
 from paribus.planning.plan import Plan, make_plan
 from paribus.planning.show import bill, check_limit, refuse_over_limit
 from paribus.planning.speed import Hours, devices_of_training, probe_key, probe_path, total_hours, wall_hours

@@ -20,8 +20,8 @@ from paribus.config.groups.tokenization import (
     WordPieceTokenizer,
 )
 from paribus.modeling.parameters import training_flops
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.prepared import PreparedRun
+from paribus.pipeline.root import OutputRoot
 from paribus.planning.length import bytes_by_rule, estimate_bytes_per_token
 from paribus.planning.plan import make_plan
 from support.plans import TRAINING, planned_run, shown, store_record

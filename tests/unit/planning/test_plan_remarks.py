@@ -17,7 +17,7 @@ from paribus.config.groups.tokenization import DropoutEncoder
 from paribus.config.units import format_count, format_size
 from paribus.ordering import SAMPLED_BYTES
 from paribus.pipeline.prepare import prepare
-from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.prepared import PreparedRun
 from paribus.planning.plan import Encoded, Plan, make_plan
 from paribus.planning.show import bill, plan_document
 from paribus.reporting.measures import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE

@@ -18,7 +18,7 @@ from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
 from paribus.errors import ConfigurationError
 from paribus.pipeline.prepare import prepare
-from paribus.pipeline.vocabularies import compare_vocabularies
+from paribus.pipeline.results import compare_vocabularies
 from paribus.reporting.compare import compare
 from paribus.reporting.fairness import FairnessError
 from paribus.reporting.figures import plots, read_curves

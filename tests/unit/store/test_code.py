@@ -11,7 +11,7 @@ import pytest
 
 from paribus.engine.local import LocalEngine
 from paribus.errors import ConfigurationError
-from paribus.pipeline.making.children import RUN_STAGE
+from paribus.pipeline.execute import RUN_STAGE
 from paribus.store import provenance as codes
 from paribus.store.provenance import Code, hold_to, loaded_code
 

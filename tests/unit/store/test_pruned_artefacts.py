@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from paribus.errors import InfrastructureError
+from paribus.pipeline.clean import examine
 from paribus.store.artifacts import Artifact, Store
 from paribus.store.claims import ClaimLostError
-from paribus.store.doctor import examine
 
 FILES = {"record.txt": "numbers", "step_1/weights": "w" * 100, "state/optimizer": "s" * 200}
 

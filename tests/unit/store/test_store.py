@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from paribus.pipeline.clean import examine, remove_leftovers
 from paribus.store import files
 from paribus.store.artifacts import Artifact, Store
-from paribus.store.doctor import examine, remove_leftovers
 from paribus.store.provenance import git_state, provenance
 
 KEY = "f" * 64

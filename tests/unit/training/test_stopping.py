@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from paribus.pipeline.making import execute
+from paribus.pipeline import execute
 from paribus.training.processes.requests import STOP, Asked, Requests
 
 

@@ -13,10 +13,9 @@ from paribus.config.flags import HELP_FLAGS
 from paribus.config.options import read_options
 from paribus.config.units import format_size
 from paribus.errors import ConfigurationError
-from paribus.pipeline.output_root import OutputRoot, named_root
-from paribus.pipeline.record.cleaning import Cleaning, Removal, clean
-from paribus.pipeline.record.references import find, is_reference
-from paribus.store.doctor import examine, remove_leftovers
+from paribus.pipeline.clean import Cleaning, Removal, clean, examine, remove_leftovers
+from paribus.pipeline.records import find, is_reference
+from paribus.pipeline.root import OutputRoot, named_root
 
 YES, VERIFY = "--yes", "--verify"
 HELP = f"""usage: paribus clean [RUNS ...] [--yes] [root=paribus_runs]

@@ -18,10 +18,9 @@ from paribus.config.names import proper_path
 from paribus.config.options import read_options
 from paribus.config.units import format_size
 from paribus.errors import ConfigurationError, DataError
-from paribus.pipeline.output_root import OutputRoot, named_root
-from paribus.pipeline.record.references import command_line, find_run_id, is_reference
-from paribus.pipeline.record.run_record import UNREADABLE, read_run_record
-from paribus.pipeline.stages import EVALUATION, FINETUNING
+from paribus.pipeline.graph import EVALUATION, FINETUNING
+from paribus.pipeline.records import UNREADABLE, command_line, find_run_id, is_reference, read_run_record
+from paribus.pipeline.root import OutputRoot, named_root
 from paribus.store import files
 from paribus.store.artifacts import Artifact
 from paribus.store.files import METRICS, sha256

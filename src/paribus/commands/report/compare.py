@@ -19,12 +19,11 @@ from paribus.config.compose import Composition
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.groups.experiment import table_of
 from paribus.config.identity import digest, everything
-from paribus.pipeline.output_root import OutputRoot, report_directory
 from paribus.pipeline.prepare import describe_sweep
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.records import collect
-from paribus.pipeline.record.sweep_record import read_sweep, read_sweeps
-from paribus.pipeline.vocabularies import compare_vocabularies
+from paribus.pipeline.prepared import PreparedRun
+from paribus.pipeline.records import read_sweep, read_sweeps
+from paribus.pipeline.results import collect, compare_vocabularies
+from paribus.pipeline.root import OutputRoot, report_directory
 from paribus.reporting.measures import SEEDS_TO_JUDGE
 from paribus.store.claims import exclusive
 from paribus.tracking.destination import Destination

@@ -17,10 +17,10 @@ from paribus.commands.statistics import show_verb_of_table
 from paribus.config.arguments import Command
 from paribus.config.compose import Composition
 from paribus.errors import InfrastructureError, ParibusError, classify
-from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import describe_sweep, refuse_repeated
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.records import collect
+from paribus.pipeline.prepared import PreparedRun
+from paribus.pipeline.results import collect
+from paribus.pipeline.root import OutputRoot
 from paribus.store import files
 
 if TYPE_CHECKING:

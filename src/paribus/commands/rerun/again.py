@@ -8,9 +8,9 @@ from pathlib import Path
 from paribus.checks.command import checked_run
 from paribus.config.schema import RunConfig
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.record.run_record import UNREADABLE, moved_config, read_run_record
-from paribus.pipeline.record.run_state import is_done
+from paribus.pipeline.recorder import is_done
+from paribus.pipeline.records import UNREADABLE, moved_config, read_run_record
+from paribus.pipeline.root import OutputRoot
 from paribus.store import files
 from paribus.store.claims import is_held
 from paribus.store.files import read_object_if_any

@@ -6,8 +6,8 @@ from typing import Any
 
 from paribus.config.identity import canonical
 from paribus.config.schema import RunConfig
-from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import Node
+from paribus.pipeline.prepared import run_identity
 from paribus.reporting.equality import flatten
 
 LONGEST = 80

@@ -18,14 +18,11 @@ from paribus.config.flags import HELP_FLAGS
 from paribus.config.options import read_options
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
-from paribus.pipeline.graph import build_graph, needed_for
-from paribus.pipeline.job import JobFunction
-from paribus.pipeline.make import check
-from paribus.pipeline.output_root import OutputRoot, named_root
-from paribus.pipeline.record.environment import environment_changes, recorded_provenance
-from paribus.pipeline.record.references import find_run_id, is_reference
-from paribus.pipeline.record.run_record import UNREADABLE, moved_config, read_run_record
-from paribus.pipeline.stages import EVALUATION, FINETUNING
+from paribus.pipeline.graph import EVALUATION, FINETUNING, build_graph, needed_for
+from paribus.pipeline.records import UNREADABLE, find_run_id, is_reference, moved_config, read_run_record
+from paribus.pipeline.results import environment_changes, recorded_provenance
+from paribus.pipeline.root import OutputRoot, named_root
+from paribus.pipeline.run import JobFunction, check
 from paribus.store.provenance import loaded_code, provenance
 
 EXIT_DIFFERS = 1

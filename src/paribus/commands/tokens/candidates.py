@@ -10,8 +10,8 @@ from paribus.commands.tokens.files import TOKENS, report_directory
 from paribus.config.groups.tokenization import BytesTokenizer, ExistingTokenizer, SpansPretokenizer
 from paribus.config.schema import RunConfig
 from paribus.errors import DataError
-from paribus.pipeline.make import check, make, note_made_of
-from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.root import OutputRoot
+from paribus.pipeline.run import check, make, note_made_of
 from paribus.reporting.data_reports import CandidateScores, write_candidate_report
 
 TITLE = "Candidate spans: mutual information and entropy"

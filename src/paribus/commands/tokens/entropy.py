@@ -9,8 +9,8 @@ from paribus.commands.tokens.files import report_directory
 from paribus.config.groups.tokenization import PredictiveEntropyPretokenizer
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
-from paribus.pipeline.make import note_made_of
-from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.root import OutputRoot
+from paribus.pipeline.run import note_made_of
 from paribus.reporting.data_reports import write_entropy_report
 from paribus.reporting.figures_data import EntropyLine, pieces
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from paribus.config.identity import digest
-from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.root import OutputRoot
 
 TOKENS = "tokens"
 """Directory of the output root for reports and logs."""

@@ -16,9 +16,9 @@ from paribus.config.groups.experiment import TableConfig, table_of
 from paribus.config.groups.tokenization import PredictiveEntropyPretokenizer, SpansPretokenizer
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.make import check, make, note_made_of
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepared_run import PreparedRun, factor_labels
+from paribus.pipeline.prepared import PreparedRun, factor_labels
+from paribus.pipeline.root import OutputRoot
+from paribus.pipeline.run import check, make, note_made_of
 from paribus.reporting.data_tables import joined_labels
 
 if TYPE_CHECKING:

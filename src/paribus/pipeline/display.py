@@ -1,15 +1,18 @@
 """What is running and how long it still takes: bars on a terminal, a line now and then elsewhere."""
 
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
 
 from paribus.config.units import format_count, format_size
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.progress import TaskID
 
-    from paribus.pipeline.show.progress_bar import StageProgress
 
 SECONDS_BETWEEN_LINES = 10.0
 LEAST_WIDTH = 20
@@ -47,8 +50,6 @@ class Display:
         """A stage begins; `note` is shown until it reports progress."""
         self._name, self._activity, self._last_line = name, "", time.monotonic()
         if self.console.is_terminal and not self._label:
-            from paribus.pipeline.show.progress_bar import StageProgress
-
             self._bar = StageProgress(self.console)
             self._bar.start()
             self._task = self._bar.add_task(note, total=None, stage=name, amount="", detail="")
@@ -107,3 +108,31 @@ def age(seconds: float) -> str:
         if seconds < most:
             return f"{max(0, int(seconds / length))} {unit}"
     return f"{int(seconds / 86_400)} d"
+
+
+INDENT = " " * 15
+
+
+class StageProgress(Progress):
+    """A bar whose task has the fields `stage`, `amount` and `detail`; details too long for the terminal are cut."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(
+            TextColumn("  {task.fields[stage]:<12}"),
+            BarColumn(bar_width=20),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TextColumn("{task.fields[amount]}"),
+            TimeElapsedColumn(),
+            TextColumn("elapsed,"),
+            TimeRemainingColumn(),
+            TextColumn("left · {task.description}"),
+            console=console,
+            transient=True,
+        )
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """The bars, then what they say in detail."""
+        yield self.make_tasks_table(self.tasks)
+        for task in self.tasks:
+            if task.fields["detail"]:
+                yield Text(INDENT + task.fields["detail"], style="dim", no_wrap=True, overflow="ellipsis")

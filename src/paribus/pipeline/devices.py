@@ -3,9 +3,15 @@
 Nothing heavy is imported. PyTorch is asked only where a configuration names CUDA, or leaves it to a machine with GPUs.
 """
 
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 
 from paribus.config.byte_sizes import divided
 from paribus.config.groups.embedding import MiniLMEmbedder, TransformersEmbedder
@@ -13,16 +19,29 @@ from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
-from paribus.engine.gpus import lacking, unseen, visible_gpus
-from paribus.errors import ParibusError
-from paribus.pipeline.graph import Node, to_make
-from paribus.pipeline.making.visible_devices import pytorch_build, visible_devices
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.record.failure import Failure
+from paribus.engine.gpus import ORDER, VISIBLE, lacking, reserved, unseen, visible_gpus
+from paribus.errors import InfrastructureError, ParibusError
+from paribus.pipeline.graph import STAGES, Node, named, to_make
+from paribus.pipeline.records import Failure
+from paribus.pipeline.root import OutputRoot
 
 HERE = ("basic", "joblib", "submitit_local")
 """Launchers whose jobs run on the machine that the command was given on."""
 Problem = tuple[str, str]
+
+
+@cache
+def visible_devices() -> int:
+    """CUDA devices that PyTorch may use here, asked once by a process.
+
+    Raises InfrastructureError where it cannot be asked.
+    """
+    code = "from paribus.modeling.device import usable_gpus; print(usable_gpus())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+        raise InfrastructureError(f"PyTorch does not say which devices it sees: {last}")
+    return int(done.stdout)
 
 
 @dataclass
@@ -134,3 +153,38 @@ def unfit(config: RunConfig, nodes: Mapping[str, Node]) -> Failure | None:
     except ParibusError as error:
         return Failure(error.failure_class, str(error))
     return Failure("configuration", "; ".join(found)) if found else None
+
+
+SHARED = ("auto", "cuda", "gpu")
+"""Devices that leave the choice of the GPU to paribus; who names one, as cuda:1, shares it himself."""
+
+
+@contextmanager
+def gpu_slots(stage: str, config: RunConfig, say: Callable[[str], None]) -> Iterator[Mapping[str, str]]:
+    """The environment in which a stage sees the GPUs that are its own until the block ends; empty without GPUs.
+
+    ConfigurationError when the machine has fewer than the stage needs.
+    """
+    device = STAGES[stage].device(config)
+    count = None if device is None or device.value not in SHARED else device.gpus
+    gpus = [] if count is None else visible_gpus()
+    # What computes on a CPU, since PyTorch is built for that, is to wait for no GPU and to keep none from others.
+    if device is None or count is None or not gpus or (device.value == "auto" and not visible_devices()):
+        yield {}
+        return
+    if device.fewer_do:
+        count = min(count, len(gpus))
+    noun = "GPUs" if count != 1 else "GPU"
+    waiting = f"[dim]{named(stage)} waits for {count or 'all'} {noun}: other jobs on this machine have them[/dim]"
+    with reserved(count, gpus, Path(config.engine.gpu_locks), lambda: say(waiting)) as taken:
+        order = {name: value for name, value in ORDER.items() if name not in os.environ}
+        yield {VISIBLE: ",".join(gpu.name for gpu in taken), **order}
+
+
+@cache
+def pytorch_build() -> tuple[str, str | None]:
+    """The version of PyTorch, and the CUDA that it is built for or None, asked once by a process."""
+    code = "import json, torch; print(json.dumps([torch.__version__, torch.version.cuda]))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    version, cuda = json.loads(done.stdout)
+    return str(version), cuda

@@ -1,28 +1,23 @@
-"""Find and remove artefacts of an output root that no result needs.
-
-An artefact is needed if its key stands in the record of a run, which has the keys of all its stages from its beginning,
-or in the list of artefacts of a report. Trainings that no record names are needed too, with all their inputs, since
-other roots may start from them, and so are vocabularies, which are small and read by their paths. What recorded runs
-alone use is removed only where these are named: weights and optimizer states of finished runs, all artefacts of others.
-"""
+"""Cleaning of an output root: artefacts that no result needs, what is damaged, and what dead processes left."""
 
 import os
 import re
 import shutil
+import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from paribus.config.identity import canonical
 from paribus.errors import ConfigurationError
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.record.inventory import DONE, INCOMPLETE, RUNNING, Inventory, KeptRun, take_inventory
-from paribus.pipeline.record.records import MEASURING_STAGES
-from paribus.pipeline.record.run_record import UNREADABLE
-from paribus.pipeline.stages import Place
-from paribus.store.claims import exclusive, is_held
+from paribus.pipeline.graph import Place
+from paribus.pipeline.records import UNREADABLE
+from paribus.pipeline.results import MEASURING_STAGES
+from paribus.pipeline.root import DONE, INCOMPLETE, RUNNING, Inventory, KeptRun, OutputRoot, take_inventory
+from paribus.store.artifacts import NOT_STAGES, Store, hashed_damage
+from paribus.store.claims import acquire, exclusive, is_held
 from paribus.store.files import MADE_OF
 from paribus.training.state.file_names import STATE_DIRECTORY
 
@@ -212,3 +207,66 @@ def _require_own_store(inventory: Inventory) -> None:
 
 def _weigh(directory: Path) -> int:
     return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+SECONDS_OF_A_WRITE = 3600.0
+"""A file written aside that has not got its name after this long belongs to no living process."""
+
+
+def examine(store: Store, say: Callable[[str], None]) -> int:
+    """Hash every artefact and set damaged ones aside; 0 when nothing was wrong, else 1."""
+    damaged = count = 0
+    for path in sorted(path for path in store.root.glob("*/*") if path.is_dir() and path.parent.name not in NOT_STAGES):
+        stage, key, count = path.parent.name, path.name, count + 1
+        if problem := hashed_damage(path, store.memory(stage, key), store.pruned(stage, key)):
+            damaged += 1
+            say(f"{stage} {key[:12]}: {_set_aside(store, stage, key, problem)}")
+    say(f"artefacts checked: {count}, damaged: {damaged}")
+    return 1 if damaged else 0
+
+
+def _set_aside(store: Store, stage: str, key: str, problem: str) -> str:
+    """Under the claim, so that no artefact is moved that a run has made again meanwhile."""
+    held = store.claim(stage, key)
+    if held is None:
+        return f"{problem}; a process is making it again"
+    with held:
+        store.memory(stage, key).forget()
+        moved = store.set_aside(held, stage, key)
+    return f"{moved}; the next run makes it again" if moved else f"{problem}; made again meanwhile"
+
+
+def remove_leftovers(store: Store) -> int:
+    """Remove unfinished work whose artefact exists, claims of dead processes and files that never got their name.
+
+    Resumable work stays.
+    """
+    removed = 0
+    for partial in sorted((store.root / "partial").glob("*-*")):
+        stage, key = partial.name.rsplit("-", 1)
+        held = acquire(store.claim_path(stage, key), store.lease_seconds)
+        if held is None:
+            continue
+        with held:
+            work = partial / "work"
+            if store.find(stage, key) or not work.is_dir() or not any(work.iterdir()):
+                shutil.rmtree(partial)
+                removed += 1
+            else:
+                store.discard_output(stage, key)
+    for path in _abandoned(store):
+        path.unlink(missing_ok=True)
+        removed += 1
+    return removed
+
+
+def _abandoned(store: Store) -> Iterator[Path]:
+    """What a killed process was writing beside the artefacts, and what is remembered of artefacts that are gone."""
+    for path in [*(store.root / "verified").glob("*.json"), *(store.root / "pruned").glob("*.json")]:
+        stage, key = path.stem.rsplit("-", 1)
+        if not store.path(stage, key).is_dir():
+            yield path
+    for directory in ("claims", "verified", "pruned"):
+        for path in (store.root / directory).glob(".*.*"):
+            if time.time() - path.stat().st_mtime > SECONDS_OF_A_WRITE:
+                yield path

@@ -1,27 +1,36 @@
-"""How the rows of a sweep stand while its runs end. Which is better the table says, of all of them."""
+"""Progress of a sweep while its runs end: how its rows stand, how much is left, and runs that a scheduler has elsewhere."""
 
 import math
+import threading
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from statistics import fmean
-from typing import TYPE_CHECKING
+from pathlib import Path
+from statistics import fmean, mean
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rich.console import Console
 from rich.markup import escape
 
 from paribus.config.groups.execution import SweepConfig
+from paribus.config.schema import RunConfig
 from paribus.errors import ParibusError
 from paribus.evaluation.measures.main_scores import BITS, main_scores
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.show.display import Display
-from paribus.pipeline.show.remaining import ROWS, STAGES_FILE
-from paribus.pipeline.stages import EVALUATION
+from paribus.pipeline.display import Display, duration
+from paribus.pipeline.graph import EVALUATION
+from paribus.pipeline.prepared import PreparedRun, factor_labels, unique_nodes
+from paribus.pipeline.records import read_run_record
+from paribus.pipeline.root import OutputRoot
 from paribus.reporting.measures import SEEDS_TO_JUDGE
+from paribus.store import files
 from paribus.store.files import read_object_if_any
 
 if TYPE_CHECKING:
     from paribus.reporting.significance.crossed import SeedVariance
     from paribus.reporting.significance.paired import Matrix
+
 
 _MOST = 8
 """Rows that are shown; a terminal has little room, and the table has all."""
@@ -124,3 +133,111 @@ def _within(half_width: float | None) -> str:
 def _scores(root: OutputRoot, key: str) -> Scores:
     artifact = root.store.find(EVALUATION, key)
     return main_scores(artifact.record()["result"]["metrics"]) if artifact else {}
+
+
+STAGES_FILE = "stages.json"
+ROWS = "rows"
+
+
+def rows_of(runs: Sequence[PreparedRun]) -> list[tuple[str, int, str]]:
+    """Row, seed and key of the evaluation of each run of a sweep that is to be scored."""
+    return [
+        (" ".join(factor_labels(run, run.factors).values()), run.job.config.seed, run.wanted[EVALUATION].key)
+        for run in runs
+        if EVALUATION in run.wanted
+    ]
+
+
+def write_stages(root: OutputRoot, sweep: SweepConfig, runs: Sequence[PreparedRun]) -> None:
+    """Write down which artefacts a sweep needs and whose scores they are, for its jobs to say how it stands."""
+    path = root.sweep(sweep.id) / STAGES_FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stages = [[*node.place] for node in unique_nodes(runs)]
+    files.write_json(path, {"name": sweep.name, "factors": list(sweep.factors), "stages": stages, ROWS: rows_of(runs)})
+
+
+def announce(root: OutputRoot, config: RunConfig, display: Display) -> None:
+    """Say how many stages of the sweep are done and about how long the rest takes."""
+    if config.sweep is None or config.sweep.jobs == 1:
+        return
+    path = root.sweep(config.sweep.id) / STAGES_FILE
+    stages = read_object_if_any(path).get("stages")
+    if not isinstance(stages, list):
+        return
+    done, seconds, unknown = estimate(root, stages)
+    if done == len(stages):
+        return
+    at_least = "at least " if unknown else "about "
+    left = f", {at_least}{duration(seconds)} left" if seconds else ""
+    display.message(f"  [dim]{done} of {len(stages)} stages of the sweep are done{left}[/dim]")
+
+
+def estimate(root: OutputRoot, stages: list[list[str]]) -> tuple[int, float, bool]:
+    """Stages done, estimated seconds for the rest, and whether some kind of stage was never timed."""
+    taken: dict[str, list[float]] = defaultdict(list)
+    missing: list[str] = []
+    for name, key in stages:
+        artifact = root.store.find(name, key)
+        if artifact is None:
+            missing.append(name)
+            continue
+        record: dict[str, Any] = artifact.record()
+        taken[name].append(float(record["seconds"]))
+    timed = [mean(taken[name]) for name in missing if name in taken]
+    return len(stages) - len(missing), sum(timed), len(timed) < len(missing)
+
+
+SECONDS_BETWEEN_LOOKS = 1.0
+ELSEWHERE = ("submitit",)
+"""Beginnings of the names of launchers whose jobs print into files of their own."""
+
+
+@contextmanager
+def watched(launcher: str, runs: Mapping[str, Path], console: Console) -> Iterator[None]:
+    """Until the block ends, print a line for each stage that a run has finished, and for its end.
+
+    `runs` are directories of runs by their labels. Launchers that share the terminal need none of this.
+    """
+    if not launcher.startswith(ELSEWHERE):
+        yield
+        return
+    watch = _Watch(runs, console)
+    jobs = "1 job is" if len(runs) == 1 else f"{len(runs)} jobs are"
+    console.print(f"{jobs} with launcher {launcher}", markup=False)
+    stop = threading.Event()
+    thread = threading.Thread(target=watch.follow, args=(stop,), daemon=True, name="watch-runs")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        watch.look()
+
+
+class _Watch:
+    def __init__(self, runs: Mapping[str, Path], console: Console) -> None:
+        self._runs, self._console = runs, console
+        self._seen = {label: self._lines(path) for label, path in runs.items()}
+
+    def follow(self, stop: threading.Event) -> None:
+        while not stop.wait(SECONDS_BETWEEN_LOOKS):
+            self.look()
+
+    def look(self) -> None:
+        for label, path in self._runs.items():
+            lines = self._lines(path)
+            known = self._seen[label] if lines[:1] == self._seen[label][:1] else []
+            for line in (line for line in lines if line not in known):
+                self._console.print(f"  {label}: {line}", markup=False, soft_wrap=True)
+            self._seen[label] = lines
+
+    @staticmethod
+    def _lines(path: Path) -> list[str]:
+        """What a run's record says by now; of another attempt the first line is another."""
+        record = read_run_record(path)
+        if record is None:
+            return []
+        began = f"began as process {record.get('pid')} on {record.get('host')}"
+        stages = [f"{name} {stage['state']}" for name, stage in record["stages"].items()]
+        return [began, *stages, *([] if record["status"] == "running" else [record["status"]])]

@@ -1,0 +1,357 @@
+"""Runs of a command, ready to be made: their names, the record of their sweep, and what differs between them."""
+
+import dataclasses
+import getpass
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from paribus.config.arguments import Command, override_key, override_value
+from paribus.config.arms import ARM
+from paribus.config.compose import Job
+from paribus.config.groups.execution import SweepConfig
+from paribus.config.identity import chosen, digest, identity
+from paribus.config.schema import RunConfig
+from paribus.evaluation.measures.main_scores import main_scores
+from paribus.pipeline.graph import Node, group_of_files, needed_for
+from paribus.pipeline.records import SWEEP_RECORD, SweepRecord, SweptRun, read_sweep
+from paribus.pipeline.root import OutputRoot, run_id
+from paribus.reporting.equality import (
+    AVERAGED_SHARES,
+    FINGERPRINT,
+    MISSING,
+    SCORED_SHARES,
+    SHARES,
+    Difference,
+    FairnessError,
+    covered,
+    differing,
+    flatten,
+    scored_at_other_shares,
+)
+from paribus.store import files
+from paribus.store.provenance import built_from, git_state
+from paribus.tracking.destination import public_uri
+from paribus.tracking.events import EventLog
+
+ABSENT = "—"
+"""Label of a run at a factor that its choices do not have: the vocabulary size of `tokenizer=bytes`."""
+
+
+@dataclass(frozen=True)
+class PreparedRun:
+    """A validated run with the artefacts it needs."""
+
+    job: Job
+    nodes: dict[str, Node]
+    factors: tuple[str, ...] = ()
+    """Paths in which the runs of its command differ on purpose."""
+    here: bool = True
+    """Whether it is made on this machine, whose devices are then to be judged."""
+    launcher: str = "basic"
+    """Name of the Hydra launcher that would run its job."""
+
+    @property
+    def wanted(self) -> dict[str, Node]:
+        """The artefacts that its command is to make: all, or with `until` that stage and what it needs."""
+        return needed_for(self.nodes, self.job.config.until)
+
+    @property
+    def run_id(self) -> str:
+        """Identifier of the run."""
+        return run_id(self.nodes)
+
+
+def factor_labels(run: PreparedRun, factors: Sequence[str]) -> dict[str, str]:
+    """The value of each factor as it was typed, else as it is configured; a dash where its choices lack it."""
+    setting = [override for override in run.job.overrides if "=" in override and not override.startswith("~")]
+    typed = {override_key(override).replace("/", "."): override_value(override) for override in setting}
+    return {factor: typed.get(factor) or chosen(run.job.config, factor) or ABSENT for factor in factors}
+
+
+def unique_nodes(runs: Iterable[PreparedRun]) -> list[Node]:
+    """Every artefact that is wanted of several runs once, in the order it is first needed."""
+    return list({node.place: node for run in runs for node in run.wanted.values()}.values())
+
+
+_ALWAYS_NAMED = ("tokenizer", "encoder", "ordering")
+_LONGEST_VALUE = 40
+_OF_A_DIGEST = 6
+
+
+def labels(runs: Sequence[PreparedRun]) -> list[str]:
+    """A short name for each run: the values of the overrides in which the runs differ, or its own name."""
+    common = set.intersection(*(set(run.job.overrides) for run in runs))
+    differing = [[text for text in run.job.overrides if text not in common] for run in runs]
+    # Lists cut a name at its end, and arms differ in more than a seed.
+    differing = [sorted(texts, key=lambda text: text.startswith("seed=")) for texts in differing]
+    named = [" ".join(map(_short, texts)) for texts in differing]
+    return [name or own for name, own in zip(named, run_names(runs), strict=True)]
+
+
+def run_name(config: RunConfig) -> str:
+    """A run by itself: whether it continues another, what kinds it has of what other sweeps compare, its seed."""
+    return "-".join((*_kinds(config).values(), f"seed{config.seed}"))
+
+
+def run_names(runs: Sequence[PreparedRun]) -> list[str]:
+    """As `run_name`, and what the sweep compares: a group as it was chosen, a field with its name.
+
+    A group that every name has is called by its kind, and as it was chosen where runs of one kind differ in it; so is
+    what a word stands for that is no field, an arm.
+    """
+    labelled = [factor_labels(run, run.factors) for run in runs]
+    kinds = [_kinds(run.job.config) for run in runs]
+    varied = [factor for factor in runs[0].factors if not _told(factor, runs, kinds, labelled)]
+    short = {factor: _shortened([of_run[factor] for of_run in labelled]) for factor in varied}
+    names = []
+    for run, kind, label in zip(runs, kinds, labelled, strict=True):
+        texts = {factor: short[factor][label[factor]] for factor in varied if label[factor] != ABSENT}
+        parts = {group: texts.pop(group, text) for group, text in kind.items()}
+        names.append("-".join((*parts.values(), *_compared(texts), f"seed{run.job.config.seed}")))
+    return names
+
+
+def _kinds(config: RunConfig) -> dict[str, str]:
+    """Group -> its kind, of the groups that every name has."""
+    start = {} if config.start.kind == "scratch" else {"": "continued"}
+    return start | {group: chosen(config, group) or "" for group in _ALWAYS_NAMED}
+
+
+def _told(
+    factor: str,
+    runs: Sequence[PreparedRun],
+    kinds: Sequence[Mapping[str, str]],
+    labelled: Sequence[Mapping[str, str]],
+) -> bool:
+    """Whether the kinds of a run say already what it has at a factor."""
+    if factor not in _ALWAYS_NAMED and any(chosen(run.job.config, factor) is not None for run in runs):
+        return False
+    found = {(*kind.values(), label[factor]) for kind, label in zip(kinds, labelled, strict=True)}
+    return len(found) == len({tuple(kind.values()) for kind in kinds})
+
+
+def _compared(texts: Mapping[str, str]) -> Iterator[str]:
+    for factor, text in texts.items():
+        yield f"{factor.rpartition('.')[2]}={text}" if "." in factor else text
+
+
+def _shortened(values: Sequence[str]) -> dict[str, str]:
+    """Value -> what stands for it in a name: of a long one its end, which of paths tells most, and where that is the
+    end of another too, the start of its digest.
+    """
+    ends = {value: value if len(value) <= _LONGEST_VALUE else f"…{value[1 - _LONGEST_VALUE :]}" for value in values}
+    met = Counter(ends.values())
+    return {value: end if met[end] == 1 else f"{end}…{digest(value)[:_OF_A_DIGEST]}" for value, end in ends.items()}
+
+
+def _short(override: str) -> str:
+    """A group choice by its value alone, a field with its path; of a text in quotes what is in them."""
+    key, value = override_key(override), override_value(override)
+    return f"{key}={value}" if "." in key or key == "seed" else value
+
+
+_NAMED = 3
+_CONTINUATION = ("continuation_items", "context_characters", "continuation_characters")
+_HELDOUT = ("heldout_documents", "document_bytes")
+_SCORED = (
+    "corpus",
+    f"{FINGERPRINT}corpus",
+    f"{FINGERPRINT}evaluation",
+    *(f"evaluation.{name}" for name in ("limit", "last_checkpoints", "clean_overlap", *_HELDOUT, *_CONTINUATION)),
+)
+"""What decides items, held-out text and scored checkpoints, which no factor excuses. A task or a number of shots that
+some runs lack is a gap in their row."""
+_SIZED = "model"
+"""The group whose choices are sizes, and not kinds: which one was typed is not in the configuration."""
+
+
+def run_identity(config: RunConfig, nodes: Mapping[str, Node]) -> dict[str, Any]:
+    """The identity fields of a run, and under `fingerprints` those of the files of each group, by group."""
+    found = {
+        group_of_files(node.stage, node.config): node.identity["identity"]["fingerprint"]
+        for node in nodes.values()
+        if _has_files(node)
+    }
+    values: dict[str, Any] = identity(config)
+    return values | {"fingerprints": found}
+
+
+def undeclared(runs: Sequence[PreparedRun]) -> FairnessError | None:
+    """What runs differ in beside the factors of their command and the seed, with the remedy; None for nothing."""
+    fields = [flatten(run_identity(run.job.config, run.nodes)) for run in runs]
+    factors, named = runs[0].factors, list(zip(labels(runs), fields, strict=True))
+    found = differing(named, factors)
+    if found:
+        message = (
+            f"the runs differ in more than the declared factors ({', '.join(factors) or 'none'}) and the seed, so the "
+            "comparison table would refuse them:"
+        )
+        return FairnessError(message, found, _remedy(found))
+    if scored := [difference for difference in differing(named, ()) if covered(difference.path, _SCORED)]:
+        message = "the runs would be scored on different items or text, so the comparison table would refuse them:"
+        return FairnessError(message, scored, "Give all runs the same, or run each by a command of its own")
+    if found := scored_at_other_shares(named):
+        message = (
+            "the runs would be scored at the last of several checkpoints, which stand at other shares of their "
+            "budgets, so the comparison table would refuse them:"
+        )
+        alone = f"score the last one alone ({SCORED_SHARES}=1 {AVERAGED_SHARES}=1)"
+        return FairnessError(message, found, f"Give all runs the same {SHARES}, or {alone}")
+    return None
+
+
+def _has_files(node: Node) -> bool:
+    return "fingerprint" in node.identity["identity"]
+
+
+def _remedy(found: Sequence[Difference]) -> str:
+    groups = ",".join(dict.fromkeys(_group_of(difference) for difference in found))
+    declare = f"or declare that it differs together with the other factors (factors=[{groups}])"
+    settings = _settings(found)
+    if not settings:
+        files = all(difference.path.startswith(FINGERPRINT) for difference in found)
+        return f"Let all runs {'read the same files' if files else 'have one choice'} ({groups}), {declare}"
+    named = list(settings.items())[:_NAMED]
+    one = "; ".join(" or ".join(f"{name}={value}" for value in values) for name, values in named)
+    own = " ".join(f"{name}={','.join(values)}" for name, values in named)
+    more = " ..." if len(settings) > _NAMED else ""
+    if any(covered(difference.path, _SCORED) for difference in found):  # which no factor excuses
+        return f"Give all runs the same ({one}{more}), or run each by a command of its own"
+    return f"Give all runs the same ({one}{more}), or sweep it as a factor of its own (-m {own}{more}), {declare}"
+
+
+def _settings(found: Sequence[Difference]) -> dict[str, list[str]]:
+    """What would have to be typed for each value: the choice of a group where its kinds differ, else the field.
+
+    The contents of files cannot be typed, nor can a family of models.
+    """
+    kinds = {_group_of(difference) for difference in found if difference.path == f"{_group_of(difference)}.kind"}
+    settings: dict[str, list[str]] = {}
+    for difference in found:
+        group = _group_of(difference)
+        if difference.path.startswith(FINGERPRINT) or (group in kinds and difference.path != f"{group}.kind"):
+            continue
+        if group in kinds and group == _SIZED:
+            continue
+        name = group if group in kinds else difference.path
+        settings[name] = [_typed(value) for value, _ in difference.values if value != MISSING]
+    return settings
+
+
+def _group_of(difference: Difference) -> str:
+    return difference.path.removeprefix(FINGERPRINT).split(".")[0]
+
+
+def _typed(value: str) -> str:
+    """A value as it is typed on the command line."""
+    loaded = json.loads(value)
+    if isinstance(loaded, list):
+        return f"[{','.join(map(str, loaded))}]"
+    return loaded if isinstance(loaded, str) else value
+
+
+_OF_A_LAUNCHER = "hydra.launcher."
+"""Settings that make no run another one, and may hold what is nobody's to read: `setup` of submitit."""
+
+
+def write_sweep(root: OutputRoot, sweep: SweepConfig, command: Command, runs: Sequence[PreparedRun]) -> None:
+    """Write down by which command a sweep was given, now. Passwords of a tracker stay out of it."""
+    named = zip(run_names(runs), labels(runs), runs, strict=True)
+    record = SweepRecord(
+        id=sweep.id,
+        name=sweep.name,
+        given=time.time(),
+        multirun=command.multirun,
+        overrides=_public(command.overrides, runs[0]),
+        config_directories=tuple(str(Path(directory).resolve()) for directory in command.config_directories),
+        runs=tuple(SweptRun(run.run_id, name, label, _public(run.job.overrides, run)) for name, label, run in named),
+    )
+    path = root.sweep(sweep.id) / SWEEP_RECORD
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files.write_json(path, dataclasses.asdict(record))
+
+
+def _public(overrides: Sequence[str], run: PreparedRun) -> tuple[str, ...]:
+    """Overrides without what is no business of whoever reads the record."""
+    return tuple(_shown(overrides, run.job.config.tracking.uri))
+
+
+def _shown(overrides: Sequence[str], uri: str | None) -> Iterator[str]:
+    for override in overrides:
+        key = override.lstrip("+~").partition("=")[0]
+        if key == "tracking.uri" and uri:
+            yield f"tracking.uri='{public_uri(uri)}'"
+        elif not key.startswith(_OF_A_LAUNCHER):
+            yield override
+
+
+COMMAND_TAG, USER_TAG = "paribus.command", "mlflow.user"
+COMMIT_TAG, CHANGED_TAG = "mlflow.source.git.commit", "mlflow.source.git.dirty"
+
+
+def sweep_of(config: RunConfig, root: OutputRoot) -> SweepRecord | None:
+    """The record of the sweep that wants a run now; None where there is none."""
+    return read_sweep(root.sweep(config.sweep.id)) if config.sweep else None
+
+
+def own_name(config: RunConfig, run_id: str, sweep: SweepRecord | None) -> str:
+    """The run by itself, as its sweep has it on record, which tells its runs apart; without a sweep, by its kinds."""
+    swept = _swept(run_id, sweep)
+    return swept.name if swept else run_name(config)
+
+
+def listed_name(config: RunConfig, run_id: str, sweep: SweepRecord | None) -> str:
+    """What differs from the other runs of its sweep, `scaffold_bpe seed=1`; of a run alone, its own name."""
+    swept = _swept(run_id, sweep) if sweep and len(sweep.runs) > 1 else None
+    return swept.label if swept else own_name(config, run_id, sweep)
+
+
+def headed_name(config: RunConfig, run_id: str, sweep: SweepRecord | None) -> str:
+    """What a command calls a run: as its sweep lists it, or by its arm where it is alone; then its own name."""
+    own, listed = own_name(config, run_id, sweep), listed_name(config, run_id, sweep)
+    swept = _swept(run_id, sweep)
+    arms = [text.partition("=")[2] for text in (swept.overrides if swept else ()) if text.startswith(f"{ARM}=")]
+    first = arms[-1:] if listed == own else [listed]
+    return "  ".join([*first, own])
+
+
+def tell_origin(events: EventLog, sweep: SweepRecord | None) -> None:
+    """Tag a run or a sweep with its sweep, its command, the user, and the commit of paribus' checkout or image."""
+    git = git_state(Path(__file__)) or built_from() or {}
+    tags = {
+        "paribus.sweep": f"{sweep.name} {sweep.id}" if sweep else None,
+        COMMAND_TAG: sweep.command.typed("run", multirun=sweep.multirun) if sweep else None,
+        USER_TAG: _user(),
+        COMMIT_TAG: git.get("commit"),
+        CHANGED_TAG: "True" if git.get("diff") or git.get("changes") else None,
+    }
+    for name, tag in tags.items():
+        if tag is None:
+            events.untag(name)
+        else:
+            events.tag(name, tag)
+
+
+def score_numbers(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """`bits_per_byte` and `<task>` in every run that has them, of an evaluation and of a fine-tuning.
+
+    They stand in no section of a tracker, as no other number of a run does.
+    """
+    found = [main_scores(result.get("metrics", {})) for result in results]
+    return {name.replace("/", "_"): value for scores in found for name, value in scores.items()}
+
+
+def _swept(run_id: str, sweep: SweepRecord | None) -> SweptRun | None:
+    return next((run for run in sweep.runs if run.run_id == run_id), None) if sweep else None
+
+
+def _user() -> str | None:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a number that no account has, as in a container
+        return None

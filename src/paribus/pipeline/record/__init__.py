@@ -1,1 +1,0 @@
-"""What is kept of a run: its record, its numbers, how it stands and why it failed."""

@@ -1,0 +1,333 @@
+"""Records of runs and sweeps (`run.json`, `sweep.json`): reading them, finding them by name, and why a run failed."""
+
+import json
+import re
+import shlex
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from paribus.config.arguments import Command, Flag
+from paribus.config.flags import CONFIG_DIR
+from paribus.config.identity import canonical, identity
+from paribus.config.schema import RunConfig
+from paribus.errors import ConfigurationError, classify, is_full_disk
+from paribus.store.files import RUN_RECORD, read_object_if_any
+
+UNREADABLE = "unreadable"
+
+
+def read_run_record(directory: Path) -> dict[str, Any] | None:
+    """The record of a run, or None when it never began; of one that cannot be read, the reason as its failure."""
+    path = directory / RUN_RECORD
+    if not path.is_file():
+        return None
+    try:
+        loaded: dict[str, Any] = json.loads(path.read_bytes())
+        _check(loaded)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
+        message = f"{path} is of another version of paribus, or damaged: {what}; the same `paribus run` writes it again"
+        failure = {"class": "infrastructure", "message": message}
+        return {"status": UNREADABLE, "failure": failure, "stages": {}, "code_versions": {}}
+    return loaded
+
+
+def files_of(record: Mapping[str, Any], config: RunConfig) -> Mapping[str, Any]:
+    """Fingerprints by group of the files that a recorded run read; none of groups that are otherwise in `config`."""
+    recorded, here = record.get("identity", {}), identity(config)
+    files: Mapping[str, Any] = recorded.get("fingerprints", {})
+    return {group: files[group] for group in files if canonical(recorded.get(group)) == canonical(here.get(group))}
+
+
+def files_of_groups(records: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], list[Any]]:
+    """The different fingerprints that runs have of each group and what it was, in canonical JSON."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for record in records:
+        recorded = record.get("identity", {})
+        for group, files in recorded.get("fingerprints", {}).items():
+            found.setdefault((group, canonical(recorded.get(group))), {})[canonical(files)] = files
+    return {place: list(different.values()) for place, different in found.items()}
+
+
+def _check(record: dict[str, Any]) -> None:
+    """KeyError, TypeError or AttributeError for a record without what its readers take for granted."""
+    for name in ("run_id", "status", "identity", "started"):
+        record[name]
+    for block in ("config", "stages", "code_versions"):
+        record[block].items()
+    keys = [stage["key"] for stage in record["stages"].values()]
+    if record["failure"] is not None:
+        keys += [record["failure"]["class"], record["failure"]["message"]]
+    if not all(isinstance(key, str) for key in keys):
+        raise TypeError(f"{keys} are not all texts")
+
+
+def moved_config(config: Mapping[str, Any], root: Path) -> dict[str, Any]:
+    """A recorded configuration, its output root where that is now; a run that it starts from is there or in its own."""
+    start = config["start"]
+    moved = {"root": str(root)} if start.get("root") == config["root"] else {}
+    return {**config, "root": str(root), "start": start | moved}
+
+
+SWEEP_RECORD = "sweep.json"
+MULTIRUN = "--multirun"
+
+
+@dataclass(frozen=True)
+class SweptRun:
+    """A run as the command of a sweep had it."""
+
+    run_id: str
+    name: str
+    """As in its own record: `bpe-merge_rank-standard-seed0`."""
+    label: str
+    """As in the list of the sweep: `bpe merge_rank seed=0`."""
+    overrides: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SweepRecord:
+    """A sweep, or a single run, as it was given."""
+
+    id: str
+    name: str
+    given: float
+    """When the command was given the last time, in seconds since 1970."""
+    multirun: bool
+    overrides: tuple[str, ...]
+    config_directories: tuple[str, ...]
+    runs: tuple[SweptRun, ...]
+
+    @property
+    def command(self) -> Command:
+        """The command, with the flags that choose what it composes."""
+        return command_of(self, self.overrides, multirun=self.multirun)
+
+
+def command_of(sweep: SweepRecord, overrides: Sequence[str], *, multirun: bool) -> Command:
+    """A command of these overrides with the groups that a sweep had."""
+    flags = [Flag(CONFIG_DIR, directory) for directory in sweep.config_directories]
+    return Command((*([Flag(MULTIRUN)] if multirun else []), *flags), tuple(overrides))
+
+
+def read_sweep(directory: Path) -> SweepRecord | None:
+    """The record of a sweep in its directory; None where there is none or it cannot be read."""
+    return _record(read_object_if_any(directory / SWEEP_RECORD))
+
+
+def read_sweeps(root: Path) -> list[SweepRecord]:
+    """The sweeps of an output root, the one that was given last first; records that cannot be read are left out."""
+    found = (read_sweep(path.parent) for path in (root / "sweeps").glob(f"*/{SWEEP_RECORD}"))
+    return sorted((record for record in found if record is not None), key=lambda record: (-record.given, record.id))
+
+
+def _record(fields: Mapping[str, Any]) -> SweepRecord | None:
+    try:
+        runs = tuple(
+            SweptRun(str(run["run_id"]), str(run["name"]), str(run["label"]), tuple(map(str, run["overrides"])))
+            for run in fields["runs"]
+        )
+        return SweepRecord(
+            id=str(fields["id"]),
+            name=str(fields["name"]),
+            given=float(fields["given"]),
+            multirun=bool(fields["multirun"]),
+            overrides=tuple(map(str, fields["overrides"])),
+            config_directories=tuple(map(str, fields["config_directories"])),
+            runs=runs,
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+LAST = "last"
+SHOWN = 12
+"""Candidates that an error lists."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A recorded sweep, or one run of it."""
+
+    sweep: SweepRecord
+    run: SweptRun | None = None
+    """None where the sweep is meant."""
+
+    @property
+    def id(self) -> str:
+        """The identifier of what is meant."""
+        return self.sweep.id if self.run is None else self.run.run_id
+
+    @property
+    def runs(self) -> tuple[SweptRun, ...]:
+        """The runs that are meant."""
+        return self.sweep.runs if self.run is None else (self.run,)
+
+    @property
+    def shown(self) -> str:
+        """What is meant, for people."""
+        if self.run is not None:
+            return f"{self.run.run_id}  run {self.run.label}"
+        count = len(self.runs)
+        return f"{self.sweep.id}  sweep {self.sweep.name}, {count} run{'s' if count > 1 else ''}"
+
+    @property
+    def command(self) -> Command:
+        """The command that makes the runs."""
+        return self.sweep.command if self.run is None else command_of(self.sweep, self.run.overrides, multirun=False)
+
+
+def is_reference(word: str) -> bool:
+    """Return True for a word of a command that is a name, and no override or flag."""
+    return re.fullmatch(r"[^~=-][^=]*", word) is not None
+
+
+def last_sweep(root: Path) -> Reference | None:
+    """Return the sweep of an output root whose command was given last; None where there is none."""
+    return next((Reference(sweep) for sweep in read_sweeps(root)), None)
+
+
+def nothing_known(root: Path) -> str:
+    """Why nothing below an output root, where no sweep is on record, has a name."""
+    if not any(root.glob(f"runs/*/{RUN_RECORD}")):
+        return "nothing has run there; name the root with root=..."
+    return (
+        f"no {SWEEP_RECORD} there says what its runs are called; give the overrides that made them, and `paribus run` "
+        "with these puts them on record again"
+    )
+
+
+def find(text: str, root: Path) -> Reference:
+    """Return the sweep or run that `text` names; `last` is the sweep whose command was given last.
+
+    ConfigurationError, with candidates, where it names none or several.
+    """
+    sweeps = read_sweeps(root)
+    if text == LAST and sweeps:
+        return Reference(sweeps[0])
+    known = {one.id: one for sweep in reversed(sweeps) for one in (*_runs(sweep), Reference(sweep))}
+    newest = list(known.values())[::-1]
+    exact = [one for one in newest if text == one.id or (one.run is None and text == one.sweep.name)]
+    found = exact or [one for one in newest if one.id.startswith(text)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ConfigurationError(f"{text!r} may be several things; name one:\n{_listed(found)}")
+    if not known:
+        raise ConfigurationError(f"no run {text!r} below {root}: {nothing_known(root)}")
+    raise ConfigurationError(f"no run or sweep {text!r} below {root}; there are\n{_listed(newest)}")
+
+
+def find_run_id(text: str, root: Path) -> str:
+    """Return the identifier of the run that `text` names; `last` is the run whose record was written last.
+
+    ConfigurationError where it names none, several, or a sweep of several runs.
+    """
+    recorded = sorted((path for path in root.glob("runs/*") if path.is_dir()), key=_written)
+    alike = recorded[-1:] if text == LAST else [path for path in recorded if path.name.startswith(text)]
+    if len(alike) == 1:
+        return alike[0].name
+    found = find(text, root)
+    if len(found.runs) > 1:
+        raise ConfigurationError(f"{text!r} is several runs; name one:\n{_listed(_runs(found.sweep))}")
+    return found.runs[0].run_id
+
+
+def command_line(run_id: str, root: Path) -> str | None:
+    """Return the command that makes one run, as it would be typed; None where no sweep has it on record."""
+    for sweep in read_sweeps(root):
+        for run in sweep.runs:
+            if run.run_id == run_id:
+                directories = [word for name in sweep.config_directories for word in (CONFIG_DIR, name)]
+                own = [text.removeprefix("+") if text.startswith("+experiment=") else text for text in run.overrides]
+                return shlex.join(["paribus", "run", *directories, *own])
+    return None
+
+
+def _written(directory: Path) -> float:
+    """When the record of a run was written; 0 for a run that has none."""
+    path = directory / RUN_RECORD
+    return path.stat().st_mtime if path.is_file() else 0.0
+
+
+def _runs(sweep: SweepRecord) -> list[Reference]:
+    return [Reference(sweep, run) for run in sweep.runs]
+
+
+def _listed(found: Sequence[Reference]) -> str:
+    lines = [f"  {one.shown}" for one in found[:SHOWN]]
+    more = len(found) - SHOWN
+    return "\n".join([*lines, *([f"  and {more} more"] if more > 0 else [])])
+
+
+LINES_OF_LOG = 20
+LOGS = "logs"
+"""Beside what stages are made for, the directory of their logs."""
+RETRIED = ("infrastructure", "interrupted")
+"""Classes of failures that may be gone at the next attempt; the others would fail again."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A failure with its class, where it happened and the end of the log."""
+
+    failure_class: str
+    message: str
+    stage: str | None = None
+    log: str | None = None
+    """Path of the stage's log below the directory of the run."""
+    tail: tuple[str, ...] = ()
+    """The last lines of that log."""
+    repeated: bool = False
+    """Whether it is that of an earlier run of the command, which has been shown."""
+
+    @classmethod
+    def of(cls, error: BaseException, stage: str | None, directory: Path) -> "Failure":
+        """The failure that an exception means, in a stage of the run in `directory`."""
+        classified = classify(error)
+        log = stage_log(directory, stage) if stage else None
+        return cls(
+            classified["class"],
+            classified["message"],
+            stage,
+            None if log is None else log.relative_to(directory).as_posix(),
+            () if log is None or is_full_disk(error) else tail(log),
+        )
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> "Failure":
+        """What `to_json` wrote."""
+        stage, log, tail = fields.get("stage"), fields.get("log"), tuple(fields.get("tail", ()))
+        return cls(str(fields["class"]), str(fields["message"]), stage, log, tail)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a run's record."""
+        return {
+            "class": self.failure_class,
+            "message": self.message,
+            "stage": self.stage,
+            "log": self.log,
+            "tail": list(self.tail),
+        }
+
+    @property
+    def shown(self) -> str:
+        """Class, stage and message in one line."""
+        where = f"stage {self.stage}: " if self.stage else ""
+        return f"{self.failure_class}: {where}{self.message}"
+
+
+def stage_log(directory: Path, stage: str) -> Path:
+    """Where the output of a stage's process goes, in the directory of the run."""
+    return directory / LOGS / f"{stage}.log"
+
+
+def tail(log: Path, lines: int = LINES_OF_LOG) -> tuple[str, ...]:
+    """The last lines of a log, whatever bytes are in it; none where there is no log."""
+    if not log.is_file():
+        return ()
+    with log.open(encoding="utf-8", errors="replace") as file:
+        return tuple(line.rstrip("\n")[:500] for line in deque(file, maxlen=lines))

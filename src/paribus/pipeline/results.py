@@ -1,0 +1,394 @@
+"""Results of recorded runs as reports take them, and what they were made with."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from paribus.config.groups.packing import PackingConfig
+from paribus.config.groups.tokenization import draws_of
+from paribus.config.schema import RunConfig
+from paribus.errors import NumericalError, ParibusError
+from paribus.pipeline.graph import EVALUATION, FINETUNING, artefact_of, away, place_of
+from paribus.pipeline.prepared import PreparedRun, factor_labels, run_identity
+from paribus.pipeline.recorder import STOPPED, read_state
+from paribus.pipeline.records import read_run_record
+from paribus.pipeline.root import OutputRoot
+from paribus.store.files import RUN_RECORD
+from paribus.store.packages import HARMLESS, PATCH, PYTHON, deciding, minor
+
+if TYPE_CHECKING:
+    from paribus.reporting.figures_data import OverlapMatrix
+    from paribus.reporting.runs import MissingRun, RunRecord
+    from paribus.tokenization.statistics import Counts, Spellings
+
+
+MEASURING_STAGES = ("training", EVALUATION, FINETUNING)
+_MADE_AGAIN = "the same `paribus run` makes it again"
+
+
+def collect(
+    runs: Sequence[PreparedRun], factors: Sequence[str], root: OutputRoot
+) -> tuple[list["RunRecord"], list["MissingRun"]]:
+    """Records of the finished runs, and the runs that are not finished with the reason."""
+    from paribus.reporting.runs import MissingRun
+
+    records: list[RunRecord] = []
+    missing: list[MissingRun] = []
+    others: list[Mapping[str, Any]] | None = None
+    for run in runs:
+        labels, directory = factor_labels(run, factors), root.run(run.run_id)
+        try:
+            record = read_run_record(directory)
+            if record is not None and record["status"] == "done":
+                records.append(_run_record(record, run, labels, directory, root))
+                continue
+            reason = _unfinished(record, run, root) if record else away(run.nodes) or "not started"
+        except (ValueError, KeyError, TypeError, AttributeError, ParibusError) as error:
+            record, reason = {}, _unreadable(directory, error)
+        if record is None:
+            others = list(_others(root)) if others is None else others
+            reason = _by_another_version(run, others) or reason
+        diverged = ((record or {}).get("failure") or {}).get("class") == NumericalError.failure_class
+        missing.append(MissingRun(labels, f"seed {run.job.config.seed}: {reason}", diverged, len(records)))
+    return records, missing
+
+
+def _unfinished(record: Mapping[str, Any], run: PreparedRun, root: OutputRoot) -> str:
+    failure, state = record["failure"], read_state(root, run)
+    if state.failure and state.shown == "failed":
+        return f"failed: {state.failure.message}"
+    if state.status == STOPPED:
+        return f"{state.shown}; paribus run without until makes the rest"
+    if failure:
+        return f"{record['status']}: {failure['message']}"
+    if record["status"] == "running":
+        done = f"{len(record['stages'])} of {len(record['code_versions'])} stages done"
+        started = datetime.fromtimestamp(float(record["started"]), UTC)
+        return f"still running: started {started:%Y-%m-%d %H:%M} UTC, {done}"
+    return str(record["status"])
+
+
+def _unreadable(directory: Path, error: Exception) -> str:
+    what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
+    return f"{directory / RUN_RECORD} or a record it names is of another version of paribus, or damaged: {what}"
+
+
+def _others(root: OutputRoot) -> Iterator[Mapping[str, Any]]:
+    """All readable records of finished runs."""
+    for path in sorted((root.path / "runs").glob(f"*/{RUN_RECORD}")):
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+            if record["status"] == "done" and record["code_versions"].items():
+                yield record
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+
+
+def _by_another_version(run: PreparedRun, others: Sequence[Mapping[str, Any]]) -> str | None:
+    """Which finished run has this configuration, made by stages of other versions; None for none."""
+    wanted = run_identity(run.job.config, run.nodes)
+    versions = {name: node.stage.code_version for name, node in run.nodes.items()}
+    for record in others:
+        if record.get("identity") == wanted and record["code_versions"] != versions:
+            stages = [name for name in versions if record["code_versions"].get(name) != versions[name]]
+            differing = ", ".join(
+                f"{name} {record['code_versions'].get(name)}, now {versions[name]}" for name in stages
+            )
+            return f"run {record['run_id']} is of another version ({differing}); {_MADE_AGAIN}"
+    return None
+
+
+def _compared(record: Mapping[str, Any], run: PreparedRun) -> dict[str, Any]:
+    """The recorded configuration; groups that decide nothing of the run, as the command has them.
+
+    A run that another command made may have been given another embedder, say, which its order never asked for. Its
+    seeds are those of this run, however either command said so: they are in the keys of its stages.
+    """
+    deciding = {name for node in run.nodes.values() for name in node.identity["identity"]} - {"seeds"}
+    composed = run_identity(run.job.config, run.nodes)
+    recorded = {name: value for name, value in record["identity"].items() if name in {*deciding, "fingerprints"}}
+    return {name: value for name, value in composed.items() if name not in deciding} | recorded
+
+
+def _run_record(
+    record: Mapping[str, Any], run: PreparedRun, labels: Mapping[str, str], directory: Path, root: OutputRoot
+) -> "RunRecord":
+    from paribus.ordering.ordered_text import READINGS
+    from paribus.reporting.runs import RunRecord
+
+    artifacts = {name: root.store.find(*place_of(name, stage["key"])) for name, stage in record["stages"].items()}
+    found = {name: artifact.record() for name, artifact in artifacts.items() if artifact is not None}
+    training = found["training"]["result"] if "training" in found else {}
+    names = (EVALUATION, FINETUNING, "vocabulary", "tokens", "training")
+    scores, finetuned, vocabulary, tokens, trained = (artifacts.get(name) for name in names)
+    contexts = artifacts.get("contexts")
+    return RunRecord(
+        run_id=record["run_id"],
+        config=_compared(record, run),
+        factors=labels,
+        environment=environment(record, found),
+        harmless=harmless_packages(found),
+        training=training,
+        corpus=found["corpus"]["result"] if "corpus" in found else {},
+        scores=scores.path if scores else None,
+        finetuned=finetuned.path if finetuned else None,
+        directory=directory,
+        vocabulary=vocabulary.path if vocabulary else None,
+        vocabulary_size=found["vocabulary"]["result"].get("vocab_size") if "vocabulary" in found else None,
+        tokens=tokens.path if tokens else None,
+        readings=trained.path / READINGS if trained and (trained.path / READINGS).exists() else None,
+        find_steps=_StepsRead.of(run.job.config, contexts.path, training) if contexts else None,
+        commit=(found.get("training", {}).get("provenance", {}).get("git") or {}).get("commit"),
+        ended=record.get("ended"),
+        gone=tuple(_gone(name, key, root) for name, key in _without(record, artifacts, root)),
+    )
+
+
+@dataclass(frozen=True)
+class _StepsRead:
+    """`RunRecord.find_steps` of a training; a dataclass, since kept pictures are keyed by the fields of records."""
+
+    contexts: Path
+    packing: PackingConfig
+    context_bytes: int | None
+    seed: int
+    draws: int
+    training: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, config: RunConfig, contexts: Path, training: Mapping[str, Any]) -> Self:
+        """Make it of a run's configuration, its artefact `contexts` and the result of its training."""
+        size, draws = config.model.context_bytes, draws_of(config.encoder)
+        return cls(contexts, config.packing, size, config.seed_of("contexts"), draws, training)
+
+    def __call__(self) -> Any:
+        from paribus.ordering.contexts import read_contexts
+        from paribus.ordering.shuffle import first_steps, traverse
+
+        measured = read_contexts(self.contexts)
+        read = traverse(self.packing, measured, self.seed, context_bytes=self.context_bytes, draws=self.draws)
+        return first_steps(read, measured, self.training["global_batch"], self.training["steps"])
+
+
+def _without(record: Mapping[str, Any], artifacts: Mapping[str, Any], root: OutputRoot) -> list[tuple[str, str]]:
+    """Stage and key of what the record names and is no longer there of the measuring stages, or damaged of any."""
+    absent = [(name, record["stages"][name]["key"]) for name, artifact in artifacts.items() if artifact is None]
+    return [(name, key) for name, key in absent if name in MEASURING_STAGES or root.store.damage(*place_of(name, key))]
+
+
+def _gone(name: str, key: str, root: OutputRoot) -> str:
+    place = place_of(name, key)
+    path, damage = root.store.path(*place), root.store.damage(*place)
+    return f"damaged: {path}: {damage}; {_MADE_AGAIN}" if damage else f"its {name} is gone ({path}); {_MADE_AGAIN}"
+
+
+def environment(record: Mapping[str, Any], found: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """What must agree beside the configuration: code versions, packages, device and precision, the corpus."""
+    entries = {f"code_version.{name}": str(version) for name, version in record["code_versions"].items()}
+    for stage, artifact in found.items():
+        versions, decisive = _versions(artifact), deciding(artefact_of(stage))
+        entries |= {f"packages.{stage}.{name}": versions[name] for name in decisive if name in versions}
+        if PYTHON in decisive:
+            entries[f"packages.{stage}.{PYTHON}"] = minor(versions[PYTHON])
+    training = found["training"]["result"] if "training" in found else {}
+    entries |= {name: _listed(training[name]) for name in ("computed_on",) if name in training}
+    if "corpus" in found:
+        entries["digest.corpus"] = str(found["corpus"]["result"].get("digest", record["stages"]["corpus"]["key"]))
+    return entries
+
+
+def harmless_packages(found: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """By package, its versions in the stages that it decides nothing of; Python's patches in all."""
+    stages: dict[str, dict[str, list[str]]] = {}
+    for stage, artifact in found.items():
+        decisive = deciding(artefact_of(stage))
+        for name, version in _versions(artifact).items():
+            shown = PATCH if name == PYTHON and name in decisive else name
+            if shown not in decisive:
+                told = version.removeprefix(minor(version)).lstrip(".") if shown == PATCH else version
+                stages.setdefault(shown, {}).setdefault(told, []).append(stage)
+    return {name: _by_version(versions) for name, versions in stages.items()}
+
+
+def _by_version(stages: Mapping[str, Sequence[str]]) -> str:
+    """One version alone; several with the stages they made."""
+    if len(stages) == 1:
+        return next(iter(stages))
+    return "; ".join(f"{version} in {', '.join(names)}" for version, names in stages.items())
+
+
+def _versions(artifact: Mapping[str, Any]) -> dict[str, str]:
+    """Of each package all versions that had a part in an artefact, which several attempts may have made."""
+    attempts = [*artifact.get("attempts", ()), made_with(artifact["provenance"])]
+    names = dict.fromkeys(name for attempt in attempts for name in attempt)
+    return {name: _listed([attempt[name] for attempt in attempts if name in attempt]) for name in names}
+
+
+def made_with(provenance: Mapping[str, Any]) -> dict[str, str]:
+    """Versions of packages and of Python, by name."""
+    return {**provenance["packages"], PYTHON: provenance["python"]}
+
+
+def _listed(values: Sequence[str]) -> str:
+    return ", then ".join(dict.fromkeys(values))
+
+
+SHORT_COMMIT = 12
+RESULTS = (FINETUNING, EVALUATION, "training")
+
+
+def recorded_provenance(record: Mapping[str, Any], root: OutputRoot) -> dict[str, Any] | None:
+    """Provenance of the artefact with a run's results, else of another of its artefacts; None where all are gone."""
+    stages = record["stages"]
+    names = sorted(stages, key=lambda name: RESULTS.index(name) if name in RESULTS else len(RESULTS))
+    found = [root.store.find(*place_of(name, stages[name]["key"])) for name in names]
+    last = next((artifact for artifact in found if artifact is not None), None)
+    return None if last is None else dict(last.record()["provenance"])
+
+
+def environment_changes(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """A line for everything of two provenances that may change a number; none where they agree."""
+    return [*_code_changes(recorded, here), *_version_changes(recorded, here), *_arithmetic_changes(recorded, here)]
+
+
+def _code_changes(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
+    before, now = recorded["git"] or {}, here["git"] or {}
+    if before.get("commit") != now.get("commit"):
+        yield f"commit {_commit(before)}, here {_commit(now)}"
+    if _changes(before) != _changes(now):
+        yield f"uncommitted changes in {_changed_files(before)}, here in {_changed_files(now)}"
+    if recorded["paribus"] != here["paribus"]:
+        yield f"paribus {recorded['paribus']}, here {here['paribus']}"
+
+
+def _version_changes(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
+    for name in sorted((recorded["packages"].keys() | here["packages"].keys()) - HARMLESS.keys()):
+        before, now = recorded["packages"].get(name), here["packages"].get(name)
+        if before != now:
+            yield f"{name} {before or 'absent'}, here {now or 'absent'}"
+    if recorded["python"] != here["python"]:
+        yield f"Python {recorded['python']}, here {here['python']}"
+    if recorded["gpu"] != here["gpu"]:
+        yield f"GPU {', '.join(recorded['gpu']) or 'none'}, here {', '.join(here['gpu']) or 'none'}"
+
+
+def _arithmetic_changes(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
+    if recorded.get("cpu") != here["cpu"]:
+        yield f"CPU {recorded.get('cpu', 'unknown')}, here {here['cpu']}"
+    if recorded.get("blas") != here["blas"]:
+        yield f"BLAS with kernels of {', '.join(recorded.get('blas', ['unknown']))}, here {', '.join(here['blas'])}"
+    before, now = recorded.get("variables", {}), here["variables"]
+    for name in sorted(before.keys() | now.keys()):
+        if before.get(name) != now.get(name):
+            yield f"variable {name} {before.get(name, 'not set')}, here {now.get(name, 'not set')}"
+
+
+def _commit(git: Mapping[str, Any]) -> str:
+    return str(git["commit"])[:SHORT_COMMIT] if git else "unknown (no checkout)"
+
+
+def _changes(git: Mapping[str, Any]) -> str:
+    """Digest of the uncommitted changes; empty for none."""
+    diff = str(git.get("diff", ""))
+    return str(git.get("changes") or (hashlib.sha256(diff.encode()).hexdigest() if diff else ""))
+
+
+def _changed_files(git: Mapping[str, Any]) -> str:
+    if "changes" in git:
+        return f"the sources of an image (SHA-256 {git['changes'][:16]})"
+    lines = [line for line in git.get("diff", "").splitlines() if line.startswith("diff --git ")]
+    names = [line.rpartition(" b/")[2] for line in lines]
+    return ", ".join(names) or "nothing"
+
+
+_COUNTED = 100_000_000
+"""Tokens of an encoded corpus that are counted, from its beginning."""
+
+
+def compare_vocabularies(
+    records: Sequence["RunRecord"], said: Mapping[str, str] | None = None
+) -> "OverlapMatrix | None":
+    """The overlap of the different vocabularies of these runs; None where there are not two.
+
+    `said` is what the table says for labels (`experiment.table.names`).
+    """
+    from paribus.tokenization import Tokenizer
+    from paribus.tokenization.statistics import spellings
+
+    users: dict[Path, list[RunRecord]] = {}
+    for record in records:
+        if record.vocabulary is not None:
+            users.setdefault(record.vocabulary, []).append(record)
+    if len(users) < 2:
+        return None
+    tokenizers = [Tokenizer.load(path / "tokenizer") for path in users]
+    counts = [_counts(group[0].tokens, tok.vocab_size) for group, tok in zip(users.values(), tokenizers, strict=True)]
+    spelled = [spellings(tok) for tok in tokenizers]
+    own = {
+        record.run_id: alone for group, alone in zip(users.values(), _alone(spelled), strict=True) for record in group
+    }
+    groups = list(users.values())
+    return replace(overlap_matrix(_names(groups, {}), spelled, counts), own=own, shown=_names(groups, said or {}))
+
+
+def overlap_matrix(
+    names: Sequence[str], spelled: Sequence["Spellings"], counts: Sequence["Counts | None"]
+) -> "OverlapMatrix":
+    """The overlap of vocabularies by name, with how often each of their tokens occurs where that was counted."""
+    from paribus.reporting.figures_data import OverlapMatrix
+    from paribus.tokenization.statistics import overlap_shares, tokens_of
+
+    frequencies = [
+        [None if mine is theirs else _frequency(mine, theirs, counted) for theirs in spelled]
+        for mine, counted in zip(spelled, counts, strict=True)
+    ]
+    return OverlapMatrix(names, [tokens_of(mine) for mine in spelled], overlap_shares(spelled), frequencies)
+
+
+def _alone(spelled: Sequence["Spellings"]) -> list[frozenset[int]]:
+    """Of each vocabulary the ids of the tokens that none of the others has."""
+    counts = Counter(spelling for mine in spelled for spelling in mine)
+    return [
+        frozenset(identity for spelling, ids in mine.items() if counts[spelling] == 1 for identity in ids)
+        for mine in spelled
+    ]
+
+
+def _counts(path: Path | None, size: int) -> "Counts | None":
+    """Occurrences of each token (size,) at the beginning of an encoded corpus."""
+    from paribus.tokenization.encoded_corpus import EncodedCorpus
+    from paribus.tokenization.statistics import count_ids
+
+    return None if path is None else count_ids(EncodedCorpus(path), size, _COUNTED)
+
+
+def _frequency(mine: "Spellings", theirs: "Spellings", counts: "Counts | None") -> float | None:
+    """How often, in a million tokens, a token occurs on average that only one has."""
+    from paribus.tokenization.statistics import spelled_only_in
+
+    if counts is None or not counts.sum():
+        return None
+    own = spelled_only_in(mine, theirs, counts)
+    return 1e6 * own.mean_frequency / float(counts.sum()) if own.tokens else None
+
+
+def _names(groups: Sequence[Sequence["RunRecord"]], said: Mapping[str, str]) -> list[str]:
+    """What the runs of each group have in common and not all runs have, as `said`.
+
+    Numbered where that is not enough.
+    """
+    everyone = [record for group in groups for record in group]
+    telling = [name for name in everyone[0].factors if len({record.factors[name] for record in everyone}) > 1]
+    names = []
+    for group in groups:
+        shared = [name for name in telling if len({record.factors[name] for record in group}) == 1]
+        names.append(" · ".join(said.get(label, label) for label in (group[0].factors[name] for name in shared)))
+    return [
+        name if name and names.count(name) == 1 else f"{name or 'vocabulary'} ({place})"
+        for place, name in enumerate(names, start=1)
+    ]

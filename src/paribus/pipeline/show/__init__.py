@@ -1,1 +1,0 @@
-"""What is shown of a run while it goes on."""
