@@ -12,6 +12,16 @@ import sys
 import traceback
 from typing import Any, ClassVar, TypeGuard
 
+ALLOCATION_FAILURES = (
+    "can't allocate memory", "not enough memory", "Cannot allocate memory",
+    "CUDA out of memory", "CUDA error: out of memory", "[CUDA]: out of memory", "'out of memory'",
+    "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED",
+)  # fmt: skip
+"""What a RuntimeError says of memory that was wanted: of the host by PyTorch, or of a GPU by CUDA, Triton, NCCL, cuBLAS
+or cuDNN, which take theirs beside what PyTorch keeps, or by Inductor of what it tries while it compiles."""
+_CUT_ARRAY = re.compile(r"\d+ requested and -?\d+ written|Not enough free space to write \d+ bytes.*")
+"""What NumPy says, without a number of the system, of an array that the disk has no room for."""
+
 
 class ParibusError(Exception):
     """Base of every failure that paribus explains; `failure_class` is what run records carry."""
@@ -72,23 +82,10 @@ FAILURE_CLASSES: dict[str, type[ParibusError]] = {
 }
 
 
-ALLOCATION_FAILURES = (
-    "can't allocate memory", "not enough memory", "Cannot allocate memory",
-    "CUDA out of memory", "CUDA error: out of memory", "[CUDA]: out of memory", "'out of memory'",
-    "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED",
-)  # fmt: skip
-"""What a RuntimeError says of memory that was wanted: of the host by PyTorch, or of a GPU by CUDA, Triton, NCCL, cuBLAS
-or cuDNN, which take theirs beside what PyTorch keeps, or by Inductor of what it tries while it compiles."""
-
-
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an allocation failed, on a GPU or on the host."""
     told = isinstance(error, RuntimeError) and any(text in str(error) for text in ALLOCATION_FAILURES)
     return told or isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-
-
-_CUT_ARRAY = re.compile(r"\d+ requested and -?\d+ written|Not enough free space to write \d+ bytes.*")
-"""What NumPy says, without a number of the system, of an array that the disk has no room for."""
 
 
 def is_full_disk(error: BaseException) -> bool:

@@ -11,8 +11,8 @@ from paribus.checks.command import compose_command
 from paribus.config.arguments import Command, torn
 from paribus.config.compose import Composition, Job
 from paribus.config.identity import canonical, identity
+from paribus.config.units import format_age
 from paribus.errors import ConfigurationError
-from paribus.pipeline.display import age
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepare import FilesBefore, overlay, prepare
 from paribus.pipeline.prepared import PreparedRun
@@ -144,7 +144,7 @@ def _of_run(overrides: Sequence[str]) -> frozenset[str]:
 
 
 def _described(reference: Reference, runs: Sequence[PreparedRun], moved: int) -> Iterator[str]:
-    yield f"{reference.shown}, given {age(time.time() - reference.sweep.given)} ago"
+    yield f"{reference.shown}, given {format_age(time.time() - reference.sweep.given)} ago"
     changed = {run.run_id for run in reference.runs} - {run.run_id for run in runs}
     if changed:
         yield (

@@ -23,10 +23,10 @@ from paribus.config.arguments import Command
 from paribus.config.composing.launch import run_with_hydra
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import everything
+from paribus.config.units import format_duration
 from paribus.engine.processes import interrupt, on_stop
 from paribus.errors import classify, is_full_disk
 from paribus.evaluation.measures.main_scores import main_scores, said
-from paribus.pipeline.display import duration
 from paribus.pipeline.graph import EVALUATION, FINETUNING
 from paribus.pipeline.prepare import describe_sweep, fetch_prompt_examples, prepare
 from paribus.pipeline.prepared import PreparedRun, labels, tell_origin, undeclared, write_sweep
@@ -264,7 +264,7 @@ def summarize(runs: Sequence[PreparedRun], root: OutputRoot, console: Console, s
     failed = {name: read_state(root, run) for name, run in _named(runs) if not is_made(run, root)}
     noun = "run" if len(runs) == 1 else "runs"
     done = f"{len(runs) - len(failed)} of {len(runs)} {noun} done{_until(runs)}"
-    console.print(f"{done} in {duration(time.time() - started)}")
+    console.print(f"{done} in {format_duration(time.time() - started)}")
     show_failures(failed, console)
     return [_class(state) for state in failed.values()]
 

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from paribus.commands.rest import is_made
+from paribus.config.units import format_age
 from paribus.evaluation.measures.main_scores import BITS, main_scores
-from paribus.pipeline.display import age
 from paribus.pipeline.graph import away
 from paribus.pipeline.prepared import PreparedRun, labels
 from paribus.pipeline.recorder import LOST, NOT_STARTED, STOPPED, RunState, read_state
@@ -178,7 +178,7 @@ def _root_table(inventory: Inventory, sweeps: Sequence[SweepRecord]) -> Table:
         if several:
             states = _states(sweep, inventory)
             state = f"{sweep_state(states)} {states.count(DONE)}/{len(states)}"
-            given = age(time.time() - sweep.given)
+            given = format_age(time.time() - sweep.given)
             table.add_row(Text(sweep.name), sweep.id[:SHORT], state, "", "", given, style="bold")
         for run in new:
             _add_run(table, run.run_id, f"  {run.label}" if several else run.name, inventory)
@@ -198,7 +198,7 @@ def _add_run(table: Table, run_id: str, name: str, inventory: Inventory) -> None
     others = ", ".join(f"{name} {value:.4g}" for name, value in scores.items())
     when = run.ended or run.started
     state = Text(run.state, STYLES.get(run.state, "default"))
-    table.add_row(Text(name), run_id[:SHORT], state, bits, Text(others), age(time.time() - when) if when else "")
+    table.add_row(Text(name), run_id[:SHORT], state, bits, Text(others), format_age(time.time() - when) if when else "")
 
 
 def _sweep_object(sweep: SweepRecord, inventory: Inventory) -> dict[str, Any]:

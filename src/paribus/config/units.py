@@ -1,4 +1,4 @@
-"""Sizes and counts as people write them: `388GiB`, `100B` tokens, `1.5M`."""
+"""Sizes, counts and times as people write them: `388GiB`, `100B` tokens, `1.5M`, `5 h 10 min`."""
 
 import re
 from typing import Annotated
@@ -104,3 +104,19 @@ def format_hours(hours: float) -> str:
 Size = Annotated[int, BeforeValidator(parse_size)]
 Count = Annotated[int, BeforeValidator(parse_count)]
 ShareOrSize = Annotated[float | int, BeforeValidator(parse_sample)]
+
+
+def format_duration(seconds: float) -> str:
+    """Seconds for people: `12 s`, `3 min 20 s`, `5 h 10 min`."""
+    if seconds < 60:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def format_age(seconds: float) -> str:
+    """How long ago something was, in one unit: `12 s`, `3 min`, `5 h`, `8 d`."""
+    for unit, length, most in (("s", 1, 60), ("min", 60, 3600), ("h", 3600, 86_400)):
+        if seconds < most:
+            return f"{max(0, int(seconds / length))} {unit}"
+    return f"{int(seconds / 86_400)} d"

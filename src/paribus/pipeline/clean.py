@@ -26,8 +26,17 @@ REPORTS = ("tokens", "orders")
 UNUSED, ABANDONED = "artefacts that no record names", "unfinished work of no recorded run"
 WEIGHTS, UNFINISHED = "weights and optimizer states", "artefacts of unfinished runs, those stopped by `until` included"
 KEY, RUN_ID = re.compile("[0-9a-f]{64}"), re.compile(r"\b[0-9a-f]{16}\b")
+SECONDS_OF_A_WRITE = 3600.0
+"""A file written aside that has not got its name after this long belongs to no living process."""
 
 
+# Find and remove artefacts of an output root that no result needs.
+#
+# An artefact is needed if its key stands in the record of a run, which has the keys of all its stages from its
+# beginning, or in the list of artefacts of a report. Trainings that no record names are needed too, with all their
+# inputs, since other roots may start from them, and so are vocabularies, which are small and read by their paths. What
+# recorded runs alone use is removed only where these are named: weights and optimizer states of finished runs, all
+# artefacts of others.
 @dataclass(frozen=True)
 class Removal:
     """An artefact, files of one, or unfinished work that can be removed."""
@@ -207,10 +216,6 @@ def _require_own_store(inventory: Inventory) -> None:
 
 def _weigh(directory: Path) -> int:
     return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file() and not path.is_symlink())
-
-
-SECONDS_OF_A_WRITE = 3600.0
-"""A file written aside that has not got its name after this long belongs to no living process."""
 
 
 def examine(store: Store, say: Callable[[str], None]) -> int:

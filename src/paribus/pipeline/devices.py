@@ -28,6 +28,8 @@ from paribus.pipeline.root import OutputRoot
 HERE = ("basic", "joblib", "submitit_local")
 """Launchers whose jobs run on the machine that the command was given on."""
 Problem = tuple[str, str]
+SHARED = ("auto", "cuda", "gpu")
+"""Devices that leave the choice of the GPU to paribus; who names one, as cuda:1, shares it himself."""
 
 
 @cache
@@ -153,10 +155,6 @@ def unfit(config: RunConfig, nodes: Mapping[str, Node]) -> Failure | None:
     except ParibusError as error:
         return Failure(error.failure_class, str(error))
     return Failure("configuration", "; ".join(found)) if found else None
-
-
-SHARED = ("auto", "cuda", "gpu")
-"""Devices that leave the choice of the GPU to paribus; who names one, as cuda:1, shares it himself."""
 
 
 @contextmanager

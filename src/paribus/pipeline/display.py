@@ -2,27 +2,21 @@
 
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from paribus.config.units import format_count, format_size
-
-if TYPE_CHECKING:
-    from rich.progress import TaskID
-
+from paribus.config.units import format_count, format_duration, format_size
 
 SECONDS_BETWEEN_LINES = 10.0
 LEAST_WIDTH = 20
 """Columns below which nothing could be shown; `COLUMNS=0` stands for a width that is not known."""
+INDENT = " " * 15
 
 
-def open_console(*, stderr: bool = False) -> "Console":
+def open_console(*, stderr: bool = False) -> Console:
     """A console that shows text as it is: a `:snake:` in a document stays one, and numbers get no colours."""
-    from rich.console import Console
-
     console = Console(stderr=stderr, highlight=False, emoji=False)
     if console.width < LEAST_WIDTH:
         console.width = 80
@@ -32,7 +26,7 @@ def open_console(*, stderr: bool = False) -> "Console":
 class Display:
     """Shows one run: a line a finished stage, a bar for the running one."""
 
-    def __init__(self, console: "Console", label: str = "") -> None:
+    def __init__(self, console: Console, label: str = "") -> None:
         """`label` stands before each line of one of several runs that share the console, which then has no bars."""
         self.console, self._label = console, label
         self._bar: StageProgress | None = None
@@ -91,26 +85,7 @@ def _left(done: float, total: float, before: float, seconds: float) -> str:
     if done <= 0 or total <= 0:
         return ""
     share = f" ({done / total:.0%})"
-    return f"{share}, {duration(seconds * (total - done) / (done - before))} left" if done > before else share
-
-
-def duration(seconds: float) -> str:
-    """Seconds for people: `12 s`, `3 min 20 s`, `5 h 10 min`."""
-    if seconds < 60:
-        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def age(seconds: float) -> str:
-    """How long ago something was, in one unit: `12 s`, `3 min`, `5 h`, `8 d`."""
-    for unit, length, most in (("s", 1, 60), ("min", 60, 3600), ("h", 3600, 86_400)):
-        if seconds < most:
-            return f"{max(0, int(seconds / length))} {unit}"
-    return f"{int(seconds / 86_400)} d"
-
-
-INDENT = " " * 15
+    return f"{share}, {format_duration(seconds * (total - done) / (done - before))} left" if done > before else share
 
 
 class StageProgress(Progress):

@@ -37,6 +37,8 @@ SPINS = "20000"
 SECONDS_UNTIL_SIGNALLED = 0.5
 SECONDS_UNTIL_SAID = 1.0
 SECONDS_BETWEEN_CHECKS = 1.0
+RUN_STAGE = "import sys; from paribus.pipeline.fork_server import run_stage; sys.exit(run_stage())"
+SERVE_FORKS = "import sys; from paribus.pipeline.fork_server import serve_forks; sys.exit(serve_forks())"
 
 
 class Listener(Protocol):
@@ -97,6 +99,10 @@ def child_environment(engine: EngineConfig) -> dict[str, str]:
     return {**os.environ, **fixed, **CUBLAS}
 
 
+# How the process of a stage begins: forked by a server that has its imports, or on its own.
+#
+# On its own where a stage says so (`Stage.imports`, `Stage.online`), and where there is no server to be: on systems
+# other than Linux, and in a thread, with which a server would end.
 class Child(Protocol):
     """The process of a stage, at the head of a session and a group of its own."""
 
@@ -274,10 +280,6 @@ def _conclude(answer: dict[str, Any] | None, code: int, log: Path, memory_kills:
 def _await_signal() -> None:
     """Whoever stops a whole job signals this process too, which then ends as interrupted and not as failed."""
     time.sleep(SECONDS_UNTIL_SIGNALLED)
-
-
-RUN_STAGE = "import sys; from paribus.pipeline.fork_server import run_stage; sys.exit(run_stage())"
-SERVE_FORKS = "import sys; from paribus.pipeline.fork_server import serve_forks; sys.exit(serve_forks())"
 
 
 @dataclass(frozen=True)

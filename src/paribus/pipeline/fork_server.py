@@ -37,6 +37,7 @@ from paribus.store.provenance import Code, hold_to, loaded_code
 
 SIZE = struct.Struct("!Q")
 _PIECE = 1 << 16
+SECONDS_BETWEEN_PROGRESS = 0.2
 
 
 @dataclass(frozen=True)
@@ -199,9 +200,9 @@ def _end(code: int) -> NoReturn:
     os._exit(code)
 
 
-SECONDS_BETWEEN_PROGRESS = 0.2
-
-
+# The child process of one stage: `run_stage` reads a job, runs the stage function and answers on a pipe. It is started
+# with the number of the pipe's file descriptor as argument and the job as JSON on standard input; messages are JSON
+# lines. Standard output and error belong to libraries and go to the stage's log.
 class PipeReporter:
     """A reporter whose messages go to the parent; progress at most five times a second."""
 

@@ -39,6 +39,11 @@ from paribus.training.start import preflight as start_preflight
 
 FilesBefore = Callable[[Job], Mapping[str, Any]]
 """Fingerprints by group of the files that a job had read when it ran; empty for one that never did."""
+JudgedTokens = dict[tuple[Path, CheckpointStart], list[Problem]]
+"""What is wrong with vocabularies for checkpoints, of which the runs of a sweep share most."""
+SLURM = "submitit_slurm"
+COMMANDS_OF_SLURM = ("srun", "sbatch")
+"""By which submitit tells a cluster, and hands it jobs."""
 
 
 def prepare(
@@ -160,10 +165,6 @@ def made_vocabulary(vocabulary: Node, root: OutputRoot) -> int | None:
     return None if size is None else int(size)
 
 
-JudgedTokens = dict[tuple[Path, CheckpointStart], list[Problem]]
-"""What is wrong with vocabularies for checkpoints, of which the runs of a sweep share most."""
-
-
 def other_tokens(run: PreparedRun, judged: JudgedTokens) -> list[Problem]:
     """A vocabulary that is there already and is not what the checkpoint of the start needs, where it is still to train.
 
@@ -265,11 +266,6 @@ def _is_stored(job: Job) -> bool:
     except ParibusError:
         return False
     return not to_make(needed_for(nodes, job.config.until), root.store)
-
-
-SLURM = "submitit_slurm"
-COMMANDS_OF_SLURM = ("srun", "sbatch")
-"""By which submitit tells a cluster, and hands it jobs."""
 
 
 def problems(runs: Sequence[PreparedRun]) -> Iterator[tuple[str, str]]:

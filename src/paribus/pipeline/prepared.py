@@ -40,6 +40,26 @@ from paribus.tracking.events import EventLog
 
 ABSENT = "—"
 """Label of a run at a factor that its choices do not have: the vocabulary size of `tokenizer=bytes`."""
+_ALWAYS_NAMED = ("tokenizer", "encoder", "ordering")
+_LONGEST_VALUE = 40
+_OF_A_DIGEST = 6
+_NAMED = 3
+_CONTINUATION = ("continuation_items", "context_characters", "continuation_characters")
+_HELDOUT = ("heldout_documents", "document_bytes")
+_SCORED = (
+    "corpus",
+    f"{FINGERPRINT}corpus",
+    f"{FINGERPRINT}evaluation",
+    *(f"evaluation.{name}" for name in ("limit", "last_checkpoints", "clean_overlap", *_HELDOUT, *_CONTINUATION)),
+)
+"""What decides items, held-out text and scored checkpoints, which no factor excuses. A task or a number of shots that
+some runs lack is a gap in their row."""
+_SIZED = "model"
+"""The group whose choices are sizes, and not kinds: which one was typed is not in the configuration."""
+_OF_A_LAUNCHER = "hydra.launcher."
+"""Settings that make no run another one, and may hold what is nobody's to read: `setup` of submitit."""
+COMMAND_TAG, USER_TAG = "paribus.command", "mlflow.user"
+COMMIT_TAG, CHANGED_TAG = "mlflow.source.git.commit", "mlflow.source.git.dirty"
 
 
 @dataclass(frozen=True)
@@ -76,11 +96,6 @@ def factor_labels(run: PreparedRun, factors: Sequence[str]) -> dict[str, str]:
 def unique_nodes(runs: Iterable[PreparedRun]) -> list[Node]:
     """Every artefact that is wanted of several runs once, in the order it is first needed."""
     return list({node.place: node for run in runs for node in run.wanted.values()}.values())
-
-
-_ALWAYS_NAMED = ("tokenizer", "encoder", "ordering")
-_LONGEST_VALUE = 40
-_OF_A_DIGEST = 6
 
 
 def labels(runs: Sequence[PreparedRun]) -> list[str]:
@@ -155,21 +170,9 @@ def _short(override: str) -> str:
     return f"{key}={value}" if "." in key or key == "seed" else value
 
 
-_NAMED = 3
-_CONTINUATION = ("continuation_items", "context_characters", "continuation_characters")
-_HELDOUT = ("heldout_documents", "document_bytes")
-_SCORED = (
-    "corpus",
-    f"{FINGERPRINT}corpus",
-    f"{FINGERPRINT}evaluation",
-    *(f"evaluation.{name}" for name in ("limit", "last_checkpoints", "clean_overlap", *_HELDOUT, *_CONTINUATION)),
-)
-"""What decides items, held-out text and scored checkpoints, which no factor excuses. A task or a number of shots that
-some runs lack is a gap in their row."""
-_SIZED = "model"
-"""The group whose choices are sizes, and not kinds: which one was typed is not in the configuration."""
-
-
+# All else being equal, before anything runs: whether the runs of a command may stand in one table.
+#
+# The rule is that of the table (`paribus.reporting.fairness.equality`), applied to what is known of runs in advance.
 def run_identity(config: RunConfig, nodes: Mapping[str, Node]) -> dict[str, Any]:
     """The identity fields of a run, and under `fingerprints` those of the files of each group, by group."""
     found = {
@@ -255,10 +258,6 @@ def _typed(value: str) -> str:
     return loaded if isinstance(loaded, str) else value
 
 
-_OF_A_LAUNCHER = "hydra.launcher."
-"""Settings that make no run another one, and may hold what is nobody's to read: `setup` of submitit."""
-
-
 def write_sweep(root: OutputRoot, sweep: SweepConfig, command: Command, runs: Sequence[PreparedRun]) -> None:
     """Write down by which command a sweep was given, now. Passwords of a tracker stay out of it."""
     named = zip(run_names(runs), labels(runs), runs, strict=True)
@@ -288,10 +287,6 @@ def _shown(overrides: Sequence[str], uri: str | None) -> Iterator[str]:
             yield f"tracking.uri='{public_uri(uri)}'"
         elif not key.startswith(_OF_A_LAUNCHER):
             yield override
-
-
-COMMAND_TAG, USER_TAG = "paribus.command", "mlflow.user"
-COMMIT_TAG, CHANGED_TAG = "mlflow.source.git.commit", "mlflow.source.git.dirty"
 
 
 def sweep_of(config: RunConfig, root: OutputRoot) -> SweepRecord | None:

@@ -44,6 +44,7 @@ from paribus.tracking.events import (
 NO_TABLE_TAG = "paribus.table"
 SHOWN_RESULTS = ("neighbours", "lexical_neighbours", "duplicates", "order")
 """Stages whose single numbers are metrics of the run: they have no others."""
+LOST, STOPPED = "lost", "stopped"
 
 
 class Recorder:
@@ -224,9 +225,6 @@ def _close(directory: Path, record: dict[str, Any], failure: Failure, events: Ev
 def _without_password(config: RunConfig) -> dict[str, Any]:
     tracking: dict[str, Any] = everything(config.tracking)
     return tracking | {"uri": public_uri(tracking["uri"]) if tracking["uri"] else None}
-
-
-LOST, STOPPED = "lost", "stopped"
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,16 @@ from paribus.errors import ConfigurationError, classify, is_full_disk
 from paribus.store.files import RUN_RECORD, read_object_if_any
 
 UNREADABLE = "unreadable"
+SWEEP_RECORD = "sweep.json"
+MULTIRUN = "--multirun"
+LAST = "last"
+SHOWN = 12
+"""Candidates that an error lists."""
+LINES_OF_LOG = 20
+LOGS = "logs"
+"""Beside what stages are made for, the directory of their logs."""
+RETRIED = ("infrastructure", "interrupted")
+"""Classes of failures that may be gone at the next attempt; the others would fail again."""
 
 
 def read_run_record(directory: Path) -> dict[str, Any] | None:
@@ -72,10 +82,10 @@ def moved_config(config: Mapping[str, Any], root: Path) -> dict[str, Any]:
     return {**config, "root": str(root), "start": start | moved}
 
 
-SWEEP_RECORD = "sweep.json"
-MULTIRUN = "--multirun"
-
-
+# The record of a sweep, `sweep.json`: the command that it was given by, and the runs that this made.
+#
+# It is for people, who then name a sweep or a run in place of its overrides. What is made and what is left, the store
+# and the records of runs say; nothing is decided by this.
 @dataclass(frozen=True)
 class SweptRun:
     """A run as the command of a sweep had it."""
@@ -141,11 +151,6 @@ def _record(fields: Mapping[str, Any]) -> SweepRecord | None:
         )
     except (KeyError, TypeError, ValueError):
         return None
-
-
-LAST = "last"
-SHOWN = 12
-"""Candidates that an error lists."""
 
 
 @dataclass(frozen=True)
@@ -261,13 +266,6 @@ def _listed(found: Sequence[Reference]) -> str:
     lines = [f"  {one.shown}" for one in found[:SHOWN]]
     more = len(found) - SHOWN
     return "\n".join([*lines, *([f"  and {more} more"] if more > 0 else [])])
-
-
-LINES_OF_LOG = 20
-LOGS = "logs"
-"""Beside what stages are made for, the directory of their logs."""
-RETRIED = ("infrastructure", "interrupted")
-"""Classes of failures that may be gone at the next attempt; the others would fail again."""
 
 
 @dataclass(frozen=True)

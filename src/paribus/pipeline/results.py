@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 MEASURING_STAGES = ("training", EVALUATION, FINETUNING)
 _MADE_AGAIN = "the same `paribus run` makes it again"
+SHORT_COMMIT = 12
+RESULTS = (FINETUNING, EVALUATION, "training")
+_COUNTED = 100_000_000
+"""Tokens of an encoded corpus that are counted, from its beginning."""
 
 
 def collect(
@@ -187,6 +191,9 @@ def _gone(name: str, key: str, root: OutputRoot) -> str:
     return f"damaged: {path}: {damage}; {_MADE_AGAIN}" if damage else f"its {name} is gone ({path}); {_MADE_AGAIN}"
 
 
+# What the artefacts of a run were made with: what must agree between compared runs, and what cannot change a number.
+#
+# `found` holds the records of the artefacts that are still there, by stage.
 def environment(record: Mapping[str, Any], found: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """What must agree beside the configuration: code versions, packages, device and precision, the corpus."""
     entries = {f"code_version.{name}": str(version) for name, version in record["code_versions"].items()}
@@ -236,10 +243,6 @@ def made_with(provenance: Mapping[str, Any]) -> dict[str, str]:
 
 def _listed(values: Sequence[str]) -> str:
     return ", then ".join(dict.fromkeys(values))
-
-
-SHORT_COMMIT = 12
-RESULTS = (FINETUNING, EVALUATION, "training")
 
 
 def recorded_provenance(record: Mapping[str, Any], root: OutputRoot) -> dict[str, Any] | None:
@@ -304,10 +307,6 @@ def _changed_files(git: Mapping[str, Any]) -> str:
     lines = [line for line in git.get("diff", "").splitlines() if line.startswith("diff --git ")]
     names = [line.rpartition(" b/")[2] for line in lines]
     return ", ".join(names) or "nothing"
-
-
-_COUNTED = 100_000_000
-"""Tokens of an encoded corpus that are counted, from its beginning."""
 
 
 def compare_vocabularies(

@@ -1,8 +1,8 @@
 """One run from top to bottom: plan, claim, find, execute, publish, record.
 
 Before: a command composed its overrides to configurations (`config/compose.py`), refused what cannot work
-(`pipeline/prepare.py`) and let Hydra's launcher call `JobFunction` once a run, in whatever process
-(`pipeline/run.py`), which calls `perform` here.
+(`pipeline/prepare.py`) and let Hydra's launcher call `JobFunction` once a run, in whatever process, which calls
+`perform`.
 
 A run has no state but its files. What stands in the store is done, what is claimed is waited for, the rest is made,
 each artefact once among all processes. So a run that is killed anywhere, and given again, goes on.
@@ -25,13 +25,14 @@ from paribus.checks.existing_tokenizer import encoding_problems
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
+from paribus.config.units import format_duration
 from paribus.config.validate import Problem, refuse
 from paribus.engine.gpus import VISIBLE
 from paribus.engine.local import engine_problems
 from paribus.engine.processes import interrupt, on_stop
 from paribus.errors import ConfigurationError, DataError, ParibusError, classify, guard_streams, is_full_disk
 from paribus.pipeline.devices import Devices, gpu_slots, unfit
-from paribus.pipeline.display import Display, duration, open_console
+from paribus.pipeline.display import Display, open_console
 from paribus.pipeline.execute import execute
 from paribus.pipeline.graph import Node, build_graph, changed_files, facts, few_documents, named, needed_for, to_make
 from paribus.pipeline.prepared import headed_name, sweep_of
@@ -50,6 +51,10 @@ from paribus.tracking.sync import Follower
 from paribus.training.start.preflight import token_problems
 
 SECONDS_BETWEEN_LOOKS = 0.5
+Found = TypeVar("Found")
+SECONDS_UNTIL_ASKED_AGAIN = (1.0, 4.0, 15.0, 40.0)
+JOBLIB = "joblib"
+"""Launcher that kills all of its processes as soon as one of them, or the command, raises or dies."""
 
 
 def perform(config: RunConfig, display: Display, code: Code) -> Failure | None:
@@ -151,6 +156,9 @@ def _refuse_tokens(config: RunConfig, vocabulary: Artifact) -> None:
         raise refuse([Problem(*problem) for problem in problems])
 
 
+# What a stage says while it runs, and who hears it: the terminal, the record of the run, and its artefact.
+#
+# The numbers of a stage belong to its artefact, so that a run which finds it made has them too.
 class StageRecorder(Protocol):
     """Who keeps what stages say; `Recorder` does so for a run."""
 
@@ -289,7 +297,7 @@ class StageRunner:
                 note_failure(node, self.root, error)
             raise
         seconds = time.monotonic() - started
-        line = f"  {named(node.name)} [green]done[/green] in {duration(seconds):<10} [dim]{node.key[:12]}[/dim]"
+        line = f"  {named(node.name)} [green]done[/green] in {format_duration(seconds):<10} [dim]{node.key[:12]}[/dim]"
         display.finish(f"{line}  {escape(facts(node.stage, artifact))}".rstrip())
         self.telling.there(node, artifact, "made", seconds)
         return artifact
@@ -344,10 +352,6 @@ def _read_points(path: Path) -> Iterator[TextPoint]:
         values = json.loads(line)
         step = values.pop("step")
         yield from ((name, float(value), step) for name, value in values.items())
-
-
-Found = TypeVar("Found")
-SECONDS_UNTIL_ASKED_AGAIN = (1.0, 4.0, 15.0, 40.0)
 
 
 @dataclass(frozen=True)
@@ -436,6 +440,10 @@ def _patiently(look: Callable[[], Found]) -> Found:
     return look()
 
 
+# The notes that failed stages leave in the output root, and what of that is tried again.
+#
+# A command tries a stage once for all runs that share it: the note says in which command it failed and why. What may be
+# gone at the next attempt, a file server that does not answer say, is tried `retries` times before it is noted.
 class RepeatedFailureError(ParibusError):
     """A stage is not tried, because it failed for an earlier run of the same command; `failure` is what it left."""
 
@@ -573,10 +581,6 @@ def make(config: RunConfig, targets: Sequence[str], *, asked_by: str) -> dict[st
         existing = root.store.find(*node.place)
         found[name] = existing if existing is not None else runner.ensure(node)
     return found
-
-
-JOBLIB = "joblib"
-"""Launcher that kills all of its processes as soon as one of them, or the command, raises or dies."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Progress of a sweep while its runs end: how its rows stand, how much is left, and runs that a scheduler has elsewhere."""
+"""Progress of a sweep while its runs end: its rows so far, the work left, and runs that a scheduler has elsewhere."""
 
 import math
 import threading
@@ -16,9 +16,10 @@ from rich.markup import escape
 
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.schema import RunConfig
+from paribus.config.units import format_duration
 from paribus.errors import ParibusError
 from paribus.evaluation.measures.main_scores import BITS, main_scores
-from paribus.pipeline.display import Display, duration
+from paribus.pipeline.display import Display
 from paribus.pipeline.graph import EVALUATION
 from paribus.pipeline.prepared import PreparedRun, factor_labels, unique_nodes
 from paribus.pipeline.records import read_run_record
@@ -38,6 +39,11 @@ _FULL = "bits per byte of held-out text, lower is better"
 _SPREAD = "; ± half of the 95 % interval over other seeds, on these items"
 
 Scores = Mapping[str, float]
+STAGES_FILE = "stages.json"
+ROWS = "rows"
+SECONDS_BETWEEN_LOOKS = 1.0
+ELSEWHERE = ("submitit",)
+"""Beginnings of the names of launchers whose jobs print into files of their own."""
 
 
 @dataclass(frozen=True)
@@ -135,10 +141,6 @@ def _scores(root: OutputRoot, key: str) -> Scores:
     return main_scores(artifact.record()["result"]["metrics"]) if artifact else {}
 
 
-STAGES_FILE = "stages.json"
-ROWS = "rows"
-
-
 def rows_of(runs: Sequence[PreparedRun]) -> list[tuple[str, int, str]]:
     """Row, seed and key of the evaluation of each run of a sweep that is to be scored."""
     return [
@@ -168,7 +170,7 @@ def announce(root: OutputRoot, config: RunConfig, display: Display) -> None:
     if done == len(stages):
         return
     at_least = "at least " if unknown else "about "
-    left = f", {at_least}{duration(seconds)} left" if seconds else ""
+    left = f", {at_least}{format_duration(seconds)} left" if seconds else ""
     display.message(f"  [dim]{done} of {len(stages)} stages of the sweep are done{left}[/dim]")
 
 
@@ -185,11 +187,6 @@ def estimate(root: OutputRoot, stages: list[list[str]]) -> tuple[int, float, boo
         taken[name].append(float(record["seconds"]))
     timed = [mean(taken[name]) for name in missing if name in taken]
     return len(stages) - len(missing), sum(timed), len(timed) < len(missing)
-
-
-SECONDS_BETWEEN_LOOKS = 1.0
-ELSEWHERE = ("submitit",)
-"""Beginnings of the names of launchers whose jobs print into files of their own."""
 
 
 @contextmanager
