@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import hydra
 from omegaconf import OmegaConf
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.config.arguments import parse
-from paribus.config.reference.files import configuration_directory
+from paribus.config.explain import configuration_directory
 from paribus.config.schema import RunConfig
 from paribus.config.validate import build_run
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from loops.inputs import random_tokenizer
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.config.arguments import parse
 from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine

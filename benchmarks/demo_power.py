@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.config.arguments import Command
 from paribus.config.groups.execution import EngineConfig
 from paribus.pipeline.prepare import prepare

@@ -128,7 +128,7 @@ def make_run(case: Case, directory: Path) -> Any:
     """A run on random tokens."""
     import numpy as np
 
-    from paribus.config.groups.packing import ConcatenatePacking
+    from paribus.config.groups.ordering import ConcatenatePacking
     from paribus.config.groups.training import TrainingConfig
     from paribus.ordering.contexts import pack
     from paribus.ordering.shuffle import Sequential

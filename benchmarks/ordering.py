@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from released_rule import released_order
 
-from paribus.config.groups.embedding import NeighboursConfig
+from paribus.config.groups.ordering import NeighboursConfig
 from paribus.engine.local import LocalEngine
 from paribus.native.loader import ensure_compiled
 from paribus.native.registry import RANKING, TRAVERSAL

@@ -18,7 +18,7 @@ from statistics import median
 
 import torch
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.config.arguments import parse
 from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine

@@ -26,13 +26,11 @@ from typing import Any
 import numpy as np
 from engine import measure as measure_engine
 
-from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.corpus import FilesCorpus
-from paribus.config.groups.embedding import MinHashDuplicates, NeighboursConfig, TfidfEmbedder
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.execution import LocalEngineConfig, ScaleConfig, TrackingConfig
 from paribus.config.groups.model import LlamaModel
-from paribus.config.groups.ordering import StandardOrdering
+from paribus.config.groups.ordering import MinHashDuplicates, NeighboursConfig, StandardOrdering, TfidfEmbedder
 from paribus.config.groups.tokenization import (
     BPETokenizer,
     DropoutEncoder,
@@ -42,7 +40,7 @@ from paribus.config.groups.tokenization import (
     MergeRankEncoder,
     PatternPretokenizer,
 )
-from paribus.config.groups.training import TrainingConfig
+from paribus.config.groups.training import EqualTokensBudget, TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import ROW_GROUP_BYTES, SHARD_BYTES, CorpusArtifact
 from paribus.stage import SilentReporter, StageContext

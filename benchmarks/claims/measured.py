@@ -7,10 +7,10 @@ from pathlib import Path
 
 from claims.claim import Claim, Measurement
 from claims.resampled import Statistics, token_statistics
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.commands.tokens.files import TOKENS
 from paribus.config.arguments import parse
-from paribus.config.groups.experiment import table_of
+from paribus.config.groups.evaluation import table_of
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.results import collect
 from paribus.pipeline.root import OutputRoot

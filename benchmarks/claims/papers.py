@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from claims.claim import Claim
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.config.arguments import parse
 from paribus.reporting.paper import Paper
 from paribus.reporting.paper import parse_paper as parse_block

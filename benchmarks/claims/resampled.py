@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from claims.claim import Measurement, by_student
 from paribus.commands.tokens.files import TOKENS
 from paribus.config.compose import Composition
-from paribus.config.groups.experiment import table_of
+from paribus.config.groups.evaluation import table_of
 from paribus.pipeline.prepared import factor_labels
 from paribus.pipeline.token_rows import count, token_rows, with_replaced
 from paribus.reporting.data_tables import TokenRow, all_numbers

@@ -5,9 +5,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.config.arguments import Command
-from paribus.config.groups.packing import within_documents
+from paribus.config.groups.ordering import within_documents
 from paribus.config.schema import RunConfig
 from paribus.errors import OutOfMemoryError
 from paribus.modeling.memory import TrainingSetting, training_setting

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from paribus.config.groups.seeds import Part
+from paribus.config.groups.model import Part
 from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
 from paribus.engine import Engine

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from paribus.config.groups.embedding import TfidfEmbedder
 from paribus.config.groups.execution import RayEngineConfig
+from paribus.config.groups.ordering import TfidfEmbedder
 from paribus.engine import Engine
 from paribus.engine.local import open_engine
 from paribus.ordering import embeddings as embeddings_stage

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ray_nodes import when
 
-from paribus.config.groups.budget import EqualTokensBudget
+from paribus.config.groups.training import EqualTokensBudget
 from paribus.errors import ParibusError
 from support.training_inputs import MODEL, TRAINING, config, execute
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.config.arguments import parse
 from paribus.config.identity import everything
 from paribus.pipeline.execute import RUN_STAGE

@@ -13,10 +13,10 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.config.arguments import parse
+from paribus.config.explain import configuration_directory
 from paribus.config.identity import canonical, everything
-from paribus.config.reference.files import configuration_directory
 from paribus.config.schema import RunConfig, dataclasses_of
 from paribus.errors import ConfigurationError
 

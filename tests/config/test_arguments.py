@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.cli import VERBS, main
-from paribus.config.arguments import parse, torn
-from paribus.config.options import read_options
+from paribus.config.arguments import parse, read_options, torn
 from paribus.errors import ConfigurationError
 
 TINY = ("scale=tiny", "corpus=pydocs_small", "tracking=none")

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.config.arguments import parse
-from paribus.config.arms import ARM, CHOSEN
 from paribus.config.compose import Composition
-from paribus.config.reference.files import Option, options
+from paribus.config.explain import Option, options
+from paribus.config.fields import ARM, CHOSEN
 from paribus.errors import ConfigurationError
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared import factor_labels, undeclared

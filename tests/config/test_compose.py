@@ -8,13 +8,13 @@ import hydra
 import pytest
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.config.arguments import override_key, parse
 from paribus.config.compose import Composition
-from paribus.config.groups.budget import EqualTokensBudget
-from paribus.config.groups.embedding import TransformersEmbedder
+from paribus.config.explain import configuration_directory
+from paribus.config.groups.ordering import TransformersEmbedder
 from paribus.config.groups.tokenization import ScaffoldBPETokenizer
-from paribus.config.reference.files import configuration_directory
+from paribus.config.groups.training import EqualTokensBudget
 from paribus.config.validate import build_run
 from paribus.errors import ConfigurationError
 from support.compositions import hydra_compose

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paribus.config.checkpoint_steps import checkpoint_steps
-from paribus.config.groups.budget import EqualStepsBudget, EqualTokensBudget
 from paribus.config.groups.corpus import FilesCorpus
-from paribus.config.groups.embedding import TransformersEmbedder
-from paribus.config.groups.experiment import table_of
+from paribus.config.groups.evaluation import table_of
+from paribus.config.groups.ordering import TransformersEmbedder
 from paribus.config.groups.tokenization import draws_of
+from paribus.config.groups.training import EqualStepsBudget, EqualTokensBudget, checkpoint_steps
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared import PreparedRun, undeclared

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.config.arguments import parse
-from paribus.config.declare import group, identity
-from paribus.config.groups.packing import ConcatenatePacking
-from paribus.config.groups.start import CheckpointStart
+from paribus.config.fields import group, identity
+from paribus.config.groups.model import CheckpointStart
+from paribus.config.groups.ordering import ConcatenatePacking
 from paribus.config.identity import canonical, digest, everything
 from paribus.config.schema import RunConfig
 from paribus.config.validate import build_run

@@ -14,12 +14,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import pytest
 
-from paribus.config.declare import EXECUTION, IDENTITY
-from paribus.config.groups.embedding import EmbeddingDuplicates
-from paribus.config.groups.finetuning import ScrollsFinetuning
-from paribus.config.groups.model import EncoderDecoderModel
-from paribus.config.groups.ordering import InContextOrdering, LexicalOrdering
-from paribus.config.groups.start import ContinuedStart
+from paribus.config.fields import EXECUTION, IDENTITY
+from paribus.config.groups.evaluation import ScrollsFinetuning
+from paribus.config.groups.model import ContinuedStart, EncoderDecoderModel
+from paribus.config.groups.ordering import EmbeddingDuplicates, InContextOrdering, LexicalOrdering
 from paribus.config.schema import RunConfig, dataclasses_of
 from paribus.pipeline import graph
 from paribus.pipeline.graph import STAGES, build_graph
@@ -234,7 +232,7 @@ import json, os, socket, sys, time
 from pathlib import Path
 socket.gethostname = lambda: sys.argv[2]
 from paribus.config.arguments import parse
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.pipeline.graph import build_graph
 time.tzset()
 overrides = ["scale=tiny", "corpus=files", f"corpus.paths=[{sys.argv[1]}]", "ordering=in_context", *sys.argv[3:]]

@@ -8,9 +8,9 @@ from hydra._internal.utils import create_config_search_path
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.config.arguments import parse
-from paribus.config.composing.loader import Loader
+from paribus.config.hydra_session import Loader
 from paribus.errors import ConfigurationError
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.config.arguments import parse
 from paribus.pipeline.prepare import prepare
 from paribus.planning.plan import make_plan

@@ -16,7 +16,7 @@ import psutil
 import pytest
 from rich.console import Console
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.commands.report.compare import compare
 from paribus.config.arguments import parse
 from paribus.pipeline.execute import SERVE_FORKS

@@ -9,12 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paribus.config.groups.embedding import (
-    DuplicatesConfig,
-    ExactDuplicates,
-    MinHashDuplicates,
-    TfidfEmbedder,
-)
+from paribus.config.groups.ordering import DuplicatesConfig, ExactDuplicates, MinHashDuplicates, TfidfEmbedder
 from paribus.ordering import duplicates as duplicates_stage
 from paribus.ordering import embeddings as embeddings_stage
 from paribus.ordering.duplicates import Duplicates, sign

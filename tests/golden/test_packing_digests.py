@@ -6,7 +6,7 @@ A value that changes means that the `code_version` of the stage `training` must 
 import numpy as np
 import pytest
 
-from paribus.config.groups.packing import BestFitPacking, OneDocumentPacking
+from paribus.config.groups.ordering import BestFitPacking, OneDocumentPacking
 from paribus.ordering.packing import Contexts
 from paribus.ordering.shuffle import permute
 from support.packings import packed

@@ -15,8 +15,8 @@ import torch
 import torch._inductor.config
 from started_training import ON_DEVICE
 
-from paribus.config.groups.budget import EqualTokensBudget
-from paribus.config.groups.packing import BestFitPacking
+from paribus.config.groups.ordering import BestFitPacking
+from paribus.config.groups.training import EqualTokensBudget
 from paribus.errors import InterruptedRunError
 from support.stages import files
 from support.training_inputs import MODEL, TRAINING, config, execute, pair_config, write_inputs, write_pair_inputs

@@ -17,7 +17,7 @@ import paribus.training.build as stages_module
 import paribus.training.data.prepare as prepare_module
 import paribus.training.state.checkpoint as checkpoint_module
 import paribus.training.step.step as step_module
-from paribus.config.groups.packing import BestFitPacking
+from paribus.config.groups.ordering import BestFitPacking
 from paribus.config.schema import RunConfig
 from paribus.modeling.models import build_model
 from paribus.training.state.file_names import STEP_NAME

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.config.arguments import parse
 from paribus.config.compose import Composition, Job
 from paribus.config.groups.execution import TrackingConfig

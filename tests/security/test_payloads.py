@@ -15,10 +15,9 @@ import pytest
 import torch
 
 import paribus
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.config.arguments import parse
-from paribus.config.groups.model import LlamaModel
-from paribus.config.groups.start import CheckpointStart
+from paribus.config.groups.model import CheckpointStart, LlamaModel
 from paribus.errors import ConfigurationError, DataError, ParibusError
 from paribus.evaluation.models.harness import build_requests, load_task
 from paribus.evaluation.suites.benchmark import BenchmarkPrompt

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.config.arguments import parse
 from paribus.config.validate import build_run
 from paribus.engine.local import LocalEngine

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.corpus import CorpusConfig, FilesCorpus
+from paribus.config.groups.training import EqualTokensBudget
 from paribus.corpus.artifact import ROW_GROUP_BYTES, SHARD_BYTES, CorpusWriter
 from paribus.corpus.build import build
 from paribus.stage import JSON

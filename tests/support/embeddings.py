@@ -9,8 +9,8 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
-from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.config.groups.model import LlamaModel
+from paribus.config.groups.ordering import TransformersEmbedder
 from paribus.corpus.artifact import CorpusPart
 from paribus.ordering.arrays import save_array
 from paribus.stage import StageContext

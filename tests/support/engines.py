@@ -6,8 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.corpus import FilesCorpus, PydocsCorpus
-from paribus.config.groups.embedding import MinHashDuplicates, NeighboursConfig, TfidfEmbedder
-from paribus.config.groups.ordering import ClusterOrdering, LexicalOrdering
+from paribus.config.groups.ordering import (
+    ClusterOrdering,
+    LexicalOrdering,
+    MinHashDuplicates,
+    NeighboursConfig,
+    TfidfEmbedder,
+)
 from paribus.config.groups.tokenization import BPETokenizer, LongestFirstEncoder, SpansPretokenizer
 from paribus.corpus import build as corpus_stages
 from paribus.engine import Engine

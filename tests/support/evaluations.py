@@ -8,11 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.model import GPTNeoXModel, LlamaModel
-from paribus.config.groups.training import TrainingConfig
+from paribus.config.groups.training import EqualTokensBudget, TrainingConfig
 from paribus.modeling.models import build_model, save_model
 from paribus.stage import StageContext
 from paribus.tokenization import Tokenizer

@@ -9,12 +9,11 @@ from typing import Any
 
 import yaml
 
-from paribus.checks.command import compose_command
-from paribus.config.arguments import Command, Flag, parse
+from paribus.checks import compose_command
+from paribus.config.arguments import CONFIG_DIR, Command, Flag, parse
 from paribus.config.compose import Composition
-from paribus.config.flags import CONFIG_DIR
-from paribus.config.groups.experiment import ExperimentConfig
-from paribus.config.reference.files import configuration_directory
+from paribus.config.explain import configuration_directory
+from paribus.config.groups.evaluation import ExperimentConfig
 
 DIRECTORY = configuration_directory() / "experiment"
 FILES = sorted(path for path in DIRECTORY.rglob("*.yaml") if not path.name.startswith("_"))

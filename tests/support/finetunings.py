@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.config.groups.finetuning import ScrollsFinetuning
+from paribus.config.groups.evaluation import EvaluationConfig, ScrollsFinetuning
 from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig

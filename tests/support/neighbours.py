@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from paribus.config.groups.embedding import NeighboursConfig
+from paribus.config.groups.ordering import NeighboursConfig
 from paribus.engine.local import LocalEngine
 from paribus.ordering.arrays import unit_rows
 from paribus.ordering.embeddings import Embeddings

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from paribus.config.groups.embedding import NeighboursConfig, NoDuplicates, TfidfEmbedder
 from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.ordering import (
     ClusterOrdering,
@@ -16,9 +15,12 @@ from paribus.config.groups.ordering import (
     InContextReleasedOrdering,
     LexicalOrdering,
     NearestOrdering,
+    NeighboursConfig,
+    NoDuplicates,
     OrderingConfig,
     SequentialOrdering,
     StandardOrdering,
+    TfidfEmbedder,
 )
 from paribus.ordering.arrays import write_neighbours
 from paribus.ordering.embeddings import EmbeddingsWriter

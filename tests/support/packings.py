@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from paribus.config.groups.packing import ConcatenatePacking, PackingConfig
+from paribus.config.groups.ordering import ConcatenatePacking, PackingConfig
 from paribus.ordering.arrays import STRETCHES
 from paribus.ordering.contexts import pack
 from paribus.ordering.ordered_text import Measured, MeasuredContexts, OrderedText, sampled_bytes

@@ -10,10 +10,9 @@ import pytest
 from rich.console import Console
 
 from paribus.config.compose import Job
-from paribus.config.groups.budget import EqualTokensBudget
+from paribus.config.groups.execution import PlanConfig
 from paribus.config.groups.model import LlamaModel
-from paribus.config.groups.plan import PlanConfig
-from paribus.config.groups.training import TrainingConfig
+from paribus.config.groups.training import EqualTokensBudget, TrainingConfig
 from paribus.pipeline import run as running
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepared import PreparedRun

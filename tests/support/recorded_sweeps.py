@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.config.arguments import Command, parse
 from paribus.pipeline.prepare import describe_sweep, prepare
 from paribus.pipeline.prepared import PreparedRun, write_sweep

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.corpus import PydocsCorpus
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.execution import LocalEngineConfig, ScaleConfig, TrackingConfig
 from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.ordering import StandardOrdering
 from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PatternPretokenizer
-from paribus.config.groups.training import TrainingConfig
+from paribus.config.groups.training import EqualTokensBudget, TrainingConfig
 from paribus.config.schema import RunConfig
 
 

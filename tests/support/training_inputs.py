@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from paribus.config.groups.budget import BudgetConfig, EqualStepsBudget, EqualTokensBudget
 from paribus.config.groups.corpus import ParallelCorpus
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.model import EncoderDecoderModel, LlamaModel
-from paribus.config.groups.packing import ConcatenatePacking, PackingConfig, PairPacking
-from paribus.config.groups.training import TrainingConfig
+from paribus.config.groups.ordering import ConcatenatePacking, PackingConfig, PairPacking
+from paribus.config.groups.training import BudgetConfig, EqualStepsBudget, EqualTokensBudget, TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.ordering.contexts import build as build_contexts
 from paribus.ordering.orders import write_order

@@ -8,7 +8,7 @@ import torch
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from acceptance.given import ROOT, Answer, Given
-from paribus.config.groups.embedding import TransformersEmbedder
+from paribus.config.groups.ordering import TransformersEmbedder
 from paribus.ordering.embedding_model import DocumentEncoder
 
 LIMIT = 1e-4

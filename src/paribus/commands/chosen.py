@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.config.arguments import Command, torn
 from paribus.config.compose import Composition, Job
 from paribus.config.identity import canonical, identity

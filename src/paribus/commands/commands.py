@@ -23,7 +23,7 @@ def _with_overrides(name: str, function: Callable[[Command, Console], int]) -> C
             open_console().print(verb_help(name), markup=False, highlight=False, soft_wrap=True)
             return 0
         if command.shows:
-            from paribus.config.composing.launch import show_with_hydra
+            from paribus.config.hydra_session import show_with_hydra
 
             show_with_hydra(command)
             return 0
@@ -40,7 +40,7 @@ def _run(command: Command, console: Console) -> int:
 
 
 def _plan(command: Command, console: Console) -> int:
-    from paribus.checks.command import compose_command
+    from paribus.checks import compose_command
     from paribus.pipeline.prepare import prepare
     from paribus.pipeline.root import OutputRoot
     from paribus.planning.plan import make_plan

@@ -15,18 +15,18 @@ from functools import partial
 
 from rich.console import Console
 
-from paribus.checks.command import checked_run, compose_command
+from paribus.checks import checked_run, compose_command
 from paribus.commands.report.verb import show_table
 from paribus.commands.rest import is_made, retyped, show_rest, stopped_early
 from paribus.commands.status import show_failures
 from paribus.config.arguments import Command
-from paribus.config.composing.launch import run_with_hydra
 from paribus.config.groups.execution import SweepConfig
+from paribus.config.hydra_session import run_with_hydra
 from paribus.config.identity import everything
+from paribus.config.metrics import main_scores, said
 from paribus.config.units import format_duration
 from paribus.engine.processes import interrupt, on_stop
 from paribus.errors import classify, is_full_disk
-from paribus.evaluation.measures.main_scores import main_scores, said
 from paribus.pipeline.graph import EVALUATION, FINETUNING
 from paribus.pipeline.prepare import describe_sweep, fetch_prompt_examples, prepare
 from paribus.pipeline.prepared import PreparedRun, labels, tell_origin, undeclared, write_sweep

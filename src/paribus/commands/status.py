@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from paribus.commands.rest import is_made
+from paribus.config.metrics import BITS, main_scores
 from paribus.config.units import format_age
-from paribus.evaluation.measures.main_scores import BITS, main_scores
 from paribus.pipeline.graph import away
 from paribus.pipeline.prepared import PreparedRun, labels
 from paribus.pipeline.recorder import LOST, NOT_STARTED, STOPPED, RunState, read_state

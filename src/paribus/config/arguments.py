@@ -1,21 +1,13 @@
-"""Split what follows a verb into flags and Hydra's overrides."""
+"""Arguments of the command line: flags, the overrides of Hydra, and `name=value` options of the other verbs."""
 
+import dataclasses
+import difflib
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, get_type_hints
 
-from paribus.config.flags import (
-    CONFIG_DIR,
-    HELP,
-    OF_A_VERB,
-    ONLY_BESIDE,
-    SHORT,
-    SHOWING,
-    VALUES,
-    known_flags,
-    no_flag,
-)
 from paribus.errors import ConfigurationError
 
 
@@ -227,3 +219,98 @@ def choosing(group: str, choice: str) -> str:
 def quoted(value: str) -> str:
     """A text as Hydra's grammar has it, in quotes where it has what Hydra would read as more."""
     return value if _PLAIN.fullmatch(value) else "'" + value.replace("'", "\\'") + "'"
+
+
+SHORT = {"-h": "--help", "-c": "--cfg", "-m": "--multirun"}
+HELP, CONFIG_DIR = "--help", "--config-dir"
+HELP_FLAGS = {HELP, "-h"}
+SHOWING = {HELP, "--cfg"}
+"""Flags by which something is printed, and nothing done."""
+VALUES: Mapping[str, str] = {"--cfg": "job, hydra or all", CONFIG_DIR: "a directory"}
+"""Flag that needs a value -> what it is."""
+ONLY_BESIDE = {"--resolve": "--cfg"}
+"""Flag -> the one that must be there for it to mean something."""
+_AS_JSON = "print one JSON document (docs/json.md) instead of tables"
+OF_A_VERB: Mapping[str, Mapping[str, str]] = {
+    "plan": {"--json": _AS_JSON},
+    "status": {"--json": _AS_JSON},
+    "report": {
+        "--json": _AS_JSON,
+        "--why": "list every setting in which the runs differ, instead of the table",
+    },
+}
+"""Verb -> flags of ours that it alone has -> what each asks for."""
+_EVERYWHERE = {*SHOWING, *VALUES, *ONLY_BESIDE, "--multirun"}
+
+
+def known_flags(verb: str) -> list[str]:
+    """The long flags of a verb."""
+    return sorted({*_EVERYWHERE, *OF_A_VERB.get(verb, ())})
+
+
+def no_flag(name: str, value: str | None, verb: str) -> str:
+    """The sentence for a flag that `verb` does not have, with what was probably meant."""
+    return f"{name} is no flag of paribus {verb}: {_meant(name, value, verb)}"
+
+
+def _meant(name: str, value: str | None, verb: str) -> str:
+    word, flags = name.lstrip("-").replace("-", "_"), known_flags(verb)
+    if owners := [owner for owner, own in OF_A_VERB.items() if name in own]:
+        return f"it is one of paribus {' and '.join(owners)}"
+    if paths := _ending(list(_fields()), word):
+        texts = [f"{path}={'...' if value is None else value}" for path in paths]
+        return f"fields are set without dashes; say {' or '.join(texts[:3])}"
+    if close := difflib.get_close_matches(name, flags, n=1, cutoff=0.75):
+        return f"did you mean {close[0]}?"
+    return f"known: {', '.join(flags)}; fields are set without dashes: seed=3"
+
+
+def _ending(paths: list[str], word: str) -> list[str]:
+    """The path that is `word`, else those that end in it."""
+    return [word] if word in paths else [path for path in paths if _last(path) == word]
+
+
+def _last(path: str) -> str:
+    return path.rsplit(".", maxsplit=1)[-1]
+
+
+def _fields() -> Iterator[str]:
+    """Paths of all fields and groups of a configuration, the shortest first."""
+    from paribus.config.schema import RunConfig
+
+    yield from sorted(set(_below(RunConfig, "")), key=lambda path: (path.count("."), path))
+
+
+def _below(cls: type[Any], prefix: str) -> Iterator[str]:
+    from paribus.config.schema import dataclasses_of
+
+    hints = get_type_hints(cls)
+    for field in dataclasses.fields(cls):
+        yield prefix + field.name
+        for inner in dataclasses_of(hints[field.name]):
+            yield from _below(inner, f"{prefix}{field.name}.")
+
+
+def read_options(arguments: Sequence[str], known: Collection[str]) -> dict[str, str]:
+    """Name -> value of each argument; ConfigurationError for an unknown, empty or repeated one."""
+    options: dict[str, str] = {}
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if not equals or name not in known:
+            taken = ", ".join(f"{key}=..." for key in known)
+            raise ConfigurationError(f"{argument!r} is not taken here, but {taken}{_near(argument, known)}")
+        if not value:
+            raise ConfigurationError(f"{name}= names no value; leave it out or give one")
+        if options.get(name, value) != value:
+            raise ConfigurationError(f"{name} is given twice, as {options[name]!r} and as {value!r}")
+        options[name] = value
+    return options
+
+
+def _near(argument: str, known: Collection[str]) -> str:
+    """The option that was probably meant, with the value that was given."""
+    name, equals, value = argument.lstrip("-").partition("=")
+    name = name.replace("-", "_")
+    close = [key for key in known if name and key.endswith(f".{name}")]
+    close += difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]}={value if equals else '...'}?" if close else ""

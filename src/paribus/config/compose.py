@@ -6,24 +6,22 @@ caller decides, so Hydra's sweepers have no part in it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, ValueType
+from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from paribus.config.arguments import Command, override_key
-from paribus.config.arms import ARM
-from paribus.config.composing.composer import Composed, Composer
-from paribus.config.composing.override import add_found
-from paribus.config.composing.plain import Build, plain
-from paribus.config.composing.session import initialized
-from paribus.config.composing.sweep import PARAMETERS, expand, with_fields_of_files
-from paribus.config.composing.usable import usable_overrides
-from paribus.config.hydra_settings import in_a_line
-from paribus.config.interpolations import with_remedy
-from paribus.config.schema import RunConfig
-from paribus.config.validate import Problem, build_run, problems_of, refuse
+from paribus.config.arguments import Command, Overrides, choosing, override_key, quoted, torn, unquoted
+from paribus.config.fields import ARM, AS_ARMS, CHOSEN
+from paribus.config.hydra_session import Build, Composed, Composer, in_a_line, initialized, plain, with_remedy
+from paribus.config.schema import RunConfig, has_field, kinds_with
+from paribus.config.validate import Problem, build_run, did_you_mean, problems_of, refuse, unknown
 from paribus.errors import ConfigurationError
 
 JOBS_AT_ONCE = "hydra.launcher.n_jobs"
@@ -118,3 +116,290 @@ def _unlike_arm(choices: Mapping[str, Any], composer: Composer) -> Iterator[Prob
         if choices[group] != option:
             told = f"{ARM}={arm} chooses {group}={option}, and the command or its experiment {group}={choices[group]}"
             yield Problem(group, f"{told}; leave one of them out")
+
+
+PARAMETERS, EXPERIMENT = "hydra.sweeper.params", "experiment"
+
+
+def expand(
+    command: Command, usable: Overrides, base: DictConfig | None, composer: Composer, problems: list[Problem]
+) -> tuple[list[list[str]], tuple[str, ...], bool]:
+    """Overrides of each job, the declared factors, and whether this is a multirun."""
+    parameters: Mapping[str, Any] = {}
+    multirun = command.multirun
+    if base is not None:
+        multirun = multirun or str(OmegaConf.select(base, "hydra.mode")) == "RunMode.MULTIRUN"
+        parameters = OmegaConf.to_container(OmegaConf.select(base, "hydra.sweeper.params") or OmegaConf.create({}))  # type: ignore[assignment]
+    if not multirun and usable.sweeping:
+        listed = ", ".join(usable.sweeping)
+        problems.append(Problem("overrides", f"{listed} gives several values: add -m for a multirun"))
+        return [], (), False
+    given = {override_key(text) for text in (*usable.plain, *usable.sweeping)}
+    named = {str(key): f"{key}={value}" for key, value in parameters.items() if str(key) not in given}
+    if add_found(problems, _unswept(named, base) if not multirun else _unfit(named, usable, base, composer)):
+        return [], (), False
+    swept = {str(key): f"{key}={value}" for key, value in parameters.items()} if multirun else {}
+    swept |= {text.split("=", 1)[0]: text for text in usable.sweeping}
+    parsed = OverridesParser.create().parse_overrides([*swept.values(), *usable.plain])
+    if add_found(problems, [*_given_twice(parsed), *_experiments(parsed)]):
+        return [], (), False
+    lists = BasicSweeper.split_arguments(parsed, None)[0]
+    names = [o.get_key_element().lstrip("+") for o in parsed if o.is_sweep_override()]
+    factors = tuple(name.replace("/", ".").split("@")[0] for name in names if name != "seed")
+    jobs = dict.fromkeys(usable.fit(job) for job in lists)
+    return [list(job) for job in jobs], factors, multirun
+
+
+def _given_twice(parsed: Sequence[Override]) -> Iterator[Problem]:
+    """Sweeps of which another override leaves one value, `seed=0,1 ++seed=2`: a table would have one run twice."""
+    for place, override in enumerate(parsed):
+        key, element = override_key(override.get_key_element()), override.get_key_element()
+        for other in parsed[:place]:
+            again = override_key(other.get_key_element()) == key and other.get_key_element() != element
+            if again and (override.is_sweep_override() or other.is_sweep_override()):
+                yield Problem(key, f"given by {other.input_line} and by {override.input_line}; leave one of them out")
+
+
+def _experiments(parsed: Sequence[Override]) -> Iterator[Problem]:
+    """A sweep over experiments, whose files may sweep in ways of their own."""
+    if any(override_key(text.get_key_element()) == EXPERIMENT and text.is_sweep_override() for text in parsed):
+        yield Problem(EXPERIMENT, "takes one experiment; give each a command of its own")
+
+
+def _unswept(listed: Mapping[str, str], base: DictConfig | None) -> list[Problem]:
+    """Parameters of Hydra's sweeper, which only a multirun reads: without it the arms of a file would be one run."""
+    if not listed or base is None or OmegaConf.select(base, "hydra.mode") is not None:
+        return []
+    remedy = "set hydra.mode: MULTIRUN in the file that names them, or give -m"
+    told = f"a multirun alone reads {', '.join(listed)}: {remedy}"
+    return [Problem(PARAMETERS, told)]
+
+
+def _unfit(listed: Mapping[str, str], usable: Overrides, base: DictConfig | None, composer: Composer) -> list[Problem]:
+    """What is wrong with parameters of Hydra's sweeper, as it is told of overrides."""
+    problems: list[Problem] = []
+    parsed = [override for text in listed.values() if (override := parse_override(text, problems)) is not None]
+    choices = [override for override in parsed if composer.is_choice(override)]
+    for override in choices:
+        several = None if override.is_sweep_override() else override.value()
+        if isinstance(several, list):
+            listing = f"{override.key_or_group}: {','.join(map(str, several))}"
+            problems.append(Problem(str(override.key_or_group), f"takes one choice; {listing} makes a run of each"))
+        else:
+            problems += unknown_choice(override, composer)
+    if problems or base is None:
+        return [Problem(f"{PARAMETERS}.{each.path}", each.message) for each in problems]
+    reference = reference_of([*choices, *_chosen(usable, composer)], composer)
+    for override in (override for override in parsed if override not in choices):
+        if str(override.key_or_group) not in usable.only_for:
+            problems += unknown_key(override, reference)
+    return [Problem(f"{PARAMETERS}.{each.path}", each.message) for each in problems]
+
+
+def with_fields_of_files(usable: Overrides, base: DictConfig | None, composer: Composer) -> Overrides:
+    """Also what only some choices know of the fields that Hydra's sweeper has parameters of."""
+    parameters = OmegaConf.select(base, PARAMETERS) if base is not None else None
+    parsed = [parse_override(f"{key}={value}", []) for key, value in (parameters or {}).items()]
+    listed = [override for override in parsed if override is not None]
+    fields = {str(override.key_or_group): override for override in listed if not composer.is_choice(override)}
+    if base is None or not fields:
+        return usable
+    choices = [*filter(composer.is_choice, listed), *_chosen(usable, composer)]
+    swept = swept_groups(choices, base, composer)
+    found = {path: choices_with(override, choices, swept, composer) for path, override in fields.items()}
+    known = {path: knowing for path, knowing in found.items() if knowing}
+    return replace(usable, only_for={**known, **usable.only_for})
+
+
+def _chosen(usable: Overrides, composer: Composer) -> list[Override]:
+    """What a command chooses in groups."""
+    given = OverridesParser.create().parse_overrides([*usable.common, *usable.sweeping])
+    return [override for override in given if composer.is_choice(override)]
+
+
+def parse_override(text: str, problems: list[Problem]) -> Override | None:
+    """The override in a word; None where it can be none, which is added to the problems."""
+    # Line ends and control characters would take the message apart, and the terminal with it.
+    shown = text if text.isprintable() else repr(text)
+    try:
+        parsed = OverridesParser.create().parse_override(text)
+    except (HydraException, ValueError) as error:  # ValueError: a number of more digits than Python reads
+        told = f"is not a Hydra override: {in_a_line(error)}{_as_text(text)}"
+        if "=" not in text and not text.startswith("~"):
+            told = "is no override, which is typed NAME=VALUE; paribus explain lists groups and fields"
+        problems.append(Problem(shown, told))
+        return None
+    if not parsed.key_or_group:
+        problems.append(Problem(shown, "is not a Hydra override: it names no field and no group"))
+        return None
+    if parsed.value_type in (ValueType.INTERVAL_SWEEP, ValueType.GLOB_CHOICE_SWEEP):
+        problems.append(Problem(str(parsed.key_or_group), f"{text} does not name its values; list them: a,b,c"))
+        return None
+    if parsed.is_sweep_override() and getattr(parsed.value(), "shuffle", False):
+        told = f"{text} has another order whenever it is read, and the first row is what others are compared with"
+        problems.append(Problem(str(parsed.key_or_group), f"{told}; list them: a,b,c"))
+        return None
+    if parsed.is_sweep_override() and not list(parsed.sweep_iterator()):
+        problems.append(Problem(str(parsed.key_or_group), f"{text} has no values, and so no run; list them: a,b,c"))
+        return None
+    return parsed
+
+
+def _as_text(text: str) -> str:
+    """Show how to type the values in quotes; empty if quotes alone do not help."""
+    key, _, value = text.partition("=")
+    listed = value.startswith("[") and value.endswith("]")
+    items = [unquoted(item.strip()) for item in (value[1:-1] if listed else value).split(",")]
+    values = ",".join(map(quoted, items))
+    typed = f"{key}=[{values}]" if listed else f"{key}={values}"
+    if not all(items) or not typed.isprintable() or set(typed) & set('"$`\\!'):  # which a shell reads within quotes
+        return ""
+    try:
+        OverridesParser.create().parse_override(typed)
+    except (HydraException, ValueError):
+        return ""
+    return f'; a text is typed in quotes: "{typed}"'
+
+
+def choices_of(override: Override) -> list[str]:
+    """The options of a group that it names."""
+    if override.is_sweep_override():
+        return [unquoted(str(value)) for value in override.sweep_string_iterator()]
+    value = override.value()
+    return [str(item) for item in value] if isinstance(value, list) else [str(value)]
+
+
+def last_of_each(overrides: Sequence[Override]) -> list[Override]:
+    """Without what a later override of the same key replaces, whether it gives one value or several to sweep."""
+    last = {override.get_key_element(): place for place, override in enumerate(overrides) if _sets(override)}
+    return [o for place, o in enumerate(overrides) if not _sets(o) or last[o.get_key_element()] == place]
+
+
+def _sets(override: Override) -> bool:
+    """Whether it gives a value to a key that is there, and neither adds nor deletes one."""
+    return not (override.is_add() or override.is_force_add() or override.is_delete())
+
+
+def add_found(problems: list[Problem], found: list[Problem]) -> bool:
+    """Add what was found to the problems; whether that was any."""
+    problems += found
+    return bool(found)
+
+
+def unknown_choice(override: Override, composer: Composer) -> list[Problem]:
+    """What is wrong with the choices of a group; nothing where its files are there."""
+    group = str(override.key_or_group)
+    if group == "hydra/sweeper" and choices_of(override) != ["basic"]:
+        told = "no sweeper is used: paribus composes all jobs before the first runs, and hands them to the launcher"
+        return [Problem(group, f"{told}; list what is to be compared, -m seed=0,1,2")]
+    options = composer.options(group)
+    chosen = [] if override.is_delete() else choices_of(override)
+    if not chosen and not override.is_delete():
+        return [Problem(group, f"names no choice; known: {', '.join(options)}")]
+    if not override.is_sweep_override() and not override.is_delete() and isinstance(override.value(), list):
+        return [Problem(group, f"takes one choice; -m {group}={','.join(chosen)} makes a run of each")]
+    if group == ARM and (empty := [arm for arm in chosen if arm in options and composer.chosen_by(arm) == {}]):
+        return [Problem(ARM, f"{arm}.yaml is no arm: {AS_ARMS}") for arm in empty]
+    wrong = [v for v in chosen if v not in options and v != "None"]
+    nested = [v for v in wrong if "/" in v and Path(v).name in composer.options(f"{group}/{Path(v).parent}")]
+    known = composer.nested_options(group) if len(nested) < len(wrong) else options
+    return [Problem(group, unknown(value, known)) for value in wrong if value not in nested]
+
+
+def reference_of(choices: list[Override], composer: Composer, *more: str) -> DictConfig:
+    """The composed configuration that keys are looked up in: the first value of every choice."""
+    lines = [choosing(o.get_key_element(), choices_of(o)[0]) for o in choices if not o.is_delete()]
+    try:
+        return composer.whole([*lines, *more])
+    except Exception:  # told by whoever composes the whole, with all overrides
+        return composer.whole([])
+
+
+def unknown_key(override: Override, reference: DictConfig) -> list[Problem]:
+    """An override of a key that is not there. What `+` appends is judged with the whole configuration."""
+    path = str(override.key_or_group)
+    if override.is_add() or override.is_force_add():
+        return []
+    node: Any = reference
+    for depth, part in enumerate(path.split(".")):
+        if not isinstance(node, DictConfig):
+            return []
+        keys = [str(key) for key in node]
+        if part not in keys:
+            where = ".".join(path.split(".")[:depth])
+            if has_field(".".join(path.split(".")[: depth + 1])):
+                return [Problem(path, f"no file gives {part!r}, so it takes a plus: +{override.input_line}")]
+            known, kinds = [key for key in keys if key != "hydra"], kinds_with(where, part)
+            if not kinds and not path.startswith("hydra.") and not did_you_mean(part, known):
+                listed = f"paribus explain {where}".strip()
+                return [Problem(path, f"{part!r} is unknown; `{listed}` says what there is")]
+            told = f"{unknown(part, known)}{f' (in {where})' if where else ''}"
+            return [Problem(path, f"{told}; {where} of kind {' or '.join(kinds)} has it" if kinds else told)]
+        node = node._get_node(part)
+    return _block_as_value(override, node)
+
+
+def _block_as_value(override: Override, node: Any) -> list[Problem]:
+    """A value, `seeds=0,1`, for a block of fields that is no group; `seeds={order:0},{order:1}` gives fields."""
+    path, value = str(override.key_or_group), (override.input_line or "").partition("=")[2]
+    if override.is_delete() or not isinstance(node, DictConfig) or "${" in value:
+        return []
+    given = override.value()
+    if all(each is None or isinstance(each, dict) for each in getattr(given, "list", [given])):
+        return []
+    fields = ", ".join(f"{path}.{key!s}" for key in node)
+    return [Problem(path, f"is a block of fields, which has no value; its fields: {fields}")]
+
+
+def swept_groups(choices: list[Override], reference: DictConfig, composer: Composer) -> dict[str, list[str]]:
+    """Group -> its choices, of the groups of which a multirun takes several."""
+    swept = {str(o.key_or_group): choices_of(o) for o in choices if o.is_sweep_override()}
+    parameters = OmegaConf.select(reference, "hydra.sweeper.params") or {}
+    texts = [f"{key}={value}" for key, value in parameters.items() if composer.options(str(key))]
+    # What cannot be parsed is told with all that is swept (`sweep.py`).
+    listed = [override for text in texts if (override := parse_override(text, [])) is not None]
+    return {str(o.key_or_group): choices_of(o) for o in listed} | swept
+
+
+def choices_with(
+    override: Override, choices: list[Override], swept: Mapping[str, list[str]], composer: Composer
+) -> frozenset[tuple[str, str]] | None:
+    """The choices of a swept group with which a field is there; None where it is with all, or it was appended.
+
+    The group is the field's own, or that of arms where these choose in it.
+    """
+    own = str(override.key_or_group).split(".")[0]
+    group = own if own not in CHOSEN or len(swept.get(own, [])) > 1 else ARM
+    if len(swept.get(group, [])) < 2 or override.is_add() or override.is_force_add():
+        return None
+    others = [o for o in choices if str(o.key_or_group) != group and composer.is_choice(o)]
+    references = {choice: reference_of(others, composer, choosing(group, choice)) for choice in swept[group]}
+    known = [choice for choice, reference in references.items() if not unknown_key(override, reference)]
+    return None if len(known) == len(references) else frozenset((group, choice) for choice in known)
+
+
+def usable_overrides(overrides: Sequence[str], composer: Composer) -> tuple[list[Problem], Overrides]:
+    """Judge each override by itself, so that one bad override does not hide the others."""
+    pieces = torn(overrides)
+    problems = [Problem(each.key, each.told) for each in pieces]
+    whole = [text for text in overrides if not any(text in each.words for each in pieces)]
+    parsed = [override for text in whole if (override := parse_override(text, problems)) is not None]
+    choices = [override for override in parsed if composer.is_choice(override)]
+    accepted = [override for override in choices if not add_found(problems, unknown_choice(override, composer))]
+    # Keys are looked up in what the choices compose to, without values: a bad value must not hide an unknown key.
+    reference = reference_of(accepted, composer)
+    swept = swept_groups(accepted, reference, composer)
+    only_for: dict[str, frozenset[tuple[str, str]]] = {}
+    for override in (override for override in parsed if override not in choices):
+        path = str(override.key_or_group)
+        knowing = choices_with(override, accepted, swept, composer)
+        if knowing is not None:
+            only_for[path] = knowing
+        if knowing or not add_found(problems, unknown_key(override, reference)):
+            accepted.append(override)
+    accepted = last_of_each(accepted)
+    return problems, Overrides(
+        [o.input_line or "" for o in accepted if not o.is_sweep_override()],
+        [o.input_line or "" for o in accepted if o.is_sweep_override()],
+        {path: knowing for path, knowing in only_for.items() if knowing},
+    )

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from paribus.config.declare import IDENTITY
+from paribus.config.fields import IDENTITY
 
 
 def plain(value: Any, *, only_identity: bool) -> Any:

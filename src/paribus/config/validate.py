@@ -10,8 +10,8 @@ from typing import Any, get_args, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from paribus.config.fields import NULL_IS_NO_LIMIT
 from paribus.config.groups.tokenization import with_natural_encoder
-from paribus.config.groups.types import NULL_IS_NO_LIMIT
 from paribus.config.schema import RunConfig, dataclasses_of, kinds
 from paribus.errors import ConfigurationError
 

@@ -4,9 +4,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from paribus.config.metrics import main_scores, said
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_number, format_size
-from paribus.evaluation.measures.main_scores import main_scores, said
 from paribus.evaluation.suites.registry import prompted
 from paribus.evaluation.suites.segmentations import segmented
 from paribus.stage import JSON, OFFLINE, Device, Outside, Stage, StageContext, always, fields, together

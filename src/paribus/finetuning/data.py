@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from paribus.config.groups.finetuning import ScrollsFinetuning
+from paribus.config.groups.evaluation import ScrollsFinetuning
 from paribus.errors import DataError
 from paribus.evaluation.tasks.items import read_records
 from paribus.finetuning.examples import Example, merged

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from paribus.config.groups.finetuning import FinetuningConfig, NoFinetuning, ScrollsFinetuning
+from paribus.config.groups.evaluation import FinetuningConfig, NoFinetuning, ScrollsFinetuning
 from paribus.errors import ConfigurationError, DataError, ParibusError
 from paribus.evaluation.suites.files import read_lines, split_file
 from paribus.evaluation.suites.hub import fetch_archive

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paribus.config.groups.finetuning import ScrollsFinetuning
+from paribus.config.groups.evaluation import ScrollsFinetuning
 from paribus.config.schema import RunConfig
 from paribus.evaluation.models.checkpoints import last_checkpoints
 from paribus.evaluation.results import ResultRow, means, write_items_table

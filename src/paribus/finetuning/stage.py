@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from paribus.config.groups.finetuning import ScrollsFinetuning
+from paribus.config.groups.evaluation import ScrollsFinetuning
 from paribus.config.schema import RunConfig
 from paribus.evaluation.stage import facts
 from paribus.stage import JSON, OFFLINE, Device, Outside, Stage, StageContext, always, fields, seeds, together

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from accelerate.utils import release_memory
 
-from paribus.config.groups.budget import EqualStepsBudget
-from paribus.config.groups.finetuning import ScrollsFinetuning
-from paribus.config.groups.training import TrainingConfig
+from paribus.config.groups.evaluation import ScrollsFinetuning
+from paribus.config.groups.training import EqualStepsBudget, TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.errors import NumericalError
 from paribus.modeling.models import load_model

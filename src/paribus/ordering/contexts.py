@@ -13,15 +13,14 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from paribus.config.byte_sizes import in_tokens
-from paribus.config.groups.packing import (
+from paribus.config.groups.ordering import (
     BestFitPacking,
     ConcatenatePacking,
     OneDocumentPacking,
     PackingConfig,
     PairPacking,
 )
-from paribus.config.schema import RunConfig
+from paribus.config.schema import RunConfig, in_tokens
 from paribus.errors import DataError
 from paribus.native.loader import compile_kernels
 from paribus.native.registry import SPANS, TABLES

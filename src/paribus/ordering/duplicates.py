@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from paribus.config.groups.embedding import EmbeddingDuplicates, ExactDuplicates, MinHashDuplicates
+from paribus.config.groups.ordering import EmbeddingDuplicates, ExactDuplicates, MinHashDuplicates
 from paribus.corpus.artifact import CorpusArtifact, CorpusPart, corpus_parts
 from paribus.corpus.overlap import words
 from paribus.engine import Engine

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from paribus.config.groups.embedding import EmbedderConfig, MiniLMEmbedder, TfidfEmbedder, TransformersEmbedder
+from paribus.config.groups.ordering import EmbedderConfig, MiniLMEmbedder, TfidfEmbedder, TransformersEmbedder
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError, ParibusError
 from paribus.stage import JSON, cache_alone_without_network

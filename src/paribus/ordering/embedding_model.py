@@ -15,7 +15,7 @@ import torch
 from tokenizers import Tokenizer
 from transformers import AutoModel, AutoTokenizer
 
-from paribus.config.groups.embedding import MiniLMEmbedder, TransformersEmbedder
+from paribus.config.groups.ordering import MiniLMEmbedder, TransformersEmbedder
 from paribus.errors import ConfigurationError, NumericalError
 from paribus.modeling.device import BatchMemory, batches, expect_many_shapes, resolve_device, set_products, usable_gpus
 from paribus.ordering.arrays import unit_rows

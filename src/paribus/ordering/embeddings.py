@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from paribus.config.groups.embedding import EmbedderConfig, MiniLMEmbedder, TfidfEmbedder, TransformersEmbedder
+from paribus.config.groups.ordering import EmbedderConfig, MiniLMEmbedder, TfidfEmbedder, TransformersEmbedder
 from paribus.corpus.artifact import CorpusArtifact, CorpusPart, corpus_parts
 from paribus.engine import Engine
 from paribus.engine.local import LocalEngine

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from paribus.config.groups.embedding import NeighboursConfig
+from paribus.config.groups.ordering import NeighboursConfig
 from paribus.config.units import format_size
 from paribus.engine import Engine
 from paribus.engine.gpus import visible_gpus

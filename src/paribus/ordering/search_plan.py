@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import log2, sqrt
 from typing import Literal
 
-from paribus.config.groups.embedding import NeighboursConfig
+from paribus.config.groups.ordering import NeighboursConfig
 from paribus.errors import ConfigurationError
 
 FLAT_DOCUMENTS = 20_000

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import numpy.typing as npt
 
-from paribus.config.groups.packing import PackingConfig, PairPacking
+from paribus.config.groups.ordering import PackingConfig, PairPacking
 from paribus.ordering import SAMPLED_BYTES
 from paribus.ordering.arrays import CONTEXTS, STRETCHES, seed_sequence
 from paribus.ordering.ordered_text import MeasuredContexts

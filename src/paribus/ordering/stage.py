@@ -3,17 +3,20 @@
 from collections.abc import Mapping
 from typing import Any
 
-from paribus.config.groups.embedding import EmbeddingDuplicates, NoDuplicates, TransformersEmbedder
 from paribus.config.groups.ordering import (
+    BestFitPacking,
     ClusterOrdering,
+    EmbeddingDuplicates,
     InContextOrdering,
     InContextReleasedOrdering,
     LexicalOrdering,
     NearestOrdering,
+    NoDuplicates,
+    OneDocumentPacking,
     SequentialOrdering,
     StandardOrdering,
+    TransformersEmbedder,
 )
-from paribus.config.groups.packing import BestFitPacking, OneDocumentPacking
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_number
 from paribus.stage import JSON, Device, Outside, Stage, StageContext, all_but, always, fields, seed_of, together

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from paribus.config.groups.packing import PairPacking
+from paribus.config.groups.ordering import PairPacking
 from paribus.errors import ConfigurationError
 from paribus.ordering.arrays import MIXED, SAMPLES, permutation, seed_sequence
 from paribus.ordering.contexts import GivenOrder, open_contexts, pack

@@ -17,7 +17,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from paribus.config.groups.embedding import TfidfEmbedder
+from paribus.config.groups.ordering import TfidfEmbedder
 from paribus.errors import DataError
 from paribus.ordering.arrays import TERM, unit_rows
 from paribus.stage import JSON

@@ -13,12 +13,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from paribus.config.byte_sizes import divided
-from paribus.config.groups.embedding import MiniLMEmbedder, TransformersEmbedder
-from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.config.groups.finetuning import ScrollsFinetuning
+from paribus.config.groups.evaluation import EvaluationConfig, ScrollsFinetuning
+from paribus.config.groups.ordering import MiniLMEmbedder, TransformersEmbedder
 from paribus.config.groups.training import TrainingConfig
-from paribus.config.schema import RunConfig
+from paribus.config.schema import RunConfig, divided
 from paribus.engine.gpus import ORDER, VISIBLE, lacking, reserved, unseen, visible_gpus
 from paribus.errors import InfrastructureError, ParibusError
 from paribus.pipeline.graph import STAGES, Node, named, to_make

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from paribus.config.groups.finetuning import NoFinetuning
+from paribus.config.groups.evaluation import NoFinetuning
 from paribus.config.identity import digest, everything
 from paribus.config.schema import RunConfig
 from paribus.corpus.stage import CORPUS

@@ -8,16 +8,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from paribus.checks import existing_tokenizer as tokenizer_preflight
-from paribus.checks.combinations import known_vocabulary
-from paribus.checks.primary import impossible_primary, unknown_columns
-from paribus.checks.schedule import impossible_schedule, unscorable
-from paribus.config.checkpoint_steps import too_few_checkpoints
+from paribus import checks as tokenizer_preflight
+from paribus.checks import impossible_primary, impossible_schedule, known_vocabulary, unknown_columns, unscorable
 from paribus.config.compose import Composition, Job
+from paribus.config.groups.evaluation import table_of
 from paribus.config.groups.execution import SweepConfig
-from paribus.config.groups.experiment import table_of
-from paribus.config.groups.start import CheckpointStart
+from paribus.config.groups.model import CheckpointStart
 from paribus.config.groups.tokenization import ExistingTokenizer
+from paribus.config.groups.training import too_few_checkpoints
 from paribus.config.identity import digest
 from paribus.config.schema import RunConfig
 from paribus.config.validate import Problem, refuse

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from paribus.config.arguments import Command, override_key, override_value
-from paribus.config.arms import ARM
 from paribus.config.compose import Job
+from paribus.config.fields import ARM
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import chosen, digest, identity
+from paribus.config.metrics import main_scores
 from paribus.config.schema import RunConfig
-from paribus.evaluation.measures.main_scores import main_scores
 from paribus.pipeline.graph import Node, group_of_files, needed_for
 from paribus.pipeline.records import SWEEP_RECORD, SweepRecord, SweptRun, read_sweep
 from paribus.pipeline.root import OutputRoot, run_id

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paribus.config.arguments import Command, Flag
-from paribus.config.flags import CONFIG_DIR
+from paribus.config.arguments import CONFIG_DIR, Command, Flag
 from paribus.config.identity import canonical, identity
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, classify, is_full_disk

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from paribus.config.groups.packing import PackingConfig
+from paribus.config.groups.ordering import PackingConfig
 from paribus.config.groups.tokenization import draws_of
 from paribus.config.schema import RunConfig
 from paribus.errors import NumericalError, ParibusError

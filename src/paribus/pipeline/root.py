@@ -8,9 +8,9 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
+from paribus.config.fields import proper_path
 from paribus.config.groups.execution import EngineConfig
 from paribus.config.identity import digest
-from paribus.config.names import proper_path
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import EVALUATION, FINETUNING, Node, Place, place_of

@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeVar
 
 from rich.markup import escape
 
-from paribus.checks.existing_tokenizer import encoding_problems
+from paribus.checks import encoding_problems
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import everything
 from paribus.config.schema import RunConfig

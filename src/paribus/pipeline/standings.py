@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from paribus.config.groups.execution import SweepConfig
+from paribus.config.metrics import BITS, main_scores
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_duration
 from paribus.errors import ParibusError
-from paribus.evaluation.measures.main_scores import BITS, main_scores
 from paribus.pipeline.display import Display
 from paribus.pipeline.graph import EVALUATION
 from paribus.pipeline.prepared import PreparedRun, factor_labels, unique_nodes

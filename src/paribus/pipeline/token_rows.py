@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from paribus.config.compose import Job
-from paribus.config.groups.experiment import TableConfig
+from paribus.config.groups.evaluation import TableConfig
 from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, ParibusError

@@ -11,12 +11,10 @@ from math import log
 from pathlib import Path
 from typing import Any
 
-from paribus.config.byte_sizes import in_contexts, in_tokens
-from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTextBudget, EqualTokensBudget
-from paribus.config.groups.ordering import NearestOrdering, OrderingConfig
-from paribus.config.groups.packing import PairPacking, pads
+from paribus.config.groups.ordering import NearestOrdering, OrderingConfig, PairPacking, pads
 from paribus.config.groups.tokenization import BytesTokenizer, ExistingTokenizer, WordPieceTokenizer, vocabulary_size
-from paribus.config.schema import RunConfig
+from paribus.config.groups.training import EqualFlopsBudget, EqualStepsBudget, EqualTextBudget, EqualTokensBudget
+from paribus.config.schema import RunConfig, in_contexts, in_tokens
 from paribus.errors import DataError
 from paribus.modeling.parameters import training_flops
 from paribus.pipeline.graph import Node

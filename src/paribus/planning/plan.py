@@ -10,12 +10,11 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from paribus.config.checkpoint_steps import kept_steps, too_few_checkpoints
-from paribus.config.groups.budget import EqualTextBudget, EqualTokensBudget
-from paribus.config.groups.experiment import table_of
-from paribus.config.groups.packing import PairPacking, pads, within_documents
-from paribus.config.groups.plan import PlanConfig
+from paribus.config.groups.evaluation import table_of
+from paribus.config.groups.execution import PlanConfig
+from paribus.config.groups.ordering import PairPacking, pads, within_documents
 from paribus.config.groups.tokenization import draws_of
+from paribus.config.groups.training import EqualTextBudget, EqualTokensBudget, kept_steps, too_few_checkpoints
 from paribus.config.identity import digest
 from paribus.config.schema import RunConfig
 from paribus.config.units import LEAST_SAMPLE, format_count, format_hours, rounded_up_size

@@ -18,9 +18,9 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
+from paribus.config.groups.execution import PlanConfig
 from paribus.config.groups.model import EncoderDecoderModel
-from paribus.config.groups.packing import within_documents
-from paribus.config.groups.plan import PlanConfig
+from paribus.config.groups.ordering import within_documents
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.identity import digest, everything
 from paribus.config.schema import RunConfig

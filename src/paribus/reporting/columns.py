@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from paribus.config.groups.experiment import TableConfig
+from paribus.config.groups.evaluation import TableConfig
 from paribus.config.validate import unknown
 from paribus.errors import ConfigurationError
 from paribus.reporting.measures import (

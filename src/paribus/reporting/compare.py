@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.config.groups.experiment import TableConfig, default_table
-from paribus.config.groups.packing import SHUFFLED_TEXT
+from paribus.config.groups.evaluation import TableConfig, default_table
+from paribus.config.groups.ordering import SHUFFLED_TEXT
 from paribus.config.units import rounded_up_size
 from paribus.errors import ConfigurationError, DataError
 from paribus.reporting.columns import (

@@ -10,7 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from paribus.config.groups.experiment import TableConfig
+from paribus.config.groups.evaluation import TableConfig
 
 LENGTHS = ("1-3", "4-6", "7-9", "10-12", "13-15", "16+")
 """Characters of a token, as the papers' tables have them, and the longer ones together."""

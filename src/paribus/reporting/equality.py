@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paribus.config.arms import with_chosen
+from paribus.config.fields import with_chosen
 from paribus.config.identity import canonical, leaves
 from paribus.errors import ConfigurationError
 

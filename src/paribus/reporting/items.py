@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from paribus.config.groups.experiment import TableConfig
+from paribus.config.groups.evaluation import TableConfig
 from paribus.errors import DataError
 from paribus.reporting.columns import columns_of
 from paribus.reporting.compare import Comparison, ComparisonRow

@@ -14,7 +14,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from paribus.config.groups.experiment import TableConfig
+from paribus.config.groups.evaluation import TableConfig
 from paribus.reporting.compare import Comparison, compare
 from paribus.reporting.formats import (
     ReportDocument,

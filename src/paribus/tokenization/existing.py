@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from paribus.config.fields import proper_path
 from paribus.config.groups.tokenization import ExistingTokenizer, PredictiveEntropyPretokenizer, PretokenizerConfig
-from paribus.config.names import proper_path
 from paribus.errors import DataError
 from paribus.stage import JSON
 from paribus.store.files import RUN_RECORD, FileDigests, read_object

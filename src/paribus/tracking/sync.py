@@ -17,10 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from paribus.config.flags import HELP_FLAGS
+from paribus.config.arguments import HELP_FLAGS, read_options
+from paribus.config.fields import proper_name, proper_path
 from paribus.config.groups.execution import TrackingConfig
-from paribus.config.names import proper_name, proper_path
-from paribus.config.options import read_options
 from paribus.errors import ConfigurationError, ParibusError
 from paribus.store.claims import Process, acquire, is_gone, is_of_another_boot, read_holder, run_claim, this_process
 from paribus.store.files import RUN_RECORD, read_object_if_any, write_json

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from accelerate.utils import broadcast_object_list, gather_object
 
-from paribus.config.groups.packing import PairPacking, within_documents
+from paribus.config.groups.ordering import PairPacking, within_documents
 from paribus.config.schema import RunConfig
 from paribus.modeling.device import expect_many_shapes
 from paribus.modeling.memory import TrainingSetting, training_memory, training_setting

@@ -1,8 +1,6 @@
 """Which seeds a training draws by: no other belongs into its key, lest one training pass for several."""
 
-from paribus.config.groups.model import EncoderDecoderModel
-from paribus.config.groups.seeds import Part
-from paribus.config.groups.start import ScratchStart
+from paribus.config.groups.model import EncoderDecoderModel, Part, ScratchStart
 from paribus.config.schema import RunConfig
 
 

@@ -14,7 +14,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.config.arguments import parse
 from paribus.config.groups.corpus import FilesCorpus
 from paribus.corpus.artifact import SPLITS, CorpusArtifact, Document

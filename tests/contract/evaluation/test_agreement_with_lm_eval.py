@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paribus.config.groups.budget import EqualStepsBudget
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.model import LlamaModel
+from paribus.config.groups.training import EqualStepsBudget
 from paribus.evaluation.models.checkpoints import load_checkpoint_model
 from paribus.evaluation.stage import build_tasks
 from paribus.evaluation.tokenizer import evaluation_tokenizer

@@ -11,7 +11,7 @@ import pytest
 import torch
 from sacrebleu.metrics.bleu import BLEU
 
-from paribus.config.groups.experiment import default_table
+from paribus.config.groups.evaluation import default_table
 from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import CorpusArtifact, CorpusWriter
 from paribus.evaluation.measures.bleu import tokenized_bleu

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from paribus.config.groups.model import GPTNeoXModel
-from paribus.config.groups.packing import ConcatenatePacking
+from paribus.config.groups.ordering import ConcatenatePacking
 from paribus.evaluation.models.scoring import Scorer
 from paribus.evaluation.prompts.pairs import Pair
 from paribus.modeling.models import load_model

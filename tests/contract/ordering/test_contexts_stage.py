@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paribus.config.groups.packing import (
+from paribus.config.groups.ordering import (
     BestFitPacking,
     ConcatenatePacking,
     OneDocumentPacking,

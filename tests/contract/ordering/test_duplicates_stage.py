@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paribus.config.groups.embedding import EmbeddingDuplicates, ExactDuplicates, MinHashDuplicates
+from paribus.config.groups.ordering import EmbeddingDuplicates, ExactDuplicates, MinHashDuplicates
 from paribus.errors import DataError
 from paribus.ordering.arrays import write_neighbours
 from paribus.ordering.duplicates import Duplicates, build

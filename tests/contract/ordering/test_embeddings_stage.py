@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import BertModel
 
-from paribus.config.groups.embedding import EmbedderConfig, TfidfEmbedder
+from paribus.config.groups.ordering import EmbedderConfig, TfidfEmbedder
 from paribus.errors import DataError, NumericalError
 from paribus.ordering.embeddings import Embeddings, build
 from paribus.ordering.tfidf import TfidfSvd

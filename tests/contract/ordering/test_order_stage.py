@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from paribus.config.groups.model import SeedsConfig
 from paribus.config.groups.ordering import (
     ClusterOrdering,
     InContextOrdering,
@@ -20,7 +21,6 @@ from paribus.config.groups.ordering import (
     OrderingConfig,
     StandardOrdering,
 )
-from paribus.config.groups.seeds import SeedsConfig
 from paribus.errors import DataError
 from paribus.ordering import bm25 as lexical_stage
 from paribus.ordering import traverse

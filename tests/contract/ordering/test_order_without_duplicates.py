@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paribus.config.groups.embedding import ExactDuplicates
 from paribus.config.groups.ordering import (
+    ExactDuplicates,
     InContextReleasedOrdering,
     LexicalOrdering,
     NearestOrdering,

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.commands.report.compare import compare
 from paribus.config.arguments import parse
 from paribus.config.compose import Composition
+from paribus.config.groups.evaluation import ExperimentConfig, TableConfig
 from paribus.config.groups.execution import TrackingConfig
-from paribus.config.groups.experiment import ExperimentConfig, TableConfig
 from paribus.pipeline.prepare import describe_sweep, prepare
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.root import OutputRoot

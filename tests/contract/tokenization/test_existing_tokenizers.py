@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
-from paribus.checks.command import compose_command
-from paribus.checks.existing_tokenizer import problems
+from paribus.checks import compose_command, problems
 from paribus.config.arguments import parse
-from paribus.config.groups.budget import EqualFlopsBudget
 from paribus.config.groups.tokenization import ExistingPretokenizer, ExistingTokenizer, ViterbiEncoder
+from paribus.config.groups.training import EqualFlopsBudget
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.parameters import training_flops

@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from paribus.config.groups.budget import EqualTokensBudget
+from paribus.config.groups.training import EqualTokensBudget
 from paribus.errors import ParibusError
 from paribus.training.processes import launch
 from support.forked import members_below

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paribus.config.groups.budget import EqualTextBudget
-from paribus.config.groups.packing import ConcatenatePacking
-from paribus.config.groups.training import TrainingConfig
+from paribus.config.groups.ordering import ConcatenatePacking
+from paribus.config.groups.training import EqualTextBudget, TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus

@@ -12,14 +12,13 @@ import torch
 from rich.console import Console
 from safetensors.torch import load_file, save_file
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.commands.chosen import choose
 from paribus.config.arguments import parse
-from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.execution import TrackingConfig
-from paribus.config.groups.model import GPTNeoXModel
-from paribus.config.groups.start import CheckpointStart, ScratchStart
+from paribus.config.groups.model import CheckpointStart, GPTNeoXModel, ScratchStart
 from paribus.config.groups.tokenization import BPETokenizer
+from paribus.config.groups.training import EqualTokensBudget
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.decoder import huggingface_tensors

@@ -10,9 +10,8 @@ import torch
 from safetensors.numpy import load_file
 from transformers import AutoModelForSeq2SeqLM
 
-from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTextBudget, EqualTokensBudget
-from paribus.config.groups.model import EncoderDecoderModel
-from paribus.config.groups.seeds import SeedsConfig
+from paribus.config.groups.model import EncoderDecoderModel, SeedsConfig
+from paribus.config.groups.training import EqualFlopsBudget, EqualStepsBudget, EqualTextBudget, EqualTokensBudget
 from paribus.modeling.models import build_model
 from paribus.modeling.parameters import parameter_count, training_flops
 from paribus.ordering.contexts import pack

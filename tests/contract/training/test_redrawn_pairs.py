@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paribus.config.groups.budget import BudgetConfig, EqualStepsBudget, EqualTextBudget, EqualTokensBudget
 from paribus.config.groups.tokenization import DropoutEncoder, MergeRankEncoder
+from paribus.config.groups.training import BudgetConfig, EqualStepsBudget, EqualTextBudget, EqualTokensBudget
 from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import CorpusArtifact, CorpusWriter
 from paribus.ordering.orders import write_order

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 
-from paribus.checks.schedule import impossible_schedule, unscorable
-from paribus.config.groups.budget import EqualStepsBudget, EqualTokensBudget
-from paribus.config.groups.packing import ConcatenatePacking
-from paribus.config.groups.start import CheckpointStart, ContinuedStart, ScratchStart
+from paribus.checks import impossible_schedule, unscorable
+from paribus.config.groups.model import CheckpointStart, ContinuedStart, ScratchStart
+from paribus.config.groups.ordering import ConcatenatePacking
 from paribus.config.groups.tokenization import BytesTokenizer, LongestFirstEncoder
+from paribus.config.groups.training import EqualStepsBudget, EqualTokensBudget
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.ordering.orders import write_order

@@ -12,10 +12,10 @@ import torch
 from safetensors.numpy import load_file
 from transformers import AutoTokenizer
 
-from paribus.config.groups.budget import EqualTextBudget, EqualTokensBudget
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
-from paribus.config.groups.seeds import SeedsConfig
+from paribus.config.groups.model import SeedsConfig
+from paribus.config.groups.ordering import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
+from paribus.config.groups.training import EqualTextBudget, EqualTokensBudget
 from paribus.errors import ConfigurationError, DataError, NumericalError
 from paribus.evaluation.models.checkpoints import last_checkpoints
 from paribus.modeling.models import load_model

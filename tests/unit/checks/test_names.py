@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paribus.checks.command import compose_command
-from paribus.checks.primary import WHOLE, impossible_primary
+from paribus.checks import WHOLE, compose_command, impossible_primary
 from paribus.config.arguments import parse
-from paribus.config.reference.files import configuration_directory
+from paribus.config.explain import configuration_directory
 from paribus.errors import ConfigurationError
 from paribus.evaluation.suites.registry import unknown_task
 from paribus.evaluation.suites.texts import HELDOUT_CLEAN, HELDOUT_CONCATENATED

@@ -7,8 +7,8 @@ import pytest
 
 from paribus.commands.kept.card_words import METRICS, score, scores
 from paribus.commands.kept.model_card import Origin, model_card
-from paribus.config.reference.fields import summaries
-from paribus.evaluation.measures.main_scores import PREFERRED
+from paribus.config.explain import summaries
+from paribus.config.metrics import PREFERRED
 from paribus.reporting.measures import METRICS as IN_TABLES
 
 

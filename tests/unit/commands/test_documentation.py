@@ -13,10 +13,8 @@ from paribus.cli import VERBS, main
 from paribus.commands.kept import clean, export
 from paribus.commands.rerun import verb as rerun
 from paribus.commands.tokens.encode import OPTIONS
-from paribus.config.arguments import parse
-from paribus.config.options import read_options
-from paribus.config.reference.describe import describe
-from paribus.config.reference.files import configuration_directory
+from paribus.config.arguments import parse, read_options
+from paribus.config.explain import configuration_directory, describe
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared import undeclared
 from paribus.pipeline.records import is_reference
@@ -163,7 +161,7 @@ def test_every_file_and_target_that_is_named_exists(page: Path) -> None:
 
 def test_the_configuration_reference_is_what_the_code_declares() -> None:
     written = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    assert written == describe(), "run: python -m paribus.config.reference.describe > docs/configuration.md"
+    assert written == describe(), "run: python -m paribus.config.explain > docs/configuration.md"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

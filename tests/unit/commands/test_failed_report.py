@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.cli import main
 from paribus.commands import run as sweep
 from paribus.commands.report import compare, verb

@@ -10,15 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.cli import VERBS, main
 from paribus.commands.help.completion import SCRIPTS, complete
 from paribus.commands.help.explain import explain
 from paribus.commands.help.verb_help import EXAMPLES, verb_help
-from paribus.config.arguments import parse
-from paribus.config.flags import OF_A_VERB
-from paribus.config.reference.fields import fields_of
-from paribus.config.reference.files import groups, options
+from paribus.config.arguments import OF_A_VERB, parse
+from paribus.config.explain import fields_of, groups, options
 from paribus.errors import ConfigurationError
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.cli import main
 from paribus.commands.rerun.changes import MOST_SHOWN, causes_of_other_keys
 from paribus.config.arguments import parse

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.commands.report.verb import report_command
 from paribus.config.arguments import parse
 from paribus.pipeline.prepare import prepare

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paribus.config.checkpoint_steps import checkpoint_steps, kept_steps, too_few_checkpoints
-from paribus.config.groups.training import TrainingConfig
+from paribus.config.groups.training import TrainingConfig, checkpoint_steps, kept_steps, too_few_checkpoints
 
 
 def walked(checkpoints: int, steps: int, last: int) -> list[int]:

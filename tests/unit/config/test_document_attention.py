@@ -6,7 +6,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from paribus.config.groups.model import LlamaModel
-from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, PackingConfig
+from paribus.config.groups.ordering import BestFitPacking, ConcatenatePacking, PackingConfig
 from paribus.config.groups.training import TrainingConfig
 from paribus.modeling.decoder import Decoder
 from paribus.modeling.models import build_model

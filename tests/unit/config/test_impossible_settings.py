@@ -6,14 +6,12 @@ from typing import Any
 
 import pytest
 
-from paribus.checks.combinations import impossible
-from paribus.config.groups.budget import EqualStepsBudget
+from paribus.checks import impossible
 from paribus.config.groups.corpus import ParallelCorpus
-from paribus.config.groups.embedding import NeighboursConfig, TfidfEmbedder
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.config.groups.packing import PairPacking
+from paribus.config.groups.ordering import NeighboursConfig, PairPacking, TfidfEmbedder
 from paribus.config.groups.tokenization import BPETokenizer, WordPieceTokenizer
-from paribus.config.groups.training import TrainingConfig
+from paribus.config.groups.training import EqualStepsBudget, TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.ordering.embedding_files import problems
 from support.embeddings import encoder_config, write_encoder

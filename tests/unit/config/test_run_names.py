@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from paribus.config.compose import Job
-from paribus.config.groups.experiment import ExperimentConfig
+from paribus.config.groups.evaluation import ExperimentConfig
 from paribus.config.groups.tokenization import BPETokenizer, BytesTokenizer, ExistingTokenizer, TokenizerConfig
 from paribus.pipeline.prepared import PreparedRun, labels, run_name, run_names
 from support.run_config import run_config

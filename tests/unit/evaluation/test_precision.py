@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from paribus.checks.scoring import impossible_scoring
+from paribus.checks import impossible_scoring
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import ConfigurationError
 from paribus.evaluation.models.checkpoints import load_checkpoint_model

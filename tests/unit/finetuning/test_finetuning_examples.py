@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.config.arguments import parse
-from paribus.config.groups.finetuning import NoFinetuning, ScrollsFinetuning
+from paribus.config.groups.evaluation import NoFinetuning, ScrollsFinetuning
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.measures.rouge import rouge_scores
 from paribus.finetuning.data import Question, TaskData, read_task

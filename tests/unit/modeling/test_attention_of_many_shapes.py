@@ -8,7 +8,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import SDPBackend, varlen
 
-from paribus.config.groups.packing import ConcatenatePacking
+from paribus.config.groups.ordering import ConcatenatePacking
 from paribus.evaluation.models.checkpoints import load_checkpoint_model
 from paribus.modeling.decoder import Documents, attend
 from paribus.modeling.device import expect_many_shapes

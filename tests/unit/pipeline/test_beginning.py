@@ -6,15 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.cli import main
 from paribus.config.arguments import parse
-from paribus.config.groups.embedding import MiniLMEmbedder, NeighboursConfig
-from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.config.groups.evaluation import EvaluationConfig, ScrollsFinetuning
 from paribus.config.groups.execution import LocalEngineConfig, SweepConfig
-from paribus.config.groups.finetuning import ScrollsFinetuning
-from paribus.config.groups.ordering import NearestOrdering
-from paribus.config.groups.start import ContinuedStart
+from paribus.config.groups.model import ContinuedStart
+from paribus.config.groups.ordering import MiniLMEmbedder, NearestOrdering, NeighboursConfig
 from paribus.config.groups.tokenization import PredictiveEntropyPretokenizer
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig

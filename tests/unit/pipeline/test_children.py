@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from paribus.config.groups.embedding import TransformersEmbedder
+from paribus.config.groups.ordering import TransformersEmbedder
 from paribus.engine.processes import OOM_SCORE
 from paribus.pipeline import execute
 from paribus.pipeline.execute import Child, Job, Outlets, start_child

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.commands.report.verb import explain
 from paribus.config.arguments import parse
 from paribus.config.compose import Composition

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.commands.status import status_document
 from paribus.config.arguments import parse
-from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.execution import TrackingConfig
-from paribus.config.groups.start import ContinuedStart
+from paribus.config.groups.model import ContinuedStart
 from paribus.config.groups.tokenization import LongestFirstEncoder
+from paribus.config.groups.training import EqualTokensBudget
 from paribus.errors import ConfigurationError
 from paribus.pipeline import run as running
 from paribus.pipeline.clean import Cleaning

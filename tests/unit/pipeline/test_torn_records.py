@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.commands.rerun.verb import rerun_command
 from paribus.commands.status import show_status
 from paribus.config.arguments import parse

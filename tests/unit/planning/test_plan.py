@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.config.arguments import parse
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 import torch
 
-from paribus.checks.plan import impossible_plan
+from paribus.checks import impossible_plan
 from paribus.cli import main
-from paribus.config.groups.model import LlamaModel
-from paribus.config.groups.plan import PlanConfig
-from paribus.config.groups.start import CheckpointStart
+from paribus.config.groups.execution import PlanConfig
+from paribus.config.groups.model import CheckpointStart, LlamaModel
 from paribus.errors import ConfigurationError, OutOfMemoryError
 from paribus.modeling.memory import training_memory
 from paribus.modeling.parameters import flops_per_token

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from paribus.config.groups.budget import BudgetConfig, EqualFlopsBudget, EqualStepsBudget, EqualTextBudget
 from paribus.config.groups.corpus import PydocsCorpus
 from paribus.config.groups.model import EncoderDecoderModel
-from paribus.config.groups.packing import PairPacking
+from paribus.config.groups.ordering import PairPacking
 from paribus.config.groups.tokenization import (
     BPETokenizer,
     BytesTokenizer,
@@ -19,6 +18,7 @@ from paribus.config.groups.tokenization import (
     UnigramTokenizer,
     WordPieceTokenizer,
 )
+from paribus.config.groups.training import BudgetConfig, EqualFlopsBudget, EqualStepsBudget, EqualTextBudget
 from paribus.modeling.parameters import training_flops
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.root import OutputRoot

@@ -6,14 +6,12 @@ from typing import Any
 
 import pytest
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.config.arguments import parse
-from paribus.config.groups.budget import EqualTextBudget
-from paribus.config.groups.embedding import NeighboursConfig
-from paribus.config.groups.experiment import ExperimentConfig, default_table
-from paribus.config.groups.ordering import InContextOrdering
-from paribus.config.groups.packing import PairPacking
+from paribus.config.groups.evaluation import ExperimentConfig, default_table
+from paribus.config.groups.ordering import InContextOrdering, NeighboursConfig, PairPacking
 from paribus.config.groups.tokenization import DropoutEncoder
+from paribus.config.groups.training import EqualTextBudget
 from paribus.config.units import format_count, format_size
 from paribus.ordering import SAMPLED_BYTES
 from paribus.pipeline.prepare import prepare

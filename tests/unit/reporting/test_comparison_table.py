@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 
-from paribus.config.groups.experiment import TableConfig, default_table
+from paribus.config.groups.evaluation import TableConfig, default_table
 from paribus.errors import ConfigurationError, DataError
 from paribus.reporting.compare import Comparison, compare
 from paribus.reporting.runs import MissingRun, Remembered, RunRecord, frame, load_scores

@@ -9,7 +9,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from paribus.config.groups.experiment import TableConfig
+from paribus.config.groups.evaluation import TableConfig
 from paribus.reporting.compare import cells_by_column, compare
 from paribus.reporting.figures import Curve, learning_curves
 from paribus.reporting.measures import ITEMS_TO_JUDGE

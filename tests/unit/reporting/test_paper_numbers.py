@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from paribus.config.groups.experiment import TableConfig
+from paribus.config.groups.evaluation import TableConfig
 from paribus.errors import ConfigurationError
 from paribus.reporting.compare import compare
 from paribus.reporting.measures import BESIDE

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paribus.config.groups.experiment import default_table
+from paribus.config.groups.evaluation import default_table
 from paribus.reporting.columns import Cell, Values
 from paribus.reporting.compare import CommonText, Comparison, compare
 from paribus.reporting.measures import BITS_PER_BYTE, Column

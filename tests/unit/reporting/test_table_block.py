@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 from scipy import stats
 
-from paribus.config.groups.experiment import TableConfig, default_table
+from paribus.config.groups.evaluation import TableConfig, default_table
 from paribus.errors import ConfigurationError
 from paribus.reporting.compare import Comparison, compare
 from paribus.reporting.equality import FairnessError

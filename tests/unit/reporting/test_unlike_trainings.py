@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paribus.config.groups.experiment import default_table
+from paribus.config.groups.evaluation import default_table
 from paribus.reporting.compare import Comparison, compare
 from paribus.reporting.report import write_report
 from paribus.reporting.runs import MissingRun, RunRecord

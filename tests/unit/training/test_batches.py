@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig, Shuffle
+from paribus.config.groups.ordering import (
+    BestFitPacking,
+    ConcatenatePacking,
+    OneDocumentPacking,
+    PackingConfig,
+    Shuffle,
+)
 from paribus.ordering.contexts import pack
 from paribus.ordering.packing import Contexts
 from paribus.ordering.shuffle import ShuffledContexts

@@ -5,14 +5,14 @@ import dataclasses
 import numpy as np
 import pytest
 
-from paribus.config.groups.budget import (
+from paribus.config.groups.ordering import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
+from paribus.config.groups.training import (
     BudgetConfig,
     EqualFlopsBudget,
     EqualStepsBudget,
     EqualTextBudget,
     EqualTokensBudget,
 )
-from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
 from paribus.errors import ConfigurationError
 from paribus.ordering.contexts import pack
 from paribus.ordering.ordered_text import OrderedText

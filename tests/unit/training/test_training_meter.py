@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paribus.config.groups.budget import EqualStepsBudget
-from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, PackingConfig
+from paribus.config.groups.ordering import BestFitPacking, ConcatenatePacking, PackingConfig
+from paribus.config.groups.training import EqualStepsBudget
 from paribus.ordering.contexts import pack
 from paribus.ordering.shuffle import ShuffledContexts
 from paribus.stage import SilentReporter

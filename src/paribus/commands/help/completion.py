@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 
 from paribus.commands.help.verbs import VERBS
-from paribus.config.flags import known_flags
-from paribus.config.reference.files import groups, options
+from paribus.config.arguments import known_flags
+from paribus.config.explain import groups, options
 from paribus.errors import ConfigurationError
 
 # Bash parts words at = too and replaces the part after the last one alone, so that is all it is given.
@@ -72,7 +72,7 @@ def _values(word: str) -> list[str]:
 
 
 def _choices(name: str) -> list[str]:
-    from paribus.config.reference.fields import fields_of
+    from paribus.config.explain import fields_of
 
     if name in groups():
         return [option.name for option in options(name)]
@@ -83,7 +83,7 @@ def _choices(name: str) -> list[str]:
 
 def _paths() -> list[str]:
     """Fields that an override may set, the blocks of which have no options."""
-    from paribus.config.reference.fields import fields_of
+    from paribus.config.explain import fields_of
 
     hidden = ("experiment.", "scale.", "sweep")
     found = (field.path for field in fields_of() if not field.group and not field.path.startswith(hidden))

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 
 from paribus.commands.help.completion import completion_command
-from paribus.config.arms import ARM, DOC
-from paribus.config.reference.fields import Field, fields_of, summaries
-from paribus.config.reference.files import Option, groups, options
+from paribus.config.explain import Field, Option, fields_of, groups, options, summaries
+from paribus.config.fields import ARM, DOC
 from paribus.errors import ConfigurationError
 
 USAGE = """usage: paribus explain PATH            a field: its meaning, type, default and choices

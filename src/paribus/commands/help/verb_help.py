@@ -7,8 +7,8 @@ means.
 import textwrap
 from collections.abc import Mapping
 
-from paribus.config.flags import OF_A_VERB
-from paribus.config.reference.files import groups, options
+from paribus.config.arguments import OF_A_VERB
+from paribus.config.explain import groups, options
 
 WIDTH = 120
 ABOUT: Mapping[str, str] = {

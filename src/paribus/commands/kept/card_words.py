@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from paribus.config.reference.fields import summaries
+from paribus.config.explain import summaries
 from paribus.config.units import format_count, format_size
 from paribus.evaluation.suites.registry import CONTINUATION
 

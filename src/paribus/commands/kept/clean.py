@@ -9,8 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from paribus.commands.help.verb_help import RUNS
-from paribus.config.flags import HELP_FLAGS
-from paribus.config.options import read_options
+from paribus.config.arguments import HELP_FLAGS, read_options
 from paribus.config.units import format_size
 from paribus.errors import ConfigurationError
 from paribus.pipeline.clean import Cleaning, Removal, clean, examine, remove_leftovers

@@ -13,9 +13,8 @@ from rich.console import Console
 
 from paribus.commands.kept.exported_files import complete
 from paribus.commands.kept.model_card import CARD, Origin, model_card
-from paribus.config.flags import HELP_FLAGS
-from paribus.config.names import proper_path
-from paribus.config.options import read_options
+from paribus.config.arguments import HELP_FLAGS, read_options
+from paribus.config.fields import proper_path
 from paribus.config.units import format_size
 from paribus.errors import ConfigurationError, DataError
 from paribus.pipeline.graph import EVALUATION, FINETUNING

@@ -16,8 +16,8 @@ from rich.console import Console
 from paribus.commands.report.tracked import tell, tell_beside
 from paribus.config.arguments import override_key, override_value
 from paribus.config.compose import Composition
+from paribus.config.groups.evaluation import table_of
 from paribus.config.groups.execution import SweepConfig
-from paribus.config.groups.experiment import table_of
 from paribus.config.identity import digest, everything
 from paribus.pipeline.prepare import describe_sweep
 from paribus.pipeline.prepared import PreparedRun

@@ -5,7 +5,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from paribus.checks.command import checked_run
+from paribus.checks import checked_run
 from paribus.config.schema import RunConfig
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.recorder import is_done

@@ -10,12 +10,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from paribus.checks.command import checked_run
+from paribus.checks import checked_run
 from paribus.commands.matches import TOLERANCE, Match, Mismatch, match
 from paribus.commands.rerun.again import in_empty_root, tell_code, unfinished
 from paribus.commands.rerun.changes import causes_of_other_keys
-from paribus.config.flags import HELP_FLAGS
-from paribus.config.options import read_options
+from paribus.config.arguments import HELP_FLAGS, read_options
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.pipeline.graph import EVALUATION, FINETUNING, build_graph, needed_for

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from paribus.config.flags import HELP_FLAGS
-from paribus.config.options import read_options
+from paribus.config.arguments import HELP_FLAGS, read_options
 from paribus.errors import ConfigurationError, DataError
 from paribus.native.loader import ensure_compiled, missing_kernels
 from paribus.native.registry import ENCODING

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from paribus.checks.command import compose_command
+from paribus.checks import compose_command
 from paribus.commands.tokens.files import TOKENS, report_directory
-from paribus.config.arguments import Command, parse
+from paribus.config.arguments import HELP_FLAGS, Command, parse
 from paribus.config.compose import Composition
-from paribus.config.composing.launch import show_with_hydra
-from paribus.config.flags import HELP_FLAGS
-from paribus.config.groups.experiment import TableConfig, table_of
+from paribus.config.groups.evaluation import TableConfig, table_of
 from paribus.config.groups.tokenization import PredictiveEntropyPretokenizer, SpansPretokenizer
+from paribus.config.hydra_session import show_with_hydra
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepared import PreparedRun, factor_labels

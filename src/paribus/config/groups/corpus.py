@@ -2,8 +2,7 @@
 
 from typing import Literal
 
-from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import Fraction, NonNegative, Paths, PathText, Seed, Strings
+from paribus.config.fields import Fraction, NonNegative, Paths, PathText, Seed, Strings, execution, group, identity
 from paribus.config.units import ShareOrSize, Size
 
 HELDOUT_DOC = "Share of documents held out for evaluation, chosen by a hash of the text, or of the group's name."

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import (
+from paribus.config.fields import (
     Device,
     NonNegativeReal,
     PathText,
@@ -13,6 +12,9 @@ from paribus.config.groups.types import (
     PruneShare,
     Seed,
     Strings,
+    execution,
+    group,
+    identity,
 )
 from paribus.config.units import Count, Size
 

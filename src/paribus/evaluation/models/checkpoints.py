@@ -6,8 +6,7 @@ from typing import Any
 
 import torch
 
-from paribus.config.checkpoint_steps import checkpoint_steps, too_few_checkpoints
-from paribus.config.groups.training import TrainingConfig
+from paribus.config.groups.training import TrainingConfig, checkpoint_steps, too_few_checkpoints
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.decoder import Decoder
 from paribus.modeling.device import expect_many_shapes, resolve_device, set_products

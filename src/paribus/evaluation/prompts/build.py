@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from paribus.config.byte_sizes import in_tokens
 from paribus.config.groups.model import ModelConfig
+from paribus.config.schema import in_tokens
 from paribus.evaluation.prompts.boundary import Spellings
 from paribus.evaluation.prompts.pairs import PromptEncoder, encode_choices
 from paribus.evaluation.prompts.requests import Item, crossed_text

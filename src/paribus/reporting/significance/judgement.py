@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from paribus.config.groups.experiment import TableConfig
+from paribus.config.groups.evaluation import TableConfig
 from paribus.config.units import parse_count
 from paribus.reporting.columns import Cell, Cells, Values, finite, seed_means
 from paribus.reporting.measures import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, Column, Labels

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paribus.config.groups.budget import (
+from paribus.config.groups.training import (
     BudgetConfig,
     EqualFlopsBudget,
     EqualStepsBudget,

@@ -4,11 +4,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from paribus.config.byte_sizes import in_contexts
-from paribus.config.checkpoint_steps import kept_steps, too_few_checkpoints
-from paribus.config.groups.budget import amount_path
-from paribus.config.groups.packing import BestFitPacking, within_documents
-from paribus.config.schema import RunConfig
+from paribus.config.groups.ordering import BestFitPacking, within_documents
+from paribus.config.groups.training import amount_path, kept_steps, too_few_checkpoints
+from paribus.config.schema import RunConfig, in_contexts
 from paribus.errors import ConfigurationError
 from paribus.modeling.parameters import training_flops
 from paribus.ordering.contexts import open_contexts

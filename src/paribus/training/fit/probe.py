@@ -17,7 +17,7 @@ import torch
 from accelerate.utils import release_memory
 
 from paribus.config.groups.model import EncoderDecoderModel
-from paribus.config.groups.packing import within_documents
+from paribus.config.groups.ordering import within_documents
 from paribus.config.schema import RunConfig
 from paribus.config.validate import build_run
 from paribus.engine.processes import die_with_parent

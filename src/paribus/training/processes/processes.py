@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import torch
 
-from paribus.config.byte_sizes import divided
 from paribus.config.groups.training import TrainingConfig
+from paribus.config.schema import divided
 from paribus.errors import ConfigurationError
 from paribus.modeling.device import resolve_device
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from paribus.config.groups.start import CheckpointStart, StartConfig
+from paribus.config.groups.model import CheckpointStart, StartConfig
 from paribus.modeling.architecture import INDEX, weight_files
 from paribus.stage import JSON
 from paribus.store.files import FileDigests, read_object

@@ -7,8 +7,8 @@ steps are counted on, as `resumed` has it.
 from dataclasses import replace
 from typing import Any
 
-from paribus.config.groups.budget import unit_of
-from paribus.config.groups.start import CheckpointStart, ContinuedStart, ScratchStart
+from paribus.config.groups.model import CheckpointStart, ContinuedStart, ScratchStart
+from paribus.config.groups.training import unit_of
 from paribus.config.schema import RunConfig
 from paribus.stage import StageContext
 

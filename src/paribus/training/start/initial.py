@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from paribus.config.groups.start import CheckpointStart
+from paribus.config.groups.model import CheckpointStart
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.decoder import VOCABULARY, Decoder

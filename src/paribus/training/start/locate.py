@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from paribus.config.groups.start import CheckpointStart
+from paribus.config.groups.model import CheckpointStart
 from paribus.errors import DataError
 from paribus.store.artifacts import Store
 from paribus.store.files import RUN_RECORD, read_object

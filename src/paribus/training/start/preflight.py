@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from paribus.config.groups.start import CheckpointStart
+from paribus.config.groups.model import CheckpointStart
 from paribus.config.schema import RunConfig
 from paribus.errors import DataError
 from paribus.training.start.agreement import disagreements

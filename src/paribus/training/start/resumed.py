@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paribus.config.checkpoint_steps import checkpoint_steps
-from paribus.config.groups.budget import amount_path
-from paribus.config.groups.start import CheckpointStart
+from paribus.config.groups.model import CheckpointStart
+from paribus.config.groups.training import amount_path, checkpoint_steps
 from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
 from paribus.errors import DataError

@@ -4,8 +4,7 @@ from typing import Any
 
 import torch
 
-from paribus.config.groups.model import EncoderDecoderModel
-from paribus.config.groups.start import CheckpointStart
+from paribus.config.groups.model import CheckpointStart, EncoderDecoderModel
 from paribus.config.schema import RunConfig
 from paribus.modeling.models import build_empty, empty_decoder, load_model
 from paribus.tokenization import Tokenizer

@@ -1,6 +1,6 @@
 """The few numbers by which a run is known."""
 
-from paribus.evaluation.measures.main_scores import PREFERRED, main_scores, said
+from paribus.config.metrics import PREFERRED, main_scores, said
 from paribus.reporting.measures import METRICS
 
 

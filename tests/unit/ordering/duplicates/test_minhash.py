@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from datasketch import MinHash, MinHashLSH
 
-from paribus.config.groups.embedding import MinHashDuplicates
+from paribus.config.groups.ordering import MinHashDuplicates
 from paribus.corpus.artifact import CorpusArtifact, corpus_parts
 from paribus.corpus.overlap import words
 from paribus.ordering.duplicates import Bands, buckets, group, linked, minhash_pairs, shingles, sign, sign_part

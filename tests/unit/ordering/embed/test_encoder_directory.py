@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paribus.config.groups.embedding import MiniLMEmbedder, TfidfEmbedder
+from paribus.config.groups.ordering import MiniLMEmbedder, TfidfEmbedder
 from paribus.errors import ConfigurationError, DataError
 from paribus.ordering.embedding_files import embedder_directory, fingerprint, read_layout
 from paribus.ordering.embedding_model import DocumentEncoder

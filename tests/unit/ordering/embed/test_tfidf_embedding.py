@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from paribus.config.groups.embedding import TfidfEmbedder
+from paribus.config.groups.ordering import TfidfEmbedder
 from paribus.ordering.tfidf import TfidfSvd
 
 TEXTS = ["red green green blue", "red green", "blue blue sky", "sky over red sea", "sea sky", "green over sea"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from paribus.config.groups.embedding import NeighboursConfig
+from paribus.config.groups.ordering import NeighboursConfig
 from paribus.engine.gpus import Gpu
 from paribus.errors import ConfigurationError
 from paribus.ordering import nearest_gpu, neighbours

@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paribus.config.groups.embedding import NeighboursConfig
-from paribus.config.groups.ordering import InContextOrdering, LexicalOrdering, NearestOrdering
+from paribus.config.groups.ordering import InContextOrdering, LexicalOrdering, NearestOrdering, NeighboursConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.ordering.arrays import unit_rows
 from paribus.ordering.neighbours import RECALLED, share_found

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paribus.config.groups.embedding import NeighboursConfig
+from paribus.config.groups.ordering import NeighboursConfig
 from paribus.engine.local import LocalEngine
 from paribus.errors import DataError
 from paribus.ordering import neighbours

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paribus.config.groups.packing import BestFitPacking, OneDocumentPacking
+from paribus.config.groups.ordering import BestFitPacking, OneDocumentPacking
 from paribus.ordering.packing import OrderedDocuments, best_fit, best_fit_decreasing
 from support.packings import EOS, corpora, held, packed
 

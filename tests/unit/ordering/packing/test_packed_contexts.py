@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
+from paribus.config.groups.ordering import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
 from paribus.errors import DataError
 from paribus.ordering.packing import OrderedDocuments
 from support.packings import EOS, corpora, held, packed, predictions, stream, token

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paribus.config.groups.packing import (
+from paribus.config.groups.ordering import (
     BestFitPacking,
     ConcatenatePacking,
     OneDocumentPacking,

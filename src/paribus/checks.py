@@ -1,0 +1,767 @@
+"""What is refused before anything runs: values that are right by themselves and cannot work together.
+
+In come the frozen configurations of a command (`command`), each valid field by field. Out come problems: the path of a
+field, what is wrong, and what would be right. All of them are found before the first is told, so that a user mends a
+command once. Nothing is read but small files that the configuration names (`existing_tokenizer`), and nothing heavy is
+imported: `paribus plan` asks the same questions.
+
+What a stage alone can know, as the number of tokens of a corpus, is refused by the stage, as early as it is known:
+docs/reliability.md lists that. What needs the machine, as a missing GPU, is asked in `pipeline/devices.py`.
+"""
+
+import difflib
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from paribus.config.arguments import Command
+from paribus.config.compose import Composition, compose
+from paribus.config.groups.corpus import ParallelCorpus
+from paribus.config.groups.evaluation import ScrollsFinetuning, TableConfig, table_of
+from paribus.config.groups.execution import URI_VARIABLE, PlanConfig
+from paribus.config.groups.model import CheckpointStart, ContinuedStart, EncoderDecoderModel
+from paribus.config.groups.ordering import (
+    ConcatenatePacking,
+    InContextOrdering,
+    InContextReleasedOrdering,
+    NearestOrdering,
+    PairPacking,
+    TransformersEmbedder,
+    pads,
+)
+from paribus.config.groups.tokenization import (
+    NATURAL,
+    BytesTokenizer,
+    DropoutEncoder,
+    ExistingPretokenizer,
+    ExistingTokenizer,
+    LongestFirstEncoder,
+    MergeRankEncoder,
+    PredictiveEntropyPretokenizer,
+    ScaffoldBPETokenizer,
+    SpansPretokenizer,
+    TrainableTokenizerConfig,
+    UnigramTokenizer,
+    ViterbiEncoder,
+    WholeEncoder,
+    WordPieceTokenizer,
+    WordsTokenizer,
+    encoder_made_for,
+    vocabulary_size,
+)
+from paribus.config.groups.training import (
+    EqualFlopsBudget,
+    EqualStepsBudget,
+    EqualTokensBudget,
+    TrainingConfig,
+    amount_of,
+    amount_path,
+    too_few_checkpoints,
+    unit_of,
+)
+from paribus.config.schema import RunConfig, dataclasses_of, divided, impossible_byte_sizes
+from paribus.config.validate import Problem, build_run, did_you_mean, refuse, unknown
+from paribus.errors import DataError, ParibusError
+from paribus.evaluation.suites.registry import prompted, task_names
+from paribus.evaluation.suites.segmentations import SEGMENTATIONS
+from paribus.evaluation.suites.texts import HELDOUT_CLEAN, HELDOUT_CONCATENATED, concatenated
+from paribus.evaluation.suites.translations import TRANSLATIONS, TranslationSet
+from paribus.modeling.parameters import match_problems, shape_problems, training_flops
+from paribus.tokenization.existing import algorithm, locate
+from paribus.training.fit.peaks import known_devices, peak_flops
+from paribus.training.start.first import first_amount, first_config
+from paribus.training.start.resumed import past_problems, resumed_state, resuming, steps_before, unscored_problems
+
+if TYPE_CHECKING:
+    from paribus.tokenization.tokenizer import Tokenizer
+
+
+def compose_command(command: Command) -> Composition:
+    """Compose and check every job of a command; ConfigurationError lists all problems of all jobs at once."""
+    return compose(command, checked_run)
+
+
+def checked_run(data: Mapping[str, Any]) -> RunConfig:
+    """A `RunConfig` whose values can work together, from nested plain data; ConfigurationError otherwise."""
+    config = build_run(_with_tracker(with_natural_encoder(with_tasks_of_groups(data))))
+    if found := [Problem(path, message) for path, message in impossible(config)]:
+        raise refuse(found)
+    return config
+
+
+def _with_tracker(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Fill `tracking.uri` from the environment where it is null."""
+    tracking, uri = data.get("tracking"), os.environ.get(URI_VARIABLE)
+    if not uri or not isinstance(tracking, Mapping) or tracking.get("uri", "") is not None:
+        return data
+    return {**data, "tracking": {**tracking, "uri": uri}}
+
+
+_OWN_ENCODER = ", or in place of both an arm, which has its own encoder: -m arm=bpe,unigram"
+"""What compares tokenizers that have no encoder in common, where one of them was given with that of another."""
+
+
+def impossible(config: RunConfig) -> Iterator[tuple[str, str]]:
+    """(path, what is wrong and what would be right) of every impossible combination."""
+    yield from _factors(config)
+    yield from impossible_byte_sizes(config)
+    yield from _tokenization(config)
+    yield from _ordering(config)
+    yield from _model(config)
+    yield from impossible_start(config)
+    yield from _training(config)
+    yield from impossible_plan(config.plan)
+    yield from impossible_scoring(config)
+
+
+def _factors(config: RunConfig) -> Iterator[tuple[str, str]]:
+    """A declared factor must lead to a group or a field of it; one that only some choices of the group have will do."""
+    for position, factor in enumerate(config.factors):
+        classes: list[type[Any]] = [RunConfig]
+        for part in factor.split("."):
+            hints = [get_type_hints(cls) for cls in classes]
+            known = dict.fromkeys(name for each in hints for name in each)
+            if part not in known:
+                yield f"factors[{position}]", f"{factor!r} is no path of the configuration{_nearest(part, known)}"
+                break
+            classes = [cls for each in hints if part in each for cls in dataclasses_of(each[part])]
+
+
+def _nearest(part: str, known: Collection[str]) -> str:
+    """The names to choose from; none below a field."""
+    if not known:
+        return ""
+    return f"; {did_you_mean(part, known)}known: {', '.join(known)}"
+
+
+def _tokenization(config: RunConfig) -> Iterator[tuple[str, str]]:
+    tokenizer = config.tokenizer
+    yield from _encoder(config)
+    existing = isinstance(config.pretokenizer, ExistingPretokenizer)
+    if isinstance(tokenizer, ExistingTokenizer):
+        if not existing:
+            message = f"{config.pretokenizer.kind} beside tokenizer=existing, which brings its own; leave it out"
+            yield "pretokenizer.kind", message
+        return
+    if existing:
+        yield "pretokenizer.kind", f"existing goes with tokenizer=existing only, not with {tokenizer.kind}"
+    yield from _loss(tokenizer, config.pretokenizer.kind)
+    if not isinstance(tokenizer, BytesTokenizer):
+        base = len(tokenizer.special_tokens) + (256 if tokenizer.unit == "byte" else 1)
+        if tokenizer.vocab_size < base:
+            message = f"{tokenizer.vocab_size} is below the alphabet and special tokens ({base}); use {base} or more"
+            yield "tokenizer.vocab_size", message
+    if len(set(tokenizer.special_tokens)) < len(tokenizer.special_tokens) or "" in tokenizer.special_tokens:
+        yield "tokenizer.special_tokens", "must be distinct and not empty"
+    if isinstance(config.pretokenizer, SpansPretokenizer) and config.pretokenizer.max_length < 2:
+        yield "pretokenizer.max_length", "a span has at least 2 characters"
+
+
+def _encoder(config: RunConfig) -> Iterator[tuple[str, str]]:
+    tokenizer, encoder = config.tokenizer, config.encoder
+    if isinstance(tokenizer, BytesTokenizer) and not isinstance(encoder, MergeRankEncoder):
+        yield "encoder.kind", f"{encoder.kind} has nothing to choose with tokenizer=bytes; use encoder=merge_rank"
+    elif isinstance(tokenizer, UnigramTokenizer) and isinstance(encoder, MergeRankEncoder | DropoutEncoder):
+        yield (
+            "encoder.kind",
+            f"{encoder.kind} needs merges, and tokenizer=unigram has none; use viterbi, longest_first, left_to_right "
+            f"or fewest{_OWN_ENCODER}",
+        )
+    elif isinstance(tokenizer, WordsTokenizer) and isinstance(encoder, MergeRankEncoder | DropoutEncoder):
+        yield (
+            "encoder.kind",
+            f"{encoder.kind} needs merges, and tokenizer=words has none; use encoder=whole{_OWN_ENCODER}",
+        )
+    elif isinstance(tokenizer, WordsTokenizer) and _alone(tokenizer) and not isinstance(encoder, WholeEncoder):
+        yield (
+            "encoder.kind",
+            f"{encoder.kind} needs units, and tokenizer=words with unknown=token has none; use encoder=whole",
+        )
+    elif isinstance(encoder, ViterbiEncoder) and not isinstance(tokenizer, UnigramTokenizer | ExistingTokenizer):
+        yield (
+            "encoder.kind",
+            f"viterbi needs the scores of tokenizer=unigram; with {tokenizer.kind} use encoder=fewest{_OWN_ENCODER}",
+        )
+    cut = isinstance(config.pretokenizer, SpansPretokenizer | PredictiveEntropyPretokenizer)
+    if isinstance(encoder, DropoutEncoder) and cut:
+        yield (
+            "encoder.kind",
+            "dropout needs a pre-tokenizer by pattern (gpt2, gpt2_digits, gpt4, whitespace, punctuation, none)",
+        )
+    if isinstance(encoder, DropoutEncoder) and encoder.draws > 1 and not isinstance(config.packing, PairPacking):
+        yield (
+            "encoder.draws",
+            f"{encoder.draws} draws take turns by epochs, which packing=pair has; packing={config.packing.kind} cuts "
+            "contexts elsewhere in every draw: use encoder=dropout, which draws once, or pairs and packing=pair",
+        )
+    expanded = isinstance(encoder, LongestFirstEncoder) and encoder.candidates == "expanded"
+    if expanded and not isinstance(tokenizer, ScaffoldBPETokenizer | ExistingTokenizer):
+        yield "encoder.candidates", "expanded needs scaffolds: use tokenizer=scaffold_bpe, or candidates=normal"
+
+
+def _alone(tokenizer: WordsTokenizer) -> bool:
+    """Whether the vocabulary is words alone, without units to spell others in."""
+    return tokenizer.unit == "character" and tokenizer.unknown == "token"
+
+
+def _loss(tokenizer: TrainableTokenizerConfig, pretokenizer: str) -> Iterator[tuple[str, str]]:
+    if pretokenizer == "stripped":
+        if isinstance(tokenizer, BytesTokenizer):
+            yield "pretokenizer.kind", "stripped loses whitespace, which tokenizer=bytes keeps; use pretokenizer=none"
+        elif tokenizer.lossless:
+            yield (
+                "pretokenizer.kind",
+                "stripped loses whitespace and tokenizer.lossless=true; use whitespace, which keeps it, or say "
+                "tokenizer.lossless=false",
+            )
+    if isinstance(tokenizer, BytesTokenizer) or not tokenizer.lossless:
+        return
+    if tokenizer.unit == "character" and tokenizer.unknown == "token":
+        message = "token loses characters and tokenizer.lossless=true; use byte_fallback, or tokenizer.lossless=false"
+        yield "tokenizer.unknown", message
+
+
+def _ordering(config: RunConfig) -> Iterator[tuple[str, str]]:
+    ordering, retrieved = config.ordering, config.neighbours.retrieved
+    match ordering:
+        case InContextOrdering() | InContextReleasedOrdering() | NearestOrdering() if ordering.neighbours > retrieved:
+            yield "ordering.neighbours", f"{ordering.neighbours} exceeds neighbours.retrieved={retrieved}"
+    if isinstance(ordering, NearestOrdering) and not isinstance(config.packing, ConcatenatePacking):
+        message = f"{config.packing.kind} does not begin a context at each document, as ordering=nn wants"
+        yield "packing.kind", f"{message}; use packing=concatenate"
+    neighbours = config.neighbours
+    if neighbours.index in ("flat", "ivf") and neighbours.code_size is not None:
+        yield "neighbours.code_size", f"index={neighbours.index} keeps whole vectors; use index=ivf_pq"
+    if neighbours.device == "gpu" and neighbours.index != "flat":
+        yield (
+            "neighbours.device",
+            f"gpu compares all vectors, index={neighbours.index} does not; use neighbours.index=flat, or device=auto",
+        )
+    if neighbours.index == "flat" and (neighbours.lists or neighbours.probes):
+        yield "neighbours.index", "flat searches everything and has no lists or probes; use ivf or ivf_pq"
+    if neighbours.lists and neighbours.probes and neighbours.probes > neighbours.lists:
+        yield "neighbours.probes", f"{neighbours.probes} exceeds neighbours.lists={neighbours.lists}"
+    if isinstance(config.embedder, TransformersEmbedder) and config.embedder.path == "":
+        yield "embedder.path", "must name a directory or a model of the hub"
+
+
+def _model(config: RunConfig) -> Iterator[tuple[str, str]]:
+    model, tokenizer = config.model, config.tokenizer
+    yield from shape_problems(model)
+    if not isinstance(tokenizer, ExistingTokenizer):
+        yield from match_problems(model, vocabulary_size(tokenizer))
+    yield from _check_pairs(config)
+
+
+def _check_pairs(config: RunConfig) -> Iterator[tuple[str, str]]:
+    """An encoder-decoder, a corpus of pairs and rows of pairs go together or not at all."""
+    translates = isinstance(config.model, EncoderDecoderModel)
+    if translates and not isinstance(config.corpus, ParallelCorpus):
+        message = f"{config.corpus.kind} has documents, and model.kind=encoder_decoder trains on pairs"
+        yield (
+            "corpus.kind",
+            f"{message} of source and target; use corpus=parallel, or a model that is llama or gpt_neox",
+        )
+    if isinstance(config.corpus, ParallelCorpus) and not translates:
+        yield (
+            "model.kind",
+            f"{config.model.kind} trains on documents, and corpus=parallel has pairs; use model=wmt_small",
+        )
+    if isinstance(config.packing, PairPacking) != translates:
+        right = "pair" if translates else "concatenate, best_fit or one_document"
+        yield "packing.kind", f"{config.packing.kind} does not go with model.kind={config.model.kind}; use {right}"
+
+
+def _training(config: RunConfig) -> Iterator[tuple[str, str]]:
+    # What training of a vocabulary may end below is judged where the output root is known, which may have it already.
+    certain = isinstance(config.tokenizer, BytesTokenizer)
+    yield from impossible_schedule(config, known_vocabulary(config) if certain else None)
+    yield from _shares(config.training)
+
+
+def known_vocabulary(config: RunConfig) -> int | None:
+    """Number of tokens that is asked for, None where only the files of a tokenizer say it."""
+    return None if isinstance(config.tokenizer, ExistingTokenizer) else vocabulary_size(config.tokenizer)
+
+
+def _shards(training: TrainingConfig, processes: int) -> Iterator[tuple[str, str]]:
+    """Groups of processes that divide weights, where `processes` of them are asked for."""
+    path, shards = "training.shard_processes", training.shard_processes
+    if shards and training.parallel != "fsdp":
+        message = f"{shards}, but training.parallel={training.parallel} divides no weights"
+        yield path, f"{message}; use training.parallel=fsdp, or 0"
+    elif shards and training.processes and training.nodes and processes % shards:
+        given = f"training.processes={training.processes} x training.nodes={training.nodes}"
+        yield path, f"{shards} make no groups of {given}; use a divisor of {processes}, or 0 for all of them"
+
+
+def _shares(training: TrainingConfig) -> Iterator[tuple[str, str]]:
+    """How processes and micro-batches divide the global batch, as far as their numbers are given."""
+    processes = max(1, training.processes) * max(1, training.nodes)
+    path, contexts = divided(training)
+    share, rest = divmod(contexts, processes)
+    if rest:
+        given = f"training.processes={training.processes} x training.nodes={training.nodes}"
+        yield path, f"{contexts} cannot be shared evenly by {given}"
+    elif training.batch_bytes is None and share and training.micro_batch and share % min(training.micro_batch, share):
+        of = f"training.global_batch={training.global_batch}" + (f" / {processes} processes" if processes > 1 else "")
+        yield "training.micro_batch", f"{training.micro_batch} does not divide {of}"
+    yield from _shards(training, processes)
+    if training.deterministic and training.compile == "always":
+        yield "training.compile", "always compiles layers, which training.deterministic forbids; use auto or never"
+    if training.deterministic and not training.micro_batch:
+        yield (
+            "training.micro_batch",
+            "0 takes what a trial finds, which rounds otherwise at times; deterministic needs one",
+        )
+    if processes > 1 and ":" in training.device:
+        message = f"{training.device} is one device, but {processes} processes take one each; use cuda or auto"
+        yield "training.device", message
+
+
+@dataclass(frozen=True)
+class _Schedule:
+    """A budget whose steps are known, in its own unit."""
+
+    path: str
+    value: int
+    of_step: int
+    step: str
+    """What a step takes, in words."""
+
+    @property
+    def steps(self) -> int:
+        return -(-self.value // self.of_step)
+
+
+def impossible_schedule(config: RunConfig, vocabulary: int | None) -> Iterator[tuple[str, str]]:
+    """(path, what is wrong and what would be right) of a budget below one step.
+
+    A budget in FLOPs needs the number of tokens for that; None where only files say it.
+    """
+    yield from _too_short(config, vocabulary)
+    yield from _past(config, vocabulary)
+    if first := _first(config):
+        yield from _first_problems(config, first, vocabulary)
+
+
+def _too_short(config: RunConfig, vocabulary: int | None) -> Iterator[tuple[str, str]]:
+    schedule = _schedule(config, vocabulary)
+    if schedule is not None and schedule.value < schedule.of_step:
+        yield schedule.path, f"{schedule.value} is less than one step ({schedule.step})"
+    if schedule is not None and (unreached := config.training.unreached_warmup(schedule.steps, schedule.path)):
+        yield "training.warmup_steps", unreached
+
+
+def _past(config: RunConfig, vocabulary: int | None) -> Iterator[tuple[str, str]]:
+    """A budget that ends where the training that is gone on from ended, or before."""
+    schedule, start = _schedule(config, vocabulary), resuming(config)
+    if schedule is not None and start is not None and 0 < schedule.steps <= steps_before(config):
+        yield from past_problems(config, resumed_state(start), schedule.steps)
+
+
+def unscorable(config: RunConfig, vocabulary: int | None) -> Iterator[tuple[str, str]]:
+    """(path, what is wrong) of fewer checkpoints than are to be scored, as far as the steps are known."""
+    schedule = _schedule(config, vocabulary)
+    few = schedule and too_few_checkpoints(config.training, schedule.steps, config.evaluation.checkpoints_read)
+    if few:
+        yield config.evaluation.checkpoints_path, few
+    elif first := _first(config):
+        yield from _unscored(config, first, vocabulary)
+    elif schedule and (before := steps_before(config)):
+        yield from unscored_problems(config, before, schedule.steps)
+
+
+def _first(config: RunConfig) -> RunConfig | None:
+    """The configuration of a run's own first training; None where it has none, or none that is less than the whole."""
+    amount = first_amount(config)
+    return first_config(config) if amount is not None and amount < amount_of(config.budget) else None
+
+
+def _first_problems(config: RunConfig, first: RunConfig, vocabulary: int | None) -> Iterator[tuple[str, str]]:
+    for path, message in _too_short(first, vocabulary):
+        yield path.replace("budget.", "start."), f"of the training that is gone on from: {message}"
+    part, whole = _schedule(first, vocabulary), _schedule(config, vocabulary)
+    if part is not None and whole is not None and part.steps == whole.steps:
+        yield part.path.replace("budget.", "start."), f"{part.value} takes all {whole.steps} steps of {whole.path}"
+
+
+def _unscored(config: RunConfig, first: RunConfig, vocabulary: int | None) -> Iterator[tuple[str, str]]:
+    """Checkpoints to be scored that would stand in a run's own first training."""
+    part, whole = _schedule(first, vocabulary), _schedule(config, vocabulary)
+    if part is not None and whole is not None:
+        yield from unscored_problems(config, part.steps, whole.steps)
+    else:
+        # Of steps that are not known yet, those of this share fall where they do.
+        share = Fraction(amount_of(first.budget), amount_of(config.budget))
+        yield from unscored_problems(config, share.numerator, share.denominator)
+
+
+def _schedule(config: RunConfig, vocabulary: int | None) -> _Schedule | None:
+    """None where documents decide how many steps there are, also by a batch or context in bytes, or a vocabulary that
+    is not known.
+    """
+    budget, tokens = config.budget, config.training.global_batch * config.model.context_length
+    step = f"training.global_batch x model.context_length = {tokens} tokens"
+    match budget:
+        case EqualStepsBudget():
+            return _Schedule("budget.steps", budget.steps, 1, step)
+        case _ if isinstance(config.packing, PairPacking) or not tokens:
+            return None
+        case EqualTokensBudget() if not pads(config.packing):
+            return _Schedule("budget.tokens", budget.tokens, tokens, step)
+        case EqualFlopsBudget() if vocabulary is not None and not list(match_problems(config.model, vocabulary)):
+            flops = training_flops(config.model, vocabulary, tokens)
+            return _Schedule("budget.flops", budget.flops, flops, f"{step}: {flops:.3g} FLOPs")
+        case _:
+            return None
+
+
+_BYTES_PER_TOKEN = 4
+"""Of English prose with a vocabulary of some ten thousand tokens, a little more."""
+
+
+def impossible_scoring(config: RunConfig) -> Iterator[tuple[str, str]]:
+    """(path, what is wrong and what would be right) of every such combination."""
+    yield from _check_scored_pairs(config)
+    yield from _evaluation(config)
+    yield from _finetuning(config)
+
+
+def _check_scored_pairs(config: RunConfig) -> Iterator[tuple[str, str]]:
+    """What an encoder-decoder can be scored on, and what only that can."""
+    evaluation, translates = config.evaluation, isinstance(config.model, EncoderDecoderModel)
+    sets = [TRANSLATIONS[name] for name in evaluation.tasks if name in TRANSLATIONS]
+    if not translates:
+        for chosen in sets:
+            message = f"{chosen.name} is translated by an encoder_decoder, and model.kind is {config.model.kind}"
+            yield "evaluation.tasks", f"{message}; use model=wmt_small with corpus=parallel, or take it out"
+        return
+    if continued := prompted(evaluation.tasks):
+        message = f"{', '.join(continued)} scores what follows a text, which encoder_decoder cannot"
+        yield "evaluation.tasks", f"{message}; use evaluation=heldout, which has none"
+    if evaluation.precision != "fp32":
+        yield "evaluation.precision", f"{evaluation.precision}, but an encoder_decoder is scored in fp32 only"
+    if evaluation.texts:
+        message = f"{', '.join(evaluation.texts)} has texts without a source, which encoder_decoder cannot score"
+        yield "evaluation.texts", f"{message}; leave it empty"
+    if isinstance(config.corpus, ParallelCorpus):
+        yield from _directions(config.corpus, sets)
+
+
+def _directions(corpus: ParallelCorpus, sets: list[TranslationSet]) -> Iterator[tuple[str, str]]:
+    """A set is translated in the direction that its name says; the corpus must say that it has the same."""
+    source, target = (language or "an unnamed language" for language in corpus.languages())
+    for chosen in sets:
+        if (source, target) == (chosen.source, chosen.target):
+            continue
+        back = next(name for name, other in TRANSLATIONS.items() if chosen.reverses(other))
+        said = f"say corpus.source_language={chosen.source} corpus.target_language={chosen.target} if that is so"
+        yield (
+            "evaluation.tasks",
+            f"{chosen.name} translates from {chosen.source} to {chosen.target}, the corpus from {source} to {target} "
+            "(corpus.source_language, or the files' suffix, or corpus.source_field); "
+            + (f"take {back}" if (source, target) == (chosen.target, chosen.source) else said),
+        )
+
+
+def _evaluation(config: RunConfig) -> Iterator[tuple[str, str]]:
+    evaluation = config.evaluation
+    tokenizer, segmented = config.tokenizer, [name for name in evaluation.tasks if name in SEGMENTATIONS]
+    if segmented and isinstance(tokenizer, WordPieceTokenizer | WordsTokenizer) and _whole_words_unknown(tokenizer):
+        looked = f"{', '.join(segmented)} looks for each token in the text"
+        message = f"{looked}, and {tokenizer.kind} makes one of an unknown word"
+        yield "evaluation.tasks", f"{message}; use tokenizer.unknown=byte_fallback"
+    wanted, last = evaluation.checkpoints_read, evaluation.last_checkpoints
+    asked = f"{last} exceeds"
+    if evaluation.average_checkpoints > 1:
+        with_last = f"with evaluation.last_checkpoints={last}"
+        asked = f"{evaluation.average_checkpoints}, {with_last}, takes {wanted} checkpoints, more than"
+    for name in ("checkpoints", "keep_checkpoints"):
+        if wanted > (most := getattr(config.training, name)):
+            yield evaluation.checkpoints_path, f"{asked} training.{name}={most}"
+    if len(set(evaluation.shots)) < len(evaluation.shots):
+        yield "evaluation.shots", "lists a number twice"
+    for task, shots in (evaluation.shots_of or {}).items():
+        if len(set(shots)) < len(shots):
+            yield f"evaluation.shots_of.{task}", "lists a number twice"
+
+
+def _whole_words_unknown(tokenizer: WordPieceTokenizer | WordsTokenizer) -> bool:
+    return tokenizer.unit == "character" and tokenizer.unknown == "token"
+
+
+def _finetuning(config: RunConfig) -> Iterator[tuple[str, str]]:
+    finetuning = config.finetuning
+    if not isinstance(finetuning, ScrollsFinetuning):
+        return
+    if isinstance(config.model, EncoderDecoderModel):
+        message = "scrolls fine-tunes language models, which model.kind=encoder_decoder is not"
+        yield "finetuning.kind", f"{message}; use finetuning=none, or a model that is llama or gpt_neox"
+        return
+    size = 1 if isinstance(config.tokenizer, BytesTokenizer) else _BYTES_PER_TOKEN
+    model, context = config.model, f"model.context_length={config.model.context_length}"
+    half = model.context_length // 2 * size
+    if model.context_bytes is not None:
+        half, context = model.context_bytes // 2, f"model.context_bytes={model.context_bytes}"
+    if finetuning.answer_characters > half:
+        message = f"{finetuning.answer_characters} characters ({size} to a token) take more than half of"
+        yield "finetuning.answer_characters", f"{message} {context}; use {half} or less, or a longer context"
+
+
+WHOLE = ("bits_per_byte", "average")
+"""Measures of whatever is scored, beside those of tasks, of groups of tasks and of sets of texts."""
+ALIKE = 0.8
+"""Ratio of `difflib` from which an unknown column is a slip of a known one; tasks that nobody scores may be columns."""
+
+
+def impossible_primary(configs: Sequence[RunConfig]) -> Iterator[tuple[str, str]]:
+    """(path, what is wrong and what would be right) of each name that is no measure of any of a sweep's runs.
+
+    Whether a task has the metric that follows its name is left to the table, which knows scores.
+    """
+    table = table_of(configs[0].experiment)
+    tasks = _tasks(configs, table)
+    groups = [name for name, members in (table.groups or {}).items() if set(members) & set(tasks)]
+    measures = list(dict.fromkeys([*_whole(table, tasks), *groups, *tasks, *text_measures(configs)]))
+    shown = {task_of(name) for name in table.columns} | set(table.columns)
+    for position, name in enumerate(table.primary):
+        path = f"experiment.table.primary[{position}]"
+        if name not in measures and task_of(name) not in tasks:
+            yield path, unknown(name, measures)
+        elif not _has_shots(name, configs):
+            yield path, f"{name!r}: no run is scored with so many examples; evaluation.shots says with how many"
+        elif shown and name not in shown and task_of(name) not in shown:
+            yield path, f"{name!r} is no column of the table; add it to experiment.table.columns, or leave it out"
+
+
+def unknown_columns(configs: Sequence[RunConfig], measures: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """(path, the nearest name) of columns and of tasks in groups that are neither known nor tasks of lm-eval.
+
+    `measures` are the columns that belong to no task.
+    """
+    from paribus.evaluation.borrowed.lookup import is_borrowed
+
+    table, include_path = table_of(configs[0].experiment), configs[0].evaluation.include_path
+    groups = table.groups or {}
+    known = [*scored_tasks(configs), *task_names(), *groups, *measures, *text_measures(configs)]
+    named = [(f"columns[{place}]", name) for place, name in enumerate(table.columns)]
+    named += [(f"groups.{group}[{place}]", name) for group, tasks in groups.items() for place, name in enumerate(tasks)]
+    for path, name in named:
+        task = task_of(name)
+        alike = difflib.get_close_matches(task, known, n=1, cutoff=ALIKE)
+        if alike and not {name, task} & set(known) and not is_borrowed(task, include_path):
+            yield f"experiment.table.{path}", f"{name!r} is unknown; {did_you_mean(task, known).strip()}"
+
+
+def _whole(table: TableConfig, tasks: Sequence[str]) -> tuple[str, ...]:
+    """Bits per byte, and the mean where it is a column or of several tasks."""
+    several = len(set(tasks)) > 1 or "average" in table.columns
+    return WHOLE if several else WHOLE[:1]
+
+
+def _has_shots(name: str, configs: Sequence[RunConfig]) -> bool:
+    """Whether some run has the number of shots that a measure such as `boolq/5_shot` names, if it names one."""
+    number = re.fullmatch(r"[^/]+/(\d+)_shot", name)
+    if number is None:
+        return True
+    task = task_of(name)
+    scored = [config.evaluation for config in configs if task in config.evaluation.tasks]
+    return not scored or any(int(number[1]) in evaluation.task_shots(task) for evaluation in scored)
+
+
+def task_of(name: str) -> str:
+    """The task of a measure such as `boolq/5_shot` or `squad:f1`."""
+    return name.partition("/")[0].partition(":")[0]
+
+
+def _tasks(configs: Sequence[RunConfig], table: TableConfig) -> list[str]:
+    """What runs are scored on; and what a table shows without that, as those of papers do."""
+    known = set(task_names())
+    return [*scored_tasks(configs), *(task for name in table.columns if (task := task_of(name)) in known)]
+
+
+def scored_tasks(configs: Sequence[RunConfig]) -> list[str]:
+    """What runs are scored on, once for each run that is."""
+    scored = [task for config in configs for task in config.evaluation.tasks]
+    tuned = [
+        task for each in configs if isinstance(each.finetuning, ScrollsFinetuning) for task in each.finetuning.tasks
+    ]
+    return [*scored, *tuned]
+
+
+def text_measures(configs: Sequence[RunConfig]) -> list[str]:
+    """Sets of texts, whose measures have their name."""
+    named = [name for config in configs for name in config.evaluation.texts]
+    streams = [config.evaluation for config in configs if config.evaluation.concatenated]
+    named += [concatenated(name) for evaluation in streams for name in evaluation.texts]
+    sets = [*named, HELDOUT_CLEAN, *([HELDOUT_CONCATENATED] if streams else [])]
+    return [*sets, *(f"{name}:perplexity" for name in sets)]
+
+
+def impossible_start(config: RunConfig) -> Iterator[tuple[str, str]]:
+    """(path, what is wrong and what would be right) of a start that leads nowhere."""
+    match config.start:
+        case CheckpointStart():
+            yield from _checkpoint(config.start)
+        case ContinuedStart():
+            yield from _continued(config, config.start)
+
+
+def _checkpoint(start: CheckpointStart) -> Iterator[tuple[str, str]]:
+    if (start.path is None) == (start.run is None):
+        given = "neither is given" if start.path is None else f"start.run={start.run} is given too"
+        yield "start.path", f"give start.path (a directory) or start.run (the id of a run), one of the two: {given}"
+    if start.optimizer == "resumed" and start.vocabulary == "added":
+        message = "added, but start.optimizer=resumed goes on with moments, and added tokens have none"
+        yield "start.vocabulary", f"{message}; take the same vocabulary, or start.optimizer=fresh"
+
+
+def _continued(config: RunConfig, start: ContinuedStart) -> Iterator[tuple[str, str]]:
+    path, unit = amount_path(config.budget), unit_of(config.budget)
+    first, whole = first_amount(config), amount_of(config.budget)
+    for name in (field.name for field in fields(start) if field.name not in ("kind", unit)):
+        if getattr(start, name) is not None:
+            yield f"start.{name}", f"given, but budget={config.budget.kind} counts {unit}; give start.{unit}"
+    if isinstance(config.model, EncoderDecoderModel):
+        yield "start.kind", "continued goes on with a decoder (model.kind llama or gpt_neox), not an encoder-decoder"
+    if first is None:
+        yield f"start.{unit}", f"not given: how much of {path}={whole} the training has that is gone on from"
+    elif first >= whole:
+        yield f"start.{unit}", f"{first} is not below {path}={whole}, which is that of both trainings together"
+
+
+def impossible_plan(plan: PlanConfig) -> Iterator[tuple[str, str]]:
+    """(path, what is wrong and what would be right): a stated speed needs a peak, a probe measures this machine."""
+    if plan.device is not None and plan.peak_tflops is None and peak_flops(plan.device) is None:
+        yield "plan.device", _unknown(plan.device)
+    if plan.throughput == "stated" and plan.device is None and plan.peak_tflops is None:
+        yield "plan.throughput", "stated needs plan.device, such as h800, or plan.peak_tflops"
+    if plan.throughput == "probe" and (plan.device or plan.peak_tflops):
+        other = "plan.device" if plan.device else "plan.peak_tflops"
+        yield (
+            "plan.throughput",
+            f"probe measures this machine, which {other} is not about; leave that out, or take auto",
+        )
+
+
+def _unknown(device: str) -> str:
+    known = known_devices()
+    hint = did_you_mean(device.lower(), known)
+    return f"the peak of {device!r} is unknown; {hint}known: {', '.join(known)}; or state it with plan.peak_tflops"
+
+
+def with_natural_encoder(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A configuration as plain data whose encoder, where it is `natural`, is the one an existing tokenizer is made for.
+
+    As it is where there is no such tokenizer: who opens it says why.
+    """
+    tokenizer = data.get("tokenizer")
+    if data.get("encoder") != NATURAL or not isinstance(tokenizer, Mapping) or tokenizer.get("kind") != "existing":
+        return data
+    try:
+        made_by = algorithm(Path(str(tokenizer.get("path"))))
+    except ParibusError:
+        return data
+    return {**data, "encoder": encoder_made_for(made_by)}
+
+
+def problems(config: RunConfig) -> list[tuple[str, str]]:
+    """(config path, what is wrong) of every disagreement; that there is no tokenizer, its fingerprint tells."""
+    tokenizer, found = _opened(config)
+    if tokenizer is None:
+        return found
+    return [
+        *match_problems(config.model, tokenizer.vocab_size),
+        *impossible_schedule(config, tokenizer.vocab_size),
+        *unscorable(config, tokenizer.vocab_size),
+    ]
+
+
+def encoding_problems(config: RunConfig) -> list[tuple[str, str]]:
+    """Those of `problems` that do not depend on what is trained with it."""
+    return _opened(config)[1]
+
+
+def _opened(config: RunConfig) -> tuple["Tokenizer | None", list[tuple[str, str]]]:
+    """The tokenizer with the run's encoder, or why there is none; neither where no file is there."""
+    if not isinstance(config.tokenizer, ExistingTokenizer):
+        return None, []
+    path = Path(config.tokenizer.path)
+    try:
+        locate(path)
+    except DataError:
+        return None, []
+    from paribus.tokenization.build import with_encoder
+    from paribus.tokenization.existing import open_existing
+    from paribus.tokenization.settings import check_lossless
+
+    field = "tokenizer.path"
+    try:
+        tokenizer = open_existing(path)
+        _ = tokenizer.eos_id
+        if config.tokenizer.lossless:
+            field = "tokenizer.lossless"
+            check_lossless(tokenizer.settings)
+        field = "encoder.kind"
+        return with_encoder(tokenizer, config.encoder), []
+    except ParibusError as error:
+        return None, [(field, str(error))]
+
+
+def with_tasks_of_groups(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A configuration as plain data with the tasks of a group in its place: in `evaluation.tasks`, in
+    `evaluation.shots_of` and in table groups.
+
+    As it is where names or files are malformed: who looks for the tasks says why.
+    """
+    evaluation, experiment = data.get("evaluation"), data.get("experiment")
+    if not isinstance(evaluation, Mapping):
+        return data
+    path = evaluation.get("include_path")
+    tasks, shots = _apart(evaluation.get("tasks"), path), _each(evaluation.get("shots_of"), path)
+    changed = {**data, "evaluation": {**evaluation, "tasks": tasks, "shots_of": shots}}
+    table = experiment.get("table") if isinstance(experiment, Mapping) else None
+    groups = table.get("groups") if isinstance(table, Mapping) else None
+    if isinstance(experiment, Mapping) and isinstance(table, Mapping) and isinstance(groups, Mapping):
+        whole = {name: _apart(tasks, path) for name, tasks in groups.items()}
+        changed["experiment"] = {**experiment, "table": {**table, "groups": whole}}
+    return changed
+
+
+def _apart(tasks: Any, include_path: Any) -> Any:
+    """What is named twice stays so, which is refused later; a task of a group that is named too stands once."""
+    if not isinstance(tasks, list) or not all(isinstance(task, str) for task in tasks):
+        return tasks
+    found: list[str] = []
+    for task in tasks:
+        members = _members(task, include_path)
+        found += members if members == [task] else [each for each in members if each not in (*tasks, *found)]
+    return found
+
+
+def _each(values: Any, include_path: Any) -> Any:
+    """Values by task; one that is named itself has its own and not that of its group."""
+    if not isinstance(values, Mapping):
+        return values
+    given = {str(name): value for name, value in values.items()}
+    return {member: value for name, value in given.items() for member in _members(name, include_path)} | {
+        name: value for name, value in given.items() if _members(name, include_path) == [name]
+    }
+
+
+def _members(task: str, include_path: Any) -> list[str]:
+    from paribus.evaluation.suites.registry import is_ours
+
+    if is_ours(task):
+        return [task]
+    from paribus.evaluation.borrowed.lookup import members
+
+    try:
+        return members(include_path if isinstance(include_path, str) else None, task) or [task]
+    except ParibusError:
+        return [task]

@@ -1,0 +1,450 @@
+"""Hydra for the length of a command: composing its jobs, launching them, and what values and `hydra` settings may say."""
+
+import copy
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra._internal import defaults_list
+from hydra._internal.callbacks import Callbacks
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_repository import ConfigRepository, IConfigRepository
+from hydra._internal.hydra import Hydra
+from hydra._internal.utils import create_config_search_path
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.default_element import GroupDefault, InputDefault, ResultDefault
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.object_type import ObjectType
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.core.plugins import Plugins
+from hydra.errors import HydraException
+from hydra.plugins.config_source import ConfigResult
+from hydra.types import HydraContext, RunMode
+from hydra.version import setbase
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import GrammarParseError
+from omegaconf.grammar.gen.OmegaConfGrammarParser import OmegaConfGrammarParser
+from omegaconf.grammar_parser import parse
+
+from paribus.config.arguments import Command, override_key
+from paribus.config.explain import configuration_directory
+from paribus.config.fields import ARM, CHOSEN
+from paribus.config.schema import RunConfig, kinds_with
+from paribus.config.validate import Problem, refuse
+
+
+@contextmanager
+def initialized(command: Command) -> Iterator[Hydra]:
+    """Hydra with our groups and those of --config-dir, as its own command line would have them."""
+    setbase("1.3")
+    path = create_config_search_path(str(configuration_directory()))
+    for directory in command.config_directories:
+        if not Path(directory).is_dir():
+            raise refuse([Problem("--config-dir", f"{directory} is no directory; name the one that holds your groups")])
+        path.prepend("command-line", f"file://{Path(directory).resolve()}", anchor="schema")
+    try:
+        hydra_app = Hydra("paribus", Loader(path))
+        GlobalHydra.instance().initialize(hydra_app)
+        yield hydra_app
+    finally:
+        GlobalHydra.instance().clear()
+
+
+def refused(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """(config path, what is wrong and what would be right) of each unresolved value that asks for what it may not."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from refused(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from refused(item, f"{path}[{number}]")
+    elif isinstance(value, str) and "${" in value:
+        yield from ((path, _message(name, value)) for name in resolvers(value) if name not in ALLOWED)
+
+
+@dataclass(frozen=True)
+class Composed:
+    """What the overrides of a job make, apart from what only Hydra reads; not to be changed.
+
+    No value can refer to Hydra's own, which a job has no longer when it runs.
+    """
+
+    values: DictConfig
+    choices: Mapping[str, Any]
+    """Group -> option of all groups, Hydra's own as well."""
+    refused: tuple[tuple[str, str], ...]
+    """(path, what is wrong) of settings of Hydra that may not be there."""
+
+
+class Composer:
+    """Hydra composes the choices of groups first and then sets the values: here on a copy of the former."""
+
+    def __init__(self) -> None:
+        self._known = dict[str, list[str]]()
+        self._parsed = dict[str, Override]()
+        self._whole = dict[tuple[str, ...], DictConfig]()
+        self._chosen = dict[tuple[str, ...], Composed]()
+
+    def options(self, group: str) -> list[str]:
+        """The choices of a group; none for what is no group.
+
+        A file whose name begins with an underscore is what other files of its directory have in common, and no choice.
+        """
+        if group not in self._known:
+            try:
+                found = GlobalHydra.instance().config_loader().get_group_options(group)
+            except OSError:  # a name that no directory can have
+                found = []
+            self._known[group] = [name for name in found if not name.startswith("_")]
+        return self._known[group]
+
+    def nested_options(self, group: str) -> list[str]:
+        """The choices of a group and of the groups in it, these with their path: `lbpe/table_1`."""
+        inner = GlobalHydra.instance().config_loader().get_group_options(group, ObjectType.GROUP)
+        below = [f"{name}/{option}" for name in inner for option in self.nested_options(f"{group}/{name}")]
+        return [*self.options(group), *below]
+
+    def chosen_by(self, arm: str) -> dict[str, str] | None:
+        """Group -> option of what an arm chooses in the groups that arms stand for; None for what is not read here."""
+        loader = GlobalHydra.instance().config_loader()
+        assert isinstance(loader, ConfigLoaderImpl)
+        try:
+            found = loader.repository.load_config(f"{ARM}/{arm}")
+        except HydraException:  # told by whoever composes the whole
+            return None
+        in_place = found is not None and found.header.get("package") == "_global_"
+        listed = (found.defaults_list or []) if found and in_place else []
+        overridden = [one for one in listed if isinstance(one, GroupDefault) and one.override]
+        groups = {(one.group or "").strip("/"): str(one.value) for one in overridden}
+        return {group: option for group, option in groups.items() if group in CHOSEN}
+
+    def is_choice(self, override: Override) -> bool:
+        """Whether it chooses in a group, instead of setting a value."""
+        return bool(self.options(str(override.key_or_group)))
+
+    def whole(self, overrides: Sequence[str]) -> DictConfig:
+        """What `hydra.compose` makes of them with its own block, and raises; not to be changed."""
+        files, values = self._apart(overrides)
+        return _with(values, self._read(files))
+
+    def job(self, overrides: Sequence[str]) -> Composed:
+        """The same in its parts.
+
+        Reading files takes Hydra tenths of a second and setting values none, and a sweep has hundreds of jobs that
+        differ in values alone. The block of Hydra, more than half of the whole, is the same for all of them.
+        """
+        files, values = self._apart(overrides)
+        if files not in self._chosen:
+            self._chosen[files] = _in_parts(self._read(files))
+        chosen = self._chosen[files]
+        return replace(chosen, values=_with(values, chosen.values))
+
+    def _read(self, files: tuple[str, ...]) -> DictConfig:
+        if files not in self._whole:
+            self._whole[files] = hydra.compose("config", overrides=list(files), return_hydra_config=True)
+        return self._whole[files]
+
+    def _apart(self, overrides: Sequence[str]) -> tuple[tuple[str, ...], list[Override]]:
+        """What decides which files are read, and the values that are set afterwards."""
+        parsed = [self._parse(text) for text in overrides]
+        if any(override.key_or_group == "hydra.searchpath" for override in parsed):  # has groups unknown to us
+            return tuple(overrides), []
+        files = [override for override in parsed if self._is_read_first(override)]
+        # Which group is chosen first makes no difference, but in which order files are added to all others.
+        chosen = {override.get_key_element(): str(override.input_line) for override in files if self._chooses(override)}
+        added = [str(override.input_line) for override in files if not self._chooses(override)]
+        return (*sorted(chosen.values()), *added), [
+            override for override in parsed if not self._is_read_first(override)
+        ]
+
+    def _parse(self, text: str) -> Override:
+        if text not in self._parsed:
+            (self._parsed[text],) = OverridesParser.create().parse_overrides([text])
+        return self._parsed[text]
+
+    def _chooses(self, override: Override) -> bool:
+        """Whether it takes another choice of a group that has one."""
+        changes = override.is_add() or override.is_force_add() or override.is_delete()
+        return self.is_choice(override) and not changes
+
+    def _is_read_first(self, override: Override) -> bool:
+        of_hydra = str(override.key_or_group).split(".", maxsplit=1)[0] == "hydra"
+        return of_hydra or self.is_choice(override)
+
+
+def values_of(cfg: DictConfig) -> DictConfig:
+    """A copy of a configuration without Hydra's block; the keys that it has are all that there are."""
+    values = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
+    OmegaConf.set_struct(values, True)
+    return values
+
+
+def _in_parts(whole: DictConfig) -> Composed:
+    settings = OmegaConf.to_container(whole.hydra, resolve=False)
+    choices = OmegaConf.select(whole, "hydra.runtime.choices")
+    return Composed(values_of(whole), choices, tuple(refused_settings(settings)))
+
+
+def _with(values: Sequence[Override], config: DictConfig) -> DictConfig:
+    if not values:
+        return config
+    changed = copy.deepcopy(config)
+    ConfigLoaderImpl._apply_overrides_to_config(list(values), changed)
+    return changed
+
+
+Build = Callable[[Mapping[str, Any]], RunConfig]
+"""From nested plain data to a configuration; ConfigurationError as `paribus.config.validate.refuse` has it."""
+
+
+def run_with_hydra(
+    command: Command, jobs: Sequence[Sequence[str]], build: Build, function: Callable[[RunConfig], None]
+) -> None:
+    """Call `function(config)` once a job, given as its overrides, with the launcher that the command names.
+
+    `build` makes and checks the configuration where the job runs, as it did for the command.
+
+    A launcher may send `function` to other processes and machines. Whatever goes wrong there is raised, also where
+    only one of several jobs was lost.
+    """
+
+    def task(cfg: DictConfig) -> None:
+        function(build(plain(values_of(cfg))))
+
+    with initialized(command) as hydra_app:
+        loader = hydra_app.config_loader
+        # Of the first job: settings of the launcher are those of the command, and so of all its jobs.
+        config = loader.load_configuration("config", list(jobs[0]), RunMode.MULTIRUN)
+        # The launcher adds those of Hydra itself again.
+        own = [[text for text in job if not override_key(text).startswith(("hydra.", "hydra/"))] for job in jobs]
+        callbacks = Callbacks(config)
+        callbacks.on_multirun_start(config=config, config_name="config")
+        launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=HydraContext(config_loader=loader, callbacks=callbacks), task_function=task, config=config
+        )
+        most = OmegaConf.select(config, "hydra.sweeper.max_batch_size") or len(jobs)
+        for first in range(0, len(jobs), most):
+            returned = launcher.launch(own[first : first + most], initial_job_idx=first)
+            # Reading a value raises what the job raised; launchers themselves keep silent about that.
+            _ = [job.return_value for job in returned]
+        callbacks.on_multirun_end(config=config, config_name="config")
+
+
+def show_with_hydra(command: Command) -> None:
+    """Hydra's own --help, --cfg, --info, shell completion: print and return."""
+    _with_arguments(command.shown_by_hydra, hydra.main(**_main_options(command))(lambda cfg: None))
+
+
+def _main_options(command: Command) -> dict[str, Any]:
+    return {"config_path": str(configuration_directory()), "config_name": "config", "version_base": "1.3"}
+
+
+def _with_arguments(arguments: Sequence[str], function: Callable[[], Any]) -> None:
+    saved = sys.argv
+    sys.argv = ["paribus", *arguments]
+    try:
+        function()
+    finally:
+        sys.argv = saved
+
+
+_HYDRAS = "hydra/"
+_EXPERIMENT = "experiment/"
+_MERGED = "hydra of these files"
+_INTERPOLATION = "${"
+
+
+class ReadOnce(ConfigRepository):
+    """The files of all groups, read and parsed once for all compositions of a command: that takes as long as the rest.
+
+    Nobody may change what it gives (`Loader`).
+    """
+
+    def __init__(
+        self, path: ConfigSearchPath, read: "dict[tuple[str, ...], ConfigResult | None] | None" = None
+    ) -> None:
+        super().__init__(path)
+        self._path = path
+        self._read = {} if read is None else read
+
+    def load_config(self, config_path: str) -> ConfigResult | None:
+        """As Hydra's own."""
+        key = (config_path, *(source.path for source in self.sources))
+        if key not in self._read:
+            try:
+                self._read[key] = super().load_config(config_path)
+            except UnicodeDecodeError as error:
+                raise HydraException(f"{config_path}.yaml is no UTF-8 text: {error}") from error
+        return self._read[key]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "ReadOnce":
+        """Hydra copies a repository before it may add places to search; what was read stays in common."""
+        return ReadOnce(self._path, self._read)
+
+
+class Loader(ConfigLoaderImpl):
+    """Hydra's loader, which reads each file once and changes nothing of what it read."""
+
+    def __init__(self, path: ConfigSearchPath) -> None:
+        super().__init__(path)
+        self.repository = ReadOnce(path)
+        self._of_hydra = dict[tuple[str, ...], DictConfig]()
+
+    def load_configuration(self, *given: Any, **named: Any) -> DictConfig:
+        """As Hydra's own, with a configuration of all choices only where a list of defaults looks one up."""
+        with _choices_where_looked_up():
+            return super().load_configuration(*given, **named)
+
+    def _load_single_config(self, default: ResultDefault, repo: IConfigRepository) -> ConfigResult:
+        """As Hydra's own, whose caller makes the configuration of a file a part of the whole, as it is.
+
+        Hydra copies what belongs to a package, so the rest alone is left to copy here. A file that says nothing is
+        refused: it would choose what nobody chose, the defaults of its group or a run without its experiment.
+        """
+        if isinstance(default, _Merged):
+            return ConfigResult(provider="", path="", config=copy.deepcopy(default.config), header={})
+        found = super()._load_single_config(default, repo)
+        read = repo.load_config(str(default.config_path))
+        if read is not None and _says_nothing(read) and not str(default.config_path).startswith(_HYDRAS):
+            raise HydraException(_needed(read, str(default.config_path)))
+        return replace(found, config=copy.deepcopy(found.config)) if read and found.config is read.config else found
+
+    def _compose_config_from_defaults_list(self, defaults: list[ResultDefault], repo: IConfigRepository) -> DictConfig:
+        """As Hydra's own, which begins with what it says of itself: half of the files, and the same for most jobs."""
+        first = list(takewhile(lambda default: str(default.config_path).startswith(_HYDRAS), defaults))
+        places = (source.path for source in repo.get_sources())
+        key = (*places, *(f"{default.config_path} in {default.package}" for default in first))
+        if key not in self._of_hydra:
+            self._of_hydra[key] = super()._compose_config_from_defaults_list(first, repo)
+        merged = _Merged(self._of_hydra[key])
+        return super()._compose_config_from_defaults_list([merged, *defaults[len(first) :]], repo)
+
+
+def _says_nothing(read: ConfigResult) -> bool:
+    """Whether a file has neither values nor a list of defaults."""
+    others = [one for one in read.defaults_list or [] if not one.is_self()]
+    return not others and OmegaConf.is_dict(read.config) and not read.config
+
+
+def _needed(read: ConfigResult, config_path: str) -> str:
+    """Which file says nothing, and what it would say."""
+    file = f"{read.path.partition('://')[2]}/{config_path}.yaml"
+    if config_path.startswith(_EXPERIMENT):
+        return f"{file} says nothing; an experiment gives values, or arms under hydra.sweeper.params, as demo.yaml does"
+    return f"{file} says nothing; a file of a group gives the group's fields, such as kind"
+
+
+class _Merged(ResultDefault):
+    """Files that were merged already, in their place in the list of files."""
+
+    def __init__(self, config: DictConfig) -> None:
+        super().__init__(config_path=_MERGED)
+        self.config = config
+
+
+@contextmanager
+def _choices_where_looked_up() -> Iterator[None]:
+    """For each list of defaults Hydra makes a configuration of all choices so far, in which few lists look one up."""
+    of_all = defaults_list._create_interpolation_map
+
+    def of_those(overrides: Any, defaults_list: list[InputDefault], self_added: bool) -> DictConfig:
+        looked_up = any(default.is_interpolation() or _INTERPOLATION in _group(default) for default in defaults_list)
+        return of_all(overrides, defaults_list, self_added) if looked_up else OmegaConf.create()
+
+    defaults_list._create_interpolation_map = of_those
+    try:
+        yield
+    finally:
+        defaults_list._create_interpolation_map = of_all
+
+
+def _group(default: InputDefault) -> str:
+    """Of several optional files of a group Hydra looks choices up in the group's name too."""
+    return getattr(default, "group", None) or ""
+
+
+def plain(values: DictConfig) -> dict[str, Any]:
+    """A composed configuration resolved; ConfigurationError where a value asks for what it may not."""
+    if forbidden := [Problem(*found) for found in refused(OmegaConf.to_container(values, resolve=False))]:
+        raise refuse(forbidden)
+    plain = OmegaConf.to_container(values, resolve=True, throw_on_missing=False)
+    if not isinstance(plain, dict):
+        raise TypeError("the composed configuration is not a mapping")
+    return {str(key): value for key, value in plain.items()}
+
+
+ALLOWED = ("oc.select", "oc.dict.keys", "oc.dict.values", "now")
+_ENVIRONMENT = "oc.env"
+_NOT_FOUND = re.compile(r"Interpolation key '(\w+)\.(\w+)' not found")
+_OF_THE_BUDGET = ("budget", "text")
+
+
+@cache  # the jobs of a sweep have the same texts, but for what it sweeps
+def resolvers(text: str) -> tuple[str, ...]:
+    """Names of the resolvers that a text asks, in order; none of one that is no expression, which OmegaConf refuses."""
+    try:
+        tree = parse(text)
+    except GrammarParseError:
+        return ()
+    return tuple(_asked(tree))
+
+
+def with_remedy(message: str) -> str:
+    """OmegaConf's message; of a key that only other choices of its group have, with which these are."""
+    found = _NOT_FOUND.fullmatch(message)
+    if found is None or not (kinds := kinds_with(*found.groups())):
+        return message
+    if found.groups() == _OF_THE_BUDGET:
+        return f"{message}: only budget=equal_text has it; give a size such as 500MB, or null"
+    return f"{message}: only {found[1]} of kind {' or '.join(kinds)} has it; give a value"
+
+
+def _asked(node: Any) -> Iterator[str]:
+    if isinstance(node, OmegaConfGrammarParser.InterpolationResolverContext):
+        yield str(node.resolverName().getText())  # type: ignore[no-untyped-call]
+    for child in getattr(node, "children", None) or ():
+        yield from _asked(child)
+
+
+def _message(name: str, value: str) -> str:
+    if name == _ENVIRONMENT:
+        return f"the value of {value} would be written into records; have the shell put it there, if it may be"
+    return f"{value} asks {name}; a value may refer to others, as in ${{seed}}, and ask {', '.join(ALLOWED)}"
+
+
+PLUGINS = ("hydra_plugins.", "hydra._internal.core_plugins.")
+_DIRECTORIES = ("hydra.run", "hydra.sweep")
+_PLUGGED = ("hydra.launcher._target_", "hydra.sweeper._target_")
+
+
+def refused_settings(block: Any, path: str = "hydra") -> Iterator[tuple[str, str]]:
+    """(path, what is wrong) of everything in Hydra's unresolved configuration that may not be there."""
+    items = block.items() if isinstance(block, Mapping) else enumerate(block) if isinstance(block, list) else ()
+    for key, value in items:
+        where = f"{path}.{key}"
+        if key in ("_target_", "()") and not (where in _PLUGGED and str(value).startswith(PLUGINS)):
+            yield where, f"{value!r} names code, which no configuration may do; choose hydra/launcher=... by its name"
+        elif key == "class" and not str(value).startswith("logging."):
+            yield where, f"{value!r} is no class of Python's logging"
+        elif where == "hydra.job.chdir" and value:
+            yield where, "would look for relative paths in a directory of the job; leave it out"
+        elif path in _DIRECTORIES and "oc.env" in str(value):
+            yield (
+                where,
+                f"{value!r} would name a directory by the environment; have the shell put it there",
+            )
+        yield from refused_settings(value, where)
+
+
+def in_a_line(error: Exception) -> str:
+    """What Hydra or OmegaConf say of an error, without what they say of their own objects."""
+    lines = [line.strip() for line in str(error).split("\n") if line.strip()]
+    return " ".join(line for line in lines if not line.startswith(("full_key", "object_type", "Set the env")))
