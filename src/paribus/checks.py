@@ -78,6 +78,14 @@ from paribus.training.start.resumed import past_problems, resumed_state, resumin
 
 if TYPE_CHECKING:
     from paribus.tokenization.tokenizer import Tokenizer
+_OWN_ENCODER = ", or in place of both an arm, which has its own encoder: -m arm=bpe,unigram"
+"""What compares tokenizers that have no encoder in common, where one of them was given with that of another."""
+_BYTES_PER_TOKEN = 4
+"""Of English prose with a vocabulary of some ten thousand tokens, a little more."""
+WHOLE = ("bits_per_byte", "average")
+"""Measures of whatever is scored, beside those of tasks, of groups of tasks and of sets of texts."""
+ALIKE = 0.8
+"""Ratio of `difflib` from which an unknown column is a slip of a known one; tasks that nobody scores may be columns."""
 
 
 def compose_command(command: Command) -> Composition:
@@ -99,10 +107,6 @@ def _with_tracker(data: Mapping[str, Any]) -> Mapping[str, Any]:
     if not uri or not isinstance(tracking, Mapping) or tracking.get("uri", "") is not None:
         return data
     return {**data, "tracking": {**tracking, "uri": uri}}
-
-
-_OWN_ENCODER = ", or in place of both an arm, which has its own encoder: -m arm=bpe,unigram"
-"""What compares tokenizers that have no encoder in common, where one of them was given with that of another."""
 
 
 def impossible(config: RunConfig) -> Iterator[tuple[str, str]]:
@@ -421,10 +425,6 @@ def _schedule(config: RunConfig, vocabulary: int | None) -> _Schedule | None:
             return None
 
 
-_BYTES_PER_TOKEN = 4
-"""Of English prose with a vocabulary of some ten thousand tokens, a little more."""
-
-
 def impossible_scoring(config: RunConfig) -> Iterator[tuple[str, str]]:
     """(path, what is wrong and what would be right) of every such combination."""
     yield from _check_scored_pairs(config)
@@ -511,12 +511,6 @@ def _finetuning(config: RunConfig) -> Iterator[tuple[str, str]]:
     if finetuning.answer_characters > half:
         message = f"{finetuning.answer_characters} characters ({size} to a token) take more than half of"
         yield "finetuning.answer_characters", f"{message} {context}; use {half} or less, or a longer context"
-
-
-WHOLE = ("bits_per_byte", "average")
-"""Measures of whatever is scored, beside those of tasks, of groups of tasks and of sets of texts."""
-ALIKE = 0.8
-"""Ratio of `difflib` from which an unknown column is a slip of a known one; tasks that nobody scores may be columns."""
 
 
 def impossible_primary(configs: Sequence[RunConfig]) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,31 @@ from typing import Any, get_type_hints
 
 from paribus.errors import ConfigurationError
 
+_PLAIN = re.compile(r"[a-zA-Z0-9_./-]+")
+"""A text that Hydra reads as itself."""
+_PATHS = ("/", "./", "../", "~/")
+"""How a word begins that is a path and no override, whatever equals signs it has."""
+SHORT = {"-h": "--help", "-c": "--cfg", "-m": "--multirun"}
+HELP, CONFIG_DIR = "--help", "--config-dir"
+HELP_FLAGS = {HELP, "-h"}
+SHOWING = {HELP, "--cfg"}
+"""Flags by which something is printed, and nothing done."""
+VALUES: Mapping[str, str] = {"--cfg": "job, hydra or all", CONFIG_DIR: "a directory"}
+"""Flag that needs a value -> what it is."""
+ONLY_BESIDE = {"--resolve": "--cfg"}
+"""Flag -> the one that must be there for it to mean something."""
+_AS_JSON = "print one JSON document (docs/json.md) instead of tables"
+OF_A_VERB: Mapping[str, Mapping[str, str]] = {
+    "plan": {"--json": _AS_JSON},
+    "status": {"--json": _AS_JSON},
+    "report": {
+        "--json": _AS_JSON,
+        "--why": "list every setting in which the runs differ, instead of the table",
+    },
+}
+"""Verb -> flags of ours that it alone has -> what each asks for."""
+_EVERYWHERE = {*SHOWING, *VALUES, *ONLY_BESIDE, "--multirun"}
+
 
 @dataclass(frozen=True)
 class Flag:
@@ -114,12 +139,6 @@ def _add_flag(argument: str, left: list[str], verb: str, flags: list[Flag], prob
         problems += [f"{written} has no value; leave {joined}{value} away"] if joined else []
 
 
-_PLAIN = re.compile(r"[a-zA-Z0-9_./-]+")
-"""A text that Hydra reads as itself."""
-_PATHS = ("/", "./", "../", "~/")
-"""How a word begins that is a path and no override, whatever equals signs it has."""
-
-
 def _taken(left: list[str]) -> str | None:
     """The next word, taken away, where it may be a value: no flag and no override."""
     may = bool(left) and not left[0].startswith("-") and ("=" not in left[0] or left[0].startswith(_PATHS))
@@ -219,28 +238,6 @@ def choosing(group: str, choice: str) -> str:
 def quoted(value: str) -> str:
     """A text as Hydra's grammar has it, in quotes where it has what Hydra would read as more."""
     return value if _PLAIN.fullmatch(value) else "'" + value.replace("'", "\\'") + "'"
-
-
-SHORT = {"-h": "--help", "-c": "--cfg", "-m": "--multirun"}
-HELP, CONFIG_DIR = "--help", "--config-dir"
-HELP_FLAGS = {HELP, "-h"}
-SHOWING = {HELP, "--cfg"}
-"""Flags by which something is printed, and nothing done."""
-VALUES: Mapping[str, str] = {"--cfg": "job, hydra or all", CONFIG_DIR: "a directory"}
-"""Flag that needs a value -> what it is."""
-ONLY_BESIDE = {"--resolve": "--cfg"}
-"""Flag -> the one that must be there for it to mean something."""
-_AS_JSON = "print one JSON document (docs/json.md) instead of tables"
-OF_A_VERB: Mapping[str, Mapping[str, str]] = {
-    "plan": {"--json": _AS_JSON},
-    "status": {"--json": _AS_JSON},
-    "report": {
-        "--json": _AS_JSON,
-        "--why": "list every setting in which the runs differ, instead of the table",
-    },
-}
-"""Verb -> flags of ours that it alone has -> what each asks for."""
-_EVERYWHERE = {*SHOWING, *VALUES, *ONLY_BESIDE, "--multirun"}
 
 
 def known_flags(verb: str) -> list[str]:

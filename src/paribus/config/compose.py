@@ -25,6 +25,7 @@ from paribus.config.validate import Problem, build_run, did_you_mean, problems_o
 from paribus.errors import ConfigurationError
 
 JOBS_AT_ONCE = "hydra.launcher.n_jobs"
+PARAMETERS, EXPERIMENT = "hydra.sweeper.params", "experiment"
 
 
 @dataclass(frozen=True)
@@ -116,9 +117,6 @@ def _unlike_arm(choices: Mapping[str, Any], composer: Composer) -> Iterator[Prob
         if choices[group] != option:
             told = f"{ARM}={arm} chooses {group}={option}, and the command or its experiment {group}={choices[group]}"
             yield Problem(group, f"{told}; leave one of them out")
-
-
-PARAMETERS, EXPERIMENT = "hydra.sweeper.params", "experiment"
 
 
 def expand(

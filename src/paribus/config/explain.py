@@ -10,6 +10,14 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from paribus.config.schema import RunConfig, dataclasses_of, kinds
 
+HEADER = """# Configuration reference
+
+Made from the declarations in `src/paribus/config/groups` by `python -m paribus.config.explain`.
+*identity* fields change what is computed and are part of artefact keys; *execution* fields change only how or where.
+Defaults are those of the classes; a `scale` and the files below `conf/` set others. `paribus run --cfg job` prints
+the configuration a command composes.
+"""
+
 
 @dataclass(frozen=True)
 class Field:
@@ -76,7 +84,7 @@ def _sentence(text: str) -> str:
 
 def configuration_directory() -> Path:
     """The directory of the config groups: in the installed package, or at the top of a checkout."""
-    package = Path(__file__).resolve().parents[2]
+    package = Path(__file__).resolve().parents[1]
     installed = package / "conf"
     return installed if installed.is_dir() else package.parents[1] / "conf"
 
@@ -109,15 +117,6 @@ def options(group: str) -> list[Option]:
     directory = configuration_directory() / group
     found = sorted(path for path in directory.rglob("*.yaml") if not path.name.startswith("_"))
     return [Option(path.relative_to(directory).with_suffix("").as_posix(), path) for path in found]
-
-
-HEADER = """# Configuration reference
-
-Made from the declarations in `src/paribus/config/groups` by `python -m paribus.config.explain`.
-*identity* fields change what is computed and are part of artefact keys; *execution* fields change only how or where.
-Defaults are those of the classes; a `scale` and the files below `conf/` set others. `paribus run --cfg job` prints
-the configuration a command composes.
-"""
 
 
 def describe() -> str:

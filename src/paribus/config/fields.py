@@ -12,8 +12,44 @@ from pydantic import AfterValidator, Field
 
 IDENTITY, EXECUTION = "identity", "execution"
 T = TypeVar("T")
+Positive = Annotated[int, Gt(0)]
+NonNegative = Annotated[int, Ge(0)]
+Seed = Annotated[int, Ge(0), Lt(2**63)]
+"""What kernels take as one signed word."""
+NonNegativeReal = Annotated[float, Ge(0)]
+Probability = Annotated[float, Ge(0), Lt(1)]
+PositiveFloat = Annotated[float, Gt(0)]
+NULL_IS_NO_LIMIT = "null is no limit"
+"""Marks the fields of which a message may say so."""
+Limit = Annotated[PositiveFloat | None, NULL_IS_NO_LIMIT]
+Fraction = Annotated[float, Gt(0), Lt(1)]
+PruneShare = Annotated[float, Ge(0.05), Le(0.5)]
+"""What the Unigram trainer takes."""
+UpToOne = Annotated[float, Ge(0), Le(1)]
+Cosine = Annotated[float, Gt(0), Le(1)]
+Strings = Annotated[tuple[str, ...], Field(strict=False), MinLen(1)]
+LONGEST_PART = 255
+"""Bytes of a file's name, the limit of Linux' file systems."""
+LONGEST_NAME = 200
+_DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,4})?")
+_RUN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
+Tasks = Annotated[tuple[str, ...], Field(strict=False)]
+Shots = Annotated[tuple[NonNegative, ...], Field(strict=False), MinLen(1)]
+ShotsOf = dict[str, Shots]
+Share = Annotated[float, Gt(0), Le(1)]
+ARM = "arm"
+"""The group; a configuration has no field of that name, only what its files choose."""
+CHOSEN = ("pretokenizer", "tokenizer", "encoder")
+"""The groups that it chooses in."""
+AS_ARMS = "one begins with '# @package _global_' and overrides tokenizer and encoder, as conf/arm/bpe.yaml does"
+DOC = "A tokenizer with the encoder that belongs to it, by one word: -m arm=bpe,unigram is one factor with two values."
 
 
+# How a configuration group declares its fields.
+#
+# Every field says whether it is *identity* (it changes what is computed, so it is part of artefact keys) or
+# *execution* (it changes only how or where), and carries its documentation. A field that says neither is an error
+# when the class is defined.
 def identity(default: Any = dataclasses.MISSING, *, doc: str) -> Any:
     """A field that changes what is computed. `doc` is one sentence: meaning, unit, paper's value."""
     return dataclasses.field(default=default, metadata={"role": IDENTITY, "doc": doc})
@@ -32,28 +68,6 @@ def group(cls: type[T]) -> type[T]:
         if field.metadata.get("role") not in (IDENTITY, EXECUTION):
             raise TypeError(f"{cls.__name__}.{field.name} must be declared with identity(...) or execution(...)")
     return made
-
-
-Positive = Annotated[int, Gt(0)]
-NonNegative = Annotated[int, Ge(0)]
-Seed = Annotated[int, Ge(0), Lt(2**63)]
-"""What kernels take as one signed word."""
-NonNegativeReal = Annotated[float, Ge(0)]
-Probability = Annotated[float, Ge(0), Lt(1)]
-PositiveFloat = Annotated[float, Gt(0)]
-NULL_IS_NO_LIMIT = "null is no limit"
-"""Marks the fields of which a message may say so."""
-Limit = Annotated[PositiveFloat | None, NULL_IS_NO_LIMIT]
-Fraction = Annotated[float, Gt(0), Lt(1)]
-PruneShare = Annotated[float, Ge(0.05), Le(0.5)]
-"""What the Unigram trainer takes."""
-UpToOne = Annotated[float, Ge(0), Le(1)]
-Cosine = Annotated[float, Gt(0), Le(1)]
-Strings = Annotated[tuple[str, ...], Field(strict=False), MinLen(1)]
-
-
-LONGEST_PART = 255
-"""Bytes of a file's name, the limit of Linux' file systems."""
 
 
 def proper_path(value: str) -> str:
@@ -81,9 +95,6 @@ PathText = Annotated[str, AfterValidator(proper_path)]
 Paths = Annotated[tuple[PathText, ...], Field(strict=False), MinLen(1)]
 
 
-LONGEST_NAME = 200
-
-
 def proper_name(value: str) -> str:
     """`value` if it can be the name of an experiment; ValueError otherwise."""
     _check_characters(value)
@@ -97,9 +108,6 @@ def proper_name(value: str) -> str:
 Name = Annotated[str, AfterValidator(proper_name)]
 
 
-_DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,4})?")
-
-
 def proper_device(value: str) -> str:
     """`value` if a device can be called so, whether it is there or not; ValueError otherwise."""
     if not _DEVICE.fullmatch(value):
@@ -108,9 +116,6 @@ def proper_device(value: str) -> str:
 
 
 Device = Annotated[str, AfterValidator(proper_device)]
-
-
-_RUN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 
 
 def proper_run_id(value: str) -> str:
@@ -122,18 +127,6 @@ def proper_run_id(value: str) -> str:
 
 
 RunId = Annotated[str, AfterValidator(proper_run_id)]
-Tasks = Annotated[tuple[str, ...], Field(strict=False)]
-Shots = Annotated[tuple[NonNegative, ...], Field(strict=False), MinLen(1)]
-ShotsOf = dict[str, Shots]
-Share = Annotated[float, Gt(0), Le(1)]
-
-
-ARM = "arm"
-"""The group; a configuration has no field of that name, only what its files choose."""
-CHOSEN = ("pretokenizer", "tokenizer", "encoder")
-"""The groups that it chooses in."""
-AS_ARMS = "one begins with '# @package _global_' and overrides tokenizer and encoder, as conf/arm/bpe.yaml does"
-DOC = "A tokenizer with the encoder that belongs to it, by one word: -m arm=bpe,unigram is one factor with two values."
 
 
 def with_chosen(factors: Sequence[str]) -> list[str]:

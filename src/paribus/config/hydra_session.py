@@ -1,4 +1,4 @@
-"""Hydra for the length of a command: composing its jobs, launching them, and what values and `hydra` settings may say."""
+"""Hydra for the length of a command: composing its jobs, launching them, and limits of what files may ask of it."""
 
 import copy
 import re
@@ -40,6 +40,20 @@ from paribus.config.fields import ARM, CHOSEN
 from paribus.config.schema import RunConfig, kinds_with
 from paribus.config.validate import Problem, refuse
 
+Build = Callable[[Mapping[str, Any]], RunConfig]
+"""From nested plain data to a configuration; ConfigurationError as `paribus.config.validate.refuse` has it."""
+_HYDRAS = "hydra/"
+_EXPERIMENT = "experiment/"
+_MERGED = "hydra of these files"
+_INTERPOLATION = "${"
+ALLOWED = ("oc.select", "oc.dict.keys", "oc.dict.values", "now")
+_ENVIRONMENT = "oc.env"
+_NOT_FOUND = re.compile(r"Interpolation key '(\w+)\.(\w+)' not found")
+_OF_THE_BUDGET = ("budget", "text")
+PLUGINS = ("hydra_plugins.", "hydra._internal.core_plugins.")
+_DIRECTORIES = ("hydra.run", "hydra.sweep")
+_PLUGGED = ("hydra.launcher._target_", "hydra.sweeper._target_")
+
 
 @contextmanager
 def initialized(command: Command) -> Iterator[Hydra]:
@@ -58,6 +72,10 @@ def initialized(command: Command) -> Iterator[Hydra]:
         GlobalHydra.instance().clear()
 
 
+# What values of a configuration may ask OmegaConf for: other values, and the time.
+#
+# What is resolved is written into records, logs and the tracker, so nothing may come from the environment, where
+# secrets are. Resolvers that make an expression of a text could ask for it in disguise, so they are refused too.
 def refused(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """(config path, what is wrong and what would be right) of each unresolved value that asks for what it may not."""
     if isinstance(value, dict):
@@ -201,10 +219,6 @@ def _with(values: Sequence[Override], config: DictConfig) -> DictConfig:
     return changed
 
 
-Build = Callable[[Mapping[str, Any]], RunConfig]
-"""From nested plain data to a configuration; ConfigurationError as `paribus.config.validate.refuse` has it."""
-
-
 def run_with_hydra(
     command: Command, jobs: Sequence[Sequence[str]], build: Build, function: Callable[[RunConfig], None]
 ) -> None:
@@ -254,12 +268,6 @@ def _with_arguments(arguments: Sequence[str], function: Callable[[], Any]) -> No
         function()
     finally:
         sys.argv = saved
-
-
-_HYDRAS = "hydra/"
-_EXPERIMENT = "experiment/"
-_MERGED = "hydra of these files"
-_INTERPOLATION = "${"
 
 
 class ReadOnce(ConfigRepository):
@@ -381,12 +389,6 @@ def plain(values: DictConfig) -> dict[str, Any]:
     return {str(key): value for key, value in plain.items()}
 
 
-ALLOWED = ("oc.select", "oc.dict.keys", "oc.dict.values", "now")
-_ENVIRONMENT = "oc.env"
-_NOT_FOUND = re.compile(r"Interpolation key '(\w+)\.(\w+)' not found")
-_OF_THE_BUDGET = ("budget", "text")
-
-
 @cache  # the jobs of a sweep have the same texts, but for what it sweeps
 def resolvers(text: str) -> tuple[str, ...]:
     """Names of the resolvers that a text asks, in order; none of one that is no expression, which OmegaConf refuses."""
@@ -420,11 +422,10 @@ def _message(name: str, value: str) -> str:
     return f"{value} asks {name}; a value may refer to others, as in ${{seed}}, and ask {', '.join(ALLOWED)}"
 
 
-PLUGINS = ("hydra_plugins.", "hydra._internal.core_plugins.")
-_DIRECTORIES = ("hydra.run", "hydra.sweep")
-_PLUGGED = ("hydra.launcher._target_", "hydra.sweeper._target_")
-
-
+# What may not be said in Hydra's own block `hydra`: names of code, and directories named by the environment.
+#
+# Hydra calls what its callbacks, its plugins and its logging name. A configuration, which may be somebody else's file,
+# chooses among the plugins that are installed, and names nothing else.
 def refused_settings(block: Any, path: str = "hydra") -> Iterator[tuple[str, str]]:
     """(path, what is wrong) of everything in Hydra's unresolved configuration that may not be there."""
     items = block.items() if isinstance(block, Mapping) else enumerate(block) if isinstance(block, list) else ()

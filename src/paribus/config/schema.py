@@ -37,6 +37,9 @@ from paribus.config.groups.tokenization import EncoderConfig, PretokenizerConfig
 from paribus.config.groups.training import BudgetConfig, TrainingConfig
 from paribus.errors import ConfigurationError
 
+TOKENS = 8
+"""A context in bytes is a multiple of so many tokens, which matrix units like."""
+
 
 def _defaults(cls: Any) -> Any:
     return cls()
@@ -144,10 +147,6 @@ def has_field(path: str) -> bool:
             return False
         (cls,) = classes
     return name in {field.name for field in dataclasses.fields(cls)}
-
-
-TOKENS = 8
-"""A context in bytes is a multiple of so many tokens, which matrix units like."""
 
 
 def in_tokens(model: ModelConfig, bytes_per_token: float) -> ModelConfig:

@@ -18,6 +18,8 @@ from paribus.errors import ConfigurationError
 MISSING_VALUE = "???"
 NEAR = 0.7
 """Ratio of `difflib` from which a known name is suggested."""
+_OF_ONE_VALUE = ("bool_type", "float_type", "int_type", "literal_error", "string_type", "value_error")
+"""What pydantic calls a value, of a field that is no list, that is not as it should be."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +96,6 @@ def _value(name: str, value: Any, hint: Any, prefix: str, problems: list[Problem
             path = prefix + name + where
             problems.append(Problem(path, _explain(detail, detail["input"]) + _in_brackets(detail, path)))
         return None
-
-
-_OF_ONE_VALUE = ("bool_type", "float_type", "int_type", "literal_error", "string_type", "value_error")
-"""What pydantic calls a value, of a field that is no list, that is not as it should be."""
 
 
 @cache  # a sweep has thousands of values of the same few annotations

@@ -16,6 +16,9 @@ from paribus.config.fields import (
 )
 from paribus.config.units import Count, Size
 
+Part = Literal["weights", "order", "contexts", "dropout"]
+_OTHERWISE = "; null is `seed`."
+
 
 @group
 class ModelFamily:
@@ -157,10 +160,6 @@ class ContinuedStart:
 
 
 StartConfig = ScratchStart | CheckpointStart | ContinuedStart
-
-
-Part = Literal["weights", "order", "contexts", "dropout"]
-_OTHERWISE = "; null is `seed`."
 
 
 @group

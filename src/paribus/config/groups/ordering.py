@@ -17,6 +17,20 @@ from paribus.config.fields import (
 )
 from paribus.config.units import Size
 
+Attention = Literal["context", "document"]
+_ATTENTION = "What a token attends to: all before it in the context, or in its document only."
+Shuffle = Literal["text", "contexts", "none"]
+SHUFFLED_TEXT: Shuffle = "text"
+_SHUFFLE = (
+    "What is shuffled each epoch, so that neighbours share a context and not a batch: text, in stretches of equal "
+    "bytes, so that all tokenizers read the same text in about the same sequence; contexts (the papers'), in another "
+    "sequence for each tokenizer; or none."
+)
+_STRETCH = (
+    "Bytes of the stretches that shuffle=text puts in a random sequence; null takes 32 a token of a context, or 8 "
+    "contexts of model.context_bytes."
+)
+
 
 @group
 class StandardOrdering:
@@ -215,21 +229,6 @@ class EmbeddingDuplicates:
 
 
 DuplicatesConfig = NoDuplicates | ExactDuplicates | MinHashDuplicates | EmbeddingDuplicates
-
-
-Attention = Literal["context", "document"]
-_ATTENTION = "What a token attends to: all before it in the context, or in its document only."
-Shuffle = Literal["text", "contexts", "none"]
-SHUFFLED_TEXT: Shuffle = "text"
-_SHUFFLE = (
-    "What is shuffled each epoch, so that neighbours share a context and not a batch: text, in stretches of equal "
-    "bytes, so that all tokenizers read the same text in about the same sequence; contexts (the papers'), in another "
-    "sequence for each tokenizer; or none."
-)
-_STRETCH = (
-    "Bytes of the stretches that shuffle=text puts in a random sequence; null takes 32 a token of a context, or 8 "
-    "contexts of model.context_bytes."
-)
 
 
 @group

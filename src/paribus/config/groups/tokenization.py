@@ -21,6 +21,8 @@ from paribus.config.units import Count, Size
 SPECIAL_DOC = "Special tokens; the first one ends a document. They are never matched inside text."
 
 BYTES = 256
+NATURAL = {"kind": "natural"}
+_NATURAL_ENCODERS = {"wordpiece": "left_to_right", "unigram": "viterbi", "words": "whole"}
 
 
 @group
@@ -186,10 +188,6 @@ def vocabulary_size(tokenizer: TrainableTokenizerConfig) -> int:
     if isinstance(tokenizer, BytesTokenizer):
         return BYTES + len(tokenizer.special_tokens)
     return tokenizer.vocab_size
-
-
-NATURAL = {"kind": "natural"}
-_NATURAL_ENCODERS = {"wordpiece": "left_to_right", "unigram": "viterbi", "words": "whole"}
 
 
 def encoder_made_for(tokenizer: str) -> Mapping[str, str]:

@@ -17,6 +17,11 @@ from paribus.config.fields import (
 )
 from paribus.config.units import Count, Size
 
+_MAX_EPOCHS = (
+    "Most epochs: a run whose budget takes more is refused before its first step, and 1 refuses any repetition; null "
+    "repeats the text as often as needed."
+)
+
 
 @group
 class TrainingConfig:
@@ -128,12 +133,6 @@ class TrainingConfig:
             return None
         right = "lower it, take a larger budget, or null and a training.warmup_share"
         return f"{self.warmup_steps}, but {budget} ends after {steps}; {right}"
-
-
-_MAX_EPOCHS = (
-    "Most epochs: a run whose budget takes more is refused before its first step, and 1 refuses any repetition; null "
-    "repeats the text as often as needed."
-)
 
 
 @group
