@@ -13,10 +13,10 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 from paribus.config.groups.training import TrainingConfig
-from paribus.engine.gpus import lacking
 from paribus.modeling.decoder import Decoder
 from paribus.modeling.device import expect_many_shapes
 from paribus.modeling.models import recompute_activations, stacked_layers
+from paribus.training.fit.compiler import lacking
 from paribus.training.fit.device import COLLECTIVE, resolve_precision
 from paribus.training.state.shards import is_empty
 from paribus.training.step.compiler import start_compiler
