@@ -87,18 +87,20 @@ def _run(asked: Mapping[str, Any], streams: list[int]) -> NoReturn:
 
 
 def _be_python(words: list[str], environment: Mapping[str, str], directory: str) -> NoReturn:
-    """Do what `python WORDS` does: -m and a module, or a script."""
+    """Do what `python WORDS` does: -m and a module, -c and a program, or a script."""
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(directory)
-    of_module = words[0] == "-m"
-    sys.argv = words[1:] if of_module else words
-    own = directory if of_module else str(Path(words[0]).resolve().parent)
+    of_module, of_text = words[0] == "-m", words[0] == "-c"
+    sys.argv = words[1:] if of_module else ["-c", *words[2:]] if of_text else words
+    own = directory if of_module or of_text else str(Path(words[0]).resolve().parent)
     sys.path[:0] = [own, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     code: Any = 0
     try:
         if of_module:
             runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+        elif of_text:
+            exec(words[1], {"__name__": "__main__"})
         else:
             runpy.run_path(words[0], run_name="__main__")
     except SystemExit as end:

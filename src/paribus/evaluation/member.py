@@ -1,7 +1,6 @@
 """One of the processes that score the checkpoints of one run, as `launch` starts them."""
 
 import os
-import sys
 from dataclasses import replace
 
 from paribus.evaluation.scores import score_checkpoints
@@ -25,7 +24,3 @@ def main() -> int:
     """Score; 0 unless this process failed."""
     os.environ.update(OFFLINE)
     return run_member(score)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

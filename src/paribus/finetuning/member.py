@@ -1,7 +1,6 @@
 """One of the processes that fine-tune on the tasks of one run, a task each at a time, as `launch` starts them."""
 
 import os
-import sys
 from dataclasses import replace
 
 from paribus.errors import InterruptedRunError
@@ -50,7 +49,3 @@ def main() -> int:
     """Fine-tune; 0 unless this process failed."""
     os.environ.update(OFFLINE)
     return run_member(finetune, all_report=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

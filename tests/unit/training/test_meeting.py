@@ -23,7 +23,8 @@ MEMBER = """
 import os, sys
 from pathlib import Path
 
-(Path(sys.argv[1]) / f"rank_{os.environ['RANK']}").write_text(Path(sys.argv[2]).name)
+def main():
+    (Path(sys.argv[1]) / f"rank_{os.environ['RANK']}").write_text(Path(sys.argv[2]).name)
 """
 
 

@@ -57,6 +57,11 @@ def stage_context(job: dict[str, Any], report: Reporter) -> StageContext:
     )
 
 
+def main_program(module: str) -> str:
+    """Program for `python -c` that calls `main` of a module, which by `python -m` would exist twice."""
+    return f"from {module} import main; raise SystemExit(main())"
+
+
 def report_failure(directory: Path, who: str, error: BaseException) -> None:
     """Write what went wrong in `who`, a process or an agent, for the one that started the group."""
     failure = classify(error)

@@ -32,6 +32,7 @@ from paribus.training.processes.group import (
     REPORTS,
     RESULT,
     forwarded,
+    main_program,
     read_failures,
     read_job,
     report_failure,
@@ -69,7 +70,7 @@ def train_in_processes(context: StageContext, processes: Processes) -> dict[str,
 
 
 def carry_out(context: StageContext, processes: Processes, member: str = TRAINING) -> dict[str, JSON]:
-    """Run the module `member`, which calls `run_member`, in several processes; the stage's result.
+    """Run `main` of the module `member`, which calls `run_member`, in several processes; the stage's result.
 
     Of several nodes it is the one that trains. Raises what the first failing process raised; for one that was killed
     OutOfMemoryError where the kernel did so for want of memory, else InfrastructureError.
@@ -112,7 +113,7 @@ def run_node(directory: Path, number: int, member: str = TRAINING) -> None:
         logs_specs=DefaultLogsSpecs(log_dir=str(directory / "logs")),
     )
     killed_before = out_of_memory_kills()
-    command = ["-m", member, str(directory), str(requests)]
+    command = ["-c", main_program(member), str(directory), str(requests)]
     try:
         with _within(_environment(job)), passed_on(requests):
             launch_agent(config, sys.executable, command)
@@ -217,7 +218,3 @@ def main() -> int:
             traceback.print_exc()
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

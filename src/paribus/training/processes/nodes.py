@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from paribus.config.groups.training import TrainingConfig
 from paribus.engine.processes import signalled_at_the_end_of_this
 from paribus.errors import ConfigurationError, InfrastructureError
-from paribus.training.processes.group import report_failure
+from paribus.training.processes.group import main_program, report_failure
 from paribus.training.processes.processes import Processes
 
 OF_TASKS = (
@@ -42,7 +42,7 @@ def launcher_of_nodes(training: TrainingConfig, processes: Processes) -> Nodes:
 
 def agent_command(directory: Path) -> list[str]:
     """What runs on each node."""
-    return [sys.executable, "-m", "paribus.training.processes.launch", str(directory)]
+    return [sys.executable, "-c", main_program("paribus.training.processes.launch"), str(directory)]
 
 
 @dataclass(frozen=True)

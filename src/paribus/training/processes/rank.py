@@ -1,7 +1,5 @@
 """One of the processes that train one model, as `launch` starts them."""
 
-import sys
-
 import torch.distributed
 
 from paribus.stage import JSON, StageContext
@@ -20,7 +18,3 @@ def train(context: StageContext, processes: int, requests: Requests) -> dict[str
 def main() -> int:
     """Train; 0 unless this process failed."""
     return run_member(train)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
