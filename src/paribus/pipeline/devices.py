@@ -17,11 +17,12 @@ from paribus.config.groups.evaluation import EvaluationConfig, ScrollsFinetuning
 from paribus.config.groups.ordering import MiniLMEmbedder, TransformersEmbedder
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig, divided
-from paribus.engine.gpus import ORDER, VISIBLE, lacking, reserved, unseen, visible_gpus
+from paribus.engine.gpus import ORDER, VISIBLE, reserved, unseen, visible_gpus
 from paribus.errors import InfrastructureError, ParibusError
 from paribus.pipeline.graph import STAGES, Node, named, to_make
 from paribus.pipeline.records import Failure
 from paribus.pipeline.root import OutputRoot
+from paribus.training.fit.compiler import lacking
 
 HERE = ("basic", "joblib", "submitit_local")
 """Launchers whose jobs run on the machine that the command was given on."""
