@@ -31,9 +31,8 @@ from paribus.ordering.contexts import build
 from paribus.ordering.orders import write_order
 from paribus.stage import SilentReporter, StageContext
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
-from paribus.training.data.batches import Batches
-from paribus.training.data.budget import amount_of
-from paribus.training.data.prepare import open_data
+from paribus.training.data import Batches, amount_of
+from paribus.training.train import open_data
 
 VOCABULARY, AT_ONCE, BYTES_A_TOKEN = 32_000, 10_000, 4
 HEAD = ["packing", "contexts", "workers", "stage s", "CPU s", "M tokens/CPU s", "peak GiB", "open_data s", "budget s"]

@@ -133,13 +133,12 @@ def make_run(case: Case, directory: Path) -> Any:
     from paribus.ordering.contexts import pack
     from paribus.ordering.shuffle import Sequential
     from paribus.stage import SilentReporter
-    from paribus.training.data.batches import Batches, context_targets
-    from paribus.training.data.budget import Budget
-    from paribus.training.fit.device import make_accelerator
+    from paribus.training.checkpoint import Checkpoints
+    from paribus.training.data import Batches, Budget, context_targets
     from paribus.training.loop import Run
-    from paribus.training.state.checkpoint import Checkpoints
-    from paribus.training.state.metrics import MetricsFile
-    from paribus.training.step.loss import DocumentEnd
+    from paribus.training.losses import DocumentEnd
+    from paribus.training.metrics import MetricsFile
+    from paribus.training.parallel import make_accelerator
 
     model = case.config()
     training = TrainingConfig(

@@ -24,9 +24,8 @@ from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine
 from paribus.pipeline.run import make
 from paribus.stage import SilentReporter, StageContext
-from paribus.training import loop
-from paribus.training.build import train_in_process
-from paribus.training.fit import probe
+from paribus.training import loop, probe
+from paribus.training.train import train_in_process
 
 Clock = Callable[[], float]
 CLOCKS: dict[str, Clock] = {"wall": time.perf_counter, "processor": time.process_time}

@@ -11,7 +11,7 @@ The exit status is 1 where a contestant fails or losses differ that must not.
 
 Model-FLOPs utilisation: FLOPs a token after Chowdhery et al. 2022 (PaLM, arXiv 2204.02311), appendix B, 6 N + 12 ·
 layers · width · context length, N without the input embedding, nothing added for activations that are computed again;
-times tokens a second; over the peak that the maker of the device states (`training/fit/peaks.py`), or where it states
+times tokens a second; over the peak that the maker of the device states (`training/metrics.py`), or where it states
 none over a large matrix product measured in the same run.
 """
 

@@ -103,7 +103,7 @@ def measure(root: Path) -> dict[str, float]:
 
     from paribus.stage import SilentReporter, StageContext
     from paribus.tokenization import Tokenizer
-    from paribus.training.data.prepare import open_data, prepare
+    from paribus.training.train import open_data, prepare
 
     loaded = _most_memory()
     contexts = json.loads((root / "contexts" / "contexts.json").read_text())

@@ -13,10 +13,10 @@ import torch
 from paribus.config.groups.model import ModelConfig
 from paribus.config.groups.training import TrainingConfig
 from paribus.modeling.models import build_model
-from paribus.training.data.prefetch import Batch
-from paribus.training.processes.parallel import Prepared, prepare
-from paribus.training.step.loss import DocumentEnd
-from paribus.training.step.step import Stepper
+from paribus.training.data import Batch
+from paribus.training.losses import DocumentEnd
+from paribus.training.parallel import Prepared, prepare
+from paribus.training.step import Stepper
 
 EOS = 0
 

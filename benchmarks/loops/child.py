@@ -16,8 +16,8 @@ from loops.watch import Watch
 from paribus.config.validate import build_run
 from paribus.errors import OutOfMemoryError
 from paribus.modeling.device import resolve_device
-from paribus.training.fit.device import device_name, explained_memory_errors
-from paribus.training.fit.peaks import peak_flops
+from paribus.training.metrics import peak_flops
+from paribus.training.parallel import device_name, explained_memory_errors
 
 SIZES = {"cpu": 2048, "cuda": 8192}
 REPEATS = 20

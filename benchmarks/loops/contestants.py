@@ -21,14 +21,11 @@ from paribus.pipeline.fork_server import PipeReporter
 from paribus.stage import StageContext
 from paribus.store.files import METRICS
 from paribus.tokenization import Tokenizer
-from paribus.training import loop
-from paribus.training.data import prefetch
-from paribus.training.data.prepare import open_data, prepare
-from paribus.training.fit.device import make_accelerator, resolve_precision
-from paribus.training.processes.parallel import compiles
-from paribus.training.step.loss import SummedLoss, compile_loss
-from paribus.training.step.optimizer import make_optimizer
-from paribus.training.step.schedule import learning_rate
+from paribus.training import data, loop
+from paribus.training.losses import SummedLoss, compile_loss, make_optimizer
+from paribus.training.parallel import compiles, make_accelerator, resolve_precision
+from paribus.training.step import learning_rate
+from paribus.training.train import open_data, prepare
 
 NO_LABEL = -100
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -134,15 +131,15 @@ def _time_parts(watch: Watch) -> None:
         (loop._Loop, "_save", "checkpoints", lambda *given: None if watch.over else save(*given)),
     ):
         setattr(owner, name, watch.timed(part, function))
-    taken = prefetch._taken
+    taken = data._ready_batches
 
-    def timed(ready: Any) -> Iterator[prefetch.Batch]:
+    def timed(ready: Any) -> Iterator[data.Batch]:
         batches = taken(ready)
         following = watch.timed("data", lambda: next(batches, None))
         while (batch := following()) is not None:
             yield batch
 
-    prefetch._taken = timed
+    data._ready_batches = timed
 
 
 def trainer(config: RunConfig, inputs: Path, work: Path, watch: Watch) -> list[float]:

@@ -12,7 +12,7 @@ from paribus.ordering.shuffle import traverse
 from paribus.stage import SilentReporter, StageContext
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
-from paribus.training.data.batches import Batches
+from paribus.training.data import Batches
 
 LONGEST = 1000
 EOS = "<|endoftext|>"

@@ -11,7 +11,7 @@ from paribus.config.groups.ordering import within_documents
 from paribus.config.schema import RunConfig
 from paribus.errors import OutOfMemoryError
 from paribus.modeling.memory import TrainingSetting, training_setting
-from paribus.training.fit.fit import fit
+from paribus.training.fit import fit
 
 LOGIT_BYTES = 12
 PROCESS_BYTES = 1e9

@@ -72,9 +72,16 @@ from paribus.evaluation.suites.texts import HELDOUT_CLEAN, HELDOUT_CONCATENATED,
 from paribus.evaluation.suites.translations import TRANSLATIONS, TranslationSet
 from paribus.modeling.parameters import match_problems, shape_problems, training_flops
 from paribus.tokenization.existing import algorithm, locate
-from paribus.training.fit.peaks import known_devices, peak_flops
-from paribus.training.start.first import first_amount, first_config
-from paribus.training.start.resumed import past_problems, resumed_state, resuming, steps_before, unscored_problems
+from paribus.training.metrics import known_devices, peak_flops
+from paribus.training.start import (
+    first_amount,
+    first_config,
+    past_problems,
+    resumed_state,
+    resuming,
+    steps_before,
+    unscored_problems,
+)
 
 if TYPE_CHECKING:
     from paribus.tokenization.tokenizer import Tokenizer

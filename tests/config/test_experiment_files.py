@@ -18,7 +18,7 @@ from paribus.pipeline.prepared import PreparedRun, undeclared
 from paribus.pipeline.token_rows import refuse_absent_baseline
 from paribus.planning.plan import Plan, make_plan
 from paribus.reporting.columns import columns_of
-from paribus.training.step.schedule import warmup_steps
+from paribus.training.step import warmup_steps
 from support.experiments import (
     ACTIONS,
     DIRECTORY,

@@ -18,8 +18,8 @@ from paribus.config.validate import build_run
 from paribus.pipeline import graph
 from paribus.pipeline.graph import STAGES, build_graph
 from paribus.pipeline.root import run_id
-from paribus.training.data.fingerprint import recipe_fingerprint
-from paribus.training.seeds import training_seeds
+from paribus.training.data import recipe_fingerprint
+from paribus.training.start import training_seeds
 from support.run_config import run_config
 
 

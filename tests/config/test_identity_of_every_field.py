@@ -21,7 +21,7 @@ from paribus.config.groups.ordering import EmbeddingDuplicates, InContextOrderin
 from paribus.config.schema import RunConfig, dataclasses_of
 from paribus.pipeline import graph
 from paribus.pipeline.graph import STAGES, build_graph
-from paribus.training.start.first import has_first
+from paribus.training.start import has_first
 from support.run_config import run_config
 
 OWNERS = {

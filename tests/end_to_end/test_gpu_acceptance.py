@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from paribus.modeling import fused
-from paribus.training.step import loss
+from paribus.training import losses as loss
 from support import forked
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from paribus.stage import SilentReporter
-from paribus.training.processes.launch import train_in_processes
-from paribus.training.processes.processes import Processes
+from paribus.training.distributed import Processes
+from paribus.training.launch import train_in_processes
 from support.training_inputs import TRAINING, config, context
 
 ON_DEVICE = config(training=replace(TRAINING, device="auto", precision="auto"))

@@ -8,12 +8,15 @@ import torch
 from paribus.config.groups.model import DecoderModel
 from paribus.modeling.decoder import Decoder
 from paribus.modeling.models import build_model
-from paribus.training.step.cross_entropy import (
+from paribus.training.losses import (
+    DocumentEnd,
+    SummedLoss,
+    document_attention,
+    document_bounds,
     fused_loss_and_difference,
     loss_and_difference,
     summed_cross_entropy,
 )
-from paribus.training.step.loss import DocumentEnd, SummedLoss, document_attention, document_bounds
 from support.models import GPT_NEOX, LLAMA
 from support.transformers_models import in_transformers
 

@@ -5,8 +5,8 @@ import torch
 
 from paribus.config.groups.training import TrainingConfig
 from paribus.modeling.device import resolve_device
-from paribus.training.fit.available import available_bytes
-from paribus.training.fit.device import device_name, make_accelerator, resolve_precision
+from paribus.training.micro_batch import available_bytes
+from paribus.training.parallel import device_name, make_accelerator, resolve_precision
 
 pytestmark = pytest.mark.gpu
 GPU = torch.cuda.is_available()

@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-import paribus.training.build as stages_module
-import paribus.training.data.prepare as prepare_module
-import paribus.training.state.checkpoint as checkpoint_module
-import paribus.training.step.step as step_module
 from paribus.config.groups.ordering import BestFitPacking
 from paribus.config.schema import RunConfig
 from paribus.modeling.models import build_model
-from paribus.training.state.file_names import STEP_NAME
+from paribus.training import checkpoint as checkpoint_module
+from paribus.training import step as step_module
+from paribus.training import train as prepare_module
+from paribus.training import train as stages_module
+from paribus.training.start import STEP_NAME
 from support.training_inputs import (
     EVERY,
     MODEL,

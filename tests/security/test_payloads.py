@@ -29,9 +29,8 @@ from paribus.ordering.embeddings import EmbeddingsWriter
 from paribus.store.files import FileDigests, write_json
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.existing import open_existing
-from paribus.training.start.files import fingerprint
-from paribus.training.state.checkpoint import COMPLETE, Checkpoints, step_name
-from paribus.training.state.file_names import OPTIMIZER, STATE
+from paribus.training.checkpoint import COMPLETE_RECORD, Checkpoints, step_name
+from paribus.training.start import OPTIMIZER, STATE, start_fingerprint
 
 
 class Payload:
@@ -68,7 +67,7 @@ def test_weights_in_a_pickle_are_not_read(tmp_path: Path) -> None:
     (directory / "model.safetensors").unlink()
     torch.save(Payload(), directory / "pytorch_model.bin")
     with pytest.raises(DataError, match=r"no model.safetensors; weights of other formats are not read"):
-        fingerprint(CheckpointStart(path=str(directory)), FileDigests(tmp_path / "cache"))
+        start_fingerprint(CheckpointStart(path=str(directory)), FileDigests(tmp_path / "cache"))
     with pytest.raises(DataError, match="safetensors"):
         load_model(directory)
 
@@ -174,7 +173,7 @@ def test_a_pickled_state_of_the_optimizer_is_not_read_even_where_its_digest_is_r
     torch.save(Payload(), path / OPTIMIZER)
     write_json(path / STATE, {"step": 3, "fingerprint": {}})
     digests = {name: hashlib.sha256((path / name).read_bytes()).hexdigest() for name in (OPTIMIZER, STATE)}
-    write_json(path / COMPLETE, {"digests": digests, "spent": {"seconds": 1.0, "device_seconds": 1.0}})
+    write_json(path / COMPLETE_RECORD, {"digests": digests, "spent": {"seconds": 1.0, "device_seconds": 1.0}})
     newest = Checkpoints(tmp_path, frozenset({2}), {}).newest(10)
     assert newest is not None
     with pytest.raises(Exception, match=r"(?i)header|safetensor"):

@@ -30,7 +30,7 @@ from support.forked import MEMBER
 
 OTHERS = (
     "paribus.cli", "paribus.commands.commands", "paribus.checks", "paribus.planning.show",
-    "paribus.reporting.report", "paribus.training.processes.launch",
+    "paribus.reporting.report", "paribus.training.launch",
     "matplotlib.pyplot", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf",
     "matplotlib.backends.backend_svg",
 )  # fmt: skip

@@ -7,11 +7,10 @@ import numpy as np
 import torch
 
 from paribus.config.groups.training import TrainingConfig
-from paribus.training.data.prefetch import Batch
-from paribus.training.fit.device import make_accelerator
-from paribus.training.processes.parallel import prepare
-from paribus.training.step.loss import DocumentEnd
-from paribus.training.step.step import Stepper
+from paribus.training.data import Batch
+from paribus.training.losses import DocumentEnd
+from paribus.training.parallel import make_accelerator, prepare
+from paribus.training.step import Stepper
 
 
 def make_batch(inputs: np.ndarray, targets: np.ndarray) -> Batch:

@@ -19,7 +19,7 @@ from paribus.ordering.orders import write_order
 from paribus.stage import JSON, SilentReporter, StageContext
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
-from paribus.training.build import build
+from paribus.training.train import build
 from support.run_config import run_config
 from support.stages import context_at
 

@@ -6,9 +6,8 @@ from loops.shapes import CPU, GPU, configuration
 
 from acceptance.given import Answer, Given
 from acceptance.stepping import batches, stepper, synchronize
-from paribus.training.state.checkpoint import Checkpoints
-from paribus.training.state.snapshot import take_snapshot
-from paribus.training.state.spent import Spent
+from paribus.training.checkpoint import Checkpoints, take_snapshot
+from paribus.training.metrics import Spent
 
 
 def measure(given: Given) -> Answer:

@@ -11,7 +11,7 @@ import torch
 from acceptance.given import Answer, Given
 from acceptance.stepping import synchronize
 from paribus.engine.gpus import lacking
-from paribus.training.fit.peaks import peak_flops
+from paribus.training.metrics import peak_flops
 
 PACKAGES = ("torch", "triton", "transformers", "accelerate", "lm-eval", "hydra-core", "mlflow", "numpy", "faiss-cpu")
 BEST_OF = 10

@@ -13,9 +13,8 @@ from acceptance.stepping import Alone, difference, losses, stepper, stepping
 from paribus.config.groups.model import GPTNeoXModel, LlamaModel
 from paribus.config.groups.training import TrainingConfig
 from paribus.modeling.models import build_model
-from paribus.training.processes.parallel import Prepared, sharded
-from paribus.training.step.loss import make_loss
-from paribus.training.step.optimizer import make_optimizer
+from paribus.training.losses import make_loss, make_optimizer
+from paribus.training.parallel import Prepared, sharded
 
 MODELS = {
     "llama": LlamaModel(width=256, layers=4, heads=4, ffn_width=688, context_length=256),

@@ -8,7 +8,7 @@ from acceptance.given import Answer, Given
 from acceptance.stepping import batches, difference, distance, gradients, losses, stepper
 from paribus.config.groups.model import EncoderDecoderModel, GPTNeoXModel, LlamaModel, ModelConfig
 from paribus.config.groups.training import TrainingConfig
-from paribus.training.step.step import Stepper
+from paribus.training.step import Stepper
 
 FAMILIES: dict[str, ModelConfig] = {
     "llama": LlamaModel(width=256, layers=4, heads=4, ffn_width=688, context_length=256),

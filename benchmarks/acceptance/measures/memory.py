@@ -11,7 +11,7 @@ from acceptance.stepping import batches, stepper
 from paribus.config.groups.model import DecoderModel, GPTNeoXModel, LlamaModel
 from paribus.config.groups.training import TrainingConfig
 from paribus.modeling.memory import training_memory, training_setting
-from paribus.training.fit.fit import MARGIN
+from paribus.training.fit import MARGIN
 
 LLAMA = LlamaModel(width=1024, layers=12, heads=16, ffn_width=2816, context_length=1024)
 NEOX = GPTNeoXModel(width=1024, layers=12, heads=16, ffn_width=4096, context_length=1024)

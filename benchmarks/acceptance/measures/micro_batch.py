@@ -11,10 +11,10 @@ from loops.shapes import GPU, configuration
 from acceptance.command import artefact, last_line, ran, result
 from acceptance.given import Answer, Given
 from acceptance.stepping import batches, seconds_a_step, stepper
-from paribus.training.fit.search import largest_fitting, trial
-from paribus.training.processes.host import ALONE
-from paribus.training.step.loss import compile_anew
-from paribus.training.step.step import Stepper
+from paribus.training.distributed import ALONE
+from paribus.training.losses import compile_anew
+from paribus.training.micro_batch import largest_fitting, trial
+from paribus.training.step import Stepper
 
 SHAPE = GPU["160m"]
 ROWS, START = 512, 64

@@ -9,7 +9,7 @@ from acceptance.given import Answer, Given
 from acceptance.stepping import batches, stepper
 from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.training import TrainingConfig
-from paribus.training.step.step import StepMemoryError, Stepper
+from paribus.training.step import StepMemoryError, Stepper
 
 MODEL = LlamaModel(width=1024, layers=12, heads=16, ffn_width=2816, context_length=1024)
 LIMIT = 1e-3

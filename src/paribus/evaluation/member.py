@@ -6,9 +6,7 @@ from dataclasses import replace
 from paribus.evaluation.scores import score_checkpoints
 from paribus.modeling.device import resolve_device
 from paribus.stage import JSON, OFFLINE, StageContext
-from paribus.training.processes.host import joined_by_gloo
-from paribus.training.processes.member import run_member
-from paribus.training.processes.requests import Requests
+from paribus.training.distributed import Requests, joined_by_gloo, run_member
 
 
 def score(context: StageContext, processes: int, requests: Requests) -> dict[str, JSON]:

@@ -44,7 +44,7 @@ from paribus.stage import JSON, Reporter, StageContext
 from paribus.store.files import write_json
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.statistics import count_statistics, count_tokens
-from paribus.training.processes.host import ALONE, Host
+from paribus.training.distributed import ALONE, Host
 
 BITS_PER_BYTE = "eval/bits_per_byte"
 TEXT = "text/"

@@ -50,12 +50,12 @@ def _build_prompts(context: StageContext) -> dict[str, JSON]:
 def build_scores(context: StageContext) -> dict[str, JSON]:
     """Score the last checkpoints; see `paribus.evaluation.scores`."""
     os.environ.update(OFFLINE)
-    from paribus.training.processes.processes import beside
+    from paribus.training.distributed import beside
 
     config = context.config.evaluation
     processes = beside(config.processes, config.device, context.config.training, "evaluation.processes")
     if processes.total > 1:
-        from paribus.training.processes.launch import carry_out
+        from paribus.training.launch import carry_out
 
         return carry_out(context, processes, "paribus.evaluation.member")
     from paribus.evaluation.scores import score_checkpoints

@@ -7,8 +7,7 @@ from paribus.errors import InterruptedRunError
 from paribus.finetuning.run import begin, finish, left
 from paribus.modeling.device import resolve_device
 from paribus.stage import JSON, OFFLINE, StageContext
-from paribus.training.processes.member import run_member
-from paribus.training.processes.requests import Requests
+from paribus.training.distributed import Requests, run_member
 
 GROUP = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
 """By these variables accelerate would train one model in all processes."""

@@ -27,8 +27,8 @@ from paribus.finetuning.training import ROWS, Start, finetune, metric_name
 from paribus.modeling.device import expect_many_shapes
 from paribus.stage import JSON, StageContext
 from paribus.store.files import METRICS, replacing, write_json
-from paribus.training.fit.device import device_name, make_accelerator
-from paribus.training.processes.requests import Requests
+from paribus.training.distributed import Requests
+from paribus.training.parallel import device_name, make_accelerator
 
 CUTS = "cuts.json"
 PREDICTIONS_SCHEMA = pa.schema(

@@ -8,7 +8,7 @@ from paribus.config.schema import RunConfig
 from paribus.evaluation.stage import facts
 from paribus.stage import JSON, OFFLINE, Device, Outside, Stage, StageContext, always, fields, seeds, together
 from paribus.store.files import FileDigests
-from paribus.training.seeds import finetuning_seeds
+from paribus.training.start import finetuning_seeds
 
 
 def build_data(context: StageContext) -> dict[str, JSON]:
@@ -28,8 +28,8 @@ def build(context: StageContext) -> dict[str, JSON]:
     """Fine-tune and score the last checkpoint; see `paribus.finetuning.run`."""
     os.environ.update(OFFLINE)
     from paribus.finetuning.run import finetune_tasks, left
-    from paribus.training.processes.launch import carry_out
-    from paribus.training.processes.processes import Processes, beside
+    from paribus.training.distributed import Processes, beside
+    from paribus.training.launch import carry_out
 
     config = context.config.finetuning
     assert isinstance(config, ScrollsFinetuning)

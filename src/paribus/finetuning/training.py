@@ -21,14 +21,13 @@ from paribus.stage import JSON, Reporter, StageContext
 from paribus.store.files import METRICS
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
-from paribus.training.build import fitted_to_memory
-from paribus.training.data.batches import Batches, context_targets, context_text_bytes
-from paribus.training.data.budget import resolve_budget
-from paribus.training.fit.micro_batch import MicroBatch
+from paribus.training.checkpoint import Checkpoints
+from paribus.training.data import Batches, context_targets, context_text_bytes, resolve_budget
+from paribus.training.distributed import Requests
 from paribus.training.loop import Run, train
-from paribus.training.processes.requests import Requests
-from paribus.training.state.checkpoint import Checkpoints
-from paribus.training.state.metrics import MetricsFile
+from paribus.training.metrics import MetricsFile
+from paribus.training.micro_batch import MicroBatch
+from paribus.training.train import fitted_to_memory
 
 ROWS = "rows"
 

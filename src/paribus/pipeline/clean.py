@@ -19,7 +19,7 @@ from paribus.pipeline.root import DONE, INCOMPLETE, RUNNING, Inventory, KeptRun,
 from paribus.store.artifacts import NOT_STAGES, Store, hashed_damage
 from paribus.store.claims import acquire, exclusive, is_held
 from paribus.store.files import MADE_OF
-from paribus.training.state.file_names import STATE_DIRECTORY
+from paribus.training.start import STATE_DIRECTORY
 
 REPORTS = ("tokens", "orders")
 """Directories of an output root with reports that no run is behind."""

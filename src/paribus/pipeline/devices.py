@@ -22,7 +22,7 @@ from paribus.errors import InfrastructureError, ParibusError
 from paribus.pipeline.graph import STAGES, Node, named, to_make
 from paribus.pipeline.records import Failure
 from paribus.pipeline.root import OutputRoot
-from paribus.training.fit.compiler import lacking
+from paribus.training.fit import missing_for_compilation
 
 HERE = ("basic", "joblib", "submitit_local")
 """Launchers whose jobs run on the machine that the command was given on."""
@@ -96,7 +96,7 @@ class Devices:
                 "0 takes the nodes of a SLURM allocation, and this is none (SLURM_JOB_NUM_NODES); run it in one "
                 "(salloc, sbatch, hydra/launcher=submitit_slurm), or say how many",
             )
-        if training.compile == "always" and (lack := lacking(gpu=gpus > 0)):
+        if training.compile == "always" and (lack := missing_for_compilation(gpu=gpus > 0)):
             yield "training.compile", f"always compiles layers, for which {lack} is not here; install it, or use auto"
         if gpus and training.processes > gpus:
             message = f"{training.processes} need a GPU each, and {_devices_of_cuda(gpus)} can be seen here"

@@ -48,7 +48,7 @@ from paribus.store.files import MADE_OF, METRICS, FileDigests, State, read_objec
 from paribus.store.provenance import Code, loaded_code, provenance
 from paribus.tracking.events import TextPoint
 from paribus.tracking.sync import Follower
-from paribus.training.start.preflight import token_problems
+from paribus.training.start import token_problems
 
 SECONDS_BETWEEN_LOOKS = 0.5
 Found = TypeVar("Found")

@@ -22,8 +22,7 @@ from paribus.pipeline.prepare import made_vocabulary
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.root import OutputRoot
 from paribus.store.artifacts import RECORD
-from paribus.training.start.first import first_config, has_first
-from paribus.training.start.resumed import steps_before
+from paribus.training.start import first_config, has_first, steps_before
 
 
 @dataclass(frozen=True)

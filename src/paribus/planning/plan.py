@@ -54,7 +54,7 @@ from paribus.planning.speed import (
 from paribus.reporting.measures import SEEDS_TO_JUDGE, baselines
 from paribus.store.artifacts import Artifact
 from paribus.store.claims import read_holder
-from paribus.training.start.first import FIRST
+from paribus.training.start import FIRST
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,8 @@ from paribus.pipeline.execute import child_environment
 from paribus.pipeline.root import OutputRoot
 from paribus.store import files
 from paribus.store.provenance import gpu_names
-from paribus.training.fit.peaks import peak_flops
-from paribus.training.fit.shape import one_process
+from paribus.training.fit import one_process
+from paribus.training.metrics import peak_flops
 
 SECONDS_AN_HOUR = 3600
 
@@ -288,7 +288,7 @@ def _run_child(config: RunConfig, vocabulary: int, slots: Mapping[str, str]) -> 
     job = {"config": everything(config), "vocab_size": vocabulary, "seconds": config.plan.probe_seconds}
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "paribus.training.fit.probe"],
+            [sys.executable, "-m", "paribus.training.probe"],
             input=json.dumps(job),
             capture_output=True,
             text=True,

@@ -8,20 +8,19 @@ from paribus.config.schema import RunConfig
 from paribus.config.units import format_number
 from paribus.stage import JSON, Device, Outside, Stage, StageContext, fields, seeds, together
 from paribus.store.files import FileDigests
-from paribus.training.seeds import training_seeds
-from paribus.training.start.first import FIRST, first_config, has_first
+from paribus.training.start import FIRST, first_config, has_first, training_seeds
 
 
 def _build(context: StageContext) -> dict[str, JSON]:
-    from paribus.training.build import build
+    from paribus.training.train import build
 
     return build(context)
 
 
 def _fingerprint(config: Any, digests: FileDigests) -> dict[str, JSON]:
-    from paribus.training.start.files import fingerprint
+    from paribus.training.start import start_fingerprint
 
-    return fingerprint(config, digests)
+    return start_fingerprint(config, digests)
 
 
 def _device(config: RunConfig) -> Device:
@@ -46,7 +45,7 @@ TRAINING = Stage(
     inputs=_inputs,
     identity=together(*map(fields, ("model", "start", "budget", "training", "packing")), seeds(training_seeds)),
     build=_build,
-    imports=("paribus.training.build", "paribus.tokenization.export"),
+    imports=("paribus.training.train", "paribus.tokenization.export"),
     outside=Outside(lambda config: config.start, _fingerprint),
     device=_device,
     facts=_facts,

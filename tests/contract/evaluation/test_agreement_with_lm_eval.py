@@ -17,7 +17,7 @@ from paribus.evaluation.stage import build_tasks
 from paribus.evaluation.tokenizer import evaluation_tokenizer
 from paribus.stage import SilentReporter
 from paribus.tokenization import Tokenizer
-from paribus.training.build import build
+from paribus.training.train import build
 from support.evaluations import WORDS, stage_context, write_drawn_corpus
 from support.real_data import RealData
 from support.training_inputs import config, context, write_inputs

@@ -16,7 +16,7 @@ from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.modeling.models import build_model, load_model, save_model
 from paribus.stage import StageContext
 from paribus.tokenization import Tokenizer
-from paribus.training.processes.host import ALONE
+from paribus.training.distributed import ALONE
 from support.evaluations import STAGE_MODEL, WORDS, stage_context, write_checkpoints, write_drawn_corpus
 from support.training_inputs import TRANSLATOR
 

@@ -23,7 +23,7 @@ from paribus.modeling.models import load_model
 from paribus.ordering.shuffle import ShuffledContexts
 from paribus.reporting.runs import load_scores
 from paribus.tokenization import Tokenizer
-from paribus.training.data.batches import Batches
+from paribus.training.data import Batches
 from support.finetunings import (
     MODEL,
     STEP,

@@ -25,7 +25,7 @@ from paribus.ordering.ordered_text import MeasuredContexts, sampled_bytes
 from paribus.ordering.packing import AssignedContexts, OrderedDocuments
 from paribus.stage import StageContext
 from paribus.tokenization import Tokenizer
-from paribus.training.data.prepare import open_data
+from paribus.training.train import open_data
 from support.stages import context_at, files
 from support.training_inputs import TRANSLATOR, config, pair_config, write_inputs, write_pair_inputs
 

@@ -16,7 +16,7 @@ import psutil
 
 from paribus.config.groups.training import EqualTokensBudget
 from paribus.errors import ParibusError
-from paribus.training.processes import launch
+from paribus.training import launch
 from support.forked import members_below
 from support.training_inputs import BUDGET, MODEL, TRAINING, config, execute
 

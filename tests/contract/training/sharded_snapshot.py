@@ -17,16 +17,13 @@ from torch.distributed.tensor import DTensor
 from paribus.config.groups.model import GPTNeoXModel, LlamaModel
 from paribus.modeling.architecture import WEIGHTS
 from paribus.modeling.models import build_empty, build_model, empty_decoder, save_model
-from paribus.training.data.prefetch import Batch
-from paribus.training.fit.device import make_accelerator
-from paribus.training.processes.host import Host, join_host
-from paribus.training.processes.parallel import Prepared, prepare
-from paribus.training.state.checkpoint import Checkpoints
-from paribus.training.state.shards import load_weights
-from paribus.training.state.snapshot import _optimizer_state, load_optimizer_tensors, take_snapshot
-from paribus.training.state.spent import Spent
-from paribus.training.state.stored import StoredTensors
-from paribus.training.step.step import Stepper
+from paribus.training.checkpoint import Checkpoints, _optimizer_state, load_optimizer_tensors, take_snapshot
+from paribus.training.data import Batch
+from paribus.training.distributed import Host, join_host
+from paribus.training.metrics import Spent
+from paribus.training.parallel import Prepared, make_accelerator, prepare
+from paribus.training.sharded import StoredTensors, load_weights
+from paribus.training.step import Stepper
 from support.training_inputs import TRAINING
 
 SIZES = {"width": 16, "layers": 2, "heads": 2, "ffn_width": 24, "context_length": 8}

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from paribus.training.processes.rank import main
-from paribus.training.state import checkpoint
+from paribus.training import checkpoint
+from paribus.training.train import main
 
 write = checkpoint._write_shard
 

@@ -4,9 +4,9 @@ import os
 import sys
 from typing import Any
 
-from paribus.training.data.prefetch import Batch
-from paribus.training.processes.rank import main
-from paribus.training.step.step import Stepper
+from paribus.training.data import Batch
+from paribus.training.step import Stepper
+from paribus.training.train import main
 
 accumulate = Stepper._accumulate
 

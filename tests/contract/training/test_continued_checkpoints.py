@@ -34,10 +34,8 @@ from paribus.store.artifacts import file_digests, write_record
 from paribus.store.files import FileDigests
 from paribus.store.provenance import loaded_code
 from paribus.tokenization import Tokenizer
-from paribus.training.start.files import fingerprint
-from paribus.training.start.initial import initial_model
-from paribus.training.start.locate import checkpoint_directory
-from paribus.training.start.preflight import problems
+from paribus.training.initial import initial_model
+from paribus.training.start import checkpoint_directory, start_fingerprint, start_problems
 from support.plans import planned_run
 from support.training_inputs import MODEL, STEPS, TRAINING, config, execute, write_inputs
 
@@ -150,7 +148,7 @@ def test_what_is_in_the_files_is_the_identity_and_not_where_they_are(trained: Pa
 def test_every_disagreement_with_the_model_is_named_with_both_values(trained: Path, tokenizer: Tokenizer) -> None:
     other = {"width": 32, "layers": 3, "heads": 4, "ffn_width": 25, "tied_embeddings": True, "rope_theta": 5e5}
     run = continued(trained, other | {"context_length": 17})
-    found = dict(problems(run))
+    found = dict(start_problems(run))
     assert set(found) == {f"model.{name}" for name in (*other, "context_length")}
     assert found["model.width"].startswith("32, but 16 in ")
     assert found["model.context_length"].startswith("17 is longer than the 16 of ")
@@ -181,7 +179,7 @@ def test_starts_that_differ_are_a_difference_unless_declared(trained: Path, copy
 
 def test_a_longer_context_is_a_choice(trained: Path, tokenizer: Tokenizer) -> None:
     run = continued(trained, {"context_length": 32}, longer_context=True)
-    assert problems(run) == []
+    assert start_problems(run) == []
     assert initial_model(run, tokenizer).architecture.context_length == 32
 
 
@@ -196,7 +194,7 @@ def test_a_longer_context_is_a_choice(trained: Path, tokenizer: Tokenizer) -> No
 )
 def test_a_model_that_the_group_cannot_describe_is_refused(copy: Path, values: Any, message: str) -> None:
     edit(copy, **values)
-    assert [message in problem for _, problem in problems(continued(copy))] == [True]
+    assert [message in problem for _, problem in start_problems(continued(copy))] == [True]
 
 
 def test_what_the_group_does_not_say_stays_the_checkpoint_s(copy: Path, tokenizer: Tokenizer) -> None:
@@ -271,7 +269,7 @@ def test_a_hugging_face_directory_is_a_checkpoint_and_loses_the_rows_that_pad_it
         stored[name] = torch.cat([stored[name], torch.ones(4, MODEL.width)])
     save_file(stored, copy / "model.safetensors", {"format": "pt"})
     edit(copy, vocab_size=272)
-    identity = fingerprint(continued(copy).start, FileDigests(copy))
+    identity = start_fingerprint(continued(copy).start, FileDigests(copy))
     assert list(identity) == ["config.json", "model.safetensors", "tokenizer"]
     assert set(identity["tokenizer"]) == {"tokenizer.json", "tokenizer_config.json"}
     model = initial_model(continued(copy), tokenizer)
@@ -288,7 +286,7 @@ def test_weights_that_are_missing_or_no_safetensors_are_refused(copy: Path, toke
         initial_model(run, tokenizer)
     weights.rename(copy / "pytorch_model.bin")
     with pytest.raises(DataError, match=r"no model.safetensors; weights of other formats are not read"):
-        fingerprint(run.start, FileDigests(copy))
+        start_fingerprint(run.start, FileDigests(copy))
 
 
 def test_weights_in_shards_are_read_and_a_lost_shard_is_named(copy: Path, trained: Path, tokenizer: Tokenizer) -> None:
@@ -304,7 +302,7 @@ def test_weights_in_shards_are_read_and_a_lost_shard_is_named(copy: Path, traine
     assert all(torch.equal(tensor, stored[name]) for name, tensor in found.items())
     (copy / "model-00002-of-00002.safetensors").unlink()
     with pytest.raises(DataError, match=r"names files that are not there: model-00002-of-00002"):
-        fingerprint(continued(copy).start, FileDigests(copy))
+        start_fingerprint(continued(copy).start, FileDigests(copy))
 
 
 @pytest.mark.parametrize("tied", [False, True])
@@ -365,7 +363,7 @@ def test_rotations_and_residuals_of_a_gpt_neox_must_agree_too(copy: Path) -> Non
     model = GPTNeoXModel(
         width=MODEL.width, layers=MODEL.layers, heads=MODEL.heads, ffn_width=MODEL.ffn_width, context_length=16
     )
-    found = dict(problems(dataclasses.replace(run, model=model)))
+    found = dict(start_problems(dataclasses.replace(run, model=model)))
     assert {name: message.split(" in ")[0] for name, message in found.items()} == {
         "model.rope_theta": "10000.0, but 500.0",
         "model.rotary_fraction": "0.25, but 0.5",

@@ -19,10 +19,9 @@ from paribus.ordering.orders import Order
 from paribus.ordering.pairs import PairContexts
 from paribus.ordering.shuffle import ShuffledContexts
 from paribus.tokenization.encoded_corpus import EncodedCorpus
-from paribus.training.data.batches import Batches, context_targets
-from paribus.training.data.prefetch import BatchReader
-from paribus.training.step.dropout import DropoutSeeds
-from paribus.training.step.loss import SummedPairLoss, summed_cross_entropy
+from paribus.training.data import Batches, BatchReader, context_targets
+from paribus.training.losses import SummedPairLoss, summed_cross_entropy
+from paribus.training.step import DropoutSeeds
 from support.steps import make_batch, make_stepper
 from support.training_inputs import TRAINING, TRANSLATOR, execute, pair_config, pair_texts, write_pair_inputs
 

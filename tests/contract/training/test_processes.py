@@ -17,9 +17,9 @@ from safetensors.numpy import load_file
 from paribus.config.groups.execution import EngineConfig
 from paribus.errors import ConfigurationError
 from paribus.pipeline.execute import child_environment
-from paribus.training.processes import launch
-from paribus.training.processes.nodes import SlurmNodes
-from paribus.training.processes.processes import Processes, resolve_processes
+from paribus.training import launch
+from paribus.training.distributed import Processes, resolve_processes
+from paribus.training.launch import SlurmNodes
 from support import forked
 from support.stages import context_at, files
 from support.training_inputs import TRAINING, config, execute, write_inputs

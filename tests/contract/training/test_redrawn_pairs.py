@@ -18,9 +18,8 @@ from paribus.tokenization import Tokenizer
 from paribus.tokenization.build import build_tokens
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.tokenization.statistics import count_encoded
-from paribus.training.build import build
-from paribus.training.data.prefetch import BatchReader
-from paribus.training.data.prepare import open_data
+from paribus.training.data import BatchReader
+from paribus.training.train import build, open_data
 from support.stages import context_at, files
 from support.training_inputs import context, execute, pair_config
 from support.training_inputs import measure_contexts as measured

@@ -10,7 +10,7 @@ import pytest
 
 from paribus.errors import InterruptedRunError
 from paribus.finetuning import member
-from paribus.training.processes.requests import STEPPING, Asked, Requests, passed_on
+from paribus.training.distributed import STEPPING, Asked, Requests, passed_on
 from support.forked import PATHS, Forked
 from support.stages import context_at, files
 from support.training_inputs import config, write_inputs

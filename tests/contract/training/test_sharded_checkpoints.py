@@ -14,10 +14,10 @@ from test_requests import begin, finish, send_in_a_step
 
 from paribus.modeling.architecture import WEIGHTS
 from paribus.modeling.decoder import huggingface_rows
-from paribus.training.export import write_optimizer, write_weights
-from paribus.training.state.checkpoint import Checkpoints
-from paribus.training.state.file_names import OPTIMIZER, STEP_NAME
-from paribus.training.state.stored import StoredTensors
+from paribus.training.checkpoint import Checkpoints
+from paribus.training.sharded import StoredTensors
+from paribus.training.start import OPTIMIZER, STEP_NAME
+from paribus.training.train import write_optimizer, write_weights
 from support.forked import PATHS, Forked
 from support.stages import files
 from support.training_inputs import write_inputs

@@ -13,8 +13,8 @@ from safetensors.numpy import load_file
 
 from paribus.errors import OutOfMemoryError
 from paribus.stage import SilentReporter
-from paribus.training.build import build
-from paribus.training.step import step as step_module
+from paribus.training import step as step_module
+from paribus.training.train import build
 from support import forked
 from support.compiled import recorded_symbolic
 from support.stages import files

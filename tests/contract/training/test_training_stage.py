@@ -27,10 +27,10 @@ from paribus.ordering.shuffle import traverse
 from paribus.stage import SilentReporter
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
-from paribus.training.build import build
-from paribus.training.data.batches import Batches
-from paribus.training.start.initial import initial_model
-from paribus.training.state.checkpoint import step_name
+from paribus.training.checkpoint import step_name
+from paribus.training.data import Batches
+from paribus.training.initial import initial_model
+from paribus.training.train import build
 from support.compiled import recorded_symbolic
 from support.packings import measured
 from support.training_inputs import BUDGET, MODEL, PACKING, STEPS, TRAINING, config, context, execute, write_inputs

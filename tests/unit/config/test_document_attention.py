@@ -12,7 +12,7 @@ from paribus.modeling.decoder import Decoder
 from paribus.modeling.models import build_model
 from paribus.ordering.contexts import pack
 from paribus.ordering.packing import Contexts
-from paribus.training.step.loss import DocumentEnd, SummedLoss, document_attention
+from paribus.training.losses import DocumentEnd, SummedLoss, document_attention
 from support.packings import FixedOrder
 from support.steps import make_batch, make_stepper
 

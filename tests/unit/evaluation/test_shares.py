@@ -10,7 +10,7 @@ import pytest
 from paribus.errors import InfrastructureError
 from paribus.evaluation.models.shares import computed
 from paribus.modeling.device import batches
-from paribus.training.processes.host import ALONE
+from paribus.training.distributed import ALONE
 
 
 class Meeting:

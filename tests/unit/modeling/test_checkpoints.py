@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
-import paribus.training.state.checkpoint as module
 from paribus.config.groups.model import LlamaModel
 from paribus.errors import DataError
 from paribus.modeling.models import build_model, load_model
-from paribus.training.state.checkpoint import Checkpoints
-from paribus.training.state.pieces import Piece, save_pieces
-from paribus.training.state.snapshot import Snapshot
-from paribus.training.state.spent import Spent
+from paribus.training import checkpoint as module
+from paribus.training.checkpoint import Checkpoints, Snapshot
+from paribus.training.metrics import Spent
+from paribus.training.sharded import Piece, save_pieces
 
 MODEL = LlamaModel(width=16, layers=1, heads=2, ffn_width=16, context_length=8)
 FINGERPRINT = {"order": "abc", "tokens": 12}

@@ -11,7 +11,7 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.engine.gpus import Gpu
 from paribus.errors import ConfigurationError
 from paribus.modeling.device import resolve_device, usable_gpus
-from paribus.training.fit import device as fitted
+from paribus.training import parallel as fitted
 from support.drivers import list_gpus
 
 
@@ -90,7 +90,7 @@ def test_a_driver_too_old_for_pytorch_has_no_gpu_for_it_however_many_it_counts(
 def test_a_variable_of_the_environment_puts_no_training_under_autocast(monkeypatch: pytest.MonkeyPatch) -> None:
     from accelerate.state import AcceleratorState
 
-    from paribus.training.fit.device import make_accelerator
+    from paribus.training.parallel import make_accelerator
 
     monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "bf16")
     AcceleratorState._reset_state(reset_partial_state=True)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from paribus.tokenization import Tokenizer
-from paribus.training.start.initial import initial_model
+from paribus.training.initial import initial_model
 from support.real_data import real_data
 from support.training_inputs import config
 

@@ -15,7 +15,7 @@ from paribus.config.groups.model import DecoderModel
 from paribus.errors import DataError
 from paribus.modeling.decoder import Cache, Decoder, Documents, attend, huggingface_tensors
 from paribus.modeling.models import build_model, load_model
-from paribus.training.step.loss import DocumentEnd, SummedLoss, document_attention, document_bounds
+from paribus.training.losses import DocumentEnd, SummedLoss, document_attention, document_bounds
 from support.models import GPT_NEOX, LLAMA
 from support.transformers_models import in_transformers
 
@@ -211,8 +211,8 @@ def test_only_a_gpu_in_bfloat16_with_heads_that_flash_attention_takes_is_told_bo
     decoder.computes_in = computes_in
     seen: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("paribus.training.step.loss.document_bounds", lambda *_: seen.append("bounds"))
-        patch.setattr("paribus.training.step.loss.document_attention", lambda *_: seen.append("mask"))
+        patch.setattr("paribus.training.losses.document_bounds", lambda *_: seen.append("bounds"))
+        patch.setattr("paribus.training.losses.document_attention", lambda *_: seen.append("mask"))
         SummedLoss(decoder, DocumentEnd(3))._mask(There(drawn()))  # type: ignore[arg-type]
     assert seen == ["bounds" if bounds else "mask"]
 

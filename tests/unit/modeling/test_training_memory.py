@@ -10,7 +10,7 @@ from paribus.config.groups.model import DecoderModel
 from paribus.modeling.memory import TrainingMemory, TrainingSetting, training_memory
 from paribus.modeling.models import build_model
 from paribus.modeling.parameters import optimizer_bytes, parameter_count, stack_parameters
-from paribus.training.step.loss import DocumentEnd, SummedLoss
+from paribus.training.losses import DocumentEnd, SummedLoss
 from support.models import GPT_NEOX, LLAMA, NAMED
 
 VOCABULARY, ROWS = 96, 3

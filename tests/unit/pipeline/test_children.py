@@ -249,7 +249,7 @@ def test_what_the_server_imports_starts_no_thread_of_python_and_opens_no_device(
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.split() == ["1", "False"]
-    assert "paribus.training.build" in modules
+    assert "paribus.training.train" in modules
 
 
 def test_every_stage_is_forked_unless_it_may_ask_a_network() -> None:

@@ -20,7 +20,7 @@ from paribus.pipeline.prepared import PreparedRun
 from paribus.planning.plan import Plan, make_plan
 from paribus.planning.show import bill, check_limit, refuse_over_limit
 from paribus.planning.speed import Hours, devices_of_training, probe_key, probe_path, total_hours, wall_hours
-from paribus.training.fit.peaks import known_devices, peak_flops
+from paribus.training.metrics import known_devices, peak_flops
 from support.plans import MODEL, STATED, TOKENS, TRAINING, planned_run, store_record
 from support.training_inputs import TRANSLATOR
 
@@ -242,8 +242,8 @@ def test_a_seed_a_learning_rate_and_the_seconds_of_a_probe_are_no_other_probe(tm
 def test_a_probe_refuses_what_has_no_room_no_formula_and_no_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from paribus.training.fit import probe
-    from paribus.training.fit.probe import measure
+    from paribus.training import probe
+    from paribus.training.probe import measure
 
     config = planned_run(tmp_path, QUICK).job.config
     with pytest.raises(ConfigurationError, match=r"3 steps of one micro-batch would take at least"):
@@ -262,7 +262,7 @@ SHARED = replace(TRAINING, parallel="fsdp", processes=8, global_batch=32, micro_
 
 def test_shared_weights_are_probed_by_fewer_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step is made to take a second and a tenth a layer."""
-    from paribus.training.fit import probe
+    from paribus.training import probe
 
     deep = replace(MODEL, layers=64, width=64, heads=2, ffn_width=172)
     config = planned_run(tmp_path, QUICK, training=SHARED, model=deep).job.config
@@ -286,7 +286,7 @@ def test_shared_weights_are_probed_by_fewer_layers(tmp_path: Path, monkeypatch: 
 
 
 def test_one_slow_step_of_the_shorter_model_makes_no_step_quicker() -> None:
-    from paribus.training.fit.shape import extrapolated
+    from paribus.training.fit import extrapolated
 
     short, long = [0.4, 0.4, 1.9, 0.4], [0.8, 0.8, 0.9]
     assert extrapolated([short, long], [4, 8], 80) == pytest.approx([8.0, 8.0, 8.1])

@@ -13,7 +13,7 @@ from paribus.config.groups.ordering import (
 from paribus.ordering.contexts import pack
 from paribus.ordering.packing import Contexts
 from paribus.ordering.shuffle import ShuffledContexts
-from paribus.training.data.batches import Batches, context_targets, context_text_bytes
+from paribus.training.data import Batches, context_targets, context_text_bytes
 from support.packings import FixedOrder, traversal_of
 
 LENGTHS = np.array([1, 2, 3, 4, 5, 6, 7, 0])

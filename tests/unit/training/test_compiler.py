@@ -8,7 +8,7 @@ import torch
 
 from paribus.config.groups.training import TrainingConfig
 from paribus.engine import gpus
-from paribus.training.processes.parallel import arithmetic, compiles, why_not_compiled
+from paribus.training.parallel import arithmetic, compiles, why_not_compiled
 
 GPU, CPU = torch.device("cuda", 0), torch.device("cpu")
 AUTO = TrainingConfig(compile="auto")

@@ -16,9 +16,9 @@ import torch._inductor.config
 from torch._inductor.async_compile import AsyncCompile, shutdown_compile_workers
 
 from paribus.modeling.models import build_model
-from paribus.training.processes import parallel
-from paribus.training.processes.requests import ASKED_BY
-from paribus.training.step.compiler import start_compiler
+from paribus.training import parallel
+from paribus.training.distributed import ASKED_BY
+from paribus.training.parallel import start_compiler_processes
 from support.training_inputs import MODEL, TRAINING
 
 
@@ -33,7 +33,7 @@ def pool() -> Iterator[None]:
 def test_what_asks_a_training_for_a_checkpoint_does_not_end_the_compilation_of_a_kernel() -> None:
     here, before = psutil.Process(), [signal.getsignal(number) for number in ASKED_BY]
     others = {process.pid for process in here.children(recursive=True)}
-    start_compiler()
+    start_compiler_processes()
     assert [signal.getsignal(number) for number in ASKED_BY] == before
     compiled = AsyncCompile.process_pool().submit(time.sleep, 0)
     compiled.result(120)
@@ -52,7 +52,7 @@ def test_they_are_started_for_a_gpu_before_a_training_heeds_signals(
     device: str, compile_: Literal["always", "never"], started: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[int] = []
-    monkeypatch.setattr(parallel, "start_compiler", lambda: calls.append(1))
+    monkeypatch.setattr(parallel, "start_compiler_processes", lambda: calls.append(1))
     monkeypatch.setattr(parallel, "resolve_precision", lambda *_: "fp32")
     monkeypatch.setattr(torch.nn.Module, "to", lambda self, *_: self)
     there = SimpleNamespace(

@@ -12,8 +12,8 @@ import torch.distributed
 from torch.distributed import device_mesh, distributed_c10d
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
-from paribus.training.fit.device import COLLECTIVE
-from paribus.training.processes import parallel
+from paribus.training import parallel
+from paribus.training.parallel import COLLECTIVE
 from support.training_inputs import TRAINING
 
 

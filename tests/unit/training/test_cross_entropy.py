@@ -7,12 +7,7 @@ import torch
 from torch.nn.functional import cross_entropy, linear
 
 from paribus.modeling.memory import LOSS_TOKENS
-from paribus.training.step.cross_entropy import (
-    _add_product,
-    fused_loss_and_difference,
-    loss_and_difference,
-    summed_cross_entropy,
-)
+from paribus.training.losses import _add_product, fused_loss_and_difference, loss_and_difference, summed_cross_entropy
 
 TOKENS, WIDTH, VOCABULARY = 2 * LOSS_TOKENS["cpu"] + 100, 16, 64
 

@@ -15,9 +15,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 from paribus.config.groups.model import LlamaModel
 from paribus.modeling.models import build_model
-from paribus.training.data.prefetch import Batch
-from paribus.training.processes.parallel import Prepared, prepare
-from paribus.training.step.step import Stepper
+from paribus.training.data import Batch
+from paribus.training.parallel import Prepared, prepare
+from paribus.training.step import Stepper
 from support.training_inputs import TRAINING
 
 MODEL = LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=8)

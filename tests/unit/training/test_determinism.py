@@ -9,12 +9,10 @@ import pytest
 import torch
 
 from paribus.errors import ConfigurationError, DataError
-from paribus.training import build
-from paribus.training.fit import device as device_module
-from paribus.training.fit.determinism import conditions, deterministic
-from paribus.training.fit.fit import Fit
-from paribus.training.processes import parallel
-from paribus.training.step import cross_entropy
+from paribus.training import losses, parallel, train
+from paribus.training import parallel as device_module
+from paribus.training.fit import Fit
+from paribus.training.parallel import determinism_conditions, deterministic
 from support.stages import files
 from support.training_inputs import TRAINING, config, execute, write_inputs
 
@@ -35,13 +33,13 @@ def test_a_step_runs_under_deterministic_algorithms_and_gives_what_it_gives_with
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inputs, asked = write_inputs(tmp_path), set()
-    original = cross_entropy.loss_and_difference
+    original = losses.loss_and_difference
 
     def noted(*arguments: Any) -> Any:
         asked.add((torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.deterministic))
         return original(*arguments)
 
-    monkeypatch.setattr(cross_entropy, "loss_and_difference", noted)
+    monkeypatch.setattr(losses, "loss_and_difference", noted)
     execute(tmp_path, "strict", inputs, config(training=STRICT))
     assert asked == {(True, True)}
     execute(tmp_path, "plain", inputs)
@@ -69,7 +67,7 @@ def test_what_was_refused_changes_nothing_of_what_goes_on(tmp_path: Path) -> Non
     kept = tmp_path / "run" / "work" / "micro_batch.json"
     before = kept.read_bytes()
     with pytest.MonkeyPatch.context() as patch, pytest.raises(DataError, match="micro_batch: 3 there, 1 here"):
-        patch.setattr(build, "fit", lambda *_: Fit(1))
+        patch.setattr(train, "fit", lambda *_: Fit(1))
         execute(tmp_path, "run", inputs, config(training=STRICT))
     assert kept.read_bytes() == before
     execute(tmp_path, "run", inputs, config(training=STRICT))
@@ -82,7 +80,7 @@ def test_what_else_decides_in_which_order_gpus_sum_is_told(name: str, monkeypatc
     for shards, a_node in ((0, "8"), (2, "4"), (8, "8")):
         monkeypatch.setenv("LOCAL_WORLD_SIZE", a_node)
         strict = dataclasses.replace(STRICT, parallel="fsdp", shard_processes=shards)
-        found.append(conditions(strict, gpu, "NVIDIA H100", "bf16"))
+        found.append(determinism_conditions(strict, gpu, "NVIDIA H100", "bf16"))
     assert [told[f"training.deterministic: {name}"] for told in found] == {
         "shard_processes": [None, 2, None],
         "processes_a_node": [8, 4, 8],

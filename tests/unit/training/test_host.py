@@ -10,8 +10,8 @@ WAIT = """
 import time
 from datetime import timedelta
 from paribus.config.groups.training import TrainingConfig
-from paribus.training.fit import device
-from paribus.training.processes.host import join_host
+from paribus.training import parallel as device
+from paribus.training.distributed import join_host
 
 device.COLLECTIVE = timedelta(seconds=2)
 accelerator, _ = device.make_accelerator(TrainingConfig(device="cpu"), 2)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from paribus.errors import FullDiskError, InfrastructureError, NumericalError, OutOfMemoryError
-from paribus.training.processes import launch
-from paribus.training.processes.group import report_failure
-from paribus.training.processes.launch import _failure
+from paribus.training import launch
+from paribus.training.distributed import report_failure
+from paribus.training.launch import _failure
 
 KILLED = {1: -9}
 

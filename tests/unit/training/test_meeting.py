@@ -9,13 +9,13 @@ from torch.distributed import PrefixStore, TCPStore
 from torch.distributed.elastic.rendezvous import RendezvousParameters
 from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
 
-from paribus.training.processes.lone_agent import alone
+from paribus.training.launch import meeting_alone
 from support.forked import Forked
 
 AGENT = """
 import sys
 from pathlib import Path
-from paribus.training.processes.launch import run_node
+from paribus.training.launch import run_node
 
 run_node(Path(sys.argv[1]), int(sys.argv[2]), "member_of_a_node")
 """
@@ -54,7 +54,7 @@ def test_the_main_process_is_on_the_first_node_whichever_agent_is_there_first(tm
 
 
 def test_agents_that_are_alone_have_a_store_each_at_a_port_that_is_free() -> None:
-    how = alone()
+    how = meeting_alone()
     parameters = RendezvousParameters(how["rdzv_backend"], how["rdzv_endpoint"], "a", 1, 1)
     handlers = [get_rendezvous_handler(parameters) for _ in range(2)]
     assert all(handler.use_agent_store for handler in handlers)

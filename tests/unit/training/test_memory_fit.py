@@ -12,9 +12,9 @@ from paribus.config.units import format_size
 from paribus.errors import OutOfMemoryError
 from paribus.modeling.memory import TrainingSetting, training_memory, training_setting
 from paribus.stage import SilentReporter
-from paribus.training.build import build
-from paribus.training.fit.available import available_bytes
-from paribus.training.fit.fit import MARGIN, fit
+from paribus.training.fit import MARGIN, fit
+from paribus.training.micro_batch import available_bytes
+from paribus.training.train import build
 from support.models import NAMED
 from support.training_inputs import TRAINING, config, context, write_inputs
 

@@ -10,11 +10,9 @@ import torch
 from paribus.config.groups.model import LlamaModel
 from paribus.modeling.models import build_model
 from paribus.training import loop
-from paribus.training.fit.device import make_accelerator
-from paribus.training.fit.micro_batch import MicroBatch
-from paribus.training.fit.search import largest_fitting, trial
-from paribus.training.processes.host import ALONE
-from paribus.training.processes.parallel import Prepared, prepare
+from paribus.training.distributed import ALONE
+from paribus.training.micro_batch import MicroBatch, largest_fitting, trial
+from paribus.training.parallel import Prepared, make_accelerator, prepare
 from support.models import NAMED
 from support.training_inputs import TRAINING
 

@@ -11,8 +11,7 @@ from paribus.errors import ConfigurationError
 from paribus.evaluation import member as scoring
 from paribus.finetuning import member as finetuning
 from paribus.stage import StageContext
-from paribus.training.processes.processes import beside
-from paribus.training.processes.requests import Requests
+from paribus.training.distributed import Requests, beside
 from support.run_config import run_config
 
 SCORES = "evaluation.processes"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paribus.config.groups.training import TrainingConfig
-from paribus.training.step.schedule import learning_rate, warmup_steps
+from paribus.training.step import learning_rate, warmup_steps
 
 TRAINING = TrainingConfig(learning_rate=1.0, warmup_share=0.25, min_learning_rate_ratio=0.1, global_batch=8)
 

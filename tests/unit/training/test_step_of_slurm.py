@@ -18,8 +18,8 @@ while :; do sleep 0.05; done
 STARTER = """
 import os, signal, sys
 from pathlib import Path
-from paribus.training.processes.nodes import SlurmNodes
-from paribus.training.processes.processes import Processes
+from paribus.training.launch import SlurmNodes
+from paribus.training.distributed import Processes
 
 os.setsid()
 signal.signal(signal.SIGTERM, lambda number, frame: Path(os.environ["HEARD"] + ".asked").touch())
@@ -30,9 +30,9 @@ INTERRUPTED = """
 import sys
 from pathlib import Path
 from paribus.errors import InterruptedRunError
-from paribus.training.processes.nodes import SlurmNodes
-from paribus.training.processes.processes import Processes
-from paribus.training.processes.requests import passed_on
+from paribus.training.launch import SlurmNodes
+from paribus.training.distributed import Processes
+from paribus.training.distributed import passed_on
 
 try:
     with passed_on(Path(sys.argv[1], "requests_0")):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from paribus.pipeline import execute
-from paribus.training.processes.requests import STOP, Asked, Requests
+from paribus.training.distributed import STOP, Asked, Requests
 
 
 def test_a_signal_that_comes_while_requests_are_read_is_kept() -> None:

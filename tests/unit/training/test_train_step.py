@@ -15,10 +15,9 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError, OutOfMemoryError
 from paribus.modeling.device import resolve_device
 from paribus.modeling.models import build_model
-from paribus.training.fit.device import explained_memory_errors, resolve_precision
-from paribus.training.state.pieces import save_pieces
-from paribus.training.state.snapshot import load_optimizer_tensors, take_snapshot
-from paribus.training.state.stored import StoredTensors
+from paribus.training.checkpoint import load_optimizer_tensors, take_snapshot
+from paribus.training.parallel import explained_memory_errors, resolve_precision
+from paribus.training.sharded import StoredTensors, save_pieces
 from support.steps import make_batch, make_stepper
 
 MODEL = LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=8)

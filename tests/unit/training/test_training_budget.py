@@ -17,9 +17,8 @@ from paribus.errors import ConfigurationError
 from paribus.ordering.contexts import pack
 from paribus.ordering.ordered_text import OrderedText
 from paribus.tokenization import Tokenizer
-from paribus.training.data import budget as budgeting
-from paribus.training.data.batches import Batches, context_targets, context_text_bytes
-from paribus.training.data.budget import Budget, resolve_budget, resolve_steps
+from paribus.training import data as budgeting
+from paribus.training.data import Batches, Budget, context_targets, context_text_bytes, resolve_budget, resolve_steps
 from support.packings import FixedOrder, measured, traversal_of
 
 EOS = 7

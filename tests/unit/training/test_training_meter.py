@@ -12,12 +12,9 @@ from paribus.config.groups.training import EqualStepsBudget
 from paribus.ordering.contexts import pack
 from paribus.ordering.shuffle import ShuffledContexts
 from paribus.stage import SilentReporter
-from paribus.training.data.batches import Batches, context_targets, context_text_bytes
-from paribus.training.data.budget import resolve_budget
-from paribus.training.fit.peaks import peak_flops
-from paribus.training.state.meter import Meter
-from paribus.training.state.metrics import MetricsFile
-from paribus.training.state.spent import Spent
+from paribus.training.data import Batches, context_targets, context_text_bytes, resolve_budget
+from paribus.training.loop import Meter
+from paribus.training.metrics import MetricsFile, Spent, peak_flops
 from support.packings import FixedOrder
 
 EOS, STEPS, STEP_FLOPS = 7, 30, 2 * 10**9

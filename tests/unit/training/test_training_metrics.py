@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from paribus.training.state.metrics import MetricsFile
+from paribus.training.metrics import MetricsFile
 
 
 def filled(path: Path, steps: int) -> MetricsFile:

@@ -23,7 +23,7 @@ from paribus.pipeline.root import OutputRoot, named_root
 from paribus.store import files
 from paribus.store.artifacts import Artifact
 from paribus.store.files import METRICS, sha256
-from paribus.training.state.file_names import checkpoint_directories
+from paribus.training.start import checkpoint_directories
 
 TRAINING = "training"
 HELP = """usage: paribus export RUN DIR [step=N] [root=paribus_runs]

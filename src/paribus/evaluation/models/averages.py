@@ -11,8 +11,8 @@ import torch
 from paribus.errors import DataError
 from paribus.modeling.architecture import WEIGHTS
 from paribus.store.files import publish_directory
-from paribus.training.processes.host import Host
-from paribus.training.state.stored import Part, StoredTensors, write_whole
+from paribus.training.distributed import Host
+from paribus.training.sharded import Part, StoredTensors, write_whole
 
 
 def averaged(checkpoints: Mapping[int, Path], number: int, directory: Path, host: Host) -> dict[int, Path]:

@@ -19,7 +19,7 @@ from paribus.evaluation.prompts.branches import BranchBatch, Group, group_pairs,
 from paribus.evaluation.prompts.pairs import Pair
 from paribus.modeling.decoder import Decoder
 from paribus.modeling.device import batches
-from paribus.training.processes.host import ALONE, Host
+from paribus.training.distributed import ALONE, Host
 
 LOGITS = 2**25
 """Largest number of logits held at once."""

@@ -14,7 +14,7 @@ from paribus.errors import InfrastructureError
 from paribus.evaluation.progress import Progress
 from paribus.evaluation.prompts.pairs import Ids
 from paribus.modeling.device import BatchMemory
-from paribus.training.processes.host import Host
+from paribus.training.distributed import Host
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

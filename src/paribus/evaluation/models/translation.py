@@ -14,7 +14,7 @@ from paribus.evaluation.prompts.pairs import Ids
 from paribus.evaluation.text.target_bits import padded
 from paribus.modeling.device import batches
 from paribus.tokenization import Tokenizer
-from paribus.training.processes.host import ALONE, Host
+from paribus.training.distributed import ALONE, Host
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from paribus.evaluation.tasks.heldout_pairs import TextPair
 from paribus.evaluation.text.bits_per_byte import DocumentBits
 from paribus.modeling.device import batches
 from paribus.ordering.packing import NO_TARGET
-from paribus.training.processes.host import ALONE, Host
+from paribus.training.distributed import ALONE, Host
 
 
 @dataclass(frozen=True)

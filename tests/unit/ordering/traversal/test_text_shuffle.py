@@ -20,7 +20,7 @@ from paribus.ordering.ordered_text import OrderedText, readings, sampled_bytes
 from paribus.ordering.packing import Contexts
 from paribus.ordering.shuffle import ShuffledText, first_steps, straddling, traverse
 from paribus.reporting.compare import common_shares
-from paribus.training.data.batches import Batches
+from paribus.training.data import Batches
 from support.packings import EOS, FixedOrder, measured, packed, slow_text_shuffle, text_of
 
 BYTE_LENGTHS = np.array([1, 2, 3, 4, 5, *[0] * (EOS - 5)])

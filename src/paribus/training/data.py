@@ -1,0 +1,437 @@
+"""Batches of a training: which contexts a step reads, how many steps the budget is, and a thread that reads ahead.
+
+The contexts of a step are a pure function of (order, tokens, packing, seed, global batch, step). There is no sampler
+state: resuming, another micro-batch or another number of processes gives the same global batches. A budget is a
+number of tokens, bytes of source text, FLOPs or steps, in whole steps; whichever is fixed, the others are computed
+exactly from the contexts that will be read. A checkpoint keeps the fingerprint of data and recipe, so that it is never
+continued on other data or by another recipe.
+"""
+
+import hashlib
+import math
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from paribus.config.groups.training import (
+    BudgetConfig,
+    EqualFlopsBudget,
+    EqualStepsBudget,
+    EqualTextBudget,
+    EqualTokensBudget,
+)
+from paribus.config.identity import identity
+from paribus.config.schema import RunConfig
+from paribus.errors import ConfigurationError
+from paribus.ordering.contexts import DocumentOrder
+from paribus.ordering.packing import CONTEXTS_AT_ONCE, Contexts
+from paribus.ordering.pairs import PairContexts, RaggedContexts
+from paribus.ordering.shuffle import Traversal
+from paribus.stage import JSON
+from paribus.tokenization.encoded_corpus import EncodedCorpus
+from paribus.training.start import training_seeds
+
+Integers = npt.NDArray[np.int64]
+STEPS_AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Batches of `global_batch` contexts out of the endless repetition of packed contexts.
+
+    Context number g = step · global_batch + row is the one that `traversal` has at place g mod count of its pass
+    g div count. A pass is an epoch, or as many as there are draws of BPE-dropout.
+    """
+
+    contexts: Contexts
+    global_batch: int
+    traversal: Traversal
+
+    @property
+    def contexts_an_epoch(self) -> int:
+        """Contexts in one reading of the text."""
+        return self.contexts.count // self.traversal.draws
+
+    def indices(self, step: int) -> Integers:
+        """Indices of the contexts of 0-based `step`, int64 (global_batch,)."""
+        return self.numbered(np.arange(step * self.global_batch, (step + 1) * self.global_batch, dtype=np.int64))
+
+    def each(self, start: int, stop: int) -> Iterator[tuple[int, Integers]]:
+        """Steps `start` to `stop`, each with its indices; a permutation costs as much for many steps as for one."""
+        for first in range(start, stop, STEPS_AT_ONCE):
+            last = min(first + STEPS_AT_ONCE, stop)
+            numbers = np.arange(first * self.global_batch, last * self.global_batch, dtype=np.int64)
+            yield from zip(range(first, last), self.numbered(numbers).reshape(-1, self.global_batch), strict=True)
+
+    def numbered(self, numbers: Integers) -> Integers:
+        """Indices of the contexts with the global context numbers `numbers`, same shape."""
+        epochs, places = np.divmod(numbers, self.contexts.count)
+        indices = np.empty_like(places)
+        for epoch in np.unique(epochs):
+            inside = epochs == epoch
+            indices[inside] = self.traversal.at(places[inside], int(epoch))
+        return indices
+
+    def rows(self, step: int, start: int = 0, stop: int | None = None) -> tuple[Integers, Integers]:
+        """Rows `start` to `stop` of the batch of `step`: inputs and targets as `Contexts.rows` gives them."""
+        return self.contexts.rows(self.indices(step)[start:stop])
+
+    def times_read(self, contexts: Integers, steps: int) -> Integers:
+        """How often each of `contexts` (n,) is read in the first `steps` steps, int64 (n,)."""
+        epochs, rest = divmod(steps * self.global_batch, self.contexts.count)
+        return epochs + (self.traversal.places_of(contexts, epochs) < rest)
+
+    def steps_of(self, indices: npt.ArrayLike, steps: int) -> list[tuple[int, int]]:
+        """(0-based step, context) of every time one of the contexts `indices` is read in the first `steps` steps.
+
+        Sorted; a context that a step reads twice is listed twice. With `Contexts.contexts_of` this says when a
+        document was seen.
+        """
+        contexts, count = np.unique(np.asarray(indices, dtype=np.int64)), self.contexts.count
+        last = steps * self.global_batch
+        found: list[tuple[int, int]] = []
+        for epoch in range(-(-last // count)):
+            numbers = epoch * count + self.traversal.places_of(contexts, epoch)
+            read = numbers < last
+            found += zip((numbers[read] // self.global_batch).tolist(), contexts[read].tolist(), strict=True)
+        return sorted(found)
+
+
+def context_text_bytes(contexts: Contexts, token_byte_lengths: Integers) -> Integers:
+    """Bytes of source text that the targets of each context cover, int64 (count,)."""
+    return _measured_contexts(contexts, lambda indices: contexts.source_bytes(token_byte_lengths, indices))
+
+
+def context_targets(contexts: Contexts) -> Integers:
+    """Tokens that each context predicts, int64 (count,); a constant without memory where all predict as many."""
+    if contexts.full:
+        return np.broadcast_to(np.int64(contexts.context_length), (contexts.count,))
+    return _measured_contexts(contexts, contexts.target_tokens)
+
+
+class Amounts(Protocol):
+    """A number for each context, looked up or counted when it is asked for."""
+
+    def __getitem__(self, indices: Integers, /) -> Integers:
+        """Those of some contexts, int64 (n,)."""
+
+    def sum(self) -> int:
+        """That of all contexts."""
+
+
+@dataclass(frozen=True)
+class SourceTokens:
+    """Tokens of the source of each pair, which nobody asks for often enough to keep them for all draws."""
+
+    contexts: PairContexts
+
+    def __getitem__(self, indices: Integers, /) -> Integers:
+        """See `Amounts`."""
+        return self.contexts.source_tokens(indices)
+
+    def sum(self) -> int:
+        """See `Amounts`."""
+        return sum(int(self[indices].sum()) for indices in _context_parts(self.contexts.count))
+
+
+def _measured_contexts(contexts: Contexts, measure: Callable[[Integers], Integers]) -> Integers:
+    measured = np.empty(contexts.count, dtype=np.int64)
+    for indices in _context_parts(contexts.count):
+        measured[indices] = measure(indices)
+    return measured
+
+
+def _context_parts(count: int) -> Iterator[Integers]:
+    for start in range(0, count, CONTEXTS_AT_ONCE):
+        yield np.arange(start, min(start + CONTEXTS_AT_ONCE, count), dtype=np.int64)
+
+
+STEPS_AHEAD = 2
+COLUMN_MULTIPLE = 8
+"""Rows of different lengths are as long as a multiple of this: matrix units like it, and fewer shapes are compiled."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One process' share of a step's global batch."""
+
+    step: int
+    """0-based."""
+    indices: Integers
+    """Contexts of the whole global batch, int64 (global batch,)."""
+    inputs: torch.Tensor
+    """int64 (rows, L); of rows of different lengths -1 after their end; of pairs the sources (rows, S)."""
+    targets: torch.Tensor
+    """int64 (rows, L), -1 where nothing is predicted; of pairs (rows, T)."""
+    predicted: int
+    """Target tokens of the whole global batch."""
+    ragged: bool = False
+
+    def part(self, rows: slice) -> tuple[torch.Tensor, torch.Tensor]:
+        """Inputs and targets of some rows; of rows of different lengths without columns that are padding in all."""
+        inputs, targets = self.inputs[rows], self.targets[rows]
+        return (_without_padding(inputs), _without_padding(targets)) if self.ragged else (inputs, targets)
+
+
+Item = Batch | BaseException | None
+"""What the reading thread gives: a batch, what went wrong, or the end."""
+
+
+@dataclass(frozen=True)
+class BatchReader:
+    """Reads what process `rank` of `processes` trains on; consecutive rows of the global batch."""
+
+    batches: Batches
+    predicted: Integers
+    """Tokens that each context predicts, int64 (count,)."""
+    rank: int = 0
+    processes: int = 1
+    pinned: bool = False
+    """Whether to page-lock batches, so that their copy to a GPU runs beside its computation."""
+
+    def read(self, step: int, indices: Integers) -> Batch:
+        """The batch of 0-based `step`, whose contexts are `indices`."""
+        share = len(indices) // self.processes
+        mine = indices[self.rank * share : (self.rank + 1) * share]
+        contexts = self.batches.contexts
+        ragged = isinstance(contexts, RaggedContexts)
+        inputs, targets = contexts.rows(contexts.by_length(mine) if isinstance(contexts, RaggedContexts) else mine)
+        predicted = int(self.predicted[indices].sum())
+        return Batch(step, indices, self._tensor(inputs), self._tensor(targets), predicted, ragged)
+
+    def _tensor(self, array: Integers) -> torch.Tensor:
+        tensor = torch.from_numpy(np.ascontiguousarray(array))
+        return tensor.pin_memory() if self.pinned else tensor
+
+    @contextmanager
+    def ahead(self, start: int, stop: int) -> Iterator[Iterator[Batch]]:
+        """The batches of steps `start` to `stop`, read by a thread that is up to two steps ahead."""
+        ready: queue.Queue[Item] = queue.Queue(STEPS_AHEAD)
+        ended = threading.Event()
+        thread = threading.Thread(target=self._fill, args=(ready, ended, start, stop), name="batches", daemon=True)
+        thread.start()
+        try:
+            yield _ready_batches(ready)
+        finally:
+            ended.set()
+            thread.join()
+
+    def _fill(self, ready: queue.Queue[Item], ended: threading.Event, start: int, stop: int) -> None:
+        try:
+            for step, indices in self.batches.each(start, stop):
+                if not _put(ready, self.read(step, indices), ended):
+                    return
+            _put(ready, None, ended)
+        except BaseException as error:
+            _put(ready, error, ended)
+
+
+def _without_padding(tokens: torch.Tensor) -> torch.Tensor:
+    """The first columns, in which every row ends; a multiple of `COLUMNS` of them where there are as many."""
+    longest = int((tokens >= 0).any(dim=0).nonzero().max()) + 1
+    return tokens[:, : -(-longest // COLUMN_MULTIPLE) * COLUMN_MULTIPLE]
+
+
+def _put(ready: queue.Queue[Item], item: Item, ended: threading.Event) -> bool:
+    """Whether there was room for the item before the reader was ended."""
+    while not ended.is_set():
+        try:
+            ready.put(item, timeout=0.1)
+            return True
+        except queue.Full:
+            continue
+    return False
+
+
+def _ready_batches(ready: queue.Queue[Item]) -> Iterator[Batch]:
+    while (item := ready.get()) is not None:
+        if isinstance(item, BaseException):
+            raise item
+        yield item
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Length of a training run."""
+
+    steps: int
+    tokens: int
+    """Predicted tokens; those read twice count twice, padding never."""
+    positions: int
+    """Positions computed, padding included: steps · global batch · context length; of pairs, tokens of both sides."""
+    text_bytes: int
+    """Bytes of the source text the predicted tokens stand for; text read twice counts twice."""
+    flops: int
+    """Training FLOPs, those of padding included."""
+    epochs: float
+    """Passes over the contexts of the ordered corpus."""
+    source_tokens: int = 0
+    """Tokens of sources that are read, where training is on pairs."""
+
+
+def steps_of(amount: int, batches: Batches, of_contexts: Amounts) -> int:
+    """Fewest whole steps whose contexts have at least `amount` in sum; `of_contexts` says what each has.
+
+    Every pass reads every context once, so whole passes are skipped by division and one is searched, a part at a time.
+    """
+    count, each_pass = batches.contexts.count, int(of_contexts.sum())
+    passes = (amount - 1) // each_pass
+    start, missing = passes * count, amount - passes * each_pass
+    part = np.arange(min(count, CONTEXTS_AT_ONCE), dtype=np.int64)
+    while (reached := np.cumsum(of_contexts[batches.numbered(start + part)]))[-1] < missing:
+        start, missing = start + len(part), missing - int(reached[-1])
+    contexts = start + int(np.searchsorted(reached, missing)) + 1
+    return -(-contexts // batches.global_batch)
+
+
+def amount_of(contexts: int, batches: Batches, of_contexts: Amounts) -> int:
+    """What the first `contexts` contexts that training reads have in sum; `of_contexts` as for `steps_of`."""
+    passes, rest = divmod(contexts, batches.contexts.count)
+    total = passes * int(of_contexts.sum()) if passes else 0
+    for start in range(0, rest, CONTEXTS_AT_ONCE):
+        numbers = (
+            np.arange(start, min(start + CONTEXTS_AT_ONCE, rest), dtype=np.int64) + passes * batches.contexts.count
+        )
+        total += int(of_contexts[batches.numbered(numbers)].sum())
+    return total
+
+
+def resolve_budget(
+    budget: BudgetConfig, batches: Batches, targets: Integers, text_bytes: Integers, step_flops: int
+) -> Budget:
+    """Steps, tokens, text, FLOPs and epochs of a run.
+
+    `targets` and `text_bytes` are `context_targets` and `context_text_bytes` of the batches' contexts, `step_flops` the
+    training FLOPs of one global batch. Raises ConfigurationError if the budget is text and the contexts stand for none,
+    or if it takes more epochs than `budget.max_epochs`.
+    """
+    steps = resolve_steps(budget, batches, targets, text_bytes, step_flops)
+    resolved = _budget_of(steps, batches, targets, text_bytes, step_flops)
+    if budget.max_epochs is not None and resolved.epochs > budget.max_epochs:
+        most = math.floor(budget.max_epochs * batches.contexts_an_epoch) // batches.global_batch
+        allowed = _budget_of(most, batches, targets, text_bytes, step_flops)
+        an_epoch = [int(amounts.sum()) // batches.traversal.draws for amounts in (targets, text_bytes)]
+        raise ConfigurationError(_epochs_refusal(budget, resolved, allowed, *an_epoch))
+    return resolved
+
+
+def resolve_steps(
+    budget: BudgetConfig, batches: Batches, targets: Integers, text_bytes: Integers, step_flops: int
+) -> int:
+    """The steps of `resolve_budget`, however many epochs they are."""
+    match budget:
+        case EqualTokensBudget():
+            return _steps_of_tokens(budget.tokens, batches, targets)
+        case EqualTextBudget():
+            return _steps_of_text(budget.text, batches, text_bytes)
+        case EqualFlopsBudget():
+            return -(-budget.flops // step_flops)
+        case EqualStepsBudget():
+            return budget.steps
+
+
+def _steps_of_tokens(tokens: int, batches: Batches, targets: Integers) -> int:
+    if batches.contexts.full:
+        return -(-tokens // (batches.global_batch * batches.contexts.context_length))
+    return steps_of(tokens, batches, targets)
+
+
+def _steps_of_text(text: int, batches: Batches, text_bytes: Integers) -> int:
+    if not text_bytes.any():
+        raise ConfigurationError("budget.text cannot be reached: the ordered corpus stands for no text at all")
+    return steps_of(text, batches, text_bytes)
+
+
+def _budget_of(steps: int, batches: Batches, targets: Integers, text_bytes: Integers, step_flops: int) -> Budget:
+    contexts = steps * batches.global_batch
+    positions = contexts * batches.contexts.context_length
+    return Budget(
+        steps=steps,
+        tokens=positions if batches.contexts.full else amount_of(contexts, batches, targets),
+        positions=positions,
+        text_bytes=amount_of(contexts, batches, text_bytes),
+        flops=steps * step_flops,
+        epochs=contexts / batches.contexts_an_epoch,
+    )
+
+
+def _epochs_refusal(budget: BudgetConfig, needed: Budget, allowed: Budget, tokens: int, text_bytes: int) -> str:
+    """Why a run is refused whose budget takes more epochs than it may, and what would be right."""
+    match budget:
+        case EqualTokensBudget():
+            field, value, most = "tokens", budget.tokens, allowed.tokens
+        case EqualTextBudget():
+            field, value, most = "text", budget.text, allowed.text_bytes
+        case EqualFlopsBudget():
+            field, value, most = "flops", budget.flops, allowed.flops
+        case EqualStepsBudget():
+            field, value, most = "steps", budget.steps, allowed.steps
+    fits = f"budget.{field} of at most {most:,}" if most else "a smaller training.global_batch"
+    return (
+        f"budget.{field}={value:,} takes {needed.epochs:.4g} epochs ({needed.tokens:,} tokens), but budget.max_epochs "
+        f"is {budget.max_epochs:g} and one epoch of the ordered corpus has {tokens:,} tokens ({text_bytes:,} bytes of "
+        f"text): give it more text, take {fits}, or a larger budget.max_epochs (null repeats as often as needed)"
+    )
+
+
+SAMPLED_IDS = 2**20
+RECIPE_GROUPS = ("packing", "model", "start", "budget", "training")
+
+
+def data_fingerprint(corpus: EncodedCorpus, order: DocumentOrder, contexts: Contexts) -> dict[str, JSON]:
+    """Counts and digests of the encoded corpus, the order and the contexts.
+
+    Of the ids only the first and last 2**20 are hashed: the artefact's own digests cover the rest, and a corpus of
+    100 billion tokens must not be read twice.
+    """
+    ids, sources = corpus.ids, corpus.source_lengths
+    pairs: dict[str, JSON] = {} if sources is None else {"source_lengths": _arrays_digest(sources)}
+    return pairs | {
+        "tokens": len(ids),
+        "documents": len(order.documents),
+        "ids": _arrays_digest(ids[:SAMPLED_IDS], ids[-SAMPLED_IDS:]),
+        "offsets": _arrays_digest(corpus.offsets),
+        "order": _arrays_digest(order.documents),
+        "groups": None if order.groups is None else _arrays_digest(order.groups),
+        "contexts": contexts.count,
+    }
+
+
+def recipe_fingerprint(config: RunConfig, tokenizer: Path) -> dict[str, JSON]:
+    """The fields that decide how a model is trained, by their path, and the digest of the files of its tokenizer."""
+    fields: dict[str, JSON] = {f"seeds.{part}": seed for part, seed in training_seeds(config).items()}
+    for group in RECIPE_GROUPS:
+        fields |= {f"{group}.{name}": value for name, value in identity(getattr(config, group)).items()}
+    return fields | {"tokenizer": _files_digest(tokenizer)}
+
+
+def contexts_digest(batches: Batches, steps: int) -> str:
+    """SHA-256 of the context indices of the first `steps` steps, in order, as little-endian int64."""
+    digest, contexts = hashlib.sha256(), steps * batches.global_batch
+    for start in range(0, contexts, CONTEXTS_AT_ONCE):
+        numbers = np.arange(start, min(start + CONTEXTS_AT_ONCE, contexts), dtype=np.int64)
+        digest.update(batches.numbered(numbers).astype("<i8").tobytes())
+    return digest.hexdigest()
+
+
+def _arrays_digest(*arrays: npt.NDArray[np.integer]) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        for start in range(0, len(array), SAMPLED_IDS):
+            digest.update(array[start : start + SAMPLED_IDS].astype("<i8").tobytes())
+    return digest.hexdigest()
+
+
+def _files_digest(directory: Path) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(directory.iterdir()):
+        digest.update(f"{path.name}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()

@@ -1,0 +1,470 @@
+"""Processes that carry out a stage together: how many, what each runs, how they wait for each other, and signals.
+
+`launch` starts a process on DIRECTORY and REQUESTS. It reads the frozen job in DIRECTORY, and in REQUESTS what signals
+ask of its agent: a checkpoint (SIGUSR1), or a checkpoint and the end (SIGTERM). The main process writes the stage's
+result into DIRECTORY, a failing one what went wrong. They wait for each other on the host, for as long as all of them
+live.
+"""
+
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from threading import Event, Thread
+from types import FrameType
+from typing import Any, NamedTuple, TypeVar
+
+import torch
+import torch.distributed
+
+from paribus.config.groups.training import TrainingConfig
+from paribus.config.identity import everything
+from paribus.config.schema import divided
+from paribus.config.validate import build_run
+from paribus.engine.local import open_engine
+from paribus.engine.processes import die_with_parent, ignore_requests
+from paribus.errors import (
+    ConfigurationError,
+    InfrastructureError,
+    InterruptedRunError,
+    classify,
+    is_full_disk,
+    stopped_as_meant,
+)
+from paribus.modeling.device import resolve_device
+from paribus.stage import JSON, Reporter, SilentReporter, StageContext
+from paribus.store.files import write_json
+from paribus.store.provenance import Code, hold_to, loaded_code
+
+
+@dataclass(frozen=True)
+class Processes:
+    """`a_node` processes on each of `nodes` nodes."""
+
+    a_node: int
+    nodes: int
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.a_node * self.nodes
+
+
+def resolve_processes(training: TrainingConfig) -> Processes:
+    """The processes of a run on this machine and in this allocation.
+
+    Raises ConfigurationError for more than there are GPUs, and where they cannot share the global batch.
+    """
+    nodes = training.nodes or int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
+    processes = Processes(training.processes or _visible_devices(training.device), nodes)
+    visible = torch.cuda.device_count()
+    if _is_gpu(training.device) and processes.a_node > visible:
+        raise ConfigurationError(
+            f"training.processes is {processes.a_node}, but {visible} CUDA devices are visible; lower it, or set "
+            "training.device=cpu"
+        )
+    check_shares(training, processes.total)
+    check_shards(training, processes.total)
+    return processes
+
+
+def beside(asked: int | None, device: str, training: TrainingConfig, path: str) -> Processes:
+    """The processes of one node in which a stage after the training computes, as the field `path` asks on `device`.
+
+    None asks on GPUs for as many as train, where so many are here, and on a CPU for one; 0 for one a visible GPU.
+    Raises ConfigurationError for more than there are GPUs.
+    """
+    if not _is_gpu(device):
+        return Processes(asked or 1, 1)
+    visible = 1 if ":" in device else _visible_devices(device)
+    if asked is None:
+        return Processes(min(training.processes or visible, visible), 1)
+    if asked > visible:
+        raise ConfigurationError(f"{path} is {asked}, and {visible} CUDA devices are visible to it; lower it")
+    return Processes(asked or visible, 1)
+
+
+def on_this_node() -> int:
+    """How many processes the agent that started this one has started; 1 where none did."""
+    return int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+
+
+def check_shares(training: TrainingConfig, processes: int) -> None:
+    """Raise ConfigurationError unless each process can have the same number of contexts of a global batch."""
+    path, contexts = divided(training)
+    if contexts % processes:
+        raise ConfigurationError(
+            f"{path} is {contexts}, which {processes} processes cannot share evenly; change {path} or "
+            "training.processes"
+        )
+
+
+def check_shards(training: TrainingConfig, processes: int) -> None:
+    """Raise ConfigurationError unless the processes that divide weights make up all of them, group by group."""
+    shards = training.shard_processes
+    if shards and training.parallel != "fsdp":
+        raise ConfigurationError(
+            f"training.shard_processes is {shards}, but training.parallel={training.parallel} divides no weights; set "
+            "training.parallel=fsdp, or training.shard_processes=0"
+        )
+    if shards and processes % shards:
+        raise ConfigurationError(
+            f"training.shard_processes is {shards}, of which no groups make up {processes} processes; take a divisor "
+            f"of {processes}, such as the processes of a node, or 0 for all"
+        )
+
+
+def same_device(device: str) -> str:
+    """What processes are told of `device`, which `auto` is to be a GPU in all or in none of them, as here.
+
+    One on a node that has lost its GPUs, or that alone has any, would wait by gloo for others that wait by NCCL, or the
+    other way round. ConfigurationError as `resolve_device`.
+    """
+    return resolve_device(device, "training.device").type if device == "auto" else device
+
+
+def _is_gpu(device: str) -> bool:
+    return device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
+
+
+def _visible_devices(device: str) -> int:
+    return max(1, torch.cuda.device_count()) if _is_gpu(device) else 1
+
+
+class Asked(NamedTuple):
+    """What has been asked for since it was last answered."""
+
+    save: bool
+    stop: bool
+
+
+class Requests:
+    """What signals ask of this process and, in `file`, what they asked of the agent that started it.
+
+    A step is not broken off: a request waits until it is taken.
+    """
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._file, self._own, self._taken = file, bytearray(), 0
+
+    @contextmanager
+    def heeded(self) -> Iterator[None]:
+        """In the block, keep what signals ask; must be entered by the main thread."""
+        told = _stepping_file(self._file.parent) if self._file else nullcontext()
+        with _signals_handled(lambda number: self._own.extend(ASKED_BY[number])), told:
+            yield
+
+    def take(self) -> Asked:
+        """What was asked for since the last call."""
+        # Taken out at once: a signal may come between any two steps of this.
+        own, self._own = self._own, bytearray()
+        told = bytes(own) + self._read()
+        return Asked(SAVE in told, STOP in told)
+
+    def wait_for_others(self) -> None:
+        """Wait while processes that the same agent started take steps, or write the checkpoint that they end with."""
+        while self._file and any(self._file.parent.glob(f"{STEPPING}*")):
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+
+    def _read(self) -> bytes:
+        if self._file is None or not self._file.exists():
+            return b""
+        told = self._file.read_bytes()[self._taken :]
+        self._taken += len(told)
+        return told
+
+
+Work = Callable[[StageContext, int, Requests], dict[str, JSON]]
+"""What one of so many processes does of a stage; the result is the main process'."""
+
+
+def run_member(work: Work, *, all_report: bool = False) -> int:
+    """Do `work`; 0. What it reports is the main process' alone, unless `all_report`.
+
+    A process that fails ends here, with 1: at the end of the interpreter CUDA and NCCL may wait for the other processes
+    of the group, and these for it to be gone.
+    """
+    die_with_parent(int(os.environ[AGENT]))
+    ignore_requests()
+    directory, rank = Path(sys.argv[1]), int(os.environ["RANK"])
+    try:
+        _carry_out(work, directory, rank, Requests(Path(sys.argv[2])), reports=all_report or rank == 0)
+    except BaseException as error:
+        report_failure(directory, f"process {rank}", error)
+        with suppress(OSError):  # a full disk takes no traceback
+            # Of a stop whoever started the group says a line for all.
+            if not stopped_as_meant(error):
+                traceback.print_exc()
+            sys.stderr.flush()
+        os._exit(1)
+    return 0
+
+
+def _carry_out(work: Work, directory: Path, rank: int, requests: Requests, *, reports: bool) -> None:
+    job = read_job(directory)
+    code = Code.from_json(job["code"])
+    code.require(loaded_code())
+    hold_to(code)
+    report: Reporter = FileReporter(directory / REPORTS) if reports else SilentReporter()
+    result = work(stage_context(job, report), job["processes_a_node"] * job["nodes"], requests)
+    if rank == 0:
+        write_json(directory / RESULT, result)
+
+
+AGENT = "PARIBUS_AGENT"
+"""The variable that tells a process the number of the one that started it."""
+JOB, RESULT, REPORTS = "job.json", "result.json", "reports.jsonl"
+SECONDS_BETWEEN_LOOKS = 0.2
+
+
+def write_job(directory: Path, context: StageContext, processes: Processes, **rendezvous: str) -> None:
+    """Write the job that every process of the group reads."""
+    job = {
+        "code": loaded_code().to_json(),
+        "config": everything(context.config),
+        "inputs": {name: str(path) for name, path in context.inputs.items()},
+        "output": str(context.output),
+        "work": str(context.work),
+        "processes_a_node": processes.a_node,
+        "nodes": processes.nodes,
+        **rendezvous,
+    }
+    write_json(directory / JOB, job)
+
+
+def read_job(directory: Path) -> dict[str, Any]:
+    """The job of a group."""
+    job: dict[str, Any] = json.loads((directory / JOB).read_text(encoding="utf-8"))
+    return job
+
+
+def stage_context(job: dict[str, Any], report: Reporter) -> StageContext:
+    """The context of the stage that the group carries out."""
+    config = build_run(job["config"])
+    return StageContext(
+        config=config,
+        inputs={name: Path(path) for name, path in job["inputs"].items()},
+        output=Path(job["output"]),
+        work=Path(job["work"]),
+        report=report,
+        engine=open_engine(config.engine, Path(job["work"])),
+    )
+
+
+def main_program(module: str) -> str:
+    """Program for `python -c` that calls `main` of a module, which by `python -m` would exist twice."""
+    return f"from {module} import main; raise SystemExit(main())"
+
+
+def report_failure(directory: Path, who: str, error: BaseException) -> None:
+    """Write what went wrong in `who`, a process or an agent, for the one that started the group."""
+    failure = classify(error)
+    message = f"{failure['message']} ({who})"
+    name = f"failed_{who.replace(' ', '_')}.json"
+    fields = {"time": time.time(), "class": failure["class"], "message": message, "full_disk": is_full_disk(error)}
+    write_json(directory / name, fields)
+
+
+def read_failures(directory: Path) -> list[dict[str, Any]]:
+    """The failures of a group in order of time, those that say more than that a machine or a peer failed first."""
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in directory.glob("failed_*.json")]
+    return sorted(found, key=lambda failure: (failure["class"] == "infrastructure", failure["time"]))
+
+
+class FileReporter:
+    """A reporter whose messages are lines of a file, which `forwarded` reads; progress at most five times a second."""
+
+    def __init__(self, path: Path) -> None:
+        self._file, self._last = path.open("a", encoding="utf-8"), 0.0
+
+    def progress(self, done: float, total: float, **said: str) -> None:
+        """Write progress unless the last one was a moment ago and this is not the end."""
+        now = time.monotonic()
+        if now - self._last >= SECONDS_BETWEEN_LOOKS or done >= total:
+            self._last = now
+            self._write({"progress": {"done": done, "total": total, **said}})
+
+    def metric(self, name: str, value: float, *, step: int) -> None:
+        """Write a number of the run; JSON has no NaN, so it travels as text."""
+        self._write({"metric": [name, repr(float(value)), step]})
+
+    def message(self, text: str) -> None:
+        """Write a line for the terminal."""
+        self._write({"message": text})
+
+    def _write(self, message: dict[str, Any]) -> None:
+        self._file.write(json.dumps(message) + "\n")
+        self._file.flush()
+
+
+@contextmanager
+def forwarded(path: Path, report: Reporter) -> Iterator[None]:
+    """Tell `report`, from a thread, what a `FileReporter` writes to `path`, to its end when the block is left."""
+    path.touch()
+    ended = Event()
+    thread = Thread(target=_follow_reports, args=(path, report, ended), name="reports", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _follow_reports(path: Path, report: Reporter, ended: Event) -> None:
+    with path.open(encoding="utf-8") as lines:
+        pending, last = "", False
+        while not last:
+            last = ended.wait(SECONDS_BETWEEN_LOOKS)
+            *whole, pending = (pending + lines.read()).split("\n")
+            for line in whole:
+                _report_message(json.loads(line), report)
+
+
+def _report_message(message: dict[str, Any], report: Reporter) -> None:
+    if "progress" in message:
+        report.progress(**message["progress"])
+    elif "message" in message:
+        report.message(message["message"])
+    else:
+        name, value, step = message["metric"]
+        report.metric(name, float(value), step=step)
+
+
+PATIENCE = timedelta(days=7)
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Host:
+    """One of the processes of a stage, as the host sees it.
+
+    They wait by gloo whatever they compute on. A collective of the GPUs that waits for the main process to read a
+    corpus or to write an artefact would end the training after its timeout, and keep the GPUs busy until then; under
+    gloo, the end of a process ends the waiting of all.
+    """
+
+    main: bool
+    group: Any
+    """Of gloo; None where there is one process."""
+    writers: Any = None
+    """A group of its own for the threads that write checkpoints, beside what the processes do meanwhile."""
+
+    def gathered_by_writers(self, found: dict[str, str]) -> dict[str, str]:
+        """What the writing threads of all processes found, once all are here."""
+        if self.writers is None:
+            return found
+        told: list[dict[str, str]] = [{} for _ in range(torch.distributed.get_world_size(self.writers))]
+        torch.distributed.all_gather_object(told, found, group=self.writers)
+        return {name: value for one in told for name, value in one.items()}
+
+    @property
+    def rank(self) -> int:
+        """Which of the processes this is, the main one 0."""
+        return 0 if self.group is None else torch.distributed.get_rank(self.group)
+
+    @property
+    def size(self) -> int:
+        """Number of processes."""
+        return 1 if self.group is None else torch.distributed.get_world_size(self.group)
+
+    def gathered(self, found: Result) -> list[Result]:
+        """What all processes found, by rank."""
+        if self.group is None:
+            return [found]
+        told: list[Any] = [None] * self.size
+        torch.distributed.all_gather_object(told, found, group=self.group)
+        return told
+
+    def wait(self) -> None:
+        """Wait until every process is here."""
+        if self.group is not None:
+            torch.distributed.barrier(group=self.group)
+
+    def agreed(self, claims: Sequence[bool]) -> list[bool]:
+        """Of each claim whether any process makes it, the same in all; clocks and signals differ from node to node."""
+        if self.group is None:
+            return list(claims)
+        told = torch.tensor(claims, dtype=torch.uint8)
+        torch.distributed.all_reduce(told, torch.distributed.ReduceOp.MAX, group=self.group)
+        return [bool(claim) for claim in told]
+
+
+ALONE = Host(main=True, group=None)
+"""The host of a stage in one process."""
+
+
+def join_host(accelerator: Any) -> Host:
+    """Join the other processes; all must do so, before any of them keeps the others waiting."""
+    several = accelerator.num_processes > 1
+    groups = [torch.distributed.new_group(backend="gloo", timeout=PATIENCE) if several else None for _ in range(2)]
+    return Host(accelerator.is_main_process, *groups)
+
+
+@contextmanager
+def joined_by_gloo(processes: int) -> Iterator[Host]:
+    """Within the block, one of `processes` that compute by themselves and exchange numbers on the host alone.
+
+    InfrastructureError where the group has another size.
+    """
+    torch.distributed.init_process_group("gloo", timeout=PATIENCE)
+    try:
+        group: Any = torch.distributed.group.WORLD
+        host = Host(torch.distributed.get_rank() == 0, group)
+        if host.size != processes:
+            raise InfrastructureError(f"{processes} processes were to be started, and the group has {host.size}")
+        yield host
+        host.wait()
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+SAVE, STOP = b"s", b"t"
+ASKED_BY: Mapping[int, bytes] = {signal.SIGUSR1: SAVE, signal.SIGTERM: STOP}
+STEPPING = "stepping_"
+"""How the name of a file beside requests begins by which a process tells agents that it takes steps, and heeds them."""
+
+
+@contextmanager
+def passed_on(file: Path) -> Iterator[None]:
+    """In the block, append to `file` what signals ask of this process, for the `Requests` of those it started.
+
+    While none of these takes steps there is nothing to save: SIGTERM raises InterruptedRunError here.
+    """
+
+    def write(number: int) -> None:
+        if number == signal.SIGTERM and not any(file.parent.glob(f"{STEPPING}*")):
+            raise InterruptedRunError("stopped by a signal while no step was taken")
+        descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        os.write(descriptor, ASKED_BY[number])
+        os.close(descriptor)
+
+    with _signals_handled(write):
+        yield
+
+
+@contextmanager
+def _stepping_file(directory: Path) -> Iterator[None]:
+    with tempfile.NamedTemporaryFile(prefix=STEPPING, dir=directory):
+        yield
+
+
+@contextmanager
+def _signals_handled(heard: Callable[[int], None]) -> Iterator[None]:
+    def handler(number: int, frame: FrameType | None) -> None:
+        heard(number)
+
+    before: dict[int, Any] = {number: signal.signal(number, handler) for number in ASKED_BY}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)

@@ -1,0 +1,149 @@
+"""Fit of a training to a machine: the largest micro-batch by formula, what a probe times, and what compiling needs.
+
+A probe times, in place of a training whose processes share weights, a model that fits into one process. `paribus plan`
+uses this, so nothing heavy may be imported here.
+"""
+
+import dataclasses
+import os
+import shutil
+import sysconfig
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from paribus.config.groups.model import DecoderModel, ModelConfig
+from paribus.config.schema import RunConfig
+from paribus.config.units import format_size
+from paribus.errors import ConfigurationError, OutOfMemoryError
+from paribus.modeling.memory import TrainingMemory, TrainingSetting, training_memory
+
+MARGIN = 1.1
+"""How many times the prediction must be free."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a run trains in the memory there is."""
+
+    micro_batch: int
+    lowered: str | None = None
+    """Why the micro-batch is not the configured one."""
+    tried_on: int | None = None
+    """Bytes of the GPU on which it was tried before."""
+
+
+def fit(model: ModelConfig, vocab_size: int, how: TrainingSetting, available: int | None) -> Fit:
+    """The largest micro-batch up to `how.micro_batch` that divides the share and fits into `available` bytes.
+
+    A smaller one accumulates the same global batches. Raises OutOfMemoryError where not even one context fits.
+    """
+    memory = training_memory(model, vocab_size, how)
+    if memory is None or available is None or _fits(memory, available):
+        return Fit(how.micro_batch)
+    for size in _smaller(how):
+        smaller = training_memory(model, vocab_size, dataclasses.replace(how, micro_batch=size))
+        if smaller and _fits(smaller, available):
+            return Fit(size, _lowered(how, size, memory, available))
+    raise OutOfMemoryError(_refusal(model, vocab_size, how, available))
+
+
+def _fits(memory: TrainingMemory, available: int) -> bool:
+    return memory.device * MARGIN <= available
+
+
+def _smaller(how: TrainingSetting) -> Iterator[int]:
+    """Divisors of the share below the micro-batch, the largest first."""
+    return (size for size in range(how.micro_batch - 1, 0, -1) if how.share % size == 0)
+
+
+def _lowered(how: TrainingSetting, size: int, memory: TrainingMemory, available: int) -> str:
+    return (
+        f"training.micro_batch is lowered from {how.micro_batch} to {size}: {how.micro_batch} would take "
+        f"{format_size(memory.device)}, {MARGIN:g} times of which must be free, and {format_size(available)} "
+        "are; global batches stay as they are"
+    )
+
+
+def _refusal(model: ModelConfig, vocab_size: int, how: TrainingSetting, available: int) -> str:
+    memory = training_memory(model, vocab_size, dataclasses.replace(how, micro_batch=1))
+    assert memory is not None
+    parts = {"weights": memory.weights, "moments": memory.moments, "gradients": memory.gradients}
+    parts |= {"activations": memory.activations}
+    listed = ", ".join(f"{name} {format_size(size)}" for name, size in parts.items())
+    return (
+        f"training takes {format_size(memory.device)} a process even with training.micro_batch=1 ({listed}), "
+        f"{MARGIN:g} times of which must be free, and {format_size(available)} are; "
+        f"{'; or '.join(_remedies(how))}"
+    )
+
+
+def _remedies(how: TrainingSetting) -> Iterator[str]:
+    if not how.activation_checkpointing:
+        yield "set training.activation_checkpointing=true"
+    if not how.sharded:
+        yield "divide weights among GPUs with training.parallel=fsdp and more training.processes"
+    yield "take a smaller model or model.context_length"
+
+
+def one_process(config: RunConfig) -> RunConfig:
+    """The training of one process of `config`, by itself."""
+    training = config.training
+    share = training.global_batch // (max(1, training.processes) * max(1, training.nodes))
+    alone = dataclasses.replace(
+        training, processes=1, nodes=1, parallel="ddp", shard_processes=0, global_batch=max(1, share)
+    )
+    return dataclasses.replace(config, training=alone)
+
+
+def depths(model: DecoderModel, vocab_size: int, how: TrainingSetting, available: int | None) -> tuple[int, ...]:
+    """Numbers of layers to time: all of them where they fit into one process, else the most that do and half of these.
+
+    `how` is of one process. ConfigurationError where not even two layers fit.
+    """
+    if _shape_fits(model, vocab_size, how, available):
+        return (model.layers,)
+    few, many = 1, model.layers
+    while many - few > 1:
+        middle = (few + many) // 2
+        fits = _shape_fits(dataclasses.replace(model, layers=middle), vocab_size, how, available)
+        few, many = (middle, many) if fits else (few, middle)
+    if few < 2:
+        raise ConfigurationError("not even two of its layers fit into the memory of one process here")
+    return few // 2, few
+
+
+def _shape_fits(model: DecoderModel, vocab_size: int, how: TrainingSetting, available: int | None) -> bool:
+    try:
+        fitted = fit(model, vocab_size, how, available)
+    except OutOfMemoryError:
+        return False
+    return fitted.micro_batch == how.micro_batch
+
+
+def extrapolated(timed: Sequence[Sequence[float]], measured: Sequence[int], layers: int) -> list[float]:
+    """Seconds of steps of all `layers` from those of steps at the `measured` numbers of layers, each layer alike."""
+    if len(measured) == 1:
+        return list(timed[0])
+    (short, long), (few, many) = timed, measured
+    # By medians: one slow step of the shorter model would make a step of all layers quicker than one of some.
+    each = max(0.0, (median(long) - median(short)) / (many - few))
+    return [slow + each * (layers - many) for slow in long]
+
+
+def missing_for_compilation(*, gpu: bool) -> str | None:
+    """What PyTorch compiles layers with and this machine has not; None where all is there."""
+    if not gpu:
+        return None if _has_program("CXX", "g++", "clang++") else "a C++ compiler (CXX, g++ or clang++)"
+    if not _has_program("CC", "gcc", "clang"):
+        return "a C compiler (CC, gcc or clang)"
+    # Triton compiles what starts each kernel as an extension of Python.
+    has_headers = (Path(sysconfig.get_path("include")) / "Python.h").is_file()
+    return None if has_headers else "Python.h, Python's headers for C,"
+
+
+def _has_program(variable: str, *names: str) -> bool:
+    """What the variable names is taken as it is, so another compiler is no help where that is missing."""
+    chosen = os.environ.get(variable)
+    return any(map(shutil.which, names if chosen is None else (chosen,)))

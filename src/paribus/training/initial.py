@@ -1,0 +1,164 @@
+"""Model that a training begins with: random weights, those of a checkpoint, or the end of a training that it resumes.
+
+A checkpoint's model gets the run's vocabulary. With `start.optimizer=resumed` a run takes over the end of another
+training in place of step 0.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from paribus.config.groups.model import CheckpointStart, EncoderDecoderModel
+from paribus.config.schema import RunConfig
+from paribus.errors import ConfigurationError, DataError
+from paribus.modeling.decoder import VOCABULARY, Decoder
+from paribus.modeling.models import build_empty, build_model, empty_decoder, load_decoder, load_model
+from paribus.store.artifacts import RECORD
+from paribus.store.files import read_object_if_any
+from paribus.tokenization import Tokenizer
+from paribus.tokenization.existing import open_existing
+from paribus.training.checkpoint import MOMENTS, Checkpoint
+from paribus.training.loop import Run
+from paribus.training.metrics import Spent
+from paribus.training.sharded import WeightSource, load_weights
+from paribus.training.start import (
+    ResumedState,
+    checkpoint_directory,
+    data_problems,
+    disagreements,
+    metrics_before,
+    past_problems,
+    state_problems,
+    unscored_problems,
+)
+from paribus.training.vocabulary import Rows, names, origins, same_tokens
+
+
+def starting_model(
+    config: RunConfig, tokenizer: Tokenizer, resumed: Checkpoint | None, *, shared: bool
+) -> tuple[Any, WeightSource | None]:
+    """The model of the checkpoint that a training goes on from, else of `config.start`, in float32 on the CPU.
+
+    A decoder that processes share is on `meta` and has its weights beside it, of which each takes its rows. Only where
+    such a training begins from a checkpoint of another one, every process holds the whole for a while.
+    """
+    if isinstance(config.model, EncoderDecoderModel):
+        return (load_model(resumed.path) if resumed else initial_model(config, tokenizer)), None
+    if resumed and shared:
+        return empty_decoder(resumed.architecture), resumed.weights()
+    if resumed and resumed.sharded:
+        model: Any = empty_decoder(resumed.architecture).to_empty(device=torch.device("cpu"))
+        load_weights(model, resumed.weights())
+        return model, None
+    if resumed:
+        return load_model(resumed.path), None
+    if isinstance(config.start, CheckpointStart) or not shared:
+        return initial_model(config, tokenizer), None
+    eos, seed = tokenizer.eos_id, config.seed_of("weights")
+    return build_empty(config.model, tokenizer.vocab_size, seed, eos_id=eos, tokens=names(tokenizer))
+
+
+def initial_model(config: RunConfig, tokenizer: Tokenizer) -> Any:
+    """The model in float32 on the CPU, as `config.start` says; `tokenizer` is the run's.
+
+    Raises ConfigurationError with everything in which the run and the checkpoint disagree, and DataError for files that
+    are missing or broken.
+    """
+    if not isinstance(config.start, CheckpointStart):
+        size, end = tokenizer.vocab_size, tokenizer.eos_id
+        return build_model(config.model, size, config.seed_of("weights"), eos_id=end, tokens=names(tokenizer))
+    directory = checkpoint_directory(config.start)
+    found = list(disagreements(config.model, directory, longer_context=config.start.longer_context))
+    if found:
+        raise ConfigurationError("; ".join(f"{path}: {problem}" for path, problem in found))
+    theirs = open_existing(directory)
+    if config.start.vocabulary == "same":
+        same_tokens(tokenizer, theirs, directory)
+        rows = [np.array([row]) for row in range(theirs.vocab_size)]
+    else:
+        rows = origins(tokenizer, theirs, directory)
+    return _with_vocabulary(_load_checkpoint(directory, theirs), rows, config, tokenizer)
+
+
+def _load_checkpoint(directory: Path, tokenizer: Tokenizer) -> Decoder:
+    """The checkpoint's model; an embedding may have more rows than its tokenizer has tokens, never fewer."""
+    model = load_decoder(directory)
+    rows = model.architecture.vocab_size
+    if rows < tokenizer.vocab_size:
+        raise DataError(f"{directory}: its tokenizer has {tokenizer.vocab_size} tokens, its embedding only {rows} rows")
+    return model
+
+
+def _with_vocabulary(model: Decoder, rows: Sequence[Rows], config: RunConfig, tokenizer: Tokenizer) -> Decoder:
+    """The model with the run's context length and end-of-document token; its token i has the mean of rows `rows[i]`."""
+    changed = model.architecture.adopted(
+        vocab_size=len(rows), context_length=config.model.context_length, eos_id=tokenizer.eos_id
+    )
+    adopted = Decoder(changed)
+    theirs = dict(model.named_parameters())
+    with torch.no_grad():
+        for name, parameter in adopted.named_parameters():
+            if name in VOCABULARY:
+                _rearrange_rows(parameter, theirs[name], rows)
+            else:
+                parameter.copy_(theirs[name])
+    return adopted
+
+
+def _rearrange_rows(matrix: torch.Tensor, old: torch.Tensor, rows: Sequence[Rows]) -> None:
+    """Give row i of a matrix of the vocabulary the mean of the rows `rows[i]` of the old one."""
+    kept = [(row, of[0]) for row, of in enumerate(rows) if len(of) == 1]
+    places, sources = (torch.tensor(column) for column in zip(*kept, strict=True))
+    matrix[places] = old[sources]
+    for row, of in enumerate(rows):
+        if len(of) > 1:
+            matrix[row] = old[torch.from_numpy(of)].mean(dim=0)
+
+
+def hand_over(config: RunConfig, tokenizer: Tokenizer, state: ResumedState, run: Run) -> None:
+    """Let `run` count the first training's steps as its own: judge both and, in the main process, take its metrics.
+
+    `config` has the batch and the context as they came out. ConfigurationError with everything in which the two
+    disagree or that leaves nothing to train; DataError for files that are not what a training writes.
+    """
+    if found := [f"{path}: {problem}" for path, problem in _resume_problems(config, state, run)]:
+        raise ConfigurationError("; ".join(found))
+    same_tokens(tokenizer, open_existing(state.checkpoint), state.checkpoint)
+    for path, problem in data_problems(state, run.checkpoints.fingerprint):
+        raise ConfigurationError(f"{path}: {problem}")
+    _check_moment_shapes(first_checkpoint(state), state)
+    if run.main:
+        metrics_before(state, run.metrics.path)
+        if run.metrics.complete_steps() < state.step:
+            raise DataError(f"{state.metrics}: it has not a line for each of the {state.step} steps before it")
+
+
+def first_checkpoint(state: ResumedState) -> Checkpoint:
+    """The end of the first training; its time is that training's, and none of this one."""
+    result = read_object_if_any(state.artefact / RECORD).get("result") or {}
+    computed_on = tuple(map(str, result.get("computed_on", ())))
+    return Checkpoint(state.checkpoint, state.step, state.fingerprint, Spent(), computed_on, state.directory)
+
+
+def _resume_problems(config: RunConfig, state: ResumedState, run: Run) -> Iterator[tuple[str, str]]:
+    start = config.start
+    yield from disagreements(config.model, state.checkpoint, longer_context=getattr(start, "longer_context", False))
+    yield from state_problems(config)
+    yield from past_problems(config, state, run.budget.steps)
+    yield from unscored_problems(config, state.step, run.budget.steps)
+
+
+def _check_moment_shapes(first: Checkpoint, state: ResumedState) -> None:
+    """ConfigurationError unless each weight has moments of its shape; none has where no step changed a weight."""
+    stored, weights = first.optimizer().shapes, first.weights().shapes
+    expected = {f"{kind}.{name}": shape for name, shape in weights.items() for kind in MOMENTS}
+    wrong = [name for name, shape in expected.items() if stored.get(name) != shape]
+    if stored and wrong:
+        name = wrong[0]
+        raise ConfigurationError(
+            f"start.optimizer: resumed, but in {state.directory} {name} is {stored.get(name, 'missing')}, where the "
+            f"weight is {expected[name]} ({len(wrong)} of {len(expected)} differ): it belongs to another model"
+        )

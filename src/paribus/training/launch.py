@@ -1,0 +1,460 @@
+"""Launch of a stage in several processes: PyTorch's elastic agent on each node, on several started by SLURM or Ray.
+
+Hydra runs in none of them: they read the frozen configuration from a file. A process that dies ends all.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import traceback
+import uuid
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from torch.distributed import (
+    PrefixStore,  # type: ignore[attr-defined]
+    TCPStore,  # type: ignore[attr-defined]
+)
+from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.elastic.rendezvous import (
+    RendezvousHandler,
+    RendezvousInfo,
+    RendezvousParameters,
+    RendezvousStoreInfo,
+    rendezvous_handler_registry,
+)
+from torch.distributed.launcher.api import LaunchConfig, launch_agent
+
+from paribus.config.groups.training import TrainingConfig
+from paribus.engine.gpus import CUBLAS, NCCL
+from paribus.engine.processes import (
+    THREADS,
+    die_with_parent,
+    ignore_requests,
+    out_of_memory_kills,
+    signalled_at_the_end_of_this,
+)
+from paribus.errors import (
+    FAILURE_CLASSES,
+    ConfigurationError,
+    FullDiskError,
+    InfrastructureError,
+    OutOfMemoryError,
+    ParibusError,
+)
+from paribus.stage import JSON, StageContext
+from paribus.training.distributed import (
+    AGENT,
+    REPORTS,
+    RESULT,
+    Processes,
+    forwarded,
+    main_program,
+    passed_on,
+    read_failures,
+    read_job,
+    report_failure,
+    same_device,
+    write_job,
+)
+from paribus.training.micro_batch import MicroBatch
+from paribus.training.parallel import COLLECTIVE
+
+TRAINING = "paribus.training.train"
+NETWORKS = Path("/sys/class/net")
+PORTS = range(20_000, 30_000)
+"""Where the agents of several nodes meet, on the first one; agents of one node take a free port."""
+
+
+def train_in_processes(context: StageContext, processes: Processes) -> dict[str, JSON]:
+    """Train as `train_in_process` does, in several processes; the stage's result.
+
+    Where one of them runs out of memory and halves the micro-batch, all begin again from the last checkpoint. Raises
+    as `carry_out` does.
+    """
+    training = context.config.training
+    training = replace(training, device=same_device(training.device))
+    context = replace(context, config=replace(context.config, training=training))
+    micro_batch = MicroBatch.of(context.work, training, processes.total)
+    while True:
+        before = micro_batch.halvings
+        try:
+            return carry_out(context, processes)
+        except OutOfMemoryError as error:
+            if micro_batch.halvings == before:
+                raise
+            context.report.message(f"{error}: all processes begin again from the last checkpoint")
+
+
+def carry_out(context: StageContext, processes: Processes, member: str = TRAINING) -> dict[str, JSON]:
+    """Run `main` of the module `member`, which calls `run_member`, in several processes; the stage's result.
+
+    Of several nodes it is the one that trains. Raises what the first failing process raised; for one that was killed
+    OutOfMemoryError where the kernel did so for want of memory, else InfrastructureError.
+    """
+    directory = context.work / "group"
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir()
+    identifier = uuid.uuid4()
+    job = partial(write_job, directory, context, processes, id=identifier.hex)
+    with forwarded(directory / REPORTS, context.report):
+        if processes.nodes == 1:
+            job()
+            run_node(directory, 0, member)
+        else:
+            nodes = launcher_of_nodes(context.config.training, processes)
+            job(endpoint=f"{nodes.first_host()}:{PORTS[identifier.int % len(PORTS)]}")
+            # Neither SLURM nor Ray passes signals on: the processes of the first agent read that file.
+            with passed_on(_requests(directory, 0)):
+                well = nodes.run(directory)
+            if not well:
+                raise _failure(directory, {})
+    result: dict[str, JSON] = json.loads((directory / RESULT).read_text(encoding="utf-8"))
+    return result
+
+
+def run_node(directory: Path, number: int, member: str = TRAINING) -> None:
+    """Run the processes of node `number` of the job in `directory` to their end; the agents meet on node 0."""
+    job = read_job(directory)
+    requests = _requests(directory, number)
+    config = LaunchConfig(
+        min_nodes=job["nodes"],
+        max_nodes=job["nodes"],
+        nproc_per_node=job["processes_a_node"],
+        run_id=job["id"],
+        **(_meeting(job["endpoint"], number) if job["nodes"] > 1 else meeting_alone()),
+        max_restarts=0,
+        **_patience(),
+        # By SIGTERM the agent would end its processes in their step: it is passed on to them instead.
+        signals_to_handle="SIGINT,SIGHUP,SIGQUIT",
+        logs_specs=DefaultLogsSpecs(log_dir=str(directory / "logs")),
+    )
+    killed_before = out_of_memory_kills()
+    command = ["-c", main_program(member), str(directory), str(requests)]
+    try:
+        with _within(_environment(job)), passed_on(requests):
+            launch_agent(config, sys.executable, command)
+    except ChildFailedError as error:
+        exits = {rank: failure.exitcode for rank, failure in error.failures.items()}
+        raise _failure(directory, exits, out_of_memory_kills() - killed_before) from error
+
+
+def _patience() -> dict[str, Any]:
+    """Seconds that processes have for their end once one of them failed; PyTorch 2.11 cannot be told, and gives 30."""
+    return {"shutdown_timeout": 5} if "shutdown_timeout" in LaunchConfig.__dataclass_fields__ else {}
+
+
+def _meeting(endpoint: str, number: int) -> dict[str, Any]:
+    """How agents meet on node 0, whose first process is the main one.
+
+    PyTorch's default, `c10d`, has the node be first whose name comes first in the alphabet, and an agent that starts a
+    minute before that of node 0, as from a file system that is busy, fails.
+    """
+    how = {"rank": number, "timeout": int(COLLECTIVE.total_seconds())}
+    return {"rdzv_backend": "static", "rdzv_endpoint": endpoint, "rdzv_configs": how}
+
+
+def _requests(directory: Path, number: int) -> Path:
+    """Where the agent of node `number` writes what signals ask of it; read on the same node only."""
+    return directory / f"requests_{number}"
+
+
+@contextmanager
+def _within(environment: Mapping[str, str]) -> Iterator[None]:
+    """In the block, have the processes that are started from here this environment too; none of it stays.
+
+    Those of another attempt are started from here as well, and would divide threads that are divided.
+    """
+    before = dict(os.environ)
+    os.environ.update(environment)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _environment(job: dict[str, Any]) -> dict[str, str]:
+    """Threads are divided among the processes of the node; accelerate must be told not to look for a GPU.
+
+    What Ray starts has not the environment of the stage. A process learns who starts it, so that it ends where that one
+    has died before it could ask Linux to be told.
+    """
+    threads = max(1, int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)) // job["processes_a_node"])
+    training = job["config"]["training"]
+    # All of them: PyTorch takes as many threads as MKL was told, whatever OpenMP was.
+    own = dict.fromkeys(THREADS, str(threads)) | {AGENT: str(os.getpid())}
+    own |= dict(CUBLAS) | (dict(NCCL) if training["deterministic"] else {})
+    return own | ({"ACCELERATE_USE_CPU": "true"} if training["device"] == "cpu" else {}) | _network()
+
+
+def _network() -> dict[str, str]:
+    """The network that NCCL was told, for gloo too, which else takes the one of the host's name: loopback for many."""
+    told = os.environ.get("NCCL_SOCKET_IFNAME", "").removeprefix("=")
+    known = told and "GLOO_SOCKET_IFNAME" not in os.environ and (NETWORKS / told).exists()
+    return {"GLOO_SOCKET_IFNAME": told} if known else {}
+
+
+def _failure(directory: Path, exits: Mapping[int, int], memory_kills: int = 0) -> ParibusError:
+    """The first failure that a process explained; one that was killed could not.
+
+    `exits` are exit codes by rank, `memory_kills` how many processes the kernel of this node killed meanwhile.
+    """
+    failures = read_failures(directory)
+    killed = [rank for rank, code in exits.items() if code == -signal.SIGKILL]
+    if killed and not any(failure["class"] != "infrastructure" for failure in failures):
+        if memory_kills > 0:
+            return OutOfMemoryError(
+                f"the kernel killed process {killed[0]} for want of memory (signal 9); all others were ended"
+            )
+        return InfrastructureError(
+            f"process {killed[0]} was killed from outside (signal 9), and not by the kernel for want of memory; all "
+            "others were ended"
+        )
+    if failures and failures[0]["full_disk"]:
+        return FullDiskError(failures[0]["message"])
+    if failures:
+        return FAILURE_CLASSES[failures[0]["class"]](failures[0]["message"])
+    listed = ", ".join(f"process {rank} with exit code {code}" for rank, code in exits.items()) or "an agent of a node"
+    return InfrastructureError(f"its processes died without a word: {listed}; all processes were ended")
+
+
+def main() -> int:
+    """The agent of a node, by the job's directory and the node's number; 0 unless one of its processes failed.
+
+    A step of SLURM, which runs the same command on every node, leaves out the number.
+    """
+    die_with_parent()
+    ignore_requests()
+    directory, number = Path(sys.argv[1]), int((*sys.argv, os.environ.get("SLURM_NODEID", "0"))[2])
+    try:
+        run_node(directory, number)
+    except Exception as error:
+        report_failure(directory, f"the agent of node {number}", error)
+        if not isinstance(error, ParibusError):
+            traceback.print_exc()
+        return 1
+    return 0
+
+
+TASK_VARIABLES = (
+    "SLURM_GPU_BIND", "SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_TRES_BIND", "SLURM_TRES_PER_TASK",
+)  # fmt: skip
+"""How an allocation has GPUs divided among its tasks, which srun reads; an agent has all of its node."""
+
+
+class Nodes(Protocol):
+    """Several nodes that see the same directories."""
+
+    def first_host(self) -> str:
+        """Name or address of the node where agents meet; ConfigurationError where there are no such nodes."""
+
+    def run(self, directory: Path) -> bool:
+        """Run an agent for the job in `directory` on each node; whether all ended well. One that fails ends all."""
+
+
+def launcher_of_nodes(training: TrainingConfig, processes: Processes) -> Nodes:
+    """The nodes that the configuration asks for."""
+    if training.nodes_by == "slurm":
+        return SlurmNodes(processes)
+    return RayNodes(processes, gpus=0 if training.device == "cpu" else processes.a_node)
+
+
+def agent_command(directory: Path) -> list[str]:
+    """What runs on each node."""
+    return [sys.executable, "-c", main_program("paribus.training.launch"), str(directory)]
+
+
+@dataclass(frozen=True)
+class SlurmNodes:
+    """The nodes of the SLURM allocation that this process is in."""
+
+    processes: Processes
+
+    def first_host(self) -> str:
+        """The allocation's first node."""
+        nodes = os.environ.get("SLURM_JOB_NODELIST")
+        if nodes is None or shutil.which("scontrol") is None:
+            raise ConfigurationError(
+                "training.nodes is above 1, but this is no SLURM allocation (SLURM_JOB_NODELIST and scontrol); run it "
+                "in one (salloc, sbatch, hydra/launcher=submitit_slurm), or take training.nodes_by=ray"
+            )
+        command = ["scontrol", "show", "hostnames", nodes]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[0]
+
+    def run(self, directory: Path) -> bool:
+        """By one step of the allocation.
+
+        To srun, SIGTERM means to kill all agents at once: it hears none of what asks this process and its group for a
+        checkpoint and the end, but one when this process is dead or waits no more. Killed, it would leave the agents.
+        """
+        ended = signalled_at_the_end_of_this(signal.SIGTERM)
+        command = ["srun", *self._options(), *agent_command(directory)]
+        told = {name: value for name, value in os.environ.items() if name not in TASK_VARIABLES}
+        # Nothing that another thread may have locked is needed before srun is there.
+        with subprocess.Popen(command, env=told, start_new_session=True, preexec_fn=ended) as step:  # noqa: PLW1509
+            try:
+                code = step.wait()
+            except BaseException:
+                step.terminate()
+                raise
+        return code == 0
+
+    def _options(self) -> list[str]:
+        """One agent a node, with all that the allocation has there.
+
+        A step gets one CPU a task unless it asks for more, whatever the allocation asked for (since SLURM 22.05). A job
+        of submitit is a step itself, which holds everything: without --overlap this one would wait for its end. The
+        cores that a step binds its task to stand in SLURM_CPU_BIND, which srun reads: agents are bound to none. A job
+        of `--export=NONE` tells srun by SLURM_EXPORT_ENV to begin without the environment: they get all of it.
+        """
+        nodes = self.processes.nodes
+        options = [f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1", "--kill-on-bad-exit=1"]
+        options += ["--overlap", "--cpu-bind=none", "--export=ALL"]
+        # By node as 64(x2),32: each task may have no more than the smallest node.
+        cpus = re.findall(r"(?:^|,)(\d+)", os.environ.get("SLURM_JOB_CPUS_PER_NODE", ""))
+        gpus = re.findall(r"^\d+$", os.environ.get("SLURM_GPUS_ON_NODE", ""))
+        options += [f"--cpus-per-task={min(map(int, cpus))}"] if cpus else []
+        return options + ([f"--gpus-per-node={gpus[0]}"] if gpus else [])
+
+
+@dataclass(frozen=True)
+class RayNodes:
+    """Nodes of the Ray cluster that RAY_ADDRESS names, or that this machine belongs to."""
+
+    processes: Processes
+    gpus: int
+    """GPUs that an agent asks for where the node has any; Ray hides them from tasks that ask for none."""
+
+    def first_host(self) -> str:
+        """The address of this machine, which must be one of the cluster's and have a process of its own."""
+        ray = self._connected()
+        return str(ray.util.get_node_ip_address())
+
+    def run(self, directory: Path) -> bool:
+        """By a task on each of so many different nodes, this one among them."""
+        ray = self._connected()
+        here, tasks = ray.get_runtime_context().get_node_id(), []
+        alive = {node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]}
+        chosen = [here, *sorted(alive.keys() - {here})][: self.processes.nodes]
+        if len(chosen) < self.processes.nodes:
+            raise ConfigurationError(
+                f"training.nodes is {self.processes.nodes}, but the Ray cluster has {len(chosen)} nodes alive"
+            )
+        strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        for number, node in enumerate(chosen):
+            gpus = self.gpus if "GPU" in alive[node] else 0
+            there = strategy(node_id=node, soft=False)
+            task = _agent_task(ray).options(scheduling_strategy=there, max_retries=0, num_gpus=gpus)
+            tasks.append(task.remote([*agent_command(directory), str(number)]))
+        # What a signal's handler raises within a call of Ray is raised when that returns: at the end of the training.
+        with ThreadPoolExecutor(1) as waiting:
+            try:
+                return waiting.submit(self._all_well, ray, tasks, directory).result()
+            finally:
+                # Of those that have ended nothing is left. The processes of the others die with them.
+                for task in tasks:
+                    ray.cancel(task, force=True)
+
+    def _all_well(self, ray: Any, tasks: list[Any], directory: Path) -> bool:
+        """Wait for all agents, or the first that fails; of one that could not say why, Ray does."""
+        while tasks:
+            done, tasks = ray.wait(tasks)
+            try:
+                if ray.get(done[0]):
+                    return False
+            except ray.exceptions.RayError as error:
+                reason = next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__)
+                report_failure(directory, "the task of an agent", InfrastructureError(reason))
+                return False
+        return True
+
+    def _connected(self) -> Any:
+        try:
+            import ray
+        except ImportError as error:
+            raise ConfigurationError("training.nodes_by=ray needs Ray: pip install ray") from error
+        if not ray.is_initialized():
+            try:
+                ray.init(address=os.environ.get("RAY_ADDRESS", "auto"), log_to_driver=False)
+            except ConnectionError as error:
+                raise ConfigurationError(
+                    f"training.nodes_by=ray finds no Ray cluster ({error}); ray start one, or set RAY_ADDRESS"
+                ) from error
+        return ray
+
+
+def _agent_task(ray: Any) -> Any:
+    """A Ray task that runs an agent and gives its exit code; it takes no share of the cluster's CPUs."""
+
+    def run(command: list[str]) -> int:
+        return subprocess.run(command, check=False).returncode
+
+    return ray.remote(num_cpus=0)(run)
+
+
+LONE_BACKEND = "paribus_alone"
+LOOPBACK = "127.0.0.1"
+
+
+class LoneAgent(RendezvousHandler):
+    """As a backend of PyTorch; its own for one node asks Python who called it, which takes it up to seconds."""
+
+    def __init__(self, run_id: str) -> None:
+        self._run_id = run_id
+        self._store: TCPStore | None = None
+
+    def get_backend(self) -> str:
+        """Its name in PyTorch's registry."""
+        return LONE_BACKEND
+
+    @property
+    def use_agent_store(self) -> bool:
+        """Processes meet in the store of the agent, and none opens one of its own."""
+        return True
+
+    def next_rendezvous(self) -> RendezvousInfo:
+        """The store, at a port that the system chose, with this agent as the first of one."""
+        if self._store is None:
+            self._store = TCPStore(LOOPBACK, 0, world_size=1, is_master=True, timeout=COLLECTIVE)
+        where = RendezvousStoreInfo(LOOPBACK, self._store.port)
+        return RendezvousInfo(PrefixStore(self._run_id, self._store), rank=0, world_size=1, bootstrap_store_info=where)
+
+    def is_closed(self) -> bool:
+        """Never: nobody else could close it."""
+        return False
+
+    def set_closed(self) -> None:
+        """Nothing."""
+
+    def num_nodes_waiting(self) -> int:
+        """None ever."""
+        return 0
+
+    def get_run_id(self) -> str:
+        """Of the job."""
+        return self._run_id
+
+    def shutdown(self) -> bool:
+        """True: nothing is open but the store, which goes with this."""
+        return True
+
+
+def meeting_alone() -> dict[str, Any]:
+    """What PyTorch's agent is told of how it meets others, where there are none."""
+    rendezvous_handler_registry.register(LONE_BACKEND, _make_lone_agent)
+    return {"rdzv_backend": LONE_BACKEND, "rdzv_endpoint": LOOPBACK}
+
+
+def _make_lone_agent(given: RendezvousParameters) -> LoneAgent:
+    return LoneAgent(given.run_id)

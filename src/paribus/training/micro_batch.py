@@ -1,0 +1,186 @@
+"""Micro-batch that a training uses: kept where it goes on from, and found by trial on a GPU.
+
+How sums are rounded depends on it, so it stays as it is when a training goes on. A CPU's memory is not looked at: free
+memory must not decide how sums round. A trial is forward and backward passes of random tokens.
+"""
+
+import json
+from bisect import bisect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from accelerate.utils import release_memory
+
+from paribus.config.groups.training import TrainingConfig
+from paribus.errors import OutOfMemoryError, is_out_of_memory
+from paribus.modeling.device import free_gpu_bytes
+from paribus.modeling.models import vocabulary_size
+from paribus.store.files import write_json
+from paribus.training.distributed import Host
+from paribus.training.parallel import Prepared
+
+MICRO_BATCH_FILE = "micro_batch.json"
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """What a training found of its micro-batch.
+
+    All processes of a training keep it in one file; those that run out of memory in one step write the same.
+    """
+
+    directory: Path
+    given: int
+    """As `training.micro_batch` is configured; what was found of another is not taken."""
+    share: int
+    """Contexts of a global batch that each process has."""
+    recomputes: bool = False
+    """As `training.activation_checkpointing`, without which far more memory is taken."""
+
+    @classmethod
+    def of(cls, directory: Path, training: TrainingConfig, processes: int) -> Self:
+        """That of a training which works in `directory`, in so many processes."""
+        share = max(1, training.global_batch // processes)
+        return cls(directory, training.micro_batch, share, training.activation_checkpointing)
+
+    @property
+    def used(self) -> int | None:
+        """What is used; None where nothing was found yet, or of a smaller share no less than all of it."""
+        found = self._read()
+        if not found or found["used"] == found.get("share", self.share) < self.share:
+            return None
+        return min(int(found["used"]), self.share)
+
+    @property
+    def halvings(self) -> int:
+        """How often it was halved because memory ran out."""
+        found: int = self._read().get("halvings", 0)
+        return found
+
+    @property
+    def tried_on(self) -> int | None:
+        """Bytes of the GPU whose memory decided what is used, by trial or by running out.
+
+        None for a prediction, where nothing is used yet, and where activations were kept then and are recomputed now or
+        the other way round.
+        """
+        found = self._read()
+        return found.get("tried_on") if found.get("recomputes") == self.recomputes and self.used else None
+
+    def keep(self, used: int, tried_on: int | None = None) -> None:
+        """Keep what was found to fit, by trial on a GPU of so many bytes if that is given.
+
+        What is less because the share is smaller now tells nothing of memory: with the former share it is as it was.
+        """
+        found = self._read()
+        if used != self.used:
+            self._write(used, self.share, self.halvings, tried_on)
+        elif used == found["used"]:
+            self._write(used, found.get("share", self.share), self.halvings, tried_on)
+
+    def halve(self, used: int, share: int, tried_on: int | None = None) -> int | None:
+        """Keep the largest divisor of `share`, the contexts of a process, of at most half of `used`; None below 1.
+
+        `tried_on` are the bytes of the GPU that had too little memory for more.
+        """
+        smaller = next((size for size in range(used // 2, 0, -1) if share % size == 0), None)
+        if smaller is not None:
+            self._write(smaller, share, self.halvings + 1, tried_on)
+        return smaller
+
+    def _read(self) -> dict[str, Any]:
+        path = self.directory / MICRO_BATCH_FILE
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        return found if found.get("given") == self.given else {}
+
+    def _write(self, used: int, share: int, halvings: int, tried_on: int | None) -> None:
+        kept = {"given": self.given, "used": used, "share": share, "halvings": halvings}
+        write_json(self.directory / MICRO_BATCH_FILE, kept | {"tried_on": tried_on, "recomputes": self.recomputes})
+
+
+TRIAL_SHARE = 0.95
+"""The share of a GPU's memory that trials may take: real batches cut memory into other pieces."""
+
+
+def largest_fitting(start: int, share: int, fits: Callable[[int], bool]) -> int:
+    """The largest divisor of `share` that `fits`, tried from the largest up to `start`, up or else down.
+
+    `start` is none of them where it was found for a share of other processes. OutOfMemoryError where none fits.
+    """
+    sizes = [size for size in range(1, share + 1) if share % size == 0]
+    place = bisect(sizes, start) - 1
+    if fits(sizes[place]):
+        while place + 1 < len(sizes) and fits(sizes[place + 1]):
+            place += 1
+        return sizes[place]
+    for size in reversed(sizes[:place]):
+        if fits(size):
+            return size
+    raise OutOfMemoryError(
+        "not even one context fits into the GPU's memory in a trial step (training.micro_batch=0); set "
+        "training.activation_checkpointing=true, or take a smaller model or model.context_length"
+    )
+
+
+def trial(accelerator: Any, host: Host, prepared: Prepared, size: int, *, share: int, length: int) -> bool:
+    """Whether a micro-batch of `size` of the `share` contexts of a process fits, in every process of a training.
+
+    Contexts have `length` tokens. What AdamW will hold is held meanwhile, and in a second pass, where a step has
+    several micro-batches, the gradients of the first. No process waits for another in the passes, so that none that
+    runs out of memory leaves others in a collective.
+    """
+    device, short = accelerator.device, False
+    # Not what DDP wraps it in: its hooks sum nothing unless a forward pass of its own was before.
+    loss = accelerator.unwrap_model(prepared.wrapped)
+    torch.cuda.reset_peak_memory_stats(device)
+    vocabulary = vocabulary_size(prepared.model)
+    try:
+        with _held_moments(prepared):
+            # A generator of its own: what the training draws is not to depend on trials.
+            random = torch.Generator(device).manual_seed(0)
+            tokens = torch.randint(vocabulary, (size, length), generator=random, device=device)
+            for _ in range(1 if size == share else 2):
+                accelerator.backward(loss(tokens, tokens))
+            short = torch.cuda.max_memory_reserved(device) > TRIAL_SHARE * torch.cuda.mem_get_info(device)[1]
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        short = True
+    # Outside of the handler, whose error keeps the tensors alive.
+    prepared.forget_gradients()
+    release_memory()
+    return not host.agreed((short,))[0]
+
+
+@contextmanager
+def _held_moments(prepared: Prepared) -> Iterator[None]:
+    """Hold as much memory as the moments of those parameters take that have none yet."""
+    parameters = [parameter for group in prepared.optimizer.param_groups for parameter in group["params"]]
+    held = [torch.empty_like(p) for p in parameters if p not in prepared.optimizer.state for _ in range(2)]
+    yield
+    held.clear()
+
+
+def available_bytes(device: torch.device) -> int | None:
+    """Free bytes of a GPU; None for a CPU, which takes the configured micro-batch."""
+    return free_gpu_bytes(device) if device.type == "cuda" else None
+
+
+def gpu_bytes(device: torch.device) -> int | None:
+    """All memory of a GPU; None for a CPU."""
+    return int(torch.cuda.mem_get_info(device)[1]) if device.type == "cuda" else None
+
+
+def peak_bytes(device: torch.device) -> int:
+    """The most bytes of tensors that this process had at once on a GPU; 0 on a CPU, where nobody counts them."""
+    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else 0
+
+
+def forget_peak(device: torch.device) -> None:
+    """Let `peak_bytes` count from here on."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)

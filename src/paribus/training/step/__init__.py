@@ -1,1 +1,0 @@
-"""What one step does: attention within documents, loss, dropout, learning rate, weight update."""

@@ -1,0 +1,390 @@
+"""The stage `training`: (tokens, order, contexts) -> the last models of a training run.
+
+Output: `step_00000123/` (Hugging Face directory of model and tokenizer, and `tokenizer/`), `state/` (optimizer after
+the last step), `metrics.jsonl` (a line a step), `contexts.json` (which contexts were read) and `readings.npy` (how
+often each of a sample of the corpus' bytes was read).
+"""
+
+import math
+import os
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed
+from accelerate.utils import broadcast_object_list, gather_object
+
+from paribus.config.groups.ordering import BestFitPacking, PairPacking, within_documents
+from paribus.config.groups.training import amount_path, kept_steps, too_few_checkpoints
+from paribus.config.schema import RunConfig, in_contexts
+from paribus.errors import ConfigurationError
+from paribus.modeling.architecture import WEIGHTS
+from paribus.modeling.decoder import places
+from paribus.modeling.device import expect_many_shapes
+from paribus.modeling.memory import TrainingSetting, training_memory, training_setting
+from paribus.modeling.parameters import parameter_count, training_flops
+from paribus.ordering.arrays import save_array
+from paribus.ordering.contexts import open_contexts
+from paribus.ordering.ordered_text import READINGS, MeasuredContexts, readings
+from paribus.ordering.packing import Contexts
+from paribus.ordering.pairs import PairContexts
+from paribus.ordering.shuffle import Traversal, straddling
+from paribus.stage import JSON, Reporter, StageContext
+from paribus.store.files import METRICS, write_json
+from paribus.tokenization import Tokenizer
+from paribus.training.checkpoint import Checkpoint, Checkpoints, step_name
+from paribus.training.data import (
+    Amounts,
+    Batches,
+    Integers,
+    SourceTokens,
+    amount_of,
+    contexts_digest,
+    data_fingerprint,
+    recipe_fingerprint,
+    resolve_budget,
+)
+from paribus.training.distributed import ALONE, Host, Requests, join_host, resolve_processes, run_member
+from paribus.training.fit import Fit, fit
+from paribus.training.initial import first_checkpoint, hand_over, starting_model
+from paribus.training.loop import Run, train
+from paribus.training.losses import DocumentEnd
+from paribus.training.metrics import MetricsFile
+from paribus.training.micro_batch import MicroBatch, available_bytes, gpu_bytes, peak_bytes
+from paribus.training.parallel import (
+    arithmetic,
+    compiles,
+    determinism_conditions,
+    device_name,
+    is_shared,
+    make_accelerator,
+    why_not_compiled,
+)
+from paribus.training.sharded import Part, write_whole
+from paribus.training.start import OPTIMIZER, STATE, STATE_DIRECTORY, begun, resume_message, resumed_state, resuming
+
+
+def build(context: StageContext) -> dict[str, JSON]:
+    """Train the model of `context.config` on the ordered tokens, going on from what `context.work` holds."""
+    processes = resolve_processes(context.config.training)
+    if processes.total == 1:
+        return train_in_process(context, 1, Requests())
+    from paribus.training.launch import train_in_processes
+
+    return train_in_processes(context, processes)
+
+
+def train_in_process(context: StageContext, processes: int, requests: Requests) -> dict[str, JSON]:
+    """Train as one of `processes` processes, heeding `requests`; the main one fills the output.
+
+    Its result is the stage's.
+    """
+    accelerator, precision = make_accelerator(context.config.training, processes)
+    host = join_host(accelerator)
+    result = _train(context, accelerator, precision, host, requests)
+    # The main process still writes the artefact when the others are done.
+    host.wait()
+    return result
+
+
+def _train(context: StageContext, accelerator: Any, precision: str, host: Host, requests: Requests) -> dict[str, JSON]:
+    context = begun(context)
+    tokenizer = Tokenizer.load(context.inputs["tokens"] / "tokenizer")
+    if told := why_not_compiled(context.config.training, accelerator.device):
+        context.report.message(told)
+    data = open_data(context)
+    config = data.config
+    if isinstance(config.packing, PairPacking):
+        expect_many_shapes()
+    kept = MicroBatch.of(context.work, config.training, accelerator.num_processes)
+    fitted = fitted_to_memory(config, tokenizer.vocab_size, accelerator, precision, kept, context.report)
+    training = replace(config.training, micro_batch=fitted.micro_batch)
+    run = prepare(context, tokenizer, replace(data, config=replace(config, training=training)), accelerator, host)
+    device = device_name(accelerator.device)
+    compiled = compiles(training, accelerator.device)
+    fixed = determinism_conditions(training, accelerator, device, precision)
+    checkpoints = replace(run.checkpoints, fingerprint={**run.checkpoints.fingerprint, **fixed})
+    run = replace(run, checkpoints=checkpoints, requests=requests, micro_batch=kept)
+    start = resuming(config)
+    state = resumed_state(start) if start else None
+    if state:
+        hand_over(config, tokenizer, state, run)
+        own = frozenset(step for step in run.checkpoints.kept if step > state.step)
+        run = replace(run, checkpoints=replace(run.checkpoints, kept=own))
+    resumed = _newest(run, host)
+    # Not before: what may not go on is not to change what does.
+    if run.main:
+        kept.keep(fitted.micro_batch, fitted.tried_on)
+    if resumed:
+        context.report.message(f"training goes on from the checkpoint of step {resumed.step:,}")
+    elif state:
+        context.report.message(resume_message(state))
+        resumed = first_checkpoint(state)
+    shared = is_shared(training, accelerator.num_processes)
+    run.checkpoints.go_on(resumed, arithmetic(device, precision, compiled=compiled, shared=shared))
+    model, weights = starting_model(config, tokenizer, resumed, shared=shared)
+    spent = train(run, model, resumed, weights)
+    peak = max(gather_object([peak_bytes(accelerator.device)]))
+    if not run.main:
+        return {}
+    used = _setting(config, kept.used or fitted.micro_batch, accelerator, precision)
+    predicted = training_memory(config.model, tokenizer.vocab_size, used)
+    export(run, context.inputs["tokens"] / "tokenizer", context.output)
+    save_readings(run, data.measured, context.output)
+    return pair_numbers(run) | {
+        "steps": run.budget.steps,
+        "first_step": state.step if state else 0,
+        "global_batch": run.batches.global_batch,
+        "context_length": run.batches.contexts.context_length,
+        "tokens": run.budget.tokens,
+        "positions": run.budget.positions,
+        "text_bytes": run.budget.text_bytes,
+        "batch_bytes": run.budget.text_bytes / run.budget.steps,
+        "context_bytes": run.budget.text_bytes / (run.budget.steps * run.batches.global_batch),
+        "epochs": run.budget.epochs,
+        "straddling": straddling(run.batches.traversal, data.measured),
+        "parameters": parameter_count(config.model, tokenizer.vocab_size),
+        "flops": run.budget.flops,
+        "final_loss": run.metrics.recent("train/loss"),
+        "lossy": tokenizer.settings.lossy,
+        "skipped_steps": run.metrics.last("train/skipped_steps"),
+        "micro_batch": kept.used,
+        "memory": predicted.device if predicted else None,
+        "memory_peak": peak or None,
+        "precision": precision,
+        "device": device,
+        "computed_on": list(run.checkpoints.computed_on),
+        "devices": accelerator.num_processes,
+        "seconds": spent.seconds,
+        "device_hours": spent.device_hours,
+        "damaged_checkpoints": list(run.checkpoints.damaged),
+    }
+
+
+def fitted_to_memory(  # noqa: PLR0917 (each decides what fits, or where it is kept and said)
+    config: RunConfig, vocab_size: int, accelerator: Any, precision: str, kept: MicroBatch, report: Reporter
+) -> Fit:
+    """The micro-batch of all processes, found for the one with the least memory; a lowered one is said.
+
+    It decides how sums are rounded, so what was lowered stays so when the run goes on, and what was tried on GPUs of
+    no more memory is taken as it is; whoever trains keeps it. Raises OutOfMemoryError where not even one context fits.
+    """
+    device = accelerator.device
+    # One for all: what another node has lowered a moment ago, a network file system may not show here yet.
+    found = [used for used in gather_object([kept.used]) if used is not None]
+    how = _setting(config, min(found, default=kept.given), accelerator, precision)
+    tried_on = None if how.sharded else _tried_on(kept, device)
+    if tried_on:
+        fitted = Fit(how.micro_batch, tried_on=tried_on)
+    else:
+        free = gather_object([available_bytes(device)])
+        known = [size for size in free if size is not None]
+        fitted = fit(config.model, vocab_size, how, min(known, default=None))
+    if fitted.lowered and accelerator.is_main_process:
+        report.message(fitted.lowered)
+    return fitted
+
+
+def _tried_on(kept: MicroBatch, device: torch.device) -> int | None:
+    """Bytes of the GPU on which what is kept was tried, the same in all; None where a process has no GPU as large."""
+    sizes = [size for size in gather_object([kept.tried_on]) if size]
+    largest = max(sizes, default=None)
+    fits = largest is not None and (gpu_bytes(device) or 0) >= largest
+    return largest if all(gather_object([fits])) else None
+
+
+def _setting(config: RunConfig, micro_batch: int, accelerator: Any, precision: str) -> TrainingSetting:
+    """What decides the memory of each process."""
+    return training_setting(
+        replace(config.training, micro_batch=micro_batch),
+        precision,
+        accelerator.num_processes,
+        gpu=accelerator.device.type == "cuda",
+        documents=within_documents(config.packing),
+    )
+
+
+def _newest(run: Run, host: Host) -> Checkpoint | None:
+    """The checkpoint to go on from, found and verified by the main process for all."""
+    found: list[int | None] = [None]
+    if run.main:
+        newest = run.checkpoints.newest(limit=min(run.metrics.complete_steps(), run.budget.steps))
+        found = [newest.step if newest else None]
+    host.wait()
+    step = broadcast_object_list(found)[0]
+    return None if step is None else run.checkpoints.read(step)
+
+
+def train_worker(context: StageContext, processes: int, requests: Requests) -> dict[str, JSON]:
+    """The share of this process of one of `processes`; the stage's result."""
+    result = train_in_process(context, processes, requests)
+    torch.distributed.destroy_process_group()
+    return result
+
+
+def main() -> int:
+    """Train; 0 unless this process failed."""
+    return run_member(train_worker)
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a training reads, and the configuration with its context and batch in tokens and contexts."""
+
+    config: RunConfig
+    contexts: Contexts
+    traversal: Traversal
+    measured: MeasuredContexts
+    fingerprint: dict[str, JSON]
+
+
+def open_data(context: StageContext) -> Data:
+    """Open the encoded text in its order, packed into contexts, and what was measured of them; no token is read.
+
+    Raises DataError for a corpus smaller than one context.
+    """
+    opened, measured = open_contexts(context.config, context.inputs)
+    config, contexts, traversal = opened.config, opened.contexts, opened.traversal(measured)
+    config = replace(config, training=in_contexts(config.training, float(measured.text_bytes.mean())))
+    return Data(config, contexts, traversal, measured, data_fingerprint(opened.corpus, opened.order, contexts))
+
+
+def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator: Any, host: Host = ALONE) -> Run:
+    """Resolve the budget and open the working directory; nothing is trained yet.
+
+    Raises ConfigurationError for a budget that takes more epochs than it may. One that leaves fewer checkpoints than
+    are to be scored is told.
+    """
+    config, targets, text_bytes = data.config, data.measured.targets, data.measured.text_bytes
+    batches = Batches(data.contexts, config.training.global_batch, data.traversal)
+    sources = SourceTokens(data.contexts) if isinstance(data.contexts, PairContexts) else None
+    step_flops = _step_flops(config, tokenizer, batches, targets, sources)
+    budget = resolve_budget(config.budget, batches, targets, text_bytes, step_flops)
+    if unreached := config.training.unreached_warmup(budget.steps, amount_path(config.budget)):
+        raise ConfigurationError(f"training.warmup_steps: {unreached}")
+    if sources is not None:
+        read = amount_of(budget.steps * batches.global_batch, batches, sources)
+        budget = replace(budget, source_tokens=read, positions=budget.tokens + read)
+    # Runs that are scored by fewer share this training, so it says so early and leaves refusing to the evaluation.
+    if few := too_few_checkpoints(config.training, budget.steps, config.evaluation.checkpoints_read):
+        context.report.message(f"this run cannot be scored: {config.evaluation.checkpoints_path}: {few}")
+    draws = batches.traversal.draws
+    if tokenizer.settings.encoder == "dropout" and isinstance(data.contexts, PairContexts) and budget.epochs > draws:
+        often = "once" if draws == 1 else f"{draws} times"
+        context.report.message(
+            f"BPE-dropout drew the tokens {often} for {budget.epochs:.3g} epochs, which read them again: "
+            f"encoder.draws={math.ceil(budget.epochs)} gives every epoch its own"
+        )
+    document_end = DocumentEnd(tokenizer.eos_id, begins=isinstance(config.packing, BestFitPacking))
+    fingerprint = data.fingerprint | recipe_fingerprint(config, context.inputs["tokens"] / "tokenizer")
+    return Run(
+        training=config.training,
+        budget=budget,
+        batches=batches,
+        dropout_seed=config.seed_of("dropout"),
+        targets=targets,
+        text_bytes=text_bytes,
+        document_end=document_end if within_documents(config.packing) else None,
+        checkpoints=Checkpoints(context.work, frozenset(kept_steps(config.training, budget.steps)), fingerprint),
+        metrics=MetricsFile(context.work / METRICS),
+        report=context.report,
+        accelerator=accelerator,
+        host=host,
+    )
+
+
+def _step_flops(
+    config: RunConfig, tokenizer: Tokenizer, batches: Batches, targets: Integers, sources: Amounts | None
+) -> int:
+    """FLOPs of one global batch: of contexts with their padding, of pairs the mean of an epoch without.
+
+    How much of a pair's row is padding, the micro-batch decides, which must not decide how long a run trains.
+    """
+    contexts = batches.contexts
+    if sources is None:
+        return training_flops(config.model, tokenizer.vocab_size, batches.global_batch * contexts.context_length)
+    epoch = training_flops(config.model, tokenizer.vocab_size, int(targets.sum()), int(sources.sum()))
+    return epoch * batches.global_batch // contexts.count
+
+
+def export(run: Run, tokenizer: Path, output: Path) -> None:
+    """Fill the artefact from the working directory: kept checkpoints, the last optimizer state, the records."""
+    # Whoever scores a checkpoint in the store gets the ids of paribus, where text is never a special token.
+    exported = Tokenizer.load(tokenizer).to_huggingface(split_special_tokens=True)
+    for step in sorted(run.checkpoints.kept):
+        target = output / step_name(step)
+        target.mkdir()
+        checkpoint = run.checkpoints.read(step)
+        for file in checkpoint.model_files():
+            _link_or_copy(file, target / file.name)
+        if checkpoint.sharded:
+            write_weights(checkpoint, target)
+        exported.save_pretrained(target)
+        shutil.copytree(tokenizer, target / "tokenizer", dirs_exist_ok=True)
+    last = run.checkpoints.read(run.budget.steps)
+    state = output / STATE_DIRECTORY
+    state.mkdir()
+    _link_or_copy(last.path / STATE, state / STATE)
+    if last.sharded:
+        write_optimizer(last, state)
+    else:
+        _link_or_copy(last.path / OPTIMIZER, state / OPTIMIZER)
+    shutil.copy2(run.metrics.path, output / METRICS)
+    write_json(output / "contexts.json", contexts_record(run))
+
+
+def write_weights(checkpoint: Checkpoint, directory: Path) -> None:
+    """Write the rows of a sharded checkpoint as the one file of a Hugging Face directory."""
+    stored = checkpoint.weights()
+    parts = {}
+    for place in places(checkpoint.architecture):
+        rows = range(stored.shapes[place.parameter][0])[place.rows]
+        parts[place.stored] = Part(place.parameter, (rows.start, rows.stop))
+    write_whole(directory / WEIGHTS, stored, parts, {"format": "pt"})
+
+
+def write_optimizer(checkpoint: Checkpoint, directory: Path) -> None:
+    """Write the optimizer's state of a sharded checkpoint as one file."""
+    state = checkpoint.optimizer()
+    write_whole(directory / OPTIMIZER, state, {name: Part(name, None) for name in state.shapes}, {})
+
+
+def save_readings(run: Run, measured: MeasuredContexts, output: Path) -> None:
+    """Write how often each of a sample of the corpus' bytes was read, in the smallest integers that hold it."""
+    batches, steps = run.batches, run.budget.steps
+    found = readings(measured.sampled, lambda contexts: batches.times_read(contexts, steps), measured.corpus_bytes)
+    save_array(output / READINGS, found.astype(np.min_scalar_type(int(found.max()))))
+
+
+def pair_numbers(run: Run) -> dict[str, JSON]:
+    """What only a training on pairs has."""
+    pairs = isinstance(run.batches.contexts, PairContexts)
+    return {"source_tokens": run.budget.source_tokens} if pairs else {}
+
+
+def contexts_record(run: Run) -> dict[str, JSON]:
+    """Which contexts were read, and of how many."""
+    batches = run.batches
+    return pair_numbers(run) | {
+        "contexts": batches.contexts_an_epoch,
+        "context_length": batches.contexts.context_length,
+        "global_batch": batches.global_batch,
+        "steps": run.budget.steps,
+        "epochs": run.budget.epochs,
+        "tokens": run.budget.tokens,
+        "tokens_per_epoch": int(run.targets.sum()) // batches.traversal.draws,
+        "text_bytes": run.budget.text_bytes,
+        "text_bytes_per_epoch": int(run.text_bytes.sum()) // batches.traversal.draws,
+        "indices_sha256": contexts_digest(batches, run.budget.steps),
+    }
+
+
+def _link_or_copy(source: Path, target: Path) -> None:
+    """A hard link spares a copy of the weights; file systems without links get the copy."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
