@@ -16,10 +16,7 @@ from pathlib import Path
 from paribus.config.groups.ordering import BestFitPacking
 from paribus.config.schema import RunConfig
 from paribus.modeling.models import build_model
-from paribus.training import checkpoint as checkpoint_module
-from paribus.training import step as step_module
-from paribus.training import train as prepare_module
-from paribus.training import train as stages_module
+from paribus.training import checkpoint, step, train
 from paribus.training.start import STEP_NAME
 from support.training_inputs import (
     EVERY,
@@ -45,23 +42,23 @@ SKIPPING = dataclasses.replace(TRAINING, learning_rate=1e-6, loss_limit=1.0043, 
 def kill_at(point: str) -> None:
     """Arrange for this process to kill itself at `point` of the run."""
     if point == "before_the_first_step":
-        _kill_before_call(step_module.Stepper, "step", call=1)
+        _kill_before_call(step.Stepper, "step", call=1)
     elif point == "in_a_step":
-        _kill_before_call(step_module.Stepper, "_clip", call=2 * EVERY + 2)
+        _kill_before_call(step.Stepper, "_clip", call=2 * EVERY + 2)
     elif point == "before_any_checkpoint":
-        _kill_before_call(checkpoint_module.Checkpoints, "save", call=1)
+        _kill_before_call(checkpoint.Checkpoints, "save", call=1)
     elif point == "between_checkpoints":
-        _kill_before_call(prepare_module.MetricsFile, "append", call=2 * EVERY + 3)
+        _kill_before_call(train.MetricsFile, "append", call=2 * EVERY + 3)
     elif point == "weights_half_saved":
-        _kill_before_call(checkpoint_module, "save_file", call=2)
+        _kill_before_call(checkpoint, "save_file", call=2)
     elif point == "before_rename":
-        _kill_before_call(checkpoint_module, "publish_directory", call=3)
+        _kill_before_call(checkpoint, "publish_directory", call=3)
     elif point == "before_the_next_rename":
-        _kill_before_call(checkpoint_module, "publish_directory", call=1)
+        _kill_before_call(checkpoint, "publish_directory", call=1)
     elif point == "after_rename":
-        _kill_before_call(checkpoint_module.Checkpoints, "_drop_old", call=3)
+        _kill_before_call(checkpoint.Checkpoints, "_drop_old", call=3)
     else:
-        _kill_before_call(stages_module, "export", call=1)
+        _kill_before_call(train, "export", call=1)
 
 
 def _kill_before_call(owner: object, name: str, *, call: int) -> None:

@@ -10,7 +10,7 @@ import torch
 
 from acceptance.given import Answer, Given
 from acceptance.stepping import synchronize
-from paribus.engine.gpus import lacking
+from paribus.training.fit import missing_for_compilation
 from paribus.training.metrics import peak_flops
 
 PACKAGES = ("torch", "triton", "transformers", "accelerate", "lm-eval", "hydra-core", "mlflow", "numpy", "faiss-cpu")
@@ -21,7 +21,9 @@ def measure(given: Given) -> Answer:
     """Versions and peaks."""
     device = given.torch_device
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
-    answer = Answer({"device": name, "python": platform.python_version(), "compiler": lacking(gpu=True) or "there"})
+    answer = Answer(
+        {"device": name, "python": platform.python_version(), "compiler": missing_for_compilation(gpu=True) or "there"}
+    )
     answer.numbers["packages"] = {package: _version(package) for package in PACKAGES}
     if device.type == "cuda":
         answer.numbers |= {"cuda": torch.version.cuda, "memory GiB": torch.cuda.mem_get_info(device)[1] / 2**30}

@@ -33,7 +33,7 @@ from paribus.pipeline.root import OutputRoot
 from paribus.reporting.measures import MEASURES, unknown_factors
 from paribus.reporting.paper import problems as paper_problems
 from paribus.tracking import destination
-from paribus.training import start as start_preflight
+from paribus.training.start import start_problems, token_problems
 
 FilesBefore = Callable[[Job], Mapping[str, Any]]
 """Fingerprints by group of the files that a job had read when it ran; empty for one that never did."""
@@ -127,7 +127,7 @@ def _prepare(
 
 def _unfit(config: RunConfig, *, tolerate_missing: bool, made: bool) -> list[Problem]:
     """What is wrong with what the fields of a run name; of one that was `made`, not with files that were read then."""
-    found = [] if made else [*start_preflight.start_problems(config), *tokenizer_preflight.problems(config)]
+    found = [] if made else [*start_problems(config), *tokenizer_preflight.problems(config)]
     found += destination.problems(config.tracking)
     found += [] if tolerate_missing else engine_problems(config.engine)
     judge = preflight.wrong_names if tolerate_missing else preflight.problems
@@ -181,7 +181,7 @@ def other_tokens(run: PreparedRun, judged: JudgedTokens) -> list[Problem]:
         return []
     key = path, config.start
     if key not in judged:
-        judged[key] = [Problem(*problem) for problem in start_preflight.token_problems(config, path)]
+        judged[key] = [Problem(*problem) for problem in token_problems(config, path)]
     return judged[key]
 
 

@@ -133,7 +133,10 @@ def extrapolated(timed: Sequence[Sequence[float]], measured: Sequence[int], laye
 
 
 def missing_for_compilation(*, gpu: bool) -> str | None:
-    """What PyTorch compiles layers with and this machine has not; None where all is there."""
+    """What PyTorch compiles layers with and this machine has not; None where all is there.
+
+    PyTorch itself is not imported.
+    """
     if not gpu:
         return None if _has_program("CXX", "g++", "clang++") else "a C++ compiler (CXX, g++ or clang++)"
     if not _has_program("CC", "gcc", "clang"):

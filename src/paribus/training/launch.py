@@ -20,10 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from torch.distributed import (
-    PrefixStore,  # type: ignore[attr-defined]
-    TCPStore,  # type: ignore[attr-defined]
-)
+from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.elastic.rendezvous import (
@@ -457,4 +454,5 @@ def meeting_alone() -> dict[str, Any]:
 
 
 def _make_lone_agent(given: RendezvousParameters) -> LoneAgent:
+    """Registered anew by every attempt, which PyTorch takes for the same as long as it is the same function."""
     return LoneAgent(given.run_id)

@@ -264,8 +264,9 @@ class Meter:
         return self._before.later(now - self._began, self.devices).device_hours
 
     def _progress(self, step: int, now: float) -> None:
+        flops = f"{self._flops(step):.1e}".replace("e+", "e")
         detail = (
-            f"{format_size(self._text)} · {_format_flops(self._flops(step))} FLOPs · step {step:,} of {self.budget.steps:,} · "
+            f"{format_size(self._text)} · {flops} FLOPs · step {step:,} of {self.budget.steps:,} · "
             f"{format_hours(self._hours(now))} device-hours"
         )
         self.report.progress(self._tokens, self.budget.tokens, unit="tokens", doing="taking steps", detail=detail)
@@ -391,7 +392,3 @@ def _documents(batches: Batches, indices: Integers) -> list[int]:
 def is_checkpoint(step: int, kept: frozenset[int], every: int) -> bool:
     """Whether a checkpoint is written after 1-based `step`: one that is kept, or one to go on from."""
     return step in kept or step % every == 0
-
-
-def _format_flops(flops: int) -> str:
-    return f"{flops:.1e}".replace("e+", "e")

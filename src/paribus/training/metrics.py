@@ -89,7 +89,7 @@ def _line_step(line: bytes) -> int | None:
 
 @dataclass(frozen=True)
 class Spent:
-    """Time until a step."""
+    """Time until a step, over all parts of a training: it may go on in another number of processes."""
 
     seconds: float = 0.0
     """By the clock, while it trained."""
@@ -127,7 +127,10 @@ PEAK_FLOPS = (
     (("L4",), 121e12),
     (("MI300X",), 1_307e12),
 )
-"""Words of a device's name, and its FLOP/s; the first line of which a name has all words counts."""
+"""Words of a device's name, and its FLOP/s; the first line of which a name has all words counts.
+
+FLOP/s are those of dense bfloat16 matrix products, as makers state them. It is the same peak whatever precision a run
+computes in, so that utilisations can be compared; a run in float32 simply uses little of it."""
 
 
 def peak_flops(device: str) -> float | None:

@@ -80,15 +80,11 @@ def prepare(accelerator: Any, model: Any, training: TrainingConfig, document_end
     several = accelerator.num_processes > 1
     if several:
         # Into its buckets DDP takes those that are there; else it fills them in the last backward pass of a step alone.
-        for parameter in filter(_is_trained, loss.parameters()):
+        for parameter in (parameter for parameter in loss.parameters() if parameter.requires_grad):
             parameter.grad = torch.zeros_like(parameter)
     wrapped = accelerator.prepare_model(loss)
     unsynchronized = partial(accelerator.no_sync, wrapped)
     return Prepared(model, wrapped, make_optimizer(model, training), unsynchronized, buckets=several)
-
-
-def _is_trained(parameter: torch.nn.Parameter) -> bool:
-    return parameter.requires_grad
 
 
 def is_shared(training: TrainingConfig, processes: int) -> bool:
@@ -167,7 +163,7 @@ def _within_a_copy(root: Any) -> Iterator[None]:
 COLLECTIVE = timedelta(minutes=30)
 """How long the processes of a training may be apart in a step: one of them compiles, or is held up by its node.
 
-Where one of them reads or writes, the others wait on the host (`training.processes.host`)."""
+Where one of them reads or writes, the others wait on the host (`training.distributed.Host`)."""
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:

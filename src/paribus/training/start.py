@@ -28,7 +28,7 @@ from paribus.config.groups.training import amount_path, checkpoint_steps, unit_o
 from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
 from paribus.errors import DataError
-from paribus.modeling.architecture import INDEX, rope_theta, weight_files
+from paribus.modeling.architecture import CONFIG, INDEX, rope_theta, weight_files
 from paribus.stage import JSON, StageContext
 from paribus.store.artifacts import Store
 from paribus.store.files import METRICS, RUN_RECORD, FileDigests, read_object
@@ -70,9 +70,6 @@ def token_problems(config: RunConfig, tokenizer: Path) -> list[tuple[str, str]]:
     except DataError:
         return []
     return [("start.vocabulary", problem)] if problem else []
-
-
-CONFIG = "config.json"
 
 
 def checkpoint_directory(start: CheckpointStart) -> Path:
@@ -149,11 +146,6 @@ def start_fingerprint(config: StartConfig, digests: FileDigests) -> dict[str, JS
     return found | {"tokenizer": existing.fingerprint(directory, digests)} | state_fingerprint(config, digests)
 
 
-def read_config(directory: Path) -> dict[str, Any]:
-    """`config.json` of a checkpoint."""
-    return read_object(directory / CONFIG)
-
-
 _STORED_NAMES = {
     "width": "hidden_size",
     "layers": "num_hidden_layers",
@@ -168,8 +160,13 @@ _FIXED_FIELDS: dict[str, dict[str, Any]] = {
 
 
 def disagreements(model: ModelConfig, directory: Path, *, longer_context: bool) -> Iterator[tuple[str, str]]:
-    """(config path, both values and what would be right) of everything in which the two are not one model."""
-    stored, file = read_config(directory), directory / CONFIG
+    """(config path, both values and what would be right) of everything in which the two are not one model.
+
+    What the group `model` says and what would change the number of parameters must agree. What it does not say, such as
+    the epsilon of a norm, is the checkpoint's own and stays so.
+    """
+    file = directory / CONFIG
+    stored = read_object(file)
     family = stored.get("model_type")
     if family not in _FIXED_FIELDS:
         yield "start", f"{file} is of model_type {family!r}; one of {', '.join(_FIXED_FIELDS)} can be continued"
@@ -469,7 +466,10 @@ def checkpoint_directories(directory: Path) -> dict[int, Path]:
 
 
 def training_seeds(config: RunConfig) -> dict[Part, int]:
-    """By part: weights that begin at random, contexts that are shuffled, dropout of a model that has any."""
+    """By part: weights that begin at random, contexts that are shuffled, dropout of a model that has any.
+
+    No other seed belongs into the key of a training, lest one training pass for several.
+    """
     parts: list[Part] = ["weights"] if isinstance(config.start, ScratchStart) else []
     parts += ["contexts"] if config.packing.shuffle != "none" else []
     return {part: config.seed_of(part) for part in [*parts, *_dropout_part(config)]}

@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 
 from paribus.errors import OutOfMemoryError
 from paribus.stage import SilentReporter
-from paribus.training import step as step_module
+from paribus.training import step
 from paribus.training.train import build
 from support import forked
 from support.compiled import recorded_symbolic
@@ -28,7 +28,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch, most: int, after: int = 0) -> list[i
     those that were tried.
     """
     tried: list[int] = []
-    original = step_module._slices
+    original = step._slices
 
     def slices(rows: int, size: int) -> Any:
         tried.append(size)
@@ -36,7 +36,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch, most: int, after: int = 0) -> list[i
         if size > most and len(tried) > after:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes")
 
-    monkeypatch.setattr(step_module, "_slices", slices)
+    monkeypatch.setattr(step, "_slices", slices)
     return tried
 
 

@@ -10,7 +10,7 @@ import torch
 from paribus.config.groups.model import LlamaModel
 from paribus.errors import DataError
 from paribus.modeling.models import build_model, load_model
-from paribus.training import checkpoint as module
+from paribus.training import checkpoint
 from paribus.training.checkpoint import Checkpoints, Snapshot
 from paribus.training.metrics import Spent
 from paribus.training.sharded import Piece, save_pieces
@@ -98,7 +98,7 @@ def test_a_checkpoint_interrupted_at_any_write_is_never_seen(tmp_path: Path, mon
         directory.mkdir()
         checkpoints = filled(directory, (5,))
         with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
-            patch.setattr(module, function, fail)
+            patch.setattr(checkpoint, function, fail)
             filled(directory, (10,))
         assert checkpoints.steps() == [5], number
         checkpoints.discard_after(5)

@@ -11,7 +11,7 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.engine.gpus import Gpu
 from paribus.errors import ConfigurationError
 from paribus.modeling.device import resolve_device, usable_gpus
-from paribus.training import parallel as fitted
+from paribus.training import parallel
 from support.drivers import list_gpus
 
 
@@ -44,9 +44,9 @@ def test_a_training_computes_on_the_gpu_of_its_number(
         made.append(given)
         return SimpleNamespace(num_processes=processes)
 
-    monkeypatch.setattr(fitted, "Accelerator", accelerator)
+    monkeypatch.setattr(parallel, "Accelerator", accelerator)
     monkeypatch.setenv("LOCAL_RANK", "3")
-    fitted.make_accelerator(TrainingConfig(device=device, precision="bf16"), processes)
+    parallel.make_accelerator(TrainingConfig(device=device, precision="bf16"), processes)
     assert four == [index]
     assert [given["cpu"] for given in made] == [False]
 

@@ -16,11 +16,9 @@ from paribus.config.groups.ordering import MiniLMEmbedder, NearestOrdering, Neig
 from paribus.config.groups.tokenization import PredictiveEntropyPretokenizer
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
-from paribus.engine import gpus as compiler_module
 from paribus.engine.gpus import Gpu
 from paribus.errors import ConfigurationError
 from paribus.pipeline import devices
-from paribus.pipeline import devices as gpu_slots
 from paribus.pipeline.devices import Devices
 from paribus.pipeline.graph import build_graph, needed_for
 from paribus.pipeline.prepare import COMMANDS_OF_SLURM, describe_sweep, launcher_problems, prepare, problems
@@ -29,6 +27,7 @@ from paribus.pipeline.records import read_run_record
 from paribus.pipeline.root import OutputRoot, run_id
 from paribus.pipeline.run import JobFunction
 from paribus.store.provenance import loaded_code
+from paribus.training import fit
 from support.drivers import list_gpus
 from support.finished_runs import finish
 from support.plans import TRAINING, planned_run, store_record
@@ -216,11 +215,11 @@ BY_BUS = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 def test_a_stage_takes_gpus_only_where_pytorch_sees_them(
     seen: int, visible: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpu_slots, "visible_gpus", lambda: THREE)
-    monkeypatch.setattr(gpu_slots, "visible_devices", lambda: seen)
+    monkeypatch.setattr(devices, "visible_gpus", lambda: THREE)
+    monkeypatch.setattr(devices, "visible_devices", lambda: seen)
     engine = LocalEngineConfig(gpu_locks=str(tmp_path / "locks"))
     config = run_config(root=str(tmp_path), engine=engine, **training(device="auto", processes=2))
-    with gpu_slots.gpu_slots("training", config, print) as environment:
+    with devices.gpu_slots("training", config, print) as environment:
         assert environment == visible
     assert (tmp_path / "locks").exists() == bool(visible)
 
@@ -232,13 +231,13 @@ def test_a_stage_takes_gpus_only_where_pytorch_sees_them(
 def test_scores_take_as_many_gpus_as_train_or_all_where_fewer_are_here(
     processes: int | None, trained: int, visible: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpu_slots, "visible_gpus", lambda: THREE)
-    monkeypatch.setattr(gpu_slots, "visible_devices", lambda: 3)
+    monkeypatch.setattr(devices, "visible_gpus", lambda: THREE)
+    monkeypatch.setattr(devices, "visible_devices", lambda: 3)
     engine = LocalEngineConfig(gpu_locks=str(tmp_path / "locks"))
     asked = {"evaluation": EvaluationConfig(processes=processes), "finetuning": ScrollsFinetuning(processes=processes)}
     config = run_config(root=str(tmp_path), engine=engine, **asked, **training(device="auto", processes=trained))
     for stage in ("evaluation", "finetuning"):
-        with gpu_slots.gpu_slots(stage, config, print) as environment:
+        with devices.gpu_slots(stage, config, print) as environment:
             assert environment == {"CUDA_VISIBLE_DEVICES": visible} | BY_BUS
 
 
@@ -246,7 +245,7 @@ def test_scores_take_as_many_gpus_as_train_or_all_where_fewer_are_here(
 def test_compiling_without_a_compiler_is_refused_where_it_is_asked_for(
     device: str, compiler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compiler_module.shutil, "which", lambda name: None)
+    monkeypatch.setattr(fit.shutil, "which", lambda name: None)
     told = found(tmp_path, 1, **training(device=device, compile="always"))
     assert list(told) == ["training.compile"]
     assert compiler in told["training.compile"]

@@ -10,7 +10,6 @@ import torch
 
 from paribus.errors import ConfigurationError, DataError
 from paribus.training import losses, parallel, train
-from paribus.training import parallel as device_module
 from paribus.training.fit import Fit
 from paribus.training.parallel import determinism_conditions, deterministic
 from support.stages import files
@@ -48,7 +47,7 @@ def test_a_step_runs_under_deterministic_algorithms_and_gives_what_it_gives_with
 
 
 def test_layers_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "lacking", lambda gpu: None)
+    monkeypatch.setattr(parallel, "missing_for_compilation", lambda gpu: None)
     gpu = torch.device("cuda", 0)
     assert [parallel.compiles(training, gpu) for training in (STRICT, TRAINING)] == [False, True]
 
@@ -95,6 +94,6 @@ def test_ddp_keeps_its_buckets_where_sums_must_come_in_one_order(strict: bool, m
         given.update(options)
         return SimpleNamespace(num_processes=1)
 
-    monkeypatch.setattr(device_module, "Accelerator", accelerator)
-    device_module.make_accelerator(dataclasses.replace(TRAINING, deterministic=strict))
+    monkeypatch.setattr(parallel, "Accelerator", accelerator)
+    parallel.make_accelerator(dataclasses.replace(TRAINING, deterministic=strict))
     assert given["kwargs_handlers"][0].find_unused_parameters is strict

@@ -10,11 +10,11 @@ WAIT = """
 import time
 from datetime import timedelta
 from paribus.config.groups.training import TrainingConfig
-from paribus.training import parallel as device
+from paribus.training import parallel
 from paribus.training.distributed import join_host
 
-device.COLLECTIVE = timedelta(seconds=2)
-accelerator, _ = device.make_accelerator(TrainingConfig(device="cpu"), 2)
+parallel.COLLECTIVE = timedelta(seconds=2)
+accelerator, _ = parallel.make_accelerator(TrainingConfig(device="cpu"), 2)
 host = join_host(accelerator)
 
 if host.main:

@@ -17,7 +17,7 @@ from paribus.errors import ConfigurationError
 from paribus.ordering.contexts import pack
 from paribus.ordering.ordered_text import OrderedText
 from paribus.tokenization import Tokenizer
-from paribus.training import data as budgeting
+from paribus.training import data
 from paribus.training.data import Batches, Budget, context_targets, context_text_bytes, resolve_budget, resolve_steps
 from support.packings import FixedOrder, measured, traversal_of
 
@@ -131,7 +131,7 @@ def test_steps_alone_are_those_of_the_whole_budget(packing: PackingConfig) -> No
 def test_a_pass_is_searched_a_part_at_a_time(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = batches(1, packing=PACKINGS[-1])
     whole = [resolved(budget, drawn) for amount in range(1, 300, 13) for budget in budgets(amount)]
-    monkeypatch.setattr(budgeting, "CONTEXTS_AT_ONCE", at_once)
+    monkeypatch.setattr(data, "CONTEXTS_AT_ONCE", at_once)
     assert [resolved(budget, drawn) for amount in range(1, 300, 13) for budget in budgets(amount)] == whole
     assert len({budget.steps for budget in whole}) > 2 * at_once
 
