@@ -8,7 +8,7 @@ from pathlib import Path
 from claims.claim import Claim, Measurement
 from claims.resampled import Statistics, token_statistics
 from paribus.checks import compose_command
-from paribus.commands.tokens.files import TOKENS
+from paribus.commands.output import TOKENS
 from paribus.config.arguments import parse
 from paribus.config.groups.evaluation import table_of
 from paribus.pipeline.prepare import prepare

@@ -11,11 +11,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from claims.claim import Measurement, by_student
-from paribus.commands.tokens.files import TOKENS
+from paribus.commands.output import TOKENS
+from paribus.commands.token_rows import count_tokens, token_rows, with_replaced
 from paribus.config.compose import Composition
 from paribus.config.groups.evaluation import table_of
 from paribus.pipeline.prepared import factor_labels
-from paribus.pipeline.token_rows import count, token_rows, with_replaced
 from paribus.reporting.data_tables import TokenRow, all_numbers
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.tokenization.statistics import TokenCounts, count_statistics, spellings
@@ -30,7 +30,7 @@ RESAMPLES = 200
 
 def token_statistics(composition: Composition) -> Statistics:
     """Numbers of each row, and `<number>_difference` from its baseline; ParibusError where counting fails."""
-    counted, failed = count(composition.jobs, TOKENS)
+    counted, failed = count_tokens(composition.jobs, TOKENS)
     if failed:
         raise failed[0][1]
     rows, _ = token_rows(counted, composition.factors, table_of(composition.jobs[0].config.experiment))

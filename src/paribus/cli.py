@@ -5,7 +5,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
-from paribus.commands.help.verbs import VERBS
+from paribus.commands import VERBS
 from paribus.errors import guard_streams
 
 USAGE = """paribus: compare tokenizers, encodings and document orders, all else being equal
@@ -91,9 +91,9 @@ def _guarded(verb: str, arguments: list[str]) -> int:
 
 def _verb(verb: str, arguments: Sequence[str]) -> Callable[[list[str]], int]:
     if verb == "tokens" and arguments[:1] == ["encode"] and not any(word.startswith("--text") for word in arguments):
-        from paribus.commands.tokens.encode import encode_command  # starts without Hydra
+        from paribus.commands.tokens_encode import encode_command  # starts without Hydra
 
         return lambda given: encode_command(given[1:])
-    from paribus.commands import commands
+    from paribus.commands import verbs
 
-    return commands.VERBS[verb]
+    return verbs.VERBS[verb]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from paribus.commands.token_rows import refuse_absent_baseline
 from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.evaluation import table_of
 from paribus.config.groups.ordering import TransformersEmbedder
@@ -15,7 +16,6 @@ from paribus.config.groups.training import EqualStepsBudget, EqualTokensBudget, 
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared import PreparedRun, undeclared
-from paribus.pipeline.token_rows import refuse_absent_baseline
 from paribus.planning.plan import Plan, make_plan
 from paribus.reporting.columns import columns_of
 from paribus.training.step import warmup_steps

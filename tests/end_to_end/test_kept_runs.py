@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import paribus.tokenization.export
 from paribus.cli import main
-from paribus.commands.kept.exported_files import pad_token
+from paribus.commands.export import pad_token
 from paribus.tokenization import Tokenizer
 from support.command_line import OVERRIDES, paribus, write_corpus
 from support.transformers_alone import TransformersAlone
@@ -208,7 +208,7 @@ def test_a_failure_leaves_nothing_half_written(
     def full(path: Path, *_: Path) -> str:
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr(f"paribus.commands.kept.export.{name}", full)
+    monkeypatch.setattr(f"paribus.commands.export.{name}", full)
     assert main(["export", "last", "new/mine", f"root={here}"]) == 1
     assert "the disk is full while writing" in capsys.readouterr().err
     assert sorted(path.name for path in Path().iterdir()) == []
@@ -221,7 +221,7 @@ def test_who_exports_to_one_directory_later_is_told(
         Path("mine").mkdir()
         Path("mine/theirs").write_text("theirs", encoding="utf-8")
 
-    monkeypatch.setattr("paribus.commands.kept.export.complete", meanwhile)
+    monkeypatch.setattr("paribus.commands.export.complete", meanwhile)
     assert main(["export", "last", "mine", f"root={here}"]) == 2
     assert "mine is there and not empty" in capsys.readouterr().err
     assert sorted(path.as_posix() for path in Path().rglob("*")) == ["mine", "mine/theirs"]

@@ -17,7 +17,7 @@ import pytest
 from rich.console import Console
 
 from paribus.checks import compose_command
-from paribus.commands.report.compare import compare
+from paribus.commands.report import compare_runs
 from paribus.config.arguments import parse
 from paribus.pipeline.execute import SERVE_FORKS
 from paribus.pipeline.prepare import prepare
@@ -241,7 +241,7 @@ def test_reports_that_are_written_at_once_are_not_mixed(finished: Path, monkeypa
 
     monkeypatch.setattr(files, "sync_entry", slowly)
     with ThreadPoolExecutor(2) as pool:
-        whole = [pool.submit(compare, composition, runs, Console(file=io.StringIO())) for _ in range(2)]
+        whole = [pool.submit(compare_runs, composition, runs, Console(file=io.StringIO())) for _ in range(2)]
         assert [future.result() for future in whole] == [True, True]
     assert events.read_text(encoding="utf-8") == before
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from paribus.commands.tokens.cut_text import shown
-from paribus.commands.tokens.verb import USAGE
+from paribus.commands.tokens import USAGE
+from paribus.commands.tokens_encode import token_text
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.evaluation.measures.segmentation import tokenizer_scores
 from paribus.pipeline.graph import STAGES
@@ -266,7 +266,7 @@ def test_a_text_is_shown_in_the_tokens_of_each_arm(compared: Path) -> None:
         line = next(line for line in told.splitlines() if line.lstrip().startswith(f"{algorithm} · {encoder}"))
         tokens = tok.tokenize("silt and\n")
         assert line.split()[3] == str(len(tokens))
-        assert "|".join(map(shown, tokens)) in line
+        assert "|".join(map(token_text, tokens)) in line
     assert "silt|·and|\\n" in told, "the pre-tokens stand below"
 
 
@@ -275,7 +275,7 @@ def test_a_text_is_shown_in_the_tokens_of_each_arm(compared: Path) -> None:
     [(b" a\n", "·a\\n"), ("河".encode()[:2], "\\xe6\\xb2"), (b"\t\r", "\\t\\r"), ("é".encode(), "é")],
 )
 def test_what_is_no_character_is_shown_as_an_escape(token: bytes, expected: str) -> None:
-    assert shown(token) == expected
+    assert token_text(token) == expected
 
 
 def test_a_token_of_chinese_text_and_one_that_is_nowhere(compared: Path) -> None:

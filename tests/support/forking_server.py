@@ -29,7 +29,7 @@ from paribus.stage import OFFLINE
 from support.forked import MEMBER
 
 OTHERS = (
-    "paribus.cli", "paribus.commands.commands", "paribus.checks", "paribus.planning.show",
+    "paribus.cli", "paribus.commands.verbs", "paribus.checks", "paribus.planning.show",
     "paribus.reporting.report", "paribus.training.launch",
     "matplotlib.pyplot", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf",
     "matplotlib.backends.backend_svg",

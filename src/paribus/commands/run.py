@@ -16,9 +16,8 @@ from functools import partial
 from rich.console import Console
 
 from paribus.checks import checked_run, compose_command
-from paribus.commands.report.verb import show_table
-from paribus.commands.rest import is_made, retyped, show_rest, stopped_early
-from paribus.commands.status import show_failures
+from paribus.commands.report import show_table
+from paribus.commands.status import is_made, show_failures, show_unfinished, stopped_early, typed_command
 from paribus.config.arguments import Command
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.hydra_session import run_with_hydra
@@ -80,7 +79,7 @@ def run_command(command: Command, console: Console) -> int:
             stopped = _Launches(command, runs, sweep, root, console).carry_out(left)
             failures += summarize(runs, root, console, started)
             failures += ["interrupted"] if stopped else []
-    show_rest(command, composition, runs, console)
+    show_unfinished(command, composition, runs, console)
     if not failures and not stopped_early(runs, root):
         if composition.multirun:
             show_table(composition, runs, console)
@@ -97,7 +96,7 @@ def _show_scores(command: Command, run: PreparedRun, console: Console) -> None:
     scores = {name: value for result in results for name, value in main_scores(result.get("metrics", {})).items()}
     if scores:
         console.print(" · ".join(said(scores)), markup=False, soft_wrap=True)
-    report = retyped(command, multirun=False, verb="report")
+    report = typed_command(command, multirun=False, verb="report")
     console.print(f"its report:\n  {report}", markup=False, soft_wrap=True)
 
 

@@ -9,12 +9,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from paribus.commands.rest import is_made
+from paribus.config.arguments import Command
+from paribus.config.compose import Composition
 from paribus.config.metrics import BITS, main_scores
 from paribus.config.units import format_age
 from paribus.pipeline.graph import away
 from paribus.pipeline.prepared import PreparedRun, labels
-from paribus.pipeline.recorder import LOST, NOT_STARTED, STOPPED, RunState, read_state
+from paribus.pipeline.recorder import LOST, NOT_STARTED, STOPPED, RunState, is_done, read_state
 from paribus.pipeline.records import SweepRecord, read_sweeps
 from paribus.pipeline.root import DONE, FAILED, INCOMPLETE, RUNNING, Inventory, OutputRoot, take_inventory
 from paribus.store.claims import describe
@@ -35,7 +36,7 @@ def show_status(runs: Sequence[PreparedRun], console: Console) -> int:
     named = list(zip(labels(runs), runs, strict=True))
     states = {name: read_state(OutputRoot.of(run.job.config), run) for name, run in named}
     unknown = {name: away(run.nodes) if states[name] is NOT_STARTED else None for name, run in named}
-    reasons = _alike({name: unknown[name] or _why(state) for name, state in states.items()})
+    reasons = _by_reason({name: unknown[name] or _why(state) for name, state in states.items()})
     shared = {name for why, names in reasons.items() if why and len(names) > 1 for name in names}
     table, left = Table(title="Runs", title_justify="left"), False
     for heading in ("run", "id", "status", "stages", "why"):
@@ -57,7 +58,7 @@ def show_status(runs: Sequence[PreparedRun], console: Console) -> int:
     return 1 if left else 0
 
 
-def _alike(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
     """Each reason with the names that have it, in order."""
     found: dict[str, list[str]] = defaultdict(list)
     for name, why in reasons.items():
@@ -67,11 +68,11 @@ def _alike(reasons: Mapping[str, str]) -> dict[str, list[str]]:
 
 def status_document(runs: Sequence[PreparedRun]) -> dict[str, Any]:
     """What `show_status` prints as plain data: the keys are described in docs/json.md."""
-    found = [_status(name, run) for name, run in zip(labels(runs), runs, strict=True)]
+    found = [_run_status(name, run) for name, run in zip(labels(runs), runs, strict=True)]
     return {"done": all(one["made"] for one in found), "runs": found}
 
 
-def _status(name: str, run: PreparedRun) -> dict[str, Any]:
+def _run_status(name: str, run: PreparedRun) -> dict[str, Any]:
     root = OutputRoot.of(run.job.config)
     state = read_state(root, run)
     unknown = away(run.nodes) if state is NOT_STARTED else None
@@ -128,7 +129,7 @@ def show_root(root: OutputRoot, console: Console) -> None:
         console.print(text, markup=False, soft_wrap=True)
         return
     console.print(_root_table(inventory, sweeps))
-    reasons = _alike({run.run_id[:SHORT]: f"{run.state}: {run.why}" for run in inventory.runs.values() if run.why})
+    reasons = _by_reason({run.run_id[:SHORT]: f"{run.state}: {run.why}" for run in inventory.runs.values() if run.why})
     for why, names in reasons.items():
         console.print(f"{', '.join(names)} {why}", markup=False, soft_wrap=True)
 
@@ -143,8 +144,8 @@ def root_document(root: OutputRoot) -> dict[str, Any]:
     begun = [*inventory.runs, *(name for name in of_run if name not in inventory.runs)]
     return {
         "root": str(inventory.root.path),
-        "sweeps": [_sweep_object(sweep, inventory) for sweep in sweeps],
-        "runs": [_run_object(name, of_run.get(name, []), inventory) for name in begun],
+        "sweeps": [_sweep_document(sweep, inventory) for sweep in sweeps],
+        "runs": [_run_document(name, of_run.get(name, []), inventory) for name in begun],
     }
 
 
@@ -157,7 +158,7 @@ def sweep_state(runs: Sequence[str]) -> str:
     return FAILED if FAILED in runs else "partly"
 
 
-def _states(sweep: SweepRecord, inventory: Inventory) -> list[str]:
+def _states_of_sweep(sweep: SweepRecord, inventory: Inventory) -> list[str]:
     return [
         inventory.runs[run.run_id].state if run.run_id in inventory.runs else NOT_STARTED.status for run in sweep.runs
     ]
@@ -176,7 +177,7 @@ def _root_table(inventory: Inventory, sweeps: Sequence[SweepRecord]) -> Table:
         listed |= {run.run_id for run in new}
         several = len(sweep.runs) > 1
         if several:
-            states = _states(sweep, inventory)
+            states = _states_of_sweep(sweep, inventory)
             state = f"{sweep_state(states)} {states.count(DONE)}/{len(states)}"
             given = format_age(time.time() - sweep.given)
             table.add_row(Text(sweep.name), sweep.id[:SHORT], state, "", "", given, style="bold")
@@ -201,8 +202,8 @@ def _add_run(table: Table, run_id: str, name: str, inventory: Inventory) -> None
     table.add_row(Text(name), run_id[:SHORT], state, bits, Text(others), format_age(time.time() - when) if when else "")
 
 
-def _sweep_object(sweep: SweepRecord, inventory: Inventory) -> dict[str, Any]:
-    states = _states(sweep, inventory)
+def _sweep_document(sweep: SweepRecord, inventory: Inventory) -> dict[str, Any]:
+    states = _states_of_sweep(sweep, inventory)
     return {
         "id": sweep.id,
         "name": sweep.name,
@@ -213,7 +214,7 @@ def _sweep_object(sweep: SweepRecord, inventory: Inventory) -> dict[str, Any]:
     }
 
 
-def _run_object(run_id: str, sweeps: Sequence[SweepRecord], inventory: Inventory) -> dict[str, Any]:
+def _run_document(run_id: str, sweeps: Sequence[SweepRecord], inventory: Inventory) -> dict[str, Any]:
     run = inventory.runs.get(run_id)
     swept = next((one for sweep in sweeps for one in sweep.runs if one.run_id == run_id), None)
     return {
@@ -227,3 +228,34 @@ def _run_object(run_id: str, sweeps: Sequence[SweepRecord], inventory: Inventory
         "ended": run.ended if run else None,
         "scores": main_scores(inventory.scores(run_id)) if run else {},
     }
+
+
+UNTIL = "until"
+
+
+def is_made(run: PreparedRun, root: OutputRoot) -> bool:
+    """Whether nothing of what a command wants of a run is left to be made."""
+    return is_done(run.run_id, run.nodes, root, run.job.config.until)
+
+
+def stopped_early(runs: Sequence[PreparedRun], root: OutputRoot) -> list[PreparedRun]:
+    """The runs that ended after the stage that they were to end after."""
+    return [run for run in runs if read_state(root, run).status == STOPPED]
+
+
+def show_unfinished(command: Command, composition: Composition, runs: Sequence[PreparedRun], console: Console) -> None:
+    """Say what is left of runs that stopped, and the command that makes it; nothing where none did."""
+    root = OutputRoot.of(composition.jobs[0].config)
+    if not (left := stopped_early(runs, root)):
+        return
+    nodes = [node for run in left for node in run.nodes.values()]
+    stages = dict.fromkeys(node.name for node in nodes if root.store.find(*node.place) is None)
+    given = typed_command(command, without=UNTIL, multirun=composition.multirun)
+    told = f"{len(left)} of {len(runs)} stopped early, without {', '.join(stages)}; the rest is made by\n  {given}"
+    console.print(told, markup=False, soft_wrap=True)
+
+
+def typed_command(command: Command, *, without: str | None = None, multirun: bool, verb: str = "run") -> str:
+    """`paribus run`, or another `verb`, of a command's overrides `without` those of one field."""
+    kept = [override for override in command.overrides if override.lstrip("+").partition("=")[0] != without]
+    return Command(command.flags, tuple(kept)).typed(verb, multirun=multirun)

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from paribus.checks import compose_command
-from paribus.commands.report.compare import compare
+from paribus.commands.report import compare_runs
 from paribus.config.arguments import parse
 from paribus.config.compose import Composition
 from paribus.config.groups.evaluation import ExperimentConfig, TableConfig
@@ -66,7 +66,7 @@ def sweep(
 
 
 def report(composition: Composition, runs: Sequence[PreparedRun]) -> bool:
-    return compare(composition, runs, Console(file=io.StringIO()))
+    return compare_runs(composition, runs, Console(file=io.StringIO()))
 
 
 def client_of(root: Path) -> Any:

@@ -13,7 +13,7 @@ from rich.console import Console
 from safetensors.torch import load_file, save_file
 
 from paribus.checks import compose_command
-from paribus.commands.chosen import choose
+from paribus.commands.selection import select
 from paribus.config.arguments import parse
 from paribus.config.groups.execution import TrackingConfig
 from paribus.config.groups.model import CheckpointStart, GPTNeoXModel, ScratchStart
@@ -248,7 +248,7 @@ def test_other_tokens_that_are_there_are_refused_before_anything_runs(
     prepare(compose_command(parse([*command, f"tokenizer.path={tmp_path / 'same'}"])), tolerate_missing=plan)
     with pytest.raises(ConfigurationError, match=r"start.vocabulary: same, but the vocabularies differ: 268 tokens"):
         prepare(compose_command(parse([*command, f"tokenizer.path={tmp_path / 'other'}"])), tolerate_missing=plan)
-    assert len(choose(parse([*command, f"tokenizer.path={tmp_path / 'other'}"]), print).runs) == 1  # status and report
+    assert len(select(parse([*command, f"tokenizer.path={tmp_path / 'other'}"]), print).runs) == 1  # status and report
     stopping = [*command, f"tokenizer.path={tmp_path / 'other'}", "until=vocabulary"]
     assert len(prepare(compose_command(parse(stopping)), tolerate_missing=plan)) == 1
 

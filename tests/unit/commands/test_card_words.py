@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paribus.commands.kept.card_words import METRICS, score, scores
-from paribus.commands.kept.model_card import Origin, model_card
+from paribus.commands.export import METRIC_WORDS, Origin, model_card, score_tables, score_words
 from paribus.config.explain import summaries
 from paribus.config.metrics import PREFERRED
 from paribus.reporting.measures import METRICS as IN_TABLES
@@ -25,19 +24,19 @@ from paribus.reporting.measures import METRICS as IN_TABLES
     ],
 )
 def test_a_score_is_told_in_words(logged: str, told: str) -> None:
-    assert score(logged) == told
+    assert score_words(logged) == told
 
 
 def test_every_metric_that_tables_know_has_words() -> None:
     never_logged = {"perplexity", "precision", "recall"}
-    assert {*IN_TABLES, *PREFERRED} - never_logged <= set(METRICS)
+    assert {*IN_TABLES, *PREFERRED} - never_logged <= set(METRIC_WORDS)
 
 
 def test_what_is_counted_of_tokens_stands_apart_and_the_task_of_paribus_is_explained() -> None:
-    told = list(scores({"eval/continuation/0shot/acc": 0.5, "text/bytes_per_token": 2.0}))
+    told = list(score_tables({"eval/continuation/0shot/acc": 0.5, "text/bytes_per_token": 2.0}))
     assert told.index("| bytes per token | 2 |") > told.index("Tokens of the held-out text:")
     assert any(line.startswith("`continuation` asks which of four texts") for line in told)
-    assert not any("`continuation`" in line for line in scores({"eval/boolq/0shot/acc": 0.5}))
+    assert not any("`continuation`" in line for line in score_tables({"eval/boolq/0shot/acc": 0.5}))
 
 
 def test_a_summary_goes_on_after_the_names_of_authors() -> None:

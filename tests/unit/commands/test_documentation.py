@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 
 from paribus.cli import VERBS, main
-from paribus.commands.kept import clean, export
-from paribus.commands.rerun import verb as rerun
-from paribus.commands.tokens.encode import OPTIONS
+from paribus.commands import clean, export, rerun
+from paribus.commands.tokens_encode import OPTIONS
 from paribus.config.arguments import parse, read_options
 from paribus.config.explain import configuration_directory, describe
 from paribus.pipeline.prepare import prepare

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paribus.commands.tokens.encode import encode_command
+from paribus.commands.tokens_encode import encode_command
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import Tokenizer
 

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from paribus.checks import compose_command
 from paribus.cli import main
+from paribus.commands import report
 from paribus.commands import run as sweep
-from paribus.commands.report import compare, verb
 from paribus.config.arguments import parse
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.root import RUN_ID_LENGTH
@@ -23,7 +23,7 @@ def _broken(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any) -> None:
         raise KeyError("a field that\nis not there")
 
-    for module in (compare, verb):
+    for module in (report, report):
         monkeypatch.setattr(module, "collect", fails)
 
 
@@ -58,6 +58,6 @@ def test_a_log_that_cannot_be_written_is_no_second_failure(tmp_path: Path) -> No
     composition = compose_command(parse([*SWEEP, f"root={tmp_path}"]))
     (tmp_path / "sweeps").write_text("no directory", encoding="utf-8")
     shown = io.StringIO()
-    verb.show_table(composition, prepare(composition), Console(file=shown, width=200))
+    report.show_table(composition, prepare(composition), Console(file=shown, width=200))
     assert "no table:" in shown.getvalue()
     assert "its traceback could not be written" in shown.getvalue()

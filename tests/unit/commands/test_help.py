@@ -12,9 +12,8 @@ import pytest
 
 from paribus.checks import compose_command
 from paribus.cli import VERBS, main
-from paribus.commands.help.completion import SCRIPTS, complete
-from paribus.commands.help.explain import explain
-from paribus.commands.help.verb_help import EXAMPLES, verb_help
+from paribus.commands.explain import SCRIPTS, complete, explain
+from paribus.commands.verbs import EXAMPLES, verb_help
 from paribus.config.arguments import OF_A_VERB, parse
 from paribus.config.explain import fields_of, groups, options
 from paribus.errors import ConfigurationError

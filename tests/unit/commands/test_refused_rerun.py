@@ -8,7 +8,7 @@ import pytest
 
 from paribus.checks import compose_command
 from paribus.cli import main
-from paribus.commands.rerun.changes import MOST_SHOWN, causes_of_other_keys
+from paribus.commands.rerun import MOST_ENTRIES, causes_of_other_keys
 from paribus.config.arguments import parse
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepare import prepare
@@ -23,7 +23,7 @@ FILES = "corpus.files"
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PreparedRun:
     """A finished run on twenty files, whose names are long enough that no line has room for two digests."""
-    monkeypatch.setattr("paribus.commands.rerun.verb.environment_changes", lambda recorded, here: [])
+    monkeypatch.setattr("paribus.commands.rerun.environment_changes", lambda recorded, here: [])
     for number in range(20):
         (tmp_path / f"a_file_of_the_corpus_{number:02}.txt").write_text(f"text {number}", encoding="utf-8")
     overrides = ("scale=tiny", "corpus=files", f"corpus.paths=[{tmp_path}/*.txt]", f"root={tmp_path}/root")
@@ -82,8 +82,8 @@ def test_of_many_files_some_are_named_and_the_rest_counted(run: PreparedRun, tmp
     for path in tmp_path.glob("*.txt"):
         path.write_text("other text", encoding="utf-8")
     (line,) = [line for line in told(run) if FILES in line]
-    assert line.count("a_file_of_the_corpus") == 2 * MOST_SHOWN
-    assert line.count(f", {20 - MOST_SHOWN} more") == 2
+    assert line.count("a_file_of_the_corpus") == 2 * MOST_ENTRIES
+    assert line.count(f", {20 - MOST_ENTRIES} more") == 2
 
 
 def test_a_field_that_is_no_list_is_shown_as_it_is(run: PreparedRun) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from paribus.checks import compose_command
 from paribus.cli import main
-from paribus.commands.rerun.again import CODE
+from paribus.commands.rerun import CODE_FILE
 from paribus.config.arguments import parse
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
@@ -43,13 +43,13 @@ class Reruns:
 
 @pytest.fixture
 def reruns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reruns:
-    monkeypatch.setattr("paribus.commands.rerun.verb.environment_changes", lambda recorded, here: [])
+    monkeypatch.setattr("paribus.commands.rerun.environment_changes", lambda recorded, here: [])
     overrides = ("scale=tiny", f"root={tmp_path}/root", "tracking=none")
     (run,) = prepare(compose_command(parse(overrides)))
     finish(run, 0, tmp_path / "made")
     found = Reruns(run, tmp_path / "root", stopped)
-    monkeypatch.setattr("paribus.commands.rerun.verb.JobFunction", lambda code: found.perform)
-    monkeypatch.setattr("paribus.commands.rerun.verb._report", lambda original, again, console: 0)
+    monkeypatch.setattr("paribus.commands.rerun.JobFunction", lambda code: found.perform)
+    monkeypatch.setattr("paribus.commands.rerun._report", lambda original, again, console: 0)
     return found
 
 
@@ -106,7 +106,7 @@ def test_a_full_disk_leaves_no_root_behind(
     def full(path: Path, content: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
-    monkeypatch.setattr("paribus.commands.rerun.again.files.write_json", full)
+    monkeypatch.setattr("paribus.commands.rerun.files.write_json", full)
     assert reruns.again() == 1
     assert "the disk is full" in capsys.readouterr().err
     assert not reruns.roots and not list((reruns.root / "reruns").iterdir())
@@ -115,7 +115,7 @@ def test_a_full_disk_leaves_no_root_behind(
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"code": 3}'])
 def test_a_rerun_whose_beginning_cannot_be_read_is_left_alone(content: str, reruns: Reruns) -> None:
     reruns.again()
-    (Path(reruns.roots[0]) / CODE).write_text(content, encoding="utf-8")
+    (Path(reruns.roots[0]) / CODE_FILE).write_text(content, encoding="utf-8")
     reruns.again()
     assert len({*reruns.roots}) == 2
 
@@ -131,7 +131,7 @@ def test_what_other_code_or_packages_began_is_not_gone_on_with(reruns: Reruns, m
     here = loaded_code()
     upgraded = dataclasses.replace(here, packages={**here.packages, "torch": "0.1"})
     with monkeypatch.context() as later:
-        later.setattr("paribus.commands.rerun.again.loaded_code", lambda: upgraded)
+        later.setattr("paribus.commands.rerun.loaded_code", lambda: upgraded)
         reruns.again()
         reruns.again()
     reruns.again()
@@ -147,7 +147,7 @@ def test_a_machine_that_cannot_make_it_refuses_and_takes_nothing_from_a_stopped_
     def refuse(config: RunConfig, stages: Sequence[str]) -> None:
         raise ConfigurationError("training.device: cuda:0 is not here")
 
-    monkeypatch.setattr("paribus.commands.rerun.verb.check", refuse)
+    monkeypatch.setattr("paribus.commands.rerun.check", refuse)
     assert reruns.again() == 2
     assert "cuda:0 is not here" in capsys.readouterr().err
     assert len(reruns.roots) == 1

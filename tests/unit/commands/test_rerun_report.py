@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from paribus.commands.matches import Match, Mismatch, match
-from paribus.commands.rerun.verb import _artefacts, _numbers, _result, rerun_command
+from paribus.commands.rerun import Match, Mismatch, _artefact_table, _number_lines, _result_words, match, rerun_command
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.results import environment_changes
@@ -84,7 +83,7 @@ def test_an_artefact_with_the_same_bytes_is_identical_and_says_how_many_scores_a
     found = match(node, *stores)
     assert found.identical
     assert found.files == ()
-    assert list(_numbers(found)) == ["evaluation: 2 of 2 scores equal"]
+    assert list(_number_lines(found)) == ["evaluation: 2 of 2 scores equal"]
 
 
 def test_scores_that_differ_are_listed_with_both_values_and_the_largest_difference_first(
@@ -95,13 +94,13 @@ def test_scores_that_differ_are_listed_with_both_values_and_the_largest_differen
     found = match(node, first, second)
     assert not found.identical
     assert found.files == ("metrics.jsonl",)
-    assert list(_numbers(found)) == [
+    assert list(_number_lines(found)) == [
         "evaluation: 1 of 3 scores equal",
         "  step 7, accuracy 0.25, again 0.75 (+0.5)",
         "  step 7, bits 2, again 2.125 (+0.125)",
     ]
     shown = Console(file=io.StringIO(), width=120)
-    shown.print(_artefacts([found]))
+    shown.print(_artefact_table([found]))
     assert "differs" in shown.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -116,7 +115,7 @@ def test_a_score_that_only_one_side_has_differs_and_a_repeated_nan_does_not(tmp_
 def test_an_artefact_that_was_not_made_again_is_no_match(tmp_path: Path, node: Node) -> None:
     found = match(node, publish(tmp_path / "one", node, {"bits": 1.0}), Store(tmp_path / "two"))
     assert not found.identical
-    assert (found.again, list(_numbers(found))) == (None, [])
+    assert (found.again, list(_number_lines(found))) == (None, [])
 
 
 def test_help_tells_the_exit_status_and_unknown_words_are_refused(tmp_path: Path) -> None:
@@ -191,7 +190,7 @@ def test_what_a_gpu_trained_is_judged_by_its_losses_unless_it_was_deterministic(
     node, first = publish_training(tmp_path / "one", computed_on, 4.0, strict=strict)
     _, second = publish_training(tmp_path / "two", computed_on, loss, strict=strict)
     found = match(node, first, second)
-    assert _result(found) == word
+    assert _result_words(found) == word
     assert found.agrees == (word != "differs")
 
 

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from paribus.cli import main
-from paribus.commands.statistics import VERBS
+from paribus.commands.report import VERB_OF_STAGE
 from paribus.config.groups.execution import RunStage
 from support.recorded_sweeps import finished_sweep
 
@@ -55,4 +55,4 @@ def test_of_a_stage_of_models_the_report_itself_is_the_table(until: str, capsys:
 
 
 def test_stages_with_such_a_table_are_stages_of_runs() -> None:
-    assert VERBS.keys() <= set(get_args(RunStage))
+    assert VERB_OF_STAGE.keys() <= set(get_args(RunStage))

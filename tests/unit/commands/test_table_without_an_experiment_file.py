@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from paribus.checks import compose_command
-from paribus.commands.report.verb import report_command
+from paribus.commands.report import report_command
 from paribus.config.arguments import parse
 from paribus.pipeline.prepare import prepare
 from support.finished_runs import finish

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from paribus.checks import compose_command
-from paribus.commands.report.verb import explain
+from paribus.commands.report import explain_differences
 from paribus.config.arguments import parse
 from paribus.config.compose import Composition
 from paribus.pipeline.graph import STAGES
@@ -158,7 +158,7 @@ def test_why_tells_what_differs_and_cannot_change_a_number(tmp_path: Path, capsy
     composition, runs = sweep(tmp_path)
     changed = {"mlflow": "2.0", "python": "3.11.9", "sacrebleu": "2.0"}
     record(runs, lambda stage, number: changed if number == 1 and stage != "evaluation" else {})
-    assert explain(composition, runs, Console(width=500)) == 0
+    assert explain_differences(composition, runs, Console(width=500)) == 0
     said = capsys.readouterr().out
     harmless = said[said.index("Differs, but cannot change a number:") :]
     assert "  mlflow: shows runs and computes nothing\n" in harmless

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from paribus.checks import compose_command
-from paribus.commands.rerun.verb import rerun_command
+from paribus.commands.rerun import rerun_command
 from paribus.commands.status import show_status
 from paribus.config.arguments import parse
 from paribus.config.compose import Job

@@ -1,11 +1,15 @@
-"""`paribus explain`: what a field, a group, one of its options or an experiment is."""
+"""The verb `paribus explain`: what a field, a group, one of its options or an experiment is.
+
+With `--completion`, verbs, flags, groups with their options, and fields, completed by the shell.
+"""
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
 
-from paribus.commands.help.completion import completion_command
+from paribus.commands import VERBS
+from paribus.config.arguments import known_flags
 from paribus.config.explain import Field, Option, fields_of, groups, options, summaries
 from paribus.config.fields import ARM, DOC
 from paribus.errors import ConfigurationError
@@ -22,7 +26,7 @@ examples:
   paribus explain experiment=lbpe/table_1
 """
 SCALE = "scale"
-_OURS = ("experiment",)
+_FILES_ALONE = ("experiment",)
 """Groups whose fields are for the files of options, and no one's command line."""
 
 
@@ -45,13 +49,17 @@ def explain(asked: str) -> str:
     name, chosen, option = asked.lstrip("+~").partition("=")
     found = [field for field in fields_of() if field.path == name]
     if name in groups() and option:
-        return _option(name, option)
+        return _explain_option(name, option)
     if name in groups():
-        return _group(name)
+        return _explain_group(name)
     if not found:
-        raise ConfigurationError(f"{asked!r} is no field and no group; {_near(name)}")
+        raise ConfigurationError(f"{asked!r} is no field and no group; {_nearest_names(name)}")
     blocks = [field for field in found if field.group]
-    return _block(blocks[0]) if blocks and not chosen else "\n\n".join(_field(*same) for same in _alike(found))
+    return (
+        _explain_block(blocks[0])
+        if blocks and not chosen
+        else "\n\n".join(_explain_field(*same) for same in _merge_equal(found))
+    )
 
 
 def _overview() -> str:
@@ -65,28 +73,28 @@ def _overview() -> str:
     return "\n".join([*lines, *_columns([(field.path, field.doc) for field in single])])
 
 
-def _group(name: str) -> str:
+def _explain_group(name: str) -> str:
     """Its options, a line each, then its fields."""
     about = DOC if name == ARM else next((field.doc for field in fields_of() if field.path == name), "")
     lines = [f"{name}: {about}" if about else name, "", f"options ({name}=OPTION):"]
-    lines += _columns([(option.name, _about(name, option)) for option in options(name)])
-    fields = [] if name in _OURS else [field for field in fields_of() if field.path.startswith(f"{name}.")]
-    return "\n".join([*lines, *(["", "fields:", *_listed(fields)] if fields else [])])
+    lines += _columns([(option.name, _first_sentence(name, option)) for option in options(name)])
+    fields = [] if name in _FILES_ALONE else [field for field in fields_of() if field.path.startswith(f"{name}.")]
+    return "\n".join([*lines, *(["", "fields:", *_field_lines(fields)] if fields else [])])
 
 
-def _block(field: Field) -> str:
+def _explain_block(field: Field) -> str:
     """A block of fields that no group has options for."""
     below = [other for other in fields_of() if other.path.startswith(f"{field.path}.")]
-    return "\n".join([f"{field.path}: {field.doc}", "", "fields:", *_listed(below)])
+    return "\n".join([f"{field.path}: {field.doc}", "", "fields:", *_field_lines(below)])
 
 
-def _listed(fields: Sequence[Field]) -> list[str]:
+def _field_lines(fields: Sequence[Field]) -> list[str]:
     """Fields, a line each; `kind` is the option itself."""
     shown = {field.path: field.doc for field in fields if not field.path.endswith(".kind")}
     return _columns(list(shown.items()))
 
 
-def _option(group: str, name: str) -> str:
+def _explain_option(group: str, name: str) -> str:
     """What its file says, and the file."""
     known = {option.name: option for option in options(group)}
     if name not in known:
@@ -95,12 +103,12 @@ def _option(group: str, name: str) -> str:
         raise ConfigurationError(f"{group}={name} is no option of {group}; {hint}options: {', '.join(known)}")
     option = known[name]
     text = option.path.read_text(encoding="utf-8").rstrip()
-    said = "" if option.comment else _about(group, option)
+    said = "" if option.comment else _first_sentence(group, option)
     title = f"{group}={name}: {said}" if said else f"{group}={name}"
     return f"{title}\n({option.path})\n\n{text}"
 
 
-def _about(group: str, option: Option) -> str:
+def _first_sentence(group: str, option: Option) -> str:
     """What an option is: the first sentence of its file, else of the class of its kind."""
     if option.comment:
         return option.comment[0]
@@ -109,7 +117,7 @@ def _about(group: str, option: Option) -> str:
     return summaries(group).get(kind, "")
 
 
-def _field(field: Field, kinds: Sequence[str]) -> str:
+def _explain_field(field: Field, kinds: Sequence[str]) -> str:
     """One field in full; of one that options set, what they set in place of the default of its class."""
     group, _, name = field.path.partition(".")
     where = f" ({group}={'|'.join(kinds)})" if kinds and group in groups() else ""
@@ -127,18 +135,22 @@ def _field(field: Field, kinds: Sequence[str]) -> str:
 
 def _set_by(group: str, name: str) -> Iterator[str]:
     """The options of its group that give it a value, with those of the scales where it is taken from there."""
-    if not name or "." in name or group not in groups() or group in _OURS:
+    if not name or "." in name or group not in groups() or group in _FILES_ALONE:
         return
     for option in options(group):
-        value = _value(option, name, nested=group == SCALE)
+        value = _value_in_option(option, name, nested=group == SCALE)
         if value is not None:
             taken = value.removeprefix(f"${{{SCALE}.").removesuffix("}")
-            sizes = [(each.name, _value(each, taken, nested=True)) for each in options(SCALE)] if taken != value else []
+            sizes = (
+                [(each.name, _value_in_option(each, taken, nested=True)) for each in options(SCALE)]
+                if taken != value
+                else []
+            )
             listed = ", ".join(f"{SCALE}={scale}: {size}" for scale, size in sizes if size is not None)
             yield f"  {group}={option.name} sets {value}{f' ({listed})' if listed else ''}"
 
 
-def _value(option: Option, name: str, *, nested: bool) -> str | None:
+def _value_in_option(option: Option, name: str, *, nested: bool) -> str | None:
     """What the file of an option sets a field of its group to, as it is written there; None where it does not."""
     for line in option.path.read_text(encoding="utf-8").splitlines():
         field, colon, value = line.partition(":")
@@ -147,7 +159,7 @@ def _value(option: Option, name: str, *, nested: bool) -> str | None:
     return None
 
 
-def _alike(fields: Sequence[Field]) -> list[tuple[Field, list[str]]]:
+def _merge_equal(fields: Sequence[Field]) -> list[tuple[Field, list[str]]]:
     """Fields of one path that say the same, with the kinds of all of them."""
     found: dict[tuple[str, str, str | None], tuple[Field, list[str]]] = {}
     for field in fields:
@@ -156,7 +168,7 @@ def _alike(fields: Sequence[Field]) -> list[tuple[Field, list[str]]]:
     return list(found.values())
 
 
-def _near(name: str) -> str:
+def _nearest_names(name: str) -> str:
     paths = sorted({field.path for field in fields_of()})
     last = [path for path in paths if path.rpartition(".")[2] == name.rpartition(".")[2]]
     close = last[:3] or difflib.get_close_matches(name, sorted({*paths, *groups()}), n=3)
@@ -167,3 +179,90 @@ def _near(name: str) -> str:
 def _columns(rows: Sequence[tuple[str, str]]) -> list[str]:
     width = max((len(name) for name, _ in rows), default=0)
     return [f"  {name:<{width}}  {text}".rstrip() for name, text in rows]
+
+
+# Bash parts words at = too and replaces the part after the last one alone, so that is all it is given.
+SCRIPTS = {
+    "bash": """_paribus() {
+  local IFS=$'\\n' line="${COMP_LINE:0:COMP_POINT}" head=""
+  COMPREPLY=($(paribus explain --completion query "$line" 2>/dev/null))
+  [[ ${line##* } == *=* ]] && head="${line##* }" && head="${head%=*}="
+  COMPREPLY=("${COMPREPLY[@]#"$head"}")
+}
+complete -o nospace -o default -F _paribus paribus
+""",
+    "zsh": """_paribus() {
+  local -a found
+  found=("${(@f)$(paribus explain --completion query "${(j: :)words[1,CURRENT]}" 2>/dev/null)}")
+  compadd -Q -S '' -- $found
+}
+compdef _paribus paribus
+""",
+}
+_WITH_OVERRIDES = ("run", "plan", "status", "report", "orders", "tokens")
+_ACTIONS = ("statistics", "encode", "entropy")
+"""Actions of `paribus tokens`."""
+
+
+def completion_command(arguments: Sequence[str], console: Console) -> int:
+    """Print the script of a shell, or what may follow `query LINE`; ConfigurationError for anything else."""
+    if len(arguments) == 1 and arguments[0] in SCRIPTS:
+        text = SCRIPTS[arguments[0]]
+    elif len(arguments) == 2 and arguments[0] == "query":
+        text = "".join(f"{found}\n" for found in complete(arguments[1]))
+    else:
+        raise ConfigurationError(f"--completion takes a shell: {' or '.join(SCRIPTS)}")
+    console.print(text, markup=False, end="", soft_wrap=True, highlight=False)
+    return 0
+
+
+def complete(line: str) -> list[str]:
+    """The words that the last word of a command may become; one that is whole ends with a space."""
+    *before, word = line.split(" ") or [""]
+    words = [each for each in before if each]
+    if len(words) <= 1:
+        return _beginning_with(word, (f"{verb} " for verb in VERBS))
+    verb = words[1]
+    if verb == "tokens" and len(words) == 2:
+        return _beginning_with(word, (f"{action} " for action in _ACTIONS))
+    if verb == "explain":
+        return _beginning_with(word, [*_with_values(word), *(f"{name} " for name in (*groups(), *_field_paths()))])
+    if verb not in _WITH_OVERRIDES:
+        return []
+    if word.startswith("-"):
+        return _beginning_with(word, (f"{flag} " for flag in [*known_flags(verb), "-m"]))
+    return _beginning_with(
+        word, _with_values(word) if "=" in word else [f"{name}=" for name in (*groups(), *_field_paths())]
+    )
+
+
+def _with_values(word: str) -> list[str]:
+    """A group or field with each value that it may have, of a sweep with the values before it."""
+    name, equals, value = word.partition("=")
+    kept = f"{name}={value[: value.rfind(',') + 1]}"
+    if not equals:
+        return []
+    return [f"{kept}{choice}" for choice in _choices_of(name)]
+
+
+def _choices_of(name: str) -> list[str]:
+    from paribus.config.explain import fields_of
+
+    if name in groups():
+        return [option.name for option in options(name)]
+    types = [field.type for field in fields_of() if field.path == name]
+    quoted = [part for text in types for part in text.split("`")[1::2]]
+    return list(dict.fromkeys([*quoted, *(["true", "false"] if "bool" in types else [])]))
+
+
+def _field_paths() -> list[str]:
+    """Fields that an override may set, the blocks of which have no options."""
+    from paribus.config.explain import fields_of
+
+    hidden = ("experiment.", "scale.", "sweep")
+    found = (field.path for field in fields_of() if not field.group and not field.path.startswith(hidden))
+    return sorted({path for path in found if path.rpartition(".")[2] != "kind"})
+
+
+def _beginning_with(word: str, candidates: Iterable[str]) -> list[str]:
+    return [candidate for candidate in dict.fromkeys(candidates) if candidate.startswith(word)]

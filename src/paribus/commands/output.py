@@ -1,10 +1,14 @@
-"""What a verb says with --json: one document on standard output, and nothing else there."""
+"""Output of verbs: documents for --json, and directories of the output root for tables and pictures."""
 
 import json
 import math
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+from paribus.config.identity import digest
+from paribus.pipeline.root import OutputRoot
 
 JSON = "--json"
 
@@ -22,3 +26,12 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+TOKENS = "tokens"
+"""Directory of the output root for reports and logs."""
+
+
+def report_directory(root: OutputRoot, subject: object) -> Path:
+    """The directory of the report on `subject`, plain data that tells reports apart."""
+    return root.path / TOKENS / digest(subject)[:16]

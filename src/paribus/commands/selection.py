@@ -1,4 +1,4 @@
-"""What a verb is asked about: runs given by their overrides, a sweep or run by a short name, or the last sweep."""
+"""Selection of the runs that a verb is about: by their overrides, by the name of a sweep or run, or the last sweep."""
 
 import re
 import time
@@ -30,12 +30,12 @@ from paribus.pipeline.records import (
 from paribus.pipeline.root import OutputRoot, named_root, run_id
 
 ROOT = "root"
-_OF_TABLE = re.compile(r"\+{0,2}experiment\.(?:table\.|title=|question=)")
+_TABLE_OVERRIDE = re.compile(r"\+{0,2}experiment\.(?:table\.|title=|question=)")
 """Overrides of what a report says about runs, which change none of them."""
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Selection:
     """The runs that a verb is asked about."""
 
     command: Command
@@ -44,7 +44,7 @@ class Chosen:
     runs: list[PreparedRun]
 
 
-def choose(command: Command, say: Callable[[str], None]) -> Chosen:
+def select(command: Command, say: Callable[[str], None]) -> Selection:
     """The runs of a command; of one without overrides but `root`, those of the last sweep of the output root.
 
     Beside a name stand no overrides but of the table, which is then that of the named runs. `say` is told which sweep
@@ -53,14 +53,14 @@ def choose(command: Command, say: Callable[[str], None]) -> Chosen:
 
     Runs that a name means are those that were made, of the files as they were then, which may be gone by now.
     """
-    reference = _named(command)
+    reference = _reference_of(command)
     whole = command if reference is None else _with_flags(reference.command, command)
     composition = compose_command(whole)
     if reference is None:
-        return Chosen(whole, composition, prepare(composition, tolerate_missing=True, judge_made=False))
+        return Selection(whole, composition, prepare(composition, tolerate_missing=True, judge_made=False))
     runs, moved = _named_runs(composition, reference, root_of(command.overrides).path)
-    say("\n".join(_described(reference, runs, moved)))
-    return Chosen(whole, composition, runs)
+    say("\n".join(_describe(reference, runs, moved)))
+    return Selection(whole, composition, runs)
 
 
 def names_nothing(command: Command) -> bool:
@@ -75,13 +75,13 @@ def root_of(overrides: Sequence[str]) -> OutputRoot:
     return named_root(given[-1] if given else None)
 
 
-def _named(command: Command) -> Reference | None:
+def _reference_of(command: Command) -> Reference | None:
     pieces = {word for each in torn(command.overrides) for word in each.words}
     names = [text for text in command.overrides if is_reference(text) and text not in pieces]
     others = [text for text in command.overrides if text not in names and not text.startswith(f"{ROOT}=")]
     if len(names) > 1:
         raise ConfigurationError(f"{' and '.join(names)} are two names; ask for one sweep or run at a time")
-    of_runs = [text for text in others if not _OF_TABLE.match(text)]
+    of_runs = [text for text in others if not _TABLE_OVERRIDE.match(text)]
     if names and (of_runs or command.multirun):
         more = " ".join([*of_runs, *(["-m"] if command.multirun else [])])
         raise ConfigurationError(f"{names[0]} names runs as they were given; leave {more} out, or give all overrides")
@@ -99,7 +99,7 @@ def _with_flags(found: Command, given: Command) -> Command:
     """The command that was found, in the output root, with the table and with the flags that are given now."""
     own = [text for text in found.overrides if not text.startswith(f"{ROOT}=")]
     roots = [text for text in given.overrides if text.startswith(f"{ROOT}=")]
-    table = [f"++{text.lstrip('+')}" for text in given.overrides if _OF_TABLE.match(text)]
+    table = [f"++{text.lstrip('+')}" for text in given.overrides if _TABLE_OVERRIDE.match(text)]
     return Command((*found.flags, *given.flags), (*own, *roots, *table))
 
 
@@ -111,11 +111,11 @@ def _named_runs(composition: Composition, reference: Reference, root: Path) -> t
     """
     made = prepare(composition, tolerate_missing=True, judge_made=False, before=_files_before(root, reference.runs))
     if {run.run_id for run in made} <= {run.run_id for run in reference.runs}:
-        return made, _moved(made)
+        return made, _count_moved(made)
     return prepare(composition, tolerate_missing=True, judge_made=False), 0
 
 
-def _moved(runs: Sequence[PreparedRun]) -> int:
+def _count_moved(runs: Sequence[PreparedRun]) -> int:
     """Of how many runs their configurations make others of the files of now."""
     with overlay(OutputRoot.of(runs[0].job.config).cache) as cache:
         now = [run_id(build_graph(run.job.config, cache, tolerate_missing=True)) for run in runs]
@@ -124,12 +124,12 @@ def _moved(runs: Sequence[PreparedRun]) -> int:
 
 def _files_before(root: Path, runs: Sequence[SweptRun]) -> FilesBefore:
     """What each job had read when it ran; one that never did, what the others of its sweep had of the same groups."""
-    found = {_of_run(run.overrides): read_run_record(root / "runs" / run.run_id) for run in runs}
+    found = {_run_overrides(run.overrides): read_run_record(root / "runs" / run.run_id) for run in runs}
     records = {overrides: record for overrides, record in found.items() if record}
     of_groups = files_of_groups(records.values())
 
     def of_job(job: Job) -> Mapping[str, Any]:
-        if own := records.get(_of_run(job.overrides)):
+        if own := records.get(_run_overrides(job.overrides)):
             return files_of(own, job.config)
         here = identity(job.config)
         alike = {group: of_groups.get((group, canonical(fields)), []) for group, fields in here.items()}
@@ -138,12 +138,12 @@ def _files_before(root: Path, runs: Sequence[SweptRun]) -> FilesBefore:
     return of_job
 
 
-def _of_run(overrides: Sequence[str]) -> frozenset[str]:
+def _run_overrides(overrides: Sequence[str]) -> frozenset[str]:
     """Overrides but those of the output root and of the table."""
-    return frozenset(text for text in overrides if not text.startswith(f"{ROOT}=") and not _OF_TABLE.match(text))
+    return frozenset(text for text in overrides if not text.startswith(f"{ROOT}=") and not _TABLE_OVERRIDE.match(text))
 
 
-def _described(reference: Reference, runs: Sequence[PreparedRun], moved: int) -> Iterator[str]:
+def _describe(reference: Reference, runs: Sequence[PreparedRun], moved: int) -> Iterator[str]:
     yield f"{reference.shown}, given {format_age(time.time() - reference.sweep.given)} ago"
     changed = {run.run_id for run in reference.runs} - {run.run_id for run in runs}
     if changed:

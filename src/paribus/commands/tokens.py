@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from paribus.checks import compose_command
-from paribus.commands.tokens.files import TOKENS, report_directory
+from paribus.commands.output import TOKENS, report_directory
 from paribus.config.arguments import HELP_FLAGS, Command, parse
 from paribus.config.compose import Composition
 from paribus.config.groups.evaluation import TableConfig, table_of
@@ -21,7 +21,8 @@ from paribus.pipeline.run import check, make, note_made_of
 from paribus.reporting.data_tables import joined_labels
 
 if TYPE_CHECKING:
-    from paribus.pipeline.token_rows import Counted
+    from paribus.commands.token_rows import Counted
+
 
 USAGE = """usage: paribus tokens statistics [-m] [overrides]     compression, lengths, entropy, overlap
        paribus tokens statistics --containing TEXT [overrides]    the tokens that contain it, and how often each occurs
@@ -41,7 +42,7 @@ examples:
 """
 STATISTICS, ENCODE, ENTROPY = "statistics", "encode", "entropy"
 TEXT, CONTAINING = "--text", "--containing"
-FLAGS = {STATISTICS: CONTAINING, ENCODE: TEXT, ENTROPY: TEXT}
+FLAG_OF_ACTION = {STATISTICS: CONTAINING, ENCODE: TEXT, ENTROPY: TEXT}
 _MOST_SHOWN = 20
 
 
@@ -51,26 +52,26 @@ def tokens_command(arguments: Sequence[str], console: Console) -> int:
         console.print(USAGE, markup=False, end="", soft_wrap=True)
         return 0 if arguments else 2
     action = arguments[0]
-    if action not in FLAGS:
-        raise ConfigurationError(f"unknown action {action!r}; known: {', '.join(FLAGS)}\n{USAGE}")
-    text, rest = _text_of(arguments[1:], FLAGS[action])
+    if action not in FLAG_OF_ACTION:
+        raise ConfigurationError(f"unknown action {action!r}; known: {', '.join(FLAG_OF_ACTION)}\n{USAGE}")
+    text, rest = _split_flag(arguments[1:], FLAG_OF_ACTION[action])
     command = parse(rest, TOKENS)
     if command.helps:
         console.print(USAGE, markup=False, end="", soft_wrap=True)
     elif command.shows:
         show_with_hydra(command)
     elif action == ENCODE:
-        return _encode(text or "", command, console)
+        return _show_encoded(text or "", command, console)
     elif action == ENTROPY:
-        return _entropy(text, _single(command), console)
+        return _show_entropy(text, _single_composition(command), console)
     elif text is not None:
-        return _containing(text, _single(command), console)
+        return _show_containing(text, _single_composition(command), console)
     else:
-        return _statistics(command, console)
+        return _show_statistics(command, console)
     return 0
 
 
-def _text_of(arguments: Sequence[str], flag: str) -> tuple[str | None, list[str]]:
+def _split_flag(arguments: Sequence[str], flag: str) -> tuple[str | None, list[str]]:
     """The text after `flag`, None without the flag, and the other arguments."""
     split = [part for given in arguments for part in (given.split("=", 1) if given.startswith(f"{flag}=") else [given])]
     if flag not in split:
@@ -81,7 +82,7 @@ def _text_of(arguments: Sequence[str], flag: str) -> tuple[str | None, list[str]
     return split[at + 1], [*split[:at], *split[at + 2 :]]
 
 
-def _single(command: Command) -> Composition:
+def _single_composition(command: Command) -> Composition:
     """The composition of a command; ConfigurationError where it has several configurations."""
     composition = compose_command(command)
     if len(composition.jobs) != 1:
@@ -89,16 +90,16 @@ def _single(command: Command) -> Composition:
     return composition
 
 
-def _entropy(text: str | None, composition: Composition, console: Console) -> int:
+def _show_entropy(text: str | None, composition: Composition, console: Console) -> int:
     config = composition.jobs[0].config
     if isinstance(config.pretokenizer, SpansPretokenizer):
-        from paribus.commands.tokens.candidates import show_candidates
+        from paribus.commands.tokens_entropy import show_candidates
 
         if text is not None:
             raise ConfigurationError(f"{TEXT} is for pretokenizer=predictive_entropy; pretokenizer=spans has a corpus")
         return show_candidates(config, config.pretokenizer, console)
     if isinstance(config.pretokenizer, PredictiveEntropyPretokenizer):
-        from paribus.commands.tokens.entropy import show_entropy
+        from paribus.commands.tokens_entropy import show_entropy
 
         return show_entropy(text or "", config, config.pretokenizer, console)
     raise ConfigurationError(
@@ -107,33 +108,33 @@ def _entropy(text: str | None, composition: Composition, console: Console) -> in
     )
 
 
-def _statistics(command: Command, console: Console) -> int:
-    from paribus.pipeline.token_rows import TARGETS, count, refuse_absent_baseline
+def _show_statistics(command: Command, console: Console) -> int:
+    from paribus.commands.token_rows import TARGETS, count_tokens, refuse_absent_baseline
 
     composition = compose_command(command)
-    refuse_absent_baseline(composition.jobs, composition.factors, _table(composition))
+    refuse_absent_baseline(composition.jobs, composition.factors, _table_config(composition))
     for job in composition.jobs:
         check(job.config, TARGETS)
-    counted, failed = count(composition.jobs, TOKENS)
+    counted, failed = count_tokens(composition.jobs, TOKENS)
     if not counted:
         raise failed[0][1]
     warn = partial(console.print, style="yellow", markup=False, soft_wrap=True)
     made = len(composition.jobs) - len(failed)
     if len(counted) < made:
         warn(f"{made} configurations have {len(counted)} different tokens: those alike are one row")
-    _report(composition, counted, console)
+    _write_report(composition, counted, console)
     for job, error in failed:
         warn(f"left out, {' '.join(job.overrides)}: {error}")
     return 1 if failed else 0
 
 
-def _report(composition: Composition, counted: Sequence["Counted"], console: Console) -> None:
-    from paribus.pipeline.token_rows import token_rows
+def _write_report(composition: Composition, counted: Sequence["Counted"], console: Console) -> None:
+    from paribus.commands.token_rows import token_rows
     from paribus.reporting.data_reports import TOKENIZERS_TITLE, write_token_report
     from paribus.reporting.paper import parse_paper
 
     experiment = composition.jobs[0].config.experiment
-    table = _table(composition)
+    table = _table_config(composition)
     rows, overlap = token_rows(counted, composition.factors, table)
     # What is compared with what makes another report of the same artefacts.
     compared = [[*row.labels, row.baseline] for row in rows]
@@ -155,17 +156,17 @@ def _report(composition: Composition, counted: Sequence["Counted"], console: Con
     console.print(f"tables, numbers and plots: {directory}", markup=False, soft_wrap=True)
 
 
-def _table(composition: Composition) -> TableConfig:
+def _table_config(composition: Composition) -> TableConfig:
     return table_of(composition.jobs[0].config.experiment)
 
 
-def _encode(text: str, command: Command, console: Console) -> int:
-    from paribus.commands.tokens.cut_text import cut_table
+def _show_encoded(text: str, command: Command, console: Console) -> int:
+    from paribus.commands.tokens_encode import cut_table
 
     composition = compose_command(command)
     for job in composition.jobs:
         check(job.config, ("vocabulary",))
-    table, arms = _table(composition), []
+    table, arms = _table_config(composition), []
     for job in composition.jobs:
         nodes = build_graph(job.config, OutputRoot.of(job.config).cache, targets=("vocabulary",))
         labels = factor_labels(PreparedRun(job, nodes), composition.factors).values()
@@ -175,13 +176,13 @@ def _encode(text: str, command: Command, console: Console) -> int:
     return 0
 
 
-def _containing(token: str, composition: Composition, console: Console) -> int:
-    from paribus.pipeline.token_rows import TARGETS, count
+def _show_containing(token: str, composition: Composition, console: Console) -> int:
+    from paribus.commands.token_rows import TARGETS, count_tokens
     from paribus.tokenization.statistics import containing
     from paribus.tokenization.tokenizer import Tokenizer
 
     check(composition.jobs[0].config, TARGETS)
-    made, failed = count(composition.jobs, TOKENS)
+    made, failed = count_tokens(composition.jobs, TOKENS)
     if failed:
         raise failed[0][1]
     (counted,) = made

@@ -1,4 +1,7 @@
-"""`paribus tokens encode TOKENIZER [encoder=...] [output=...] < text`, without a configuration."""
+"""The action `paribus tokens encode`: standard input in the tokens of one tokenizer, or a text in those of several.
+
+`paribus tokens encode TOKENIZER [encoder=...] [output=...] < text` has no configuration, and starts without Hydra.
+"""
 
 import json
 import sys
@@ -6,11 +9,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
+from rich.table import Table
+from rich.text import Text
+
 from paribus.config.arguments import HELP_FLAGS, read_options
+from paribus.config.groups.tokenization import EncoderConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.native.loader import ensure_compiled, missing_kernels
 from paribus.native.registry import ENCODING
+from paribus.reporting.data_tables import bare_table
+from paribus.tokenization.build import with_encoder
 from paribus.tokenization.existing import open_existing
+from paribus.tokenization.pretokenize import PATTERNS, Pretokenizer
 from paribus.tokenization.settings import Candidates, EncoderName, check_choice
 from paribus.tokenization.statistics import corpus_statistics
 from paribus.tokenization.text_tokenizer import DROPOUT
@@ -54,9 +64,9 @@ def encode_command(arguments: Sequence[str]) -> int:
         raise ConfigurationError(f"name the directory or file of a tokenizer, or give --text TEXT\n{USAGE}")
     options = read_options(arguments[1:], OPTIONS)
     check_choice("output", options.get("output", "ids"), OUTPUTS)
-    _compile()
+    _compile_kernels()
     tokenizer = _tokenizer(Path(arguments[0]), options)
-    text = _read()
+    text = _read_input()
     output = options.get("output", "ids")
     if output == "ids":
         sys.stdout.write(" ".join(map(str, tokenizer.encode(text).tolist())) + "\n")
@@ -67,7 +77,7 @@ def encode_command(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _compile() -> None:
+def _compile_kernels() -> None:
     """Compile the kernels on first use, with a bar on standard error."""
     if not missing_kernels(ENCODING):
         return
@@ -106,7 +116,7 @@ def _number(name: str, value: Any, kind: type[Number]) -> Number:
         raise ConfigurationError(f"{name}={value} is no number") from error
 
 
-def _read() -> str:
+def _read_input() -> str:
     content = sys.stdin.buffer.read()
     try:
         return content.decode("utf-8")
@@ -120,3 +130,42 @@ def _escaped(token: bytes) -> str:
         return json.dumps(token.decode("utf-8"), ensure_ascii=False)
     except UnicodeDecodeError:
         return "".join(f"\\x{byte:02x}" for byte in token)
+
+
+BAR = "|"
+
+
+def cut_table(text: str, arms: Sequence[tuple[str, Path, EncoderConfig]]) -> Table:
+    """Of each arm (name, directory of its vocabulary, encoder) the tokens of `text`, their number and the pre-tokens.
+
+    A space is shown as `·`, bytes that are no whole character as escapes, line ends too. Pre-tokens are left out where
+    every arm has none of its own, as with a tokenizer that was imported.
+    """
+    table = bare_table("How the text is cut")
+    found = [(name, with_encoder(Tokenizer.load(path), encoder)) for name, path, encoder in arms]
+    pieces = [pretokens(tokenizer, text) for _, tokenizer in found]
+    for heading in ("", "tokens", "pre-tokens", "cut into"):
+        if heading != "pre-tokens" or any(pieces):
+            table.add_column(heading, justify="right" if heading.endswith("tokens") else "left", overflow="fold")
+    for (name, tokenizer), parts in zip(found, pieces, strict=True):
+        tokens = tokenizer.tokenize(text)
+        counts = [str(len(tokens)), *([str(len(parts)) if parts else "–"] if any(pieces) else [])]
+        table.add_row(name, *counts, Text(BAR.join(map(token_text, tokens))))
+        if parts:
+            between = [""] * len(counts)
+            table.add_row("", *between, Text(BAR.join(token_text(part.encode()) for part in parts), style="dim"))
+    return table
+
+
+def pretokens(tokenizer: Tokenizer, text: str) -> list[str]:
+    """The pieces that tokens do not cross; none where the tokenizer's own are not known."""
+    if tokenizer.cutter is not None:
+        return tokenizer.cutter.pieces(text)
+    name = tokenizer.settings.pretokenizer
+    return Pretokenizer(name).pieces(text) if name in PATTERNS else []
+
+
+def token_text(token: bytes) -> str:
+    """A token as text, with a dot for a space and escapes for what is no character and for line ends."""
+    text = token.decode(errors="backslashreplace")
+    return text.translate({ord(" "): "·", ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"})

@@ -28,6 +28,7 @@ from paribus.tokenization.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from paribus.reporting.figures_data import OverlapMatrix
 
+
 TARGETS = ("token_statistics",)
 """The stages that a row is made of, with what they need."""
 _MOST_VOCABULARIES = 12
@@ -82,7 +83,7 @@ def refuse_absent_baseline(jobs: Sequence[Job], factors: Sequence[str], table: T
         baselines(list(rows.values()), factors, table)
 
 
-def count(jobs: Sequence[Job], asked_by: str) -> tuple[list[Counted], list[tuple[Job, ParibusError]]]:
+def count_tokens(jobs: Sequence[Job], asked_by: str) -> tuple[list[Counted], list[tuple[Job, ParibusError]]]:
     """Make what is missing of each job's statistics, those alike once; and the jobs of which that failed, with why.
 
     Logs of stages go into directory `asked_by` of the output root. Standard error is told which of several jobs the
@@ -137,13 +138,15 @@ def token_rows(
         for row, one, base in zip(labels, found, bases, strict=True)
     ]
     counts = [one.counts() for one in found]
-    return with_replaced(rows, spelled, counts), _overlap(rows, spelled, counts)
+    return with_replaced(rows, spelled, counts), _overlap_of(rows, spelled, counts)
 
 
 def with_replaced(rows: Sequence[TokenRow], spelled: Sequence[Spellings], counts: Sequence[Counts]) -> list[TokenRow]:
     """Rows that say how their vocabularies differ; `spelled` and `counts`, occurrences by id, are of each row."""
     return [
-        row if row.baseline is None else replace(row, replaced=_replaced(place, row.baseline, spelled, counts))
+        row
+        if row.baseline is None
+        else replace(row, replaced=_compare_vocabularies(place, row.baseline, spelled, counts))
         for place, row in enumerate(rows)
     ]
 
@@ -154,7 +157,9 @@ def _first_of_a_size(found: Sequence[Counted]) -> list[int | None]:
     return [None if kinds.index(kind) == place else kinds.index(kind) for place, kind in enumerate(kinds)]
 
 
-def _replaced(place: int, base: int, spelled: Sequence[Spellings], counts: Sequence[Counts]) -> Replaced | None:
+def _compare_vocabularies(
+    place: int, base: int, spelled: Sequence[Spellings], counts: Sequence[Counts]
+) -> Replaced | None:
     if spelled[place].keys() == spelled[base].keys():
         return None
     gone = spelled_only_in(spelled[base], spelled[place], counts[base])
@@ -168,7 +173,7 @@ def _replaced(place: int, base: int, spelled: Sequence[Spellings], counts: Seque
     )
 
 
-def _overlap(
+def _overlap_of(
     rows: Sequence[TokenRow], spelled: Sequence[Spellings], counts: Sequence[Counts]
 ) -> "OverlapMatrix | None":
     """Of the different vocabularies, each by the first row that has it; None where there is one, or too many."""

@@ -1,0 +1,469 @@
+"""The verb `paribus export`: the model of a run as a Hugging Face directory, with a card that says how it was made."""
+
+import errno
+import json
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]
+from rich.console import Console
+
+from paribus.config.arguments import HELP_FLAGS, read_options
+from paribus.config.explain import summaries
+from paribus.config.fields import proper_path
+from paribus.config.units import format_count, format_size
+from paribus.errors import ConfigurationError, DataError
+from paribus.evaluation.suites.registry import CONTINUATION
+from paribus.pipeline.graph import EVALUATION, FINETUNING
+from paribus.pipeline.records import UNREADABLE, command_line, find_run_id, is_reference, read_run_record
+from paribus.pipeline.root import OutputRoot, named_root
+from paribus.store import files
+from paribus.store.artifacts import Artifact
+from paribus.store.files import METRICS, read_object, read_object_if_any, sha256, write_json
+from paribus.training.start import checkpoint_directories
+
+TRAINING = "training"
+HELP = """usage: paribus export RUN DIR [step=N] [root=paribus_runs]
+
+Write the model of a run into DIR as Hugging Face has it: weights, config.json, tokenizer, and README.md, a model card
+with its scores, the command and configuration that made it, and the commit. It is the last checkpoint, or the one of
+step=N. DIR may not be there yet, or be empty; it appears whole or not at all. The licence is left to you.
+
+Beside a checkpoint in the root it generates with a cache, and its tokenizer knows the context length, pads (with the
+special token called padding, else with the one that ends a document) and takes special tokens that are spelled in a
+prompt for these tokens; split_special_tokens=True leaves them text, as in a corpus.
+
+RUN is an identifier as `paribus status` shows it, the beginning of one, or last, the newest run. Tokenizers that
+tokenizer.json cannot hold, as those of longest_first and of Scaffold-BPE, need paribus: the card has the lines for it.
+
+  paribus export last my_model
+  paribus export 01234567 my_model step=125
+  paribus export 01234567 my_model root=my/runs
+
+exit status: 0; 1 its checkpoints are not there; 2 refused
+"""
+
+
+@dataclass(frozen=True)
+class ExportRequest:
+    """What is to be exported, and where to."""
+
+    name: str
+    target: Path
+    root: OutputRoot
+    step: int | None
+
+
+def export_command(arguments: Sequence[str], console: Console) -> int:
+    """`paribus export RUN DIR`: ConfigurationError for what cannot be asked, DataError without checkpoints."""
+    if HELP_FLAGS & set(arguments):
+        console.print(HELP, end="", markup=False, highlight=False, soft_wrap=True)
+        return 0
+    wanted = parse(arguments)
+    if wanted.target.exists() and (not wanted.target.is_dir() or any(wanted.target.iterdir())):
+        raise _occupied(wanted.target)
+    run_id = find_run_id(wanted.name, wanted.root.path)
+    record = _read_record(run_id, wanted.root)
+    training = _training(record, run_id, wanted)
+    step, checkpoint = _checkpoint(training, wanted.step)
+    origin = Origin(
+        run_id=run_id,
+        record=record,
+        step=step,
+        command=command_line(run_id, wanted.root.path),
+        training=training.record(),
+        scores=_logged_scores(record, step, wanted.root),
+    )
+    with _parents_of(wanted.target), _refusing_others(wanted.target), files.replacing(wanted.target) as aside:
+        _copy(training, checkpoint, aside)
+        complete(aside)
+        (aside / CARD).write_text(model_card(origin, aside, wanted.target.name), encoding="utf-8")
+        size = sum(path.stat().st_size for path in aside.rglob("*") if path.is_file())
+    told = f"{wanted.target}: step {step:,} of run {run_id}, {format_size(size)}; see {CARD} there for how to load it"
+    console.print(told, markup=False, soft_wrap=True)
+    return 0
+
+
+def parse(arguments: Sequence[str]) -> ExportRequest:
+    """What the arguments ask for; ConfigurationError for what they cannot."""
+    names = [argument for argument in arguments if is_reference(argument)]
+    others = [argument for argument in arguments if argument not in names]
+    options = read_options(others, ("root", "step"))
+    if len(names) != 2:
+        raise ConfigurationError("export takes a run and a directory: paribus export last my_model")
+    step = options.get("step")
+    if step is not None and not step.isdecimal():
+        raise ConfigurationError(f"step={step}: a step is a whole number, as in the names of checkpoints")
+    try:
+        target = Path(proper_path(names[1])).expanduser()
+    except ValueError as error:
+        raise ConfigurationError(f"export: {error}") from error
+    root = named_root(options.get("root"))
+    return ExportRequest(names[0], target, root, None if step is None else int(step))
+
+
+def _read_record(run_id: str, root: OutputRoot) -> Mapping[str, Any]:
+    record = read_run_record(root.run(run_id))
+    if record is None:
+        raise DataError(f"run {run_id} was not begun; paribus status shows how it stands")
+    if record["status"] == UNREADABLE:
+        raise DataError(record["failure"]["message"])
+    return record
+
+
+def _training(record: Mapping[str, Any], run_id: str, wanted: ExportRequest) -> Artifact:
+    if TRAINING not in record["stages"]:
+        raise DataError(f"run {run_id} has no training yet: it is {record['status']}; see `paribus status {run_id}`")
+    key, store = str(record["stages"][TRAINING]["key"]), wanted.root.store
+    found = store.find(TRAINING, key)
+    if found is not None and not found.whole:
+        raise DataError(
+            f"the checkpoints of run {run_id} were removed; `paribus rerun {run_id} root={wanted.root.path}` makes it "
+            f"again in a root of its own below {wanted.root.reruns}, which root=... then names here"
+        )
+    return found or store.require(TRAINING, key)
+
+
+def _checkpoint(training: Artifact, wanted: int | None) -> tuple[int, Path]:
+    """The checkpoint of a step, or the last one."""
+    steps = checkpoint_directories(training.path)
+    if not steps:
+        raise DataError(f"{training.path} has no checkpoints")
+    step = max(steps) if wanted is None else wanted
+    if step not in steps:
+        raise ConfigurationError(
+            f"step={step}: no such checkpoint; there are those of steps {', '.join(map(str, steps))}"
+        )
+    return step, steps[step]
+
+
+def _logged_scores(record: Mapping[str, Any], step: int, root: OutputRoot) -> dict[str, float]:
+    """Every number that was logged of a checkpoint, by name; none of one that was not scored."""
+    found: dict[str, float] = {}
+    for stage in (EVALUATION, FINETUNING):
+        artefact = root.store.find(stage, str(record["stages"][stage]["key"])) if stage in record["stages"] else None
+        path = artefact.path / METRICS if artefact else None
+        for line in path.read_text(encoding="utf-8").splitlines() if path and path.is_file() else ():
+            values = json.loads(line)
+            found |= {name: float(value) for name, value in values.items() if name != "step" and values["step"] == step}
+    return found
+
+
+def _copy(training: Artifact, checkpoint: Path, target: Path) -> None:
+    """Copy a checkpoint; DataError where the copy is not what was published."""
+    digests = training.record()["files"]
+    for path in sorted(path for path in checkpoint.rglob("*") if path.is_file()):
+        name = path.relative_to(training.path).as_posix()
+        copied = target / path.relative_to(checkpoint)
+        copied.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("rb") as source, files.naming(copied), copied.open("wb") as sink:
+            shutil.copyfileobj(source, sink)
+        if sha256(copied) != digests[name]["sha256"]:
+            raise DataError(
+                f"{training.path / name} differs from its digest; `paribus clean --verify` sets the training aside"
+            )
+
+
+def _occupied(target: Path) -> ConfigurationError:
+    return ConfigurationError(f"{target} is there and not empty; name a directory that is not there yet")
+
+
+@contextmanager
+def _refusing_others(target: Path) -> Iterator[None]:
+    """ConfigurationError where another export made `target` meanwhile."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            raise _occupied(target) from error
+        raise
+
+
+@contextmanager
+def _parents_of(target: Path) -> Iterator[None]:
+    """Make the directories above `target`; those that were made go again where the block fails."""
+    made = [parent for parent in target.absolute().parents if not parent.exists()]
+    try:
+        target.absolute().parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        for parent in made:
+            with suppress(OSError):
+                parent.rmdir()
+        raise
+
+
+_CONFIG, _GENERATION, _TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
+_PADDING = re.compile(r"\W*pad(ding)?\W*", re.IGNORECASE)
+
+
+def complete(directory: Path) -> None:
+    """Have the model in `directory` generate with a cache, and its tokenizer pad and know the context length.
+
+    `config.json` gets no token for padding: transformers never trains the embedding of that one, and mostly it is the
+    token that ends a document.
+    """
+    from paribus.tokenization.text_tokenizer import TextTokenizer
+
+    special = TextTokenizer.load(directory / "tokenizer").special_tokens
+    padding = pad_token(special)
+    config = read_object(directory / _CONFIG) | {"use_cache": True}
+    write_json(directory / _CONFIG, config)
+    generation = {"eos_token_id": config["eos_token_id"], "pad_token_id": special[padding], "use_cache": True}
+    write_json(directory / _GENERATION, read_object_if_any(directory / _GENERATION) | generation)
+    # The spelling of a special token is text in a corpus; for who prompts a model it is the token, as everywhere there.
+    habits = {
+        "model_max_length": config["max_position_embeddings"],
+        "pad_token": padding,
+        "split_special_tokens": False,
+    }
+    write_json(directory / _TOKENIZER, read_object(directory / _TOKENIZER) | habits)
+
+
+def pad_token(special_tokens: Iterable[str]) -> str:
+    """The special token that is called padding, else the first, which ends a document."""
+    names = list(special_tokens)
+    return next((name for name in names if _PADDING.fullmatch(name)), names[0])
+
+
+CARD = "README.md"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What is known of a checkpoint."""
+
+    run_id: str
+    record: Mapping[str, Any]
+    step: int
+    command: str | None
+    """As it would be typed; None where the sweep of the run is not on record."""
+    training: Mapping[str, Any]
+    """Record of its artefact."""
+    scores: Mapping[str, float]
+    """Numbers of this checkpoint, as they were logged."""
+
+    @property
+    def early(self) -> bool:
+        """Whether the training went on after it."""
+        return bool(self.step < self.training["result"]["steps"])
+
+
+def model_card(origin: Origin, directory: Path, name: str) -> str:
+    """The card of the model in `directory`, which is to be called `name`."""
+    parts = (
+        _card_head(origin, directory, name),
+        _model_section(origin, directory),
+        _loading_section(directory, name),
+        _score_section(origin),
+        _making_section(origin),
+    )
+    return "\n".join(line for part in parts for line in part) + "\n"
+
+
+def _card_head(origin: Origin, directory: Path, name: str) -> Iterator[str]:
+    result = origin.training["result"]
+    yield from ("---", "library_name: transformers", "tags:", "- paribus", "---", "", f"# {name}", "")
+    kind = "An encoder-decoder" if _has_encoder(directory) else "A language model"
+    yield (
+        f"{kind} of {format_count(result['parameters'])} parameters, trained on "
+        f"{format_count(result['tokens'])} tokens, {format_size(result['text_bytes'])} of text, with paribus, which "
+        f"compares tokenizers, encodings and document orders. These are its weights after step {origin.step:,} of "
+        f"{result['steps']:,}{', which has read a part of that alone' if origin.early else ''}."
+    )
+    yield from ("", "No licence is given here: whoever publishes the model says which.", "")
+
+
+def _model_section(origin: Origin, directory: Path) -> Iterator[str]:
+    yield from ("## Model", "")
+    configuration, result = _configuration(directory), origin.training["result"]
+    yield from model_table(origin.record["identity"], configuration, result, early=origin.early)
+
+
+def _has_encoder(directory: Path) -> bool:
+    return not str(_configuration(directory)["architectures"][0]).endswith("ForCausalLM")
+
+
+def _configuration(directory: Path) -> Mapping[str, Any]:
+    """That of transformers."""
+    found: Mapping[str, Any] = json.loads((directory / "config.json").read_text(encoding="utf-8"))
+    return found
+
+
+def _loading_section(directory: Path, name: str) -> Iterator[str]:
+    """The lines that load it, which a test runs."""
+    model = "AutoModelForSeq2SeqLM" if _has_encoder(directory) else "AutoModelForCausalLM"
+    alone = (directory / "tokenizer.json").is_file()
+    yield from ("## Loading", "", "```python", f"from transformers import {model}, AutoTokenizer")
+    if not alone:
+        yield "import paribus.tokenization.export  # AutoTokenizer learns of ParibusTokenizer"
+    yield from ("", f'tokenizer = AutoTokenizer.from_pretrained("{name}")')
+    yield from (f'model = {model}.from_pretrained("{name}")', "```", "")
+    if alone:
+        return
+    yield (
+        "`tokenizer.json` cannot say what this tokenizer does, so `AutoTokenizer` alone refuses it: it needs the "
+        "package paribus and the import above. No code is in this directory, and nothing needs `trust_remote_code`."
+    )
+    yield "Without transformers, the same tokenizer is read by these two lines of the package paribus:"
+    yield from ("", "```python", "from paribus.tokenization import Tokenizer")
+    yield from (f'tokenizer = Tokenizer.load("{name}/tokenizer")', "```", "")
+
+
+def _score_section(origin: Origin) -> Iterator[str]:
+    yield from ("## Scores", "")
+    if not origin.scores:
+        yield from ("This checkpoint was not scored.", "")
+        return
+    yield from score_tables(origin.scores)
+
+
+def _making_section(origin: Origin) -> Iterator[str]:
+    provenance = origin.training["provenance"]
+    git = provenance["git"] or {}
+    changed = " with uncommitted changes" if git.get("diff") or git.get("changes") or git.get("untracked") else ""
+    yield from ("## How it was made", "")
+    if origin.command is not None:
+        yield from ("```bash", origin.command, "```", "")
+    yield f"- paribus run `{origin.run_id}` (`{origin.record['name']}`)"
+    yield f"- paribus {provenance['paribus']}, commit {git.get('commit', 'unknown')}{changed}"
+    yield f"- Python {provenance['python']}, " + ", ".join(
+        f"{name} {provenance['packages'][name]}" for name in ("torch", "transformers") if name in provenance["packages"]
+    )
+    yield f"- computed on {', then '.join(origin.training['result'].get('computed_on', ['an unknown device']))}"
+    yield f"- `paribus rerun {origin.run_id}` in its output root makes the run again and compares every byte"
+    yield from (
+        "",
+        "The configuration, as far as it may decide a number, with the digests of the files that it was made from; "
+        "`paribus explain training.schedule` says what a field means:",
+        "",
+    )
+    yield from ("```yaml", yaml.safe_dump(dict(origin.record["identity"]), sort_keys=True, allow_unicode=True).rstrip())
+    yield "```"
+
+
+_SCORE = re.compile(r"eval/(?P<task>.+)/(?P<shots>\d+)shot/(?P<metric>[^/]+)")
+_BITS_PER_BYTE = re.compile(r"eval/(?:(?P<text>.+)/)?bits_per_byte")
+METRIC_WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        "acc": "accuracy",
+        "acc_norm": "accuracy, by log-probability a character",
+        "acc_bytes": "accuracy, by log-probability a byte",
+        "exact_match": "exact match",
+        "em": "exact match",
+        "f1": "F1",
+        "mcc": "Matthews correlation",
+        "bleu": "BLEU",
+        "tokenized_bleu": "BLEU of tokenized text",
+        "chrf": "chrF",
+        "rouge_geometric_mean": "geometric mean of ROUGE-1, ROUGE-2 and ROUGE-L",
+        "rouge1": "ROUGE-1",
+        "rouge2": "ROUGE-2",
+        "rougeL": "ROUGE-L",
+        "bits_per_byte": "bits per byte",
+        "choice_bits": "bits of the right choice (minus log2 of its share of the choices' probabilities)",
+        "target_bits": "bits of the right answer (minus log2 of its probability)",
+        "word_precision": "precision of words",
+        "word_recall": "recall of words",
+        "word_f1": "F1 of words",
+    }
+)
+TEXT_WORDS: Mapping[str | None, str] = MappingProxyType(
+    {
+        None: "held-out text",
+        "heldout_clean": "held-out text that is unlike all training text",
+        "heldout_concatenated": "held-out text, documents end to end",
+    }
+)
+STATISTIC_WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        "text/bytes_per_token": "bytes per token",
+        "text/tokens_per_word": "tokens per word",
+        "text/mean_token_length": "characters per token",
+        "text/entropy": "entropy of the token frequencies (bits)",
+        "text/redundancy": "redundancy (1 - entropy / log2 of the vocabulary size)",
+        "text/renyi_efficiency": "Rényi efficiency (order 2.5)",
+        "text/used_tokens": "tokens of the vocabulary that occur",
+        "text/unused_tokens": "tokens of the vocabulary that do not occur",
+        "text/scaffold_share": "scaffold tokens (kept only to be merged further) per token of the vocabulary",
+        "embeddings/uniformity": "uniformity of the embeddings of tokens that occur (0: all alike, about -4: random)",
+        "embeddings/uniformity_frequent": "the same, of the most frequent third",
+        "embeddings/uniformity_medium": "the same, of the middle third",
+        "embeddings/uniformity_rare": "the same, of the rarest third",
+        "embeddings/uniformity_unused": "the same, of tokens that do not occur",
+    }
+)
+_GROUP_WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        "model": "architecture",
+        "start": "initial weights",
+        "tokenizer": "tokenizer",
+        "pretokenizer": "pre-tokenizer",
+        "encoder": "encoding of text into tokens",
+        "corpus": "training text",
+        "ordering": "order of the documents",
+        "packing": "contexts",
+    }
+)
+"""Group of the configuration -> what people call what it decides."""
+
+
+def score_tables(found: Mapping[str, float]) -> Iterator[str]:
+    """The scores of a model as a table, then what is counted of its tokens as another."""
+    counted = {name: value for name, value in found.items() if name in STATISTIC_WORDS}
+    yield from _value_table(
+        "measure", [(score_words(name), value) for name, value in found.items() if name not in counted]
+    )
+    if any(name.startswith(f"eval/{CONTINUATION}/") for name in found):
+        yield (
+            f"`{CONTINUATION}` asks which of four texts goes on with a passage of held-out text; a blind guess is "
+            "right in a quarter. Accuracies are shares of 1."
+        )
+        yield ""
+    if counted:
+        yield from ("Tokens of the held-out text:", "")
+        yield from _value_table("statistic", [(STATISTIC_WORDS[name], value) for name, value in counted.items()])
+
+
+def score_words(name: str) -> str:
+    """A logged name for people; as it is where it is of another kind."""
+    if match := _SCORE.fullmatch(name):
+        return f"{match['task']}, {match['shots']}-shot, {METRIC_WORDS.get(match['metric'], match['metric'])}"
+    if match := _BITS_PER_BYTE.fullmatch(name):
+        return f"bits per byte, {TEXT_WORDS.get(match['text'], match['text'])}"
+    return name
+
+
+def model_table(
+    identity: Mapping[str, Any], model: Mapping[str, Any], result: Mapping[str, Any], *, early: bool
+) -> Iterator[str]:
+    """Model, tokenizer and training text as a table.
+
+    `identity` is the configuration of the run, `model` that of transformers, `result` that of the training, which went
+    on after this model where that is `early`.
+    """
+    yield from ("| | |", "|---|---|")
+    more = {
+        "model": f"{format_count(result['parameters'])} parameters",
+        "tokenizer": f"{model['vocab_size']:,} tokens" if "vocab_size" in model else "",
+        "corpus": f"{format_size(result['text_bytes'])} of it read{' in all steps' if early else ''}, "
+        f"{format_count(result['tokens'])} tokens",
+    }
+    for group, called in _GROUP_WORDS.items():
+        kind = (identity.get(group) or {}).get("kind")
+        if kind is not None:
+            told = [summaries(group).get(kind, kind), more.get(group, "")]
+            yield f"| {called} | {'; '.join(filter(None, told))} (`{kind}`) |"
+    yield ""
+
+
+def _value_table(heading: str, rows: list[tuple[str, float]]) -> Iterator[str]:
+    yield from (f"| {heading} | value |", "|---|---|")
+    yield from (f"| {name} | {value:.6g} |" for name, value in rows)
+    yield ""

@@ -1,0 +1,440 @@
+"""The verb `paribus rerun`: run a recorded run again from nothing, and compare every artefact and its numbers."""
+
+import dataclasses
+import json
+import math
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from paribus.checks import checked_run
+from paribus.config.arguments import HELP_FLAGS, read_options
+from paribus.config.identity import canonical, digest
+from paribus.config.schema import RunConfig
+from paribus.errors import ConfigurationError, DataError
+from paribus.pipeline.graph import EVALUATION, FINETUNING, Node, build_graph, needed_for
+from paribus.pipeline.prepared import run_identity
+from paribus.pipeline.recorder import is_done
+from paribus.pipeline.records import UNREADABLE, find_run_id, is_reference, moved_config, read_run_record
+from paribus.pipeline.results import environment_changes, recorded_provenance
+from paribus.pipeline.root import OutputRoot, named_root
+from paribus.pipeline.run import JobFunction, check
+from paribus.reporting.equality import flatten
+from paribus.store import files
+from paribus.store.artifacts import Artifact, Store
+from paribus.store.claims import is_held
+from paribus.store.files import METRICS, read_object_if_any
+from paribus.store.provenance import loaded_code, provenance
+from paribus.training.stage import TRAINING
+
+EXIT_DIFFERS = 1
+MOST_NUMBERS = 30
+"""Numbers that differ, of one artefact, that are printed."""
+DEVICES = ("training.device", "evaluation.device", "embedder.device")
+HELP = """usage: paribus rerun RUN [root=paribus_runs] [training.device=DEVICE ...]
+
+Make a recorded run again, every stage from nothing, in a fresh directory below ROOT/reruns, and report what matched:
+each artefact by the digest of its files and, of those that differ, the files, the scores of both and the first step at
+which training parted. A rerun that was stopped or failed goes on where it was, if by the same code and packages. RUN is
+an identifier as `paribus status`, a report or MLflow shows it, the beginning of one, or last.
+
+  paribus status root=my/runs
+  paribus rerun 01234567 root=my/runs
+  paribus rerun 0123456789abcdef
+  paribus rerun last training.device=cpu
+
+Refused where it would not be the same run: source files, code versions or packages that a stage depends on changed, or
+files are gone. The error names them, and the commit, uncommitted changes and versions that the run was made with;
+docker/rerun of the repository checks those out first. Refused too where a device that the record names is not here:
+training.device, evaluation.device and embedder.device may be given anew.
+
+What a GPU had a part in, as the record of its training tells, has to agree in every loss of training and every bits per
+byte up to 1 %, and other scores are shown; all else, and what training.deterministic makes, in every byte.
+
+exit status: 0 all artefacts are identical, or agree so; 1 some differ or were not made; 2 refused
+"""
+
+
+def rerun_command(arguments: Sequence[str], console: Console) -> int:
+    """`paribus rerun RUN [root=...]`: 0 when all artefacts came out the same, else 1."""
+    if HELP_FLAGS & set(arguments):
+        console.print(HELP, end="", markup=False, highlight=False, soft_wrap=True)
+        return 0
+    name, root, devices = _parse(arguments)
+    run_id = find_run_id(name, root)
+    with _refusing():
+        original = _recorded_config(run_id, root, devices, console)
+        again = _unfinished_rerun(original, run_id, console) or _new_rerun(original, run_id)
+    JobFunction(loaded_code())(again)
+    return _report(original, again, console)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Refuse for files that are gone too: nothing was made, and nothing differs."""
+    try:
+        yield
+    except DataError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def _recorded_config(run_id: str, root: Path, devices: Mapping[str, str], console: Console) -> RunConfig:
+    """The configuration of a record; ConfigurationError or DataError where that would not be the same run here."""
+    record = read_run_record(root / "runs" / run_id)
+    if record is None:
+        raise ConfigurationError(f"no run {run_id!r} below {root / 'runs'}; paribus status lists the runs of a command")
+    if record["status"] == UNREADABLE:
+        raise DataError(record["failure"]["message"])
+    original = checked_run(_on_devices(devices, moved_config(record["config"], root)) | {"sweep": None})
+    changes = _environment_lines(record, OutputRoot.of(original))
+    _refuse_changed(record, original, changes)
+    for change in changes:
+        console.print(f"not as recorded: {change}", style="yellow", markup=False, soft_wrap=True)
+    return original
+
+
+def _unfinished_rerun(original: RunConfig, run_id: str, console: Console) -> RunConfig | None:
+    """A rerun that was not finished, which is said."""
+    again = unfinished(original, run_id)
+    if again is not None:
+        _require_fit(again)
+        told = f"going on with {again.root}, which was not finished; remove it to begin from nothing"
+        console.print(told, markup=False, soft_wrap=True)
+    return again
+
+
+def _new_rerun(original: RunConfig, run_id: str) -> RunConfig:
+    """The same run in a root of its own, which is not left where this machine could not make it."""
+    again = in_empty_root(original, run_id)
+    try:
+        _require_fit(again)
+        write_code(again)
+    except BaseException:
+        shutil.rmtree(again.root)
+        raise
+    return again
+
+
+def _require_fit(again: RunConfig) -> None:
+    """ConfigurationError where this machine cannot make it."""
+    check(again, tuple(needed_for(build_graph(again, OutputRoot.of(again).cache), again.until)))
+
+
+def _parse(arguments: Sequence[str]) -> tuple[str, Path, dict[str, str]]:
+    """A name of the run, the output root, and devices in place of those recorded."""
+    runs = [argument for argument in arguments if is_reference(argument) and not argument.startswith("-")]
+    options = read_options([argument for argument in arguments if argument not in runs], ("root", *DEVICES))
+    if len(runs) != 1:
+        raise ConfigurationError(
+            "rerun takes one run, by identifier or name, and, where it is not paribus_runs, root=..."
+        )
+    return runs[0], named_root(options.pop("root", None)).path, options
+
+
+def _on_devices(devices: Mapping[str, str], config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration with the devices that were given; ConfigurationError for a field that it has not."""
+    for path, device in devices.items():
+        group, _, field = path.partition(".")
+        if field not in config[group]:
+            raise ConfigurationError(f"{path}: the {group} of this run has no {field}")
+        config = config | {group: config[group] | {field: device}}
+    return config
+
+
+def _environment_lines(record: Mapping[str, Any], root: OutputRoot) -> list[str]:
+    recorded = recorded_provenance(record, root)
+    return (
+        ["its artefacts are gone, and with them what it was made with"]
+        if recorded is None
+        else [*environment_changes(recorded, provenance())]
+    )
+
+
+def _refuse_changed(record: Mapping[str, Any], config: RunConfig, changes: Sequence[str]) -> None:
+    """What this code and these files would make must have the keys that the record has."""
+    nodes = build_graph(config, OutputRoot.of(config).cache)
+    changed = [name for name, stage in record["stages"].items() if name not in nodes or nodes[name].key != stage["key"]]
+    if changed:
+        causes = [*causes_of_other_keys(record, config, nodes), *changes]
+        listed = "".join(f"\n  {cause}" for cause in causes) or "\n  nothing that the record names"
+        raise ConfigurationError(
+            f"this would not be the same run: {', '.join(changed)} changed. Recorded:{listed}\n"
+            "take the files, the commit and the versions of the record; docker/rerun of the repository checks them out"
+        )
+
+
+def _report(original: RunConfig, again: RunConfig, console: Console) -> int:
+    roots = OutputRoot.of(original), OutputRoot.of(again)
+    nodes = needed_for(build_graph(again, roots[1].cache), again.until)
+    found = [match(node, roots[0].store, roots[1].store) for node in nodes.values()]
+    console.print(_artefact_table(found))
+    for one in found:
+        for line in _number_lines(one):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+    same = sum(one.identical for one in found)
+    agree = sum(one.agrees for one in found) - same
+    also = f", {agree} within {TOLERANCE:.0%}, as computed on a GPU" if agree else ""
+    told = f"{same} of {len(found)} artefacts identical{also}; kept in {roots[1].path}"
+    console.print(told, markup=False, soft_wrap=True)
+    return 0 if same + agree == len(found) else EXIT_DIFFERS
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """A number that is not the same; NaN where one side lacks it."""
+
+    measure: str
+    step: int
+    original: float
+    again: float
+
+    @property
+    def size(self) -> float:
+        """How far they are apart; infinite where one side has no number."""
+        apart = abs(self.again - self.original)
+        return math.inf if math.isnan(apart) else apart
+
+
+@dataclass(frozen=True)
+class Match:
+    """One artefact in both roots."""
+
+    stage: str
+    original: str | None
+    """Digest of the artefact's files (SHA-256, 12 characters); None where it is gone."""
+    again: str | None
+    files: tuple[str, ...] = ()
+    """Files that differ."""
+    numbers: int = 0
+    """How many numbers its metrics have."""
+    differences: tuple[Mismatch, ...] = field(default=())
+
+    losses: int = 0
+    """How many of these are losses."""
+    rounded: bool = False
+    """Whether a GPU had a part in it, so that losses have to agree up to `TOLERANCE` and not bytes."""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether it is the same as far as may be expected of what it was computed on."""
+        losses = [number for number in self.differences if LOSS.fullmatch(number.measure)]
+        close = all(number.size <= TOLERANCE * abs(number.original) for number in losses)
+        there = self.original is not None and self.again is not None
+        comparable = self.losses > 0 and not set(EXACT_FILES).intersection(self.files)
+        return self.identical or (self.rounded and there and comparable and close)
+
+    @property
+    def identical(self) -> bool:
+        """Whether every byte is the same."""
+        return self.original is not None and self.original == self.again
+
+
+def _artefact_table(matches: Sequence[Match]) -> Table:
+    table = Table(title="Artefacts made again", title_justify="left")
+    for heading in ("stage", "recorded", "again", "result", "files that differ"):
+        table.add_column(heading, overflow="fold")
+    for one in matches:
+        style, word = ("green" if one.agrees else "red"), _result_words(one)
+        table.add_row(one.stage, one.original or "-", one.again or "-", Text(word, style), Text(", ".join(one.files)))
+    return table
+
+
+def _result_words(one: Match) -> str:
+    if one.identical:
+        return "identical"
+    if one.agrees:
+        return f"losses within {TOLERANCE:.0%}"
+    if one.again is None:
+        return "not made"
+    return "the original is gone" if one.original is None else "differs"
+
+
+def _number_lines(one: Match) -> Iterator[str]:
+    """What became of the numbers of an artefact: the scores that differ, where training parted."""
+    if one.stage in (EVALUATION, FINETUNING) and one.original and one.again:
+        same = one.numbers - len(one.differences)
+        yield f"{one.stage}: {same} of {one.numbers} scores equal"
+        for number in sorted(one.differences, key=lambda number: -number.size)[:MOST_NUMBERS]:
+            yield f"  step {_pair(number)} ({number.again - number.original:+.3g})"
+        if len(one.differences) > MOST_NUMBERS:
+            yield f"  and {len(one.differences) - MOST_NUMBERS} that differ less"
+    elif one.differences:
+        first, last = one.differences[0], one.differences[-1]
+        yield f"{one.stage}: numbers part at step {_pair(first)}; the last that differs is of step {_pair(last)}"
+
+
+def _pair(number: Mismatch) -> str:
+    return f"{number.step}, {number.measure} {number.original:.6g}, again {number.again:.6g}"
+
+
+LOSS = re.compile(r"train/loss|finetuning/.*/loss|eval/.*/bits_per_byte")
+EXACT_FILES = ("contexts.json", "readings.npy")
+"""Files of a training that say what was read, which no device rounds."""
+TOLERANCE = 0.01
+"""How far losses that a GPU computed may be apart, as a share of the recorded one: its sums come in no fixed order."""
+
+Numbers = Mapping[tuple[str, int], float]
+"""Values by measure and step."""
+
+
+def match(node: Node, original: Store, again: Store) -> Match:
+    """Compare the artefact of a node in two stores."""
+    before, after = original.find(*node.place), again.find(*node.place)
+    if before is None or after is None:
+        return Match(node.name, _files_digest(before), _files_digest(after))
+    first, second = before.record()["files"], after.record()["files"]
+    files = tuple(sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name)))
+    numbers = _read_metrics(before.path), _read_metrics(after.path)
+    counted = len(numbers[0].keys() | numbers[1].keys())
+    losses = sum(bool(LOSS.fullmatch(measure)) for measure, _ in numbers[0])
+    differences, rounded = _differences(*numbers), _is_rounded(node, original, again)
+    return Match(node.name, _files_digest(before), _files_digest(after), files, counted, differences, losses, rounded)
+
+
+def _is_rounded(node: Node, original: Store, again: Store) -> bool:
+    """Whether a GPU computed the training that an artefact is or is made of, in either store.
+
+    A deterministic one repeats its bits on the same device.
+    """
+    training = node if node.stage.artefact == TRAINING.name else node.inputs.get(TRAINING.name)
+    if training is None:
+        return False
+    found = [store.find(*training.place) for store in (original, again)]
+    computed_on = [artifact.record()["result"]["computed_on"] for artifact in found if artifact is not None]
+    repeated = training.config.training.deterministic and all(devices == computed_on[0] for devices in computed_on)
+    return not repeated and any(not device.startswith("cpu ") for devices in computed_on for device in devices)
+
+
+def _files_digest(artifact: Artifact | None) -> str | None:
+    return None if artifact is None else digest(artifact.record()["files"])[:12]
+
+
+def _read_metrics(path: Path) -> Numbers:
+    file = path / METRICS
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    found: dict[tuple[str, int], float] = {}
+    for values in map(json.loads, lines):
+        step = int(values.pop("step"))
+        found |= {(name, step): float(value) for name, value in values.items()}
+    return found
+
+
+def _differences(original: Numbers, again: Numbers) -> tuple[Mismatch, ...]:
+    """In the order of steps."""
+    places = sorted(original.keys() | again.keys(), key=lambda place: (place[1], place[0]))
+    pairs = [(*place, original.get(place, math.nan), again.get(place, math.nan)) for place in places]
+    return tuple(Mismatch(*pair) for pair in pairs if repr(pair[2]) != repr(pair[3]))
+
+
+LONGEST_VALUE = 80
+"""Characters of a value that is no list."""
+MOST_ENTRIES = 8
+"""Entries of a list, of each side."""
+DIGEST, SHOWN_OF_A_DIGEST = 64, 12
+"""Characters of a SHA-256, and those by which people tell one from another."""
+
+
+def causes_of_other_keys(record: Mapping[str, Any], config: RunConfig, nodes: Mapping[str, Node]) -> Iterator[str]:
+    """A line for each thing that the record has otherwise, with both values; of lists, as of files, what differs."""
+    for name, node in nodes.items():
+        before = record["code_versions"].get(name)
+        if before != node.stage.code_version:
+            yield f"code version of stage {name} {before}, here {node.stage.code_version}"
+    recorded, here = flatten(record["identity"]), flatten(run_identity(config, dict(nodes)))
+    for path in sorted(recorded.keys() | here.keys()):
+        if recorded.get(path) != here.get(path):
+            yield f"{path} {', here '.join(_shown_values(recorded.get(path), here.get(path)))}"
+
+
+def _shown_values(before: str | None, now: str | None) -> tuple[str, str]:
+    """Two values in JSON that differ, None for one that is not there, for people."""
+    lists = [[] if text is None else json.loads(text) for text in (before, now)]
+    if all(isinstance(entries, list) for entries in lists):
+        one, other = lists
+        own = _only_in(one, other), _only_in(other, one)
+        if any(own):
+            return _entries(own[0]), _entries(own[1])
+    return _shortened(before), _shortened(now)
+
+
+def _only_in(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
+    known = {canonical(entry) for entry in other}
+    return [entry for entry in one if canonical(entry) not in known]
+
+
+def _entries(entries: Sequence[Any]) -> str:
+    more = [f"{len(entries) - MOST_ENTRIES} more"] if len(entries) > MOST_ENTRIES else []
+    return ", ".join([*map(_entry, entries[:MOST_ENTRIES]), *more]) or "absent"
+
+
+def _entry(entry: Any) -> str:
+    """A file is its name, its size and the begin of its digest."""
+    return " ".join(map(_entry, entry)) if isinstance(entry, list) else _begin_of_digest(str(entry))
+
+
+def _begin_of_digest(text: str) -> str:
+    is_digest = len(text) == DIGEST and set(text) <= set("0123456789abcdef")
+    return text[:SHOWN_OF_A_DIGEST] if is_digest else text
+
+
+def _shortened(text: str | None) -> str:
+    if text is None:
+        return "absent"
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 3]}..."
+
+
+CODE_FILE = "rerun.json"
+"""In the root of a rerun: by what code it was begun."""
+
+
+def made_again(original: RunConfig, root: Path) -> RunConfig:
+    """A recorded run in another root, of which no tracker is told."""
+    untracked = dataclasses.replace(original.tracking, kind="none")
+    return dataclasses.replace(original, root=str(root), tracking=untracked, experiment=None)
+
+
+def in_empty_root(original: RunConfig, run_id: str) -> RunConfig:
+    """The same run in a root that was made for it."""
+    reruns = OutputRoot.of(original).reruns
+    reruns.mkdir(exist_ok=True)
+    return made_again(original, Path(tempfile.mkdtemp(prefix=f"{run_id}-", dir=reruns)))
+
+
+def write_code(again: RunConfig) -> None:
+    """Write into its root which code begins it."""
+    files.write_json(Path(again.root) / CODE_FILE, {"code": loaded_code().digest})
+
+
+def unfinished(original: RunConfig, run_id: str) -> RunConfig | None:
+    """The last rerun of this run that this code began, devices and all, that was stopped or failed and is nobody's now.
+
+    None without one: what other code or packages made says nothing of this run made again here.
+    """
+    begun = OutputRoot.of(original).reruns.glob(f"{run_id}-*")
+    of_this_code = [path for path in begun if read_object_if_any(path / CODE_FILE).get("code") == loaded_code().digest]
+    left = [again for again in (made_again(original, path) for path in of_this_code) if _is_unfinished(again, run_id)]
+    return max(left, key=partial(_start_time, run_id), default=None)
+
+
+def _start_time(run_id: str, again: RunConfig) -> float:
+    record = read_run_record(OutputRoot.of(again).run(run_id))
+    return float(record["started"]) if record else 0.0
+
+
+def _is_unfinished(again: RunConfig, run_id: str) -> bool:
+    root = OutputRoot.of(again)
+    record = read_run_record(root.run(run_id))
+    if record is None or record["status"] == UNREADABLE or is_held(root.run_claim(run_id), root.lease_seconds):
+        return False
+    same = checked_run(moved_config(record["config"], root.path) | {"sweep": None}) == again
+    return same and not is_done(run_id, build_graph(again, root.cache), root, again.until)

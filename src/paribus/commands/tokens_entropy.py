@@ -1,0 +1,107 @@
+"""The action `paribus tokens entropy`: along lines of text, or of candidate spans.
+
+Of `pretokenizer=predictive_entropy` it shows the entropy of a model along lines and where they are cut, of
+`pretokenizer=spans` mutual information beside branching entropy.
+"""
+
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+
+from paribus.commands.output import TOKENS, report_directory
+from paribus.commands.tokens_encode import BAR, token_text
+from paribus.config.groups.tokenization import (
+    BytesTokenizer,
+    ExistingTokenizer,
+    PredictiveEntropyPretokenizer,
+    SpansPretokenizer,
+)
+from paribus.config.schema import RunConfig
+from paribus.errors import ConfigurationError, DataError
+from paribus.pipeline.root import OutputRoot
+from paribus.pipeline.run import check, make, note_made_of
+from paribus.reporting.data_reports import CandidateScores, write_candidate_report, write_entropy_report
+from paribus.reporting.figures_data import EntropyLine, pieces
+
+
+def show_entropy(text: str, config: RunConfig, pretokenizer: PredictiveEntropyPretokenizer, console: Console) -> int:
+    """Show where each line of `text` is cut, and write its entropies; nothing of the corpus is made.
+
+    ConfigurationError where the text has no line; DataError where there is no such model.
+    """
+    lines = [line for line in text.splitlines() if line]
+    if not lines:
+        raise ConfigurationError("give --text TEXT, of which each line is cut by itself")
+    from transformers.utils.logging import disable_progress_bar
+
+    from paribus.tokenization.build import predictive_entropy
+
+    disable_progress_bar()
+    cutter = predictive_entropy(pretokenizer)
+    directory = report_directory(OutputRoot.of(config), ["entropy", cutter.digest, cutter.threshold, lines])
+    found = [
+        EntropyLine(line, entropies.tolist(), cutter.boundaries(entropies))
+        for line, entropies in zip(lines, cutter.entropies(lines), strict=True)
+    ]
+    note_made_of(directory, ())
+    write_entropy_report(found, directory)
+    say = partial(console.print, markup=False, soft_wrap=True)
+    for line in found:
+        say(BAR.join(token_text(piece.encode()) for piece in pieces(line)))
+    say(f"tables, numbers and plots: {directory}")
+    return 0
+
+
+CANDIDATES_TITLE = "Candidate spans: mutual information and entropy"
+
+
+def show_candidates(config: RunConfig, pretokenizer: SpansPretokenizer, console: Console) -> int:
+    """Make the corpus where it is missing, count candidates in what a vocabulary is trained on, and show them.
+
+    DataError where no n-gram of the text is one.
+    """
+    check(config, ("corpus",))
+    corpus = make(config, ("corpus",), asked_by=TOKENS)["corpus"]
+    sample = _sample_size(config)
+    experiment = config.experiment
+    directory = report_directory(OutputRoot.of(config), ["candidates", corpus.key, asdict(pretokenizer), sample])
+    found = _score_candidates(pretokenizer, corpus.path, sample)
+    note_made_of(directory, [corpus])
+    title = (experiment.title if experiment else None) or CANDIDATES_TITLE
+    console.print(write_candidate_report(found, directory, title=title, text="the training text", width=console.width))
+    console.print(f"tables, numbers and plots: {directory}", markup=False, soft_wrap=True)
+    return 0
+
+
+def _sample_size(config: RunConfig) -> int | None:
+    tokenizer = config.tokenizer
+    return None if isinstance(tokenizer, BytesTokenizer | ExistingTokenizer) else tokenizer.sample
+
+
+def _score_candidates(config: SpansPretokenizer, corpus: Path, sample: int | None) -> CandidateScores:
+    from paribus.corpus.artifact import CorpusArtifact
+    from paribus.stage import SilentReporter
+    from paribus.tokenization.build import LearningSample
+    from paribus.tokenization.spans import candidate_ngrams
+
+    levels = candidate_ngrams(
+        LearningSample(CorpusArtifact(corpus), sample, SilentReporter()),
+        max_length=config.max_length,
+        min_count=config.min_count,
+        information=config.information,
+        classes=config.classes,
+    )
+    by_length = {level.length: len(level.counts) for level in levels if len(level.counts)}
+    if not by_length:
+        raise DataError(
+            f"corpus: no characters of the training text stand together pretokenizer.min_count={config.min_count} times"
+        )
+    return CandidateScores(
+        np.concatenate([level.information for level in levels]),
+        np.concatenate([level.left_entropy for level in levels]),
+        np.concatenate([level.right_entropy for level in levels]),
+        by_length,
+    )
