@@ -94,6 +94,6 @@ def _verb(verb: str, arguments: Sequence[str]) -> Callable[[list[str]], int]:
         from paribus.commands.tokens_encode import encode_command  # starts without Hydra
 
         return lambda given: encode_command(given[1:])
-    from paribus.commands import verbs
+    from paribus.commands.verbs import FUNCTIONS
 
-    return verbs.VERBS[verb]
+    return FUNCTIONS[verb]

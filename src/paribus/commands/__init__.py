@@ -21,3 +21,4 @@ VERBS = {
     "rerun": "run a recorded run again from nothing and compare every artefact and score",
     "explain": "what a field, a group, one of its options or an experiment is",
 }
+RUNS = "RUNS is a sweep or a run: its identifier or the beginning of one, the name of a sweep, or `last`."

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from paribus.commands.verbs import RUNS
+from paribus.commands import RUNS
 from paribus.config.arguments import HELP_FLAGS, read_options
 from paribus.config.units import format_size
 from paribus.errors import ConfigurationError

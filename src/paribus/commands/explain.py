@@ -246,8 +246,6 @@ def _with_values(word: str) -> list[str]:
 
 
 def _choices_of(name: str) -> list[str]:
-    from paribus.config.explain import fields_of
-
     if name in groups():
         return [option.name for option in options(name)]
     types = [field.type for field in fields_of() if field.path == name]
@@ -257,8 +255,6 @@ def _choices_of(name: str) -> list[str]:
 
 def _field_paths() -> list[str]:
     """Fields that an override may set, the blocks of which have no options."""
-    from paribus.config.explain import fields_of
-
     hidden = ("experiment.", "scale.", "sweep")
     found = (field.path for field in fields_of() if not field.group and not field.path.startswith(hidden))
     return sorted({path for path in found if path.rpartition(".")[2] != "kind"})

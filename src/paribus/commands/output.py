@@ -5,12 +5,12 @@ import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paribus.config.identity import digest
-from paribus.pipeline.root import OutputRoot
 
-JSON = "--json"
+if TYPE_CHECKING:
+    from paribus.pipeline.root import OutputRoot
 
 
 def print_json(document: Mapping[str, Any]) -> None:
@@ -32,6 +32,6 @@ TOKENS = "tokens"
 """Directory of the output root for reports and logs."""
 
 
-def report_directory(root: OutputRoot, subject: object) -> Path:
+def report_directory(root: "OutputRoot", subject: object) -> Path:
     """The directory of the report on `subject`, plain data that tells reports apart."""
     return root.path / TOKENS / digest(subject)[:16]

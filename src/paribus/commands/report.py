@@ -62,7 +62,7 @@ def report_command(command: Command, console: Console) -> int:
             return explain_differences(composition, runs, console)
         show_unfinished(chosen.command, composition, runs, console)
         show_verb_of_table(chosen.command, composition, runs, console)
-        show = _print_document if command.asks_json else None
+        show = (lambda report: print_json(report.plain)) if command.asks_json else None
         return 0 if compare_runs(composition, runs, console, show) else EXIT_INCOMPLETE
 
 
@@ -84,10 +84,6 @@ def explain_differences(composition: Composition, runs: Sequence[PreparedRun], c
     for line in [*lines, *(f"left out, {', '.join(run.factors.values())}: {run.reason}" for run in missing)]:
         console.print(line, soft_wrap=True, markup=False, highlight=False)
     return 0 if fair else EXIT_USAGE
-
-
-def _print_document(report: "Report") -> None:
-    print_json(report.plain)
 
 
 @contextmanager
@@ -269,7 +265,7 @@ DESCRIPTION_TAG = "mlflow.note.content"
 def track_report(
     report: "Report", numbers: Mapping[str, float], sweep: SweepConfig, config: RunConfig, log: Path
 ) -> None:
-    """Put the report into the events of the sweep."""
+    """Put the report into the events of the sweep: its numbers, its files, and its first lines as the description."""
     with EventLog(log / FILE_NAME) as events:
         events.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, everything(config.tracking))
         revise_numbers(events, numbers)

@@ -115,10 +115,12 @@ def _unfinished_rerun(original: RunConfig, run_id: str, console: Console) -> Run
 
 def _new_rerun(original: RunConfig, run_id: str) -> RunConfig:
     """The same run in a root of its own, which is not left where this machine could not make it."""
-    again = in_empty_root(original, run_id)
+    reruns = OutputRoot.of(original).reruns
+    reruns.mkdir(exist_ok=True)
+    again = made_again(original, Path(tempfile.mkdtemp(prefix=f"{run_id}-", dir=reruns)))
     try:
         _require_fit(again)
-        write_code(again)
+        files.write_json(Path(again.root) / CODE_FILE, {"code": loaded_code().digest})
     except BaseException:
         shutil.rmtree(again.root)
         raise
@@ -401,18 +403,6 @@ def made_again(original: RunConfig, root: Path) -> RunConfig:
     """A recorded run in another root, of which no tracker is told."""
     untracked = dataclasses.replace(original.tracking, kind="none")
     return dataclasses.replace(original, root=str(root), tracking=untracked, experiment=None)
-
-
-def in_empty_root(original: RunConfig, run_id: str) -> RunConfig:
-    """The same run in a root that was made for it."""
-    reruns = OutputRoot.of(original).reruns
-    reruns.mkdir(exist_ok=True)
-    return made_again(original, Path(tempfile.mkdtemp(prefix=f"{run_id}-", dir=reruns)))
-
-
-def write_code(again: RunConfig) -> None:
-    """Write into its root which code begins it."""
-    files.write_json(Path(again.root) / CODE_FILE, {"code": loaded_code().digest})
 
 
 def unfinished(original: RunConfig, run_id: str) -> RunConfig | None:

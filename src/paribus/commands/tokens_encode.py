@@ -7,18 +7,13 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args
-
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from paribus.config.arguments import HELP_FLAGS, read_options
 from paribus.config.groups.tokenization import EncoderConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.native.loader import ensure_compiled, missing_kernels
 from paribus.native.registry import ENCODING
-from paribus.reporting.data_tables import bare_table
-from paribus.tokenization.build import with_encoder
 from paribus.tokenization.existing import open_existing
 from paribus.tokenization.pretokenize import PATTERNS, Pretokenizer
 from paribus.tokenization.settings import Candidates, EncoderName, check_choice
@@ -26,6 +21,9 @@ from paribus.tokenization.statistics import corpus_statistics
 from paribus.tokenization.text_tokenizer import DROPOUT
 from paribus.tokenization.tokenizer import Tokenizer
 from paribus.tokenization.vocabulary import Demolish
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 Number = TypeVar("Number", int, float)
 
@@ -135,12 +133,17 @@ def _escaped(token: bytes) -> str:
 BAR = "|"
 
 
-def cut_table(text: str, arms: Sequence[tuple[str, Path, EncoderConfig]]) -> Table:
+def cut_table(text: str, arms: Sequence[tuple[str, Path, EncoderConfig]]) -> "Table":
     """Of each arm (name, directory of its vocabulary, encoder) the tokens of `text`, their number and the pre-tokens.
 
     A space is shown as `·`, bytes that are no whole character as escapes, line ends too. Pre-tokens are left out where
     every arm has none of its own, as with a tokenizer that was imported.
     """
+    from rich.text import Text
+
+    from paribus.reporting.data_tables import bare_table
+    from paribus.tokenization.build import with_encoder
+
     table = bare_table("How the text is cut")
     found = [(name, with_encoder(Tokenizer.load(path), encoder)) for name, path, encoder in arms]
     pieces = [pretokens(tokenizer, text) for _, tokenizer in found]

@@ -10,6 +10,7 @@ from functools import partial
 
 from rich.console import Console
 
+from paribus.commands import RUNS
 from paribus.commands.output import print_json
 from paribus.config.arguments import OF_A_VERB, Command, parse
 from paribus.config.explain import groups, options
@@ -33,7 +34,6 @@ ABOUT: Mapping[str, str] = {
 """Verbs that take overrides, in a sentence or two."""
 TAKES_RUNS = ("status", "report")
 """Verbs that take a name in place of overrides."""
-RUNS = "RUNS is a sweep or a run: its identifier or the beginning of one, the name of a sweep, or `last`."
 COMMON_FLAGS: Mapping[str, str] = {
     "-m": "run every combination of comma-separated values: -m seed=0,1,2 encoder=merge_rank,longest_first",
     "--cfg job": "print the composed configuration and exit",
@@ -201,7 +201,7 @@ def _clean(arguments: Sequence[str]) -> int:
     return clean_command(arguments, open_console())
 
 
-VERBS: dict[str, Callable[[Sequence[str]], int]] = {
+FUNCTIONS: dict[str, Callable[[Sequence[str]], int]] = {
     "run": _with_overrides("run", _run),
     "plan": _with_overrides("plan", _plan),
     "status": _with_overrides("status", _status),
