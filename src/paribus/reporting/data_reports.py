@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -136,13 +136,17 @@ def _token_plots(every: Sequence[TokenRow], factors: Sequence[str], overlap: Ove
 
 
 def _token_csv(rows: Sequence[TokenRow], factors: Sequence[str], found: Sequence[Mapping[str, Number]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     names = list(dict.fromkeys(name for row in found for name in row))
-    writer.writerow([*(factors or ["tokenizer"]), *names])
+    lines: list[Sequence[object]] = [[*(factors or ["tokenizer"]), *names]]
     for row, own in zip(rows, found, strict=True):
         values = ["" if own.get(name) is None else own[name] for name in names]
-        writer.writerow([*(row.labels or (row.name,)), *values])
+        lines.append([*(row.labels or (row.name,)), *values])
+    return _csv(lines)
+
+
+def _csv(lines: Iterable[Sequence[object]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
     return text.getvalue()
 
 
@@ -246,13 +250,11 @@ def _candidate_page(title: str, lines: Sequence[Sequence[str]], note: str, plot:
 
 def _candidate_csv(histograms: Histograms) -> str:
     """A row a quantity and bin; `low` and `high` are its edges in bits."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["quantity", "low", "high", "candidates"])
+    lines: list[Sequence[object]] = [["quantity", "low", "high", "candidates"]]
+    edges = histograms.edges.tolist()
     for name, counts in histograms.counts.items():
-        edges = histograms.edges.tolist()
-        writer.writerows(zip([name] * len(counts), edges[:-1], edges[1:], counts.tolist(), strict=True))
-    return text.getvalue()
+        lines += zip([name] * len(counts), edges[:-1], edges[1:], counts.tolist(), strict=True)
+    return _csv(lines)
 
 
 def write_entropy_report(lines: Sequence[EntropyLine], directory: Path) -> None:
@@ -268,15 +270,13 @@ def _entropy_csv(lines: Sequence[EntropyLine]) -> str:
 
     Place 0, without a character, is before the first one, where the model gives that. The end of a line ends a piece.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["line", "place", "character", "entropy", "boundary"])
+    rows: list[Sequence[object]] = [["line", "place", "character", "entropy", "boundary"]]
     for number, line in enumerate(lines, start=1):
         ends = {*line.boundaries, len(line.text)}
         for place, (character, entropy) in enumerate(zip(["", *line.text], line.entropies, strict=True)):
             if not math.isnan(entropy):
-                writer.writerow([number, place, character, f"{entropy:.4f}", "yes" if place in ends else "no"])
-    return text.getvalue()
+                rows.append([number, place, character, f"{entropy:.4f}", "yes" if place in ends else "no"])
+    return _csv(rows)
 
 
 ORDER_LEGEND = (
@@ -406,12 +406,10 @@ def _order_markdown(rows: Sequence[OrderRow], head: str) -> str:
 
 def _order_csv(rows: Sequence[OrderRow], head: str) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row.numbers))
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([head, *names])
+    lines: list[Sequence[object]] = [[head, *names]]
     for row in rows:
-        writer.writerow([row.label, *("" if row.numbers.get(name) is None else row.numbers[name] for name in names)])
-    return text.getvalue()
+        lines.append([row.label, *("" if row.numbers.get(name) is None else row.numbers[name] for name in names)])
+    return _csv(lines)
 
 
 def _order_table(rows: Sequence[OrderRow], head: str) -> Table:

@@ -12,7 +12,17 @@ from paribus.errors import ConfigurationError
 if TYPE_CHECKING:
     from paribus.reporting.runs import RunRecord
 
-
+ANY = "any"
+KEYS = ("parameters", "vocabulary", "budget", "unit")
+UNITS = ("byte", "character")
+"""Of which tokens are made, as `tokenizer.unit` has them."""
+TOKENS, TEXT = "tokens", "text"
+_BUDGETS = {"equal_tokens": TOKENS, "equal_text": TEXT}
+_SAME_SIZE = 1.5
+"""Ratio of parameters up to which models are of one size: vocabularies of 32K and 128K differ by as much."""
+_SAME_AMOUNT = 1.05
+"""Ratio up to which vocabularies and budgets are equal: 32K may be 32,000 or 32,768."""
+_COUNTS = (("B", 10**9), ("M", 10**6), ("K", 10**3))
 _POWER = 1e7
 """From here on papers write a number as a power of ten."""
 _MOST_DIGITS = 10
@@ -209,19 +219,6 @@ def _check_numbers(numbers: Any, rows: int, columns: int) -> tuple[tuple[float |
             if number is not None and (isinstance(number, bool) or not isinstance(number, int | float)):
                 raise ConfigurationError(f"paper.numbers[{index}][{position}] is {number!r}, neither a number nor null")
     return tuple(tuple(None if number is None else float(number) for number in row) for row in numbers)
-
-
-ANY = "any"
-KEYS = ("parameters", "vocabulary", "budget", "unit")
-UNITS = ("byte", "character")
-"""Of which tokens are made, as `tokenizer.unit` has them."""
-TOKENS, TEXT = "tokens", "text"
-_BUDGETS = {"equal_tokens": TOKENS, "equal_text": TEXT}
-_SAME_SIZE = 1.5
-"""Ratio of parameters up to which models are of one size: vocabularies of 32K and 128K differ by as much."""
-_SAME_AMOUNT = 1.05
-"""Ratio up to which vocabularies and budgets are equal: 32K may be 32,000 or 32,768."""
-_COUNTS = (("B", 10**9), ("M", 10**6), ("K", 10**3))
 
 
 def parse_setting(row: Mapping[str, Any], paper: Mapping[str, Any], path: str, *, required: bool) -> Setting:

@@ -238,6 +238,8 @@ class DocumentLines:
 
 
 _Lines = TypeVar("_Lines", ItemLines, DocumentLines)
+_MOST_REMEMBERED = 8
+_CHECKPOINT = "checkpoint"
 
 
 class Remembered:
@@ -464,10 +466,6 @@ def _block_without(block: Block, gone: set[str]) -> Block:
     chosen = np.array([place for place, item in enumerate(block.items) if item not in gone], dtype=np.int64)
     items, hashes = (tuple(each[place] for place in chosen.tolist()) for each in (block.items, block.hashes))
     return Block(items, hashes, np.ascontiguousarray(block.values[:, chosen]))
-
-
-_MOST_REMEMBERED = 8
-_CHECKPOINT = "checkpoint"
 
 
 def item_lines(table: pa.Table, path: Path) -> ItemLines:
