@@ -32,16 +32,12 @@ from lm_eval.models.huggingface import HFLM
 
 import paribus.tokenization.export  # noqa: F401 (AutoTokenizer learns of ParibusTokenizer)
 from paribus.config.groups.model import LlamaModel
-from paribus.evaluation.models.batch_tokens import SCORED
-from paribus.evaluation.models.checkpoints import load_checkpoint_model
-from paribus.evaluation.models.harness import HarnessModel, build_requests, load_task
-from paribus.evaluation.models.scoring import Scorer
-from paribus.evaluation.suites.files import benchmark_file, fewshot_file, read_benchmark
-from paribus.evaluation.suites.pool import split_pool
-from paribus.evaluation.suites.registry import BENCHMARKS
-from paribus.evaluation.tasks.files import write_task
-from paribus.evaluation.tasks.items import ItemSet, read_items
-from paribus.evaluation.tokenizer import evaluation_tokenizer
+from paribus.evaluation.benchmarks import BENCHMARKS
+from paribus.evaluation.data_files import benchmark_file, fewshot_file, read_benchmark
+from paribus.evaluation.evaluate import HarnessModel, build_requests, load_task
+from paribus.evaluation.items import ItemSet, read_items, split_pool, write_task
+from paribus.evaluation.prompts import evaluation_tokenizer
+from paribus.evaluation.scoring import SCORED_TOKENS, Scorer, load_checkpoint_model
 from paribus.modeling.device import resolve_device
 from paribus.modeling.models import build_model, save_model
 from paribus.tokenization import Tokenizer
@@ -173,7 +169,7 @@ def machine(given: argparse.Namespace, shape: Any) -> str:
         f"{name}, {torch.get_num_threads()} threads, load average {os.getloadavg()[0]:.1f} at the end; "
         f"{time.strftime('%Y-%m-%d')}; {versions}. {shape.kind}, {shape.layers} layers of "
         f"{shape.width}, vocabulary {shape.vocab_size:,}, context {shape.context_length:,}, float32; "
-        f"{given.batch_size} requests a batch of hf, {given.batch_tokens or SCORED[device.type]:,} tokens one of ours; "
+        f"{given.batch_size} requests a batch of hf, {given.batch_tokens or SCORED_TOKENS[device.type]:,} tokens one of ours; "
         f"medians of {given.rounds} rounds."
     )
 

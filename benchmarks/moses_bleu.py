@@ -17,7 +17,7 @@ from pathlib import Path
 
 from peers.table import table
 
-from paribus.evaluation.measures.bleu import tokenized_bleu
+from paribus.evaluation.translation import tokenized_bleu
 
 
 def main(moses: Path, pairs: Path, languages: Sequence[str], numbers: Sequence[int]) -> None:

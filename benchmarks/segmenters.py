@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from scipy.stats import t
 
-from paribus.evaluation.measures.segmentation import SegmentationScores, read_segmented, tokenizer_scores
+from paribus.evaluation.segmentation import SegmentationScores, read_segmented, tokenizer_scores
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.predictive import PredictiveEntropySpans
 from paribus.tokenization.pretokenize import Cutter, Pretokenizer

@@ -24,7 +24,7 @@ from segmenters import (
 from claims.claim import Claim, Measured, Measurement, by_student
 from claims.papers import ENTROPY_PAPER
 from paribus.errors import DataError
-from paribus.evaluation.measures.segmentation import read_segmented
+from paribus.evaluation.segmentation import read_segmented
 from paribus.reporting.significance.quantile import TWO_SIDED
 from paribus.store.provenance import source_of
 

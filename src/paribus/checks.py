@@ -66,10 +66,15 @@ from paribus.config.groups.training import (
 from paribus.config.schema import RunConfig, dataclasses_of, divided, impossible_byte_sizes
 from paribus.config.validate import Problem, build_run, did_you_mean, refuse, unknown
 from paribus.errors import DataError, ParibusError
-from paribus.evaluation.suites.registry import prompted, task_names
-from paribus.evaluation.suites.segmentations import SEGMENTATIONS
-from paribus.evaluation.suites.texts import HELDOUT_CLEAN, HELDOUT_CONCATENATED, concatenated
-from paribus.evaluation.suites.translations import TRANSLATIONS, TranslationSet
+from paribus.evaluation.benchmarks import prompted, task_names
+from paribus.evaluation.data_files import (
+    HELDOUT_CLEAN,
+    HELDOUT_CONCATENATED,
+    SEGMENTATIONS,
+    TRANSLATIONS,
+    TranslationSet,
+    concatenated_name,
+)
 from paribus.modeling.parameters import match_problems, shape_problems, training_flops
 from paribus.tokenization.existing import algorithm, locate
 from paribus.training.metrics import known_devices, peak_flops
@@ -545,7 +550,7 @@ def unknown_columns(configs: Sequence[RunConfig], measures: Sequence[str]) -> It
 
     `measures` are the columns that belong to no task.
     """
-    from paribus.evaluation.borrowed.lookup import is_borrowed
+    from paribus.evaluation.lm_eval_tasks import is_borrowed
 
     table, include_path = table_of(configs[0].experiment), configs[0].evaluation.include_path
     groups = table.groups or {}
@@ -599,7 +604,7 @@ def text_measures(configs: Sequence[RunConfig]) -> list[str]:
     """Sets of texts, whose measures have their name."""
     named = [name for config in configs for name in config.evaluation.texts]
     streams = [config.evaluation for config in configs if config.evaluation.concatenated]
-    named += [concatenated(name) for evaluation in streams for name in evaluation.texts]
+    named += [concatenated_name(name) for evaluation in streams for name in evaluation.texts]
     sets = [*named, HELDOUT_CLEAN, *([HELDOUT_CONCATENATED] if streams else [])]
     return [*sets, *(f"{name}:perplexity" for name in sets)]
 
@@ -756,13 +761,13 @@ def _each(values: Any, include_path: Any) -> Any:
 
 
 def _members(task: str, include_path: Any) -> list[str]:
-    from paribus.evaluation.suites.registry import is_ours
+    from paribus.evaluation.benchmarks import is_ours
 
     if is_ours(task):
         return [task]
-    from paribus.evaluation.borrowed.lookup import members
+    from paribus.evaluation.lm_eval_tasks import task_members
 
     try:
-        return members(include_path if isinstance(include_path, str) else None, task) or [task]
+        return task_members(include_path if isinstance(include_path, str) else None, task) or [task]
     except ParibusError:
         return [task]

@@ -12,7 +12,7 @@ import pytest
 from paribus.commands.tokens import USAGE
 from paribus.commands.tokens_encode import token_text
 from paribus.corpus.artifact import CorpusArtifact
-from paribus.evaluation.measures.segmentation import tokenizer_scores
+from paribus.evaluation.segmentation import tokenizer_scores
 from paribus.pipeline.graph import STAGES
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.statistics import corpus_statistics, count_tokens, only_in

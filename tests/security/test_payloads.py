@@ -19,10 +19,8 @@ from paribus.checks import compose_command
 from paribus.config.arguments import parse
 from paribus.config.groups.model import CheckpointStart, LlamaModel
 from paribus.errors import ConfigurationError, DataError, ParibusError
-from paribus.evaluation.models.harness import build_requests, load_task
-from paribus.evaluation.suites.benchmark import BenchmarkPrompt
-from paribus.evaluation.tasks.files import write_task
-from paribus.evaluation.tasks.items import Item, ItemSet
+from paribus.evaluation.evaluate import build_requests, load_task
+from paribus.evaluation.items import BenchmarkPrompt, Item, ItemSet, write_task
 from paribus.modeling.models import build_model, load_model, save_model
 from paribus.ordering.arrays import map_array
 from paribus.ordering.embeddings import EmbeddingsWriter

@@ -11,7 +11,7 @@ from paribus.config.groups.evaluation import EvaluationConfig, ScrollsFinetuning
 from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
-from paribus.finetuning.stage import build, build_data
+from paribus.evaluation.stage import build_finetuning, build_finetuning_data
 from paribus.modeling.models import build_model, save_model
 from paribus.stage import JSON, SilentReporter
 from paribus.tokenization import Tokenizer
@@ -86,14 +86,14 @@ def write_checkpoint(root: Path, tokenizer: Tokenizer | None = None) -> Tokenize
 
 def run_data(root: Path, config: RunConfig) -> dict[str, JSON]:
     """Run the stage `finetuning_data` in `root`."""
-    return build_data(context_at(root / "finetuning_data", root / "data.work", config, {}))
+    return build_finetuning_data(context_at(root / "finetuning_data", root / "data.work", config, {}))
 
 
 def run_finetuned(root: Path, config: RunConfig, name: str = "finetuning") -> dict[str, JSON]:
     """Run the stage `finetuning` into `root`/`name`; what it reported is written beside it."""
     inputs = {stage: root / stage for stage in ("training", "finetuning_data")}
     report = SilentReporter()
-    result = build(context_at(root / name, root / f"{name}.work", config, inputs, report=report))
+    result = build_finetuning(context_at(root / name, root / f"{name}.work", config, inputs, report=report))
     (root / f"{name}.reported.json").write_text(json.dumps(report.metrics))
     return result
 

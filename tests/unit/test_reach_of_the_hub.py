@@ -10,7 +10,7 @@ from huggingface_hub import constants
 from paribus.config.groups.corpus import HuggingFaceCorpus
 from paribus.corpus.datasets import HuggingFaceSource
 from paribus.errors import DataError, InfrastructureError
-from paribus.evaluation.suites.hub import load
+from paribus.evaluation.data_files import load_data_set
 from paribus.ordering.embedding_files import _fetched
 from paribus.stage import PAUSES, cache_alone_without_network
 
@@ -46,7 +46,7 @@ def test_without_an_address_the_cache_alone_is_asked(looks: list[float]) -> None
 
 def test_what_is_not_in_the_cache_is_named_after_looking_for_an_address(looks: list[float]) -> None:
     with pytest.raises(DataError, match="neither reachable nor in the Hugging Face cache"):
-        load("owner/name", "mine", "owner/name-that-is-nowhere", split="train")
+        load_data_set("owner/name", "mine", "owner/name-that-is-nowhere", split="train")
     with pytest.raises(InfrastructureError, match="cannot be fetched"):
         HuggingFaceSource(HuggingFaceCorpus(name="owner/name-that-is-nowhere", revision="0" * 40))
     with pytest.raises(DataError, match="cannot be fetched"):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paribus.evaluation.measures.segmentation import read_segmented, scores_of_counts
+from paribus.evaluation.segmentation import read_segmented, scores_of_counts
 
 
 def test_the_table_has_the_papers_order_of_methods_on_real_sentences(

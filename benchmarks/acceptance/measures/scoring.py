@@ -11,11 +11,10 @@ from lm_eval.models.huggingface import HFLM
 
 from acceptance.given import ROOT, Answer, Given
 from paribus.config.groups.model import LlamaModel
-from paribus.evaluation.models.checkpoints import load_checkpoint_model
-from paribus.evaluation.models.generation import GenerationRequest, Generator
-from paribus.evaluation.models.harness import HarnessModel
-from paribus.evaluation.models.scoring import Scorer
-from paribus.evaluation.tokenizer import evaluation_tokenizer
+from paribus.evaluation.evaluate import HarnessModel
+from paribus.evaluation.generation import GenerationRequest, Generator
+from paribus.evaluation.prompts import evaluation_tokenizer
+from paribus.evaluation.scoring import Scorer, load_checkpoint_model
 from paribus.modeling.models import build_model, save_model
 from paribus.tokenization import Tokenizer
 

@@ -19,7 +19,7 @@ from paribus.config.explain import summaries
 from paribus.config.fields import proper_path
 from paribus.config.units import format_count, format_size
 from paribus.errors import ConfigurationError, DataError
-from paribus.evaluation.suites.registry import CONTINUATION
+from paribus.evaluation.benchmarks import CONTINUATION
 from paribus.pipeline.graph import EVALUATION, FINETUNING
 from paribus.pipeline.records import UNREADABLE, command_line, find_run_id, is_reference, read_run_record
 from paribus.pipeline.root import OutputRoot, named_root

@@ -18,7 +18,7 @@ The promised names load on first use, so that importing the package costs nothin
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from paribus.evaluation.measures.segmentation import segmentation_scores
+    from paribus.evaluation.segmentation import segmentation_scores
     from paribus.tokenization.statistics import corpus_statistics
 
 __all__ = ["corpus_statistics", "segmentation_scores"]
@@ -26,7 +26,7 @@ __all__ = ["corpus_statistics", "segmentation_scores"]
 
 def __getattr__(name: str) -> Any:
     if name == "segmentation_scores":
-        from paribus.evaluation.measures.segmentation import segmentation_scores
+        from paribus.evaluation.segmentation import segmentation_scores
 
         return segmentation_scores
     if name == "corpus_statistics":

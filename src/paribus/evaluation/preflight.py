@@ -1,40 +1,78 @@
-"""Everything about an evaluation that can be refused before anything runs.
+"""Refusal of an evaluation before anything runs, and fingerprints of the files that it reads.
 
-Imports nothing heavy, unless a benchmark must be fetched from the hub.
+The tasks depend on files of benchmarks and of other things scored, and on what lm-eval or the user's YAML says of a
+task that is none of ours. Imports nothing heavy, unless a benchmark must be fetched from the hub.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sized
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.errors import ParibusError
-from paribus.evaluation.borrowed.lookup import definition, problem
-from paribus.evaluation.borrowed.records import fetch_records, split_files
-from paribus.evaluation.suites.files import benchmark_file, fewshot_file
-from paribus.evaluation.suites.hub import fetch
-from paribus.evaluation.suites.registry import BENCHMARKS, CONTINUATION, is_ours, prompted
-from paribus.evaluation.suites.segmentations import SEGMENTATIONS
-from paribus.evaluation.suites.texts import HELDOUT_CLEAN, HELDOUT_CONCATENATED, NAME, concatenated, text_file
-from paribus.evaluation.suites.translations import TRANSLATIONS
+from paribus.config.identity import digest
+from paribus.errors import ConfigurationError, DataError, ParibusError
+from paribus.evaluation.benchmarks import BENCHMARKS, CONTINUATION, is_ours, prompted
+from paribus.evaluation.data_files import (
+    FEWSHOT_SPLIT,
+    HELDOUT_CLEAN,
+    HELDOUT_CONCATENATED,
+    SEGMENTATIONS,
+    TEXT_SET_NAME,
+    TRANSLATIONS,
+    benchmark_file,
+    concatenated_name,
+    fetch_benchmark,
+    fetch_training,
+    fewshot_file,
+    lacks_training,
+    read_benchmark,
+    read_texts,
+    read_translations,
+    split_file,
+    text_file,
+    training_set,
+)
+from paribus.evaluation.items import Benchmark, ItemSet, split_pool
+from paribus.evaluation.lm_eval_items import count_examples, pinned
+from paribus.evaluation.lm_eval_tasks import (
+    asked_for,
+    fetch_examples,
+    fetch_records,
+    find_definition,
+    is_here,
+    lacks_examples,
+    split_files,
+    task_problem,
+)
+from paribus.evaluation.segmentation import read_segmented
+from paribus.stage import JSON
+from paribus.store import files
+from paribus.store.files import FileDigests, is_writable, write_text
 
 Problem = tuple[str, str]
 _MOST_ALIKE = 10
 """Tasks that each have a line of their own where there is no directory."""
 
 
-def problems(config: EvaluationConfig) -> list[Problem]:
+def evaluation_problems(config: EvaluationConfig) -> list[Problem]:
     """(config path, what is wrong and what would be right) of every problem; empty when there is none."""
     texts = [name for name in dict.fromkeys(config.texts) if not _wrong_text(config, name)]
-    missing = [[("evaluation.include_path", f"{config.include_path} is not a directory")]] if _gone(config) else []
-    lacking = [found for name in config.tasks if _known(config, name) for found in _missing(config, name)]
-    missing += [_in_one(config, lacking)]
-    missing += [_refused(text_file(name).find, config.data) for name in texts]
+    missing = (
+        [[("evaluation.include_path", f"{config.include_path} is not a directory")]]
+        if _lacks_include_path(config)
+        else []
+    )
+    lacking = [found for name in config.tasks if _is_known(config, name) for found in _file_problems(config, name)]
+    missing += [_joined_problems(config, lacking)]
+    missing += [_raised_problems(text_file(name).find, config.data) for name in texts]
     return wrong_names(config) + [each for found in missing for each in found]
 
 
-def _in_one(config: EvaluationConfig, found: list[Problem]) -> list[Problem]:
+def _joined_problems(config: EvaluationConfig, found: list[Problem]) -> list[Problem]:
     """What tasks lack, the first of many for all where none has a directory to look in."""
     alike = [each for each in found if each[0] == "evaluation.data"]
     if config.data is not None or len(alike) <= _MOST_ALIKE:
@@ -58,22 +96,22 @@ def wrong_names(config: EvaluationConfig) -> list[Problem]:
 
 def _wrong_task(config: EvaluationConfig, name: str) -> list[Problem]:
     """Nothing where the directory that may define the task is not there."""
-    if _gone(config):
+    if _lacks_include_path(config):
         return []
     try:
-        wrong = problem(config, name)
+        wrong = task_problem(config, name)
     except ParibusError as error:
-        return [_split(error)]
+        return [_as_problem(error)]
     return [("evaluation.tasks", wrong)] if wrong else []
 
 
-def _gone(config: EvaluationConfig) -> bool:
+def _lacks_include_path(config: EvaluationConfig) -> bool:
     return config.include_path is not None and not Path(config.include_path).is_dir()
 
 
-def _known(config: EvaluationConfig, name: str) -> bool:
+def _is_known(config: EvaluationConfig, name: str) -> bool:
     """Whether there is more to ask of a task."""
-    return is_ours(name) if _gone(config) else not _wrong_task(config, name)
+    return is_ours(name) if _lacks_include_path(config) else not _wrong_task(config, name)
 
 
 def _wrong_text(config: EvaluationConfig, name: str) -> str | None:
@@ -83,9 +121,9 @@ def _wrong_text(config: EvaluationConfig, name: str) -> str | None:
         return (
             f"{name!r} is what a run calls a set of held-out documents; give the set, and its directory, another name"
         )
-    if name in map(concatenated, config.texts):
+    if name in map(concatenated_name, config.texts):
         return f"{name!r} is what a run calls the texts of another set end to end; give the set another name"
-    if NAME.fullmatch(name) is None:
+    if TEXT_SET_NAME.fullmatch(name) is None:
         return f"{name!r} must be letters, digits, `_`, `-` and `.`, a letter or digit first: it names a directory"
     return None
 
@@ -96,38 +134,209 @@ def _no_shots(config: EvaluationConfig, name: str) -> str | None:
     return None if prompted((name,)) else f"{name} has no prompt, so no examples in it; leave it out"
 
 
-def _missing(config: EvaluationConfig, name: str) -> list[Problem]:
+def _file_problems(config: EvaluationConfig, name: str) -> list[Problem]:
     if name in SEGMENTATIONS:
-        return _refused(SEGMENTATIONS[name].find, config.data)
-    return [] if name == CONTINUATION else _refused(_look_for, config, name)
+        return _raised_problems(SEGMENTATIONS[name].find, config.data)
+    return [] if name == CONTINUATION else _raised_problems(_look_for, config, name)
 
 
 def _look_for(config: EvaluationConfig, name: str) -> None:
     """DataError or ConfigurationError where the files of a task are not there and on no hub."""
     if not is_ours(name):
-        task = definition(config, name)
+        task = find_definition(config, name)
         if config.source == "hub":
             fetch_records(config, task)
         split_files(config, task)
         return
     chosen = TRANSLATIONS.get(name) or BENCHMARKS[name]
     if config.source == "hub" and config.data is not None:
-        fetch(Path(config.data), chosen)
+        fetch_benchmark(Path(config.data), chosen)
     if name in TRANSLATIONS:
         TRANSLATIONS[name].file.find(config.data)
     else:
         fewshot_file(benchmark_file(config.data, BENCHMARKS[name]), BENCHMARKS[name])
 
 
-def _refused(look: Callable[..., Any], *arguments: Any) -> list[Problem]:
+def _raised_problems(look: Callable[..., Any], *arguments: Any) -> list[Problem]:
     """The problem that `look` raises, by the path that its message begins with."""
     try:
         look(*arguments)
     except ParibusError as error:
-        return [_split(error)]
+        return [_as_problem(error)]
     return []
 
 
-def _split(error: ParibusError) -> Problem:
+def _as_problem(error: ParibusError) -> Problem:
     path, _, message = str(error).partition(": ")
     return path, message
+
+
+@dataclass(frozen=True)
+class MissingExamples:
+    """Those of one task, whose scored file is there."""
+
+    task: str
+    directory: Path
+    split: str
+    data_set: str | None
+    """The hub's, with all that decides which splits it has; None for a directory here, which may have others later."""
+    fetch: Callable[[], None] = field(compare=False)
+    """Writes the split where the data set has one; DataError where that cannot be had."""
+
+
+def missing_examples(config: EvaluationConfig) -> Iterator[MissingExamples]:
+    """The tasks with examples in prompts whose file of these `evaluation.source` may fetch; none of a wrong name."""
+    if config.source != "hub" or config.data is None or wrong_names(config):
+        return
+    for name in config.tasks:
+        with suppress(ParibusError):  # two files of one split, which are refused elsewhere
+            if any(config.task_shots(name)) and (found := _missing_of_task(config, Path(config.data), name)):
+                yield found
+
+
+def _missing_of_task(config: EvaluationConfig, data: Path, name: str) -> MissingExamples | None:
+    if not is_ours(name):
+        task = find_definition(config, name)
+        if split_file(data, name, task.scored_split) is None or not lacks_examples(data, task):
+            return None
+        fetch = partial(fetch_examples, data, task)
+        asked = None if is_here(task) else asked_for(task)
+        return MissingExamples(name, data / name, str(task.fewshot_split), asked, fetch)
+    ours = BENCHMARKS.get(name)
+    if ours is None or split_file(data, ours.directory, ours.split) is None or not lacks_training(data, ours):
+        return None
+    fetch = partial(fetch_training, data, ours)
+    return MissingExamples(name, data / ours.directory, FEWSHOT_SPLIT, training_set(ours), fetch)
+
+
+def fetch_missing(missing: MissingExamples, cache: Path) -> str | None:
+    """Write the file; where it cannot be had, or not be written, a line that says so and what is taken instead.
+
+    A data set without such a split has none to give. That is no error, and of the hub's remembered in `cache`, so that
+    they are not asked again.
+    """
+    absent = cache / f"{digest([missing.data_set, missing.split])[:32]}.absent"
+    if missing.data_set is not None and absent.is_file():
+        return None
+    try:
+        missing.fetch()
+    except (DataError, OSError) as error:
+        why = " ".join(str(error).removeprefix("evaluation.source: ").split())
+        return (
+            f"evaluation.data: {missing.directory / missing.split}.jsonl is not there and cannot be fetched, so "
+            f"examples of task {missing.task} are split off its scored file: {why}"
+        )
+    has_none = split_file(missing.directory.parent, missing.directory.name, missing.split) is None
+    if has_none and missing.data_set is not None and is_writable(cache):
+        with suppress(OSError):  # what cannot be remembered is found again
+            cache.mkdir(parents=True, exist_ok=True)
+            files.write_text(absent, f"{missing.data_set} has no split {missing.split}\n")
+    return None
+
+
+def tasks_fingerprint(config: EvaluationConfig, digests: FileDigests) -> dict[str, JSON]:
+    """Digests of the scored file and, where there is one, the training split of each benchmark, by task; and `texts`,
+    digests of sets of texts by name.
+
+    Raises ConfigurationError for an unknown task and for more examples in the prompt than a benchmark has; DataError
+    for a file that is missing, torn or empty, or has a record that its reader cannot take. Each is read whole once.
+    """
+    tasks: dict[str, JSON] = {
+        name: found for name in config.tasks if (found := _task_fingerprint(name, config, digests))
+    }
+    texts: dict[str, JSON] = {
+        name: _whole_digest(text_file(name).find(config.data), digests, _read_texts) for name in config.texts
+    }
+    return tasks | ({"texts": texts} if texts else {})
+
+
+def _task_fingerprint(name: str, config: EvaluationConfig, digests: FileDigests) -> dict[str, JSON] | None:
+    """None for a task without a file."""
+    if name in TRANSLATIONS:
+        chosen = TRANSLATIONS[name]
+        path = chosen.file.find(config.data)
+        return {"scored": _whole_digest(path, digests, lambda path: read_translations(path, chosen), chosen.directory)}
+    if name in SEGMENTATIONS:
+        return {"scored": _whole_digest(SEGMENTATIONS[name].find(config.data), digests, read_segmented)}
+    if not is_ours(name):
+        return _lm_eval_fingerprint(name, config, digests)
+    if name not in BENCHMARKS:
+        return None
+    scored = benchmark_file(config.data, BENCHMARKS[name])
+    fewshot = fewshot_file(scored, BENCHMARKS[name])
+    files: dict[str, JSON] = {"scored": digests.of(scored), "fewshot": digests.of(fewshot) if fewshot else None}
+    found = _Examples(
+        name, fewshot, lambda shots: len(_benchmark_items(BENCHMARKS[name], scored, fewshot, shots).fewshot)
+    )
+    found.require(config, files, digests)
+    return files
+
+
+def _lm_eval_fingerprint(name: str, config: EvaluationConfig, digests: FileDigests) -> dict[str, JSON]:
+    task = find_definition(config, name)
+    files = split_files(config, task)
+    found = pinned(task, files, digests)
+    examples = _Examples(name, files.fewshot, lambda shots: count_examples(task, files, shots))
+    examples.require(config, found, digests)
+    return found
+
+
+def _benchmark_items(benchmark: Benchmark, scored: Path, fewshot: Path | None, shots: int) -> ItemSet:
+    training = None if fewshot is None else read_benchmark(fewshot, benchmark)
+    return split_pool(read_benchmark(scored, benchmark), training, shots)
+
+
+@dataclass(frozen=True)
+class _Examples:
+    """The examples of a task, which are counted once for each content of its files."""
+
+    name: str
+    file: Path | None
+    count: Callable[[int], int]
+    """How many there are for prompts of so many."""
+
+    def require(self, config: EvaluationConfig, files: Mapping[str, JSON], digests: FileDigests) -> None:
+        """ConfigurationError where prompts are to have more."""
+        shots = max(config.task_shots(self.name))
+        # By all that decides: a task of the user's own has examples in its YAML, and code that chooses among them.
+        mark = f"{digest(dict(files))[:32]}.{self.name}.{shots}.examples"
+        available = _counted_once(digests.directory / mark, lambda: self.count(shots))
+        source = (
+            f"in {self.file}" if self.file else "a quarter of the scored file at most, as no training file is there"
+        )
+        require_examples(config, self.name, available, source)
+
+
+def require_examples(config: EvaluationConfig, name: str, available: int, source: str) -> None:
+    """ConfigurationError where a task is to have more examples in the prompt than there are."""
+    shots = max(config.task_shots(name))
+    if shots > available:
+        field = f"shots_of.{name}" if name in (config.shots_of or {}) else "shots"
+        raise ConfigurationError(
+            f"evaluation.{field} asks for {shots} examples in the prompt, but task {name} has {available} ({source}); "
+            "lower it or give more data"
+        )
+
+
+def _whole_digest(path: Path, digests: FileDigests, read: Callable[[Path], Sized], of: str = "") -> str:
+    """Digest of a file that `read` reads to its end, which is tried once for each of its contents."""
+    digest = digests.of(path)
+
+    _counted_once(digests.directory / f"{digest}.{of or read.__name__}.whole", lambda: len(read(path)))
+    return digest
+
+
+def _counted_once(mark: Path, count: Callable[[], int]) -> int:
+    """What `count` gives, remembered in the file `mark` where its directory may be written."""
+    with suppress(OSError, ValueError):
+        return int(mark.read_text(encoding="utf-8"))
+    found = count()
+    if is_writable(mark.parent):
+        with suppress(OSError):  # what cannot be remembered is found again
+            mark.parent.mkdir(parents=True, exist_ok=True)
+            write_text(mark, str(found))
+    return found
+
+
+def _read_texts(path: Path) -> list[tuple[str, str]]:
+    return list(read_texts(path))

@@ -1,16 +1,18 @@
-"""The stages `tasks`, `prompts`, `evaluation` and `token_statistics`."""
+"""Stages `tasks`, `prompts`, `evaluation`, `token_statistics`, `finetuning_data` and `finetuning`."""
 
 import os
 from collections.abc import Mapping
 from typing import Any
 
+from paribus.config.groups.evaluation import ScrollsFinetuning
 from paribus.config.metrics import main_scores, said
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_number, format_size
-from paribus.evaluation.suites.registry import prompted
-from paribus.evaluation.suites.segmentations import segmented
-from paribus.stage import JSON, OFFLINE, Device, Outside, Stage, StageContext, always, fields, together
+from paribus.evaluation.benchmarks import prompted
+from paribus.evaluation.data_files import segmented
+from paribus.stage import JSON, OFFLINE, Device, Outside, Stage, StageContext, always, fields, seeds, together
 from paribus.store.files import FileDigests
+from paribus.training.start import finetuning_seeds
 
 
 def _evaluation_inputs(config: RunConfig) -> tuple[str, ...]:
@@ -28,27 +30,27 @@ def _segmentations(config: RunConfig) -> dict[str, Any]:
 
 
 def build_tasks(context: StageContext) -> dict[str, JSON]:
-    """Write what is scored; see `paribus.evaluation.tasks.build`."""
+    """Write what is scored; see `paribus.evaluation.tasks`."""
     os.environ.update(OFFLINE)
-    from paribus.evaluation.tasks.build import build
+    from paribus.evaluation.tasks import build
 
     return build(context)
 
 
-def _fingerprint(config: Any, digests: FileDigests) -> dict[str, JSON]:
-    from paribus.evaluation.fingerprint import fingerprint
+def _tasks_fingerprint(config: Any, digests: FileDigests) -> dict[str, JSON]:
+    from paribus.evaluation.preflight import tasks_fingerprint
 
-    return fingerprint(config, digests)
+    return tasks_fingerprint(config, digests)
 
 
 def _build_prompts(context: StageContext) -> dict[str, JSON]:
-    from paribus.evaluation.prompts.build import build_prompts
+    from paribus.evaluation.prompts import build_prompts
 
     return build_prompts(context)
 
 
 def build_scores(context: StageContext) -> dict[str, JSON]:
-    """Score the last checkpoints; see `paribus.evaluation.scores`."""
+    """Score the last checkpoints; see `paribus.evaluation.evaluate`."""
     os.environ.update(OFFLINE)
     from paribus.training.distributed import beside
 
@@ -57,8 +59,8 @@ def build_scores(context: StageContext) -> dict[str, JSON]:
     if processes.total > 1:
         from paribus.training.launch import carry_out
 
-        return carry_out(context, processes, "paribus.evaluation.member")
-    from paribus.evaluation.scores import score_checkpoints
+        return carry_out(context, processes, "paribus.evaluation.evaluate")
+    from paribus.evaluation.evaluate import score_checkpoints
 
     return score_checkpoints(context)
 
@@ -69,7 +71,7 @@ def _build_token_statistics(context: StageContext) -> dict[str, JSON]:
     return build(context)
 
 
-def _device(config: RunConfig) -> Device:
+def _evaluation_device(config: RunConfig) -> Device:
     asked = config.evaluation.processes
     gpus = config.training.processes if asked is None else asked
     return Device("evaluation.device", config.evaluation.device, gpus, fewer_do=asked is None)
@@ -98,9 +100,9 @@ TASKS = Stage(
         "continuation_characters", "heldout_documents", "document_bytes", "concatenated", "fewshot_seed",
     ),
     build=build_tasks,
-    imports=("paribus.evaluation.tasks.build",),
+    imports=("paribus.evaluation.tasks",),
     facts=_facts_of_tasks,
-    outside=Outside(lambda config: config.evaluation, _fingerprint),
+    outside=Outside(lambda config: config.evaluation, _tasks_fingerprint),
 )  # fmt: skip
 PROMPTS = Stage(
     "prompts",
@@ -108,7 +110,7 @@ PROMPTS = Stage(
     inputs=always("tokens", "tasks"),
     identity=together(fields("evaluation", "shots", "shots_of"), fields("model", "context_length", "context_bytes")),
     build=_build_prompts,
-    imports=("paribus.evaluation.prompts.build",),
+    imports=("paribus.evaluation.prompts",),
 )
 EVALUATION = Stage(
     "evaluation",
@@ -120,8 +122,8 @@ EVALUATION = Stage(
         "clean_overlap", "fewshot_seed", "precision",
     ),
     build=build_scores,
-    imports=("paribus.evaluation.scores",),
-    device=_device,
+    imports=("paribus.evaluation.evaluate",),
+    device=_evaluation_device,
     facts=facts,
 )  # fmt: skip
 TOKEN_STATISTICS = Stage(
@@ -131,4 +133,61 @@ TOKEN_STATISTICS = Stage(
     identity=_segmentations,
     build=_build_token_statistics,
     imports=("paribus.evaluation.token_statistics",),
+)
+
+
+def build_finetuning_data(context: StageContext) -> dict[str, JSON]:
+    """Write the examples of every task before anything is trained; see `paribus.evaluation.scrolls`."""
+    from paribus.evaluation.scrolls import build_data as build
+
+    return build(context)
+
+
+def _finetuning_fingerprint(config: Any, digests: FileDigests) -> dict[str, JSON]:
+    from paribus.evaluation.scrolls import scrolls_fingerprint
+
+    return scrolls_fingerprint(config, digests)
+
+
+def build_finetuning(context: StageContext) -> dict[str, JSON]:
+    """Fine-tune and score the last checkpoint; see `paribus.evaluation.tune`."""
+    os.environ.update(OFFLINE)
+    from paribus.evaluation.tune import finetune_tasks, pending_tasks
+    from paribus.training.distributed import Processes, beside
+    from paribus.training.launch import carry_out
+
+    config = context.config.finetuning
+    assert isinstance(config, ScrollsFinetuning)
+    device, training = context.config.training.device, context.config.training
+    asked = beside(config.processes, device, training, "finetuning.processes")
+    processes = min(asked.total, len(pending_tasks(context)))
+    if processes > 1:
+        carry_out(context, Processes(processes, 1), "paribus.evaluation.tune")
+    return finetune_tasks(context)
+
+
+def _finetuning_device(config: RunConfig) -> Device:
+    asked = config.finetuning.processes if isinstance(config.finetuning, ScrollsFinetuning) else 1
+    gpus = config.training.processes if asked is None else asked
+    return Device("training.device", config.training.device, gpus, fewer_do=asked is None)
+
+
+FINETUNING_DATA = Stage(
+    "finetuning_data",
+    code_version=1,
+    inputs=always(),
+    identity=fields("finetuning", "tasks", "answer_characters", "document_characters", "limit"),
+    build=build_finetuning_data,
+    imports=("paribus.evaluation.scrolls",),
+    outside=Outside(lambda config: config.finetuning, _finetuning_fingerprint),
+)
+FINETUNING = Stage(
+    "finetuning",
+    code_version=4,
+    inputs=always("finetuning_data", "training"),
+    identity=together(fields("finetuning"), fields("evaluation", "precision"), seeds(finetuning_seeds)),
+    build=build_finetuning,
+    imports=("paribus.evaluation.tune",),
+    device=_finetuning_device,
+    facts=facts,
 )

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.corpus.artifact import CorpusArtifact, read_shard
-from paribus.evaluation.measures.segmentation import read_segmented, tokenizer_scores
-from paribus.evaluation.suites.segmentations import segmented
-from paribus.evaluation.tasks.promptless import segmented_path
-from paribus.evaluation.tokenizer import evaluation_tokenizer
+from paribus.evaluation.data_files import segmented
+from paribus.evaluation.prompts import evaluation_tokenizer
+from paribus.evaluation.segmentation import read_segmented, tokenizer_scores
+from paribus.evaluation.tasks import segmented_path
 from paribus.ordering.arrays import save_array
 from paribus.stage import JSON, StageContext
 from paribus.store import files

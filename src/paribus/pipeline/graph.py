@@ -11,7 +11,7 @@ from paribus.config.schema import RunConfig
 from paribus.corpus.stage import CORPUS
 from paribus.errors import ParibusError
 from paribus.evaluation import stage as evaluation
-from paribus.finetuning import stage as finetuning
+from paribus.evaluation import stage as finetuning
 from paribus.ordering import stage as ordering
 from paribus.reporting.measures import ITEMS_TO_JUDGE
 from paribus.stage import Stage

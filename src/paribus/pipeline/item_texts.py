@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from paribus.evaluation.measures.segmentation import read_segmented
-from paribus.evaluation.suites.texts import HELDOUT_CLEAN, HELDOUT_CONCATENATED, concatenated
-from paribus.evaluation.suites.translations import TRANSLATION
-from paribus.evaluation.tasks.heldout import HELDOUT
-from paribus.evaluation.tasks.items import read_records
-from paribus.evaluation.tasks.promptless import pairs_path, segmented_path, texts_path
-from paribus.finetuning.data import read_task
+from paribus.evaluation.data_files import HELDOUT_CLEAN, HELDOUT_CONCATENATED, TRANSLATION, concatenated_name
+from paribus.evaluation.heldout import HELDOUT
+from paribus.evaluation.items import read_records
+from paribus.evaluation.scrolls import read_task
+from paribus.evaluation.segmentation import read_segmented
+from paribus.evaluation.tasks import pairs_path, segmented_path, texts_path
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.root import OutputRoot
 from paribus.reporting.items import HELDOUT as HELDOUT_DOCUMENTS
@@ -46,7 +45,7 @@ def scored_texts(tasks: Path, name: str) -> dict[str, ItemText]:
     """What an artefact `tasks` has of a task or set of documents."""
     if name in _HELDOUT:
         return dict(map(_document, _records(tasks / HELDOUT)))
-    sets = (other for other in _text_sets(tasks) if name in (other, concatenated(other)))
+    sets = (other for other in _text_sets(tasks) if name in (other, concatenated_name(other)))
     if (found := next(sets, None)) is not None:
         return dict(map(_document, _records(texts_path(tasks, found))))
     if segmented_path(tasks, name).is_file():
@@ -76,7 +75,7 @@ def _pair(record: dict[str, Any]) -> ItemText:
 
 
 def _item(record: dict[str, Any]) -> ItemText:
-    """A line of `<task>.jsonl`, one of the four kinds that `paribus.evaluation.tasks.items` writes."""
+    """A line of `<task>.jsonl`, one of the four kinds that `paribus.evaluation.items` writes."""
     if "contexts" in record:
         return ItemText(choices=tuple(record["contexts"]), right=record["gold"], ending=record["ending"])
     if "choices" in record:

@@ -12,7 +12,7 @@ from typing import Any
 from paribus.config.identity import everything, identity, leaves
 from paribus.config.schema import RunConfig
 from paribus.errors import classify
-from paribus.evaluation.tasks.heldout import HELDOUT
+from paribus.evaluation.heldout import HELDOUT
 from paribus.pipeline.graph import EVALUATION, FINETUNING, Node, needed_for, place_of
 from paribus.pipeline.prepared import (
     PreparedRun,

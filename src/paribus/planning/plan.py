@@ -19,8 +19,8 @@ from paribus.config.identity import digest
 from paribus.config.schema import RunConfig
 from paribus.config.units import LEAST_SAMPLE, format_count, format_hours, rounded_up_size
 from paribus.errors import ConfigurationError
-from paribus.evaluation.suites.registry import CONTINUATION
-from paribus.evaluation.tasks.continuation import SMALLEST
+from paribus.evaluation.benchmarks import CONTINUATION
+from paribus.evaluation.heldout import MIN_PASSAGES
 from paribus.modeling.memory import training_memory, training_setting
 from paribus.modeling.parameters import artefact_bytes, parameter_count
 from paribus.ordering import SAMPLED_BYTES
@@ -397,8 +397,8 @@ def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Itera
     there = [
         corpus.record()["result"]["heldout"]["documents"] for run in asked if (corpus := _corpus_artifact(run, root))
     ]
-    if there and min(there) < SMALLEST:
-        yield _FEW_DOCUMENTS.format(task=CONTINUATION, least=SMALLEST, found=min(there))
+    if there and min(there) < MIN_PASSAGES:
+        yield _FEW_DOCUMENTS.format(task=CONTINUATION, least=MIN_PASSAGES, found=min(there))
     seeds: dict[tuple[str, ...], set[int]] = {}
     for run in runs:
         seeds.setdefault(tuple(factor_labels(run, run.factors).values()), set()).add(run.job.config.seed)

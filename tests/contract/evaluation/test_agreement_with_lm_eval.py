@@ -12,9 +12,9 @@ import pytest
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.training import EqualStepsBudget
-from paribus.evaluation.models.checkpoints import load_checkpoint_model
+from paribus.evaluation.prompts import evaluation_tokenizer
+from paribus.evaluation.scoring import load_checkpoint_model
 from paribus.evaluation.stage import build_tasks
-from paribus.evaluation.tokenizer import evaluation_tokenizer
 from paribus.stage import SilentReporter
 from paribus.tokenization import Tokenizer
 from paribus.training.train import build
@@ -61,7 +61,7 @@ def write_benchmarks(root: Path) -> Path:
 
 
 def requests_of(root: Path, data: Path) -> list[Any]:
-    from paribus.evaluation.models.harness import build_requests, load_task
+    from paribus.evaluation.evaluate import build_requests, load_task
 
     write_drawn_corpus(root)
     build_tasks(stage_context(root, replace(EVALUATION, data=str(data)), "tasks", "corpus"))
@@ -71,8 +71,8 @@ def requests_of(root: Path, data: Path) -> list[Any]:
 def assert_agreement(checkpoint: Path, requests: list[Any]) -> None:
     from lm_eval.models.huggingface import HFLM
 
-    from paribus.evaluation.models.harness import HarnessModel
-    from paribus.evaluation.models.scoring import Scorer
+    from paribus.evaluation.evaluate import HarnessModel
+    from paribus.evaluation.scoring import Scorer
 
     theirs = HFLM(pretrained=str(checkpoint), dtype="float32", device="cpu", batch_size=4)
     expected = theirs.loglikelihood(requests, disable_tqdm=True)

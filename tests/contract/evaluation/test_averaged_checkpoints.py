@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import DataError
-from paribus.evaluation.models.averages import MeanTensors, averaged
+from paribus.evaluation.scoring import MeanTensors, averaged_checkpoints
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.modeling.models import build_model, load_model, save_model
 from paribus.stage import StageContext
@@ -94,11 +94,11 @@ def test_what_a_killed_evaluation_averaged_is_not_taken_for_whole(root: Path) ->
     torn = root / "work" / "step_00000040.partial"
     torn.mkdir(parents=True)
     (torn / WEIGHTS).write_bytes(b"half")
-    found = averaged(paths, 3, root / "work", ALONE)
+    found = averaged_checkpoints(paths, 3, root / "work", ALONE)
     assert list(found) == [30, 40]
     assert sorted(path.name for path in (root / "work").iterdir()) == ["step_00000030", "step_00000040"]
     assert {path.name for path in found[40].iterdir()} == {path.name for path in paths[40].iterdir()}
-    assert averaged(paths, 1, root / "none", ALONE) == paths
+    assert averaged_checkpoints(paths, 1, root / "none", ALONE) == paths
     assert not (root / "none").exists()
 
 
@@ -117,7 +117,7 @@ def test_an_encoder_decoder_is_averaged_too(tmp_path: Path) -> None:
     for step, model in enumerate(models, start=1):
         paths[step] = tmp_path / f"step_{step:08d}"
         save_model(model, paths[step])
-    found = dict(load_model(averaged(paths, 2, tmp_path / "work", ALONE)[2]).named_parameters())
+    found = dict(load_model(averaged_checkpoints(paths, 2, tmp_path / "work", ALONE)[2]).named_parameters())
     for (name, one), (_, other) in zip(*(model.named_parameters() for model in models), strict=True):
         assert torch.allclose(found[name], (one + other) / 2, atol=1e-7), name
 

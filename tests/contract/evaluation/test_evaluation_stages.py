@@ -15,8 +15,8 @@ import torch
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.artifact import CorpusWriter
 from paribus.errors import ConfigurationError, DataError
+from paribus.evaluation.items import read_items
 from paribus.evaluation.stage import build_scores, build_tasks
-from paribus.evaluation.tasks.items import read_items
 from paribus.modeling.models import load_model
 from paribus.stage import StageContext
 from paribus.tokenization import Tokenizer
@@ -65,7 +65,7 @@ def test_every_checkpoint_task_shot_count_item_and_measure_has_one_value(scored:
     assert result["metrics"]["eval/continuation/5shot/acc"] == pytest.approx(sum(values) / len(values))
     reported = {(name, step) for name, _, step in context.report.metrics}
     names = {f"eval/continuation/{shots}shot/{measure}" for shots in (0, 5) for measure in MEASURES}
-    from paribus.evaluation.scores import TEXT_NUMBERS
+    from paribus.evaluation.evaluate import TEXT_NUMBERS
 
     text = {(name, step) for name, step in reported if name.startswith("text/")}
     shape = {(name, step) for name, step in reported if name.startswith("embeddings/")}
@@ -146,7 +146,7 @@ def test_embeddings_of_the_last_checkpoint_are_measured_and_projected_by_class_o
 
 
 def test_prompts_hold_only_examples_of_the_pool_and_follow_the_seed(scored: Any) -> None:
-    from paribus.evaluation.models.harness import load_task
+    from paribus.evaluation.evaluate import load_task
 
     tasks = scored()[0].inputs["tasks"]
     pool = {item.query + item.choices[item.gold] for item in read_items(tasks / "continuation.fewshot.jsonl")}
@@ -171,7 +171,7 @@ def test_lm_eval_itself_reads_the_task_from_inside_its_directory(
     import datasets
     from lm_eval.tasks import TaskManager
 
-    from paribus.evaluation.models.harness import load_task
+    from paribus.evaluation.evaluate import load_task
 
     tasks = scored()[0].inputs["tasks"].rename(tmp_path / "moved")
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))

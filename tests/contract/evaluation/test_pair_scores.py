@@ -14,9 +14,9 @@ from sacrebleu.metrics.bleu import BLEU
 from paribus.config.groups.evaluation import default_table
 from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import CorpusArtifact, CorpusWriter
-from paribus.evaluation.measures.bleu import tokenized_bleu
+from paribus.evaluation.heldout import TextPair, read_pairs, sample_pairs
 from paribus.evaluation.stage import build_scores, build_tasks
-from paribus.evaluation.tasks.heldout_pairs import TextPair, read_pairs, sample_pairs
+from paribus.evaluation.translation import tokenized_bleu
 from paribus.modeling.models import build_model, save_model
 from paribus.reporting.columns import columns_of
 from paribus.reporting.runs import load_scores

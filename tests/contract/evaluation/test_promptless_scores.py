@@ -9,7 +9,7 @@ import pytest
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.artifact import CorpusArtifact
-from paribus.evaluation.measures.segmentation import read_segmented, tokenizer_scores
+from paribus.evaluation.segmentation import read_segmented, tokenizer_scores
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.reporting.runs import load_scores
 from paribus.tokenization import Tokenizer

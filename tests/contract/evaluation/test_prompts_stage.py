@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.evaluation.prompts.build import ItemTokens, PromptCutter, build_prompts
+from paribus.evaluation.items import AnswerItem, AnyItem, BlankItem, Item, TextItem, read_records, write_items
+from paribus.evaluation.prompts import ItemTokens, PromptCutter, build_prompts
 from paribus.evaluation.stage import build_scores, build_tasks
-from paribus.evaluation.tasks.items import AnswerItem, AnyItem, BlankItem, Item, TextItem, read_records, write_items
 from paribus.stage import StageContext
 from paribus.tokenization import Tokenizer
 from support.evaluations import WORDS, ByteEncoder, stage_context, write_checkpoints, write_drawn_corpus

@@ -16,9 +16,9 @@ from accelerate.state import AcceleratorState
 from rouge_score.rouge_scorer import RougeScorer
 from torch.nn.functional import cross_entropy
 
-from paribus.finetuning import run as run_module
-from paribus.finetuning import training as training_module
-from paribus.finetuning.data import read_task
+from paribus.evaluation import tune as run_module
+from paribus.evaluation import tune as training_module
+from paribus.evaluation.scrolls import read_task
 from paribus.modeling.models import load_model
 from paribus.ordering.shuffle import ShuffledContexts
 from paribus.reporting.runs import load_scores

@@ -7,8 +7,8 @@ import numpy as np
 
 from paribus.config.groups.model import GPTNeoXModel
 from paribus.config.groups.ordering import ConcatenatePacking
-from paribus.evaluation.models.scoring import Scorer
-from paribus.evaluation.prompts.pairs import Pair
+from paribus.evaluation.pairs import Pair
+from paribus.evaluation.scoring import Scorer
 from paribus.modeling.models import load_model
 from paribus.modeling.parameters import parameter_count, training_flops
 from support.evaluations import brute_force

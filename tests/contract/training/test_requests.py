@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from paribus.errors import InterruptedRunError
-from paribus.finetuning import member
+from paribus.evaluation import tune
 from paribus.training.distributed import STEPPING, Asked, Requests, passed_on
 from support.forked import PATHS, Forked
 from support.stages import context_at, files
@@ -129,12 +129,12 @@ def test_a_process_that_fine_tuned_and_was_asked_to_end_waits_for_the_checkpoint
         threading.Timer(0.5, other.unlink).start()
         raise InterruptedRunError("stopped by a signal after step 7, whose checkpoint is written")
 
-    monkeypatch.setattr(member, "begin", lambda context, requests: (context, None))
-    monkeypatch.setattr(member, "left", lambda context: ["qasper"])
-    monkeypatch.setattr(member, "finish", finish)
-    for name in member.GROUP:
+    monkeypatch.setattr(tune, "begin", lambda context, requests: (context, None))
+    monkeypatch.setattr(tune, "pending_tasks", lambda context: ["qasper"])
+    monkeypatch.setattr(tune, "finish", finish)
+    for name in tune.GROUP_VARIABLES:
         monkeypatch.setenv(name, "0")
     context = context_at(tmp_path / "output", tmp_path / "work", config(), {})
     with pytest.raises(InterruptedRunError, match="after step 7"):
-        member.finetune(context, 2, Requests(file))
+        tune.finetune_worker(context, 2, Requests(file))
     assert not other.exists()

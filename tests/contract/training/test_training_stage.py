@@ -17,7 +17,7 @@ from paribus.config.groups.model import SeedsConfig
 from paribus.config.groups.ordering import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
 from paribus.config.groups.training import EqualTextBudget, EqualTokensBudget
 from paribus.errors import ConfigurationError, DataError, NumericalError
-from paribus.evaluation.models.checkpoints import last_checkpoints
+from paribus.evaluation.scoring import last_checkpoints
 from paribus.modeling.models import load_model
 from paribus.modeling.parameters import parameter_count, training_flops
 from paribus.ordering.contexts import pack

@@ -10,8 +10,8 @@ from paribus.checks import WHOLE, compose_command, impossible_primary
 from paribus.config.arguments import parse
 from paribus.config.explain import configuration_directory
 from paribus.errors import ConfigurationError
-from paribus.evaluation.suites.registry import unknown_task
-from paribus.evaluation.suites.texts import HELDOUT_CLEAN, HELDOUT_CONCATENATED
+from paribus.evaluation.benchmarks import unknown_task
+from paribus.evaluation.data_files import HELDOUT_CLEAN, HELDOUT_CONCATENATED
 from paribus.pipeline.prepare import prepare
 from paribus.reporting.measures import AVERAGE, BITS_PER_BYTE, HELDOUT_SETS
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paribus.evaluation.measures.answers import drop_scores, squad_scores
+from paribus.evaluation.rows import drop_scores, squad_scores
 
 
 @pytest.mark.parametrize(

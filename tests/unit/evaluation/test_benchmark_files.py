@@ -10,12 +10,10 @@ import pytest
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import ConfigurationError, DataError
-from paribus.evaluation.fingerprint import fingerprint
-from paribus.evaluation.preflight import problems
-from paribus.evaluation.suites.files import read_benchmark, split_file
-from paribus.evaluation.suites.pool import split_pool
-from paribus.evaluation.suites.registry import BENCHMARKS
-from paribus.evaluation.tasks.items import Item
+from paribus.evaluation.benchmarks import BENCHMARKS
+from paribus.evaluation.data_files import read_benchmark, split_file
+from paribus.evaluation.items import Item, split_pool
+from paribus.evaluation.preflight import evaluation_problems, tasks_fingerprint
 from paribus.store.files import FileDigests
 from support.benchmark_records import RECORDS
 from support.real_data import real_data
@@ -146,7 +144,7 @@ def test_a_prompt_has_as_many_examples_as_its_data_gives() -> None:
 def test_preflight_finds_every_problem_at_once(tmp_path: Path) -> None:
     write(tmp_path, "boolq", "validation", [BOOLQ])
     tasks = ("continuation", "bolq", "boolq", "piqa", "openbookqa")
-    found = problems(EvaluationConfig(tasks=tasks, data=str(tmp_path), shots_of={"pika": (1,)}))
+    found = evaluation_problems(EvaluationConfig(tasks=tasks, data=str(tmp_path), shots_of={"pika": (1,)}))
     assert sorted({path for path, _ in found}) == ["evaluation.data", "evaluation.shots_of.pika", "evaluation.tasks"]
     found = [problem for problem in found if problem[0] != "evaluation.shots_of.pika"]
     assert "unknown task 'bolq'; nearest: boolq" in found[0][1]
@@ -159,31 +157,33 @@ def test_preflight_finds_every_problem_at_once(tmp_path: Path) -> None:
 
 def test_preflight_passes_what_is_there_and_refuses_what_is_twice(tmp_path: Path) -> None:
     path = write(tmp_path, "boolq", "validation", [BOOLQ])
-    assert problems(EvaluationConfig(tasks=("continuation", "boolq"), data=str(tmp_path))) == []
-    assert "2 times" in problems(EvaluationConfig(tasks=("continuation", "continuation")))[0][1]
+    assert evaluation_problems(EvaluationConfig(tasks=("continuation", "boolq"), data=str(tmp_path))) == []
+    assert "2 times" in evaluation_problems(EvaluationConfig(tasks=("continuation", "continuation")))[0][1]
     path.with_suffix(".jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
-    assert "keep one" in problems(EvaluationConfig(tasks=("boolq",), data=str(tmp_path)))[0][1]
-    told = problems(EvaluationConfig(tasks=("boolq",)))[0][1]
+    assert "keep one" in evaluation_problems(EvaluationConfig(tasks=("boolq",), data=str(tmp_path)))[0][1]
+    told = evaluation_problems(EvaluationConfig(tasks=("boolq",)))[0][1]
     hints = "evaluation.source=hub fetches into it, evaluation.tasks=[] scores held-out text alone"
     assert told.endswith(f"it is null; {hints}")
     every = tuple(dict.fromkeys(("boolq", *BENCHMARKS)))
-    (first,), (many,) = (problems(EvaluationConfig(tasks=names)) for names in (("boolq",), every))
+    (first,), (many,) = (evaluation_problems(EvaluationConfig(tasks=names)) for names in (("boolq",), every))
     assert many == (first[0], f"{first[1]}; {len(every) - 1} other tasks need it too")
-    assert "is not a directory" in problems(EvaluationConfig(tasks=("boolq",), data=str(tmp_path / "no")))[0][1]
+    assert (
+        "is not a directory" in evaluation_problems(EvaluationConfig(tasks=("boolq",), data=str(tmp_path / "no")))[0][1]
+    )
 
 
 def test_the_fingerprint_follows_the_contents_of_scored_and_training_files(tmp_path: Path) -> None:
     config = EvaluationConfig(tasks=("continuation", "boolq"), data=str(tmp_path / "data"), shots=(0,))
     write(tmp_path / "data", "boolq", "validation", [BOOLQ])
-    first = fingerprint(config, FileDigests(tmp_path / "cache"))
+    first = tasks_fingerprint(config, FileDigests(tmp_path / "cache"))
     write(tmp_path / "data", "boolq", "train", [BOOLQ])
-    second = fingerprint(config, FileDigests(tmp_path / "cache"))
+    second = tasks_fingerprint(config, FileDigests(tmp_path / "cache"))
     assert list(first) == ["boolq"]
     assert first != second
     (tmp_path / "data").rename(tmp_path / "moved")
     moved = EvaluationConfig(tasks=("continuation", "boolq"), data=str(tmp_path / "moved"), shots=(0,))
-    assert fingerprint(moved, FileDigests(tmp_path / "cache")) == second
-    assert fingerprint(EvaluationConfig(), FileDigests(tmp_path / "cache")) == {}
+    assert tasks_fingerprint(moved, FileDigests(tmp_path / "cache")) == second
+    assert tasks_fingerprint(EvaluationConfig(), FileDigests(tmp_path / "cache")) == {}
 
 
 @pytest.mark.parametrize("split", ["validation", "train"])
@@ -197,7 +197,7 @@ def test_a_record_of_another_schema_is_refused_before_anything_runs(tmp_path: Pa
         (directory / f"{name}.jsonl").write_text(lines, encoding="utf-8")
     config = EvaluationConfig(tasks=("boolq",), data=str(tmp_path / "data"))
     with pytest.raises(DataError, match=rf"boolq/{split}\.jsonl, line 2: field `passage` must be text, not 3"):
-        fingerprint(config, FileDigests(tmp_path / "cache"))
+        tasks_fingerprint(config, FileDigests(tmp_path / "cache"))
 
 
 def test_more_examples_than_a_benchmark_has_are_refused_before_anything_runs(tmp_path: Path) -> None:
@@ -209,10 +209,10 @@ def test_more_examples_than_a_benchmark_has_are_refused_before_anything_runs(tmp
         (directory / f"{split}.jsonl").write_text(lines, encoding="utf-8")
     config = EvaluationConfig(tasks=("boolq",), data=str(tmp_path / "data"), shots=(0, 2))
     for _ in ("read", "remembered"):
-        assert fingerprint(config, FileDigests(tmp_path / "cache"))
+        assert tasks_fingerprint(config, FileDigests(tmp_path / "cache"))
         with pytest.raises(ConfigurationError, match=r"evaluation\.shots asks for 3 examples .* task boolq has 2"):
-            fingerprint(replace(config, shots=(3,)), FileDigests(tmp_path / "cache"))
+            tasks_fingerprint(replace(config, shots=(3,)), FileDigests(tmp_path / "cache"))
     torn = next((tmp_path / "cache").glob("*.boolq.2.examples"))
     torn.write_bytes(b"\xff")
-    assert fingerprint(config, FileDigests(tmp_path / "cache"))
+    assert tasks_fingerprint(config, FileDigests(tmp_path / "cache"))
     assert torn.read_text(encoding="utf-8") == "2"

@@ -15,10 +15,9 @@ import pytest
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.tasks._yaml_loader import load_yaml
 
-from paribus.evaluation.models.harness import load_task
-from paribus.evaluation.suites.registry import BENCHMARKS
-from paribus.evaluation.tasks.files import write_task
-from paribus.evaluation.tasks.items import AnswerItem, Item, ItemSet
+from paribus.evaluation.benchmarks import BENCHMARKS
+from paribus.evaluation.evaluate import load_task
+from paribus.evaluation.items import AnswerItem, Item, ItemSet, write_task
 from support.benchmark_records import PROBLEMS, RECORDS
 
 BUILT_IN = {

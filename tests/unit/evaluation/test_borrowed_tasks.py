@@ -11,10 +11,9 @@ from paribus.checks import compose_command
 from paribus.config.arguments import parse
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import ConfigurationError, DataError
-from paribus.evaluation.fingerprint import fingerprint
-from paribus.evaluation.preflight import problems, wrong_names
+from paribus.evaluation.items import read_records
+from paribus.evaluation.preflight import evaluation_problems, tasks_fingerprint, wrong_names
 from paribus.evaluation.stage import build_tasks
-from paribus.evaluation.tasks.items import read_records
 from paribus.store.files import FileDigests
 from support.borrowed_tasks import CHOICES, WRITTEN, write_records, write_tasks
 from support.evaluations import stage_context, write_drawn_corpus
@@ -33,7 +32,7 @@ def stored(root: Path, evaluation: EvaluationConfig) -> Path:
 
 def test_a_task_of_a_directory_is_stored_as_ours_are(tmp_path: Path) -> None:
     evaluation = config(write_tasks(tmp_path / "own", CHOICES, WRITTEN), "colours", "follows", shots=(0, 1))
-    assert problems(evaluation) == []
+    assert evaluation_problems(evaluation) == []
     tasks = stored(tmp_path, evaluation)
     (first, *_), (shown, *_) = read_records(tasks / "colours.jsonl"), read_records(tasks / "colours.fewshot.jsonl")
     record = json.loads((tmp_path / "own" / "colours.jsonl").read_text().splitlines()[0])
@@ -63,7 +62,7 @@ def test_the_identity_is_what_yaml_python_and_records_say(tmp_path: Path) -> Non
     evaluation, digests = config(task.parent, "colours", shots=(2,)), FileDigests(tmp_path / "digests")
 
     def identity() -> str:
-        return json.dumps(fingerprint(evaluation, digests))
+        return json.dumps(tasks_fingerprint(evaluation, digests))
 
     found = [identity()]
     task.write_text(task.read_text().replace("Next:", "Then:"))
@@ -78,7 +77,7 @@ def test_the_identity_is_what_yaml_python_and_records_say(tmp_path: Path) -> Non
     assert len(set(found)) == len(found)
     assert len(read_records(stored(tmp_path, evaluation) / "colours.jsonl")) == 3
     moved = task.parent.rename(tmp_path / "moved")
-    assert json.dumps(fingerprint(config(moved, "colours", shots=(2,)), digests)) == found[-1]
+    assert json.dumps(tasks_fingerprint(config(moved, "colours", shots=(2,)), digests)) == found[-1]
 
 
 @pytest.mark.parametrize(
@@ -95,14 +94,14 @@ def test_what_cannot_be_stored_is_refused_before_anything_runs(
     tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     own = write_tasks(tmp_path / "own", CHOICES | change)
-    ((path, found),) = problems(config(own, "colours", shots=(0,)))
+    ((path, found),) = evaluation_problems(config(own, "colours", shots=(0,)))
     assert path == "evaluation.tasks"
     assert message in found
 
 
 def test_a_directory_that_is_not_there_is_told_and_not_its_tasks(tmp_path: Path) -> None:
     gone = config(tmp_path / "gone", "colours", "continuation")
-    assert problems(gone) == [("evaluation.include_path", f"{tmp_path / 'gone'} is not a directory")]
+    assert evaluation_problems(gone) == [("evaluation.include_path", f"{tmp_path / 'gone'} is not a directory")]
     assert wrong_names(gone) == []
 
 
@@ -110,18 +109,18 @@ def test_functions_that_no_file_of_the_directory_holds_are_refused(tmp_path: Pat
     own = write_tasks(tmp_path / "own", CHOICES)
     with (own / "colours.yaml").open("a") as file:
         file.write("process_docs: !function os.listdir\n")
-    ((_, found),) = problems(config(own, "colours"))
+    ((_, found),) = evaluation_problems(config(own, "colours"))
     assert "!function os.listdir, which is no file below" in found
 
 
 def test_names_that_nobody_knows_are_told(tmp_path: Path) -> None:
     own = write_tasks(tmp_path / "own", CHOICES, CHOICES | {"task": "piqa"})
-    found = [message for _, message in problems(config(own, "colour", "piqa", "mmlu_astronomi"))]
+    found = [message for _, message in evaluation_problems(config(own, "colour", "piqa", "mmlu_astronomi"))]
     assert "unknown task 'colour'; nearest: colours" in found[0]
     assert found[1] == f"piqa is a task of paribus; give that of {own / 'piqa.yaml'} another name"
     assert "nearest: mmlu_astronomy" in found[2]
     assert found[2].endswith(f"evaluation.include_path={own}: colours, piqa")
-    ((_, unlike),) = problems(config(None, "colour"))
+    ((_, unlike),) = evaluation_problems(config(None, "colour"))
     assert unlike.endswith("evaluation.include_path=DIR makes tasks of your own known, a YAML file each")
 
 
@@ -143,7 +142,7 @@ def test_a_group_stands_for_its_tasks_in_the_table_too(tmp_path: Path) -> None:
 
 def test_a_task_of_lm_eval_needs_its_records(tmp_path: Path) -> None:
     evaluation = config(None, "mmlu_astronomy", data=str(tmp_path), shots=(0, 2))
-    ((path, found),) = problems(evaluation)
+    ((path, found),) = evaluation_problems(evaluation)
     assert path == "evaluation.data"
     assert f"task mmlu_astronomy needs {tmp_path}/mmlu_astronomy/test.jsonl" in found
     for split, number in (("test", 4), ("dev", 2)):
@@ -154,14 +153,16 @@ def test_a_task_of_lm_eval_needs_its_records(tmp_path: Path) -> None:
         file = tmp_path / "mmlu_astronomy" / f"{split}.jsonl"
         file.parent.mkdir(exist_ok=True)
         file.write_text("".join(json.dumps(record) + "\n" for record in records))
-    assert problems(evaluation) == []
+    assert evaluation_problems(evaluation) == []
     tasks = stored(tmp_path / "stage", evaluation)
     assert [record["gold"] for record in read_records(tasks / "mmlu_astronomy.jsonl")] == [0, 1, 2, 3]
     (shown, _) = read_records(tasks / "mmlu_astronomy.fewshot.jsonl")
     assert shown["query"] == "dev 0?\nA. no\nB. yes\nC. both\nD. none\nAnswer:"
     assert yaml.safe_load((tasks / "mmlu_astronomy.yaml").read_text())["fewshot_config"] == {"sampler": "first_n"}
     with pytest.raises(ConfigurationError, match=r"asks for 3 examples .* has 2 \(in .*dev\.jsonl\)"):
-        fingerprint(config(None, "mmlu_astronomy", data=str(tmp_path), shots=(3,)), FileDigests(tmp_path / "digests"))
+        tasks_fingerprint(
+            config(None, "mmlu_astronomy", data=str(tmp_path), shots=(3,)), FileDigests(tmp_path / "digests")
+        )
 
 
 def test_records_that_a_task_cannot_be_made_of_are_named(tmp_path: Path) -> None:

@@ -10,12 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 from paribus.errors import DataError
-from paribus.evaluation.models.scoring import Scorer
-from paribus.evaluation.prompts import boundary
-from paribus.evaluation.prompts.boundary import Spellings, text_log_probabilities
-from paribus.evaluation.prompts.pairs import encode_choices
-from paribus.evaluation.prompts.requests import EncodedRequests, encode_requests
-from paribus.evaluation.results import choice_bits
+from paribus.evaluation import prompts
+from paribus.evaluation.pairs import encode_choices
+from paribus.evaluation.prompts import EncodedRequests, Spellings, encode_requests, text_log_probabilities
+from paribus.evaluation.rows import choice_bits
+from paribus.evaluation.scoring import Scorer
 from support.evaluations import brute_force, tiny_model
 
 CONTEXT_LENGTH = 16
@@ -144,7 +143,7 @@ def test_of_many_sequences_the_probable_are_followed_and_the_share_of_the_rest_i
     model, question = tiny_model(EOS + 1, CONTEXT_LENGTH), [(np.array([EOS]), b"aabaabba")]
     scorer, spellings = Scorer(model, 1024), Spellings(Longest().token_bytes())
     (exact,), nothing = text_log_probabilities(scorer, spellings, question)
-    monkeypatch.setattr(boundary, "WIDTH", 3)
+    monkeypatch.setattr(prompts, "MOST_SEQUENCES", 3)
     (some,), omitted = text_log_probabilities(scorer, spellings, question)
     assert nothing < 1e-6 < omitted < 0.5
     assert exact - 2 * omitted < some < exact

@@ -8,9 +8,8 @@ import torch
 
 from paribus.config.groups.model import GPTNeoXModel, LlamaModel
 from paribus.errors import NumericalError, OutOfMemoryError
-from paribus.evaluation.models.scoring import Scorer
-from paribus.evaluation.prompts.branches import BranchBatch, group_pairs, make_batch
-from paribus.evaluation.prompts.pairs import Pair, encode_choices, fit_pair, windows
+from paribus.evaluation.pairs import BranchBatch, Pair, encode_choices, fit_pair, group_pairs, make_batch, windows
+from paribus.evaluation.scoring import Scorer
 from support.evaluations import ByteEncoder, brute_force, tiny_model
 
 CONTEXT_LENGTH = 64

@@ -9,8 +9,8 @@ import pytest
 
 from paribus.config.groups.model import GPTNeoXModel, ModelConfig
 from paribus.errors import DataError
-from paribus.evaluation.models import embeddings
-from paribus.evaluation.models.embeddings import Frequencies, projection, read_embeddings, uniformity
+from paribus.evaluation import embeddings
+from paribus.evaluation.embeddings import Frequencies, projection, read_embeddings, uniformity
 from paribus.modeling.models import build_model, save_model
 from support.evaluations import STAGE_MODEL
 

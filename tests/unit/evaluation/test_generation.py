@@ -9,8 +9,8 @@ import torch
 
 from paribus.config.groups.model import GPTNeoXModel, LlamaModel
 from paribus.errors import NumericalError
-from paribus.evaluation.models.generation import GenerationRequest, Generator
-from paribus.evaluation.models.scoring import Scorer
+from paribus.evaluation.generation import GenerationRequest, Generator
+from paribus.evaluation.scoring import Scorer
 from support.evaluations import ByteEncoder, tiny_model
 from support.transformers_models import in_transformers
 

@@ -9,10 +9,9 @@ import torch
 from paribus.checks import impossible_scoring
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import ConfigurationError
-from paribus.evaluation.models.checkpoints import load_checkpoint_model
-from paribus.evaluation.models.generation import GenerationRequest, Generator
-from paribus.evaluation.models.scoring import Scorer
-from paribus.evaluation.prompts.pairs import Pair
+from paribus.evaluation.generation import GenerationRequest, Generator
+from paribus.evaluation.pairs import Pair
+from paribus.evaluation.scoring import Scorer, load_checkpoint_model
 from paribus.modeling.models import save_model
 from support.evaluations import ByteEncoder, tiny_model
 from support.models import ENCODER_DECODER
@@ -50,7 +49,7 @@ def test_tf32_is_refused_on_a_cpu_and_set_on_a_gpu(checkpoint: Path, monkeypatch
     with pytest.raises(ConfigurationError, match=r"evaluation\.precision is tf32, which GPUs have, .* take fp32"):
         load_checkpoint_model(checkpoint, "cpu", "tf32")
     told: list[str] = []
-    module = "paribus.evaluation.models.checkpoints"
+    module = "paribus.evaluation.scoring"
     monkeypatch.setattr(f"{module}.resolve_device", lambda *_: torch.device("cuda", 0))
     monkeypatch.setattr(torch.nn.Module, "to", lambda model, device: model)
     monkeypatch.setattr(torch, "set_float32_matmul_precision", told.append)

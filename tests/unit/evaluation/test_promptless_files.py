@@ -12,11 +12,9 @@ import zstandard
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import DataError
-from paribus.evaluation.fingerprint import fingerprint
-from paribus.evaluation.preflight import problems
-from paribus.evaluation.suites.texts import read_texts
-from paribus.evaluation.suites.translations import TRANSLATIONS, read_translations
-from paribus.evaluation.tasks.heldout_pairs import TextPair
+from paribus.evaluation.data_files import TRANSLATIONS, read_texts, read_translations
+from paribus.evaluation.heldout import TextPair
+from paribus.evaluation.preflight import evaluation_problems, tasks_fingerprint
 from paribus.store.files import FileDigests
 
 TEXTS = [{"text": "All else being equal."}, {"text": "Zürich\n"}]
@@ -65,23 +63,23 @@ def test_what_is_no_set_of_texts_is_refused_by_file_and_line(case: str, tmp_path
         list(read_texts(path))
     assert str(path) in str(error.value) and message in str(error.value)
     with pytest.raises(DataError, match=r"books/test\.jsonl\.gz"):
-        fingerprint(of_texts(tmp_path, "books"), FileDigests(tmp_path / "cache"))
+        tasks_fingerprint(of_texts(tmp_path, "books"), FileDigests(tmp_path / "cache"))
 
 
 def test_the_fingerprint_follows_the_contents_of_texts_and_not_their_place(tmp_path: Path) -> None:
     write(tmp_path / "data" / "books" / "test.jsonl", TEXTS)
     config = of_texts(tmp_path / "data", "books")
-    before = fingerprint(config, FileDigests(tmp_path / "cache"))
+    before = tasks_fingerprint(config, FileDigests(tmp_path / "cache"))
     assert list(before) == ["texts"]
     (tmp_path / "data").rename(tmp_path / "moved")
     moved = replace(config, data=str(tmp_path / "moved"))
-    assert fingerprint(moved, FileDigests(tmp_path / "cache")) == before
+    assert tasks_fingerprint(moved, FileDigests(tmp_path / "cache")) == before
     write(tmp_path / "moved" / "books" / "test.jsonl", TEXTS[:1])
-    assert fingerprint(moved, FileDigests(tmp_path / "cache")) != before
+    assert tasks_fingerprint(moved, FileDigests(tmp_path / "cache")) != before
 
 
 def test_sets_that_are_missing_and_names_that_collide_are_named_at_once(tmp_path: Path) -> None:
-    found = problems(of_texts(tmp_path, "books", "boolq", "../x", "books"))
+    found = evaluation_problems(of_texts(tmp_path, "books", "boolq", "../x", "books"))
     assert [path for path, _ in found] == ["evaluation.texts"] * 3 + ["evaluation.data"]
     said = [message for _, message in found]
     assert "'boolq' is the name of a task" in said[0]
@@ -95,7 +93,9 @@ def test_sets_that_are_missing_and_names_that_collide_are_named_at_once(tmp_path
 
 def test_tasks_without_a_prompt_take_no_examples(tmp_path: Path) -> None:
     config = EvaluationConfig(tasks=(), shots_of={"pku": (1,)})
-    assert problems(config) == [("evaluation.shots_of.pku", "pku has no prompt, so no examples in it; leave it out")]
+    assert evaluation_problems(config) == [
+        ("evaluation.shots_of.pku", "pku has no prompt, so no examples in it; leave it out")
+    ]
 
 
 @pytest.mark.parametrize("record", [PAIR, {"translation": PAIR}], ids=["flat", "as on the hub"])

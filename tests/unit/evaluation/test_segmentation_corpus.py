@@ -8,7 +8,7 @@ import pytest
 
 from paribus.errors import DataError
 from paribus.evaluation import segmentation_scores
-from paribus.evaluation.measures.segmentation import read_segmented, tokenizer_scores
+from paribus.evaluation.segmentation import read_segmented, tokenizer_scores
 from paribus.tokenization import Tokenizer
 from support.real_data import RealData
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from paribus.evaluation.measures.segmentation import SegmentedWords, scores_of_counts
-from paribus.evaluation.tasks.segmentation_rows import WORD_F1, WORD_PRECISION, WORD_RECALL, word_values
+from paribus.evaluation.evaluate import WORD_F1, WORD_PRECISION, WORD_RECALL, word_values
+from paribus.evaluation.segmentation import SegmentedWords, scores_of_counts
 
 
 def drawn(sentences: int, seed: int) -> list[SegmentedWords]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paribus.errors import InfrastructureError
-from paribus.evaluation.models.shares import computed
+from paribus.evaluation.scoring import computed
 from paribus.modeling.device import batches
 from paribus.training.distributed import ALONE
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from paribus.evaluation.models.translation import Translator
+from paribus.evaluation.translation import Translator
 from paribus.modeling.models import build_model
 from paribus.tokenization import Tokenizer
 from support.training_inputs import TRANSLATOR, pair_texts

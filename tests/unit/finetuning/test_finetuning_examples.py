@@ -9,10 +9,15 @@ from paribus.checks import compose_command
 from paribus.config.arguments import parse
 from paribus.config.groups.evaluation import NoFinetuning, ScrollsFinetuning
 from paribus.errors import ConfigurationError, DataError
-from paribus.evaluation.measures.rouge import rouge_scores
-from paribus.finetuning.data import Question, TaskData, read_task
-from paribus.finetuning.files import fingerprint, problems, wrong_names
-from paribus.finetuning.rows import Rows
+from paribus.evaluation.scrolls import (
+    Question,
+    TaskData,
+    read_task,
+    scrolls_fingerprint,
+    scrolls_problems,
+    wrong_task_names,
+)
+from paribus.evaluation.tune import Rows, rouge_scores
 from paribus.store.files import FileDigests
 from paribus.tokenization import Tokenizer
 from support.finetunings import finetuning_config, meeting, run_data, scrolls_record, write_lines, write_task
@@ -103,19 +108,19 @@ def test_a_record_that_is_none_is_named_by_file_and_line(tmp_path: Path, record:
 
 
 def test_names_and_missing_files_are_refused_before_anything_runs(tmp_path: Path) -> None:
-    assert problems(NoFinetuning()) == []
+    assert scrolls_problems(NoFinetuning()) == []
     config = ScrollsFinetuning(tasks=("qmsun", "qasper", "qasper"), data=str(tmp_path))
-    assert wrong_names(config) == [
+    assert wrong_task_names(config) == [
         (
             "finetuning.tasks",
             "unknown task 'qmsun'; nearest: qmsum; known: narrative_qa, qasper, contract_nli, qmsum, gov_report",
         ),
         ("finetuning.tasks", "names qasper 2 times"),
     ]
-    found = problems(ScrollsFinetuning(tasks=("qasper",), data=str(tmp_path)))
+    found = scrolls_problems(ScrollsFinetuning(tasks=("qasper",), data=str(tmp_path)))
     assert [path for path, _ in found] == ["evaluation.data"] * 2
     assert f"fine-tuning on qasper needs {tmp_path}/qasper/train.jsonl or the same with .gz" in found[0][1]
-    (without,) = set(problems(ScrollsFinetuning(tasks=("qasper",))))
+    (without,) = set(scrolls_problems(ScrollsFinetuning(tasks=("qasper",))))
     assert without[0] == "evaluation.data" and without[1].endswith("it is null")
 
 
@@ -123,10 +128,10 @@ def test_the_identity_is_that_of_the_files(tmp_path: Path) -> None:
     write_task(tmp_path)
     config, cache = finetuning_config(tmp_path).finetuning, tmp_path / "cache"
     assert isinstance(config, ScrollsFinetuning)
-    before = fingerprint(config, FileDigests(cache))
+    before = scrolls_fingerprint(config, FileDigests(cache))
     with (tmp_path / "data/qasper/train.jsonl").open("a") as file:
         file.write("\n")
-    after = fingerprint(config, FileDigests(cache))
+    after = scrolls_fingerprint(config, FileDigests(cache))
     assert before["qasper"]["validation"] == after["qasper"]["validation"]  # type: ignore[index, call-overload]
     assert before["qasper"]["train"] != after["qasper"]["train"]  # type: ignore[index, call-overload]
 

@@ -9,7 +9,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import SDPBackend, varlen
 
 from paribus.config.groups.ordering import ConcatenatePacking
-from paribus.evaluation.models.checkpoints import load_checkpoint_model
+from paribus.evaluation.scoring import load_checkpoint_model
 from paribus.modeling.decoder import Documents, attend
 from paribus.modeling.device import expect_many_shapes
 from support.training_inputs import config, execute, pair_config, write_inputs, write_pair_inputs

@@ -8,10 +8,9 @@ import pytest
 import torch
 
 from paribus.errors import OutOfMemoryError
-from paribus.evaluation.models.translation import Translator
-from paribus.evaluation.tasks.heldout_pairs import TextPair
-from paribus.evaluation.text import target_bits
-from paribus.evaluation.text.target_bits import TargetScorer
+from paribus.evaluation import translation
+from paribus.evaluation.heldout import TextPair
+from paribus.evaluation.translation import TargetScorer, Translator
 from paribus.modeling.device import BatchMemory
 from paribus.tokenization import Tokenizer
 
@@ -79,7 +78,7 @@ def test_every_target_keeps_its_bits(most: int, monkeypatch: pytest.MonkeyPatch)
             raise torch.OutOfMemoryError("short")
         return np.array([float(len(part.scored)) for part in batch])
 
-    monkeypatch.setattr(target_bits, "_nats", counted)
+    monkeypatch.setattr(translation, "_window_nats", counted)
     found = TargetScorer(None, BYTES, context_length=4, batch_tokens=3 * 11).bits(
         [TextPair(word, "x", word) for word in WORDS]
     )

@@ -241,7 +241,7 @@ def test_transformers_is_not_imported_to_build_or_load_one(tmp_path: Path) -> No
 
     save_model(built(LLAMA), tmp_path)
     code = (
-        "import sys; from pathlib import Path; import paribus.training.loop, paribus.evaluation.models.generation; "
+        "import sys; from pathlib import Path; import paribus.training.loop, paribus.evaluation.generation; "
         "from paribus.modeling.models import load_model; load_model(Path(sys.argv[1])); "
         "sys.exit('transformers.models.llama.modeling_llama' in sys.modules)"
     )

@@ -5,12 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from paribus.evaluation.suites.benchmark import BenchmarkPrompt, Generation
-from paribus.evaluation.tasks.files import write_task
-from paribus.evaluation.tasks.heldout import HELDOUT, write_heldout
-from paribus.evaluation.tasks.heldout_pairs import TextPair, write_pairs
-from paribus.evaluation.tasks.items import AnswerItem, AnyItem, BlankItem, Item, ItemSet, TextItem
-from paribus.evaluation.tasks.promptless import pairs_path, segmented_path, texts_path
+from paribus.evaluation.heldout import HELDOUT, TextPair, write_heldout, write_pairs
+from paribus.evaluation.items import (
+    AnswerItem,
+    AnyItem,
+    BenchmarkPrompt,
+    BlankItem,
+    Generation,
+    Item,
+    ItemSet,
+    TextItem,
+    write_task,
+)
+from paribus.evaluation.tasks import pairs_path, segmented_path, texts_path
 from paribus.pipeline.item_texts import finetuned_texts, scored_texts
 from paribus.reporting.items import ItemText
 

@@ -8,8 +8,8 @@ import torch
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError
-from paribus.evaluation import member as scoring
-from paribus.finetuning import member as finetuning
+from paribus.evaluation import evaluate as scoring
+from paribus.evaluation import tune as finetuning
 from paribus.stage import StageContext
 from paribus.training.distributed import Requests, beside
 from support.run_config import run_config
@@ -59,7 +59,7 @@ def test_each_process_that_scores_has_a_gpu_of_its_own(monkeypatch: pytest.Monke
     monkeypatch.setenv("LOCAL_RANK", "3")
     monkeypatch.setattr(scoring, "joined_by_gloo", _Joined)
     monkeypatch.setattr(scoring, "score_checkpoints", lambda context, host: seen.append((context, host)) or {})
-    scoring.score(_context(tmp_path, "auto"), 4, Requests())
+    scoring.score_worker(_context(tmp_path, "auto"), 4, Requests())
     ((context, host),) = seen
     assert (context.config.evaluation.device, host) == ("cuda:3", 4)
 
@@ -77,8 +77,8 @@ def test_each_process_that_fine_tunes_has_a_gpu_and_knows_of_no_other(
     for name, value in (("RANK", "2"), ("LOCAL_RANK", "2"), ("WORLD_SIZE", "4")):
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(finetuning, "begin", begin)
-    monkeypatch.setattr(finetuning, "left", lambda context: [])
-    assert finetuning.finetune(_context(tmp_path, "cuda"), 4, Requests()) == {}
+    monkeypatch.setattr(finetuning, "pending_tasks", lambda context: [])
+    assert finetuning.finetune_worker(_context(tmp_path, "cuda"), 4, Requests()) == {}
     assert (seen[0].config.training.device, seen[0].config.evaluation.device) == ("cuda:2", "cuda:2")
     import os
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
-from paribus.evaluation.measures.bleu import bleu, tokenized_bleu
+from paribus.evaluation.translation import bleu, tokenized_bleu
 
 TEXT = "the cat sat on a mat and saw two dogs that ran over old bridges in rain"
 WORDS = TEXT.split()

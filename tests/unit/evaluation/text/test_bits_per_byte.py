@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paribus.evaluation.models.scoring import Scorer
-from paribus.evaluation.prompts.pairs import windows
-from paribus.evaluation.text.bits_per_byte import DocumentBits, encode_documents
+from paribus.evaluation.pairs import windows
+from paribus.evaluation.scoring import Scorer
+from paribus.evaluation.text import DocumentBits, encode_documents
 from support.evaluations import ByteEncoder, brute_force, tiny_model
 
 CONTEXT_LENGTH = 32

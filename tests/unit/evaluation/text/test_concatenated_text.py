@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paribus.evaluation.models.scoring import Scorer
-from paribus.evaluation.text.bits_per_byte import encode_documents
-from paribus.evaluation.text.concatenated import encode_stream, related_order
+from paribus.evaluation.scoring import Scorer
+from paribus.evaluation.text import encode_documents, encode_stream, related_order
 from support.evaluations import ByteEncoder, brute_force, tiny_model
 
 TEXTS = ["one text", "é", "another, somewhat longer text", "", "the end"]

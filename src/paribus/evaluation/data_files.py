@@ -1,0 +1,422 @@
+"""Files of what is scored: finding and reading `<data>/<task>/<split>.jsonl[.gz|.zst]`, with errors by file and line.
+
+They are benchmarks, sets of texts for bits per byte, test sets of translation and corpora segmented by hand. Benchmarks
+of the Hugging Face hub are written as the files that every other benchmark is read from. So an item is the same
+wherever its record comes from, and what was fetched once needs no network again.
+"""
+
+import json
+import re
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, time, timedelta
+from decimal import Decimal
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from paribus.corpus.paths import compression_of
+from paribus.corpus.readers import ArchiveError, RecordProblem, checked, open_decompressed
+from paribus.corpus.readers import Record as RecordTexts
+from paribus.errors import ConfigurationError, DataError
+from paribus.evaluation.heldout import TextPair
+from paribus.evaluation.items import AnyItem, Benchmark, Fields, Hub, entry, string, text
+from paribus.stage import cache_alone_without_network
+
+FEWSHOT_SPLIT = "train"
+COMPRESSIONS = ("", ".gz", ".zst")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """The file below `evaluation.data` that holds what is scored."""
+
+    owner: str
+    """What is scored, in words: `task boolq`."""
+    directory: str
+    names: tuple[str, ...]
+    """Its name without the suffix of a compression; where there are several, any of them."""
+    otherwise: str = ""
+    """What else may be done where it is missing."""
+
+    def find(self, data: str | None) -> Path:
+        """Where it lies; ConfigurationError when `evaluation.data` is null, DataError when that has no such file."""
+        if data is None:
+            # An experiment's tasks stand whatever group of the evaluation a command chooses.
+            task = self.owner.startswith("task ")
+            without = "; evaluation.source=hub fetches into it, evaluation.tasks=[] scores held-out text alone"
+            raise ConfigurationError(
+                f"evaluation.data: {self.owner} needs the directory that holds {self.directory}/{self.names[0]}[.gz]; "
+                f"it is null{without if task else ''}"
+            )
+        if not Path(data).is_dir():
+            raise DataError(f"evaluation.data: {data} is not a directory ({self.owner} reads it)")
+        path = self.find_in(Path(data))
+        if path is None:
+            expected = " or ".join(str(Path(data) / self.directory / name) for name in self.names)
+            raise DataError(
+                f"evaluation.data: {self.owner} needs {expected} or the same with .gz or .zst{self.otherwise}"
+            )
+        return path
+
+    def find_in(self, data: Path) -> Path | None:
+        """Where it lies below `data`, None for nowhere; DataError when there are several."""
+        found = [
+            path
+            for name in self.names
+            for suffix in COMPRESSIONS
+            if (path := data / self.directory / f"{name}{suffix}").is_file()
+        ]
+        if len(found) > 1:
+            raise DataError(f"evaluation.data: both {found[0]} and {found[1].name} exist; keep one")
+        return found[0] if found else None
+
+
+def benchmark_file(data: str | None, benchmark: Benchmark) -> Path:
+    """The scored file; ConfigurationError when `evaluation.data` is null, DataError when it has no such file."""
+    hub = "; evaluation.source=hub fetches it" if benchmark.hub else ""
+    names = (f"{benchmark.split}.jsonl",)
+    return DataFile(f"task {benchmark.name}", benchmark.directory, names, hub).find(data)
+
+
+def fewshot_file(scored: Path, benchmark: Benchmark) -> Path | None:
+    """The training split beside the scored file, where there is one; examples in the prompt are drawn from it."""
+    return split_file(scored.parent.parent, benchmark.directory, FEWSHOT_SPLIT)
+
+
+def split_file(data: Path, directory: str, split: str) -> Path | None:
+    """`<data>/<directory>/<split>.jsonl` or the same with .gz or .zst; DataError when there are several."""
+    return DataFile("", directory, (f"{split}.jsonl",)).find_in(data)
+
+
+def read_benchmark(path: Path, benchmark: Benchmark) -> list[AnyItem]:
+    """All items of a file in order, named `<split>/<line>`. DataError names file and line."""
+    return list(read_lines(path, f"task {benchmark.name}", benchmark.item))
+
+
+def read_lines(path: Path, owner: str, parse: Callable[[str, Fields], T]) -> Iterator[T]:
+    """What `parse` makes of the name `<split>/<line>` and the record of each line; there is one at least.
+
+    DataError names file and line.
+    """
+    split, number = path.name.split(".")[0], 0
+    for number, line in _decoded_lines(path):
+        yield _parse_line(parse, f"{split}/{number}", line, path, number)
+    if not number:
+        raise DataError(f"{path} is empty; {owner} needs its lines there, each a JSON object")
+
+
+def _parse_line(parse: Callable[[str, Fields], T], name: str, line: str, path: Path, number: int) -> T:
+    try:
+        record = json.loads(line)
+        if not isinstance(record, dict):
+            raise DataError(f"a JSON object was expected, not {type(record).__name__}")
+        return parse(name, record)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}, line {number}: not JSON: {error}") from error
+    except DataError as error:
+        raise DataError(f"{path}, line {number}: {error}") from error
+
+
+def _decoded_lines(path: Path) -> Iterator[tuple[int, str]]:
+    number = 0
+    try:
+        with path.open("rb") as raw:
+            for number, line in enumerate(open_decompressed(path, raw, compression_of(path)), start=1):
+                if line.strip():
+                    # A byte order mark at the start of the file is none of its text, as in a corpus.
+                    yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}, line {number}: invalid UTF-8: {error}") from error
+    except ArchiveError as error:
+        raise DataError(f"{error}; it stops after line {number}") from error
+
+
+TEXT_SET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+"""What a set may be called: it names a directory, a metric and a column."""
+
+
+HELDOUT_CLEAN, HELDOUT_CONCATENATED = "heldout_clean", "heldout_concatenated"
+"""Sets that a run has without naming them: no other set may have these names."""
+_CONCATENATED = "_concatenated"
+
+
+def concatenated_name(name: str) -> str:
+    """What the texts of a set are called end to end."""
+    return name + _CONCATENATED
+
+
+def text_file(name: str) -> DataFile:
+    """Where the texts of a set lie."""
+    return DataFile(f"text set {name}", name, ("test.jsonl",), "; or leave it out of evaluation.texts")
+
+
+def read_texts(path: Path) -> Iterator[tuple[str, str]]:
+    """(id, text) of each document in order, named `test/<line>` where the file's first has no `id`.
+
+    DataError names file and line of what is no text, is empty, or repeats an id; and the file where it is empty.
+    """
+    return read_lines(path, "a set of texts", _TextDocuments().of)
+
+
+class _TextDocuments:
+    """Makes documents of records; the first says whether they have ids."""
+
+    def __init__(self) -> None:
+        self._named: bool | None = None
+        self._seen: set[str] = set()
+
+    def of(self, name: str, record: Fields) -> tuple[str, str]:
+        """(id, text) of a record; DataError."""
+        self._named = "id" in record if self._named is None else self._named
+        document = str(entry(record, "id")) if self._named else name
+        found = checked(RecordTexts(0, document, string(record, "text")))
+        if isinstance(found, RecordProblem):
+            raise DataError(found.message)
+        if document in self._seen:
+            raise DataError(f"the id {document!r} occurred before")
+        self._seen.add(document)
+        return document, found.text
+
+
+TRANSLATION = "translation"
+"""The task of held-out pairs, which is no set of its own."""
+
+
+@dataclass(frozen=True)
+class TranslationSet:
+    """Pairs read from `<data>/<directory>/<split>.jsonl[.gz|.zst]`, by two languages as fields of the record."""
+
+    name: str
+    source: str
+    """Language that is read, by its code."""
+    target: str
+    """Language that is written."""
+    directory: str
+    hub: Hub | None = None
+    split: str = "test"
+    """Split that is scored, and its name on the hub."""
+    others: tuple[str, ...] = ()
+    """Other names that its file goes by."""
+
+    @property
+    def file(self) -> DataFile:
+        """Where its pairs lie."""
+        names = tuple(f"{name}.jsonl" for name in (self.split, *self.others))
+        return DataFile(f"task {self.name}", self.directory, names, "; evaluation.source=hub fetches it")
+
+    def reverses(self, other: "TranslationSet") -> bool:
+        """Whether it has the pairs of another set in the other direction."""
+        return (self.directory, self.source) == (other.directory, other.target)
+
+
+def _both_ways(corpus: str, one: str, other: str, **about: Any) -> tuple[TranslationSet, TranslationSet]:
+    """A set in its own direction and in the other, from the same file."""
+    directory = f"{corpus}_{one}_{other}"
+    return (
+        TranslationSet(directory, one, other, directory, **about),
+        TranslationSet(f"{corpus}_{other}_{one}", other, one, directory, **about),
+    )
+
+
+_WMT14_DE = Hub("wmt/wmt14", train=False, files="de-en/{split}-*.parquet")
+_WMT14_FR = Hub("wmt/wmt14", train=False, files="fr-en/{split}-*.parquet")
+_MULTI30K = Hub("bentrevett/multi30k", train=False)
+TRANSLATIONS: Mapping[str, TranslationSet] = MappingProxyType(
+    {
+        chosen.name: chosen
+        for chosen in (
+            *_both_ways("wmt14", "en", "de", hub=_WMT14_DE),
+            *_both_ways("wmt14", "en", "fr", hub=_WMT14_FR),
+            *_both_ways("multi30k", "en", "de", hub=_MULTI30K, others=("test_2016_flickr",)),
+        )
+    }
+)
+
+
+def read_translations(path: Path, chosen: TranslationSet) -> list[TextPair]:
+    """All pairs of a file in order, named `<split>/<line>`. DataError names file and line."""
+    return list(
+        read_lines(
+            path, f"task {chosen.name}", lambda name, record: TextPair(name, *_translation_sides(record, chosen))
+        )
+    )
+
+
+def _translation_sides(record: Fields, chosen: TranslationSet) -> tuple[str, str]:
+    """Source and target, of `translation` as the hub has it or of the record itself."""
+    block = record.get("translation", record)
+    if not isinstance(block, Mapping):
+        raise DataError(
+            f"field `translation` must hold the texts {chosen.source} and {chosen.target}, not {type(block).__name__}"
+        )
+    return text(block, chosen.source), text(block, chosen.target)
+
+
+SEGMENTATIONS: Mapping[str, DataFile] = MappingProxyType(
+    {name: DataFile(f"task {name}", name, ("test.seg.txt",)) for name in ("pku", "msr")}
+)
+"""By task: lines of words separated by spaces, as the SIGHAN bakeoffs have them."""
+
+
+def segmented(tasks: Sequence[str]) -> tuple[str, ...]:
+    """Those of the tasks whose words tokens are compared with."""
+    return tuple(name for name in tasks if name in SEGMENTATIONS)
+
+
+Splits = Mapping[str, Iterable[Mapping[str, Any]]]
+"""The records of a data set by split."""
+
+
+def fetch_benchmark(data: Path, benchmark: Benchmark | TranslationSet) -> None:
+    """Write the scored split, and the training split that examples come from, below `data`, unless the scored is there.
+
+    Raises DataError where the benchmark is on no hub, or its data set neither there nor in the Hugging Face cache.
+    """
+    if _is_published(data, benchmark):
+        return
+    hub, scored, directory = benchmark.hub, benchmark.split, benchmark.directory
+    if hub is None:
+        expected = data / directory / f"{scored}.jsonl"
+        raise DataError(f"evaluation.source: task {benchmark.name} is on no hub data set known here; give {expected}")
+    elsewhere = hub.train and hub.train_path is not None
+    if elsewhere and isinstance(benchmark, Benchmark) and lacks_training(data, benchmark):
+        fetch_training(data, benchmark)
+    examples = [FEWSHOT_SPLIT] if hub.train and not elsewhere else []
+    write_splits(data, directory, (_load_splits(hub, benchmark.name, scored), hub.path), scored, examples)
+
+
+def lacks_training(data: Path, benchmark: Benchmark) -> bool:
+    """Whether the hub has a training split of the benchmark that is not below `data`."""
+    trained = benchmark.hub is not None and benchmark.hub.train
+    return trained and split_file(data, benchmark.directory, FEWSHOT_SPLIT) is None
+
+
+def fetch_training(data: Path, benchmark: Benchmark) -> None:
+    """Write the training split alone, where the data set has one; DataError where that cannot be had."""
+    if benchmark.hub is not None:
+        found = _load_splits(_training_hub(benchmark.hub), benchmark.name, FEWSHOT_SPLIT)
+        write_some(data, benchmark.directory, found, [FEWSHOT_SPLIT])
+
+
+def training_set(benchmark: Benchmark) -> str | None:
+    """The data set of the hub that has the training split, by name and configuration; None for a directory here."""
+    hub = None if benchmark.hub is None else _training_hub(benchmark.hub)
+    return None if hub is None or Path(hub.path).is_dir() else _hub_name(hub)
+
+
+def _training_hub(hub: Hub) -> Hub:
+    return replace(hub, path=hub.train_path or hub.path)
+
+
+def write_splits(
+    data: Path, directory: str, found: tuple[Splits, str], scored: str, examples: Sequence[str] = ()
+) -> None:
+    """Write the scored split of a data set, and before it those of examples that it has, where they are not there.
+
+    `found` has the name of the data set beside it. DataError where it has no such split.
+    """
+    splits, named = found
+    if scored not in splits:
+        known = ", ".join(map(str, splits))
+        raise DataError(f"evaluation.source: {named} has no split {scored} for task {directory}; it has {known}")
+    write_some(data, directory, splits, [*examples, scored])
+
+
+def write_some(data: Path, directory: str, splits: Splits, wanted: Collection[str]) -> None:
+    """Write those of the wanted splits that a data set has, where they are not there."""
+    for split in wanted:
+        if split in splits and split_file(data, directory, split) is None:
+            _write_records(data / directory / f"{split}.jsonl", splits[split])
+
+
+def fetch_archive(data: Path, directory: str, split: str, address: str) -> None:
+    """Write JSON lines at `address` of the hub as `<data>/<directory>/<split>.jsonl`, unless that split is there.
+
+    `address` may be inside an archive (`zip://FILE::https://...`). Raises DataError where it cannot be had.
+    """
+    if split_file(data, directory, split) is None:
+        found = load_data_set(address, directory, "json", data_files={split: address}, split=split)
+        _write_records(data / directory / f"{split}.jsonl", found)
+
+
+def _is_published(data: Path, benchmark: Benchmark | TranslationSet) -> bool:
+    if isinstance(benchmark, TranslationSet):
+        return benchmark.file.find_in(data) is not None
+    return split_file(data, benchmark.directory, benchmark.split) is not None
+
+
+def _load_splits(hub: Hub, task: str, split: str) -> Splits:
+    name = _hub_name(hub)
+    options: dict[str, Any] = {}
+    if hub.files:  # what the hub knows of the whole data set does not hold for a split of it
+        options = {"data_files": {split: hub.files.format(split=split)}, "verification_mode": "no_checks"}
+    if hub.examples is None:
+        found: Splits = load_data_set(name, task, hub.path, hub.name, **options)
+        return found
+    found = load_data_set(name, task, hub.path, hub.name, streaming=True, **options)
+    most = {FEWSHOT_SPLIT: hub.examples}
+    return {part: _stream_records(islice(records, most.get(part)), name, task) for part, records in found.items()}
+
+
+def _hub_name(hub: Hub) -> str:
+    return f"{hub.path} ({hub.name})" if hub.name else hub.path
+
+
+def load_data_set(named: str, task: str, *arguments: Any, **options: Any) -> Any:
+    """What `datasets.load_dataset` gives for the arguments; DataError with the name of the data set and its task."""
+    import datasets
+
+    try:
+        with cache_alone_without_network():
+            return datasets.load_dataset(*arguments, **options)
+    except Exception as error:  # the library, the hub's client and its HTTP client have no class of errors in common
+        raise _download_error(named, task, error) from error
+
+
+def _download_error(named: str, task: str, error: Exception) -> DataError:
+    from datasets.exceptions import DatasetsError
+
+    why, cause = "is neither reachable nor in the Hugging Face cache; connect once, or", error
+    if isinstance(error, DatasetsError) and not isinstance(error, OSError):
+        why, cause = "cannot be read;", error.__cause__ or error  # such an error says less than its cause
+    return DataError(
+        f"evaluation.source: task {task} needs the hub's {named}, which {why} give its files with "
+        f"evaluation.source=files ({' '.join(str(cause).split())})"
+    )
+
+
+def _stream_records(records: Iterable[Mapping[str, Any]], named: str, task: str) -> Iterator[Mapping[str, Any]]:
+    """Records that are downloaded as they are read."""
+    try:
+        yield from records
+    except Exception as error:  # as in `load`
+        raise _download_error(named, task, error) from error
+
+
+def _write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write the file, unless another process has done so meanwhile: whoever reads that would see it change."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_suffix(f".{uuid.uuid4().hex}.tmp")
+    try:
+        with aside.open("w", encoding="utf-8", newline="\n") as file:
+            for record in records:
+                file.write(json.dumps(record, ensure_ascii=False, default=partial(_as_text, path)) + "\n")
+        if not path.exists():
+            aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _as_text(path: Path, value: object) -> str:
+    """A value that JSON has no form for, as lm-eval's templates write it; DataError where that is no text."""
+    if isinstance(value, date | time | timedelta | Decimal):
+        return str(value)
+    raise DataError(
+        f"evaluation.source: {path} cannot be written, since its data set has values of {type(value).__name__}, which "
+        "are no text; give that file with evaluation.source=files, without them"
+    )

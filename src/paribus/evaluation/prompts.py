@@ -1,0 +1,396 @@
+"""Stage `prompts`: what a tokenizer does with the prompts of the tasks, before a model is trained with it.
+
+Tokens that cross the boundary of context and continuation, and prompts that are longer than the model's context, are
+facts of tokenizer and tasks. Here they are known while there is time to change something. lm-eval's requests are made
+token ids once for all checkpoints of a run.
+
+Where a token crosses the boundary between context and continuation, let the tokens of context + continuation agree with
+those of the context alone up to byte p of the context; u are these tokens, v the other tokens of the whole text, and r
+are the context's bytes from p on. With P over sequences of tokens, the score is
+
+    log P(continuation | context) = log P(v | u) - log P(r | u),
+
+where P(r | u) is the probability that the text goes on with the bytes r after u, in whatever tokens: the sum over all
+shortest sequences of tokens whose bytes begin with r. These sequences, the covering of r, exclude each other, so the
+sum is a probability (Vieira et al. 2024, arXiv 2412.03719; Phan et al. 2024, arXiv 2410.09303):
+
+    P(r | u) = sum over tokens t that begin with r of P(t | u)
+             + sum over tokens t that r begins with, r = t r', of P(t | u) P(r' | u t).
+
+As everywhere, a text's own probability P(v | u) is that of the tokens that the tokenizer gives it, not of all others
+with the same bytes; a model that has learnt its tokenizer gives those next to nothing. The score is therefore that of
+the continuation in its own tokens, given the context's text after u: never above 0, and log P(v | u) as ever where r is
+empty. All choices of an item have the same u and r, so the second term is the same for all of them: it moves measures
+that divide by a length, and leaves the order of the choices and their shares to the first.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paribus.config.groups.model import ModelConfig
+from paribus.config.schema import in_tokens
+from paribus.errors import DataError, NumericalError
+from paribus.evaluation.benchmarks import prompted
+from paribus.evaluation.items import read_records, read_task_config
+from paribus.evaluation.pairs import Choices, Ids, Pair, PromptEncoder, encode_choices, fit_context, fit_pair
+from paribus.stage import JSON, Reporter, StageContext
+from paribus.store.files import write_json
+from paribus.tokenization import Tokenizer
+from paribus.tokenization.encoded_corpus import EncodedCorpus
+
+if TYPE_CHECKING:
+    from paribus.evaluation.scoring import Scorer
+
+
+PROMPTS_FILE = "prompts.json"
+_REPORT_ITEMS = 256
+
+
+@dataclass(frozen=True)
+class ItemTokens:
+    """How an item is cut, without examples before it."""
+
+    tokens: int
+    """Of the question and its longest answer."""
+    choices: int
+    """Continuations that are scored; none where the answer is written."""
+    crossing: int
+    """Choices of which a token crosses the boundary of context and continuation."""
+
+
+def build_prompts(context: StageContext) -> dict[str, JSON]:
+    """Write `prompts.json`: by task its items, choices, and those that a token crosses; prompts too long, by shots.
+
+    An example has the mean length of those that may be drawn. Raises DataError where a token crosses a boundary and the
+    tokens' bytes are not those of the text, which has no score then.
+    """
+    evaluation, length = context.config.evaluation, _context_length(context.config.model, context.inputs["tokens"])
+    cutter = PromptCutter(evaluation_tokenizer(context.inputs["tokens"] / "tokenizer"))
+    tasks: dict[str, JSON] = {}
+    for name in prompted(evaluation.tasks):
+        task = TaskPrompts(context.inputs["tasks"], name, cutter, context.report)
+        tasks[name] = task.summary(sorted(set(evaluation.task_shots(name))), length)
+    write_json(context.output / PROMPTS_FILE, {"tasks": tasks})
+    return {"tasks": tasks}
+
+
+def _context_length(model: ModelConfig, tokens: Path) -> int:
+    """In tokens; the encoded text is opened where only bytes say it."""
+    if model.context_bytes is None:
+        return model.context_length
+    return in_tokens(model, EncodedCorpus(tokens).bytes_per_token).context_length
+
+
+class TaskPrompts:
+    """The prompts of a task of the artefact `tasks`, cut with one tokenizer."""
+
+    def __init__(self, tasks: Path, name: str, cutter: "PromptCutter", report: Reporter) -> None:
+        self._tasks, self._name, self._cutter, self._report = tasks, name, cutter, report
+        self._config = read_task_config(tasks, name)
+        self._items = self._cut(f"{name}.jsonl")
+
+    def summary(self, shots: Sequence[int], context_length: int) -> JSON:
+        """Counts for the record; those that a user may want to change are said."""
+        long = self._long_prompts(shots, context_length)
+        choices, crossed = sum(item.choices for item in self._items), sum(item.crossing for item in self._items)
+        if crossed:
+            self._report.message(
+                f"{self._name}: a token crosses the boundary of context and continuation in {crossed} of {choices} "
+                "choices; they are scored as text (docs/evaluation.md)"
+            )
+        for number_of_shots, number in long.items():
+            if number:
+                fewer = "give fewer examples (evaluation.shots_of) or " if number_of_shots else ""
+                self._report.message(
+                    f"{self._name}: {number} of {len(self._items)} {number_of_shots}-shot prompts are longer than the "
+                    f"model's {context_length} tokens and lose their beginning; {fewer}raise model.context_length"
+                )
+        return {
+            "items": len(self._items),
+            "choices": choices,
+            "crossed_items": sum(item.crossing > 0 for item in self._items),
+            "crossed_choices": crossed,
+            "long_prompts": {str(number_of_shots): number for number_of_shots, number in long.items()},
+        }
+
+    def _cut(self, file: str) -> list[ItemTokens]:
+        delimiter, records = self._config["target_delimiter"], read_records(self._tasks / file)
+        items: list[ItemTokens] = []
+        for number, record in enumerate(records):
+            items.append(self._cutter.item(record, delimiter, (self._name, number)))
+            if len(items) % _REPORT_ITEMS == 0:
+                doing = f"cutting prompts of {self._name}"
+                self._report.progress(len(items), len(records), unit="items", doing=doing)
+        return items
+
+    def _long_prompts(self, shots: Sequence[int], context_length: int) -> dict[int, int]:
+        """Shots -> items whose prompt is longer than the model's context."""
+        around = self._cutter.tokens(self._config.get("fewshot_delimiter", "\n\n"))
+        before = self._cutter.tokens(self._config.get("description", ""))
+        shown = self._cut(f"{self._name}.fewshot.jsonl") if max(shots) else []
+        mean = sum(example.tokens + around for example in shown) / max(1, len(shown))
+        # The last token of an answer is predicted and not read.
+        return {
+            number: sum(before + number * mean + item.tokens - 1 > context_length for item in self._items)
+            for number in shots
+        }
+
+
+ItemKey = tuple[str, int]
+"""Name of a task with its shots, and number of the document."""
+
+
+class Spellings:
+    """The tokens of a vocabulary in the order of their bytes; those without bytes are in no sum."""
+
+    def __init__(self, token_bytes: Sequence[bytes]) -> None:
+        listed = sorted((spelling, identity) for identity, spelling in enumerate(token_bytes) if spelling)
+        self._of_id = token_bytes
+        self._sorted = [spelling for spelling, _ in listed]
+        self._ids = np.array([identity for _, identity in listed], np.int64)
+        self._longest = max(map(len, self._sorted), default=0)
+
+    def text(self, ids: Ids) -> bytes:
+        """The bytes of tokens."""
+        return b"".join([self._of_id[identity] for identity in ids.tolist()])
+
+    def beginning_with(self, text: bytes) -> NDArray[np.int64]:
+        """Ids of the tokens whose bytes begin with `text`."""
+        start = bisect_left(self._sorted, text)
+        return self._ids[start : bisect_right(self._sorted, text, lo=start, key=lambda spelling: spelling[: len(text)])]
+
+    def within(self, text: bytes) -> list[tuple[int, int]]:
+        """Id and length of the tokens that `text` begins with and goes on after."""
+        found = []
+        for length in range(1, min(len(text), self._longest + 1)):
+            start = bisect_left(self._sorted, text[:length])
+            end = bisect_right(self._sorted, text[:length], lo=start)
+            found += [(int(identity), length) for identity in self._ids[start:end]]
+        return found
+
+
+class PromptCutter:
+    """Cuts items with one tokenizer."""
+
+    def __init__(self, tokenizer: PromptEncoder) -> None:
+        self._tokenizer = tokenizer
+
+    @cached_property
+    def _spellings(self) -> Spellings:
+        return Spellings(self._tokenizer.token_bytes())
+
+    def tokens(self, text: str) -> int:
+        """Number of tokens of a text."""
+        return len(self._tokenizer.encode(text))
+
+    def item(self, record: Mapping[str, Any], delimiter: str, name: ItemKey) -> ItemTokens:
+        """How a record that `paribus.evaluation.items.write_items` wrote is cut."""
+        encode, eos_id = self._tokenizer.encode, self._tokenizer.eos_id
+        cut = [encode_choices(encode, eos_id, *texts) for texts in _record_texts(record, delimiter)]
+        tokens = max(len(choices.context) + max(map(len, choices.continuations)) for choices in cut)
+        if "answers" in record:
+            return ItemTokens(tokens, 0, 0)
+        for choices in cut:
+            if choices.crossing:
+                crossed_text(self._spellings, choices, name)
+        return ItemTokens(
+            tokens, sum(len(choices.continuations) for choices in cut), sum(choices.crossing for choices in cut)
+        )
+
+
+def _record_texts(record: Mapping[str, Any], delimiter: str) -> Iterator[tuple[str, list[str]]]:
+    """Each context of an item with its continuations, as lm-eval puts them together."""
+    if "contexts" in record:
+        yield from ((text, [delimiter + record["ending"]]) for text in record["contexts"])
+    elif "choices" in record:
+        yield record["query"], [delimiter + choice for choice in record["choices"]]
+    elif "target" in record:
+        yield record["query"], [delimiter + record["target"]]
+    else:
+        yield record["query"], [delimiter + ", ".join(spans) for spans in record["answers"]]
+
+
+Request = tuple[ItemKey, str, str]
+"""Item, context, continuation."""
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """An item of which a token crosses the boundary."""
+
+    context: Ids
+    """What its choices are conditioned on."""
+    text: bytes
+    """What they all begin with, of the context."""
+    requests: list[int]
+    """Places of its choices."""
+
+
+class Answers(NamedTuple):
+    """Scores of requests, in their order."""
+
+    log_probability: NDArray[np.float64]
+    """(requests,) natural logarithm of the continuation's probability; 0 for an empty one."""
+    greedy: NDArray[np.bool_]
+    """(requests,) whether each token scored is the most probable one."""
+    omitted: float
+    """Largest share left out of a sum at a boundary (`paribus.evaluation.prompts`)."""
+
+
+@dataclass
+class EncodedRequests:
+    """Pairs to score, and what becomes of their scores."""
+
+    number: int
+    """Requests."""
+    pairs: list[Pair] = field(default_factory=list)
+    owners: list[int] = field(default_factory=list)
+    """Place of each pair's request."""
+    crossings: list[Crossing] = field(default_factory=list)
+    spellings: Spellings | None = None
+    """Where there are crossings."""
+    truncated: set[ItemKey] = field(default_factory=set)
+    """Items whose prompt lost its beginning."""
+    crossed: Counter[ItemKey] = field(default_factory=Counter)
+    """Item -> its choices of which a token crosses the boundary."""
+
+    @cached_property
+    def _owners(self) -> NDArray[np.int64]:
+        return np.array(self.owners, np.int64)
+
+    def add(self, owner: int, parts: Sequence[Pair]) -> None:
+        """The pairs of a request, whose scores are added up."""
+        self.pairs += parts
+        self.owners += [owner] * len(parts)
+
+    def score(self, scorer: "Scorer", progress: Callable[[int], None] = lambda pairs: None) -> Answers:
+        """What a model says; `progress` is told the number of pairs just finished."""
+        scores = scorer.score(self.pairs, progress)
+        sums = np.bincount(self._owners, scores.log_probability, minlength=self.number).astype(np.float64)
+        greedy = np.ones(self.number, np.bool_)
+        np.logical_and.at(greedy, self._owners, scores.greedy)
+        if self.spellings is None:
+            return Answers(sums, greedy, 0.0)
+        questions = [(crossing.context, crossing.text) for crossing in self.crossings]
+        texts, omitted = text_log_probabilities(scorer, self.spellings, questions)
+        for crossing, log_probability in zip(self.crossings, texts, strict=True):
+            sums[crossing.requests] -= log_probability
+        return Answers(sums, greedy, omitted)
+
+
+def encode_requests(tokenizer: PromptEncoder, context_length: int, requests: Sequence[Request]) -> EncodedRequests:
+    """Requests in order; those of one item and context that follow each other are its choices.
+
+    Raises DataError where a token crosses a boundary and the tokens' bytes are not those of the text.
+    """
+    encoded = EncodedRequests(len(requests))
+    for (item, context), group in groupby(range(len(requests)), key=lambda place: requests[place][:2]):
+        places = list(group)
+        texts = [requests[place][2] for place in places]
+        choices = encode_choices(tokenizer.encode, tokenizer.eos_id, context, texts)
+        longest = max(map(len, choices.continuations))
+        if len(choices.context) + longest - 1 > context_length:
+            encoded.truncated.add(item)
+        if choices.crossing:
+            spellings = encoded.spellings = encoded.spellings or Spellings(tokenizer.token_bytes())
+            choices = replace(choices, context=fit_context(choices.context, longest, context_length))
+            encoded.crossings.append(Crossing(choices.context, crossed_text(spellings, choices, item), places))
+            encoded.crossed[item] += choices.crossing
+        for place, continuation in zip(places, choices.continuations, strict=True):
+            encoded.add(place, fit_pair(Pair(choices.context, continuation), context_length))
+    return encoded
+
+
+def crossed_text(spellings: Spellings, choices: Choices, item: ItemKey) -> bytes:
+    """The bytes of the context that the choices begin with; DataError where the tokens' bytes are not the text's."""
+    rest = spellings.text(choices.rest)
+    if rest and all(spellings.text(ids).startswith(rest) for ids in choices.continuations):
+        return rest
+    raise DataError(
+        f"task {item[0]}, item {item[1]}: a token crosses the boundary between context and continuation, and the bytes "
+        "of the tokens are not those of the text, so the text has no score: take a tokenizer that keeps text, or "
+        "remove the task from evaluation.tasks"
+    )
+
+
+MOST_SEQUENCES = 64
+"""Sequences of tokens followed up of those that end at the same byte; all there can be of up to eight bytes."""
+SMALLEST_SHARE = 1e-7
+"""A sequence with a smaller share of the probability of those that end at the same byte is not followed up."""
+
+
+@dataclass
+class _Sum:
+    """The sum for one text: tokens so far and their log-probability, by the byte where they end."""
+
+    context: Ids
+    text: bytes
+    open: dict[int, list[tuple[float, tuple[int, ...]]]] = field(default_factory=lambda: defaultdict(list))
+    covered: list[float] = field(default_factory=list)
+    omitted: float = 0.0
+
+    def take(self, place: int) -> list[tuple[float, tuple[int, ...]]]:
+        """The sequences that end at byte `place` and are followed up, the most probable first."""
+        found = sorted(self.open.pop(place, ()), reverse=True)
+        if not found:
+            return []
+        weights = np.exp(np.array([weight for weight, _ in found]) - found[0][0])
+        weights /= weights.sum()
+        kept = max(1, min(MOST_SEQUENCES, int((weights >= SMALLEST_SHARE).sum())))
+        self.omitted += float(weights[kept:].sum())
+        return found[:kept]
+
+
+def text_log_probabilities(
+    scorer: "Scorer", spellings: Spellings, questions: Sequence[tuple[Ids, bytes]]
+) -> tuple[NDArray[np.float64], float]:
+    """log P(r | u) of each question (u, r), and the largest share that was left out of a sum.
+
+    The share is as if what was left out went on with r as often as what was kept. r is not empty; u need not leave room
+    for it in the model's context: tokens that have none lose their beginning. Raises NumericalError for a probability
+    of 0.
+    """
+    sums = [_Sum(context, text, defaultdict(list, {0: [(0.0, ())]})) for context, text in questions]
+    for place in range(max((len(text) for _, text in questions), default=0)):
+        steps = [(one, weight, ids) for one in sums for weight, ids in one.take(place)]
+        pairs = [_next_pair(one.context, ids, scorer.context_length) for one, _, ids in steps]
+        for number, predicted in scorer.predictions(pairs):
+            one, weight, ids = steps[number]
+            rest = one.text[place:]
+            covering = predicted[spellings.beginning_with(rest)]
+            if len(covering):
+                one.covered.append(weight + float(np.logaddexp.reduce(covering)))
+            for identity, length in spellings.within(rest):
+                one.open[place + length].append((weight + float(predicted[identity]), (*ids, identity)))
+    logs = np.array([np.logaddexp.reduce(one.covered) for one in sums], np.float64)
+    if not np.isfinite(logs).all():
+        text = sums[int(np.isfinite(logs).argmin())].text
+        raise NumericalError(f"the model gives the end of a context, {text!r}, no probability in any of its tokens")
+    return logs, max((one.omitted for one in sums), default=0.0)
+
+
+def _next_pair(context: Ids, ids: tuple[int, ...], context_length: int) -> Pair:
+    """A pair whose last token is predicted after the context and `ids`; what that token is does not matter."""
+    ids = (*ids, 0)
+    if len(context) + len(ids) - 1 <= context_length:
+        return Pair(context, np.array(ids, np.int64))
+    whole = np.concatenate([context, np.array(ids, np.int64)])[-context_length - 1 :]
+    return Pair(whole[:-1], whole[-1:])
+
+
+def evaluation_tokenizer(directory: Path) -> Tokenizer:
+    """A run's tokenizer; in place of BPE-dropout all merges, as its authors score models.
+
+    Dropout would cut a context otherwise for each of its choices (Provilkov et al. 2020, section 3).
+    """
+    tokenizer = Tokenizer.load(directory)
+    return tokenizer.with_encoder("merge_rank") if tokenizer.settings.encoder == "dropout" else tokenizer

@@ -1,0 +1,313 @@
+"""Tasks of SCROLLS that models are fine-tuned on, and the stage `finetuning_data`: examples, and each document once.
+
+They are those that In-Context Pretraining reports: Shaham et al. 2022, arXiv 2201.03533; Shi et al., arXiv 2310.10638.
+The files of all tasks are read before anything is trained, so that a malformed one is named first.
+
+`<task>/documents.jsonl` has a document a line, `<task>/train.jsonl` and `<task>/validation.jsonl` an example a line
+with the number of its document. Documents, and answers that are trained on, are cut as the configuration says.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TextIO
+
+from paribus.config.groups.evaluation import FinetuningConfig, NoFinetuning, ScrollsFinetuning
+from paribus.errors import ConfigurationError, DataError, ParibusError
+from paribus.evaluation.benchmarks import unknown_task
+from paribus.evaluation.data_files import fetch_archive, read_lines, split_file
+from paribus.evaluation.items import Fields, entry, read_records, string, text
+from paribus.stage import JSON, StageContext
+from paribus.store.files import FileDigests
+
+ROUGE = ("rouge_geometric_mean", "rouge1", "rouge2", "rougeL")
+TRAIN, SCORED = "train", "validation"
+"""Splits; SCROLLS gives out no answers of its test splits."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is asked of a document, and how answers are judged."""
+
+    name: str
+    """As the hub's `tau/scrolls` calls it, and the directory of its files."""
+    metrics: tuple[str, ...]
+    """The one it is reported by first."""
+    question: bool = True
+    """Whether the input begins with a question and an empty line."""
+
+
+TASKS: Mapping[str, Task] = MappingProxyType(
+    {
+        task.name: task
+        for task in (
+            Task("narrative_qa", ("f1",)),
+            Task("qasper", ("f1",)),
+            Task("contract_nli", ("exact_match", "f1")),
+            Task("qmsum", ROUGE),
+            Task("gov_report", ROUGE, question=False),
+        )
+    }
+)
+
+
+SEPARATOR = "\n\n"
+"""Between question and document."""
+QUERIES = ("general_query_list", "specific_query_list")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A question about a document, and its accepted answers."""
+
+    id: str
+    question: str
+    """Empty where the task asks the same of every document."""
+    document: str
+    answers: tuple[str, ...]
+
+    def digest(self) -> str:
+        """Hexadecimal digest of question and document."""
+        return _texts_digest([self.question, self.document])
+
+    def whole_digest(self) -> str:
+        """Hexadecimal digest of question, document and answers."""
+        return _texts_digest([self.question, self.document, *self.answers])
+
+
+def examples_of(name: str, record: Fields, task: Task) -> list[Example]:
+    """The examples of a record; DataError where it is of neither schema, or a text is missing or empty."""
+    if task.name == "qmsum" and "meeting_transcripts" in record:
+        return list(_meeting_examples(name, record))
+    question, document = _split_input(text(record, "input"), task)
+    return [Example(text(record, "id"), question, document, (text(record, "output"),))]
+
+
+def _split_input(given: str, task: Task) -> tuple[str, str]:
+    if not task.question:
+        return "", given
+    question, found, document = given.partition(SEPARATOR)
+    if not found or not question.strip() or not document.strip():
+        raise DataError(f"field `input` must be a question, an empty line and a document, not {given[:60]!r}")
+    return question, document
+
+
+def _meeting_examples(name: str, record: Fields) -> Iterator[Example]:
+    spoken = [
+        (text(turn, "speaker"), string(turn, "content")) for turn in _list_of_objects(record, "meeting_transcripts")
+    ]
+    turns = [f"{speaker}: {content}" for speaker, content in spoken if content.strip()]
+    if not turns:
+        raise DataError("field `meeting_transcripts` says nothing")
+    document = "\n".join(turns)
+    for field in QUERIES:
+        for number, asked in enumerate(_list_of_objects(record, field), start=1):
+            kind = field.partition("_")[0]
+            yield Example(f"{name}/{kind}/{number}", text(asked, "query"), document, (text(asked, "answer"),))
+
+
+def _list_of_objects(record: Fields, field: str) -> list[dict[str, Any]]:
+    """A field that must be a list of objects."""
+    value = entry(record, field)
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise DataError(f"field `{field}` must be a list of objects, not {str(value)[:60]}")
+    return value
+
+
+def merged_examples(examples: Iterable[Example]) -> list[Example]:
+    """Examples of one id as one that accepts the answers of all, in the order of the first.
+
+    Raises DataError where they ask something else.
+    """
+    found: dict[str, Example] = {}
+    for example in examples:
+        before = found.setdefault(example.id, example)
+        if before is example:
+            continue
+        if before.digest() != example.digest():
+            raise DataError(f"id {example.id!r} names two questions: {before.question!r} and {example.question!r}")
+        found[example.id] = replace(before, answers=tuple(dict.fromkeys((*before.answers, *example.answers))))
+    return list(found.values())
+
+
+def _texts_digest(texts: list[str]) -> str:
+    return hashlib.blake2b(json.dumps(texts, ensure_ascii=False).encode(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True)
+class Question:
+    """An example whose document is a number."""
+
+    id: str
+    question: str
+    document: int
+    """Line of the documents' file, from 0."""
+    answers: tuple[str, ...]
+    digest: str
+    """Of question, document and answers."""
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """A task's examples and documents in memory."""
+
+    documents: list[str]
+    train: list[Question]
+    scored: list[Question]
+
+
+def build_data(context: StageContext) -> dict[str, JSON]:
+    """Write the examples of every task; DataError names file and line of what is missing, malformed or empty."""
+    config = context.config.finetuning
+    assert isinstance(config, ScrollsFinetuning)
+    counts: dict[str, JSON] = {}
+    for number, name in enumerate(config.tasks):
+        context.report.progress(number, len(config.tasks), unit="tasks", doing=f"reading {name}")
+        counts[name] = _write_task(context.output / name, config, TASKS[name])
+    return {"tasks": counts}
+
+
+def read_task(directory: Path) -> TaskData:
+    """What `build` wrote of a task."""
+    documents: list[Any] = read_records(directory / "documents.jsonl")
+    return TaskData(
+        documents, _read_questions(directory / f"{TRAIN}.jsonl"), _read_questions(directory / f"{SCORED}.jsonl")
+    )
+
+
+def _write_task(directory: Path, config: ScrollsFinetuning, task: Task) -> dict[str, JSON]:
+    directory.mkdir()
+    scored = _scored_examples(config, task)
+    same = {example.digest() for example in scored}
+    left_out = 0
+    with (directory / "documents.jsonl").open("w", encoding="utf-8", newline="\n") as file:
+        writer = _TaskWriter(file, config.document_characters)
+        _write_questions(
+            directory / f"{SCORED}.jsonl", [writer.question(example) for example in scored[: config.limit]]
+        )
+        kept = []
+        for example in read_split(config, task, TRAIN):
+            if example.digest() in same:
+                left_out += 1
+            else:
+                kept.append(writer.question(_cut_example(example, config.answer_characters)))
+        _write_questions(directory / f"{TRAIN}.jsonl", kept)
+    if not kept:
+        path = task_file(config, task.name, TRAIN)
+        raise DataError(f"{path}: every example of it is scored too, so that none is left to train {task.name} on")
+    shown = len(scored[: config.limit])
+    return {"train": len(kept), "scored": shown, "documents": writer.documents, "left_out": left_out}
+
+
+def _scored_examples(config: ScrollsFinetuning, task: Task) -> list[Example]:
+    try:
+        return merged_examples(read_split(config, task, SCORED))
+    except DataError as error:
+        path = str(task_file(config, task.name, SCORED))
+        raise error if path in str(error) else DataError(f"{path}: {error}") from error
+
+
+def _cut_example(example: Example, characters: int) -> Example:
+    return replace(example, answers=tuple(answer[:characters] for answer in example.answers))
+
+
+class _TaskWriter:
+    """Writes documents once each, and gives examples their numbers."""
+
+    def __init__(self, file: TextIO, characters: int | None) -> None:
+        self._file, self._characters = file, characters
+        self._numbers: dict[str, int] = {}
+
+    @property
+    def documents(self) -> int:
+        """Documents written so far."""
+        return len(self._numbers)
+
+    def question(self, example: Example) -> Question:
+        """The example with its document written, if it is the first of that document."""
+        document = example.document[: self._characters]
+        if document not in self._numbers:
+            self._numbers[document] = len(self._numbers)
+            self._file.write(json.dumps(document, ensure_ascii=False) + "\n")
+        number = self._numbers[document]
+        return Question(example.id, example.question, number, example.answers, example.whole_digest())
+
+
+def _write_questions(path: Path, questions: Iterable[Question]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for question in questions:
+            file.write(json.dumps(asdict(question), ensure_ascii=False) + "\n")
+
+
+def _read_questions(path: Path) -> list[Question]:
+    return [Question(**record | {"answers": tuple(record["answers"])}) for record in read_records(path)]
+
+
+HUB = "https://huggingface.co/datasets/tau/scrolls/resolve/main"
+
+
+def task_file(config: ScrollsFinetuning, task: str, split: str) -> Path:
+    """The file of a split; ConfigurationError where there is no directory to look in, DataError for a missing file."""
+    if config.data is None:
+        raise ConfigurationError(
+            f"evaluation.data: finetuning.tasks names {task}, which needs the directory that holds "
+            f"{task}/{TRAIN}.jsonl[.gz] and {task}/{SCORED}.jsonl[.gz]; it is null"
+        )
+    found = split_file(Path(config.data), task, split)
+    if found is None:
+        expected = Path(config.data) / task / f"{split}.jsonl"
+        raise DataError(
+            f"evaluation.data: fine-tuning on {task} needs {expected} or the same with .gz; evaluation.source=hub "
+            "fetches it"
+        )
+    return found
+
+
+def read_split(config: ScrollsFinetuning, task: Task, split: str) -> Iterator[Example]:
+    """The examples of a split in order; DataError names file and line."""
+    path = task_file(config, task.name, split)
+    for examples in read_lines(path, f"task {task.name}", lambda name, record: examples_of(name, record, task)):
+        yield from examples
+
+
+def scrolls_fingerprint(config: ScrollsFinetuning, digests: FileDigests) -> dict[str, JSON]:
+    """Digests of the files of each task; ConfigurationError for an unknown task, DataError for a missing file."""
+    for name in config.tasks:
+        if problem := unknown_task(name, list(TASKS)):
+            raise ConfigurationError(f"finetuning.tasks: {problem}")
+    return {
+        name: {split: digests.of(task_file(config, name, split)) for split in (TRAIN, SCORED)} for name in config.tasks
+    }
+
+
+def scrolls_problems(config: FinetuningConfig) -> list[tuple[str, str]]:
+    """(config path, what is wrong and what would be right) of every problem; empty when there is none."""
+    if isinstance(config, NoFinetuning):
+        return []
+    return wrong_task_names(config) + [
+        problem for name in config.tasks if name in TASKS for problem in _missing_files(config, name)
+    ]
+
+
+def wrong_task_names(config: FinetuningConfig) -> list[tuple[str, str]]:
+    """The problems that no file decides."""
+    if isinstance(config, NoFinetuning):
+        return []
+    found = [problem for name in config.tasks if (problem := unknown_task(name, list(TASKS)))]
+    found += [f"names {name} {count} times" for name, count in Counter(config.tasks).items() if count > 1]
+    return [("finetuning.tasks", problem) for problem in found]
+
+
+def _missing_files(config: ScrollsFinetuning, name: str) -> Iterator[tuple[str, str]]:
+    for split in (TRAIN, SCORED):
+        try:
+            if config.source == "hub" and config.data is not None:
+                fetch_archive(Path(config.data), name, split, f"zip://{name}/{split}.jsonl::{HUB}/{name}.zip")
+            task_file(config, name, split)
+        except ParibusError as error:
+            path, _, message = str(error).partition(": ")
+            yield path, message

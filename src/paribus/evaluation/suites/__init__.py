@@ -1,1 +1,0 @@
-"""The benchmarks, one file each, and the closed registry of their names."""

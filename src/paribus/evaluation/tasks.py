@@ -1,0 +1,212 @@
+"""Stage `tasks`: from a corpus and benchmark files to items, and to what is scored without a prompt.
+
+The latter are sets of texts, pairs to translate and segmented text.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.corpus.artifact import CorpusArtifact, Document, has_pairs
+from paribus.errors import ConfigurationError, DataError
+from paribus.evaluation.benchmarks import BENCHMARKS, CONTINUATION, prompted
+from paribus.evaluation.data_files import (
+    SEGMENTATIONS,
+    TRANSLATIONS,
+    benchmark_file,
+    fewshot_file,
+    read_benchmark,
+    read_texts,
+    read_translations,
+    text_file,
+)
+from paribus.evaluation.heldout import (
+    HELDOUT,
+    PassageSample,
+    TextPair,
+    continuation_items,
+    passage_sample,
+    sample_documents,
+    sample_pairs,
+    write_heldout,
+    write_pairs,
+)
+from paribus.evaluation.items import (
+    Benchmark,
+    BenchmarkPrompt,
+    Generation,
+    ItemSet,
+    choice_metrics,
+    split_pool,
+    write_task,
+)
+from paribus.evaluation.lm_eval_items import Borrowed, borrowed_items
+from paribus.evaluation.lm_eval_tasks import find_definition, split_files
+from paribus.evaluation.preflight import evaluation_problems, require_examples
+from paribus.evaluation.segmentation import read_segmented
+from paribus.evaluation.text import ORDER_FILE, random_order, related_order, write_order
+from paribus.stage import JSON, Reporter, StageContext
+
+
+def build(context: StageContext) -> dict[str, JSON]:
+    """Write the files of every task and set of texts, and `heldout.jsonl` (id, text) for bits per byte; of pairs (id,
+    source, target). With `evaluation.concatenated`, `heldout.order.json` has the order in which they are concatenated.
+
+    Raises DataError for missing or malformed files and too little held-out text, ConfigurationError for an unknown
+    task or more examples in the prompt than there are.
+    """
+    config = context.config.evaluation
+    if found := evaluation_problems(config):
+        raise ConfigurationError("\n".join(f"{path}: {message}" for path, message in found))
+    corpus = CorpusArtifact(context.inputs["corpus"])
+    if has_pairs(corpus):
+        heldout = _write_pairs(config, corpus, context.output, context.report)
+        return {"tasks": write_promptless(config, context.output), "heldout": heldout}
+    passages, documents = _sample_heldout(config, corpus, context.report)
+    counts = {name: _write_task(context, name, passages) for name in prompted(config.tasks)}
+    counts |= write_promptless(config, context.output)
+    write_heldout(context.output / HELDOUT, documents)
+    if config.concatenated:
+        write_order(context.output / ORDER_FILE, related_order([text for _, text in documents]))
+    size = sum(len(text.encode()) for _, text in documents)
+    sets = write_texts(config, context.output, context.report)
+    return {"tasks": counts, "texts": sets, "heldout": {"documents": len(documents), "bytes": size}}
+
+
+def _write_pairs(config: EvaluationConfig, corpus: CorpusArtifact, output: Path, report: Reporter) -> JSON:
+    """The scored pairs."""
+    read = _read_heldout(corpus, report)
+    pairs = sample_pairs((TextPair(each.id, each.text, each.target or "") for each in read), config.heldout_documents)
+    if not pairs:
+        raise DataError("the corpus has no held-out pairs: raise corpus.heldout or take a larger corpus")
+    write_pairs(output / HELDOUT, pairs)
+    return {"documents": len(pairs), "bytes": sum(len(pair.target.encode()) for pair in pairs)}
+
+
+def _read_heldout(corpus: CorpusArtifact, report: Reporter) -> Iterator[Document]:
+    total, done = corpus.bytes("heldout"), 0
+    for document in corpus.documents("heldout"):
+        yield document
+        done += document.bytes
+        report.progress(done, total, unit="bytes", doing="reading held-out text")
+
+
+def _sample_heldout(
+    config: EvaluationConfig, corpus: CorpusArtifact, report: Reporter
+) -> tuple[PassageSample, list[tuple[str, str]]]:
+    passages = passage_sample(config.continuation_items, (config.context_characters, config.continuation_characters))
+
+    def considered() -> Iterator[tuple[str, str]]:
+        for document in _read_heldout(corpus, report):
+            if CONTINUATION in config.tasks:
+                passages.add(document.id, document.text)
+            yield document.id, document.text
+
+    documents = sample_documents(considered(), config)
+    if not documents:
+        raise DataError("the corpus has no held-out text: raise corpus.heldout or take a larger corpus")
+    return passages, documents
+
+
+def _write_task(context: StageContext, name: str, passages: PassageSample) -> JSON:
+    config = context.config.evaluation
+    generation: Generation | None = None
+    changes: Mapping[str, Any] = {}
+    if name == CONTINUATION:
+        items = continuation_items(passages, config.continuation_items)
+        prompt = BenchmarkPrompt("held-out part of the corpus", target_delimiter="")
+    elif name in BENCHMARKS:
+        benchmark = BENCHMARKS[name]
+        items, prompt, generation = _benchmark_items(config, benchmark), benchmark.prompt, benchmark.generation
+        changes = {"metric_list": choice_metrics(benchmark.also)} if benchmark.also else {}
+    else:
+        found = _lm_eval_items(config, name, context.report)
+        items, prompt, generation, changes = found.items, found.prompt, found.generation, found.changes
+    require_examples(config, name, len(items.fewshot), items.fewshot_source)
+    items = ItemSet(items.evaluated[: config.limit], items.fewshot, items.fewshot_source)
+    scored = len(items.evaluated)
+    if copies := scored - len({item.digest() for item in items.evaluated}):
+        context.report.message(
+            f"{name}: {copies:,} of {scored:,} items are copies of others; each is scored and counts as one"
+        )
+    write_task(context.output, name, items, prompt, generation, changes)
+    return {
+        "items": len(items.evaluated),
+        "fewshot": len(items.fewshot),
+        "fewshot_source": items.fewshot_source,
+        "written": generation is not None,
+    }
+
+
+def _benchmark_items(config: EvaluationConfig, benchmark: Benchmark) -> ItemSet:
+    scored = benchmark_file(config.data, benchmark)
+    training = fewshot_file(scored, benchmark)
+    return split_pool(
+        read_benchmark(scored, benchmark),
+        read_benchmark(training, benchmark) if training is not None else None,
+        max(config.task_shots(benchmark.name)),
+    )
+
+
+def _lm_eval_items(config: EvaluationConfig, name: str, report: Reporter) -> Borrowed:
+    task = find_definition(config, name)
+    if task.left_out:
+        report.message(f"{name}: {', '.join(task.left_out)} of its measures are no means over items and are left out")
+    return borrowed_items(task, split_files(config, task), max(config.task_shots(name)))
+
+
+def texts_path(tasks: Path, name: str) -> Path:
+    """File of the artefact `tasks` that holds a set of texts, as `read_heldout` reads it."""
+    return tasks / f"{name}.texts.jsonl"
+
+
+def order_path(tasks: Path, name: str) -> Path:
+    """File of the artefact `tasks` that has the order in which the texts of a set stand end to end."""
+    return tasks / f"{name}.order.json"
+
+
+def pairs_path(tasks: Path, name: str) -> Path:
+    """File of the artefact `tasks` that holds the pairs of a task, as `read_pairs` reads it."""
+    return tasks / f"{name}.pairs.jsonl"
+
+
+def segmented_path(tasks: Path, name: str) -> Path:
+    """File of the artefact `tasks` that holds the sentences of a task, as `read_segmented` reads it."""
+    return tasks / f"{name}.seg.txt"
+
+
+def write_promptless(config: EvaluationConfig, output: Path) -> dict[str, JSON]:
+    """The files of the tasks without a prompt, cut to `evaluation.limit`; the number of items of each task.
+
+    DataError for missing and malformed files.
+    """
+    counts: dict[str, JSON] = {}
+    for name in config.tasks:
+        if name in TRANSLATIONS:
+            chosen = TRANSLATIONS[name]
+            pairs = read_translations(chosen.file.find(config.data), chosen)[: config.limit]
+            write_pairs(pairs_path(output, name), pairs)
+            counts[name] = {"items": len(pairs)}
+        elif name in SEGMENTATIONS:
+            sentences = read_segmented(SEGMENTATIONS[name].find(config.data))[: config.limit]
+            lines = "".join(" ".join(words) + "\n" for words in sentences)
+            segmented_path(output, name).write_text(lines, encoding="utf-8")
+            counts[name] = {"items": len(sentences)}
+    return counts
+
+
+def write_texts(config: EvaluationConfig, output: Path, report: Reporter) -> dict[str, JSON]:
+    """The scored documents of each set of texts.
+
+    Returns documents and bytes of each. DataError for missing and malformed files.
+    """
+    found: dict[str, JSON] = {}
+    for number, name in enumerate(config.texts):
+        report.progress(number, len(config.texts), unit="sets", doing=f"reading the texts of {name}")
+        documents = sample_documents(read_texts(text_file(name).find(config.data)), config)
+        write_heldout(texts_path(output, name), documents)
+        if config.concatenated:
+            write_order(order_path(output, name), random_order(len(documents)))
+        found[name] = {"documents": len(documents), "bytes": sum(len(text.encode()) for _, text in documents)}
+    return found

@@ -1,1 +1,0 @@
-"""Bits per byte of texts, which tokenizers do not differ in."""
