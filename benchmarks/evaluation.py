@@ -169,8 +169,8 @@ def machine(given: argparse.Namespace, shape: Any) -> str:
         f"{name}, {torch.get_num_threads()} threads, load average {os.getloadavg()[0]:.1f} at the end; "
         f"{time.strftime('%Y-%m-%d')}; {versions}. {shape.kind}, {shape.layers} layers of "
         f"{shape.width}, vocabulary {shape.vocab_size:,}, context {shape.context_length:,}, float32; "
-        f"{given.batch_size} requests a batch of hf, {given.batch_tokens or SCORED_TOKENS[device.type]:,} tokens one of ours; "
-        f"medians of {given.rounds} rounds."
+        f"{given.batch_size} requests a batch of hf, "
+        f"{given.batch_tokens or SCORED_TOKENS[device.type]:,} tokens one of ours; medians of {given.rounds} rounds."
     )
 
 

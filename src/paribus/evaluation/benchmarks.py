@@ -33,6 +33,7 @@ from paribus.evaluation.items import (
     texts,
 )
 
+# BoolQ (Clark et al. 2019): yes or no questions about a passage.
 BOOLQ_ANSWERS = ("no", "yes")
 
 
@@ -51,6 +52,7 @@ BOOLQ = Benchmark(
 )
 
 
+# HellaSwag (Zellers et al. 2019): how a description of a scene goes on.
 def _hellaswag_item(name: str, record: Fields) -> Item:
     """Fields activity_label, ctx_a, ctx_b (may be empty), endings and label (index)."""
     context = f"{text(record, 'ctx_a')} {string(record, 'ctx_b').capitalize()}"
@@ -76,6 +78,7 @@ HELLASWAG = Benchmark(
 )
 
 
+# OpenBookQA (Mihaylov et al. 2018): elementary science, four choices.
 def _openbookqa_item(name: str, record: Fields) -> Item:
     """Fields question_stem, choices (text and label lists) and answerKey (one of the labels)."""
     return Item(name, text(record, "question_stem"), *lettered(record))
@@ -90,6 +93,7 @@ OPENBOOKQA = Benchmark(
 )
 
 
+# PIQA (Bisk et al. 2020): which of two solutions reaches a goal.
 def _piqa_item(name: str, record: Fields) -> Item:
     """Fields goal, sol1, sol2 and label (0 or 1)."""
     choices = (text(record, "sol1"), text(record, "sol2"))
@@ -101,6 +105,7 @@ PIQA = Benchmark(
 )
 
 
+# Social IQa (Sap et al. 2019): questions about people's motives and reactions.
 def _siqa_item(name: str, record: Fields) -> Item:
     """Fields context, question, choices and label (index); or the hub's: answerA, answerB, answerC, label (1 to 3)."""
     query = f"Q: {text(record, 'context')} {text(record, 'question')}\nA:"
@@ -120,6 +125,7 @@ SIQA = Benchmark(
 )
 
 
+# StoryCloze (Mostafazadeh et al. 2016): the right ending of a story of four sentences.
 STORYCLOZE_SENTENCES = 4
 
 
@@ -139,6 +145,7 @@ STORYCLOZE = Benchmark(
 )
 
 
+# Winogrande (Sakaguchi et al. 2020): which of two names a pronoun, here a blank, stands for.
 WINOGRANDE_BLANK = "_"
 
 
@@ -162,6 +169,7 @@ WINOGRANDE = Benchmark(
 )
 
 
+# ARC (Clark et al. 2018): grade-school science, an easy and a challenge set.
 def _arc_item(name: str, record: Fields) -> Item:
     """Fields query (beginning with "Question: "), choices and gold (index); or the hub's.
 
@@ -189,6 +197,7 @@ ARC_CHALLENGE = Benchmark(
 )
 
 
+# CommonsenseQA (Talmor et al. 2019), answered by the letter of the choice.
 def _commonsense_qa_item(name: str, record: Fields) -> Item:
     """Fields query (the whole prompt, choices listed in it), choices (letters) and gold (index); or the hub's.
 
@@ -213,6 +222,7 @@ COMMONSENSE_QA = Benchmark(
 )
 
 
+# COPA (Roemmele et al. 2011): the more plausible cause or effect.
 COPA_CONNECTORS = {"cause": "because", "effect": "therefore"}
 
 
@@ -246,6 +256,7 @@ COPA = Benchmark(
 )
 
 
+# LAMBADA (Paperno et al. 2016), in OpenAI's form: the last word of a passage.
 def _lambada_item(name: str, record: Fields) -> TextItem:
     """Field text, whose last word is predicted; or the fields context and continuation."""
     if "context" in record:
@@ -265,6 +276,7 @@ LAMBADA_OPENAI = Benchmark(
 )
 
 
+# MemoTrap (Liu and Liu 2023): prompts whose right answer is not the one that was often read.
 MEMOTRAP_FILES = ("proverb_ending", "proverb_translation", "hate_speech_ending", "history_of_science")
 
 
@@ -282,6 +294,13 @@ def _memotrap(file: str) -> Benchmark:
 MEMOTRAP = tuple(_memotrap(file) for file in MEMOTRAP_FILES)
 
 
+# Classification of texts, with the label words of Min et al. 2022 (MetaICL, arXiv 2110.15943).
+#
+# In-Context Pretraining names that paper for its label words. They are those of the authors' code
+# (github.com/facebookresearch/MetaICL, `preprocess`), which has no templates: a text, and on a line of its own the
+# word; between examples two empty lines. There an offensive tweet is called `hate`. Of the texts its code's own
+# prefixes (`sentence:` of SST-2, title and `[SEP]` of Amazon) are left out. Amazon and Yelp are the sets of two
+# classes.
 SENTIMENTS = ("negative", "positive")
 TOPICS = ("World", "Sports", "Business", "Sci/Tech")
 HATE = ("non-hate", "hate")
@@ -328,6 +347,7 @@ DBPEDIA = _classification("dbpedia", "test", _label_reader("content", ONTOLOGY),
 CLASSIFICATION = (AMAZON, SST2, YELP, TWEET_HATE, TWEET_OFFENSIVE, AG_NEWS, DBPEDIA)
 
 
+# RACE (Lai et al. 2017): English examinations for high and middle school.
 RACE_LETTERS = "ABCD"
 RACE_BLANK = "  _  ."
 """How a question that is a sentence with a gap at its end is written."""
@@ -377,6 +397,7 @@ RACE_MIDDLE = Benchmark(
 )
 
 
+# SQuAD v1.1 (Rajpurkar et al. 2016): the span of a passage that answers a question.
 def _squad_item(name: str, record: Fields) -> AnswerItem:
     """Fields title, context, question and answers (with the list text)."""
     title, context, question = (text(record, field) for field in ("title", "context", "question"))
@@ -397,6 +418,7 @@ SQUAD = Benchmark(
 )
 
 
+# HotpotQA (Yang et al. 2018), distractor setting: questions that need two of ten paragraphs.
 def _hotpotqa_item(name: str, record: Fields) -> AnswerItem:
     """Fields question, answer and context (the lists title and, for each, sentences)."""
     context = entry(record, "context")
@@ -427,6 +449,7 @@ HOTPOTQA = Benchmark(
 )
 
 
+# DROP (Dua et al. 2019): questions about a passage that need counting, sorting or arithmetic.
 DROP_DATE = ("day", "month", "year")
 
 
@@ -480,6 +503,7 @@ DROP = Benchmark(
 )
 
 
+# Questions asked after retrieved passages.
 PASSAGES = 10
 """The first so many are in the prompt, as in In-Context Pretraining (arXiv 2310.10638)."""
 
@@ -508,6 +532,7 @@ def _on_one_line(content: str) -> str:
     return " ".join(content.split())
 
 
+# TriviaQA (Joshi et al. 2017), without context and with retrieved passages.
 TRIVIAQA_GENERATION = Generation(
     ("\n", ".", ","), "lm_eval", MappingProxyType({"ignore_case": True, "ignore_punctuation": True})
 )
@@ -547,6 +572,7 @@ TRIVIAQA_OPEN_BOOK = Benchmark(
 )
 
 
+# WebQuestions (Berant et al. 2013): questions that Freebase answers.
 def _webqs_item(name: str, record: Fields) -> AnswerItem:
     """Fields question and answers."""
     return AnswerItem(name, f"Question: {text(record, 'question')}\nAnswer:", accepted_answers(record, "answers"))
@@ -562,6 +588,7 @@ WEBQS = Benchmark(
 )
 
 
+# Natural Questions with short answers (Lee et al. 2019), without context and with retrieved passages.
 NQ_DESCRIPTION = "Answer these questions:\n\n"
 NQ_GENERATION = Generation(
     ("\n", ".", ","),
@@ -609,6 +636,7 @@ NQ_OPEN_BOOK = Benchmark(
 )
 
 
+# NQ-Swap (Longpre et al. 2021): questions whose passage was changed, so that it contradicts what a model remembers.
 def _nq_swap_item(name: str, record: Fields) -> AnswerItem:
     """Fields question, sub_context (the changed passage) and sub_answer (a list: what the passage now says)."""
     query = f"{text(record, 'sub_context').strip()}\nQuestion: {text(record, 'question')}?\nAnswer:"

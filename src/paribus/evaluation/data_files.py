@@ -19,8 +19,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from paribus.corpus.paths import compression_of
-from paribus.corpus.readers import ArchiveError, RecordProblem, checked, open_decompressed
-from paribus.corpus.readers import Record as RecordTexts
+from paribus.corpus.readers import ArchiveError, Record, RecordProblem, checked, open_decompressed
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.heldout import TextPair
 from paribus.evaluation.items import AnyItem, Benchmark, Fields, Hub, entry, string, text
@@ -174,7 +173,7 @@ class _TextDocuments:
         """(id, text) of a record; DataError."""
         self._named = "id" in record if self._named is None else self._named
         document = str(entry(record, "id")) if self._named else name
-        found = checked(RecordTexts(0, document, string(record, "text")))
+        found = checked(Record(0, document, string(record, "text")))
         if isinstance(found, RecordProblem):
             raise DataError(found.message)
         if document in self._seen:

@@ -354,7 +354,7 @@ class HarnessModel(TemplateLM):  # type: ignore[misc]
         self.truncated: set[ItemKey] = set()
         """Items whose prompt lost its beginning to the context length."""
         self.omitted = 0.0
-        """Largest share left out of a sum at a boundary, of all that was scored (`evaluation.prompts.boundary`)."""
+        """Largest share left out of a sum at a boundary, of all that was scored (`evaluation.prompts`)."""
         self._requests: list[Instance] = []
         self._encoded = EncodedRequests(0)
 

@@ -18,8 +18,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-import yaml  # type: ignore[import-untyped]
-
 from paribus.errors import DataError
 
 
@@ -332,6 +330,8 @@ def write_task(  # noqa: PLR0917 (what a task is made of)
 
     `generation` goes with items whose answer is written; `changes` are other values of the YAML.
     """
+    import yaml  # type: ignore[import-untyped]  # which light commands, that need the benchmarks, do without
+
     write_items(directory / f"{name}.jsonl", items.evaluated)
     write_items(directory / f"{name}.fewshot.jsonl", items.fewshot)
     config = task_config(name, items, prompt, generation) | dict(changes)
@@ -423,6 +423,8 @@ def _metric(name: str, aggregation: str = "mean", *, better: str = "higher") -> 
 
 def read_task_config(directory: Path, name: str) -> dict[str, Any]:
     """The task's YAML; DataError where it is none or names code, as lm-eval's own may."""
+    import yaml
+
     path = directory / f"{name}.yaml"
     try:
         config: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))

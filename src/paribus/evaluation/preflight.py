@@ -50,7 +50,6 @@ from paribus.evaluation.lm_eval_tasks import (
 )
 from paribus.evaluation.segmentation import read_segmented
 from paribus.stage import JSON
-from paribus.store import files
 from paribus.store.files import FileDigests, is_writable, write_text
 
 Problem = tuple[str, str]
@@ -86,9 +85,9 @@ def wrong_names(config: EvaluationConfig) -> list[Problem]:
     """The problems that no file decides."""
     found = [each for name in config.tasks for each in _wrong_task(config, name)]
     found += [("evaluation.texts", wrong) for name in config.texts if (wrong := _wrong_text(config, name))]
-    for field in ("tasks", "texts"):
-        counts = Counter(getattr(config, field)).items()
-        found += [(f"evaluation.{field}", f"names {name} {count} times") for name, count in counts if count > 1]
+    for names in ("tasks", "texts"):
+        counts = Counter(getattr(config, names)).items()
+        found += [(f"evaluation.{names}", f"names {name} {count} times") for name, count in counts if count > 1]
     return found + [
         (f"evaluation.shots_of.{name}", wrong) for name in config.shots_of or {} if (wrong := _no_shots(config, name))
     ]
@@ -230,7 +229,7 @@ def fetch_missing(missing: MissingExamples, cache: Path) -> str | None:
     if has_none and missing.data_set is not None and is_writable(cache):
         with suppress(OSError):  # what cannot be remembered is found again
             cache.mkdir(parents=True, exist_ok=True)
-            files.write_text(absent, f"{missing.data_set} has no split {missing.split}\n")
+            write_text(absent, f"{missing.data_set} has no split {missing.split}\n")
     return None
 
 

@@ -11,7 +11,6 @@ from paribus.config.schema import RunConfig
 from paribus.corpus.stage import CORPUS
 from paribus.errors import ParibusError
 from paribus.evaluation import stage as evaluation
-from paribus.evaluation import stage as finetuning
 from paribus.ordering import stage as ordering
 from paribus.reporting.measures import ITEMS_TO_JUDGE
 from paribus.stage import Stage
@@ -41,11 +40,11 @@ STAGES: dict[str, Stage] = {
         evaluation.PROMPTS,
         evaluation.EVALUATION,
         evaluation.TOKEN_STATISTICS,
-        finetuning.FINETUNING_DATA,
-        finetuning.FINETUNING,
+        evaluation.FINETUNING_DATA,
+        evaluation.FINETUNING,
     )
 }
-EVALUATION, FINETUNING = evaluation.EVALUATION.name, finetuning.FINETUNING.name
+EVALUATION, FINETUNING = evaluation.EVALUATION.name, evaluation.FINETUNING.name
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,8 @@ from paribus.config.schema import RunConfig
 from paribus.config.validate import Problem, refuse
 from paribus.engine.local import engine_problems
 from paribus.errors import ConfigurationError, ParibusError
-from paribus.evaluation import preflight
-from paribus.evaluation import scrolls as finetuning_files
-from paribus.evaluation.preflight import fetch_missing, missing_examples
+from paribus.evaluation.preflight import evaluation_problems, fetch_missing, missing_examples, wrong_names
+from paribus.evaluation.scrolls import scrolls_problems, wrong_task_names
 from paribus.ordering.embedding_files import problems as judge_order
 from paribus.pipeline.devices import HERE, Devices
 from paribus.pipeline.graph import Node, build_graph, needed_for, to_make
@@ -130,8 +129,8 @@ def _unfit(config: RunConfig, *, tolerate_missing: bool, made: bool) -> list[Pro
     found = [] if made else [*start_problems(config), *tokenizer_preflight.problems(config)]
     found += destination.problems(config.tracking)
     found += [] if tolerate_missing else engine_problems(config.engine)
-    judge = preflight.wrong_names if tolerate_missing else preflight.evaluation_problems
-    judge_finetuning = finetuning_files.wrong_task_names if tolerate_missing else finetuning_files.scrolls_problems
+    judge = wrong_names if tolerate_missing else evaluation_problems
+    judge_finetuning = wrong_task_names if tolerate_missing else scrolls_problems
     return [Problem(*problem) for problem in (*found, *judge(config.evaluation), *judge_finetuning(config.finetuning))]
 
 

@@ -16,8 +16,7 @@ from accelerate.state import AcceleratorState
 from rouge_score.rouge_scorer import RougeScorer
 from torch.nn.functional import cross_entropy
 
-from paribus.evaluation import tune as run_module
-from paribus.evaluation import tune as training_module
+from paribus.evaluation import tune
 from paribus.evaluation.scrolls import read_task
 from paribus.modeling.models import load_model
 from paribus.ordering.shuffle import ShuffledContexts
@@ -124,7 +123,7 @@ def test_the_model_of_a_task_is_gone_before_that_of_the_next_is_loaded(
         loaded.append(weakref.ref(model))
         return model
 
-    monkeypatch.setattr(training_module, "load_model", watched)
+    monkeypatch.setattr(tune, "load_model", watched)
     config = with_training(finetuning_config(root, tasks=("qasper", "narrative_qa"), epochs=1.0), precision=precision)
     run_data(root, config)
     AcceleratorState._reset_state()
@@ -217,7 +216,7 @@ def test_a_stage_that_was_stopped_goes_on_and_ends_with_the_same_bytes(
     config = with_training(config, checkpoint_every=2)
     run_data(root, config)
     run_finetuned(root, config, "straight")
-    answer = run_module.write_answers
+    answer = tune.write_answers
     asked: list[int] = []
 
     def stopping(*arguments: Any) -> list[str]:
@@ -226,7 +225,7 @@ def test_a_stage_that_was_stopped_goes_on_and_ends_with_the_same_bytes(
             raise KeyboardInterrupt
         return answer(*arguments)
 
-    monkeypatch.setattr(run_module, "write_answers", stopping)
+    monkeypatch.setattr(tune, "write_answers", stopping)
     with pytest.raises(KeyboardInterrupt):
         run_finetuned(root, config, "stopped")
     work = root / "stopped.work"

@@ -8,8 +8,7 @@ import torch
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError
-from paribus.evaluation import evaluate as scoring
-from paribus.evaluation import tune as finetuning
+from paribus.evaluation import evaluate, tune
 from paribus.stage import StageContext
 from paribus.training.distributed import Requests, beside
 from support.run_config import run_config
@@ -57,9 +56,9 @@ def test_more_than_there_are_gpus_is_refused(asked: int, device: str) -> None:
 def test_each_process_that_scores_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     seen: list[Any] = []
     monkeypatch.setenv("LOCAL_RANK", "3")
-    monkeypatch.setattr(scoring, "joined_by_gloo", _Joined)
-    monkeypatch.setattr(scoring, "score_checkpoints", lambda context, host: seen.append((context, host)) or {})
-    scoring.score_worker(_context(tmp_path, "auto"), 4, Requests())
+    monkeypatch.setattr(evaluate, "joined_by_gloo", _Joined)
+    monkeypatch.setattr(evaluate, "score_checkpoints", lambda context, host: seen.append((context, host)) or {})
+    evaluate.score_worker(_context(tmp_path, "auto"), 4, Requests())
     ((context, host),) = seen
     assert (context.config.evaluation.device, host) == ("cuda:3", 4)
 
@@ -76,9 +75,9 @@ def test_each_process_that_fine_tunes_has_a_gpu_and_knows_of_no_other(
 
     for name, value in (("RANK", "2"), ("LOCAL_RANK", "2"), ("WORLD_SIZE", "4")):
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(finetuning, "begin", begin)
-    monkeypatch.setattr(finetuning, "pending_tasks", lambda context: [])
-    assert finetuning.finetune_worker(_context(tmp_path, "cuda"), 4, Requests()) == {}
+    monkeypatch.setattr(tune, "begin", begin)
+    monkeypatch.setattr(tune, "pending_tasks", lambda context: [])
+    assert tune.finetune_worker(_context(tmp_path, "cuda"), 4, Requests()) == {}
     assert (seen[0].config.training.device, seen[0].config.evaluation.device) == ("cuda:2", "cuda:2")
     import os
 
