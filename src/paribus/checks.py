@@ -63,9 +63,9 @@ from paribus.config.groups.training import (
     too_few_checkpoints,
     unit_of,
 )
-from paribus.config.schema import RunConfig, dataclasses_of, divided, impossible_byte_sizes
-from paribus.config.validate import Problem, build_run, did_you_mean, refuse, unknown
-from paribus.errors import DataError, ParibusError
+from paribus.config.schema import RunConfig, check_byte_sizes, dataclasses_of, divided
+from paribus.config.validate import build_run, did_you_mean, unknown
+from paribus.errors import ConfigurationError, DataError, ParibusError, Problem
 from paribus.evaluation.benchmarks import prompted, task_names
 from paribus.evaluation.data_files import (
     HELDOUT_CLEAN,
@@ -75,17 +75,17 @@ from paribus.evaluation.data_files import (
     TranslationSet,
     concatenated_name,
 )
-from paribus.modeling.parameters import match_problems, shape_problems, training_flops
+from paribus.modeling.parameters import check_match, check_shape, training_flops
 from paribus.tokenization.existing import algorithm, locate
 from paribus.training.metrics import known_devices, peak_flops
 from paribus.training.start import (
+    check_checkpoints_left,
+    check_steps_left,
     first_amount,
     first_config,
-    past_problems,
     resumed_state,
     resuming,
     steps_before,
-    unscored_problems,
 )
 
 if TYPE_CHECKING:
@@ -108,8 +108,8 @@ def compose_command(command: Command) -> Composition:
 def checked_run(data: Mapping[str, Any]) -> RunConfig:
     """A `RunConfig` whose values can work together, from nested plain data; ConfigurationError otherwise."""
     config = build_run(_with_tracker(with_natural_encoder(with_tasks_of_groups(data))))
-    if found := [Problem(path, message) for path, message in impossible(config)]:
-        raise refuse(found)
+    if problems := [*check_combinations(config)]:
+        raise ConfigurationError(*problems)
     return config
 
 
@@ -121,20 +121,20 @@ def _with_tracker(data: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**data, "tracking": {**tracking, "uri": uri}}
 
 
-def impossible(config: RunConfig) -> Iterator[tuple[str, str]]:
+def check_combinations(config: RunConfig) -> Iterator[Problem]:
     """(path, what is wrong and what would be right) of every impossible combination."""
     yield from _factors(config)
-    yield from impossible_byte_sizes(config)
+    yield from check_byte_sizes(config)
     yield from _tokenization(config)
     yield from _ordering(config)
     yield from _model(config)
-    yield from impossible_start(config)
+    yield from check_start(config)
     yield from _training(config)
-    yield from impossible_plan(config.plan)
-    yield from impossible_scoring(config)
+    yield from check_plan(config.plan)
+    yield from check_scoring(config)
 
 
-def _factors(config: RunConfig) -> Iterator[tuple[str, str]]:
+def _factors(config: RunConfig) -> Iterator[Problem]:
     """A declared factor must lead to a group or a field of it; one that only some choices of the group have will do."""
     for position, factor in enumerate(config.factors):
         classes: list[type[Any]] = [RunConfig]
@@ -142,7 +142,9 @@ def _factors(config: RunConfig) -> Iterator[tuple[str, str]]:
             hints = [get_type_hints(cls) for cls in classes]
             known = dict.fromkeys(name for each in hints for name in each)
             if part not in known:
-                yield f"factors[{position}]", f"{factor!r} is no path of the configuration{_nearest(part, known)}"
+                yield Problem(
+                    f"factors[{position}]", f"{factor!r} is no path of the configuration{_nearest(part, known)}"
+                )
                 break
             classes = [cls for each in hints if part in each for cls in dataclasses_of(each[part])]
 
@@ -154,69 +156,73 @@ def _nearest(part: str, known: Collection[str]) -> str:
     return f"; {did_you_mean(part, known)}known: {', '.join(known)}"
 
 
-def _tokenization(config: RunConfig) -> Iterator[tuple[str, str]]:
+def _tokenization(config: RunConfig) -> Iterator[Problem]:
     tokenizer = config.tokenizer
     yield from _encoder(config)
     existing = isinstance(config.pretokenizer, ExistingPretokenizer)
     if isinstance(tokenizer, ExistingTokenizer):
         if not existing:
             message = f"{config.pretokenizer.kind} beside tokenizer=existing, which brings its own; leave it out"
-            yield "pretokenizer.kind", message
+            yield Problem("pretokenizer.kind", message)
         return
     if existing:
-        yield "pretokenizer.kind", f"existing goes with tokenizer=existing only, not with {tokenizer.kind}"
+        yield Problem("pretokenizer.kind", f"existing goes with tokenizer=existing only, not with {tokenizer.kind}")
     yield from _loss(tokenizer, config.pretokenizer.kind)
     if not isinstance(tokenizer, BytesTokenizer):
         base = len(tokenizer.special_tokens) + (256 if tokenizer.unit == "byte" else 1)
         if tokenizer.vocab_size < base:
             message = f"{tokenizer.vocab_size} is below the alphabet and special tokens ({base}); use {base} or more"
-            yield "tokenizer.vocab_size", message
+            yield Problem("tokenizer.vocab_size", message)
     if len(set(tokenizer.special_tokens)) < len(tokenizer.special_tokens) or "" in tokenizer.special_tokens:
-        yield "tokenizer.special_tokens", "must be distinct and not empty"
+        yield Problem("tokenizer.special_tokens", "must be distinct and not empty")
     if isinstance(config.pretokenizer, SpansPretokenizer) and config.pretokenizer.max_length < 2:
-        yield "pretokenizer.max_length", "a span has at least 2 characters"
+        yield Problem("pretokenizer.max_length", "a span has at least 2 characters")
 
 
-def _encoder(config: RunConfig) -> Iterator[tuple[str, str]]:
+def _encoder(config: RunConfig) -> Iterator[Problem]:
     tokenizer, encoder = config.tokenizer, config.encoder
     if isinstance(tokenizer, BytesTokenizer) and not isinstance(encoder, MergeRankEncoder):
-        yield "encoder.kind", f"{encoder.kind} has nothing to choose with tokenizer=bytes; use encoder=merge_rank"
+        yield Problem(
+            "encoder.kind", f"{encoder.kind} has nothing to choose with tokenizer=bytes; use encoder=merge_rank"
+        )
     elif isinstance(tokenizer, UnigramTokenizer) and isinstance(encoder, MergeRankEncoder | DropoutEncoder):
-        yield (
+        yield Problem(
             "encoder.kind",
             f"{encoder.kind} needs merges, and tokenizer=unigram has none; use viterbi, longest_first, left_to_right "
             f"or fewest{_OWN_ENCODER}",
         )
     elif isinstance(tokenizer, WordsTokenizer) and isinstance(encoder, MergeRankEncoder | DropoutEncoder):
-        yield (
+        yield Problem(
             "encoder.kind",
             f"{encoder.kind} needs merges, and tokenizer=words has none; use encoder=whole{_OWN_ENCODER}",
         )
     elif isinstance(tokenizer, WordsTokenizer) and _alone(tokenizer) and not isinstance(encoder, WholeEncoder):
-        yield (
+        yield Problem(
             "encoder.kind",
             f"{encoder.kind} needs units, and tokenizer=words with unknown=token has none; use encoder=whole",
         )
     elif isinstance(encoder, ViterbiEncoder) and not isinstance(tokenizer, UnigramTokenizer | ExistingTokenizer):
-        yield (
+        yield Problem(
             "encoder.kind",
             f"viterbi needs the scores of tokenizer=unigram; with {tokenizer.kind} use encoder=fewest{_OWN_ENCODER}",
         )
     cut = isinstance(config.pretokenizer, SpansPretokenizer | PredictiveEntropyPretokenizer)
     if isinstance(encoder, DropoutEncoder) and cut:
-        yield (
+        yield Problem(
             "encoder.kind",
             "dropout needs a pre-tokenizer by pattern (gpt2, gpt2_digits, gpt4, whitespace, punctuation, none)",
         )
     if isinstance(encoder, DropoutEncoder) and encoder.draws > 1 and not isinstance(config.packing, PairPacking):
-        yield (
+        yield Problem(
             "encoder.draws",
             f"{encoder.draws} draws take turns by epochs, which packing=pair has; packing={config.packing.kind} cuts "
             "contexts elsewhere in every draw: use encoder=dropout, which draws once, or pairs and packing=pair",
         )
     expanded = isinstance(encoder, LongestFirstEncoder) and encoder.candidates == "expanded"
     if expanded and not isinstance(tokenizer, ScaffoldBPETokenizer | ExistingTokenizer):
-        yield "encoder.candidates", "expanded needs scaffolds: use tokenizer=scaffold_bpe, or candidates=normal"
+        yield Problem(
+            "encoder.candidates", "expanded needs scaffolds: use tokenizer=scaffold_bpe, or candidates=normal"
+        )
 
 
 def _alone(tokenizer: WordsTokenizer) -> bool:
@@ -224,12 +230,14 @@ def _alone(tokenizer: WordsTokenizer) -> bool:
     return tokenizer.unit == "character" and tokenizer.unknown == "token"
 
 
-def _loss(tokenizer: TrainableTokenizerConfig, pretokenizer: str) -> Iterator[tuple[str, str]]:
+def _loss(tokenizer: TrainableTokenizerConfig, pretokenizer: str) -> Iterator[Problem]:
     if pretokenizer == "stripped":
         if isinstance(tokenizer, BytesTokenizer):
-            yield "pretokenizer.kind", "stripped loses whitespace, which tokenizer=bytes keeps; use pretokenizer=none"
+            yield Problem(
+                "pretokenizer.kind", "stripped loses whitespace, which tokenizer=bytes keeps; use pretokenizer=none"
+            )
         elif tokenizer.lossless:
-            yield (
+            yield Problem(
                 "pretokenizer.kind",
                 "stripped loses whitespace and tokenizer.lossless=true; use whitespace, which keeps it, or say "
                 "tokenizer.lossless=false",
@@ -238,64 +246,66 @@ def _loss(tokenizer: TrainableTokenizerConfig, pretokenizer: str) -> Iterator[tu
         return
     if tokenizer.unit == "character" and tokenizer.unknown == "token":
         message = "token loses characters and tokenizer.lossless=true; use byte_fallback, or tokenizer.lossless=false"
-        yield "tokenizer.unknown", message
+        yield Problem("tokenizer.unknown", message)
 
 
-def _ordering(config: RunConfig) -> Iterator[tuple[str, str]]:
+def _ordering(config: RunConfig) -> Iterator[Problem]:
     ordering, retrieved = config.ordering, config.neighbours.retrieved
     match ordering:
         case InContextOrdering() | InContextReleasedOrdering() | NearestOrdering() if ordering.neighbours > retrieved:
-            yield "ordering.neighbours", f"{ordering.neighbours} exceeds neighbours.retrieved={retrieved}"
+            yield Problem("ordering.neighbours", f"{ordering.neighbours} exceeds neighbours.retrieved={retrieved}")
     if isinstance(ordering, NearestOrdering) and not isinstance(config.packing, ConcatenatePacking):
         message = f"{config.packing.kind} does not begin a context at each document, as ordering=nn wants"
-        yield "packing.kind", f"{message}; use packing=concatenate"
+        yield Problem("packing.kind", f"{message}; use packing=concatenate")
     neighbours = config.neighbours
     if neighbours.index in ("flat", "ivf") and neighbours.code_size is not None:
-        yield "neighbours.code_size", f"index={neighbours.index} keeps whole vectors; use index=ivf_pq"
+        yield Problem("neighbours.code_size", f"index={neighbours.index} keeps whole vectors; use index=ivf_pq")
     if neighbours.device == "gpu" and neighbours.index != "flat":
-        yield (
+        yield Problem(
             "neighbours.device",
             f"gpu compares all vectors, index={neighbours.index} does not; use neighbours.index=flat, or device=auto",
         )
     if neighbours.index == "flat" and (neighbours.lists or neighbours.probes):
-        yield "neighbours.index", "flat searches everything and has no lists or probes; use ivf or ivf_pq"
+        yield Problem("neighbours.index", "flat searches everything and has no lists or probes; use ivf or ivf_pq")
     if neighbours.lists and neighbours.probes and neighbours.probes > neighbours.lists:
-        yield "neighbours.probes", f"{neighbours.probes} exceeds neighbours.lists={neighbours.lists}"
+        yield Problem("neighbours.probes", f"{neighbours.probes} exceeds neighbours.lists={neighbours.lists}")
     if isinstance(config.embedder, TransformersEmbedder) and config.embedder.path == "":
-        yield "embedder.path", "must name a directory or a model of the hub"
+        yield Problem("embedder.path", "must name a directory or a model of the hub")
 
 
-def _model(config: RunConfig) -> Iterator[tuple[str, str]]:
+def _model(config: RunConfig) -> Iterator[Problem]:
     model, tokenizer = config.model, config.tokenizer
-    yield from shape_problems(model)
+    yield from check_shape(model)
     if not isinstance(tokenizer, ExistingTokenizer):
-        yield from match_problems(model, vocabulary_size(tokenizer))
+        yield from check_match(model, vocabulary_size(tokenizer))
     yield from _check_pairs(config)
 
 
-def _check_pairs(config: RunConfig) -> Iterator[tuple[str, str]]:
+def _check_pairs(config: RunConfig) -> Iterator[Problem]:
     """An encoder-decoder, a corpus of pairs and rows of pairs go together or not at all."""
     translates = isinstance(config.model, EncoderDecoderModel)
     if translates and not isinstance(config.corpus, ParallelCorpus):
         message = f"{config.corpus.kind} has documents, and model.kind=encoder_decoder trains on pairs"
-        yield (
+        yield Problem(
             "corpus.kind",
             f"{message} of source and target; use corpus=parallel, or a model that is llama or gpt_neox",
         )
     if isinstance(config.corpus, ParallelCorpus) and not translates:
-        yield (
+        yield Problem(
             "model.kind",
             f"{config.model.kind} trains on documents, and corpus=parallel has pairs; use model=wmt_small",
         )
     if isinstance(config.packing, PairPacking) != translates:
         right = "pair" if translates else "concatenate, best_fit or one_document"
-        yield "packing.kind", f"{config.packing.kind} does not go with model.kind={config.model.kind}; use {right}"
+        yield Problem(
+            "packing.kind", f"{config.packing.kind} does not go with model.kind={config.model.kind}; use {right}"
+        )
 
 
-def _training(config: RunConfig) -> Iterator[tuple[str, str]]:
+def _training(config: RunConfig) -> Iterator[Problem]:
     # What training of a vocabulary may end below is judged where the output root is known, which may have it already.
     certain = isinstance(config.tokenizer, BytesTokenizer)
-    yield from impossible_schedule(config, known_vocabulary(config) if certain else None)
+    yield from check_schedule(config, known_vocabulary(config) if certain else None)
     yield from _shares(config.training)
 
 
@@ -304,39 +314,41 @@ def known_vocabulary(config: RunConfig) -> int | None:
     return None if isinstance(config.tokenizer, ExistingTokenizer) else vocabulary_size(config.tokenizer)
 
 
-def _shards(training: TrainingConfig, processes: int) -> Iterator[tuple[str, str]]:
+def _shards(training: TrainingConfig, processes: int) -> Iterator[Problem]:
     """Groups of processes that divide weights, where `processes` of them are asked for."""
     path, shards = "training.shard_processes", training.shard_processes
     if shards and training.parallel != "fsdp":
         message = f"{shards}, but training.parallel={training.parallel} divides no weights"
-        yield path, f"{message}; use training.parallel=fsdp, or 0"
+        yield Problem(path, f"{message}; use training.parallel=fsdp, or 0")
     elif shards and training.processes and training.nodes and processes % shards:
         given = f"training.processes={training.processes} x training.nodes={training.nodes}"
-        yield path, f"{shards} make no groups of {given}; use a divisor of {processes}, or 0 for all of them"
+        yield Problem(path, f"{shards} make no groups of {given}; use a divisor of {processes}, or 0 for all of them")
 
 
-def _shares(training: TrainingConfig) -> Iterator[tuple[str, str]]:
+def _shares(training: TrainingConfig) -> Iterator[Problem]:
     """How processes and micro-batches divide the global batch, as far as their numbers are given."""
     processes = max(1, training.processes) * max(1, training.nodes)
     path, contexts = divided(training)
     share, rest = divmod(contexts, processes)
     if rest:
         given = f"training.processes={training.processes} x training.nodes={training.nodes}"
-        yield path, f"{contexts} cannot be shared evenly by {given}"
+        yield Problem(path, f"{contexts} cannot be shared evenly by {given}")
     elif training.batch_bytes is None and share and training.micro_batch and share % min(training.micro_batch, share):
         of = f"training.global_batch={training.global_batch}" + (f" / {processes} processes" if processes > 1 else "")
-        yield "training.micro_batch", f"{training.micro_batch} does not divide {of}"
+        yield Problem("training.micro_batch", f"{training.micro_batch} does not divide {of}")
     yield from _shards(training, processes)
     if training.deterministic and training.compile == "always":
-        yield "training.compile", "always compiles layers, which training.deterministic forbids; use auto or never"
+        yield Problem(
+            "training.compile", "always compiles layers, which training.deterministic forbids; use auto or never"
+        )
     if training.deterministic and not training.micro_batch:
-        yield (
+        yield Problem(
             "training.micro_batch",
             "0 takes what a trial finds, which rounds otherwise at times; deterministic needs one",
         )
     if processes > 1 and ":" in training.device:
         message = f"{training.device} is one device, but {processes} processes take one each; use cuda or auto"
-        yield "training.device", message
+        yield Problem("training.device", message)
 
 
 @dataclass(frozen=True)
@@ -354,7 +366,7 @@ class _Schedule:
         return -(-self.value // self.of_step)
 
 
-def impossible_schedule(config: RunConfig, vocabulary: int | None) -> Iterator[tuple[str, str]]:
+def check_schedule(config: RunConfig, vocabulary: int | None) -> Iterator[Problem]:
     """(path, what is wrong and what would be right) of a budget below one step.
 
     A budget in FLOPs needs the number of tokens for that; None where only files say it.
@@ -365,31 +377,31 @@ def impossible_schedule(config: RunConfig, vocabulary: int | None) -> Iterator[t
         yield from _first_problems(config, first, vocabulary)
 
 
-def _too_short(config: RunConfig, vocabulary: int | None) -> Iterator[tuple[str, str]]:
+def _too_short(config: RunConfig, vocabulary: int | None) -> Iterator[Problem]:
     schedule = _schedule(config, vocabulary)
     if schedule is not None and schedule.value < schedule.of_step:
-        yield schedule.path, f"{schedule.value} is less than one step ({schedule.step})"
+        yield Problem(schedule.path, f"{schedule.value} is less than one step ({schedule.step})")
     if schedule is not None and (unreached := config.training.unreached_warmup(schedule.steps, schedule.path)):
-        yield "training.warmup_steps", unreached
+        yield Problem("training.warmup_steps", unreached)
 
 
-def _past(config: RunConfig, vocabulary: int | None) -> Iterator[tuple[str, str]]:
+def _past(config: RunConfig, vocabulary: int | None) -> Iterator[Problem]:
     """A budget that ends where the training that is gone on from ended, or before."""
     schedule, start = _schedule(config, vocabulary), resuming(config)
     if schedule is not None and start is not None and 0 < schedule.steps <= steps_before(config):
-        yield from past_problems(config, resumed_state(start), schedule.steps)
+        yield from check_steps_left(config, resumed_state(start), schedule.steps)
 
 
-def unscorable(config: RunConfig, vocabulary: int | None) -> Iterator[tuple[str, str]]:
+def check_scored_checkpoints(config: RunConfig, vocabulary: int | None) -> Iterator[Problem]:
     """(path, what is wrong) of fewer checkpoints than are to be scored, as far as the steps are known."""
     schedule = _schedule(config, vocabulary)
     few = schedule and too_few_checkpoints(config.training, schedule.steps, config.evaluation.checkpoints_read)
     if few:
-        yield config.evaluation.checkpoints_path, few
+        yield Problem(config.evaluation.checkpoints_path, few)
     elif first := _first(config):
         yield from _unscored(config, first, vocabulary)
     elif schedule and (before := steps_before(config)):
-        yield from unscored_problems(config, before, schedule.steps)
+        yield from check_checkpoints_left(config, before, schedule.steps)
 
 
 def _first(config: RunConfig) -> RunConfig | None:
@@ -398,23 +410,25 @@ def _first(config: RunConfig) -> RunConfig | None:
     return first_config(config) if amount is not None and amount < amount_of(config.budget) else None
 
 
-def _first_problems(config: RunConfig, first: RunConfig, vocabulary: int | None) -> Iterator[tuple[str, str]]:
+def _first_problems(config: RunConfig, first: RunConfig, vocabulary: int | None) -> Iterator[Problem]:
     for path, message in _too_short(first, vocabulary):
-        yield path.replace("budget.", "start."), f"of the training that is gone on from: {message}"
+        yield Problem(path.replace("budget.", "start."), f"of the training that is gone on from: {message}")
     part, whole = _schedule(first, vocabulary), _schedule(config, vocabulary)
     if part is not None and whole is not None and part.steps == whole.steps:
-        yield part.path.replace("budget.", "start."), f"{part.value} takes all {whole.steps} steps of {whole.path}"
+        yield Problem(
+            part.path.replace("budget.", "start."), f"{part.value} takes all {whole.steps} steps of {whole.path}"
+        )
 
 
-def _unscored(config: RunConfig, first: RunConfig, vocabulary: int | None) -> Iterator[tuple[str, str]]:
+def _unscored(config: RunConfig, first: RunConfig, vocabulary: int | None) -> Iterator[Problem]:
     """Checkpoints to be scored that would stand in a run's own first training."""
     part, whole = _schedule(first, vocabulary), _schedule(config, vocabulary)
     if part is not None and whole is not None:
-        yield from unscored_problems(config, part.steps, whole.steps)
+        yield from check_checkpoints_left(config, part.steps, whole.steps)
     else:
         # Of steps that are not known yet, those of this share fall where they do.
         share = Fraction(amount_of(first.budget), amount_of(config.budget))
-        yield from unscored_problems(config, share.numerator, share.denominator)
+        yield from check_checkpoints_left(config, share.numerator, share.denominator)
 
 
 def _schedule(config: RunConfig, vocabulary: int | None) -> _Schedule | None:
@@ -430,42 +444,42 @@ def _schedule(config: RunConfig, vocabulary: int | None) -> _Schedule | None:
             return None
         case EqualTokensBudget() if not pads(config.packing):
             return _Schedule("budget.tokens", budget.tokens, tokens, step)
-        case EqualFlopsBudget() if vocabulary is not None and not list(match_problems(config.model, vocabulary)):
+        case EqualFlopsBudget() if vocabulary is not None and not list(check_match(config.model, vocabulary)):
             flops = training_flops(config.model, vocabulary, tokens)
             return _Schedule("budget.flops", budget.flops, flops, f"{step}: {flops:.3g} FLOPs")
         case _:
             return None
 
 
-def impossible_scoring(config: RunConfig) -> Iterator[tuple[str, str]]:
+def check_scoring(config: RunConfig) -> Iterator[Problem]:
     """(path, what is wrong and what would be right) of every such combination."""
     yield from _check_scored_pairs(config)
     yield from _evaluation(config)
     yield from _finetuning(config)
 
 
-def _check_scored_pairs(config: RunConfig) -> Iterator[tuple[str, str]]:
+def _check_scored_pairs(config: RunConfig) -> Iterator[Problem]:
     """What an encoder-decoder can be scored on, and what only that can."""
     evaluation, translates = config.evaluation, isinstance(config.model, EncoderDecoderModel)
     sets = [TRANSLATIONS[name] for name in evaluation.tasks if name in TRANSLATIONS]
     if not translates:
         for chosen in sets:
             message = f"{chosen.name} is translated by an encoder_decoder, and model.kind is {config.model.kind}"
-            yield "evaluation.tasks", f"{message}; use model=wmt_small with corpus=parallel, or take it out"
+            yield Problem("evaluation.tasks", f"{message}; use model=wmt_small with corpus=parallel, or take it out")
         return
     if continued := prompted(evaluation.tasks):
         message = f"{', '.join(continued)} scores what follows a text, which encoder_decoder cannot"
-        yield "evaluation.tasks", f"{message}; use evaluation=heldout, which has none"
+        yield Problem("evaluation.tasks", f"{message}; use evaluation=heldout, which has none")
     if evaluation.precision != "fp32":
-        yield "evaluation.precision", f"{evaluation.precision}, but an encoder_decoder is scored in fp32 only"
+        yield Problem("evaluation.precision", f"{evaluation.precision}, but an encoder_decoder is scored in fp32 only")
     if evaluation.texts:
         message = f"{', '.join(evaluation.texts)} has texts without a source, which encoder_decoder cannot score"
-        yield "evaluation.texts", f"{message}; leave it empty"
+        yield Problem("evaluation.texts", f"{message}; leave it empty")
     if isinstance(config.corpus, ParallelCorpus):
         yield from _directions(config.corpus, sets)
 
 
-def _directions(corpus: ParallelCorpus, sets: list[TranslationSet]) -> Iterator[tuple[str, str]]:
+def _directions(corpus: ParallelCorpus, sets: list[TranslationSet]) -> Iterator[Problem]:
     """A set is translated in the direction that its name says; the corpus must say that it has the same."""
     source, target = (language or "an unnamed language" for language in corpus.languages())
     for chosen in sets:
@@ -473,7 +487,7 @@ def _directions(corpus: ParallelCorpus, sets: list[TranslationSet]) -> Iterator[
             continue
         back = next(name for name, other in TRANSLATIONS.items() if chosen.reverses(other))
         said = f"say corpus.source_language={chosen.source} corpus.target_language={chosen.target} if that is so"
-        yield (
+        yield Problem(
             "evaluation.tasks",
             f"{chosen.name} translates from {chosen.source} to {chosen.target}, the corpus from {source} to {target} "
             "(corpus.source_language, or the files' suffix, or corpus.source_field); "
@@ -481,13 +495,13 @@ def _directions(corpus: ParallelCorpus, sets: list[TranslationSet]) -> Iterator[
         )
 
 
-def _evaluation(config: RunConfig) -> Iterator[tuple[str, str]]:
+def _evaluation(config: RunConfig) -> Iterator[Problem]:
     evaluation = config.evaluation
     tokenizer, segmented = config.tokenizer, [name for name in evaluation.tasks if name in SEGMENTATIONS]
     if segmented and isinstance(tokenizer, WordPieceTokenizer | WordsTokenizer) and _whole_words_unknown(tokenizer):
         looked = f"{', '.join(segmented)} looks for each token in the text"
         message = f"{looked}, and {tokenizer.kind} makes one of an unknown word"
-        yield "evaluation.tasks", f"{message}; use tokenizer.unknown=byte_fallback"
+        yield Problem("evaluation.tasks", f"{message}; use tokenizer.unknown=byte_fallback")
     wanted, last = evaluation.checkpoints_read, evaluation.last_checkpoints
     asked = f"{last} exceeds"
     if evaluation.average_checkpoints > 1:
@@ -495,25 +509,25 @@ def _evaluation(config: RunConfig) -> Iterator[tuple[str, str]]:
         asked = f"{evaluation.average_checkpoints}, {with_last}, takes {wanted} checkpoints, more than"
     for name in ("checkpoints", "keep_checkpoints"):
         if wanted > (most := getattr(config.training, name)):
-            yield evaluation.checkpoints_path, f"{asked} training.{name}={most}"
+            yield Problem(evaluation.checkpoints_path, f"{asked} training.{name}={most}")
     if len(set(evaluation.shots)) < len(evaluation.shots):
-        yield "evaluation.shots", "lists a number twice"
+        yield Problem("evaluation.shots", "lists a number twice")
     for task, shots in (evaluation.shots_of or {}).items():
         if len(set(shots)) < len(shots):
-            yield f"evaluation.shots_of.{task}", "lists a number twice"
+            yield Problem(f"evaluation.shots_of.{task}", "lists a number twice")
 
 
 def _whole_words_unknown(tokenizer: WordPieceTokenizer | WordsTokenizer) -> bool:
     return tokenizer.unit == "character" and tokenizer.unknown == "token"
 
 
-def _finetuning(config: RunConfig) -> Iterator[tuple[str, str]]:
+def _finetuning(config: RunConfig) -> Iterator[Problem]:
     finetuning = config.finetuning
     if not isinstance(finetuning, ScrollsFinetuning):
         return
     if isinstance(config.model, EncoderDecoderModel):
         message = "scrolls fine-tunes language models, which model.kind=encoder_decoder is not"
-        yield "finetuning.kind", f"{message}; use finetuning=none, or a model that is llama or gpt_neox"
+        yield Problem("finetuning.kind", f"{message}; use finetuning=none, or a model that is llama or gpt_neox")
         return
     size = 1 if isinstance(config.tokenizer, BytesTokenizer) else _BYTES_PER_TOKEN
     model, context = config.model, f"model.context_length={config.model.context_length}"
@@ -522,10 +536,10 @@ def _finetuning(config: RunConfig) -> Iterator[tuple[str, str]]:
         half, context = model.context_bytes // 2, f"model.context_bytes={model.context_bytes}"
     if finetuning.answer_characters > half:
         message = f"{finetuning.answer_characters} characters ({size} to a token) take more than half of"
-        yield "finetuning.answer_characters", f"{message} {context}; use {half} or less, or a longer context"
+        yield Problem("finetuning.answer_characters", f"{message} {context}; use {half} or less, or a longer context")
 
 
-def impossible_primary(configs: Sequence[RunConfig]) -> Iterator[tuple[str, str]]:
+def check_primary(configs: Sequence[RunConfig]) -> Iterator[Problem]:
     """(path, what is wrong and what would be right) of each name that is no measure of any of a sweep's runs.
 
     Whether a task has the metric that follows its name is left to the table, which knows scores.
@@ -538,14 +552,18 @@ def impossible_primary(configs: Sequence[RunConfig]) -> Iterator[tuple[str, str]
     for position, name in enumerate(table.primary):
         path = f"experiment.table.primary[{position}]"
         if name not in measures and task_of(name) not in tasks:
-            yield path, unknown(name, measures)
+            yield Problem(path, unknown(name, measures))
         elif not _has_shots(name, configs):
-            yield path, f"{name!r}: no run is scored with so many examples; evaluation.shots says with how many"
+            yield Problem(
+                path, f"{name!r}: no run is scored with so many examples; evaluation.shots says with how many"
+            )
         elif shown and name not in shown and task_of(name) not in shown:
-            yield path, f"{name!r} is no column of the table; add it to experiment.table.columns, or leave it out"
+            yield Problem(
+                path, f"{name!r} is no column of the table; add it to experiment.table.columns, or leave it out"
+            )
 
 
-def unknown_columns(configs: Sequence[RunConfig], measures: Sequence[str]) -> Iterator[tuple[str, str]]:
+def check_columns(configs: Sequence[RunConfig], measures: Sequence[str]) -> Iterator[Problem]:
     """(path, the nearest name) of columns and of tasks in groups that are neither known nor tasks of lm-eval.
 
     `measures` are the columns that belong to no task.
@@ -555,13 +573,15 @@ def unknown_columns(configs: Sequence[RunConfig], measures: Sequence[str]) -> It
     table, include_path = table_of(configs[0].experiment), configs[0].evaluation.include_path
     groups = table.groups or {}
     known = [*scored_tasks(configs), *task_names(), *groups, *measures, *text_measures(configs)]
-    named = [(f"columns[{place}]", name) for place, name in enumerate(table.columns)]
-    named += [(f"groups.{group}[{place}]", name) for group, tasks in groups.items() for place, name in enumerate(tasks)]
+    named = [Problem(f"columns[{place}]", name) for place, name in enumerate(table.columns)]
+    named += [
+        Problem(f"groups.{group}[{place}]", name) for group, tasks in groups.items() for place, name in enumerate(tasks)
+    ]
     for path, name in named:
         task = task_of(name)
         alike = difflib.get_close_matches(task, known, n=1, cutoff=ALIKE)
         if alike and not {name, task} & set(known) and not is_borrowed(task, include_path):
-            yield f"experiment.table.{path}", f"{name!r} is unknown; {did_you_mean(task, known).strip()}"
+            yield Problem(f"experiment.table.{path}", f"{name!r} is unknown; {did_you_mean(task, known).strip()}")
 
 
 def _whole(table: TableConfig, tasks: Sequence[str]) -> tuple[str, ...]:
@@ -609,7 +629,7 @@ def text_measures(configs: Sequence[RunConfig]) -> list[str]:
     return [*sets, *(f"{name}:perplexity" for name in sets)]
 
 
-def impossible_start(config: RunConfig) -> Iterator[tuple[str, str]]:
+def check_start(config: RunConfig) -> Iterator[Problem]:
     """(path, what is wrong and what would be right) of a start that leads nowhere."""
     match config.start:
         case CheckpointStart():
@@ -618,38 +638,42 @@ def impossible_start(config: RunConfig) -> Iterator[tuple[str, str]]:
             yield from _continued(config, config.start)
 
 
-def _checkpoint(start: CheckpointStart) -> Iterator[tuple[str, str]]:
+def _checkpoint(start: CheckpointStart) -> Iterator[Problem]:
     if (start.path is None) == (start.run is None):
         given = "neither is given" if start.path is None else f"start.run={start.run} is given too"
-        yield "start.path", f"give start.path (a directory) or start.run (the id of a run), one of the two: {given}"
+        yield Problem(
+            "start.path", f"give start.path (a directory) or start.run (the id of a run), one of the two: {given}"
+        )
     if start.optimizer == "resumed" and start.vocabulary == "added":
         message = "added, but start.optimizer=resumed goes on with moments, and added tokens have none"
-        yield "start.vocabulary", f"{message}; take the same vocabulary, or start.optimizer=fresh"
+        yield Problem("start.vocabulary", f"{message}; take the same vocabulary, or start.optimizer=fresh")
 
 
-def _continued(config: RunConfig, start: ContinuedStart) -> Iterator[tuple[str, str]]:
+def _continued(config: RunConfig, start: ContinuedStart) -> Iterator[Problem]:
     path, unit = amount_path(config.budget), unit_of(config.budget)
     first, whole = first_amount(config), amount_of(config.budget)
     for name in (field.name for field in fields(start) if field.name not in ("kind", unit)):
         if getattr(start, name) is not None:
-            yield f"start.{name}", f"given, but budget={config.budget.kind} counts {unit}; give start.{unit}"
+            yield Problem(f"start.{name}", f"given, but budget={config.budget.kind} counts {unit}; give start.{unit}")
     if isinstance(config.model, EncoderDecoderModel):
-        yield "start.kind", "continued goes on with a decoder (model.kind llama or gpt_neox), not an encoder-decoder"
+        yield Problem(
+            "start.kind", "continued goes on with a decoder (model.kind llama or gpt_neox), not an encoder-decoder"
+        )
     if first is None:
-        yield f"start.{unit}", f"not given: how much of {path}={whole} the training has that is gone on from"
+        yield Problem(f"start.{unit}", f"not given: how much of {path}={whole} the training has that is gone on from")
     elif first >= whole:
-        yield f"start.{unit}", f"{first} is not below {path}={whole}, which is that of both trainings together"
+        yield Problem(f"start.{unit}", f"{first} is not below {path}={whole}, which is that of both trainings together")
 
 
-def impossible_plan(plan: PlanConfig) -> Iterator[tuple[str, str]]:
+def check_plan(plan: PlanConfig) -> Iterator[Problem]:
     """(path, what is wrong and what would be right): a stated speed needs a peak, a probe measures this machine."""
     if plan.device is not None and plan.peak_tflops is None and peak_flops(plan.device) is None:
-        yield "plan.device", _unknown(plan.device)
+        yield Problem("plan.device", _unknown(plan.device))
     if plan.throughput == "stated" and plan.device is None and plan.peak_tflops is None:
-        yield "plan.throughput", "stated needs plan.device, such as h800, or plan.peak_tflops"
+        yield Problem("plan.throughput", "stated needs plan.device, such as h800, or plan.peak_tflops")
     if plan.throughput == "probe" and (plan.device or plan.peak_tflops):
         other = "plan.device" if plan.device else "plan.peak_tflops"
-        yield (
+        yield Problem(
             "plan.throughput",
             f"probe measures this machine, which {other} is not about; leave that out, or take auto",
         )
@@ -676,24 +700,24 @@ def with_natural_encoder(data: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**data, "encoder": encoder_made_for(made_by)}
 
 
-def problems(config: RunConfig) -> list[tuple[str, str]]:
+def check_tokenizer(config: RunConfig) -> list[Problem]:
     """(config path, what is wrong) of every disagreement; that there is no tokenizer, its fingerprint tells."""
     tokenizer, found = _opened(config)
     if tokenizer is None:
         return found
     return [
-        *match_problems(config.model, tokenizer.vocab_size),
-        *impossible_schedule(config, tokenizer.vocab_size),
-        *unscorable(config, tokenizer.vocab_size),
+        *check_match(config.model, tokenizer.vocab_size),
+        *check_schedule(config, tokenizer.vocab_size),
+        *check_scored_checkpoints(config, tokenizer.vocab_size),
     ]
 
 
-def encoding_problems(config: RunConfig) -> list[tuple[str, str]]:
-    """Those of `problems` that do not depend on what is trained with it."""
+def check_encoding(config: RunConfig) -> list[Problem]:
+    """The problems of `check_tokenizer` that do not depend on what is trained with it."""
     return _opened(config)[1]
 
 
-def _opened(config: RunConfig) -> tuple["Tokenizer | None", list[tuple[str, str]]]:
+def _opened(config: RunConfig) -> tuple["Tokenizer | None", list[Problem]]:
     """The tokenizer with the run's encoder, or why there is none; neither where no file is there."""
     if not isinstance(config.tokenizer, ExistingTokenizer):
         return None, []
@@ -716,7 +740,7 @@ def _opened(config: RunConfig) -> tuple["Tokenizer | None", list[tuple[str, str]
         field = "encoder.kind"
         return with_encoder(tokenizer, config.encoder), []
     except ParibusError as error:
-        return None, [(field, str(error))]
+        return None, [Problem(field, str(error))]
 
 
 def with_tasks_of_groups(data: Mapping[str, Any]) -> Mapping[str, Any]:

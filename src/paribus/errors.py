@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import traceback
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 ALLOCATION_FAILURES = (
     "can't allocate memory", "not enough memory", "Cannot allocate memory",
@@ -23,16 +23,44 @@ _CUT_ARRAY = re.compile(r"\d+ requested and -?\d+ written|Not enough free space 
 """What NumPy says, without a number of the system, of an array that the disk has no room for."""
 
 
+class Problem(NamedTuple):
+    """One thing wrong: the path of a field, or an empty text, and what is wrong and what would be right."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
 class ParibusError(Exception):
     """Base of every failure that paribus explains; `failure_class` is what run records carry."""
 
     failure_class: ClassVar[str] = "infrastructure"
 
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Every problem that the message lists."""
+        return (Problem("", str(self)),)
+
 
 class ConfigurationError(ParibusError):
-    """The configuration asks for something unknown, ill-typed or impossible."""
+    """The configuration asks for something unknown, ill-typed or impossible: a text, or one or several problems."""
 
     failure_class = "configuration"
+
+    def __init__(self, *problems: Problem | str) -> None:
+        super().__init__(*(Problem("", problem) if isinstance(problem, str) else problem for problem in problems))
+
+    def __str__(self) -> str:
+        first, *others = self.problems
+        lines = "".join(f"\n  {problem}" for problem in self.problems)
+        return f"the configuration has {len(self.problems)} problems:{lines}" if others else str(first)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Every problem, in the order in which it was found."""
+        return self.args
 
 
 class DataError(ParibusError):

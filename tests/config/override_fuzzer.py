@@ -86,7 +86,7 @@ def attempt(overrides: list[str], multirun: bool) -> int:
         composition = compose_command(parse(["scale=tiny", *overrides, *(["-m"] if multirun else [])]))
         assert all(canonical(everything(job.config)) for job in composition.jobs)
     except ConfigurationError as error:
-        told = str(error).split("\n  ")[1:]
+        told = [str(problem) for problem in error.problems]
         assert told and all(PROBLEM.fullmatch(f"  {line}") for line in told), (overrides, str(error))
         return len(told)
     return 0

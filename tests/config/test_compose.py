@@ -27,8 +27,7 @@ def compose(*arguments: str) -> Composition:
 def problems(*arguments: str) -> dict[str, str]:
     with pytest.raises(ConfigurationError) as caught:
         compose(*arguments)
-    lines = [line.strip() for line in str(caught.value).splitlines()[1:]]
-    return dict(line.split(": ", 1) for line in lines)
+    return dict(caught.value.problems)
 
 
 def test_contriever_is_mean_pooling_at_a_fixed_commit() -> None:

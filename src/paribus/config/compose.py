@@ -21,8 +21,8 @@ from paribus.config.arguments import Command, Overrides, choosing, override_key,
 from paribus.config.fields import ARM, AS_ARMS, CHOSEN
 from paribus.config.hydra_session import Build, Composed, Composer, in_a_line, initialized, plain, with_remedy
 from paribus.config.schema import RunConfig, has_field, kinds_with
-from paribus.config.validate import Problem, build_run, did_you_mean, problems_of, refuse, unknown
-from paribus.errors import ConfigurationError
+from paribus.config.validate import build_run, did_you_mean, unknown
+from paribus.errors import ConfigurationError, Problem
 
 JOBS_AT_ONCE = "hydra.launcher.n_jobs"
 PARAMETERS, EXPERIMENT = "hydra.sweeper.params", "experiment"
@@ -64,7 +64,7 @@ def compose(command: Command, build: Build = build_run) -> Composition:
             problems.append(Problem(JOBS_AT_ONCE, "0 would run no job; give how many run at once, or -1 for all cores"))
     if problems:
         # Those of the whole command and of a job differ at most in the spaces with which Hydra tells an override.
-        raise refuse(list({"".join(str(problem).split()): problem for problem in problems}.values()))
+        raise ConfigurationError(*list({"".join(str(problem).split()): problem for problem in problems}.values()))
     configured = [job for job in composed if job is not None]
     declared = (factor for job in configured for factor in job.config.factors)
     return Composition(tuple(configured), tuple(dict.fromkeys((*factors, *declared))), multirun, launcher)
@@ -92,12 +92,12 @@ def _job(overrides: list[str], build: Build, composer: Composer, problems: list[
         return None
     try:
         if composed.refused:
-            raise refuse([Problem(*found) for found in composed.refused])
+            raise ConfigurationError(*composed.refused)
         return Job(tuple(overrides), build(plain(composed.values)))
     except OmegaConfBaseException as error:
         problems.append(Problem(error.full_key or "overrides", with_remedy(in_a_line(error))))
     except ConfigurationError as error:
-        problems += problems_of(error)
+        problems += error.problems
     return None
 
 

@@ -38,7 +38,7 @@ from paribus.config.arguments import Command, override_key
 from paribus.config.explain import configuration_directory
 from paribus.config.fields import ARM, CHOSEN
 from paribus.config.schema import RunConfig, kinds_with
-from paribus.config.validate import Problem, refuse
+from paribus.errors import ConfigurationError, Problem
 
 Build = Callable[[Mapping[str, Any]], RunConfig]
 """From nested plain data to a configuration; ConfigurationError as `paribus.config.validate.refuse` has it."""
@@ -62,7 +62,9 @@ def initialized(command: Command) -> Iterator[Hydra]:
     path = create_config_search_path(str(configuration_directory()))
     for directory in command.config_directories:
         if not Path(directory).is_dir():
-            raise refuse([Problem("--config-dir", f"{directory} is no directory; name the one that holds your groups")])
+            raise ConfigurationError(
+                Problem("--config-dir", f"{directory} is no directory; name the one that holds your groups")
+            )
         path.prepend("command-line", f"file://{Path(directory).resolve()}", anchor="schema")
     try:
         hydra_app = Hydra("paribus", Loader(path))
@@ -76,7 +78,7 @@ def initialized(command: Command) -> Iterator[Hydra]:
 #
 # What is resolved is written into records, logs and the tracker, so nothing may come from the environment, where
 # secrets are. Resolvers that make an expression of a text could ask for it in disguise, so they are refused too.
-def refused(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+def refused(value: Any, path: str = "") -> Iterator[Problem]:
     """(config path, what is wrong and what would be right) of each unresolved value that asks for what it may not."""
     if isinstance(value, dict):
         for key, item in value.items():
@@ -85,7 +87,7 @@ def refused(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
         for number, item in enumerate(value):
             yield from refused(item, f"{path}[{number}]")
     elif isinstance(value, str) and "${" in value:
-        yield from ((path, _message(name, value)) for name in resolvers(value) if name not in ALLOWED)
+        yield from (Problem(path, _message(name, value)) for name in resolvers(value) if name not in ALLOWED)
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class Composed:
     values: DictConfig
     choices: Mapping[str, Any]
     """Group -> option of all groups, Hydra's own as well."""
-    refused: tuple[tuple[str, str], ...]
+    refused: tuple[Problem, ...]
     """(path, what is wrong) of settings of Hydra that may not be there."""
 
 
@@ -208,7 +210,7 @@ def values_of(cfg: DictConfig) -> DictConfig:
 def _in_parts(whole: DictConfig) -> Composed:
     settings = OmegaConf.to_container(whole.hydra, resolve=False)
     choices = OmegaConf.select(whole, "hydra.runtime.choices")
-    return Composed(values_of(whole), choices, tuple(refused_settings(settings)))
+    return Composed(values_of(whole), choices, tuple(check_hydra_settings(settings)))
 
 
 def _with(values: Sequence[Override], config: DictConfig) -> DictConfig:
@@ -381,8 +383,8 @@ def _group(default: InputDefault) -> str:
 
 def plain(values: DictConfig) -> dict[str, Any]:
     """A composed configuration resolved; ConfigurationError where a value asks for what it may not."""
-    if forbidden := [Problem(*found) for found in refused(OmegaConf.to_container(values, resolve=False))]:
-        raise refuse(forbidden)
+    if forbidden := [*refused(OmegaConf.to_container(values, resolve=False))]:
+        raise ConfigurationError(*forbidden)
     plain = OmegaConf.to_container(values, resolve=True, throw_on_missing=False)
     if not isinstance(plain, dict):
         raise TypeError("the composed configuration is not a mapping")
@@ -426,23 +428,25 @@ def _message(name: str, value: str) -> str:
 #
 # Hydra calls what its callbacks, its plugins and its logging name. A configuration, which may be somebody else's file,
 # chooses among the plugins that are installed, and names nothing else.
-def refused_settings(block: Any, path: str = "hydra") -> Iterator[tuple[str, str]]:
+def check_hydra_settings(block: Any, path: str = "hydra") -> Iterator[Problem]:
     """(path, what is wrong) of everything in Hydra's unresolved configuration that may not be there."""
     items = block.items() if isinstance(block, Mapping) else enumerate(block) if isinstance(block, list) else ()
     for key, value in items:
         where = f"{path}.{key}"
         if key in ("_target_", "()") and not (where in _PLUGGED and str(value).startswith(PLUGINS)):
-            yield where, f"{value!r} names code, which no configuration may do; choose hydra/launcher=... by its name"
+            yield Problem(
+                where, f"{value!r} names code, which no configuration may do; choose hydra/launcher=... by its name"
+            )
         elif key == "class" and not str(value).startswith("logging."):
-            yield where, f"{value!r} is no class of Python's logging"
+            yield Problem(where, f"{value!r} is no class of Python's logging")
         elif where == "hydra.job.chdir" and value:
-            yield where, "would look for relative paths in a directory of the job; leave it out"
+            yield Problem(where, "would look for relative paths in a directory of the job; leave it out")
         elif path in _DIRECTORIES and "oc.env" in str(value):
-            yield (
+            yield Problem(
                 where,
                 f"{value!r} would name a directory by the environment; have the shell put it there",
             )
-        yield from refused_settings(value, where)
+        yield from check_hydra_settings(value, where)
 
 
 def in_a_line(error: Exception) -> str:

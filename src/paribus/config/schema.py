@@ -35,7 +35,7 @@ from paribus.config.groups.ordering import (
 )
 from paribus.config.groups.tokenization import EncoderConfig, PretokenizerConfig, TokenizerConfig
 from paribus.config.groups.training import BudgetConfig, TrainingConfig
-from paribus.errors import ConfigurationError
+from paribus.errors import ConfigurationError, Problem
 
 TOKENS = 8
 """A context in bytes is a multiple of so many tokens, which matrix units like."""
@@ -180,26 +180,28 @@ def divided(training: TrainingConfig) -> tuple[str, int]:
     return "training.batch_multiple", training.batch_multiple
 
 
-def impossible_byte_sizes(config: RunConfig) -> Iterator[tuple[str, str]]:
+def check_byte_sizes(config: RunConfig) -> Iterator[Problem]:
     """(path, what is wrong and what would be right) of sizes that are given twice or not at all."""
     model, training = config.model, config.training
     if model.context_bytes is not None and model.context_length:
         message = f"{model.context_bytes} bytes beside model.context_length={model.context_length} tokens"
-        yield "model.context_bytes", f"{message}; set model.context_length=0, or leave model.context_bytes out"
+        yield Problem("model.context_bytes", f"{message}; set model.context_length=0, or leave model.context_bytes out")
     if model.context_bytes is not None and isinstance(model, EncoderDecoderModel):
         message = "is for contexts of documents, and model.kind=encoder_decoder reads pairs"
-        yield "model.context_bytes", f"{message}; set model.context_length"
+        yield Problem("model.context_bytes", f"{message}; set model.context_length")
     if training.batch_bytes is not None and training.global_batch:
         message = f"{training.batch_bytes} bytes beside training.global_batch={training.global_batch} contexts"
-        yield "training.batch_bytes", f"{message}; set training.global_batch=0, or leave training.batch_bytes out"
+        yield Problem(
+            "training.batch_bytes", f"{message}; set training.global_batch=0, or leave training.batch_bytes out"
+        )
     if training.batch_bytes is None and not training.global_batch:
-        yield (
+        yield Problem(
             "training.global_batch",
             "must be above 0, or 0 where training.batch_bytes says how much text a step reads",
         )
     if training.batch_bytes is None and training.batch_multiple > 1:
         message = "rounds what training.batch_bytes gives, which is null"
-        yield "training.batch_multiple", f"{message}; leave it out"
+        yield Problem("training.batch_multiple", f"{message}; leave it out")
 
 
 def _refuse_no_text(path: str, size: int, mean: float) -> None:

@@ -4,7 +4,6 @@ import dataclasses
 import difflib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, get_args, get_type_hints
 
@@ -13,37 +12,13 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from paribus.config.fields import NULL_IS_NO_LIMIT
 from paribus.config.groups.tokenization import with_natural_encoder
 from paribus.config.schema import RunConfig, dataclasses_of, kinds
-from paribus.errors import ConfigurationError
+from paribus.errors import ConfigurationError, Problem
 
 MISSING_VALUE = "???"
 NEAR = 0.7
 """Ratio of `difflib` from which a known name is suggested."""
 _OF_ONE_VALUE = ("bool_type", "float_type", "int_type", "literal_error", "string_type", "value_error")
 """What pydantic calls a value, of a field that is no list, that is not as it should be."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One thing wrong at one path of the configuration."""
-
-    path: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.message}"
-
-
-def refuse(problems: list[Problem]) -> ConfigurationError:
-    """The error that lists all problems, a line each."""
-    lines = "\n".join(f"  {problem}" for problem in problems)
-    noun = "problem" if len(problems) == 1 else "problems"
-    return ConfigurationError(f"the configuration has {len(problems)} {noun}:\n{lines}")
-
-
-def problems_of(error: ConfigurationError) -> list[Problem]:
-    """The problems that `refuse` made an error of."""
-    lines = str(error).split("\n")[1:]
-    return [Problem(*line.strip().split(": ", 1)) for line in lines]
 
 
 def build_run(data: Mapping[str, Any]) -> RunConfig:
@@ -54,7 +29,7 @@ def build_run(data: Mapping[str, Any]) -> RunConfig:
     problems: list[Problem] = []
     config = _build(RunConfig, with_natural_encoder(data), "", problems)
     if problems or config is None:
-        raise refuse(problems)
+        raise ConfigurationError(*problems)
     return config  # type: ignore[no-any-return]
 
 

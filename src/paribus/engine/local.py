@@ -22,7 +22,7 @@ from typing import Self
 from paribus.config.groups.execution import EngineConfig, RayEngineConfig
 from paribus.engine import Engine, Item, Result
 from paribus.engine.processes import end_with_starter, out_of_memory_kills
-from paribus.errors import InfrastructureError, OutOfMemoryError, ParibusError
+from paribus.errors import InfrastructureError, OutOfMemoryError, ParibusError, Problem
 from paribus.store.provenance import changed, hold_to, loaded_code
 
 
@@ -38,16 +38,16 @@ def open_engine(config: EngineConfig, shared: Path) -> Engine:
     return LocalEngine(config.workers)
 
 
-def engine_problems(config: EngineConfig) -> list[tuple[str, str]]:
+def check_engine(config: EngineConfig) -> list[Problem]:
     """(config path, what is wrong and what would be right) of an engine that cannot be opened on this machine."""
     if not isinstance(config, RayEngineConfig):
         return []
     found = []
     if importlib.util.find_spec("ray") is None:
-        found.append(("engine.kind", "ray is not installed; pip install 'paribus[ray]', or use engine=local"))
+        found.append(Problem("engine.kind", "ray is not installed; pip install 'paribus[ray]', or use engine=local"))
     if config.address is not None and "://" in config.address:
         message = f"{config.address!r} is no host:port; start paribus on a machine of the cluster and say auto"
-        found.append(("engine.address", message))
+        found.append(Problem("engine.address", message))
     return found
 
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from paribus.corpus.paths import compression_of
 from paribus.corpus.readers import ArchiveError, Record, RecordProblem, checked, open_decompressed
-from paribus.errors import ConfigurationError, DataError
+from paribus.errors import ConfigurationError, DataError, Problem
 from paribus.evaluation.heldout import TextPair
 from paribus.evaluation.items import AnyItem, Benchmark, Fields, Hub, entry, string, text
 from paribus.stage import cache_alone_without_network
@@ -48,10 +48,9 @@ class DataFile:
             # An experiment's tasks stand whatever group of the evaluation a command chooses.
             task = self.owner.startswith("task ")
             without = "; evaluation.source=hub fetches into it, evaluation.tasks=[] scores held-out text alone"
-            raise ConfigurationError(
-                f"evaluation.data: {self.owner} needs the directory that holds {self.directory}/{self.names[0]}[.gz]; "
-                f"it is null{without if task else ''}"
-            )
+            needed = f"{self.owner} needs the directory that holds {self.directory}/{self.names[0]}[.gz]"
+            message = f"{needed}; it is null{without if task else ''}"
+            raise ConfigurationError(Problem("evaluation.data", message))
         if not Path(data).is_dir():
             raise DataError(f"evaluation.data: {data} is not a directory ({self.owner} reads it)")
         path = self.find_in(Path(data))

@@ -14,7 +14,7 @@ from typing import Any
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.identity import digest
-from paribus.errors import ConfigurationError, DataError, ParibusError
+from paribus.errors import ConfigurationError, DataError, ParibusError, Problem
 from paribus.evaluation.benchmarks import BENCHMARKS, CONTINUATION, is_ours, prompted
 from paribus.evaluation.data_files import (
     FEWSHOT_SPLIT,
@@ -52,23 +52,22 @@ from paribus.evaluation.segmentation import read_segmented
 from paribus.stage import JSON
 from paribus.store.files import FileDigests, is_writable, write_text
 
-Problem = tuple[str, str]
 _MOST_ALIKE = 10
 """Tasks that each have a line of their own where there is no directory."""
 
 
-def evaluation_problems(config: EvaluationConfig) -> list[Problem]:
+def check_evaluation(config: EvaluationConfig) -> list[Problem]:
     """(config path, what is wrong and what would be right) of every problem; empty when there is none."""
     texts = [name for name in dict.fromkeys(config.texts) if not _wrong_text(config, name)]
     missing = (
-        [[("evaluation.include_path", f"{config.include_path} is not a directory")]]
+        [[Problem("evaluation.include_path", f"{config.include_path} is not a directory")]]
         if _lacks_include_path(config)
         else []
     )
     lacking = [found for name in config.tasks if _is_known(config, name) for found in _file_problems(config, name)]
     missing += [_joined_problems(config, lacking)]
     missing += [_raised_problems(text_file(name).find, config.data) for name in texts]
-    return wrong_names(config) + [each for found in missing for each in found]
+    return check_task_names(config) + [each for found in missing for each in found]
 
 
 def _joined_problems(config: EvaluationConfig, found: list[Problem]) -> list[Problem]:
@@ -78,18 +77,20 @@ def _joined_problems(config: EvaluationConfig, found: list[Problem]) -> list[Pro
         return found
     path, first = alike[0]
     more = f"{first}; {len(alike) - 1} other tasks need it too"
-    return [(path, more), *(each for each in found if each not in alike)]
+    return [Problem(path, more), *(each for each in found if each not in alike)]
 
 
-def wrong_names(config: EvaluationConfig) -> list[Problem]:
+def check_task_names(config: EvaluationConfig) -> list[Problem]:
     """The problems that no file decides."""
     found = [each for name in config.tasks for each in _wrong_task(config, name)]
-    found += [("evaluation.texts", wrong) for name in config.texts if (wrong := _wrong_text(config, name))]
+    found += [Problem("evaluation.texts", wrong) for name in config.texts if (wrong := _wrong_text(config, name))]
     for names in ("tasks", "texts"):
         counts = Counter(getattr(config, names)).items()
-        found += [(f"evaluation.{names}", f"names {name} {count} times") for name, count in counts if count > 1]
+        found += [Problem(f"evaluation.{names}", f"names {name} {count} times") for name, count in counts if count > 1]
     return found + [
-        (f"evaluation.shots_of.{name}", wrong) for name in config.shots_of or {} if (wrong := _no_shots(config, name))
+        Problem(f"evaluation.shots_of.{name}", wrong)
+        for name in config.shots_of or {}
+        if (wrong := _no_shots(config, name))
     ]
 
 
@@ -100,8 +101,8 @@ def _wrong_task(config: EvaluationConfig, name: str) -> list[Problem]:
     try:
         wrong = task_problem(config, name)
     except ParibusError as error:
-        return [_as_problem(error)]
-    return [("evaluation.tasks", wrong)] if wrong else []
+        return [*error.problems]
+    return [Problem("evaluation.tasks", wrong)] if wrong else []
 
 
 def _lacks_include_path(config: EvaluationConfig) -> bool:
@@ -157,17 +158,12 @@ def _look_for(config: EvaluationConfig, name: str) -> None:
 
 
 def _raised_problems(look: Callable[..., Any], *arguments: Any) -> list[Problem]:
-    """The problem that `look` raises, by the path that its message begins with."""
+    """The problems that `look` raises."""
     try:
         look(*arguments)
     except ParibusError as error:
-        return [_as_problem(error)]
+        return [*error.problems]
     return []
-
-
-def _as_problem(error: ParibusError) -> Problem:
-    path, _, message = str(error).partition(": ")
-    return path, message
 
 
 @dataclass(frozen=True)
@@ -185,7 +181,7 @@ class MissingExamples:
 
 def missing_examples(config: EvaluationConfig) -> Iterator[MissingExamples]:
     """The tasks with examples in prompts whose file of these `evaluation.source` may fetch; none of a wrong name."""
-    if config.source != "hub" or config.data is None or wrong_names(config):
+    if config.source != "hub" or config.data is None or check_task_names(config):
         return
     for name in config.tasks:
         with suppress(ParibusError):  # two files of one split, which are refused elsewhere

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, TextIO
 
 from paribus.config.groups.evaluation import FinetuningConfig, NoFinetuning, ScrollsFinetuning
-from paribus.errors import ConfigurationError, DataError, ParibusError
+from paribus.errors import ConfigurationError, DataError, ParibusError, Problem
 from paribus.evaluation.benchmarks import unknown_task
 from paribus.evaluation.data_files import fetch_archive, read_lines, split_file
 from paribus.evaluation.items import Fields, entry, read_records, string, text
@@ -284,30 +284,29 @@ def scrolls_fingerprint(config: ScrollsFinetuning, digests: FileDigests) -> dict
     }
 
 
-def scrolls_problems(config: FinetuningConfig) -> list[tuple[str, str]]:
+def check_scrolls(config: FinetuningConfig) -> list[Problem]:
     """(config path, what is wrong and what would be right) of every problem; empty when there is none."""
     if isinstance(config, NoFinetuning):
         return []
-    return wrong_task_names(config) + [
+    return check_scrolls_names(config) + [
         problem for name in config.tasks if name in TASKS for problem in _missing_files(config, name)
     ]
 
 
-def wrong_task_names(config: FinetuningConfig) -> list[tuple[str, str]]:
+def check_scrolls_names(config: FinetuningConfig) -> list[Problem]:
     """The problems that no file decides."""
     if isinstance(config, NoFinetuning):
         return []
     found = [problem for name in config.tasks if (problem := unknown_task(name, list(TASKS)))]
     found += [f"names {name} {count} times" for name, count in Counter(config.tasks).items() if count > 1]
-    return [("finetuning.tasks", problem) for problem in found]
+    return [Problem("finetuning.tasks", problem) for problem in found]
 
 
-def _missing_files(config: ScrollsFinetuning, name: str) -> Iterator[tuple[str, str]]:
+def _missing_files(config: ScrollsFinetuning, name: str) -> Iterator[Problem]:
     for split in (TRAIN, SCORED):
         try:
             if config.source == "hub" and config.data is not None:
                 fetch_archive(Path(config.data), name, split, f"zip://{name}/{split}.jsonl::{HUB}/{name}.zip")
             task_file(config, name, split)
         except ParibusError as error:
-            path, _, message = str(error).partition(": ")
-            yield path, message
+            yield from error.problems

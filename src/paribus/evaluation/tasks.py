@@ -43,7 +43,7 @@ from paribus.evaluation.items import (
 )
 from paribus.evaluation.lm_eval_items import Borrowed, borrowed_items
 from paribus.evaluation.lm_eval_tasks import find_definition, split_files
-from paribus.evaluation.preflight import evaluation_problems, require_examples
+from paribus.evaluation.preflight import check_evaluation, require_examples
 from paribus.evaluation.segmentation import read_segmented
 from paribus.evaluation.text import ORDER_FILE, random_order, related_order, write_order
 from paribus.stage import JSON, Reporter, StageContext
@@ -57,8 +57,8 @@ def build(context: StageContext) -> dict[str, JSON]:
     task or more examples in the prompt than there are.
     """
     config = context.config.evaluation
-    if found := evaluation_problems(config):
-        raise ConfigurationError("\n".join(f"{path}: {message}" for path, message in found))
+    if problems := check_evaluation(config):
+        raise ConfigurationError(*problems)
     corpus = CorpusArtifact(context.inputs["corpus"])
     if has_pairs(corpus):
         heldout = _write_pairs(config, corpus, context.output, context.report)

@@ -28,7 +28,7 @@ from paribus.modeling.architecture import (
 )
 from paribus.modeling.decoder import Decoder, Place, huggingface_tensors, places
 from paribus.modeling.initialization import InitialWeights, initialize
-from paribus.modeling.parameters import check_shape, resolve_model
+from paribus.modeling.parameters import require_shape, resolve_model
 from paribus.store.files import read_object, write_json
 
 MODEL_TYPES = (*KINDS, "marian")
@@ -49,7 +49,7 @@ def build_model(
     The global random state is neither read nor changed. An encoder-decoder needs `eos_id`. Raises ConfigurationError
     for a shape that cannot be.
     """
-    check_shape(model)
+    require_shape(model)
     resolved = resolve_model(model, vocab_size)
     if isinstance(resolved, EncoderDecoderModel):
         from paribus.modeling import marian
@@ -71,7 +71,7 @@ def build_empty(
 ) -> tuple[Decoder, InitialWeights]:
     """The decoder of `build_model`, its parameters on `meta`, and their weights, which are drawn when they are asked
     for."""
-    check_shape(model)
+    require_shape(model)
     resolved = resolve_model(model, vocab_size)
     decoder = empty_decoder(architecture_of(resolved, vocab_size, eos_id))
     return decoder, InitialWeights(decoder, resolved, seed, tokens)

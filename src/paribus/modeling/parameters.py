@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import TypeVar
 
 from paribus.config.groups.model import EncoderDecoderModel, GPTNeoXModel, LlamaModel, ModelConfig
-from paribus.errors import ConfigurationError
+from paribus.errors import ConfigurationError, Problem
 
 FLOAT32_BYTES = 4
 OPTIMIZER_MOMENTS = 2
@@ -91,25 +91,29 @@ def artefact_bytes(model: ModelConfig, vocab_size: int, checkpoints: int) -> int
     return checkpoints * checkpoint_bytes(model, vocab_size) + optimizer_bytes(model, vocab_size)
 
 
-def shape_problems(model: ModelConfig) -> Iterator[tuple[str, str]]:
+def check_shape(model: ModelConfig) -> Iterator[Problem]:
     """(path, what is wrong and what would be right) of a shape, whatever the vocabulary."""
     if model.width % model.heads:
-        yield "model.heads", f"{model.heads} does not divide model.width={model.width}"
+        yield Problem("model.heads", f"{model.heads} does not divide model.width={model.width}")
     else:
         yield from _position_problems(model, model.width // model.heads)
     if model.context_length < 2 and model.context_bytes is None:
-        yield "model.context_length", "must be at least 2, or 0 where model.context_bytes says how much text it holds"
+        yield Problem(
+            "model.context_length", "must be at least 2, or 0 where model.context_bytes says how much text it holds"
+        )
 
 
-def _position_problems(model: ModelConfig, head: int) -> Iterator[tuple[str, str]]:
+def _position_problems(model: ModelConfig, head: int) -> Iterator[Problem]:
     match model:
         case LlamaModel() if head % 2:
-            yield "model.heads", f"model.width / model.heads = {head} must be even (rotary positions)"
+            yield Problem("model.heads", f"model.width / model.heads = {head} must be even (rotary positions)")
         case GPTNeoXModel() if rotated_width(model) % 2 or not rotated_width(model):
             rotated = f"model.rotary_fraction={model.rotary_fraction} of model.width / model.heads = {head}"
-            yield "model.rotary_fraction", f"{rotated} is {rotated_width(model)}; it must be even and at least 2"
+            yield Problem(
+                "model.rotary_fraction", f"{rotated} is {rotated_width(model)}; it must be even and at least 2"
+            )
         case EncoderDecoderModel() if model.context_length > model.positions:
-            yield (
+            yield Problem(
                 "model.context_length",
                 f"{model.context_length} exceeds the table of model.positions={model.positions}",
             )
@@ -120,18 +124,18 @@ def rotated_width(model: GPTNeoXModel) -> int:
     return int(model.width // model.heads * model.rotary_fraction)
 
 
-def match_problems(model: ModelConfig, vocab_size: int) -> Iterator[tuple[str, str]]:
+def check_match(model: ModelConfig, vocab_size: int) -> Iterator[Problem]:
     """(path, what is wrong) where the shape cannot be matched at this vocabulary size."""
     try:
         resolve_model(model, vocab_size)
     except ConfigurationError as error:
-        yield "model.match", str(error).removeprefix("model.match: ")
+        yield from error.problems
 
 
-def check_shape(model: ModelConfig) -> None:
-    """Raise ConfigurationError for the first of `shape_problems`."""
-    for path, message in shape_problems(model):
-        raise ConfigurationError(f"{path}: {message}")
+def require_shape(model: ModelConfig) -> None:
+    """Raise ConfigurationError unless a model has such a shape."""
+    if problems := [*check_shape(model)]:
+        raise ConfigurationError(*problems)
 
 
 FFN_STEP = 8
@@ -152,17 +156,14 @@ def resolve_model(model: Model, vocab_size: int) -> Model:
     surplus = (vocab_size - model.reference_vocab_size) * vocabulary_matrices(model) * model.width
     width = FFN_STEP * round((model.ffn_width - Fraction(surplus, unit)) / FFN_STEP)
     if width < FFN_STEP:
-        raise ConfigurationError(_match_refusal(model, vocab_size, surplus, unit))
+        message = (
+            f"total cannot be kept, since {vocab_size:,} tokens have {surplus:,} parameters more than "
+            f"model.reference_vocab_size={model.reference_vocab_size:,} and all feed-forward layers of "
+            f"model.ffn_width={model.ffn_width} have {unit * model.ffn_width:,}; take a larger model, a larger "
+            "model.reference_vocab_size or model.match=non_embedding"
+        )
+        raise ConfigurationError(Problem("model.match", message))
     return dataclasses.replace(model, ffn_width=width, match="non_embedding")
-
-
-def _match_refusal(model: Model, vocab_size: int, surplus: int, unit: int) -> str:
-    return (
-        f"model.match: total cannot be kept, since {vocab_size:,} tokens have {surplus:,} parameters more than "
-        f"model.reference_vocab_size={model.reference_vocab_size:,} and all feed-forward layers of "
-        f"model.ffn_width={model.ffn_width} have {unit * model.ffn_width:,}; take a larger model, a larger "
-        "model.reference_vocab_size or model.match=non_embedding"
-    )
 
 
 def vocabulary_matrices(model: ModelConfig) -> int:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from paribus.config.groups.ordering import EmbedderConfig, MiniLMEmbedder, TfidfEmbedder, TransformersEmbedder
 from paribus.config.schema import RunConfig
-from paribus.errors import ConfigurationError, DataError, ParibusError
+from paribus.errors import ConfigurationError, DataError, ParibusError, Problem
 from paribus.stage import JSON, cache_alone_without_network
 from paribus.store.files import FileDigests
 
@@ -24,7 +24,7 @@ PoolingChoice = Literal["auto", "mean", "cls"]
 FLAGS: dict[str, Pooling] = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
 
 
-def problems(config: RunConfig, missing: Collection[str]) -> Iterator[tuple[str, str]]:
+def check_ordering(config: RunConfig, missing: Collection[str]) -> Iterator[Problem]:
     """(config path, what is wrong and what would be right) of stages that are `missing`.
 
     That an embedder's files are not there, its fingerprint tells.
@@ -35,7 +35,7 @@ def problems(config: RunConfig, missing: Collection[str]) -> Iterator[tuple[str,
         if dimensions is not None and dimensions % code_size:
             divisors = [size for size in range(1, dimensions + 1) if dimensions % size == 0]
             near = min(divisors, key=lambda size: abs(size - code_size))
-            yield (
+            yield Problem(
                 "neighbours.code_size",
                 f"{code_size} does not divide the {dimensions} dimensions of embedder.kind={config.embedder.kind}; "
                 f"use {near}, or null",
@@ -44,13 +44,13 @@ def problems(config: RunConfig, missing: Collection[str]) -> Iterator[tuple[str,
         yield from _positions(config.embedder)
 
 
-def _positions(embedder: EmbedderConfig) -> Iterator[tuple[str, str]]:
+def _positions(embedder: EmbedderConfig) -> Iterator[Problem]:
     """A chunk that is longer than what the encoder has positions for."""
     positions = _encoder_config(embedder).get("max_position_embeddings")
     most = embedder.max_tokens if isinstance(embedder, TransformersEmbedder | MiniLMEmbedder) else 0
     if isinstance(positions, int) and most > positions:
         message = f"{most} tokens are more than the {positions} positions of the encoder"
-        yield "embedder.max_tokens", f"{message}, of which special tokens take some; use less"
+        yield Problem("embedder.max_tokens", f"{message}, of which special tokens take some; use less")
 
 
 def _dimensions(embedder: EmbedderConfig) -> int | None:

@@ -8,8 +8,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from paribus import checks as tokenizer_preflight
-from paribus.checks import impossible_primary, impossible_schedule, known_vocabulary, unknown_columns, unscorable
+from paribus.checks import (
+    check_columns,
+    check_primary,
+    check_schedule,
+    check_scored_checkpoints,
+    check_tokenizer,
+    known_vocabulary,
+)
 from paribus.config.compose import Composition, Job
 from paribus.config.groups.evaluation import table_of
 from paribus.config.groups.execution import SweepConfig
@@ -18,21 +24,20 @@ from paribus.config.groups.tokenization import ExistingTokenizer
 from paribus.config.groups.training import too_few_checkpoints
 from paribus.config.identity import digest
 from paribus.config.schema import RunConfig
-from paribus.config.validate import Problem, refuse
-from paribus.engine.local import engine_problems
-from paribus.errors import ConfigurationError, ParibusError
-from paribus.evaluation.preflight import evaluation_problems, fetch_missing, missing_examples, wrong_names
-from paribus.evaluation.scrolls import scrolls_problems, wrong_task_names
-from paribus.ordering.embedding_files import problems as judge_order
+from paribus.engine.local import check_engine
+from paribus.errors import ConfigurationError, ParibusError, Problem
+from paribus.evaluation.preflight import check_evaluation, check_task_names, fetch_missing, missing_examples
+from paribus.evaluation.scrolls import check_scrolls, check_scrolls_names
+from paribus.ordering.embedding_files import check_ordering
 from paribus.pipeline.devices import HERE, Devices
 from paribus.pipeline.graph import Node, build_graph, needed_for, to_make
 from paribus.pipeline.prepared import PreparedRun, run_name
 from paribus.pipeline.recorder import is_done
 from paribus.pipeline.root import OutputRoot
-from paribus.reporting.measures import MEASURES, unknown_factors
-from paribus.reporting.paper import problems as paper_problems
-from paribus.tracking import destination
-from paribus.training.start import start_problems, token_problems
+from paribus.reporting.measures import MEASURES, check_factors
+from paribus.reporting.paper import check_paper
+from paribus.tracking.destination import check_destination
+from paribus.training.start import check_start_state, check_tokens
 
 FilesBefore = Callable[[Job], Mapping[str, Any]]
 """Fingerprints by group of the files that a job had read when it ran; empty for one that never did."""
@@ -79,15 +84,15 @@ def _prepare(
     devices = Devices()
     experiment = composition.jobs[0].config.experiment
     paper = experiment.paper if experiment else None
-    problems = [Problem(*problem) for problem in paper_problems(paper)] if paper else []
+    problems = check_paper(paper) if paper else []
     configs = [job.config for job in composition.jobs]
     table = table_of(experiment)
     if any(table_of(config.experiment) != table for config in configs):
         told = "runs of one command are in one table, and these name several; give each experiment a command of its own"
         problems.append(Problem("experiment.table", told))
     # One run, or one arm of a sweep that a name stands for, has no factors: its table is that of the whole sweep.
-    problems += [Problem(*problem) for problem in unknown_factors(composition.factors, table) if composition.factors]
-    problems += [Problem(*problem) for problem in (*impossible_primary(configs), *unknown_columns(configs, MEASURES))]
+    problems += check_factors(composition.factors, table) if composition.factors else []
+    problems += [*check_primary(configs), *check_columns(configs, MEASURES)]
     runs: list[PreparedRun] = []
     unlike: list[list[Problem]] = []
     tokens: JudgedTokens = {}
@@ -106,19 +111,17 @@ def _prepare(
             problems += other if isinstance(job.config.tokenizer, ExistingTokenizer) else []
             problems += _absent_stage(runs[-1])
             problems += [*([] if tolerate_missing else _repeated(runs[-1])), *_unscorable(runs[-1])]
-            problems += [Problem(*problem) for problem in judge_order(job.config, missing_stages(runs[-1]))]
-            problems += (
-                [Problem(*problem) for problem in devices.problems(job.config, runs[-1].wanted)] if judged else []
-            )
+            problems += check_ordering(job.config, missing_stages(runs[-1]))
+            problems += devices.check(job.config, runs[-1].wanted) if judged else []
         except ParibusError as error:
             problems += [] if found else [Problem("files", str(error))]
-        problems += [Problem(*problem) for problem in impossible_schedule(job.config, vocabulary)]
-        problems += [Problem(*problem) for problem in unscorable(job.config, vocabulary)]
-    problems += [] if tolerate_missing else [Problem(*problem) for problem in launcher_problems(runs)]
+        problems += check_schedule(job.config, vocabulary)
+        problems += check_scored_checkpoints(job.config, vocabulary)
+    problems += [] if tolerate_missing else check_launcher(runs)
     # A vocabulary that was made fails its own run, so that the others of a sweep carry on.
     problems += [problem for each in unlike for problem in each] if all(unlike) else []
     if problems:
-        raise refuse(list(dict.fromkeys(problems)))
+        raise ConfigurationError(*dict.fromkeys(problems))
     if not tolerate_missing:
         refuse_repeated(runs)
     return runs
@@ -126,12 +129,12 @@ def _prepare(
 
 def _unfit(config: RunConfig, *, tolerate_missing: bool, made: bool) -> list[Problem]:
     """What is wrong with what the fields of a run name; of one that was `made`, not with files that were read then."""
-    found = [] if made else [*start_problems(config), *tokenizer_preflight.problems(config)]
-    found += destination.problems(config.tracking)
-    found += [] if tolerate_missing else engine_problems(config.engine)
-    judge = wrong_names if tolerate_missing else evaluation_problems
-    judge_finetuning = wrong_task_names if tolerate_missing else scrolls_problems
-    return [Problem(*problem) for problem in (*found, *judge(config.evaluation), *judge_finetuning(config.finetuning))]
+    found = [] if made else [*check_start_state(config), *check_tokenizer(config)]
+    found += check_destination(config.tracking)
+    found += [] if tolerate_missing else check_engine(config.engine)
+    judge = check_task_names if tolerate_missing else check_evaluation
+    judge_finetuning = check_scrolls_names if tolerate_missing else check_scrolls
+    return [*found, *judge(config.evaluation), *judge_finetuning(config.finetuning)]
 
 
 def refuse_repeated(runs: Sequence[PreparedRun]) -> None:
@@ -180,7 +183,7 @@ def other_tokens(run: PreparedRun, judged: JudgedTokens) -> list[Problem]:
         return []
     key = path, config.start
     if key not in judged:
-        judged[key] = [Problem(*problem) for problem in token_problems(config, path)]
+        judged[key] = [*check_tokens(config, path)]
     return judged[key]
 
 
@@ -265,21 +268,21 @@ def _is_stored(job: Job) -> bool:
     return not to_make(needed_for(nodes, job.config.until), root.store)
 
 
-def problems(runs: Sequence[PreparedRun]) -> Iterator[tuple[str, str]]:
+def check_root_and_launcher(runs: Sequence[PreparedRun]) -> Iterator[Problem]:
     """(config path, what is wrong and what would be right), where anything is left to make; nothing is made here."""
     if _left(runs):
         root = OutputRoot.of(runs[0].job.config)
-        yield from (("root", unfit) for unfit in [root.unwritable()] if unfit)
-        yield from launcher_problems(runs)
+        yield from (Problem("root", message) for message in [root.unwritable()] if message)
+        yield from check_launcher(runs)
 
 
-def launcher_problems(runs: Sequence[PreparedRun]) -> Iterator[tuple[str, str]]:
+def check_launcher(runs: Sequence[PreparedRun]) -> Iterator[Problem]:
     """The same of the launcher alone: what a library says of each job that it loses says nothing of the command."""
     submits = runs and runs[0].launcher == SLURM
     absent = [command for command in COMMANDS_OF_SLURM if submits and shutil.which(command) is None]
     if absent and _left(runs):
         verb = "is" if len(absent) == 1 else "are"
-        yield (
+        yield Problem(
             "hydra/launcher",
             f"{SLURM} submits to SLURM, of which {' and '.join(absent)} {verb} not here; give the command where SLURM "
             "is, or take basic, joblib or submitit_local",

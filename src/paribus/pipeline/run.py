@@ -21,17 +21,16 @@ from typing import Any, Protocol, TypeVar
 
 from rich.markup import escape
 
-from paribus.checks import encoding_problems
+from paribus.checks import check_encoding
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_duration
-from paribus.config.validate import Problem, refuse
 from paribus.engine.gpus import VISIBLE
-from paribus.engine.local import engine_problems
+from paribus.engine.local import check_engine
 from paribus.engine.processes import interrupt, on_stop
 from paribus.errors import ConfigurationError, DataError, ParibusError, classify, guard_streams, is_full_disk
-from paribus.pipeline.devices import Devices, gpu_slots, unfit
+from paribus.pipeline.devices import Devices, check_devices, gpu_slots
 from paribus.pipeline.display import Display, open_console
 from paribus.pipeline.execute import execute
 from paribus.pipeline.graph import Node, build_graph, changed_files, facts, few_documents, named, needed_for, to_make
@@ -48,7 +47,7 @@ from paribus.store.files import MADE_OF, METRICS, FileDigests, State, read_objec
 from paribus.store.provenance import Code, loaded_code, provenance
 from paribus.tracking.events import TextPoint
 from paribus.tracking.sync import Follower
-from paribus.training.start import token_problems
+from paribus.training.start import check_tokens
 
 SECONDS_BETWEEN_LOOKS = 0.5
 Found = TypeVar("Found")
@@ -98,7 +97,7 @@ def _recorded(
     try:
         wanted = needed_for(nodes, config.until)
         runner = StageRunner(root, Telling(display, recorder), code, imports_of(wanted, root))
-        failure = unfit(config, wanted) or run_nodes(wanted, runner)
+        failure = check_devices(config, wanted) or run_nodes(wanted, runner)
     except SystemExit:
         reason = "its launcher stopped it, for the end of its time or for other work; the same command carries on"
         recorder.finish(Failure("interrupted", reason))
@@ -152,8 +151,8 @@ def run_nodes(nodes: dict[str, Node], stages: "StageRunner") -> Failure | None:
 
 def _refuse_tokens(config: RunConfig, vocabulary: Artifact) -> None:
     """ConfigurationError where training would refuse the tokens, before a corpus is encoded with them."""
-    if problems := token_problems(config, vocabulary.path):
-        raise refuse([Problem(*problem) for problem in problems])
+    if problems := check_tokens(config, vocabulary.path):
+        raise ConfigurationError(*problems)
 
 
 # What a stage says while it runs, and who hears it: the terminal, the record of the run, and its artefact.
@@ -554,11 +553,11 @@ def check(config: RunConfig, targets: Sequence[str]) -> None:
     """ConfigurationError where this machine cannot make what is missing of what `targets` need; DataError for files."""
     root = OutputRoot.of(config)
     nodes = build_graph(config, root.cache, targets=targets)
-    found = [*engine_problems(config.engine), *Devices().problems(config, nodes)]
+    found = [*check_engine(config.engine), *Devices().check(config, nodes)]
     if any(root.store.find(*nodes[name].place) is None for name in ("vocabulary", "tokens") if name in nodes):
-        found += encoding_problems(config)
+        found += check_encoding(config)
     if found:
-        raise refuse([Problem(*problem) for problem in found])
+        raise ConfigurationError(*found)
 
 
 def note_made_of(directory: Path, made: Iterable[Artifact]) -> None:

@@ -25,10 +25,9 @@ from paribus.modeling.memory import training_memory, training_setting
 from paribus.modeling.parameters import artefact_bytes, parameter_count
 from paribus.ordering import SAMPLED_BYTES
 from paribus.ordering.search_plan import DEFAULT_PROBES, FEWEST_QUANTIZED, plan_search
-from paribus.pipeline import prepare
 from paribus.pipeline.devices import Devices
 from paribus.pipeline.graph import Node, Place, few_documents, to_make
-from paribus.pipeline.prepare import JudgedTokens, other_tokens, repeated
+from paribus.pipeline.prepare import JudgedTokens, check_root_and_launcher, other_tokens, repeated
 from paribus.pipeline.prepared import PreparedRun, factor_labels, labels, run_names, undeclared, unique_nodes
 from paribus.pipeline.root import OutputRoot
 from paribus.planning.length import (
@@ -253,8 +252,8 @@ def _unfit_here(runs: Sequence[PreparedRun]) -> set[str]:
     no run could be begun.
     """
     devices, here = Devices(), [run for run in runs if run.here]
-    absent = [problem for run in here for problem in devices.problems(run.job.config, run.wanted)]
-    return {f"{path}: {what}" for path, what in (*absent, *prepare.problems(runs))}
+    absent = [problem for run in here for problem in devices.check(run.job.config, run.wanted)]
+    return {f"{path}: {what}" for path, what in (*absent, *check_root_and_launcher(runs))}
 
 
 def _stage_state(node: Node, root: OutputRoot, left: Collection[tuple[str, str]]) -> str:

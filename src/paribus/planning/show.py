@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from paribus.config.units import format_count, format_hours, format_size
-from paribus.config.validate import Problem, refuse
+from paribus.errors import ConfigurationError, Problem
 from paribus.pipeline.prepared import PreparedRun
 from paribus.planning.plan import Encoded, Plan, PlannedRun, make_plan
 from paribus.planning.speed import NEVER_PROBED, NOT_PROBED, Hours, Say, devices_of_training
@@ -281,12 +281,12 @@ def check_limit(plan: Plan) -> None:
         return
     hours = plan.device_hours
     if hours is None:
-        raise refuse([Problem(LIMIT, f"{limit:g} cannot be judged: {_why_unknown(plan)}")])
+        raise ConfigurationError(Problem(LIMIT, f"{limit:g} cannot be judged: {_why_unknown(plan)}"))
     if hours.value > limit:
         number = len(plan.trainings)
         trainings = "training takes" if number == 1 else "trainings take"
         what = f"{limit:g}, but {number} {trainings} {hours} device-hours"
-        raise refuse([Problem(LIMIT, f"{what}; run less, or raise the limit")])
+        raise ConfigurationError(Problem(LIMIT, f"{what}; run less, or raise the limit"))
 
 
 def _why_unknown(plan: Plan) -> str:

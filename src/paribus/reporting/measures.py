@@ -7,7 +7,7 @@ from typing import Literal
 
 from paribus.config.groups.evaluation import TableConfig
 from paribus.config.validate import unknown
-from paribus.errors import ConfigurationError
+from paribus.errors import ConfigurationError, Problem
 
 SEEDS_TO_JUDGE = 3
 """Seeds below which nothing is said of which model is better: what a seed moves is then unknown, or nearly so."""
@@ -214,18 +214,18 @@ def factors_of(factors: Sequence[str], table: TableConfig) -> tuple[str, ...]:
     Raises:
         ConfigurationError: the experiment file names a factor that the runs do not have.
     """
-    for path, message in unknown_factors(factors, table):
-        raise ConfigurationError(f"{path}: {message}")
+    if problems := [*check_factors(factors, table)]:
+        raise ConfigurationError(*problems)
     return tuple(dict.fromkeys((*table.rows, *factors)))
 
 
-def unknown_factors(factors: Sequence[str], table: TableConfig) -> Iterator[tuple[str, str]]:
+def check_factors(factors: Sequence[str], table: TableConfig) -> Iterator[Problem]:
     """(path, what is wrong) of each factor that the experiment file names and that the runs do not have."""
     named = {"rows": table.rows, "order": table.order or {}, "baseline": table.baseline or {}}
     for block, names in named.items():
         for name in names:
             if name not in factors:
-                yield f"experiment.table.{block}", f"factor {unknown(name, list(factors))}"
+                yield Problem(f"experiment.table.{block}", f"factor {unknown(name, list(factors))}")
 
 
 def ordered(labels: Sequence[Labels], factors: Sequence[str], table: TableConfig) -> list[Labels]:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from paribus.config.units import format_size, parse_count, parse_size
-from paribus.errors import ConfigurationError
+from paribus.errors import ConfigurationError, Problem
 
 if TYPE_CHECKING:
     from paribus.reporting.runs import RunRecord
@@ -154,12 +154,12 @@ def parse_paper(block: Mapping[str, Any]) -> Paper:
     )
 
 
-def problems(block: Mapping[str, Any]) -> list[tuple[str, str]]:
+def check_paper(block: Mapping[str, Any]) -> list[Problem]:
     """(config path, what is wrong and what would be right) of a block that `parse` refuses."""
     try:
         parse_paper(block)
     except ConfigurationError as error:
-        return [("experiment", str(error))]
+        return [Problem("experiment", str(error))]
     return []
 
 

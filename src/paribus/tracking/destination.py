@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from paribus.config.groups.execution import URI_VARIABLE, TrackingConfig
-from paribus.errors import ConfigurationError
+from paribus.errors import ConfigurationError, Problem
 from paribus.store.claims import machine
 
 _SERVERS, _FILES = ("http", "https"), ("sqlite", "file", "")
@@ -114,13 +114,12 @@ class Destination:
         return self.root / "tracking" / f"{self.key}-{socket.gethostname()}-{namespace}"
 
 
-def problems(tracking: TrackingConfig) -> list[tuple[str, str]]:
+def check_destination(tracking: TrackingConfig) -> list[Problem]:
     """(config path, what is wrong and what would be right) of a store that MLflow could not open."""
     try:
         _ = absolute_uri(tracking.uri, Path()) if tracking.kind == "mlflow" else ""
     except ConfigurationError as error:
-        path, _, message = str(error).partition(": ")
-        return [(path, message)]
+        return [*error.problems]
     return []
 
 

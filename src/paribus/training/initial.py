@@ -13,7 +13,7 @@ import torch
 
 from paribus.config.groups.model import CheckpointStart, EncoderDecoderModel
 from paribus.config.schema import RunConfig
-from paribus.errors import ConfigurationError, DataError
+from paribus.errors import ConfigurationError, DataError, Problem
 from paribus.modeling.decoder import VOCABULARY, Decoder
 from paribus.modeling.models import build_empty, build_model, empty_decoder, load_decoder, load_model
 from paribus.store.artifacts import RECORD
@@ -26,13 +26,13 @@ from paribus.training.metrics import Spent
 from paribus.training.sharded import WeightSource, load_weights
 from paribus.training.start import (
     ResumedState,
+    check_checkpoints_left,
+    check_resumed_data,
+    check_resumed_state,
+    check_steps_left,
+    check_stored_model,
     checkpoint_directory,
-    data_problems,
-    disagreements,
     metrics_before,
-    past_problems,
-    state_problems,
-    unscored_problems,
 )
 from paribus.training.vocabulary import Rows, names, origins, same_tokens
 
@@ -71,7 +71,7 @@ def initial_model(config: RunConfig, tokenizer: Tokenizer) -> Any:
         size, end = tokenizer.vocab_size, tokenizer.eos_id
         return build_model(config.model, size, config.seed_of("weights"), eos_id=end, tokens=names(tokenizer))
     directory = checkpoint_directory(config.start)
-    found = list(disagreements(config.model, directory, longer_context=config.start.longer_context))
+    found = list(check_stored_model(config.model, directory, longer_context=config.start.longer_context))
     if found:
         raise ConfigurationError("; ".join(f"{path}: {problem}" for path, problem in found))
     theirs = open_existing(directory)
@@ -127,7 +127,7 @@ def hand_over(config: RunConfig, tokenizer: Tokenizer, state: ResumedState, run:
     if found := [f"{path}: {problem}" for path, problem in _resume_problems(config, state, run)]:
         raise ConfigurationError("; ".join(found))
     same_tokens(tokenizer, open_existing(state.checkpoint), state.checkpoint)
-    for path, problem in data_problems(state, run.checkpoints.fingerprint):
+    for path, problem in check_resumed_data(state, run.checkpoints.fingerprint):
         raise ConfigurationError(f"{path}: {problem}")
     _check_moment_shapes(first_checkpoint(state), state)
     if run.main:
@@ -143,12 +143,14 @@ def first_checkpoint(state: ResumedState) -> Checkpoint:
     return Checkpoint(state.checkpoint, state.step, state.fingerprint, Spent(), computed_on, state.directory)
 
 
-def _resume_problems(config: RunConfig, state: ResumedState, run: Run) -> Iterator[tuple[str, str]]:
+def _resume_problems(config: RunConfig, state: ResumedState, run: Run) -> Iterator[Problem]:
     start = config.start
-    yield from disagreements(config.model, state.checkpoint, longer_context=getattr(start, "longer_context", False))
-    yield from state_problems(config)
-    yield from past_problems(config, state, run.budget.steps)
-    yield from unscored_problems(config, state.step, run.budget.steps)
+    yield from check_stored_model(
+        config.model, state.checkpoint, longer_context=getattr(start, "longer_context", False)
+    )
+    yield from check_resumed_state(config)
+    yield from check_steps_left(config, state, run.budget.steps)
+    yield from check_checkpoints_left(config, state.step, run.budget.steps)
 
 
 def _check_moment_shapes(first: Checkpoint, state: ResumedState) -> None:

@@ -27,7 +27,7 @@ from paribus.config.groups.model import (
 from paribus.config.groups.training import amount_path, checkpoint_steps, unit_of
 from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
-from paribus.errors import DataError
+from paribus.errors import DataError, Problem
 from paribus.modeling.architecture import CONFIG, INDEX, rope_theta, weight_files
 from paribus.stage import JSON, StageContext
 from paribus.store.artifacts import Store
@@ -35,7 +35,7 @@ from paribus.store.files import METRICS, RUN_RECORD, FileDigests, read_object
 from paribus.tokenization.existing import SETTINGS
 
 
-def start_problems(config: RunConfig) -> list[tuple[str, str]]:
+def check_start_state(config: RunConfig) -> list[Problem]:
     """(config path, what is wrong) of every disagreement; that there is no checkpoint, its fingerprint tells."""
     start = config.start
     if not isinstance(start, CheckpointStart):
@@ -45,14 +45,14 @@ def start_problems(config: RunConfig) -> list[tuple[str, str]]:
     except DataError:
         return []
     try:
-        found = list(disagreements(config.model, directory, longer_context=start.longer_context))
+        found = list(check_stored_model(config.model, directory, longer_context=start.longer_context))
         told = {path for path, _ in found}
-        return found + [problem for problem in state_problems(config) if problem[0] not in told]
+        return found + [problem for problem in check_resumed_state(config) if problem[0] not in told]
     except DataError as error:
-        return [("start", str(error))]
+        return [Problem("start", str(error))]
 
 
-def token_problems(config: RunConfig, tokenizer: Path) -> list[tuple[str, str]]:
+def check_tokens(config: RunConfig, tokenizer: Path) -> list[Problem]:
     """(config path, what is wrong) of the run's vocabulary, once it is there, beside that of its checkpoint.
 
     Both are opened, so that a corpus is not encoded with tokens that its training will refuse. A checkpoint that is not
@@ -69,7 +69,7 @@ def token_problems(config: RunConfig, tokenizer: Path) -> list[tuple[str, str]]:
         problem = token_problem(open_existing(tokenizer), open_existing(directory), directory, start.vocabulary)
     except DataError:
         return []
-    return [("start.vocabulary", problem)] if problem else []
+    return [Problem("start.vocabulary", problem)] if problem else []
 
 
 def checkpoint_directory(start: CheckpointStart) -> Path:
@@ -159,7 +159,7 @@ _FIXED_FIELDS: dict[str, dict[str, Any]] = {
 """Of each family that can be continued, what config.json may say besides; what it leaves out has these values."""
 
 
-def disagreements(model: ModelConfig, directory: Path, *, longer_context: bool) -> Iterator[tuple[str, str]]:
+def check_stored_model(model: ModelConfig, directory: Path, *, longer_context: bool) -> Iterator[Problem]:
     """(config path, both values and what would be right) of everything in which the two are not one model.
 
     What the group `model` says and what would change the number of parameters must agree. What it does not say, such as
@@ -169,14 +169,16 @@ def disagreements(model: ModelConfig, directory: Path, *, longer_context: bool) 
     stored = read_object(file)
     family = stored.get("model_type")
     if family not in _FIXED_FIELDS:
-        yield "start", f"{file} is of model_type {family!r}; one of {', '.join(_FIXED_FIELDS)} can be continued"
+        yield Problem(
+            "start", f"{file} is of model_type {family!r}; one of {', '.join(_FIXED_FIELDS)} can be continued"
+        )
         return
     if family != model.kind:
-        yield "model.kind", f"{model.kind}, but {family} in {file}; they must agree"
+        yield Problem("model.kind", f"{model.kind}, but {family} in {file}; they must agree")
         return
     for name, theirs in _stored_fields(stored).items():
         if (ours := getattr(model, name)) != theirs:
-            yield f"model.{name}", f"{ours}, but {theirs} in {file}; they must agree"
+            yield Problem(f"model.{name}", f"{ours}, but {theirs} in {file}; they must agree")
     yield from _context_problems(model.context_length, stored, file, longer_context)
     yield from _unsupported_fields(stored, family, file)
 
@@ -192,16 +194,14 @@ def _stored_fields(stored: Mapping[str, Any]) -> dict[str, Any]:
     return named
 
 
-def _context_problems(
-    length: int, stored: Mapping[str, Any], file: Path, longer_context: bool
-) -> Iterator[tuple[str, str]]:
+def _context_problems(length: int, stored: Mapping[str, Any], file: Path, longer_context: bool) -> Iterator[Problem]:
     seen = stored.get("max_position_embeddings")
     if not isinstance(seen, int) or (length > seen and not longer_context):
         message = f"{length} is longer than the {seen} of {file}, whose positions beyond were never trained"
-        yield "model.context_length", f"{message}; take {seen} or less, or say start.longer_context=true"
+        yield Problem("model.context_length", f"{message}; take {seen} or less, or say start.longer_context=true")
 
 
-def _unsupported_fields(stored: Mapping[str, Any], family: str, file: Path) -> Iterator[tuple[str, str]]:
+def _unsupported_fields(stored: Mapping[str, Any], family: str, file: Path) -> Iterator[Problem]:
     """What changes the model and no field of the group can say."""
     heads = stored.get("num_attention_heads") or 1
     rope = stored.get("rope_parameters") or stored.get("rope_scaling") or {}
@@ -214,7 +214,7 @@ def _unsupported_fields(stored: Mapping[str, Any], family: str, file: Path) -> I
     found["rope_type"] = rope.get("rope_type", rope.get("type", "default"))
     for name, value in found.items():
         if value != expected[name]:
-            yield "start", f"{file} has {name}={value!r}; only {expected[name]!r} can be continued"
+            yield Problem("start", f"{file} has {name}={value!r}; only {expected[name]!r} can be continued")
 
 
 FIRST = "first_training"
@@ -354,7 +354,7 @@ def state_fingerprint(start: CheckpointStart, digests: FileDigests) -> dict[str,
     return {"state": {path.name: digests.of(path) for path in resumed_state(start).files}}
 
 
-def state_problems(config: RunConfig) -> Iterator[tuple[str, str]]:
+def check_resumed_state(config: RunConfig) -> Iterator[Problem]:
     """(config path, both values) of everything in which a resumed run must agree with the first one and does not.
 
     Sizes that bytes of text decide are judged once they are known.
@@ -365,7 +365,7 @@ def state_problems(config: RunConfig) -> Iterator[tuple[str, str]]:
     try:
         state = resumed_state(start)
     except DataError as error:
-        yield "start.optimizer", str(error)
+        yield Problem("start.optimizer", str(error))
         return
     yield from _encoder_problems(config, state)
     ours: dict[str, Any] = {
@@ -377,15 +377,17 @@ def state_problems(config: RunConfig) -> Iterator[tuple[str, str]]:
     for path, reason in _fields_to_agree(ours):
         here, there = ours.get(path), state.fingerprint.get(path)
         if here != there and not (path in _STEP_FIELDS and here == 0):
-            yield path, f"{here}, but {there} in the training that start.optimizer=resumed goes on with; {reason}"
+            yield Problem(
+                path, f"{here}, but {there} in the training that start.optimizer=resumed goes on with; {reason}"
+            )
 
 
-def _encoder_problems(config: RunConfig, state: ResumedState) -> Iterator[tuple[str, str]]:
+def _encoder_problems(config: RunConfig, state: ResumedState) -> Iterator[Problem]:
     """(config path, both values) of another encoder than the first run's, with which the same text has other tokens."""
     settings = state.checkpoint / "tokenizer" / SETTINGS
     theirs = read_object(settings).get("encoder") if settings.is_file() else None
     if theirs is not None and theirs != config.encoder.kind:
-        yield (
+        yield Problem(
             "encoder",
             f"{config.encoder.kind}, but {theirs} in the training that start.optimizer=resumed goes on with, whose "
             "contexts would be others; take the same, or start.optimizer=fresh",
@@ -398,37 +400,37 @@ def resume_message(state: ResumedState) -> str:
     return f"{told}, with its optimizer, in the text where it stopped"
 
 
-def past_problems(config: RunConfig, state: ResumedState, steps: int) -> Iterator[tuple[str, str]]:
+def check_steps_left(config: RunConfig, state: ResumedState, steps: int) -> Iterator[Problem]:
     """(config path, what would be right) of a budget of `steps` that leaves nothing to train."""
     if steps <= state.step:
         counted = "with start.optimizer=resumed a budget is that of both trainings together, so take a larger one"
-        yield (
+        yield Problem(
             amount_path(config.budget),
             f"it ends after step {steps}, and {state.step} are done; {counted}",
         )
 
 
-def unscored_problems(config: RunConfig, first: int, steps: int) -> Iterator[tuple[str, str]]:
+def check_checkpoints_left(config: RunConfig, first: int, steps: int) -> Iterator[Problem]:
     """(config path, what would be right) of checkpoints to be scored up to step `first`, another's last."""
     wanted = config.evaluation.checkpoints_read
     scored = checkpoint_steps(config.training.checkpoints, steps, wanted)
     if first < steps and (early := [each for each in scored if each <= first]):
         later = f"take {len(scored) - len(early)} or less, or a larger training.checkpoints"
-        yield (
+        yield Problem(
             config.evaluation.checkpoints_path,
             f"{wanted} are to be scored or averaged, and the first {len(early)} would stand where the training that is "
             f"gone on from was not over; {later}",
         )
 
 
-def data_problems(state: ResumedState, fingerprint: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def check_resumed_data(state: ResumedState, fingerprint: Mapping[str, Any]) -> Iterator[Problem]:
     """(config path, what would be right) of a run of that fingerprint whose contexts are not those of the first one.
 
     The steps of both are counted by the contexts of one: of others, text would be told that neither has read.
     """
     other = [name for name in _CONTEXT_FIELDS if state.fingerprint.get(name) != fingerprint.get(name)]
     if other:
-        yield (
+        yield Problem(
             "start.optimizer",
             f"resumed, but the contexts of {state.artefact} are others ({', '.join(other)}), and this run would count "
             "them as read; take the first run's corpus, tokenizer, encoder, order and seed, or start.optimizer=fresh",

@@ -8,7 +8,7 @@ import pytest
 
 from paribus.config.groups.execution import LocalEngineConfig, RayEngineConfig
 from paribus.engine import Engine
-from paribus.engine.local import engine_problems, open_engine
+from paribus.engine.local import check_engine, open_engine
 from paribus.errors import DataError, InfrastructureError
 from support.engine_functions import Task, die_at_five, die_once_at_five, refuse_five, slow_square, square
 from support.engines import Made
@@ -139,12 +139,12 @@ def test_workers_end_with_a_map_that_nobody_reads_on(tmp_path: Path, ray_engine:
 
 def test_ray_that_is_not_installed_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert engine_problems(LocalEngineConfig()) == []
-    ((path, message),) = engine_problems(RayEngineConfig())
+    assert check_engine(LocalEngineConfig()) == []
+    ((path, message),) = check_engine(RayEngineConfig())
     assert path == "engine.kind"
     assert "pip install 'paribus[ray]'" in message
 
 
 def test_an_address_of_ray_client_is_refused() -> None:
-    found = dict(engine_problems(RayEngineConfig(address="ray://head:10001")))
+    found = dict(check_engine(RayEngineConfig(address="ray://head:10001")))
     assert "say auto" in found["engine.address"]

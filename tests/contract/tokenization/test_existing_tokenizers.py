@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
-from paribus.checks import compose_command, problems
+from paribus.checks import check_tokenizer, compose_command
 from paribus.config.arguments import parse
 from paribus.config.groups.tokenization import ExistingPretokenizer, ExistingTokenizer, ViterbiEncoder
 from paribus.config.groups.training import EqualFlopsBudget
@@ -75,9 +75,9 @@ def test_what_a_run_wants_of_it_and_it_is_not_is_found_before_anything_runs(
         "budget.flops": {"budget": EqualFlopsBudget(flops=step // 2)},
     }
     fitting = replace(fitting, budget=EqualFlopsBudget(flops=3_000 * step))
-    assert problems(fitting) == []
+    assert check_tokenizer(fitting) == []
     for path, groups in wanting.items():
-        found = problems(replace(fitting, **groups))
+        found = check_tokenizer(replace(fitting, **groups))
         assert [field for field, _ in found] == [path], found
 
 

@@ -35,7 +35,7 @@ from paribus.store.files import FileDigests
 from paribus.store.provenance import loaded_code
 from paribus.tokenization import Tokenizer
 from paribus.training.initial import initial_model
-from paribus.training.start import checkpoint_directory, start_fingerprint, start_problems
+from paribus.training.start import check_start_state, checkpoint_directory, start_fingerprint
 from support.plans import planned_run
 from support.training_inputs import MODEL, STEPS, TRAINING, config, execute, write_inputs
 
@@ -148,7 +148,7 @@ def test_what_is_in_the_files_is_the_identity_and_not_where_they_are(trained: Pa
 def test_every_disagreement_with_the_model_is_named_with_both_values(trained: Path, tokenizer: Tokenizer) -> None:
     other = {"width": 32, "layers": 3, "heads": 4, "ffn_width": 25, "tied_embeddings": True, "rope_theta": 5e5}
     run = continued(trained, other | {"context_length": 17})
-    found = dict(start_problems(run))
+    found = dict(check_start_state(run))
     assert set(found) == {f"model.{name}" for name in (*other, "context_length")}
     assert found["model.width"].startswith("32, but 16 in ")
     assert found["model.context_length"].startswith("17 is longer than the 16 of ")
@@ -161,7 +161,7 @@ def test_a_command_is_refused_before_anything_runs(plan: bool, trained: Path, tm
     command = ["scale=tiny", "corpus=pydocs_small", f"root={tmp_path}", "start=checkpoint", f"start.path={trained}"]
     with pytest.raises(ConfigurationError) as refused:
         prepare(compose_command(parse(command)), tolerate_missing=plan)
-    lines = [line.strip().split(": ")[0] for line in str(refused.value).splitlines()[1:]]
+    lines = [problem.path for problem in refused.value.problems]
     told = ["width", "ffn_width", "tied_embeddings", "context_length"]
     assert lines == [f"model.{name}" for name in told]
     assert not (tmp_path / "runs").exists()
@@ -179,7 +179,7 @@ def test_starts_that_differ_are_a_difference_unless_declared(trained: Path, copy
 
 def test_a_longer_context_is_a_choice(trained: Path, tokenizer: Tokenizer) -> None:
     run = continued(trained, {"context_length": 32}, longer_context=True)
-    assert start_problems(run) == []
+    assert check_start_state(run) == []
     assert initial_model(run, tokenizer).architecture.context_length == 32
 
 
@@ -194,7 +194,7 @@ def test_a_longer_context_is_a_choice(trained: Path, tokenizer: Tokenizer) -> No
 )
 def test_a_model_that_the_group_cannot_describe_is_refused(copy: Path, values: Any, message: str) -> None:
     edit(copy, **values)
-    assert [message in problem for _, problem in start_problems(continued(copy))] == [True]
+    assert [message in problem for _, problem in check_start_state(continued(copy))] == [True]
 
 
 def test_what_the_group_does_not_say_stays_the_checkpoint_s(copy: Path, tokenizer: Tokenizer) -> None:
@@ -363,7 +363,7 @@ def test_rotations_and_residuals_of_a_gpt_neox_must_agree_too(copy: Path) -> Non
     model = GPTNeoXModel(
         width=MODEL.width, layers=MODEL.layers, heads=MODEL.heads, ffn_width=MODEL.ffn_width, context_length=16
     )
-    found = dict(start_problems(dataclasses.replace(run, model=model)))
+    found = dict(check_start_state(dataclasses.replace(run, model=model)))
     assert {name: message.split(" in ")[0] for name, message in found.items()} == {
         "model.rope_theta": "10000.0, but 500.0",
         "model.rotary_fraction": "0.25, but 0.5",

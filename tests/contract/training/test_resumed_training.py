@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 
-from paribus.checks import impossible_schedule, unscorable
+from paribus.checks import check_schedule, check_scored_checkpoints
 from paribus.config.groups.model import CheckpointStart, ContinuedStart, ScratchStart
 from paribus.config.groups.ordering import ConcatenatePacking
 from paribus.config.groups.tokenization import BytesTokenizer, LongestFirstEncoder
@@ -23,7 +23,7 @@ from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepared import run_identity
 from paribus.reporting.equality import differing, flatten
 from paribus.store.artifacts import file_digests, write_record
-from paribus.training.start import FIRST, start_problems, steps_before
+from paribus.training.start import FIRST, check_start_state, steps_before
 from support.stages import files
 from support.training_inputs import MODEL, TRAINING, config, execute, write_inputs
 
@@ -145,7 +145,7 @@ def test_other_data_are_refused_since_steps_of_both_are_counted_by_one(half: Pat
         ConfigurationError, match=r"start\.optimizer: resumed, but the contexts of .* are others \(order\)"
     ):
         execute(tmp_path, "other", inputs, resumed(half))
-    ((path, message),) = start_problems(resumed(half, seed=1))
+    ((path, message),) = check_start_state(resumed(half, seed=1))
     assert path == "seeds.contexts"
     assert message.startswith("1, but 0 in the training that start.optimizer=resumed goes on with")
     assert message.endswith("so take that; start=continued makes both trainings of every seed")
@@ -171,13 +171,13 @@ def test_what_the_first_training_left_is_pinned_and_the_proof_shows_it(half: Pat
 
 
 def test_a_state_that_is_not_there_is_refused_before_anything_runs(copy: Path, tmp_path: Path) -> None:
-    assert start_problems(resumed(copy)) == []
+    assert check_start_state(resumed(copy)) == []
     (copy / "state" / "optimizer.safetensors").unlink()
-    ((path, message),) = start_problems(resumed(copy))
+    ((path, message),) = check_start_state(resumed(copy))
     assert path == "start.optimizer"
     assert "optimizer.safetensors is missing" in message
     alone = shutil.copytree(copy / f"step_{HALF:08d}", tmp_path / "alone")
-    ((path, message),) = start_problems(resumed(alone))
+    ((path, message),) = check_start_state(resumed(alone))
     assert path == "start.optimizer"
     assert "there is no state/state.json" in message
     assert "the artefact of a training that paribus finished" in message
@@ -187,24 +187,24 @@ def test_a_state_that_is_not_there_is_refused_before_anything_runs(copy: Path, t
 
 def test_a_checkpoint_that_is_not_the_last_has_no_optimizer(copy: Path) -> None:
     shutil.copytree(copy / f"step_{HALF:08d}", copy / "step_00000005")
-    ((path, message),) = start_problems(resumed(copy, start={"step": 5}))
+    ((path, message),) = check_start_state(resumed(copy, start={"step": 5}))
     assert path == "start.optimizer"
     assert "keeps the optimizer of its last step, 7, and not of step 5" in message
-    assert start_problems(resumed(copy, start={"step": 5, "optimizer": "fresh"})) == []
+    assert check_start_state(resumed(copy, start={"step": 5, "optimizer": "fresh"})) == []
 
 
 def test_what_must_agree_is_named_with_both_values(half: Path, copy: Path) -> None:
     run = resumed(half, training=dataclasses.replace(CONSTANT, global_batch=8))
-    assert [path for path, _ in start_problems(run)] == ["training.global_batch"]
-    assert start_problems(run)[0][1].startswith("8, but 4 in the training that start.optimizer=resumed goes on with")
+    assert [path for path, _ in check_start_state(run)] == ["training.global_batch"]
+    assert check_start_state(run)[0][1].startswith("8, but 4 in the training that start.optimizer=resumed goes on with")
     run = resumed(half, model=dataclasses.replace(MODEL, context_length=8, width=32))
-    assert [path for path, _ in start_problems(run)] == ["model.width", "model.context_length"]
+    assert [path for path, _ in check_start_state(run)] == ["model.width", "model.context_length"]
     run = resumed(half, packing=ConcatenatePacking(shuffle="none"))
-    assert "packing.shuffle" in dict(start_problems(run))
+    assert "packing.shuffle" in dict(check_start_state(run))
     state = json.loads((copy / "state" / "state.json").read_text())
     state["fingerprint"]["training.kind"] = "adafactor"
     (copy / "state" / "state.json").write_text(json.dumps(state))
-    assert start_problems(resumed(copy))[0] == (
+    assert check_start_state(resumed(copy))[0] == (
         "training.kind",
         "adamw, but adafactor in the training that start.optimizer=resumed goes on with; the moments of one optimizer "
         "are none of another",
@@ -216,16 +216,16 @@ def test_of_checkpoints_those_stay_that_stand_after_the_first_training(half: Pat
     run = dataclasses.replace(run, training=dataclasses.replace(run.training, keep_checkpoints=4, checkpoints=4))
     execute(tmp_path, "run", inputs, run)
     assert [path.name for path in (tmp_path / "run" / "output").glob("step_*")] == ["step_00000009"]
-    assert [*start_problems(run), *unscorable(run, None)] == []
+    assert [*check_start_state(run), *check_scored_checkpoints(run, None)] == []
     run = dataclasses.replace(run, evaluation=dataclasses.replace(run.evaluation, last_checkpoints=2))
-    ((path, message),) = [*start_problems(run), *unscorable(run, None)]
+    ((path, message),) = [*check_start_state(run), *check_scored_checkpoints(run, None)]
     assert (path, message) == (
         "evaluation.last_checkpoints",
         "2 are to be scored or averaged, and the first 1 would stand where the training that is gone on from was not "
         "over; take 1 or less, or a larger training.checkpoints",
     )
     run = dataclasses.replace(run, budget=EqualTokensBudget(tokens=9 * 4 * 16))
-    assert list(unscorable(run, None)) == [(path, message)]
+    assert list(check_scored_checkpoints(run, None)) == [(path, message)]
     with pytest.raises(ConfigurationError, match=r"evaluation.last_checkpoints: 2 are to be scored"):
         execute(tmp_path, "tokens", inputs, run)
 
@@ -234,7 +234,7 @@ def test_a_budget_that_ends_too_early_is_refused(half: Path, inputs: dict[str, P
     run, message = resumed(half, HALF), r"budget.steps: it ends after step 7, and 7 are done"
     with pytest.raises(ConfigurationError, match=message):
         execute(tmp_path, "run", inputs, run)
-    ((path, found),) = [*start_problems(run), *impossible_schedule(run, None)]
+    ((path, found),) = [*check_start_state(run), *check_schedule(run, None)]
     assert re.match(message, f"{path}: {found}")
     tokens = HALF * 4 * 16
     with pytest.raises(ConfigurationError, match=message.replace("budget.steps", "budget.tokens")):
@@ -242,10 +242,10 @@ def test_a_budget_that_ends_too_early_is_refused(half: Path, inputs: dict[str, P
 
 
 def test_another_encoder_is_refused_before_anything_runs(half: Path) -> None:
-    ((path, message),) = start_problems(resumed(half, encoder=LongestFirstEncoder()))
+    ((path, message),) = check_start_state(resumed(half, encoder=LongestFirstEncoder()))
     assert path == "encoder"
     assert message.startswith("longest_first, but merge_rank in the training that start.optimizer=resumed goes on with")
-    assert start_problems(resumed(half, encoder=LongestFirstEncoder(), start={"optimizer": "fresh"})) == []
+    assert check_start_state(resumed(half, encoder=LongestFirstEncoder(), start={"optimizer": "fresh"})) == []
 
 
 def test_steps_that_are_done_are_counted_where_they_are(half: Path, copy: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paribus.checks import WHOLE, compose_command, impossible_primary
+from paribus.checks import WHOLE, check_primary, compose_command
 from paribus.config.arguments import parse
 from paribus.config.explain import configuration_directory
 from paribus.errors import ConfigurationError
@@ -22,7 +22,7 @@ TEXTS = "evaluation.texts=[wikipedia]"
 
 def problems(*overrides: str) -> list[tuple[str, str]]:
     composition = compose_command(parse([*SWEEP, *overrides]))
-    return list(impossible_primary([job.config for job in composition.jobs]))
+    return list(check_primary([job.config for job in composition.jobs]))
 
 
 @pytest.mark.parametrize(

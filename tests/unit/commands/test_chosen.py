@@ -161,7 +161,7 @@ def test_a_run_that_was_made_is_not_judged_by_the_files_of_now(
 ) -> None:
     finished_sweep(tmp_path / "made", "-m", "seed=0,1")
     broken = [("tokenizer.path", "x.json: no complete JSON")]
-    monkeypatch.setattr("paribus.checks.problems", lambda config: broken)
+    monkeypatch.setattr("paribus.pipeline.prepare.check_tokenizer", lambda config: broken)
     assert main(["status", "last"]) == 0
     assert main(["status", *OVERRIDES]) == 2
     assert "no complete JSON" in capsys.readouterr().err

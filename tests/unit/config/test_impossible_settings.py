@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from paribus.checks import impossible
+from paribus.checks import check_combinations
 from paribus.config.groups.corpus import ParallelCorpus
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.ordering import NeighboursConfig, PairPacking, TfidfEmbedder
 from paribus.config.groups.tokenization import BPETokenizer, WordPieceTokenizer
 from paribus.config.groups.training import EqualStepsBudget, TrainingConfig
 from paribus.config.schema import RunConfig
-from paribus.ordering.embedding_files import problems
+from paribus.ordering.embedding_files import check_ordering
 from support.embeddings import encoder_config, write_encoder
 from support.models import ENCODER_DECODER, FAMILIES, GPT_NEOX, LLAMA, NAMED, family
 from support.run_config import run_config
@@ -21,7 +21,7 @@ from support.training_inputs import pair_config
 
 
 def problems_of(model: Any, **changes: Any) -> dict[str, str]:
-    return dict(impossible(run_config(model=replace(model, **changes))))
+    return dict(check_combinations(run_config(model=replace(model, **changes))))
 
 
 @pytest.mark.parametrize("model", FAMILIES, ids=family)
@@ -44,7 +44,7 @@ def test_a_context_longer_than_the_table_of_positions_is_refused_with_both() -> 
 
 def test_a_total_that_cannot_be_matched_is_refused_before_anything_runs() -> None:
     large = run_config(model=replace(LLAMA, match="total"), tokenizer=BPETokenizer(vocab_size=128_000))
-    message = dict(impossible(large))["model.match"]
+    message = dict(check_combinations(large))["model.match"]
     assert "128,000 tokens have 6,144,000 parameters more than model.reference_vocab_size=32,000" in message
     assert "model.ffn_width=48 have 9,216" in message
 
@@ -60,8 +60,8 @@ def test_pairs_rows_of_pairs_and_an_encoder_decoder_go_together_or_not_at_all() 
         "budget": EqualStepsBudget(steps=10_000),
     }
     translation = run_config(model=ENCODER_DECODER, evaluation=EvaluationConfig(tasks=()), **pairs)
-    assert list(impossible(translation)) == []
-    decoder = dict(impossible(run_config(model=LLAMA, **pairs)))
+    assert list(check_combinations(translation)) == []
+    decoder = dict(check_combinations(run_config(model=LLAMA, **pairs)))
     assert decoder.keys() == {"model.kind", "packing.kind"}
     assert "llama trains on documents, and corpus=parallel has pairs" in decoder["model.kind"]
 
@@ -90,7 +90,7 @@ TRAINING = TrainingConfig(global_batch=8, micro_batch=1)
     ],
 )
 def test_groups_that_processes_do_not_make_up_are_refused(given: dict[str, object], refused: str | None) -> None:
-    found = dict(impossible(run_config(training=replace(TRAINING, **given)))).get("training.shard_processes")  # type: ignore[arg-type]
+    found = dict(check_combinations(run_config(training=replace(TRAINING, **given)))).get("training.shard_processes")  # type: ignore[arg-type]
     assert found is None if refused is None else found is not None and found.startswith(refused)
 
 
@@ -119,7 +119,7 @@ def refused(corpus: ParallelCorpus, *tasks: str, **evaluation: Any) -> dict[str,
 
 
 def of_evaluation(config: RunConfig) -> dict[str, str]:
-    return {path: message for path, message in impossible(config) if path.startswith("evaluation")}
+    return {path: message for path, message in check_combinations(config) if path.startswith("evaluation")}
 
 
 def test_a_set_in_the_direction_of_the_corpus_is_accepted() -> None:
@@ -162,8 +162,8 @@ def test_a_code_that_does_not_divide_the_vectors_is_refused(index: str, tmp_path
         for code_size in (3, 4):
             neighbours = NeighboursConfig(index=index, code_size=code_size)  # type: ignore[arg-type]
             config = run_config(embedder=embedder, neighbours=neighbours)
-            told.append([f"{path}: {message}" for path, message in problems(config, MISSING)])
-            assert list(problems(config, set())) == []
+            told.append([f"{path}: {message}" for path, message in check_ordering(config, MISSING)])
+            assert list(check_ordering(config, set())) == []
         expected = f"neighbours.code_size: 3 does not divide the 8 dimensions of embedder.kind={embedder.kind}; use 2"
         assert told[1] == []
         assert told[0][0].startswith(expected)
@@ -171,6 +171,6 @@ def test_a_code_that_does_not_divide_the_vectors_is_refused(index: str, tmp_path
 
 def test_chunks_longer_than_an_encoder_has_positions_are_refused(tmp_path: Path) -> None:
     embedder = encoder_config(write_encoder(tmp_path / "encoder"), max_tokens=17)
-    (path, message), *others = problems(run_config(embedder=embedder), MISSING)
+    (path, message), *others = check_ordering(run_config(embedder=embedder), MISSING)
     assert (path, others) == ("embedder.max_tokens", [])
     assert "17 tokens are more than the 16 positions" in message

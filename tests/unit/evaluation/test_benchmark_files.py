@@ -13,7 +13,7 @@ from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.benchmarks import BENCHMARKS
 from paribus.evaluation.data_files import read_benchmark, split_file
 from paribus.evaluation.items import Item, split_pool
-from paribus.evaluation.preflight import evaluation_problems, tasks_fingerprint
+from paribus.evaluation.preflight import check_evaluation, tasks_fingerprint
 from paribus.store.files import FileDigests
 from support.benchmark_records import RECORDS
 from support.real_data import real_data
@@ -144,7 +144,7 @@ def test_a_prompt_has_as_many_examples_as_its_data_gives() -> None:
 def test_preflight_finds_every_problem_at_once(tmp_path: Path) -> None:
     write(tmp_path, "boolq", "validation", [BOOLQ])
     tasks = ("continuation", "bolq", "boolq", "piqa", "openbookqa")
-    found = evaluation_problems(EvaluationConfig(tasks=tasks, data=str(tmp_path), shots_of={"pika": (1,)}))
+    found = check_evaluation(EvaluationConfig(tasks=tasks, data=str(tmp_path), shots_of={"pika": (1,)}))
     assert sorted({path for path, _ in found}) == ["evaluation.data", "evaluation.shots_of.pika", "evaluation.tasks"]
     found = [problem for problem in found if problem[0] != "evaluation.shots_of.pika"]
     assert "unknown task 'bolq'; nearest: boolq" in found[0][1]
@@ -157,19 +157,17 @@ def test_preflight_finds_every_problem_at_once(tmp_path: Path) -> None:
 
 def test_preflight_passes_what_is_there_and_refuses_what_is_twice(tmp_path: Path) -> None:
     path = write(tmp_path, "boolq", "validation", [BOOLQ])
-    assert evaluation_problems(EvaluationConfig(tasks=("continuation", "boolq"), data=str(tmp_path))) == []
-    assert "2 times" in evaluation_problems(EvaluationConfig(tasks=("continuation", "continuation")))[0][1]
+    assert check_evaluation(EvaluationConfig(tasks=("continuation", "boolq"), data=str(tmp_path))) == []
+    assert "2 times" in check_evaluation(EvaluationConfig(tasks=("continuation", "continuation")))[0][1]
     path.with_suffix(".jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
-    assert "keep one" in evaluation_problems(EvaluationConfig(tasks=("boolq",), data=str(tmp_path)))[0][1]
-    told = evaluation_problems(EvaluationConfig(tasks=("boolq",)))[0][1]
+    assert "keep one" in check_evaluation(EvaluationConfig(tasks=("boolq",), data=str(tmp_path)))[0][1]
+    told = check_evaluation(EvaluationConfig(tasks=("boolq",)))[0][1]
     hints = "evaluation.source=hub fetches into it, evaluation.tasks=[] scores held-out text alone"
     assert told.endswith(f"it is null; {hints}")
     every = tuple(dict.fromkeys(("boolq", *BENCHMARKS)))
-    (first,), (many,) = (evaluation_problems(EvaluationConfig(tasks=names)) for names in (("boolq",), every))
+    (first,), (many,) = (check_evaluation(EvaluationConfig(tasks=names)) for names in (("boolq",), every))
     assert many == (first[0], f"{first[1]}; {len(every) - 1} other tasks need it too")
-    assert (
-        "is not a directory" in evaluation_problems(EvaluationConfig(tasks=("boolq",), data=str(tmp_path / "no")))[0][1]
-    )
+    assert "is not a directory" in check_evaluation(EvaluationConfig(tasks=("boolq",), data=str(tmp_path / "no")))[0][1]
 
 
 def test_the_fingerprint_follows_the_contents_of_scored_and_training_files(tmp_path: Path) -> None:

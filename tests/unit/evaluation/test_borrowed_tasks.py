@@ -12,7 +12,7 @@ from paribus.config.arguments import parse
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.items import read_records
-from paribus.evaluation.preflight import evaluation_problems, tasks_fingerprint, wrong_names
+from paribus.evaluation.preflight import check_evaluation, check_task_names, tasks_fingerprint
 from paribus.evaluation.stage import build_tasks
 from paribus.store.files import FileDigests
 from support.borrowed_tasks import CHOICES, WRITTEN, write_records, write_tasks
@@ -32,7 +32,7 @@ def stored(root: Path, evaluation: EvaluationConfig) -> Path:
 
 def test_a_task_of_a_directory_is_stored_as_ours_are(tmp_path: Path) -> None:
     evaluation = config(write_tasks(tmp_path / "own", CHOICES, WRITTEN), "colours", "follows", shots=(0, 1))
-    assert evaluation_problems(evaluation) == []
+    assert check_evaluation(evaluation) == []
     tasks = stored(tmp_path, evaluation)
     (first, *_), (shown, *_) = read_records(tasks / "colours.jsonl"), read_records(tasks / "colours.fewshot.jsonl")
     record = json.loads((tmp_path / "own" / "colours.jsonl").read_text().splitlines()[0])
@@ -94,33 +94,33 @@ def test_what_cannot_be_stored_is_refused_before_anything_runs(
     tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     own = write_tasks(tmp_path / "own", CHOICES | change)
-    ((path, found),) = evaluation_problems(config(own, "colours", shots=(0,)))
+    ((path, found),) = check_evaluation(config(own, "colours", shots=(0,)))
     assert path == "evaluation.tasks"
     assert message in found
 
 
 def test_a_directory_that_is_not_there_is_told_and_not_its_tasks(tmp_path: Path) -> None:
     gone = config(tmp_path / "gone", "colours", "continuation")
-    assert evaluation_problems(gone) == [("evaluation.include_path", f"{tmp_path / 'gone'} is not a directory")]
-    assert wrong_names(gone) == []
+    assert check_evaluation(gone) == [("evaluation.include_path", f"{tmp_path / 'gone'} is not a directory")]
+    assert check_task_names(gone) == []
 
 
 def test_functions_that_no_file_of_the_directory_holds_are_refused(tmp_path: Path) -> None:
     own = write_tasks(tmp_path / "own", CHOICES)
     with (own / "colours.yaml").open("a") as file:
         file.write("process_docs: !function os.listdir\n")
-    ((_, found),) = evaluation_problems(config(own, "colours"))
+    ((_, found),) = check_evaluation(config(own, "colours"))
     assert "!function os.listdir, which is no file below" in found
 
 
 def test_names_that_nobody_knows_are_told(tmp_path: Path) -> None:
     own = write_tasks(tmp_path / "own", CHOICES, CHOICES | {"task": "piqa"})
-    found = [message for _, message in evaluation_problems(config(own, "colour", "piqa", "mmlu_astronomi"))]
+    found = [message for _, message in check_evaluation(config(own, "colour", "piqa", "mmlu_astronomi"))]
     assert "unknown task 'colour'; nearest: colours" in found[0]
     assert found[1] == f"piqa is a task of paribus; give that of {own / 'piqa.yaml'} another name"
     assert "nearest: mmlu_astronomy" in found[2]
     assert found[2].endswith(f"evaluation.include_path={own}: colours, piqa")
-    ((_, unlike),) = evaluation_problems(config(None, "colour"))
+    ((_, unlike),) = check_evaluation(config(None, "colour"))
     assert unlike.endswith("evaluation.include_path=DIR makes tasks of your own known, a YAML file each")
 
 
@@ -142,7 +142,7 @@ def test_a_group_stands_for_its_tasks_in_the_table_too(tmp_path: Path) -> None:
 
 def test_a_task_of_lm_eval_needs_its_records(tmp_path: Path) -> None:
     evaluation = config(None, "mmlu_astronomy", data=str(tmp_path), shots=(0, 2))
-    ((path, found),) = evaluation_problems(evaluation)
+    ((path, found),) = check_evaluation(evaluation)
     assert path == "evaluation.data"
     assert f"task mmlu_astronomy needs {tmp_path}/mmlu_astronomy/test.jsonl" in found
     for split, number in (("test", 4), ("dev", 2)):
@@ -153,7 +153,7 @@ def test_a_task_of_lm_eval_needs_its_records(tmp_path: Path) -> None:
         file = tmp_path / "mmlu_astronomy" / f"{split}.jsonl"
         file.parent.mkdir(exist_ok=True)
         file.write_text("".join(json.dumps(record) + "\n" for record in records))
-    assert evaluation_problems(evaluation) == []
+    assert check_evaluation(evaluation) == []
     tasks = stored(tmp_path / "stage", evaluation)
     assert [record["gold"] for record in read_records(tasks / "mmlu_astronomy.jsonl")] == [0, 1, 2, 3]
     (shown, _) = read_records(tasks / "mmlu_astronomy.fewshot.jsonl")

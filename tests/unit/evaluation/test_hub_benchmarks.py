@@ -14,7 +14,7 @@ import pytest
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.evaluation.benchmarks import BENCHMARKS, MIXED_RECORDS
 from paribus.evaluation.data_files import TRANSLATIONS, read_benchmark, read_translations
-from paribus.evaluation.preflight import evaluation_problems, fetch_missing, missing_examples, tasks_fingerprint
+from paribus.evaluation.preflight import check_evaluation, fetch_missing, missing_examples, tasks_fingerprint
 from paribus.store.files import FileDigests
 from support.benchmark_records import RECORDS
 from support.borrowed_tasks import CHOICES, write_records, write_tasks
@@ -44,7 +44,7 @@ def config(data: Path, *tasks: str) -> EvaluationConfig:
 
 def test_records_of_the_hub_become_the_files_and_items_of_a_directory(place: Path) -> None:
     hub = config(place / "data", "hellaswag")
-    assert evaluation_problems(hub) == []
+    assert check_evaluation(hub) == []
     files = {path.name: path for path in (place / "data" / "hellaswag").iterdir()}
     assert sorted(files) == ["train.jsonl", "validation.jsonl"]
     for name, path in files.items():
@@ -52,7 +52,7 @@ def test_records_of_the_hub_become_the_files_and_items_of_a_directory(place: Pat
     hub = replace(hub, shots=(0,))
     before = tasks_fingerprint(hub, FileDigests(place / "digests"))
     shutil.rmtree(place / "Rowan")
-    assert evaluation_problems(hub) == []
+    assert check_evaluation(hub) == []
     assert tasks_fingerprint(hub, FileDigests(place / "digests")) == before
 
 
@@ -78,7 +78,7 @@ def test_a_training_split_is_fetched_where_the_scored_one_is_there_and_prompts_h
         replace(hub, shots_of={"hellaswag": (0,)}),
         replace(hub, source="files"),
     ):
-        assert fetched(without) == [] and evaluation_problems(without) == []
+        assert fetched(without) == [] and check_evaluation(without) == []
         assert [path.name for path in scored.parent.iterdir()] == ["validation.jsonl"]
     assert fetched(replace(hub, shots=(0,), shots_of={"hellaswag": (0, 1)})) == [None]
     assert scored.read_bytes() == before
@@ -94,7 +94,7 @@ def test_examples_that_cannot_be_had_are_split_off_and_said_to_be(place: Path) -
     assert line is not None and "\n" not in line
     assert f"{scored.with_name('train.jsonl')} is not there and cannot be fetched" in line
     assert "examples of task hellaswag are split off its scored file: task hellaswag needs the hub's Rowan" in line
-    assert evaluation_problems(hub) == []
+    assert check_evaluation(hub) == []
     found = tasks_fingerprint(hub, FileDigests(place / "digests"))["hellaswag"]
     assert isinstance(found, dict) and found["fewshot"] is None
 
@@ -113,7 +113,7 @@ def test_a_training_split_of_gigabytes_is_read_as_far_as_examples_need_it(place:
     for split, number in (("test", 30), ("train", MIXED_RECORDS + 10)):
         records = [RECORDS["amazon"] | {"content": f"{split} {i}", "label": i % 2} for i in range(number)]
         (amazon / f"{split}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    assert evaluation_problems(config(place / "data", "amazon")) == []
+    assert check_evaluation(config(place / "data", "amazon")) == []
     files = {path.name: path for path in (place / "data" / "amazon").iterdir()}
     assert sorted(files) == ["test.jsonl", "train.jsonl"]
     assert len(read_benchmark(files["test.jsonl"], BENCHMARKS["amazon"])) == 30
@@ -132,7 +132,7 @@ def test_examples_of_race_high_are_of_the_data_set_that_has_its_training_split(p
         (directory / "high" / f"{split}.jsonl").write_text(json.dumps(record) + "\n")
         files = f"  data_files:\n  - split: {split}\n    path: high/{split}.jsonl"
         (directory / "README.md").write_text(f"---\nconfigs:\n- config_name: high\n{files}\n---\n")
-    assert evaluation_problems(config(place / "data", "race_high")) == []
+    assert check_evaluation(config(place / "data", "race_high")) == []
     folder = place / "data" / "race_high"
     assert len(read_benchmark(folder / "test.jsonl", BENCHMARKS["race_high"])) == 1
     (example,) = read_benchmark(folder / "train.jsonl", BENCHMARKS["race_high"])
@@ -145,7 +145,7 @@ def test_only_the_test_split_of_a_translation_set_is_fetched(place: Path) -> Non
     directory.mkdir(parents=True)
     pq.write_table(pa.table(pairs), directory / "test-00000-of-00001.parquet")
     (directory / "train-00000-of-00030.parquet").write_bytes(b"no Parquet: too large to be read")
-    assert evaluation_problems(config(place / "data", "wmt14_fr_en")) == []
+    assert check_evaluation(config(place / "data", "wmt14_fr_en")) == []
     (path,) = (place / "data" / "wmt14_en_fr").iterdir()
     found = read_translations(path, TRANSLATIONS["wmt14_fr_en"])
     assert [(pair.source, pair.target) for pair in found] == [("un chien", "a dog"), ("un chat", "a cat")]
@@ -155,25 +155,25 @@ def test_a_cached_data_set_needs_no_network(place: Path) -> None:
     datasets.load_dataset("Rowan/hellaswag")
     (place / "cache" / "hellaswag").rename(place / "cache" / "Rowan___hellaswag")
     shutil.rmtree(place / "Rowan")
-    assert evaluation_problems(config(place / "data", "hellaswag")) == []
+    assert check_evaluation(config(place / "data", "hellaswag")) == []
     assert len(read_benchmark(place / "data" / "hellaswag" / "validation.jsonl", HELLASWAG)) == 3
 
 
 def test_what_cannot_be_fetched_is_named_before_anything_runs(place: Path) -> None:
-    found = evaluation_problems(config(place / "data", "winogrande", "memotrap_proverb_ending", "hellaswag"))
+    found = check_evaluation(config(place / "data", "winogrande", "memotrap_proverb_ending", "hellaswag"))
     assert [path for path, _ in found] == ["evaluation.source", "evaluation.source"]
     assert "task winogrande needs the hub's allenai/winogrande (winogrande_xl)" in found[0][1]
     assert "neither reachable nor in the Hugging Face cache" in found[0][1]
     assert "task memotrap_proverb_ending is on no hub data set known here" in found[1][1]
     (place / "Rowan" / "hellaswag" / "validation.jsonl").unlink()
     shutil.rmtree(place / "data")
-    ((_, message),) = evaluation_problems(config(place / "data", "hellaswag"))
+    ((_, message),) = check_evaluation(config(place / "data", "hellaswag"))
     assert "has no split validation" in message
     assert not (place / "data").exists()
 
 
 def test_files_are_never_fetched_unasked(place: Path) -> None:
-    ((path, message),) = evaluation_problems(EvaluationConfig(tasks=("hellaswag",), data=str(place)))
+    ((path, message),) = check_evaluation(EvaluationConfig(tasks=("hellaswag",), data=str(place)))
     assert (path, "needs" in message) == ("evaluation.data", True)
     assert not (place / "hellaswag").exists()
 
@@ -184,19 +184,19 @@ def test_records_of_a_task_that_is_not_ours_are_fetched_once(place: Path) -> Non
     task = CHOICES | {"dataset_path": "own/words", "dataset_kwargs": {"trust_remote_code": True}}
     tasks = write_tasks(place / "tasks", task)
     evaluation = replace(config(place / "data", "colours"), include_path=str(tasks), shots=(2,))
-    assert evaluation_problems(evaluation) == []
+    assert check_evaluation(evaluation) == []
     files = sorted((place / "data" / "colours").iterdir())
     assert [path.name for path in files] == ["test.jsonl", "train.jsonl"]
     before = tasks_fingerprint(evaluation, FileDigests(place / "digests"))
     files[1].unlink()
     without = replace(evaluation, shots=(0,))
-    assert evaluation_problems(without) == [] and fetched(without) == []
+    assert check_evaluation(without) == [] and fetched(without) == []
     assert not files[1].is_file()
     assert fetched(evaluation) == [None] and files[1].is_file()
     shutil.rmtree(place / "own")
-    assert evaluation_problems(evaluation) == []
+    assert check_evaluation(evaluation) == []
     assert tasks_fingerprint(evaluation, FileDigests(place / "digests")) == before
     shutil.rmtree(place / "data" / "colours")
-    ((path, found),) = evaluation_problems(evaluation)
+    ((path, found),) = check_evaluation(evaluation)
     assert path == "evaluation.source"
     assert "task colours needs the hub's own/words, which is neither reachable nor in the Hugging Face cache" in found

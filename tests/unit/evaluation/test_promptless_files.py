@@ -14,7 +14,7 @@ from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import DataError
 from paribus.evaluation.data_files import TRANSLATIONS, read_texts, read_translations
 from paribus.evaluation.heldout import TextPair
-from paribus.evaluation.preflight import evaluation_problems, tasks_fingerprint
+from paribus.evaluation.preflight import check_evaluation, tasks_fingerprint
 from paribus.store.files import FileDigests
 
 TEXTS = [{"text": "All else being equal."}, {"text": "Zürich\n"}]
@@ -79,7 +79,7 @@ def test_the_fingerprint_follows_the_contents_of_texts_and_not_their_place(tmp_p
 
 
 def test_sets_that_are_missing_and_names_that_collide_are_named_at_once(tmp_path: Path) -> None:
-    found = evaluation_problems(of_texts(tmp_path, "books", "boolq", "../x", "books"))
+    found = check_evaluation(of_texts(tmp_path, "books", "boolq", "../x", "books"))
     assert [path for path, _ in found] == ["evaluation.texts"] * 3 + ["evaluation.data"]
     said = [message for _, message in found]
     assert "'boolq' is the name of a task" in said[0]
@@ -93,7 +93,7 @@ def test_sets_that_are_missing_and_names_that_collide_are_named_at_once(tmp_path
 
 def test_tasks_without_a_prompt_take_no_examples(tmp_path: Path) -> None:
     config = EvaluationConfig(tasks=(), shots_of={"pku": (1,)})
-    assert evaluation_problems(config) == [
+    assert check_evaluation(config) == [
         ("evaluation.shots_of.pku", "pku has no prompt, so no examples in it; leave it out")
     ]
 

@@ -12,10 +12,10 @@ from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.scrolls import (
     Question,
     TaskData,
+    check_scrolls,
+    check_scrolls_names,
     read_task,
     scrolls_fingerprint,
-    scrolls_problems,
-    wrong_task_names,
 )
 from paribus.evaluation.tune import Rows, rouge_scores
 from paribus.store.files import FileDigests
@@ -108,19 +108,19 @@ def test_a_record_that_is_none_is_named_by_file_and_line(tmp_path: Path, record:
 
 
 def test_names_and_missing_files_are_refused_before_anything_runs(tmp_path: Path) -> None:
-    assert scrolls_problems(NoFinetuning()) == []
+    assert check_scrolls(NoFinetuning()) == []
     config = ScrollsFinetuning(tasks=("qmsun", "qasper", "qasper"), data=str(tmp_path))
-    assert wrong_task_names(config) == [
+    assert check_scrolls_names(config) == [
         (
             "finetuning.tasks",
             "unknown task 'qmsun'; nearest: qmsum; known: narrative_qa, qasper, contract_nli, qmsum, gov_report",
         ),
         ("finetuning.tasks", "names qasper 2 times"),
     ]
-    found = scrolls_problems(ScrollsFinetuning(tasks=("qasper",), data=str(tmp_path)))
+    found = check_scrolls(ScrollsFinetuning(tasks=("qasper",), data=str(tmp_path)))
     assert [path for path, _ in found] == ["evaluation.data"] * 2
     assert f"fine-tuning on qasper needs {tmp_path}/qasper/train.jsonl or the same with .gz" in found[0][1]
-    (without,) = set(scrolls_problems(ScrollsFinetuning(tasks=("qasper",))))
+    (without,) = set(check_scrolls(ScrollsFinetuning(tasks=("qasper",))))
     assert without[0] == "evaluation.data" and without[1].endswith("it is null")
 
 

@@ -21,7 +21,7 @@ from paribus.errors import ConfigurationError
 from paribus.pipeline import devices
 from paribus.pipeline.devices import Devices
 from paribus.pipeline.graph import build_graph, needed_for
-from paribus.pipeline.prepare import COMMANDS_OF_SLURM, describe_sweep, launcher_problems, prepare, problems
+from paribus.pipeline.prepare import COMMANDS_OF_SLURM, check_launcher, check_root_and_launcher, describe_sweep, prepare
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.records import read_run_record
 from paribus.pipeline.root import OutputRoot, run_id
@@ -73,7 +73,7 @@ def test_slurm_takes_jobs_only_where_its_commands_are(
     here: tuple[str, ...], absent: str | None, commands: Callable[..., None], tmp_path: Path
 ) -> None:
     commands(*here)
-    found = [f"{path}: {message}" for path, message in problems(prepared(tmp_path / "root", *SLURM))]
+    found = [f"{path}: {message}" for path, message in check_root_and_launcher(prepared(tmp_path / "root", *SLURM))]
     assert len(found) == (absent is not None)
     assert not absent or (found[0].startswith("hydra/launcher: submitit_slurm submits to SLURM") and absent in found[0])
 
@@ -91,17 +91,17 @@ def test_what_is_done_needs_neither_a_launcher_nor_room(
 ) -> None:
     commands()
     (run,) = prepared(tmp_path / "root", *SLURM[2:])
-    assert len(list(launcher_problems([run]))) == 1
+    assert len(list(check_launcher([run]))) == 1
     finish(run, 0, tmp_path / "made")
     monkeypatch.setattr(OutputRoot, "unwritable", lambda self: "cannot hold an output root")
-    assert list(problems([run])) == []
+    assert list(check_root_and_launcher([run])) == []
 
 
 def found(root: Path, seen: int, **groups: object) -> dict[str, str]:
     """Problems by path where each library sees so many devices."""
     config = run_config(root=str(root), **({"training": TRAINING} | groups))
     nodes = build_graph(config, root / "cache", tolerate_missing=True)
-    return dict(Devices(lambda: seen).problems(config, nodes))
+    return dict(Devices(lambda: seen).check(config, nodes))
 
 
 SHARED: dict[str, object] = {"processes": 0, "parallel": "fsdp", "global_batch": 12}
@@ -261,14 +261,14 @@ def test_pytorch_is_not_asked_unless_cuda_is_named(tmp_path: Path, monkeypatch: 
         config = run_config(
             root=str(tmp_path), training=replace(TRAINING, device=device), evaluation=EvaluationConfig(device=device)
         )
-        assert list(Devices(ask).problems(config, build_graph(config, tmp_path))) == []
+        assert list(Devices(ask).check(config, build_graph(config, tmp_path))) == []
 
 
 def test_what_is_made_already_needs_no_device(tmp_path: Path) -> None:
     run = planned_run(tmp_path, training=replace(TRAINING, device="cuda"))
-    assert len(list(Devices(lambda: 0).problems(run.job.config, run.nodes))) == 1
+    assert len(list(Devices(lambda: 0).check(run.job.config, run.nodes))) == 1
     store_record(run, "training", {})
-    assert list(Devices(lambda: 0).problems(run.job.config, run.nodes)) == []
+    assert list(Devices(lambda: 0).check(run.job.config, run.nodes)) == []
 
 
 ON_CUDA = ("scale=tiny", "corpus=pydocs_small", "tracking=none", "training.device=cuda")
@@ -340,4 +340,4 @@ def test_a_first_training_by_itself_is_judged_as_a_training(tmp_path: Path) -> N
     config = run_config(root=str(tmp_path), start=ContinuedStart(tokens=1000), **training(nodes=2, nodes_by="slurm"))
     nodes = build_graph(config, tmp_path / "cache", tolerate_missing=True)
     alone = needed_for(nodes, "first_training")
-    assert "training" not in alone and "training.nodes" in dict(Devices(lambda: 0).problems(config, alone))
+    assert "training" not in alone and "training.nodes" in dict(Devices(lambda: 0).check(config, alone))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from paribus.checks import impossible_plan
+from paribus.checks import check_plan
 from paribus.cli import main
 from paribus.config.groups.execution import PlanConfig
 from paribus.config.groups.model import CheckpointStart, LlamaModel
@@ -148,7 +148,7 @@ def test_a_command_over_its_limit_makes_nothing(verb: str, tmp_path: Path, capsy
     ],
 )
 def test_a_speed_that_nothing_gives_is_refused(plan: PlanConfig, said: tuple[str, str]) -> None:
-    ((path, message),) = impossible_plan(plan)
+    ((path, message),) = check_plan(plan)
     assert path == said[0]
     assert said[1] in message
 
