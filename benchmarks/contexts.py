@@ -29,7 +29,7 @@ from paribus.native.loader import ensure_compiled
 from paribus.native.registry import SPANS
 from paribus.ordering.contexts import build
 from paribus.ordering.orders import write_order
-from paribus.stage import SilentReporter, StageContext
+from paribus.stage import SilentListener, StageContext
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
 from paribus.training.data import Batches, amount_of
 from paribus.training.train import open_data
@@ -65,7 +65,7 @@ def stage(directory: Path, config: RunConfig, workers: int) -> list[float]:
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir()
     began, used = time.perf_counter(), time.process_time()
-    made = build(StageContext(config, inputs, output, work, SilentReporter(), LocalEngine(workers)))
+    made = build(StageContext(config, inputs, output, work, SilentListener(), LocalEngine(workers)))
     spent = [time.perf_counter() - began, time.process_time() - used]
     return [float(str(made["contexts"])), *spent, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20]
 
@@ -75,7 +75,7 @@ def training(directory: Path, config: RunConfig) -> list[float]:
     inputs = {name: directory / name for name in ("tokens", "order", "contexts")}
     nowhere = directory / "nowhere"
     began = time.perf_counter()
-    data = open_data(StageContext(config, inputs, nowhere, nowhere, SilentReporter(), LocalEngine(1)))
+    data = open_data(StageContext(config, inputs, nowhere, nowhere, SilentListener(), LocalEngine(1)))
     opened = time.perf_counter()
     batches = Batches(data.contexts, config.training.global_batch, data.traversal)
     for amounts in (data.measured.targets, data.measured.text_bytes):

@@ -132,7 +132,7 @@ def make_run(case: Case, directory: Path) -> Any:
     from paribus.config.groups.training import TrainingConfig
     from paribus.ordering.contexts import pack
     from paribus.ordering.shuffle import Sequential
-    from paribus.stage import SilentReporter
+    from paribus.stage import SilentListener
     from paribus.training.checkpoint import Checkpoints
     from paribus.training.data import Batches, Budget, context_targets
     from paribus.training.loop import Run
@@ -166,7 +166,7 @@ def make_run(case: Case, directory: Path) -> Any:
         document_end=DocumentEnd(0) if case.documents else None,
         checkpoints=Checkpoints(directory, frozenset({STEPS}), {}),
         metrics=MetricsFile(directory / "metrics.jsonl"),
-        report=SilentReporter(),
+        listener=SilentListener(),
         accelerator=make_accelerator(training)[0],
     )
 

@@ -23,7 +23,7 @@ from paribus.config.arguments import parse
 from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine
 from paribus.pipeline.run import make
-from paribus.stage import SilentReporter, StageContext
+from paribus.stage import SilentListener, StageContext
 from paribus.training import loop, probe
 from paribus.training.train import train_in_process
 
@@ -73,7 +73,7 @@ def trained(config: RunConfig, inputs: dict[str, Path]) -> dict[str, float]:
         output, work = Path(root) / "output", Path(root) / "work"
         output.mkdir()
         work.mkdir()
-        result = train_in_process(StageContext(config, inputs, output, work, SilentReporter(), LocalEngine(1)), 1)
+        result = train_in_process(StageContext(config, inputs, output, work, SilentListener(), LocalEngine(1)), 1)
     return {name: float(str(result["tokens"])) / seconds for name, seconds in timed.seconds.items()}
 
 

@@ -43,7 +43,7 @@ from paribus.config.groups.tokenization import (
 from paribus.config.groups.training import EqualTokensBudget, TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import ROW_GROUP_BYTES, SHARD_BYTES, CorpusArtifact
-from paribus.stage import SilentReporter, StageContext
+from paribus.stage import SilentListener, StageContext
 
 GIB, ENCODER_BYTES = 2**30, 2**20
 PAPER_DOCUMENTS, PAPER_DIMENSIONS = 235_266_464, 768
@@ -125,7 +125,7 @@ def run_stage(name: str, config: RunConfig, root: Path, made: str) -> Cost:
     inputs = {stage: root / stage for stage in STAGES[name].inputs(config)}
     function = STAGES[name].build
     start = time.process_time()
-    function(StageContext(config, inputs, output, work, SilentReporter(), engine))
+    function(StageContext(config, inputs, output, work, SilentListener(), engine))
     seconds = time.process_time() - start
     corpus = CorpusArtifact(output if name == "corpus" else root / "corpus")
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -27,7 +27,7 @@ from typing import Any
 
 from paribus.config.groups.execution import EngineConfig, TrackingConfig
 from paribus.pipeline.execute import child_environment
-from paribus.pipeline.fork_server import PipeReporter
+from paribus.stage import ChannelListener
 from paribus.store.files import read_object_if_any
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog, TextAxes
@@ -58,7 +58,7 @@ def train(writing: int, steps: int, every: int) -> None:
     optimizer = torch.optim.AdamW(model.parameters())
     batch = torch.randn(4, 128, 256)
     with os.fdopen(writing, "w", encoding="utf-8") as channel:
-        reporter, step = PipeReporter(channel), 0
+        listener, step = ChannelListener(channel), 0
         for line in sys.stdin:
             kind, *others = line.split()
             steps_seen: list[tuple[float, float, float]] = []
@@ -74,11 +74,11 @@ def train(writing: int, steps: int, every: int) -> None:
                 value, before = loss.item(), time.perf_counter()
                 if kind == "on" and step % every == 0:
                     for name in NUMBERS:
-                        reporter.metric(f"train/{name}", value + step, step=step)
+                        listener.metric(f"train/{name}", value + step, step=step)
                 after = time.perf_counter()
                 steps_seen.append((after - began, after - before, sum(map(cpu_seconds, others)) - helping))
             sums = dict(zip(("wall", "telling", "others"), map(sum, zip(*steps_seen, strict=True)), strict=True))
-            reporter.send({"type": "block", "cpu": time.process_time() - cpu, "steps": steps_seen, **sums})
+            listener.send({"type": "block", "cpu": time.process_time() - cpu, "steps": steps_seen, **sums})
 
 
 def listen(

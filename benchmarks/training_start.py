@@ -101,7 +101,7 @@ def measure(root: Path) -> dict[str, float]:
 
     from scale import configuration
 
-    from paribus.stage import SilentReporter, StageContext
+    from paribus.stage import SilentListener, StageContext
     from paribus.tokenization import Tokenizer
     from paribus.training.train import open_data, prepare
 
@@ -112,7 +112,7 @@ def measure(root: Path) -> dict[str, float]:
     config = replace(config, model=replace(config.model, context_length=contexts["context_length"]), budget=budget)
     inputs = {name: root / name for name in ("tokens", "order", "contexts")}
     (root / "work").mkdir()
-    context = StageContext(config, inputs, root / "output", root / "work", SilentReporter(), None)  # type: ignore[arg-type]
+    context = StageContext(config, inputs, root / "output", root / "work", SilentListener(), None)  # type: ignore[arg-type]
     with timed("opening tokens, order and contexts"):
         data = open_data(context)
     with timed("budget and checkpoints"):

@@ -17,8 +17,7 @@ from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine
 from paribus.modeling.device import resolve_device
 from paribus.modeling.models import build_model, save_model
-from paribus.pipeline.fork_server import PipeReporter
-from paribus.stage import StageContext
+from paribus.stage import ChannelListener, StageContext
 from paribus.store.files import METRICS
 from paribus.tokenization import Tokenizer
 from paribus.training import data, loop
@@ -93,7 +92,7 @@ def paribus(config: RunConfig, inputs: Path, work: Path, watch: Watch) -> list[f
     _time_parts(watch)
     with Path("/dev/null").open("w", encoding="utf-8") as nowhere:
         artefacts = {name: inputs / name for name in ("tokens", "order", "contexts")}
-        reporter = _StepReporter(nowhere, watch)
+        reporter = _StepListener(nowhere, watch)
         context = StageContext(config, artefacts, work / "output", work, reporter, LocalEngine(1))
         accelerator, _ = make_accelerator(config.training)
         run = loop_run(context, accelerator)
@@ -108,8 +107,8 @@ def loop_run(context: StageContext, accelerator: Any) -> loop.Run:
     return prepare(context, tokenizer, open_data(context), accelerator)
 
 
-class _StepReporter(PipeReporter):
-    """The reporter of a stage in its process; progress is told once a step, and once before the first."""
+class _StepListener(ChannelListener):
+    """The listener of a stage in its process; progress is told once a step, and once before the first."""
 
     def __init__(self, channel: Any, watch: Watch) -> None:
         super().__init__(channel)

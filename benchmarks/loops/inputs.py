@@ -9,7 +9,7 @@ from paribus.engine.local import LocalEngine
 from paribus.ordering.contexts import build, open_contexts
 from paribus.ordering.orders import write_order
 from paribus.ordering.shuffle import traverse
-from paribus.stage import SilentReporter, StageContext
+from paribus.stage import SilentListener, StageContext
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
 from paribus.training.data import Batches
@@ -43,7 +43,7 @@ def _measure(root: Path, config: RunConfig) -> None:
     """The artefact `contexts`."""
     (root / "contexts").mkdir()
     artefacts = {name: root / name for name in ("tokens", "order")}
-    build(StageContext(config, artefacts, root / "contexts", root / "work", SilentReporter(), LocalEngine(1)))
+    build(StageContext(config, artefacts, root / "contexts", root / "work", SilentListener(), LocalEngine(1)))
 
 
 def _write_rows(root: Path, config: RunConfig, steps: int) -> None:

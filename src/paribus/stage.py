@@ -10,13 +10,14 @@ command that makes nothing starts without that. Output that changes for the same
 which pinned digests in `tests/golden` watch.
 """
 
+import json
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -43,6 +44,7 @@ OFFLINE = {
     "TQDM_DISABLE": "1",
 }
 """What these libraries read when they are imported, so that nothing is asked of a network afterwards."""
+SECONDS_BETWEEN_PROGRESS = 0.2
 PAUSES = (1.0, 2.0)
 """Seconds between looks for the hub's address where nobody answers: a network that is slow or comes back has them."""
 
@@ -78,17 +80,17 @@ class Device:
 #
 # A stage reads the artefacts of its inputs, fills one empty output directory and returns what its record should say.
 # It may keep resumable state in `work`, which outlives a killed process. It never publishes and never knows its key.
-class Reporter(Protocol):
-    """How a stage tells the parent process where it stands."""
+class StageListener(Protocol):
+    """Who hears what a stage says while it runs."""
 
     def progress(self, done: float, total: float, *, unit: str, doing: str, detail: str = "") -> None:
-        """`done` of `total` `unit`s are finished; `doing` says what is running, `detail` what else. Throttled."""
+        """`done` of `total` `unit`s are finished; `doing` says what is running, `detail` what else."""
 
     def metric(self, name: str, value: float, *, step: int) -> None:
         """Record a number of the run, such as `train/loss` at a step."""
 
     def message(self, text: str) -> None:
-        """Say a line that stays on the terminal and in the stage's log."""
+        """Show a line that stays on the terminal and in the stage's log."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ class StageContext:
     """Empty directory to fill; it becomes the artefact when the function returns."""
     work: Path
     """Scratch directory of this artefact that survives a kill; removed once the artefact is published."""
-    report: Reporter
+    listener: StageListener
     engine: Engine
 
 
@@ -180,8 +182,8 @@ def together(*parts: Identity) -> Identity:
     return lambda config: {key: value for part in parts for key, value in part(config).items()}
 
 
-class SilentReporter:
-    """A reporter for tests and library use that shows nothing and remembers metrics and messages."""
+class SilentListener:
+    """Listener of tests and of library use: shows nothing and remembers metrics and messages."""
 
     def __init__(self) -> None:
         self.metrics: list[tuple[str, float, int]] = []
@@ -197,6 +199,61 @@ class SilentReporter:
     def message(self, text: str) -> None:
         """Remember the message in order."""
         self.messages.append(text)
+
+
+class ChannelListener:
+    """Listener in another process: sends lines of JSON, which `deliver` tells the listener at the other end.
+
+    Progress is sent at most five times a second. Messages go to `log` too.
+    """
+
+    def __init__(self, channel: TextIO, log: TextIO | None = None) -> None:
+        self._channel, self._log, self._last = channel, log, 0.0
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Write one message."""
+        self._channel.write(json.dumps(message) + "\n")
+        self._channel.flush()
+
+    def progress(self, done: float, total: float, *, unit: str, doing: str, detail: str = "") -> None:
+        """Send progress, unless the last one was a moment ago and this is not the end."""
+        now = time.monotonic()
+        if now - self._last >= SECONDS_BETWEEN_PROGRESS or done >= total:
+            self._last = now
+            where = {"done": done, "total": total, "unit": unit, "doing": doing, "detail": detail}
+            self.send({"type": "progress", **where})
+
+    def metric(self, name: str, value: float, *, step: int) -> None:
+        """Send a number of the run; JSON has no NaN, so it travels as text."""
+        self.send({"type": "metric", "name": name, "value": repr(float(value)), "step": step})
+
+    def message(self, text: str) -> None:
+        """Send a line for the terminal."""
+        if self._log is not None:
+            with suppress(OSError):
+                print(text, file=self._log, flush=True)
+        self.send({"type": "message", "text": text})
+
+
+def deliver(message: Mapping[str, Any], listener: StageListener) -> None:
+    """Tell a listener what a `ChannelListener` sent."""
+    match message:
+        case {"type": "progress", **progress}:
+            listener.progress(**progress)
+        case {"type": "metric", "name": name, "value": value, "step": step}:
+            listener.metric(name, float(value), step=step)
+        case {"type": "message", "text": text}:
+            listener.message(text)
+
+
+def compile_kernels(names: Iterable[str], listener: StageListener) -> None:
+    """Compile those of these kernels that this machine has not compiled yet, and say so, since that takes a while."""
+    from paribus.native.loader import ensure_compiled
+
+    def progress(name: str, done: int, total: int) -> None:
+        listener.progress(done, total, unit="kernels", doing=f"compiling {name}")
+
+    ensure_compiled(names, progress)
 
 
 @contextmanager

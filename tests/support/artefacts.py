@@ -1,6 +1,6 @@
 """Every kind of artefact, small, made by the runner but in this process: starting a child costs a second a stage."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,9 @@ from paribus.pipeline import run as running
 from paribus.pipeline.display import Display
 from paribus.pipeline.graph import STAGES, Node, build_graph
 from paribus.pipeline.root import OutputRoot
-from paribus.pipeline.run import StageRunner, Telling
-from paribus.stage import SilentReporter, StageContext
+from paribus.pipeline.run import RunListener, StageRunner
+from paribus.stage import SilentListener, StageContext
 from paribus.store.artifacts import Artifact
-from paribus.tracking.events import TextPoint
 from support.command_line import write_corpus, write_meetings
 
 SMALL = (
@@ -78,7 +77,7 @@ class Maker:
 
     def ensure(self, node: Node) -> Artifact:
         """Find or make one artefact; what is said about it is appended to `console`."""
-        return StageRunner(self.layout, Telling(Display(self.console), _Unrecorded(self.layout.path))).ensure(node)
+        return StageRunner(self.layout, RunListener(Display(self.console), self.layout.path)).ensure(node)
 
 
 @contextmanager
@@ -90,20 +89,6 @@ def small_maker(directory: Path) -> Iterator[Maker]:
         yield Maker(directory, monkeypatch)
 
 
-class _Unrecorded:
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-
-    def metric(self, name: str, value: float, step: int) -> None:
-        pass
-
-    def published(self, points: Iterable[TextPoint]) -> None:
-        pass
-
-    def stage(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:
-        pass
-
-
 def in_this_process(job: dict[str, Any], *others: Any, **options: Any) -> Any:
     """The result of a stage, as a child would report it."""
     inputs = {name: Path(path) for name, path in job["inputs"].items()}
@@ -112,7 +97,7 @@ def in_this_process(job: dict[str, Any], *others: Any, **options: Any) -> Any:
         inputs=inputs,
         output=Path(job["output"]),
         work=Path(job["work"]),
-        report=SilentReporter(),
+        listener=SilentListener(),
         engine=LocalEngine(1),
     )
     return STAGES[job["stage"]].build(context)

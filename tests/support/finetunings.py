@@ -13,7 +13,7 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.evaluation.stage import build_finetuning, build_finetuning_data
 from paribus.modeling.models import build_model, save_model
-from paribus.stage import JSON, SilentReporter
+from paribus.stage import JSON, SilentListener
 from paribus.tokenization import Tokenizer
 from support.run_config import run_config
 from support.stages import context_at
@@ -92,8 +92,8 @@ def run_data(root: Path, config: RunConfig) -> dict[str, JSON]:
 def run_finetuned(root: Path, config: RunConfig, name: str = "finetuning") -> dict[str, JSON]:
     """Run the stage `finetuning` into `root`/`name`; what it reported is written beside it."""
     inputs = {stage: root / stage for stage in ("training", "finetuning_data")}
-    report = SilentReporter()
-    result = build_finetuning(context_at(root / name, root / f"{name}.work", config, inputs, report=report))
+    report = SilentListener()
+    result = build_finetuning(context_at(root / name, root / f"{name}.work", config, inputs, listener=report))
     (root / f"{name}.reported.json").write_text(json.dumps(report.metrics))
     return result
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine
-from paribus.stage import Reporter, SilentReporter, StageContext
+from paribus.stage import SilentListener, StageContext, StageListener
 
 
 def context_at(
@@ -14,13 +14,13 @@ def context_at(
     config: RunConfig,
     inputs: Mapping[str, Path],
     *,
-    report: Reporter | None = None,
+    listener: StageListener | None = None,
     workers: int = 1,
 ) -> StageContext:
     """A context that writes to `output`, which is made and must be new, and finds in `work` what was there before."""
     output.mkdir(parents=True)
     work.mkdir(parents=True, exist_ok=True)
-    return StageContext(config, inputs, output, work, report or SilentReporter(), LocalEngine(workers))
+    return StageContext(config, inputs, output, work, listener or SilentListener(), LocalEngine(workers))
 
 
 def files(directory: Path) -> dict[str, bytes]:

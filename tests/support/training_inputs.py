@@ -16,7 +16,7 @@ from paribus.config.groups.training import BudgetConfig, EqualStepsBudget, Equal
 from paribus.config.schema import RunConfig
 from paribus.ordering.contexts import build as build_contexts
 from paribus.ordering.orders import write_order
-from paribus.stage import JSON, SilentReporter, StageContext
+from paribus.stage import JSON, SilentListener, StageContext
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
 from paribus.training.train import build
@@ -95,12 +95,12 @@ def write_pair_inputs(root: Path, number: int = 60) -> dict[str, Path]:
     return {"tokens": root / "pairs" / "tokens", "order": root / "pairs" / "order"}
 
 
-def context(root: Path, name: str, inputs: dict[str, Path], run: RunConfig, report: SilentReporter) -> StageContext:
+def context(root: Path, name: str, inputs: dict[str, Path], run: RunConfig, report: SilentListener) -> StageContext:
     """A context whose output is empty and whose work is what was there before; its contexts are measured anew."""
     output, work = root / name / "output", root / name / "work"
     shutil.rmtree(output, ignore_errors=True)
     given = inputs | {"contexts": measure_contexts(root / name / "contexts", inputs, run)}
-    return context_at(output, work, run, given, report=report)
+    return context_at(output, work, run, given, listener=report)
 
 
 def measure_contexts(directory: Path, inputs: dict[str, Path], run: RunConfig) -> Path:
@@ -113,7 +113,7 @@ def measure_contexts(directory: Path, inputs: dict[str, Path], run: RunConfig) -
 
 def execute(root: Path, name: str, inputs: dict[str, Path], run: RunConfig | None = None) -> dict[str, JSON]:
     """Run the stage; result and reported metrics are written beside the output."""
-    report = SilentReporter()
+    report = SilentListener()
     result = build(context(root, name, inputs, run or config(), report))
     (root / name / "said.json").write_text(json.dumps(report.messages))
     (root / name / "result.json").write_text(json.dumps(result))

@@ -18,9 +18,8 @@ from paribus.corpus.overlap import Drawn, separate
 from paribus.corpus.paths import first_of, versions
 from paribus.engine import Engine
 from paribus.errors import DataError
-from paribus.native.loader import compile_kernels
 from paribus.native.registry import SHINGLES
-from paribus.stage import JSON, Reporter, StageContext
+from paribus.stage import JSON, StageContext, StageListener, compile_kernels
 
 SKIPPED_FILE = "skipped.jsonl"
 _BUCKET_BITS = 20
@@ -37,15 +36,15 @@ def build(context: StageContext) -> dict[str, JSON]:
     DataError where a record cannot be read or a split would be empty.
     """
     config = context.config.corpus
-    compile_kernels(SHINGLES, context.report)
+    compile_kernels(SHINGLES, context.listener)
     source, sample = open_source(config, context.engine, context.work), _sample(context)
     census, drawn, pairs = Census(), Drawn(), isinstance(config, ParallelCorpus)
-    reading = Reading(source, config.limit, context.report, "reading")
+    reading = Reading(source, config.limit, context.listener, "reading")
     with CorpusWriter(context.output, heldout=config.heldout, pairs=pairs) as writer:
         _Copy(config, writer, census, drawn, context.output / SKIPPED_FILE, sample).run(reading)
     if isinstance(source, FilesSource) and source.without_documents:
         named = "; ".join(first_of(source.without_documents))
-        context.report.message(f"files without a document ({SKIPPED_FILE} says why): {named}")
+        context.listener.message(f"files without a document ({SKIPPED_FILE} says why): {named}")
     _require_both_splits(config, source, writer, census)
     separated = separate(context, drawn)
     census.move(separated.moved)
@@ -94,7 +93,7 @@ def _sample(context: StageContext) -> Sample | None:
             return None
         case int(size):
             source = open_source(config, context.engine, context.work)
-            reading = Reading(source, config.limit, context.report, "choosing")
+            reading = Reading(source, config.limit, context.listener, "choosing")
             return of_size(size, _training(config, reading), config.sample_seed)
         case share:
             return of_share(share, config.sample_seed)
@@ -120,9 +119,9 @@ class Reading:
     `complete` says at the end whether that was everything. DataError where not even the first document fits.
     """
 
-    def __init__(self, source: Source, limit: int | None, report: Reporter, doing: str) -> None:
+    def __init__(self, source: Source, limit: int | None, listener: StageListener, doing: str) -> None:
         self.source, self.complete = source, True
-        self._limit, self._report, self._doing = limit, report, doing
+        self._limit, self._listener, self._doing = limit, listener, doing
         self._documents = self._bytes = 0
 
     def __iter__(self) -> Iterator[Read | Skipped]:
@@ -151,9 +150,9 @@ class Reading:
         doing, source = f"{self._doing} documents ({self._documents:,})", self.source
         done = source.done / source.total if source.total else 0.0
         if self._limit is not None and self._bytes / self._limit >= done:
-            self._report.progress(self._bytes, self._limit, unit="B", doing=doing)
+            self._listener.progress(self._bytes, self._limit, unit="B", doing=doing)
         else:
-            self._report.progress(source.done, max(source.total, source.done), unit=source.unit, doing=doing)
+            self._listener.progress(source.done, max(source.total, source.done), unit=source.unit, doing=doing)
 
 
 def _training(config: CorpusConfig, reading: Reading) -> Iterator[Read]:

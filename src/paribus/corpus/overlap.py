@@ -33,7 +33,7 @@ from paribus.corpus.artifact import (
 from paribus.engine import Engine, Item, Result
 from paribus.errors import DataError
 from paribus.native.loader import address, kernel, table_zeros
-from paribus.stage import JSON, Reporter, StageContext
+from paribus.stage import JSON, StageContext, StageListener
 
 BATCH_BYTES = 2**22
 LEVELS = (80, 50, 20)
@@ -138,7 +138,7 @@ class Overlaps:
         return parents[self.texts].astype(np.int64)
 
 
-def measure(corpus: CorpusArtifact, work: Path, engine: Engine, report: Reporter) -> Overlaps:
+def measure(corpus: CorpusArtifact, work: Path, engine: Engine, listener: StageListener) -> Overlaps:
     """Compare the held-out split with the training split of a corpus; workers read a table that lies in `work`."""
     texts, hashes, counts = _heldout(corpus)
     table, directory = ShingleTable.of(hashes, counts), work / "shingles"
@@ -148,7 +148,7 @@ def measure(corpus: CorpusArtifact, work: Path, engine: Engine, report: Reporter
     most, shards = np.zeros(len(counts), np.int32), corpus.shards("train")
     for done, found in enumerate(over_shards(engine, partial(most_shared, directory), shards), 1):
         most = np.maximum(most, found)
-        report.progress(done, len(shards), unit="shards", doing="comparing held-out with training text")
+        listener.progress(done, len(shards), unit="shards", doing="comparing held-out with training text")
     shutil.rmtree(directory)
     return Overlaps(texts, table, hashes, counts, most)
 
@@ -257,7 +257,7 @@ def separate(context: StageContext, drawn: Drawn) -> Separated:
     DataError where nothing would stay held out.
     """
     corpus, threshold = CorpusArtifact(context.output), context.config.corpus.near_duplicate
-    overlaps = measure(corpus, context.work, context.engine, context.report)
+    overlaps = measure(corpus, context.work, context.engine, context.listener)
     shares = overlaps.shares
     moves = np.zeros(len(shares), np.bool_)
     if threshold is not None and (shares > threshold).any():
@@ -321,7 +321,7 @@ def _insert(context: StageContext, corpus: CorpusArtifact, places: Sequence[int]
     rewritten = over_shards(context.engine, partial(with_arrivals, directory, has_pairs(corpus)), work)
     for done, ((shard, _), path) in enumerate(zip(work, rewritten, strict=True), 1):
         path.replace(shard)
-        context.report.progress(done, len(work), unit="shards", doing="moving near copies to training text")
+        context.listener.progress(done, len(work), unit="shards", doing="moving near copies to training text")
 
 
 def with_arrivals(directory: Path, pairs: bool, work: tuple[Path, Sequence[tuple[int, Document]]]) -> Path:

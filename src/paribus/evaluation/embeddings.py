@@ -138,7 +138,7 @@ def measure_embeddings(
     found = {side: uniformities(vectors, frequencies) for side, vectors in embeddings.items()}
     for name, value in found[INPUT].items():
         if value is not None:
-            context.report.metric(UNIFORMITY + ("" if name == "used" else f"_{name}"), value, step=step)
+            context.listener.metric(UNIFORMITY + ("" if name == "used" else f"_{name}"), value, step=step)
     sizes: dict[str, JSON] = {"used": len(frequencies.used), "unused": len(frequencies.unused)}
     return {"checkpoint": step, "tokens": sizes, "uniformity": {side: {**values} for side, values in found.items()}}
 

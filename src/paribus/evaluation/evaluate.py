@@ -48,7 +48,7 @@ from paribus.evaluation.text import ORDER_FILE, DocumentBits, encode_documents, 
 from paribus.evaluation.text_sets import TextSet, changed_texts, clean_set, load_text_sets, write_text_sets
 from paribus.evaluation.translation import TargetScorer, Translated, Translator, translated_sets
 from paribus.modeling.device import resolve_device
-from paribus.stage import JSON, OFFLINE, Reporter, StageContext
+from paribus.stage import JSON, OFFLINE, StageContext, StageListener
 from paribus.store.files import write_json
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.statistics import count_statistics, count_tokens
@@ -97,7 +97,7 @@ def score_checkpoints(context: StageContext, host: Host = ALONE) -> dict[str, JS
     tokenizer = evaluation_tokenizer(next(iter(checkpoints.values())) / "tokenizer")
     scored = Scored()
     for rows in _segmentations(context.config.evaluation.tasks, context.inputs["tasks"], tokenizer, list(checkpoints)):
-        _keep_rows(context.report, rows, scored)
+        _keep_rows(context.listener, rows, scored)
     if heldout.pairs is None:
         _score_texts(context, host, tokenizer, checkpoints, heldout, scored)
     else:
@@ -124,9 +124,9 @@ def _write_scores(
     )
     scored.texts += clean
     for step, bits in scored.heldout.items():
-        context.report.metric(BITS_PER_BYTE, bits.bits_per_byte, step=step)
+        context.listener.metric(BITS_PER_BYTE, bits.bits_per_byte, step=step)
         for found in clean:
-            _report_metrics(context.report, found.metrics(step), step)
+            _report_metrics(context.listener, found.metrics(step), step)
     write_items_table(context.output / "items.parquet", scored.rows)
     write_heldout_table(context.output / "heldout.parquet", heldout.documents, scored.heldout)
     if scored.translated.texts:
@@ -136,7 +136,7 @@ def _write_scores(
     counts, last = count_tokens(tokenizer, heldout.texts), max(checkpoints)
     statistics = count_statistics(tokenizer, counts)
     for name in TEXT_NUMBERS:
-        context.report.metric(TEXT_PREFIX + name, float(getattr(statistics, name)), step=last)
+        context.listener.metric(TEXT_PREFIX + name, float(getattr(statistics, name)), step=last)
     about: dict[str, JSON] = {"beginning": _beginning(tokenizer), "omitted_at_boundaries": scored.omitted}
     about["changed_documents"] = changed_texts(tokenizer, _heldout_texts(context, heldout))
     about |= {**scored.translated.signatures, "texts": {found.name: found.about() for found in scored.texts}}
@@ -171,7 +171,7 @@ def _score_texts(  # noqa: PLR0917 (what is scored, by what, and where it goes)
     keys = [(name, shots) for name in prompted(config.tasks) for shots in config.task_shots(name)]
     tasks = {key: load_task(context.inputs["tasks"], *key) for key in keys}
     model: HarnessModel | None = None
-    for step, path, progress in _scored_steps(context.report, checkpoints):
+    for step, path, progress in _scored_steps(context.listener, checkpoints):
         scorer = Scorer(load_checkpoint_model(path, config.device, config.precision), config.batch_tokens, host)
         if model is None:
             model = HarnessModel(scorer, tokenizer)
@@ -186,17 +186,17 @@ def _score_texts(  # noqa: PLR0917 (what is scored, by what, and where it goes)
             model.scorer, model.progress = scorer, progress.requests
             samples = run_tasks(model, list(tasks.values()))
             rows = [row for key in keys for row in item_rows(step, *key, samples[task_name(*key)])]
-            _keep_rows(context.report, rows, scored)
+            _keep_rows(context.listener, rows, scored)
             scored.names |= _item_names(samples)
             scored.omitted, scored.truncated = model.omitted, model.truncated
         scored.heldout[step] = documents.bits(scorer, progress.text)
         for found in scored.texts:
-            _report_metrics(context.report, found.score(step, scorer, progress.text_of(found.name)), step)
+            _report_metrics(context.listener, found.score(step, scorer, progress.text_of(found.name)), step)
 
 
-def _report_metrics(report: Reporter, metrics: Mapping[str, float], step: int) -> None:
+def _report_metrics(listener: StageListener, metrics: Mapping[str, float], step: int) -> None:
     for name, value in metrics.items():
-        report.metric(name, value, step=step)
+        listener.metric(name, value, step=step)
 
 
 def _item_names(samples: dict[str, list[Any]]) -> dict[ItemKey, str]:
@@ -205,10 +205,10 @@ def _item_names(samples: dict[str, list[Any]]) -> dict[ItemKey, str]:
     }
 
 
-def _keep_rows(report: Reporter, rows: list[ResultRow], scored: Scored) -> None:
+def _keep_rows(listener: StageListener, rows: list[ResultRow], scored: Scored) -> None:
     """Rows of one checkpoint, whose means are metrics of the run."""
     for key, value in means(rows).items():
-        report.metric(measure(*key), value, step=rows[0].checkpoint)
+        listener.metric(measure(*key), value, step=rows[0].checkpoint)
     scored.rows += rows
 
 
@@ -224,13 +224,13 @@ def _score_pairs(  # noqa: PLR0917 (as above)
     config, length = context.config.evaluation, context.config.model.context_length
     scored.translated = translated_sets(config, context.inputs["tasks"], pairs)
     scored.cut_sources = sum(len(tokenizer.encode(pair.source)) > length - 1 for pair in pairs)
-    for step, path, progress in _scored_steps(context.report, checkpoints):
+    for step, path, progress in _scored_steps(context.listener, checkpoints):
         model = load_checkpoint_model(path, config.device, config.precision)
         targets = TargetScorer(model, tokenizer, length, config.batch_tokens, host)
         scored.heldout[step] = targets.bits(pairs, progress.text)
         how = (config.batch_tokens, config.beams, config.length_penalty, host)
         translator = Translator(model, tokenizer, length, *how)
-        _keep_rows(context.report, scored.translated.add(step, translator, progress.translations), scored)
+        _keep_rows(context.listener, scored.translated.add(step, translator, progress.translations), scored)
 
 
 def _segmentations(
@@ -243,9 +243,9 @@ def _segmentations(
             yield from (segmentation_rows(name, tokenizer, gold, step) for step in steps)
 
 
-def _scored_steps(report: Reporter, checkpoints: dict[int, Path]) -> Iterator[tuple[int, Path, "_Progress"]]:
+def _scored_steps(listener: StageListener, checkpoints: dict[int, Path]) -> Iterator[tuple[int, Path, "_Progress"]]:
     for number, (step, path) in enumerate(checkpoints.items(), start=1):
-        yield step, path, _Progress(report, f"step {step} ({number} of {len(checkpoints)})")
+        yield step, path, _Progress(listener, f"step {step} ({number} of {len(checkpoints)})")
 
 
 class _Heldout:
@@ -269,20 +269,20 @@ def measure(task: str, shots: int, metric: str) -> str:
 class _Progress:
     """Passes on what is done of a checkpoint."""
 
-    def __init__(self, report: Reporter, doing: str) -> None:
-        self._report, self._doing = report, doing
+    def __init__(self, listener: StageListener, doing: str) -> None:
+        self._listener, self._doing = listener, doing
 
     def requests(self, done: int, total: int) -> None:
-        self._report.progress(done, total, unit="requests", doing=f"scoring tasks, {self._doing}")
+        self._listener.progress(done, total, unit="requests", doing=f"scoring tasks, {self._doing}")
 
     def translations(self, done: int, total: int) -> None:
-        self._report.progress(done, total, unit="pairs", doing=f"translating, {self._doing}")
+        self._listener.progress(done, total, unit="pairs", doing=f"translating, {self._doing}")
 
     def text(self, done: int, total: int) -> None:
         self.text_of("held-out text")(done, total)
 
     def text_of(self, name: str) -> Callable[[int, int], None]:
-        return lambda done, total: self._report.progress(
+        return lambda done, total: self._listener.progress(
             done, total, unit="bytes", doing=f"scoring {name}, {self._doing}"
         )
 

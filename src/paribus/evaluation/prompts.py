@@ -42,7 +42,7 @@ from paribus.errors import DataError, NumericalError
 from paribus.evaluation.benchmarks import prompted
 from paribus.evaluation.items import read_records, read_task_config
 from paribus.evaluation.pairs import Choices, Ids, Pair, PromptEncoder, encode_choices, fit_context, fit_pair
-from paribus.stage import JSON, Reporter, StageContext
+from paribus.stage import JSON, StageContext, StageListener
 from paribus.store.files import write_json
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
@@ -77,7 +77,7 @@ def build_prompts(context: StageContext) -> dict[str, JSON]:
     cutter = PromptCutter(evaluation_tokenizer(context.inputs["tokens"] / "tokenizer"))
     tasks: dict[str, JSON] = {}
     for name in prompted(evaluation.tasks):
-        task = TaskPrompts(context.inputs["tasks"], name, cutter, context.report)
+        task = TaskPrompts(context.inputs["tasks"], name, cutter, context.listener)
         tasks[name] = task.summary(sorted(set(evaluation.task_shots(name))), length)
     write_json(context.output / PROMPTS_FILE, {"tasks": tasks})
     return {"tasks": tasks}
@@ -93,8 +93,8 @@ def _context_length(model: ModelConfig, tokens: Path) -> int:
 class TaskPrompts:
     """The prompts of a task of the artefact `tasks`, cut with one tokenizer."""
 
-    def __init__(self, tasks: Path, name: str, cutter: "PromptCutter", report: Reporter) -> None:
-        self._tasks, self._name, self._cutter, self._report = tasks, name, cutter, report
+    def __init__(self, tasks: Path, name: str, cutter: "PromptCutter", listener: StageListener) -> None:
+        self._tasks, self._name, self._cutter, self._listener = tasks, name, cutter, listener
         self._config = read_task_config(tasks, name)
         self._items = self._cut(f"{name}.jsonl")
 
@@ -103,14 +103,14 @@ class TaskPrompts:
         long = self._long_prompts(shots, context_length)
         choices, crossed = sum(item.choices for item in self._items), sum(item.crossing for item in self._items)
         if crossed:
-            self._report.message(
+            self._listener.message(
                 f"{self._name}: a token crosses the boundary of context and continuation in {crossed} of {choices} "
                 "choices; they are scored as text (docs/evaluation.md)"
             )
         for number_of_shots, number in long.items():
             if number:
                 fewer = "give fewer examples (evaluation.shots_of) or " if number_of_shots else ""
-                self._report.message(
+                self._listener.message(
                     f"{self._name}: {number} of {len(self._items)} {number_of_shots}-shot prompts are longer than the "
                     f"model's {context_length} tokens and lose their beginning; {fewer}raise model.context_length"
                 )
@@ -129,7 +129,7 @@ class TaskPrompts:
             items.append(self._cutter.item(record, delimiter, (self._name, number)))
             if len(items) % _REPORT_ITEMS == 0:
                 doing = f"cutting prompts of {self._name}"
-                self._report.progress(len(items), len(records), unit="items", doing=doing)
+                self._listener.progress(len(items), len(records), unit="items", doing=doing)
         return items
 
     def _long_prompts(self, shots: Sequence[int], context_length: int) -> dict[int, int]:

@@ -166,7 +166,7 @@ def build_data(context: StageContext) -> dict[str, JSON]:
     assert isinstance(config, ScrollsFinetuning)
     counts: dict[str, JSON] = {}
     for number, name in enumerate(config.tasks):
-        context.report.progress(number, len(config.tasks), unit="tasks", doing=f"reading {name}")
+        context.listener.progress(number, len(config.tasks), unit="tasks", doing=f"reading {name}")
         counts[name] = _write_task(context.output / name, config, TASKS[name])
     return {"tasks": counts}
 

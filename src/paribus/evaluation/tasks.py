@@ -46,7 +46,7 @@ from paribus.evaluation.lm_eval_tasks import find_definition, split_files
 from paribus.evaluation.preflight import check_evaluation, require_examples
 from paribus.evaluation.segmentation import read_segmented
 from paribus.evaluation.text import ORDER_FILE, random_order, related_order, write_order
-from paribus.stage import JSON, Reporter, StageContext
+from paribus.stage import JSON, StageContext, StageListener
 
 
 def build(context: StageContext) -> dict[str, JSON]:
@@ -61,22 +61,22 @@ def build(context: StageContext) -> dict[str, JSON]:
         raise ConfigurationError(*problems)
     corpus = CorpusArtifact(context.inputs["corpus"])
     if has_pairs(corpus):
-        heldout = _write_pairs(config, corpus, context.output, context.report)
+        heldout = _write_pairs(config, corpus, context.output, context.listener)
         return {"tasks": write_promptless(config, context.output), "heldout": heldout}
-    passages, documents = _sample_heldout(config, corpus, context.report)
+    passages, documents = _sample_heldout(config, corpus, context.listener)
     counts = {name: _write_task(context, name, passages) for name in prompted(config.tasks)}
     counts |= write_promptless(config, context.output)
     write_heldout(context.output / HELDOUT, documents)
     if config.concatenated:
         write_order(context.output / ORDER_FILE, related_order([text for _, text in documents]))
     size = sum(len(text.encode()) for _, text in documents)
-    sets = write_texts(config, context.output, context.report)
+    sets = write_texts(config, context.output, context.listener)
     return {"tasks": counts, "texts": sets, "heldout": {"documents": len(documents), "bytes": size}}
 
 
-def _write_pairs(config: EvaluationConfig, corpus: CorpusArtifact, output: Path, report: Reporter) -> JSON:
+def _write_pairs(config: EvaluationConfig, corpus: CorpusArtifact, output: Path, listener: StageListener) -> JSON:
     """The scored pairs."""
-    read = _read_heldout(corpus, report)
+    read = _read_heldout(corpus, listener)
     pairs = sample_pairs((TextPair(each.id, each.text, each.target or "") for each in read), config.heldout_documents)
     if not pairs:
         raise DataError("the corpus has no held-out pairs: raise corpus.heldout or take a larger corpus")
@@ -84,21 +84,21 @@ def _write_pairs(config: EvaluationConfig, corpus: CorpusArtifact, output: Path,
     return {"documents": len(pairs), "bytes": sum(len(pair.target.encode()) for pair in pairs)}
 
 
-def _read_heldout(corpus: CorpusArtifact, report: Reporter) -> Iterator[Document]:
+def _read_heldout(corpus: CorpusArtifact, listener: StageListener) -> Iterator[Document]:
     total, done = corpus.bytes("heldout"), 0
     for document in corpus.documents("heldout"):
         yield document
         done += document.bytes
-        report.progress(done, total, unit="bytes", doing="reading held-out text")
+        listener.progress(done, total, unit="bytes", doing="reading held-out text")
 
 
 def _sample_heldout(
-    config: EvaluationConfig, corpus: CorpusArtifact, report: Reporter
+    config: EvaluationConfig, corpus: CorpusArtifact, listener: StageListener
 ) -> tuple[PassageSample, list[tuple[str, str]]]:
     passages = passage_sample(config.continuation_items, (config.context_characters, config.continuation_characters))
 
     def considered() -> Iterator[tuple[str, str]]:
-        for document in _read_heldout(corpus, report):
+        for document in _read_heldout(corpus, listener):
             if CONTINUATION in config.tasks:
                 passages.add(document.id, document.text)
             yield document.id, document.text
@@ -121,13 +121,13 @@ def _write_task(context: StageContext, name: str, passages: PassageSample) -> JS
         items, prompt, generation = _benchmark_items(config, benchmark), benchmark.prompt, benchmark.generation
         changes = {"metric_list": choice_metrics(benchmark.also)} if benchmark.also else {}
     else:
-        found = _lm_eval_items(config, name, context.report)
+        found = _lm_eval_items(config, name, context.listener)
         items, prompt, generation, changes = found.items, found.prompt, found.generation, found.changes
     require_examples(config, name, len(items.fewshot), items.fewshot_source)
     items = ItemSet(items.evaluated[: config.limit], items.fewshot, items.fewshot_source)
     scored = len(items.evaluated)
     if copies := scored - len({item.digest() for item in items.evaluated}):
-        context.report.message(
+        context.listener.message(
             f"{name}: {copies:,} of {scored:,} items are copies of others; each is scored and counts as one"
         )
     write_task(context.output, name, items, prompt, generation, changes)
@@ -149,10 +149,10 @@ def _benchmark_items(config: EvaluationConfig, benchmark: Benchmark) -> ItemSet:
     )
 
 
-def _lm_eval_items(config: EvaluationConfig, name: str, report: Reporter) -> Borrowed:
+def _lm_eval_items(config: EvaluationConfig, name: str, listener: StageListener) -> Borrowed:
     task = find_definition(config, name)
     if task.left_out:
-        report.message(f"{name}: {', '.join(task.left_out)} of its measures are no means over items and are left out")
+        listener.message(f"{name}: {', '.join(task.left_out)} of its measures are no means over items and are left out")
     return borrowed_items(task, split_files(config, task), max(config.task_shots(name)))
 
 
@@ -196,14 +196,14 @@ def write_promptless(config: EvaluationConfig, output: Path) -> dict[str, JSON]:
     return counts
 
 
-def write_texts(config: EvaluationConfig, output: Path, report: Reporter) -> dict[str, JSON]:
+def write_texts(config: EvaluationConfig, output: Path, listener: StageListener) -> dict[str, JSON]:
     """The scored documents of each set of texts.
 
     Returns documents and bytes of each. DataError for missing and malformed files.
     """
     found: dict[str, JSON] = {}
     for number, name in enumerate(config.texts):
-        report.progress(number, len(config.texts), unit="sets", doing=f"reading the texts of {name}")
+        listener.progress(number, len(config.texts), unit="sets", doing=f"reading the texts of {name}")
         documents = sample_documents(read_texts(text_file(name).find(config.data)), config)
         write_heldout(texts_path(output, name), documents)
         if config.concatenated:

@@ -40,9 +40,9 @@ SHARE_BINS = np.linspace(0, 1, 11)
 
 def build(context: StageContext) -> dict[str, JSON]:
     """Count the encoded training text, encode the held-out text, cut the sentences; return the single numbers."""
-    words, report = segmented(context.config.evaluation.tasks), context.report
+    words, listener = segmented(context.config.evaluation.tasks), context.listener
     steps = 2 + len(words)
-    report.progress(0, steps, unit="parts", doing="counting the tokens of the training text")
+    listener.progress(0, steps, unit="parts", doing="counting the tokens of the training text")
     corpus = EncodedCorpus(context.inputs["tokens"])
     tokenizer = corpus.tokenizer
     source = CorpusArtifact(context.inputs["corpus"])
@@ -51,11 +51,11 @@ def build(context: StageContext) -> dict[str, JSON]:
     ids = count_ids(corpus, tokenizer.vocab_size, len(corpus.first_draw))
     train = count_statistics(tokenizer, TokenCounts(ids, len(corpus), int(corpus.source_bytes.sum()), words_of_text))
     own = own_shares(tokenizer, ids)
-    report.progress(1, steps, unit="parts", doing="encoding the held-out text")
+    listener.progress(1, steps, unit="parts", doing="encoding the held-out text")
     heldout = corpus_statistics(evaluation_tokenizer(corpus.tokenizer_path), _heldout(source))
     scores: dict[str, JSON] = {}
     for number, name in enumerate(words, start=2):
-        report.progress(number, steps, unit="parts", doing=f"cutting the sentences of {name}")
+        listener.progress(number, steps, unit="parts", doing=f"cutting the sentences of {name}")
         scores |= _word_scores(name, tokenizer_path=corpus.tokenizer_path, tasks=context.inputs["tasks"])
     save_array(context.output / COUNTS, ids)
     content: dict[str, JSON] = {

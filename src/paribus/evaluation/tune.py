@@ -43,7 +43,7 @@ from paribus.modeling.parameters import training_flops
 from paribus.ordering.packing import OrderedDocuments
 from paribus.ordering.pairs import PromptContexts
 from paribus.ordering.shuffle import ShuffledContexts
-from paribus.stage import JSON, OFFLINE, Reporter, StageContext
+from paribus.stage import JSON, OFFLINE, StageContext, StageListener
 from paribus.store.files import METRICS, replacing, write_json
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus, EncodedCorpusWriter
@@ -157,7 +157,7 @@ def _finetune(context: StageContext, name: str, task_data: TaskData, start: Star
     prompts = [rows.prompt(question) for question in task_data.scored]
 
     def progress(done: int, total: int) -> None:
-        context.report.progress(done, total, unit="answers", doing=f"answering {name}")
+        context.listener.progress(done, total, unit="answers", doing=f"answering {name}")
 
     answers = write_answers(trained.model, rows, prompts, evaluation, progress)
     read: dict[str, JSON] = {
@@ -254,7 +254,7 @@ def _export(context: StageContext, rows: list[ResultRow], numbers: dict[str, JSO
                 metrics.write(json.dumps({"step": number, **named}) + "\n")
         for key, value in means(rows).items():
             metrics.write(json.dumps({"step": step, measure(*key): value}) + "\n")
-            context.report.metric(measure(*key), value, step=step)
+            context.listener.metric(measure(*key), value, step=step)
     pq.write_table(pa.Table.from_pylist(predictions, schema=PREDICTIONS_SCHEMA), context.output / "predictions.parquet")
     write_json(context.output / "statistics.json", {"checkpoint": step, "tasks": numbers})
 
@@ -263,23 +263,23 @@ ROWS_DIRECTORY = "rows"
 
 
 @dataclass(frozen=True)
-class TaskReporter:
+class TaskListener:
     """Says of a training that it is fine-tuning on a task."""
 
-    report: Reporter
+    listener: StageListener
     task: str
 
     def progress(self, done: float, total: float, *, unit: str, doing: str, detail: str = "") -> None:
         """Passed on as fine-tuning."""
-        self.report.progress(done, total, unit=unit, doing=f"fine-tuning on {self.task}", detail=detail)
+        self.listener.progress(done, total, unit=unit, doing=f"fine-tuning on {self.task}", detail=detail)
 
     def metric(self, name: str, value: float, *, step: int) -> None:
         """Passed on under the task's name."""
-        self.report.metric(metric_name(self.task, name), value, step=step)
+        self.listener.metric(metric_name(self.task, name), value, step=step)
 
     def message(self, text: str) -> None:
         """Passed on."""
-        self.report.message(text)
+        self.listener.message(text)
 
 
 def metric_name(task: str, name: str) -> str:
@@ -325,11 +325,11 @@ def finetune(context: StageContext, task: str, start: Start) -> Finetuned:
     """Train the model of `start` on the rows in `context.work`, going on from what is there already."""
     rows = EncodedCorpus(context.work / ROWS_DIRECTORY)
     training, steps = recipe(context.config, len(rows))
-    config, report = replace(context.config, training=training), TaskReporter(context.report, task)
-    context = replace(context, config=config, report=report)
+    config, listener = replace(context.config, training=training), TaskListener(context.listener, task)
+    context = replace(context, config=config, listener=listener)
     vocab_size, accelerator = start.tokenizer.vocab_size, start.accelerator
     kept = MicroBatch.of(context.work, training, accelerator.num_processes)
-    fitted = fitted_to_memory(config, vocab_size, accelerator, start.precision, kept, report)
+    fitted = fitted_to_memory(config, vocab_size, accelerator, start.precision, kept, listener)
     run = _training_run(context, replace(training, micro_batch=fitted.micro_batch), rows, steps, start.accelerator)
     run = replace(run, micro_batch=kept, requests=start.requests)
     resumed = run.checkpoints.newest(limit=min(run.metrics.complete_steps(), steps))
@@ -377,7 +377,7 @@ def _training_run(
         document_end=None,
         checkpoints=Checkpoints(context.work, frozenset({steps}), {"rows": len(rows), "steps": steps}),
         metrics=MetricsFile(context.work / METRICS),
-        report=context.report,
+        listener=context.listener,
         accelerator=accelerator,
     )
 

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -122,22 +122,6 @@ def _shares(names: list[str]) -> list[list[str]]:
         shares[lightest].append(name)
         loads[lightest] += sizes[name]
     return shares
-
-
-class BuildReporter(Protocol):
-    """Where a stage says how far it is."""
-
-    def progress(self, done: float, total: float, *, unit: str, doing: str) -> None:
-        """`done` of `total` `unit`s are finished; `doing` says what is running."""
-
-
-def compile_kernels(names: Iterable[str], report: BuildReporter) -> None:
-    """Compile those of these kernels, as `registry` has them, that this machine has not compiled yet."""
-
-    def progress(name: str, done: int, total: int) -> None:
-        report.progress(done, total, unit="kernels", doing=f"compiling {name}")
-
-    ensure_compiled(names, progress)
 
 
 class KernelState:

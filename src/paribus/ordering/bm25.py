@@ -63,7 +63,7 @@ def build(context: StageContext) -> dict[str, JSON]:
     for (start, stop), result in zip(blocks, context.engine.map(partial(find, search), blocks), strict=True):
         with np.load(result, allow_pickle=False) as found:
             ids[start:stop], similarities[start:stop] = found["ids"], found["similarities"]
-        context.report.progress(stop, documents, unit="documents", doing="finding lexical neighbours")
+        context.listener.progress(stop, documents, unit="documents", doing="finding lexical neighbours")
     return _summary(documents, ids, similarities)
 
 
@@ -99,7 +99,7 @@ def _index(context: StageContext, corpus: CorpusArtifact, ordering: LexicalOrder
     parts = []
     for done, part in enumerate(context.engine.map(count_shard, shards)):
         parts.append(part)
-        context.report.progress(done + 1, len(shards), unit="shards", doing="counting terms")
+        context.listener.progress(done + 1, len(shards), unit="shards", doing="counting terms")
     if not any(part.terms for part in parts):
         raise DataError(
             "No document of the training split has a word, so BM25 cannot tell documents apart; use ordering=standard"

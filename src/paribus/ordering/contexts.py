@@ -22,7 +22,6 @@ from paribus.config.groups.ordering import (
 )
 from paribus.config.schema import RunConfig, in_tokens
 from paribus.errors import DataError
-from paribus.native.loader import compile_kernels
 from paribus.native.registry import SPANS, TABLES
 from paribus.ordering.arrays import create_array, map_array, save_array
 from paribus.ordering.ordered_text import ARRAYS, Measured, MeasuredContexts, OrderedText, sampled_bytes
@@ -40,7 +39,7 @@ from paribus.ordering.packing import (
 )
 from paribus.ordering.pairs import PairContexts
 from paribus.ordering.shuffle import Traversal, traverse
-from paribus.stage import JSON, StageContext
+from paribus.stage import JSON, StageContext, compile_kernels
 from paribus.store import files
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 
@@ -58,7 +57,7 @@ PIECES = ("positions", "starts", "lengths", "bounds")
 
 def build(context: StageContext) -> dict[str, JSON]:
     """Measure all contexts. Raises DataError for a corpus smaller than one context, or without text."""
-    compile_kernels(SPANS | TABLES, context.report)
+    compile_kernels(SPANS | TABLES, context.listener)
     parts = context.work / "parts"
     parts.mkdir(parents=True, exist_ok=True)
     measure = MeasurePart(context.config, context.inputs, parts)
@@ -116,14 +115,14 @@ def _put_together(measure: MeasurePart, context: StageContext) -> dict[str, Any]
     names = [name for name in ARRAYS if name != "sampled"]
     arrays = {name: create_array(array_path(context.output, name), "<i8", (count,)) for name in names}
     sampled = [np.zeros((0, 2), dtype="<i8")]
-    context.report.progress(0, count, unit="contexts", doing="measuring contexts")
+    context.listener.progress(0, count, unit="contexts", doing="measuring contexts")
     parts = list(_parts(measure.contexts))
     for (start, stop), file in zip(parts, context.engine.map(measure, parts, releases_gil=True), strict=True):
         with np.load(file, allow_pickle=False) as found:
             for name, array in arrays.items():
                 array[start:stop] = found[name]
             sampled.append(found["sampled"])
-        context.report.progress(stop, count, unit="contexts", doing="measuring contexts")
+        context.listener.progress(stop, count, unit="contexts", doing="measuring contexts")
     save_array(array_path(context.output, "sampled"), np.concatenate(sampled))
     return arrays
 

@@ -19,10 +19,10 @@ from paribus.corpus.artifact import CorpusArtifact, CorpusPart, corpus_parts
 from paribus.corpus.overlap import words
 from paribus.engine import Engine
 from paribus.errors import DataError
-from paribus.native.loader import address, compile_kernels, kernel
+from paribus.native.loader import address, kernel
 from paribus.native.registry import AGREEMENT
 from paribus.ordering.arrays import FileRows, NeighbourLists, map_array, save_array
-from paribus.stage import JSON, Reporter, StageContext
+from paribus.stage import JSON, StageContext, StageListener, compile_kernels
 
 Indices = npt.NDArray[np.int64]
 WORDS = 2
@@ -89,12 +89,12 @@ class Pairs(NamedTuple):
 def _find_pairs(context: StageContext, parts: Sequence[CorpusPart], count: int) -> Pairs:
     match context.config.duplicates:
         case ExactDuplicates():
-            _compute(digest_part, parts, context.engine, context.report)
+            _compute(digest_part, parts, context.engine, context.listener)
             return equal_pairs(np.concatenate([np.load(part.target, allow_pickle=False) for part in parts]))
         case MinHashDuplicates() as config:
-            compile_kernels(AGREEMENT, context.report)
-            _compute(partial(sign_part, config), parts, context.engine, context.report)
-            return minhash_pairs(parts, config, context.report)
+            compile_kernels(AGREEMENT, context.listener)
+            _compute(partial(sign_part, config), parts, context.engine, context.listener)
+            return minhash_pairs(parts, config, context.listener)
         case EmbeddingDuplicates() as config:
             return _embedding_pairs(context.inputs["neighbours"], config, count)
         case config:
@@ -111,13 +111,13 @@ def _embedding_pairs(neighbours: Path, config: EmbeddingDuplicates, count: int) 
 
 
 def _compute(
-    function: Callable[[CorpusPart], CorpusPart], parts: Sequence[CorpusPart], engine: Engine, report: Reporter
+    function: Callable[[CorpusPart], CorpusPart], parts: Sequence[CorpusPart], engine: Engine, listener: StageListener
 ) -> None:
     """Map over parts; what is finished lies in the stage's working directory and is not done again after a kill."""
     total, done = parts[-1].start + parts[-1].rows, 0
     for part in engine.map(function, parts):
         done += part.rows
-        report.progress(done, total, unit="documents", doing="hashing documents")
+        listener.progress(done, total, unit="documents", doing="hashing documents")
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def _close_pairs(lists: NeighbourLists, threshold: float) -> Iterator[Pairs]:
         yield Pairs(rows + start, ids[rows, columns], cosines[rows, columns])
 
 
-def minhash_pairs(parts: Sequence[CorpusPart], config: MinHashDuplicates, report: Reporter) -> Pairs:
+def minhash_pairs(parts: Sequence[CorpusPart], config: MinHashDuplicates, listener: StageListener) -> Pairs:
     """Pairs among the documents of signed parts whose estimated Jaccard similarity is `config.threshold` or more.
 
     As many as connect what is connected, not all. Documents of one signature are paired with the first of them, which
@@ -190,11 +190,11 @@ def minhash_pairs(parts: Sequence[CorpusPart], config: MinHashDuplicates, report
     distinct = np.delete(np.arange(len(signatures)), pairs.second)
     count = Bands.of(config).count
     for band in range(count):
-        report.progress(band, count, unit="bands", doing="comparing signatures")
+        listener.progress(band, count, unit="bands", doing="comparing signatures")
         keys = _read_keys(parts, slice(2 + band, 3 + band))[distinct, 0]
         candidates = buckets(distinct, keys, group(len(signatures), pairs).first[distinct])
         pairs = Pairs.joined([pairs, *_confirmed(candidates, signatures, config.threshold)])
-    report.progress(count, count, unit="bands", doing="comparing signatures")
+    listener.progress(count, count, unit="bands", doing="comparing signatures")
     return pairs
 
 

@@ -21,7 +21,7 @@ from paribus.engine.local import LocalEngine
 from paribus.errors import DataError
 from paribus.ordering.arrays import FileRows, map_array, save_array, unit_rows
 from paribus.ordering.embedding_files import embedder_directory
-from paribus.stage import JSON, Reporter, StageContext
+from paribus.stage import JSON, StageContext, StageListener
 from paribus.store import files
 
 ENCODER_BYTES = 2**20
@@ -50,7 +50,7 @@ def build(context: StageContext) -> dict[str, JSON]:
     facts = embed.embedder.facts()
     threads = embed.embedder.threads
     engine: Engine = LocalEngine(threads) if threads else context.engine
-    _watch(engine.map(embed, parts, releases_gil=threads > 0), parts, context.report)
+    _watch(engine.map(embed, parts, releases_gil=threads > 0), parts, context.listener)
     writer = EmbeddingsWriter(context.output)
     for _, shard in itertools.groupby(parts, key=lambda part: part.shard):
         writer.add([part.target for part in shard])
@@ -71,18 +71,18 @@ def _fitted(config: TfidfEmbedder, parts: list[CorpusPart], context: StageContex
     directory = context.work / "tfidf_svd"
     if not directory.exists():
         fitted = min(config.fit_documents, _documents(parts))
-        context.report.progress(0, fitted, unit="documents", doing="fitting TF-IDF and SVD")
+        context.listener.progress(0, fitted, unit="documents", doing="fitting TF-IDF and SVD")
         sample = sample_texts(parts, config.fit_documents, config.max_characters, context.engine)
         TfidfSvd.fit(sample, config).save(directory)
     return directory
 
 
-def _watch(finished: Iterable[CorpusPart], parts: list[CorpusPart], report: Reporter) -> None:
+def _watch(finished: Iterable[CorpusPart], parts: list[CorpusPart], listener: StageListener) -> None:
     total, done = _documents(parts), 0
-    report.progress(done, total, unit="documents", doing="embedding documents")
+    listener.progress(done, total, unit="documents", doing="embedding documents")
     for part in finished:
         done += part.rows
-        report.progress(done, total, unit="documents", doing="embedding documents")
+        listener.progress(done, total, unit="documents", doing="embedding documents")
 
 
 def _documents(parts: list[CorpusPart]) -> int:

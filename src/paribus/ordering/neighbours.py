@@ -16,7 +16,6 @@ from paribus.engine import Engine
 from paribus.engine.gpus import visible_gpus
 from paribus.engine.local import LocalEngine
 from paribus.errors import ConfigurationError, DataError
-from paribus.native.loader import compile_kernels
 from paribus.native.registry import RANKING
 from paribus.ordering.arrays import NeighbourLists, create_lists
 from paribus.ordering.embeddings import Embeddings
@@ -36,7 +35,7 @@ from paribus.ordering.nearest import (
     train_index,
 )
 from paribus.ordering.search_plan import CENTROIDS_A_CODE, SearchPlan, plan_search
-from paribus.stage import JSON, StageContext
+from paribus.stage import JSON, StageContext, compile_kernels
 from paribus.store import files
 from paribus.store.claims import exclusive
 
@@ -52,12 +51,12 @@ _ROUNDING = np.float32(1e-6)
 
 def build(context: StageContext) -> dict[str, JSON]:
     """Write `neighbours.npy`, (n, k) int32, and `similarities.npy`, (n, k) float32."""
-    config, report = context.config.neighbours, context.report
-    compile_kernels(RANKING, report)
+    config, listener = context.config.neighbours, context.listener
+    compile_kernels(RANKING, listener)
     embeddings = Embeddings(context.inputs["embeddings"])
 
     def progress(done: float, total: float, doing: str) -> None:
-        report.progress(done, total, unit="blocks", doing=doing)
+        listener.progress(done, total, unit="blocks", doing=doing)
 
     plan, blocks, sample = NeighbourSearch(embeddings, config, context.engine, context.work, progress).run()
     _collect(blocks, context.output)

@@ -26,13 +26,12 @@ from paribus.config.groups.ordering import (
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.engine import Engine
 from paribus.errors import DataError
-from paribus.native.loader import compile_kernels
 from paribus.native.registry import TRAVERSAL
 from paribus.ordering.arrays import NEIGHBOURS, SHUFFLE, NeighbourLists, map_array, permutation
 from paribus.ordering.embeddings import Embeddings
 from paribus.ordering.in_context import path_through, whole_lists
 from paribus.ordering.in_context_released import Chained, in_chains, starts_of, without_alike, write_dropped
-from paribus.stage import JSON, Reporter, StageContext
+from paribus.stage import JSON, StageContext, StageListener, compile_kernels
 
 Kept = npt.NDArray[np.bool_]
 DOCUMENTS, GROUPS, SUMMARY = "order.npy", "groups.npy", "order.json"
@@ -55,8 +54,8 @@ class Ordered:
 class _Inputs:
     """The artefacts that an order is made of, each checked against the corpus, whose training split has documents."""
 
-    def __init__(self, paths: Mapping[str, Path], report: Reporter) -> None:
-        self._paths, self._report = paths, report
+    def __init__(self, paths: Mapping[str, Path], listener: StageListener) -> None:
+        self._paths, self._listener = paths, listener
         self.corpus = CorpusArtifact(paths["corpus"])
         self.documents = self.corpus.count("train")
         if not self.documents:
@@ -82,7 +81,7 @@ class _Inputs:
 
     def lists(self, stage: str) -> NeighbourLists:
         """The lists of a stage; whatever reads them runs compiled kernels."""
-        compile_kernels(TRAVERSAL, self._report)
+        compile_kernels(TRAVERSAL, self._listener)
         lists = NeighbourLists(self._paths[stage])
         self._check_count(stage, lists.count)
         highest = int(lists.ids.max(initial=-1))
@@ -103,11 +102,11 @@ def build(context: StageContext) -> dict[str, JSON]:
 
     DataError for a training split without documents, or for inputs that are about another corpus.
     """
-    inputs, kind = _Inputs(context.inputs, context.report), context.config.ordering.kind
+    inputs, kind = _Inputs(context.inputs, context.listener), context.config.ordering.kind
     kept = inputs.kept()
-    context.report.progress(0, 1, unit="orders", doing=f"putting documents in order ({kind})")
+    context.listener.progress(0, 1, unit="orders", doing=f"putting documents in order ({kind})")
     ordered = _ordered(context, inputs, kept)
-    context.report.progress(1, 1, unit="orders", doing=f"putting documents in order ({kind})")
+    context.listener.progress(1, 1, unit="orders", doing=f"putting documents in order ({kind})")
     stay = int(kept.sum()) if ordered.groups is not None else len(ordered.documents)
     removed = len(kept) - stay
     summary = write_order(context.output, ordered.documents, groups=ordered.groups, kept=stay, removed=removed)

@@ -34,15 +34,15 @@ STRETCHES = 25
 
 def build(context: StageContext) -> dict[str, JSON]:
     """Write the statistics of one epoch of contexts and return the single numbers among them."""
-    report = context.report
+    listener = context.listener
     if isinstance(context.config.packing, PairPacking):
         raise ConfigurationError("packing.kind: there are no statistics of pair, only of contexts of documents")
     opened, measured = open_contexts(context.config, context.inputs)
     corpus, order, contexts, packing = opened.corpus, opened.order, opened.contexts, opened.config.packing
     embeddings = Embeddings(context.inputs["embeddings"])
-    report.progress(0, 2, unit="parts", doing="counting what contexts hold")
+    listener.progress(0, 2, unit="parts", doing="counting what contexts hold")
     packed = packing_statistics(contexts)
-    report.progress(1, 2, unit="parts", doing="comparing what contexts hold")
+    listener.progress(1, 2, unit="parts", doing="comparing what contexts hold")
     seed = context.config.seed_of("contexts")
     mixed = GivenOrder(order.documents[permutation(len(order), MIXED, seed)], order.groups)
     shuffled = pack(packing, corpus.ids, corpus.offsets, mixed, contexts.documents.eos_id, contexts.context_length)

@@ -28,7 +28,7 @@ from paribus.errors import (
     ParibusError,
 )
 from paribus.pipeline.fork_server import receive, send
-from paribus.stage import OFFLINE
+from paribus.stage import OFFLINE, StageListener, deliver
 from paribus.store.claims import Claim
 from paribus.store.provenance import Code
 
@@ -41,25 +41,12 @@ RUN_STAGE = "import sys; from paribus.pipeline.fork_server import run_stage; sys
 SERVE_FORKS = "import sys; from paribus.pipeline.fork_server import serve_forks; sys.exit(serve_forks())"
 
 
-class Listener(Protocol):
-    """Who hears what the child says while it runs."""
-
-    def progress(self, done: float, total: float, unit: str, doing: str, detail: str) -> None:
-        """The stage finished `done` of `total` units; `detail` says what else it has done."""
-
-    def metric(self, name: str, value: float, step: int) -> None:
-        """The stage reported a number of the run."""
-
-    def message(self, text: str) -> None:
-        """The stage said a line."""
-
-
 def execute(
     job: dict[str, Any],
     engine: EngineConfig,
     held: Claim,
     log: Path,
-    listener: Listener,
+    listener: StageListener,
     *,
     environment: Mapping[str, str] | None = None,
     imports: Sequence[str] = (),
@@ -139,7 +126,7 @@ def _checkpoint_requests() -> Iterator[Callable[[Child], object]]:
 
 
 @contextmanager
-def _ended(child: Child, channel: Any, listener: Listener, grace: float) -> Iterator[None]:
+def _ended(child: Child, channel: Any, listener: StageListener, grace: float) -> Iterator[None]:
     """Leave no child behind, however the block ends; a clean end waits for it."""
     try:
         yield
@@ -157,14 +144,14 @@ def _ended(child: Child, channel: Any, listener: Listener, grace: float) -> Iter
         raise
 
 
-def _ask_to_end(child: Child, channel: Any, listener: Listener, grace: float) -> None:
+def _ask_to_end(child: Child, channel: Any, listener: StageListener, grace: float) -> None:
     """Send SIGTERM and hear the child out, for at most `grace` seconds; a further interruption leaves at once.
 
     One that comes before the user was told is the same once more: a terminal that is closed sends two, and whoever
     ends a job may signal processes and their groups.
     """
     _signal(child, signal.SIGTERM)
-    began, said, listener = time.monotonic(), False, _Unheard(listener)
+    began, said = time.monotonic(), False
 
     def check() -> None:
         nonlocal said
@@ -173,42 +160,22 @@ def _ask_to_end(child: Child, channel: Any, listener: Listener, grace: float) ->
             raise TimeoutError
         if waited > SECONDS_UNTIL_SAID and not said:
             said = True
-            listener.message(
-                f"waiting up to {grace:g} s (engine.grace_seconds) for the stage to end, which a training does with a "
-                "checkpoint; interrupt once more to end it at once"
-            )
+            with suppress(OSError):
+                listener.message(
+                    f"waiting up to {grace:g} s (engine.grace_seconds) for the stage to end, which a training does "
+                    "with a checkpoint; interrupt once more to end it at once"
+                )
 
     with suppress(TimeoutError):
         while True:
             try:
-                _listen(channel, listener, check)
+                # A terminal that is gone must not cost the child its last checkpoint.
+                _listen(channel, listener, check, ignored=(OSError,))
             except (KeyboardInterrupt, SystemExit):
                 if said:
                     raise
                 continue
             return
-
-
-@dataclass(frozen=True)
-class _Unheard:
-    """A listener whose terminal may be gone, which must not cost the child its last checkpoint."""
-
-    listener: Listener
-
-    def progress(self, done: float, total: float, unit: str, doing: str, detail: str) -> None:
-        """Passed on if anybody hears it."""
-        with suppress(OSError):
-            self.listener.progress(done, total, unit, doing, detail)
-
-    def metric(self, name: str, value: float, step: int) -> None:
-        """Passed on if anybody hears it."""
-        with suppress(OSError):
-            self.listener.metric(name, value, step)
-
-    def message(self, text: str) -> None:
-        """Passed on if anybody hears it."""
-        with suppress(OSError):
-            self.listener.message(text)
 
 
 def _signal(child: Child, number: signal.Signals) -> None:
@@ -223,8 +190,13 @@ def _sweep(child: Child) -> None:
         os.killpg(child.pid, signal.SIGKILL)
 
 
-def _listen(channel: Any, listener: Listener, check: Callable[[], None]) -> dict[str, Any] | None:
-    """The child's last word, None when it died without one; `check` is called every second at least."""
+def _listen(
+    channel: Any, listener: StageListener, check: Callable[[], None], *, ignored: tuple[type[Exception], ...] = ()
+) -> dict[str, Any] | None:
+    """The child's last word, None when it died without one; `check` is called every second at least.
+
+    Of what the listener raises, `ignored` ends nothing.
+    """
     pending = b""
     answer: dict[str, Any] | None = None
     while True:
@@ -238,21 +210,11 @@ def _listen(channel: Any, listener: Listener, check: Callable[[], None]) -> dict
         *lines, pending = (pending + chunk).split(b"\n")
         for line in lines:
             # The rest of a line whose beginning was heard before an interruption says nothing.
-            with suppress(json.JSONDecodeError):
-                answer = _hear(json.loads(line), listener) or answer
-
-
-def _hear(message: dict[str, Any], listener: Listener) -> dict[str, Any] | None:
-    kind = message.pop("type")
-    if kind == "progress":
-        listener.progress(**message)
-    elif kind == "metric":
-        listener.metric(message["name"], float(message["value"]), message["step"])
-    elif kind == "message":
-        listener.message(message["text"])
-    else:
-        return {"type": kind, **message}
-    return None
+            with suppress(json.JSONDecodeError, *ignored):
+                message = json.loads(line)
+                if message["type"] in ("done", "failed"):
+                    answer = message
+                deliver(message, listener)
 
 
 def _conclude(answer: dict[str, Any] | None, code: int, log: Path, memory_kills: int) -> Any:

@@ -17,27 +17,25 @@ import socket
 import struct
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn
 
 from paribus.config.validate import build_run
 from paribus.engine.local import open_engine
 from paribus.engine.processes import STOPPING, die_before_starter, die_with_parent, ignore_requests
 from paribus.errors import ConfigurationError, classify, is_full_disk, told_in_log
 from paribus.pipeline.graph import STAGES
-from paribus.stage import StageContext
+from paribus.stage import ChannelListener, StageContext
 from paribus.store.claims import Claim
 from paribus.store.files import naming
 from paribus.store.provenance import Code, hold_to, loaded_code
 
 SIZE = struct.Struct("!Q")
 _PIECE = 1 << 16
-SECONDS_BETWEEN_PROGRESS = 0.2
 
 
 @dataclass(frozen=True)
@@ -200,39 +198,8 @@ def _end(code: int) -> NoReturn:
     os._exit(code)
 
 
-# The child process of one stage: `run_stage` reads a job, runs the stage function and answers on a pipe. It is started
-# with the number of the pipe's file descriptor as argument and the job as JSON on standard input; messages are JSON
-# lines. Standard output and error belong to libraries and go to the stage's log.
-class PipeReporter:
-    """A reporter whose messages go to the parent; progress at most five times a second."""
-
-    def __init__(self, channel: TextIO) -> None:
-        self._channel, self._last = channel, 0.0
-
-    def send(self, message: dict[str, Any]) -> None:
-        """Write one message."""
-        self._channel.write(json.dumps(message) + "\n")
-        self._channel.flush()
-
-    def progress(self, done: float, total: float, *, unit: str, doing: str, detail: str = "") -> None:
-        """Forward progress unless the last one was a moment ago and this is not the end."""
-        now = time.monotonic()
-        if now - self._last >= SECONDS_BETWEEN_PROGRESS or done >= total:
-            self._last = now
-            where = {"done": done, "total": total, "unit": unit, "doing": doing, "detail": detail}
-            self.send({"type": "progress", **where})
-
-    def metric(self, name: str, value: float, *, step: int) -> None:
-        """Forward a number of the run; JSON has no NaN, so it travels as text."""
-        self.send({"type": "metric", "name": name, "value": repr(float(value)), "step": step})
-
-    def message(self, text: str) -> None:
-        """Forward a line for the terminal; standard error is the stage's log."""
-        with suppress(OSError):
-            print(text, file=sys.stderr, flush=True)  # noqa: T201
-        self.send({"type": "message", "text": text})
-
-
+# The child process of one stage. It is started with the number of the pipe's file descriptor as argument and the job as
+# JSON on standard input. Standard output and error belong to libraries and go to the stage's log.
 def run_stage() -> int:
     """Run the job on standard input; 0 when the stage function returned."""
     die_with_parent()
@@ -244,19 +211,19 @@ def run_stage() -> int:
 def serve(job: dict[str, Any], descriptor: int) -> int:
     """Run a job in this process, which has no other, and answer on a file descriptor; 0 when the stage returned."""
     with os.fdopen(descriptor, "w", encoding="utf-8") as channel:
-        reporter = PipeReporter(channel)
+        listener = ChannelListener(channel, sys.stderr)
         try:
-            reporter.send({"type": "done", "result": _run(job, reporter)})
+            listener.send({"type": "done", "result": _run(job, listener)})
         except BaseException as error:
             # Told first: on a full disk the log takes nothing.
-            reporter.send({"type": "failed", **classify(error), "full_disk": is_full_disk(error)})
+            listener.send({"type": "failed", **classify(error), "full_disk": is_full_disk(error)})
             with suppress(OSError):
                 print(told_in_log(error), end="", file=sys.stderr, flush=True)  # noqa: T201
             return 1
     return 0
 
 
-def _run(job: dict[str, Any], reporter: PipeReporter) -> Any:
+def _run(job: dict[str, Any], listener: ChannelListener) -> Any:
     claim = job["claim"]
     # The parent may be stopped (Ctrl-Z) while this goes on: then nobody else may take the work for abandoned.
     Claim(Path(claim["path"]), claim["token"], claim["lease"], _stop_at_once).beat()
@@ -270,7 +237,7 @@ def _run(job: dict[str, Any], reporter: PipeReporter) -> Any:
             inputs={name: Path(path) for name, path in job["inputs"].items()},
             output=Path(job["output"]),
             work=Path(job["work"]),
-            report=reporter,
+            listener=listener,
             engine=engine,
         )
         with naming(context.output.parent):

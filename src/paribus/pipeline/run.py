@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from rich.markup import escape
 
@@ -96,7 +96,7 @@ def _recorded(
     follower = Follower(recorder.directory, config.tracking, root.path)
     try:
         wanted = needed_for(nodes, config.until)
-        runner = StageRunner(root, Telling(display, recorder), code, imports_of(wanted, root))
+        runner = StageRunner(root, RunListener(display, recorder.directory, recorder), code, imports_of(wanted, root))
         failure = check_devices(config, wanted) or run_nodes(wanted, runner)
     except SystemExit:
         reason = "its launcher stopped it, for the end of its time or for other work; the same command carries on"
@@ -124,7 +124,7 @@ def imports_of(nodes: dict[str, Node], root: OutputRoot) -> tuple[str, ...]:
 
 def run_nodes(nodes: dict[str, Node], stages: "StageRunner") -> Failure | None:
     """Ensure every artefact of a run, inputs before what needs them; None, or what stopped it."""
-    stage, directory = "", stages.telling.recorder.directory
+    stage, directory = "", stages.listener.directory
     try:
         left = to_make(nodes, stages.root.store)
         for node in nodes.values():
@@ -134,9 +134,9 @@ def run_nodes(nodes: dict[str, Node], stages: "StageRunner") -> Failure | None:
                 _refuse_tokens(node.config, made)
             compared = stage == "corpus" and stage in left and node.config.sweep and node.config.sweep.jobs > 1
             if compared and (told := few_documents(node.config, made)):
-                stages.telling.display.message(f"  [yellow]{escape(told)}[/yellow]")
+                stages.listener.show(f"[yellow]{escape(told)}[/yellow]")
     except RepeatedFailureError as error:
-        stages.telling.display.message(f"  {named(stage)} [red]failed[/red] for an earlier run: not tried again")
+        stages.listener.show(f"{named(stage)} [red]failed[/red] for an earlier run: not tried again")
         return Failure(error.failure["class"], error.failure["message"], stage, repeated=True)
     except KeyboardInterrupt:
         return Failure("interrupted", "stopped by a signal; give the same command again to carry on", stage)
@@ -155,61 +155,50 @@ def _refuse_tokens(config: RunConfig, vocabulary: Artifact) -> None:
         raise ConfigurationError(*problems)
 
 
-# What a stage says while it runs, and who hears it: the terminal, the record of the run, and its artefact.
-#
-# The numbers of a stage belong to its artefact, so that a run which finds it made has them too.
-class StageRecorder(Protocol):
-    """Who keeps what stages say; `Recorder` does so for a run."""
-
-    @property
-    def directory(self) -> Path:
-        """Where logs of stages go."""
-
-    def metric(self, name: str, value: float, step: int) -> None:
-        """A stage reported a number."""
-
-    def published(self, points: Iterable[TextPoint]) -> None:
-        """A published artefact has these numbers."""
-
-    def stage(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:
-        """An artefact is there, `made` or `cached`."""
-
-
 @dataclass(frozen=True)
-class Telling:
-    """The listener of one stage after the other."""
+class RunListener:
+    """Listener of a run's stages, one after the other: shows them, and keeps their numbers.
+
+    The numbers of a stage belong to its artefact, so that a run which finds it made has them too.
+    """
 
     display: Display
-    recorder: StageRecorder
+    directory: Path
+    """Of the logs of stages."""
+    recorder: Recorder | None = None
+    """The record of the run; None where artefacts are made outside a run."""
     metrics: list[tuple[str, float, int]] = field(default_factory=list)
     """Of the stage that runs."""
 
-    def progress(self, done: float, total: float, unit: str, doing: str, detail: str) -> None:
+    def progress(self, done: float, total: float, *, unit: str, doing: str, detail: str = "") -> None:
         """Show the running stage's progress."""
         self.display.progress(done, total, unit, doing, detail)
 
-    def metric(self, name: str, value: float, step: int) -> None:
+    def metric(self, name: str, value: float, *, step: int) -> None:
         """Keep a number for the artefact and for the run's events."""
         self.metrics.append((name, value, step))
-        with suppress(OSError):  # the file server may answer again; what is missing is told again with the artefact
-            self.recorder.metric(name, value, step)
+        if self.recorder is not None:
+            with suppress(OSError):  # the file server may answer again; what is missing is sent with the artefact
+                self.recorder.metric(name, value, step)
 
     def message(self, text: str) -> None:
         """Show a line of the running stage above its bar."""
-        self.display.message(f"  {escape(text)}")
+        self.show(escape(text))
 
-    def say(self, text: str) -> None:
+    def show(self, text: str) -> None:
         """Show a line of the pipeline itself, with its marks, above the bar."""
         self.display.message(f"  {text}")
 
-    def keep_metrics(self, output: Path) -> None:
+    def write_metrics(self, output: Path) -> None:
         """Write the numbers of the running stage into its artefact."""
         if self.metrics and not (output / METRICS).exists():
             lines = [{"step": step, name: value} for name, value, step in self.metrics]
             files.write_text(output / METRICS, "".join(json.dumps(line) + "\n" for line in lines))
 
-    def there(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:
-        """Record an artefact with its numbers, which may differ from those that one of its key had before."""
+    def record(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:
+        """Record an artefact, `made` or `cached`, with its numbers, which may differ from those of an earlier one."""
+        if self.recorder is None:
+            return
         self.recorder.stage(node, artifact, state, seconds)
         path = artifact.path / METRICS
         # Those of a first training are also the first ones of the training that goes on from it.
@@ -222,7 +211,7 @@ class StageRunner:
     """Ensures single artefacts."""
 
     root: OutputRoot
-    telling: Telling
+    listener: RunListener
     code: Code = field(default_factory=loaded_code)
     """What the command began with: the child of a stage refuses to be another."""
     later: tuple[str, ...] = ()
@@ -243,7 +232,7 @@ class StageRunner:
                 if not may_be_gone(error) or failed_before(node, self.root):
                     raise
                 message = f"[yellow]trying again ({retry} of {retries})[/yellow]: {escape(classify(error)['message'])}"
-                self.telling.display.message(f"  {named(node.name)} {message}")
+                self.listener.show(f"{named(node.name)} {message}")
         return self._ensure(node, last=True, whole=whole)
 
     def _ensure(self, node: Node, *, last: bool, whole: bool) -> Artifact:
@@ -261,12 +250,12 @@ class StageRunner:
                     waiting = True
             if found is not None:
                 how = "made by another process" if waiting else "cached"
-                self.telling.display.message(f"  [dim]{named(node.name)} {how:<14} {node.key[:12]}[/dim]")
-                self.telling.there(node, found, "cached", 0.0)
+                self.listener.show(f"[dim]{named(node.name)} {how:<14} {node.key[:12]}[/dim]")
+                self.listener.record(node, found, "cached", 0.0)
                 return found
             if not waiting:
                 holder = describe(read_holder(store.claim_path(*node.place)))
-                self.telling.display.message(f"  [dim]{named(node.name)} is being made by {holder}: waiting[/dim]")
+                self.listener.show(f"[dim]{named(node.name)} is being made by {holder}: waiting[/dim]")
             waiting = True
             time.sleep(SECONDS_BETWEEN_LOOKS)
 
@@ -276,11 +265,11 @@ class StageRunner:
 
     def _make(self, node: Node, held: Claim, *, last: bool) -> Artifact:
         """Execute a stage and publish what it made, or leave a note of why it failed and nothing else."""
-        display = self.telling.display
+        display = self.listener.display
         refuse_repetition(node, self.root)
         if told := self.root.store.set_aside(held, *node.place):
-            display.message(f"  [yellow]{named(node.name)} damaged: {escape(told)}; made again[/yellow]")
-        self.telling.metrics.clear()
+            self.listener.show(f"[yellow]{named(node.name)} damaged: {escape(told)}; made again[/yellow]")
+        self.listener.metrics.clear()
         display.start(node.name, "starting")
         started = time.monotonic()
         try:
@@ -298,12 +287,12 @@ class StageRunner:
         seconds = time.monotonic() - started
         line = f"  {named(node.name)} [green]done[/green] in {format_duration(seconds):<10} [dim]{node.key[:12]}[/dim]"
         display.finish(f"{line}  {escape(facts(node.stage, artifact))}".rstrip())
-        self.telling.there(node, artifact, "made", seconds)
+        self.listener.record(node, artifact, "made", seconds)
         return artifact
 
     def _execute(self, node: Node, held: Claim) -> Artifact:
         """Run the stage in a process of its own (`making/child.py`) on an empty directory, and publish that."""
-        store, say = self.root.store, self.telling.say
+        store, say = self.root.store, self.listener.show
         output = store.empty_output(held, *node.place)
         inputs = {name: str(store.require(*other.place).path) for name, other in node.inputs.items()}
         job = {
@@ -315,7 +304,7 @@ class StageRunner:
             "code": self.code.to_json(),
         }
         origin = provenance()
-        log = stage_log(self.telling.recorder.directory, node.name)
+        log = stage_log(self.listener.directory, node.name)
         # Files outside the store are looked at before and after: what changed in between is of no key.
         sources = SourceFiles(node, self.root)
         with gpu_slots(node.name, node.config, say) as environment, sources.reading(held, say):
@@ -327,12 +316,12 @@ class StageRunner:
                 node.config.engine,
                 held,
                 log,
-                self.telling,
+                self.listener,
                 environment=environment,
                 imports=() if node.stage.online(node.config) else node.stage.imports,
                 later=self.later,
             )
-        self.telling.keep_metrics(output)
+        self.listener.write_metrics(output)
         record: dict[str, Any] = {
             **node.identity,
             "key": node.key,
@@ -533,22 +522,6 @@ def _stop_mark(root: OutputRoot, sweep: SweepConfig) -> Path:
     return root.sweep(sweep.id) / f"stopped-{sweep.invocation}"
 
 
-@dataclass(frozen=True)
-class _Unrecorded:
-    """A listener that keeps the logs of stages only."""
-
-    directory: Path
-
-    def metric(self, name: str, value: float, step: int) -> None:
-        """The artefact keeps its own numbers."""
-
-    def published(self, points: Iterable[TextPoint]) -> None:
-        """The artefact has them."""
-
-    def stage(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:
-        """The store has it."""
-
-
 def check(config: RunConfig, targets: Sequence[str]) -> None:
     """ConfigurationError where this machine cannot make what is missing of what `targets` need; DataError for files."""
     root = OutputRoot.of(config)
@@ -574,7 +547,7 @@ def make(config: RunConfig, targets: Sequence[str], *, asked_by: str) -> dict[st
     """
     root = OutputRoot.of(config)
     nodes = build_graph(config, root.cache, targets=targets)
-    runner = StageRunner(root, Telling(Display(open_console(stderr=True)), _Unrecorded(root.path / asked_by)))
+    runner = StageRunner(root, RunListener(Display(open_console(stderr=True)), root.path / asked_by))
     found: dict[str, Artifact] = {}
     for name, node in nodes.items():
         existing = root.store.find(*node.place)

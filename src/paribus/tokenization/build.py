@@ -29,9 +29,8 @@ from paribus.corpus.artifact import CorpusArtifact, Document, has_pairs, read_sh
 from paribus.engine import Engine
 from paribus.engine.local import LocalEngine
 from paribus.errors import DataError
-from paribus.native.loader import compile_kernels
 from paribus.native.registry import ENCODING
-from paribus.stage import JSON, Reporter, StageContext
+from paribus.stage import JSON, StageContext, StageListener, compile_kernels
 from paribus.store import files
 from paribus.tokenization.counts import WordCounts, sum_counts
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter, id_dtype
@@ -65,14 +64,14 @@ def build_vocabulary(context: StageContext) -> dict[str, JSON]:
             check_lossless(tokenizer.settings)
         return _save(tokenizer, context.output)
     corpus = CorpusArtifact(context.inputs["corpus"])
-    texts = LearningSample(corpus, None if isinstance(config, BytesTokenizer) else config.sample, context.report)
-    compile_kernels(training_kernels(config.kind), context.report)
+    texts = LearningSample(corpus, None if isinstance(config, BytesTokenizer) else config.sample, context.listener)
+    compile_kernels(training_kernels(config.kind), context.listener)
     pretokenizer = configured(context.config.pretokenizer, texts)
     tokenizer = _train(config, pretokenizer, texts, context)
     if texts.documents == 0 and not isinstance(config, BytesTokenizer):
         raise DataError(f"corpus: the training split of {corpus.path} is empty; there is nothing to train on")
     if not isinstance(config, BytesTokenizer) and tokenizer.vocab_size < config.vocab_size:
-        context.report.message(
+        context.listener.message(
             f"the vocabulary has {tokenizer.vocab_size:,} tokens, and tokenizer.vocab_size asks for "
             f"{config.vocab_size:,}: no pair of the text is left to merge"
         )
@@ -125,9 +124,9 @@ class LearningSample:
     None takes all of the split; the first document counts whatever its size.
     """
 
-    def __init__(self, corpus: CorpusArtifact, most: int | None, report: Reporter) -> None:
+    def __init__(self, corpus: CorpusArtifact, most: int | None, listener: StageListener) -> None:
         size = corpus.bytes("train")
-        self._corpus, self._total, self._report = corpus, min(size, most or size), report
+        self._corpus, self._total, self._listener = corpus, min(size, most or size), listener
         self.documents = self.bytes = 0
 
     def __iter__(self) -> Iterator[str]:
@@ -141,7 +140,7 @@ class LearningSample:
                 reported = self.bytes
                 self._tell()
             yield from document.texts
-        self._report.progress(self.bytes, self.bytes, unit="bytes", doing="counting pre-tokens")
+        self._listener.progress(self.bytes, self.bytes, unit="bytes", doing="counting pre-tokens")
 
     def words(self, pretokenizer: str | Cutter, engine: Engine, work: Path) -> WordCounts:
         """Counts of the pre-tokens, made shard by shard; what is finished stays in directory `work`."""
@@ -157,7 +156,7 @@ class LearningSample:
         return sum_counts(map(_read, parts))
 
     def _tell(self) -> None:
-        self._report.progress(self.bytes, self._total, unit="bytes", doing="counting pre-tokens")
+        self._listener.progress(self.bytes, self._total, unit="bytes", doing="counting pre-tokens")
 
     def _parts(self, directory: Path) -> Iterator[CountedPart]:
         left, first = self._total, True
@@ -183,7 +182,7 @@ def _train(
 
     def progress(done: int) -> None:
         doing = _DOING.get(config.kind, "merging pairs")
-        context.report.progress(done, config.vocab_size, unit="tokens", doing=doing)
+        context.listener.progress(done, config.vocab_size, unit="tokens", doing=doing)
 
     counted = texts if context.engine.shares_memory else texts.words(pretokenizer, context.engine, context.work)
     return Tokenizer.train(
@@ -213,7 +212,7 @@ class _Part:
 
 def build_tokens(context: StageContext) -> dict[str, JSON]:
     """Encode the training split in corpus order with the encoder of the configuration."""
-    compile_kernels(ENCODING, context.report)
+    compile_kernels(ENCODING, context.listener)
     pretokenizer = context.config.pretokenizer
     device = pretokenizer.device if isinstance(pretokenizer, PredictiveEntropyPretokenizer) else "cpu"
     vocabulary = Tokenizer.load(context.inputs["vocabulary"] / "tokenizer", device=device)
@@ -222,13 +221,13 @@ def build_tokens(context: StageContext) -> dict[str, JSON]:
     draws = draws_of(context.config.encoder)
     total, done = draws * corpus.bytes("train"), 0
     with EncodedCorpusWriter(context.output, tokenizer, pairs=has_pairs(corpus), draws=draws) as writer:
-        context.report.progress(0, total, unit="bytes", doing="encoding")
+        context.listener.progress(0, total, unit="bytes", doing="encoding")
         for draw, target in _encoded(tokenizer, corpus, context, draws):
             with np.load(target, allow_pickle=False) as part:
                 sources, sizes = part.get("source_lengths"), part["source_bytes"]
                 writer.append(part["ids"], part["lengths"], sizes if draw == 0 else sizes[:0], sources)
                 done += int(sizes.sum())
-            context.report.progress(done, total, unit="bytes", doing="encoding")
+            context.listener.progress(done, total, unit="bytes", doing="encoding")
     more: dict[str, JSON] = {"source_tokens": writer.source_tokens} if has_pairs(corpus) else {}
     if draws > 1:
         more["draws"] = draws

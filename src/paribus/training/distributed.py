@@ -40,7 +40,7 @@ from paribus.errors import (
     stopped_as_meant,
 )
 from paribus.modeling.device import resolve_device
-from paribus.stage import JSON, Reporter, SilentReporter, StageContext
+from paribus.stage import JSON, ChannelListener, SilentListener, StageContext, StageListener, deliver
 from paribus.store.files import write_json
 from paribus.store.provenance import Code, hold_to, loaded_code
 
@@ -213,8 +213,10 @@ def _carry_out(work: Work, directory: Path, rank: int, requests: Requests, *, re
     code = Code.from_json(job["code"])
     code.require(loaded_code())
     hold_to(code)
-    report: Reporter = FileReporter(directory / REPORTS) if reports else SilentReporter()
-    result = work(stage_context(job, report), job["processes_a_node"] * job["nodes"], requests)
+    listener: StageListener = SilentListener()
+    if reports:
+        listener = ChannelListener((directory / REPORTS).open("a", encoding="utf-8"))
+    result = work(stage_context(job, listener), job["processes_a_node"] * job["nodes"], requests)
     if rank == 0:
         write_json(directory / RESULT, result)
 
@@ -246,7 +248,7 @@ def read_job(directory: Path) -> dict[str, Any]:
     return job
 
 
-def stage_context(job: dict[str, Any], report: Reporter) -> StageContext:
+def stage_context(job: dict[str, Any], listener: StageListener) -> StageContext:
     """The context of the stage that the group carries out."""
     config = build_run(job["config"])
     return StageContext(
@@ -254,7 +256,7 @@ def stage_context(job: dict[str, Any], report: Reporter) -> StageContext:
         inputs={name: Path(path) for name, path in job["inputs"].items()},
         output=Path(job["output"]),
         work=Path(job["work"]),
-        report=report,
+        listener=listener,
         engine=open_engine(config.engine, Path(job["work"])),
     )
 
@@ -279,38 +281,12 @@ def read_failures(directory: Path) -> list[dict[str, Any]]:
     return sorted(found, key=lambda failure: (failure["class"] == "infrastructure", failure["time"]))
 
 
-class FileReporter:
-    """A reporter whose messages are lines of a file, which `forwarded` reads; progress at most five times a second."""
-
-    def __init__(self, path: Path) -> None:
-        self._file, self._last = path.open("a", encoding="utf-8"), 0.0
-
-    def progress(self, done: float, total: float, **said: str) -> None:
-        """Write progress unless the last one was a moment ago and this is not the end."""
-        now = time.monotonic()
-        if now - self._last >= SECONDS_BETWEEN_LOOKS or done >= total:
-            self._last = now
-            self._write({"progress": {"done": done, "total": total, **said}})
-
-    def metric(self, name: str, value: float, *, step: int) -> None:
-        """Write a number of the run; JSON has no NaN, so it travels as text."""
-        self._write({"metric": [name, repr(float(value)), step]})
-
-    def message(self, text: str) -> None:
-        """Write a line for the terminal."""
-        self._write({"message": text})
-
-    def _write(self, message: dict[str, Any]) -> None:
-        self._file.write(json.dumps(message) + "\n")
-        self._file.flush()
-
-
 @contextmanager
-def forwarded(path: Path, report: Reporter) -> Iterator[None]:
-    """Tell `report`, from a thread, what a `FileReporter` writes to `path`, to its end when the block is left."""
+def forwarded(path: Path, listener: StageListener) -> Iterator[None]:
+    """Tell `listener`, from a thread, what a `ChannelListener` writes to `path`, to its end when the block is left."""
     path.touch()
     ended = Event()
-    thread = Thread(target=_follow_reports, args=(path, report, ended), name="reports", daemon=True)
+    thread = Thread(target=_follow_reports, args=(path, listener, ended), name="reports", daemon=True)
     thread.start()
     try:
         yield
@@ -319,24 +295,14 @@ def forwarded(path: Path, report: Reporter) -> Iterator[None]:
         thread.join()
 
 
-def _follow_reports(path: Path, report: Reporter, ended: Event) -> None:
+def _follow_reports(path: Path, listener: StageListener, ended: Event) -> None:
     with path.open(encoding="utf-8") as lines:
         pending, last = "", False
         while not last:
             last = ended.wait(SECONDS_BETWEEN_LOOKS)
             *whole, pending = (pending + lines.read()).split("\n")
             for line in whole:
-                _report_message(json.loads(line), report)
-
-
-def _report_message(message: dict[str, Any], report: Reporter) -> None:
-    if "progress" in message:
-        report.progress(**message["progress"])
-    elif "message" in message:
-        report.message(message["message"])
-    else:
-        name, value, step = message["metric"]
-        report.metric(name, float(value), step=step)
+                deliver(json.loads(line), listener)
 
 
 PATIENCE = timedelta(days=7)

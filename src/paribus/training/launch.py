@@ -90,7 +90,7 @@ def train_in_processes(context: StageContext, processes: Processes) -> dict[str,
         except OutOfMemoryError as error:
             if micro_batch.halvings == before:
                 raise
-            context.report.message(f"{error}: all processes begin again from the last checkpoint")
+            context.listener.message(f"{error}: all processes begin again from the last checkpoint")
 
 
 def carry_out(context: StageContext, processes: Processes, member: str = TRAINING) -> dict[str, JSON]:
@@ -104,7 +104,7 @@ def carry_out(context: StageContext, processes: Processes, member: str = TRAININ
     directory.mkdir()
     identifier = uuid.uuid4()
     job = partial(write_job, directory, context, processes, id=identifier.hex)
-    with forwarded(directory / REPORTS, context.report):
+    with forwarded(directory / REPORTS, context.listener):
         if processes.nodes == 1:
             job()
             run_node(directory, 0, member)

@@ -17,7 +17,7 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.config.units import format_hours, format_size
 from paribus.errors import InterruptedRunError, NumericalError, OutOfMemoryError
 from paribus.modeling.models import vocabulary_size
-from paribus.stage import Reporter
+from paribus.stage import StageListener
 from paribus.training.checkpoint import (
     Checkpoint,
     Checkpoints,
@@ -54,7 +54,7 @@ class Run:
     """None where tokens attend to all before them in the context."""
     checkpoints: Checkpoints
     metrics: MetricsFile
-    report: Reporter
+    listener: StageListener
     accelerator: Any
     host: Host = ALONE
     requests: Requests = field(default_factory=Requests)
@@ -161,7 +161,7 @@ class _Loop:
             # A process that ends has all others ended, and the main one may still be writing.
             self._finish_writing()
             told = f"stopped by a signal after step {step}, whose checkpoint is written"
-            self.run.report.message(told)
+            self.run.listener.message(told)
             raise InterruptedRunError(told)
         self.writer.check()
 
@@ -169,7 +169,7 @@ class _Loop:
         """What signals ask for, the same in all processes; a checkpoint too where the last is as old as may be lost."""
         asked, minutes = self.run.requests.take(), self.run.training.checkpoint_minutes
         if asked.save:
-            self.run.report.message("SIGUSR1: a checkpoint of this step is written, and training goes on")
+            self.run.listener.message("SIGUSR1: a checkpoint of this step is written, and training goes on")
         late = self.run.main and minutes is not None and time.monotonic() - self.saved_at >= 60 * minutes
         return Asked(*self.run.host.agreed((asked.save or late, asked.stop)))
 
@@ -210,7 +210,7 @@ class Meter:
     text_bytes: Integers
     """Bytes of source text of the targets of each context, int64 (count,)."""
     metrics: MetricsFile
-    report: Reporter
+    listener: StageListener
     log_every: int
     """Steps between two reports."""
     devices: int = 1
@@ -269,7 +269,7 @@ class Meter:
             f"{format_size(self._text)} · {flops} FLOPs · step {step:,} of {self.budget.steps:,} · "
             f"{format_hours(self._hours(now))} device-hours"
         )
-        self.report.progress(self._tokens, self.budget.tokens, unit="tokens", doing="taking steps", detail=detail)
+        self.listener.progress(self._tokens, self.budget.tokens, unit="tokens", doing="taking steps", detail=detail)
 
     def _measured(self, step: int, now: float) -> dict[str, float]:
         """What depends on the device; speeds are those since the last report."""
@@ -286,7 +286,7 @@ class Meter:
 
     def _publish(self, step: int, values: dict[str, float]) -> None:
         for name, value in values.items():
-            self.report.metric(name, value, step=step)
+            self.listener.metric(name, value, step=step)
 
 
 def make_meter(run: Run) -> Meter:
@@ -297,7 +297,7 @@ def make_meter(run: Run) -> Meter:
         targets=run.targets,
         text_bytes=run.text_bytes,
         metrics=run.metrics,
-        report=run.report,
+        listener=run.listener,
         log_every=run.training.log_every,
         devices=run.accelerator.num_processes,
         peak_flops=peak_flops(device_name(run.accelerator.device)),
@@ -337,7 +337,7 @@ def first_micro_batch(run: Run, prepared: Prepared, start: int) -> int:
     tried_on = min(run.host.gathered(gpu_bytes(accelerator.device) or 0))
     if run.main:
         kept.keep(found, tried_on)
-        run.report.message(f"training.micro_batch=0: {found} is the largest that fits into the memory of the GPU")
+        run.listener.message(f"training.micro_batch=0: {found} is the largest that fits into the memory of the GPU")
     return found
 
 
@@ -366,7 +366,7 @@ def halved(run: Run, micro_batch: int, share: int, short: str) -> int:
         )
     if run.accelerator.num_processes > 1:
         raise OutOfMemoryError(f"{told}; the next attempt takes {smaller}")
-    run.report.message(f"{told}: it is {smaller} from this step on; global batches stay as they are")
+    run.listener.message(f"{told}: it is {smaller} from this step on; global batches stay as they are")
     return smaller
 
 

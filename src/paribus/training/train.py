@@ -32,7 +32,7 @@ from paribus.ordering.ordered_text import READINGS, MeasuredContexts, readings
 from paribus.ordering.packing import Contexts
 from paribus.ordering.pairs import PairContexts
 from paribus.ordering.shuffle import Traversal, straddling
-from paribus.stage import JSON, Reporter, StageContext
+from paribus.stage import JSON, StageContext, StageListener
 from paribus.store.files import METRICS, write_json
 from paribus.tokenization import Tokenizer
 from paribus.training.checkpoint import Checkpoint, Checkpoints, step_name
@@ -94,13 +94,13 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
     context = begun(context)
     tokenizer = Tokenizer.load(context.inputs["tokens"] / "tokenizer")
     if told := why_not_compiled(context.config.training, accelerator.device):
-        context.report.message(told)
+        context.listener.message(told)
     data = open_data(context)
     config = data.config
     if isinstance(config.packing, PairPacking):
         expect_many_shapes()
     kept = MicroBatch.of(context.work, config.training, accelerator.num_processes)
-    fitted = fitted_to_memory(config, tokenizer.vocab_size, accelerator, precision, kept, context.report)
+    fitted = fitted_to_memory(config, tokenizer.vocab_size, accelerator, precision, kept, context.listener)
     training = replace(config.training, micro_batch=fitted.micro_batch)
     run = prepare(context, tokenizer, replace(data, config=replace(config, training=training)), accelerator, host)
     device = device_name(accelerator.device)
@@ -119,9 +119,9 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
     if run.main:
         kept.keep(fitted.micro_batch, fitted.tried_on)
     if resumed:
-        context.report.message(f"training goes on from the checkpoint of step {resumed.step:,}")
+        context.listener.message(f"training goes on from the checkpoint of step {resumed.step:,}")
     elif state:
-        context.report.message(resume_message(state))
+        context.listener.message(resume_message(state))
         resumed = first_checkpoint(state)
     shared = is_shared(training, accelerator.num_processes)
     run.checkpoints.go_on(resumed, arithmetic(device, precision, compiled=compiled, shared=shared))
@@ -165,7 +165,7 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
 
 
 def fitted_to_memory(  # noqa: PLR0917 (each decides what fits, or where it is kept and said)
-    config: RunConfig, vocab_size: int, accelerator: Any, precision: str, kept: MicroBatch, report: Reporter
+    config: RunConfig, vocab_size: int, accelerator: Any, precision: str, kept: MicroBatch, listener: StageListener
 ) -> Fit:
     """The micro-batch of all processes, found for the one with the least memory; a lowered one is said.
 
@@ -184,7 +184,7 @@ def fitted_to_memory(  # noqa: PLR0917 (each decides what fits, or where it is k
         known = [size for size in free if size is not None]
         fitted = fit(config.model, vocab_size, how, min(known, default=None))
     if fitted.lowered and accelerator.is_main_process:
-        report.message(fitted.lowered)
+        listener.message(fitted.lowered)
     return fitted
 
 
@@ -270,11 +270,11 @@ def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator
         budget = replace(budget, source_tokens=read, positions=budget.tokens + read)
     # Runs that are scored by fewer share this training, so it says so early and leaves refusing to the evaluation.
     if few := too_few_checkpoints(config.training, budget.steps, config.evaluation.checkpoints_read):
-        context.report.message(f"this run cannot be scored: {config.evaluation.checkpoints_path}: {few}")
+        context.listener.message(f"this run cannot be scored: {config.evaluation.checkpoints_path}: {few}")
     draws = batches.traversal.draws
     if tokenizer.settings.encoder == "dropout" and isinstance(data.contexts, PairContexts) and budget.epochs > draws:
         often = "once" if draws == 1 else f"{draws} times"
-        context.report.message(
+        context.listener.message(
             f"BPE-dropout drew the tokens {often} for {budget.epochs:.3g} epochs, which read them again: "
             f"encoder.draws={math.ceil(budget.epochs)} gives every epoch its own"
         )
@@ -290,7 +290,7 @@ def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator
         document_end=document_end if within_documents(config.packing) else None,
         checkpoints=Checkpoints(context.work, frozenset(kept_steps(config.training, budget.steps)), fingerprint),
         metrics=MetricsFile(context.work / METRICS),
-        report=context.report,
+        listener=context.listener,
         accelerator=accelerator,
         host=host,
     )

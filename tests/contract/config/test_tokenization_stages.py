@@ -26,7 +26,7 @@ from paribus.config.groups.tokenization import (
 from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import CorpusArtifact, CorpusWriter
 from paribus.errors import ConfigurationError
-from paribus.stage import SilentReporter, StageContext
+from paribus.stage import SilentListener, StageContext
 from paribus.tokenization import Tokenizer
 from paribus.tokenization import build as stages
 from paribus.tokenization.build import build_tokens, build_vocabulary
@@ -39,7 +39,7 @@ from support.stages import context_at, files
 WORDS = ["capital", "capitals", "the", "of", "naïve", "東京", "1998", "ordering", "tokens", "documents"]
 
 
-class ProgressReporter(SilentReporter):
+class ProgressListener(SilentListener):
     """Remembers how far each unit of progress came."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ def corpus(tmp_path: Path) -> Path:
 
 def context(directory: Path, name: str, config: RunConfig, workers: int = 1, **inputs: Path) -> StageContext:
     made = directory / name
-    return context_at(made / "output", made / "work", config, inputs, report=ProgressReporter(), workers=workers)
+    return context_at(made / "output", made / "work", config, inputs, listener=ProgressListener(), workers=workers)
 
 
 def vocabulary(directory: Path, corpus: Path, config: RunConfig) -> tuple[Path, dict[str, Any]]:
@@ -211,7 +211,7 @@ def test_a_vocabulary_below_the_alphabet_is_refused_with_its_path(tmp_path: Path
 def test_a_stage_tells_of_too_small_a_vocabulary(size: int, told: bool, tmp_path: Path, corpus: Path) -> None:
     made = context(tmp_path, "small", run_config(tokenizer=BPETokenizer(vocab_size=size)), corpus=corpus)
     result = build_vocabulary(made)
-    assert isinstance(made.report, ProgressReporter)
+    assert isinstance(made.listener, ProgressListener)
     expected = f"the vocabulary has {result['vocab_size']:,} tokens, and tokenizer.vocab_size asks for 30,000: no pair"
-    assert [line.startswith(expected) for line in made.report.messages] == [True] * told
+    assert [line.startswith(expected) for line in made.listener.messages] == [True] * told
     assert (result["stopped"] == "no_pair_left") == told

@@ -15,7 +15,7 @@ import zstandard
 from paribus.corpus.build import build
 from paribus.corpus.stage import fingerprint
 from paribus.errors import ConfigurationError, DataError, ParibusError
-from paribus.stage import SilentReporter
+from paribus.stage import SilentListener
 from paribus.store.files import FileDigests
 from support.corpora import build_corpus, files_corpus, write_jsonl
 from support.run_config import run_config
@@ -104,8 +104,8 @@ def test_files_of_which_everything_was_skipped_are_named(tmp_path: Path, workers
     config = files_corpus(tmp_path / "*.json*", on_invalid="skip")
     context = context_at(tmp_path / "corpus", tmp_path / "work", run_config(corpus=config), {}, workers=workers)
     assert build(context)["documents"] == len(ROWS)
-    assert isinstance(context.report, SilentReporter)
-    (told,) = (text for text in context.report.messages if "without a document" in text)
+    assert isinstance(context.listener, SilentListener)
+    (told,) = (text for text in context.listener.messages if "without a document" in text)
     assert told.startswith(f"files without a document (skipped.jsonl says why): {tmp_path / 'array00.json'}; ")
     assert told.endswith("array09.json; and 2 more")
     assert str(rows) not in told

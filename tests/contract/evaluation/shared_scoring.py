@@ -15,7 +15,7 @@ from test_pair_scores import MODEL, write_inputs
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import ParibusError
 from paribus.evaluation.stage import build_scores, build_tasks
-from paribus.stage import SilentReporter
+from paribus.stage import SilentListener
 from paribus.tokenization import Tokenizer
 from support.benchmark_records import RECORDS
 from support.evaluations import WORDS, stage_context, write_checkpoints, write_drawn_corpus
@@ -56,9 +56,9 @@ def pairs(root: Path, processes: int) -> None:
 
 
 def score(root: Path, processes: int, config: Any) -> None:
-    report, name = SilentReporter(), f"evaluation{processes}"
+    report, name = SilentListener(), f"evaluation{processes}"
     inputs = {stage: root / stage for stage in ("corpus", "tasks", "training")}
-    result = build_scores(context_at(root / name, root / f"{name}.work", config, inputs, report=report))
+    result = build_scores(context_at(root / name, root / f"{name}.work", config, inputs, listener=report))
     (root / f"{name}.json").write_text(json.dumps([result, sorted(report.metrics)]))
 
 

@@ -15,7 +15,7 @@ from paribus.config.groups.training import EqualStepsBudget
 from paribus.evaluation.prompts import evaluation_tokenizer
 from paribus.evaluation.scoring import load_checkpoint_model
 from paribus.evaluation.stage import build_tasks
-from paribus.stage import SilentReporter
+from paribus.stage import SilentListener
 from paribus.tokenization import Tokenizer
 from paribus.training.train import build
 from support.evaluations import WORDS, stage_context, write_drawn_corpus
@@ -33,7 +33,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("trained")
     tokenizer = Tokenizer.train([" ".join(WORDS)] * 3, vocab_size=320, special_tokens=["<|endoftext|>"])
     inputs = write_inputs(root, " ".join(WORDS) * 20, tokenizer)
-    build(context(root, "training", inputs, config(EqualStepsBudget(steps=STEPS), model=MODEL), SilentReporter()))
+    build(context(root, "training", inputs, config(EqualStepsBudget(steps=STEPS), model=MODEL), SilentListener()))
     return root / "training" / "output" / f"step_{STEPS:08d}"
 
 

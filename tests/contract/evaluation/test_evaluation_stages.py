@@ -63,7 +63,7 @@ def test_every_checkpoint_task_shot_count_item_and_measure_has_one_value(scored:
     assert {row["checkpoint"] for row in table} == {10, 20} == set(result["checkpoints"])
     values = [row["value"] for row in table if row["shots"] == 5 and row["metric"] == "acc"]
     assert result["metrics"]["eval/continuation/5shot/acc"] == pytest.approx(sum(values) / len(values))
-    reported = {(name, step) for name, _, step in context.report.metrics}
+    reported = {(name, step) for name, _, step in context.listener.metrics}
     names = {f"eval/continuation/{shots}shot/{measure}" for shots in (0, 5) for measure in MEASURES}
     from paribus.evaluation.evaluate import TEXT_NUMBERS
 

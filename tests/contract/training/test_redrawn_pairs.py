@@ -13,7 +13,7 @@ from paribus.config.groups.training import BudgetConfig, EqualStepsBudget, Equal
 from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import CorpusArtifact, CorpusWriter
 from paribus.ordering.orders import write_order
-from paribus.stage import SilentReporter
+from paribus.stage import SilentListener
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.build import build_tokens
 from paribus.tokenization.encoded_corpus import EncodedCorpus
@@ -139,7 +139,7 @@ def test_what_a_training_reads_is_counted_by_its_draws_and_epochs_by_its_text(
     record = json.loads((tmp_path / "run" / "output" / "contexts.json").read_text())
     assert record["contexts"] == len(tokens)
     whole = DRAWS * len(tokens)
-    data = open_data(context(tmp_path, "opened", inputs, config(DRAWS, budget), SilentReporter()))
+    data = open_data(context(tmp_path, "opened", inputs, config(DRAWS, budget), SilentListener()))
     read = [int(data.traversal.at(np.array([n % whole]), n // whole)[0]) for n in range(result["steps"] * 4)]  # type: ignore[operator]
     order = np.load(corpus / "order" / "order.npy").tolist()
     lengths, sources = np.diff(tokens.offsets), tokens.source_lengths
@@ -165,9 +165,9 @@ def test_a_training_that_goes_on_in_another_draw_ends_with_the_same_weights(
 
     monkeypatch.setattr(BatchReader, "read", stopping)
     with pytest.raises(KeyboardInterrupt):
-        build(context(tmp_path, "stopped", inputs, run, SilentReporter()))
+        build(context(tmp_path, "stopped", inputs, run, SilentListener()))
     monkeypatch.setattr(BatchReader, "read", read)
-    build(context(tmp_path, "stopped", inputs, run, SilentReporter()))
+    build(context(tmp_path, "stopped", inputs, run, SilentListener()))
     whole, stopped = (
         tmp_path / name / "output" / "step_00000014" / "model.safetensors" for name in ("whole", "stopped")
     )

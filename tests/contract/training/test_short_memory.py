@@ -12,7 +12,7 @@ import torch
 from safetensors.numpy import load_file
 
 from paribus.errors import OutOfMemoryError
-from paribus.stage import SilentReporter
+from paribus.stage import SilentListener
 from paribus.training import step
 from paribus.training.train import build
 from support import forked
@@ -44,7 +44,7 @@ def test_a_step_that_does_not_fit_is_computed_again_in_halves(tmp_path: Path, mo
     inputs = write_inputs(tmp_path)
     execute(tmp_path, "ones", inputs, config(training=dataclasses.replace(TRAINING, micro_batch=1)))
     tried = refuse(monkeypatch, most=1)
-    report = SilentReporter()
+    report = SilentListener()
     result = build(context(tmp_path, "halved", inputs, config(training=FOUR), report))
     assert tried[:4] == [4, 2, 1, 1]
     assert result["micro_batch"] == 1

@@ -24,7 +24,7 @@ from paribus.ordering.contexts import pack
 from paribus.ordering.ordered_text import OrderedText
 from paribus.ordering.orders import Order
 from paribus.ordering.shuffle import traverse
-from paribus.stage import SilentReporter
+from paribus.stage import SilentListener
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.checkpoint import step_name
@@ -218,7 +218,7 @@ def test_too_few_checkpoints_to_score_are_told_and_fail_no_run_that_shares_the_t
     """How many are scored is no part of the key of a training."""
     training = dataclasses.replace(TRAINING, checkpoints=20)
     wanting = config(training=training, evaluation=EvaluationConfig(last_checkpoints=2))
-    report = SilentReporter()
+    report = SilentListener()
     made = context(tmp_path, "run", inputs, wanting, report)
     assert build(made)["steps"] == STEPS
     (told,) = (line for line in report.messages if "last_checkpoints" in line)

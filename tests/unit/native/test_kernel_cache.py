@@ -10,8 +10,8 @@ import pytest
 
 from paribus.errors import ConfigurationError
 from paribus.native import cache, loader
-from paribus.native.loader import compile_kernels
 from paribus.native.registry import SHINGLES, TRAVERSAL
+from paribus.stage import SilentListener, compile_kernels
 from paribus.tokenization.train import training_kernels
 from support import forked
 from support.command_line import OVERRIDES, write_corpus
@@ -47,13 +47,14 @@ def test_a_configured_directory_open_to_others_is_refused(tmp_path: Path, monkey
         cache.cache_directory.__wrapped__()
 
 
-class Heard:
-    """What was reported."""
+class Heard(SilentListener):
+    """Remembers progress."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.lines: list[tuple[float, float, str, str]] = []
 
-    def progress(self, done: float, total: float, *, unit: str, doing: str) -> None:
+    def progress(self, done: float, total: float, *, unit: str, doing: str, detail: str = "") -> None:
         self.lines.append((done, total, unit, doing))
 
 

@@ -24,7 +24,7 @@ from paribus.pipeline.graph import build_graph
 from paribus.pipeline.recorder import Recorder, read_state
 from paribus.pipeline.results import environment
 from paribus.pipeline.root import OutputRoot
-from paribus.pipeline.run import JobFunction, SourceFiles, StageRunner, Telling, perform
+from paribus.pipeline.run import JobFunction, RunListener, SourceFiles, StageRunner, perform
 from paribus.store.artifacts import Artifact, Store
 from paribus.store.provenance import loaded_code
 from paribus.tracking.events import EventReader
@@ -47,7 +47,7 @@ def run(tmp_path: Path, source: Path) -> PreparedRun:
 def stages(run: PreparedRun, recorder: Any = None) -> StageRunner:
     layout = OutputRoot.of(run.job.config)
     recorder = recorder or Recorder(run.job.config, run.nodes, layout)
-    return StageRunner(layout, Telling(Display(Console(file=None, quiet=True)), recorder))
+    return StageRunner(layout, RunListener(Display(Console(file=None, quiet=True)), recorder.directory, recorder))
 
 
 def test_a_file_changed_meanwhile_is_named(run: PreparedRun, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +140,7 @@ def test_an_artefact_published_meanwhile_is_not_made_again(run: PreparedRun, mon
     again = stages(run)
     again.ensure(node)
     assert made == ["corpus"]
-    assert again.telling.recorder.record["stages"]["corpus"]["key"] == node.key  # type: ignore[attr-defined]
+    assert again.listener.recorder.record["stages"]["corpus"]["key"] == node.key  # type: ignore[attr-defined]
 
 
 def test_provenance_is_that_of_the_moment_before_the_stage(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,10 +204,10 @@ def test_an_artefact_made_again_corrects_its_numbers_once(run: PreparedRun, monk
         working = stages(run, recorder)
 
         def measures(job: dict[str, Any], working: StageRunner = working, made: Any = made) -> None:
-            working.telling.recorder.metric("train/tokens_per_second", 1000.0, 1)
+            working.listener.recorder.metric("train/tokens_per_second", 1000.0, 1)
             for name, values in made.items():
                 for step, value in values.items():
-                    working.telling.metric(name, value, step)
+                    working.listener.metric(name, value, step=step)
 
         run_stages_here(monkeypatch, measures)
         working.ensure(node)

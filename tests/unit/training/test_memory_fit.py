@@ -11,7 +11,7 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.config.units import format_size
 from paribus.errors import OutOfMemoryError
 from paribus.modeling.memory import TrainingSetting, training_memory, training_setting
-from paribus.stage import SilentReporter
+from paribus.stage import SilentListener
 from paribus.training.fit import MARGIN, fit
 from paribus.training.micro_batch import available_bytes
 from paribus.training.train import build
@@ -79,7 +79,7 @@ def test_a_cpu_takes_the_configured_micro_batch() -> None:
 
 
 def test_a_run_says_which_micro_batch_it_used_and_what_it_was_to_take(tmp_path: Path) -> None:
-    report = SilentReporter()
+    report = SilentListener()
     run = config(training=dataclasses.replace(TRAINING, micro_batch=2))
     result = build(context(tmp_path, "run", write_inputs(tmp_path), run, report))
     memory = training_memory(run.model, 257, TrainingSetting(micro_batch=2, share=4))

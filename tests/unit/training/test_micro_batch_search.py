@@ -115,7 +115,7 @@ def searching(directory: Path, case: tuple[int, str, str], said: list[str]) -> A
         batches=SimpleNamespace(global_batch=32, contexts=SimpleNamespace(context_length=8)),
         host=ALONE,
         main=True,
-        report=SimpleNamespace(message=said.append),
+        listener=SimpleNamespace(message=said.append),
     )
 
 

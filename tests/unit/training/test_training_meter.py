@@ -11,7 +11,7 @@ from paribus.config.groups.ordering import BestFitPacking, ConcatenatePacking, P
 from paribus.config.groups.training import EqualStepsBudget
 from paribus.ordering.contexts import pack
 from paribus.ordering.shuffle import ShuffledContexts
-from paribus.stage import SilentReporter
+from paribus.stage import SilentListener
 from paribus.training.data import Batches, context_targets, context_text_bytes, resolve_budget
 from paribus.training.loop import Meter
 from paribus.training.metrics import MetricsFile, Spent, peak_flops
@@ -21,7 +21,7 @@ EOS, STEPS, STEP_FLOPS = 7, 30, 2 * 10**9
 LENGTHS = np.array([1, 2, 3, 4, 5, 6, 7, 0])
 
 
-class Listening(SilentReporter):
+class Listening(SilentListener):
     """Keeps progress too."""
 
     def __init__(self) -> None:

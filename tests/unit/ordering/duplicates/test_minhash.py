@@ -13,7 +13,7 @@ from paribus.config.groups.ordering import MinHashDuplicates
 from paribus.corpus.artifact import CorpusArtifact, corpus_parts
 from paribus.corpus.overlap import words
 from paribus.ordering.duplicates import Bands, buckets, group, linked, minhash_pairs, shingles, sign, sign_part
-from paribus.stage import SilentReporter
+from paribus.stage import SilentListener
 from support.corpora import write_corpus
 
 VOCABULARY = [f"word{number}" for number in range(500)]
@@ -51,7 +51,7 @@ def found_groups(tmp_path: Path, texts: list[str], config: MinHashDuplicates) ->
     corpus = write_corpus(tmp_path / "corpus", texts, group_bytes=300, shard_bytes=9000)
     parts = [sign_part(config, part) for part in corpus_parts(CorpusArtifact(corpus), tmp_path / "parts")]
     assert len(parts) > 2
-    return group(len(texts), minhash_pairs(parts, config, SilentReporter())).first.tolist()
+    return group(len(texts), minhash_pairs(parts, config, SilentListener())).first.tolist()
 
 
 def test_a_shingle_is_a_run_of_words() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from paribus.corpus.artifact import CorpusArtifact
-from paribus.stage import SilentReporter
+from paribus.stage import SilentListener
 from paribus.tokenization.build import LearningSample
 from paribus.tokenization.pretokenize import Pretokenizer
 from paribus.tokenization.spans import SpanPretokenizer
@@ -28,7 +28,7 @@ def test_shards_are_counted_as_the_stream_is(
     tmp_path: Path, corpus: CorpusArtifact, cut: Callable[[], Pretokenizer], total: int
 ) -> None:
     assert len(corpus.shards("train")) > 4
-    stream, shards = LearningSample(corpus, total, SilentReporter()), LearningSample(corpus, total, SilentReporter())
+    stream, shards = LearningSample(corpus, total, SilentListener()), LearningSample(corpus, total, SilentListener())
     pretokenizer = cut()
     expected = dict(count_pretokens(stream, pretokenizer))
     assert dict(shards.words(pretokenizer, Elsewhere(1), tmp_path)) == expected
@@ -37,9 +37,9 @@ def test_shards_are_counted_as_the_stream_is(
 
 
 def test_counts_that_a_killed_stage_left_are_taken_as_they_are(tmp_path: Path, corpus: CorpusArtifact) -> None:
-    first = dict(LearningSample(corpus, 10_000, SilentReporter()).words("gpt2", Elsewhere(1), tmp_path))
+    first = dict(LearningSample(corpus, 10_000, SilentListener()).words("gpt2", Elsewhere(1), tmp_path))
     files = sorted((tmp_path / "counts").iterdir())
     files[0].unlink()
     times = [file.stat().st_mtime_ns for file in files[1:]]
-    assert dict(LearningSample(corpus, 10_000, SilentReporter()).words("gpt2", Elsewhere(1), tmp_path)) == first
+    assert dict(LearningSample(corpus, 10_000, SilentListener()).words("gpt2", Elsewhere(1), tmp_path)) == first
     assert [file.stat().st_mtime_ns for file in files[1:]] == times
