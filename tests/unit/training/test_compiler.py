@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from paribus.config.groups.training import TrainingConfig
-from paribus.engine import gpus
+from paribus.training import fit
 from paribus.training.parallel import arithmetic, compiles, why_not_compiled
 
 GPU, CPU = torch.device("cuda", 0), torch.device("cpu")
@@ -18,8 +18,8 @@ def has(monkeypatch: pytest.MonkeyPatch, *programs: str, headers: Path) -> None:
     """A machine with these programs, and Python's headers in a directory."""
     for variable in ("CC", "CXX"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr(gpus.shutil, "which", lambda name: name if name in programs else None)
-    monkeypatch.setattr(gpus.sysconfig, "get_path", lambda name: str(headers))
+    monkeypatch.setattr(fit.shutil, "which", lambda name: name if name in programs else None)
+    monkeypatch.setattr(fit.sysconfig, "get_path", lambda name: str(headers))
 
 
 @pytest.fixture
