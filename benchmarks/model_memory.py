@@ -135,7 +135,7 @@ def make_run(case: Case, directory: Path) -> Any:
     from paribus.stage import SilentListener
     from paribus.training.checkpoint import Checkpoints
     from paribus.training.data import Batches, Budget, context_targets
-    from paribus.training.loop import Run
+    from paribus.training.loop import TrainingRun
     from paribus.training.losses import DocumentEnd
     from paribus.training.metrics import MetricsFile
     from paribus.training.parallel import make_accelerator
@@ -156,7 +156,7 @@ def make_run(case: Case, directory: Path) -> Any:
     contexts = pack(ConcatenatePacking(), tokens, np.arange(documents + 1) * length, order, 0, length)
     batches = Batches(contexts, case.share, Sequential(contexts.count))
     targets = context_targets(contexts)
-    return Run(
+    return TrainingRun(
         training=training,
         budget=Budget(STEPS, 0, 0, 0, 0, math.nan),
         batches=batches,

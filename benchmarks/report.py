@@ -48,7 +48,7 @@ def _write(write_report: Any, runs: list[Any], root: Path) -> None:
 
 
 def _run(root: Path, number: int) -> Any:
-    from paribus.reporting.runs import RunRecord
+    from paribus.reporting.runs import FinishedRun
 
     row, seed = divmod(number, 2)
     generator = np.random.default_rng(number)
@@ -57,7 +57,7 @@ def _run(root: Path, number: int) -> Any:
         path.mkdir(parents=True)
     _write_scores(scores, generator, row)
     _write_events(directory, generator)
-    return RunRecord(
+    return FinishedRun(
         run_id=f"{number:016x}",
         config={"tokenizer": {"kind": "bpe", "vocab_size": 1_000 + row}, "seed": seed} | _settings(),
         factors={"tokenizer.vocab_size": str(1_000 + row)},

@@ -171,7 +171,7 @@ def search_cost(documents: int = 12_000, queries: int = 512) -> dict[str, float]
     with one_thread():
         trained = train_index(base[:10_000], SearchPlan("ivf_pq", lists, 1, 256))
         start = time.process_time()
-        shard = InvertedShard(base, trained, 1, NeighboursConfig().candidates, gpu=False)
+        shard = InvertedShard(base, trained, 1, NeighboursConfig().candidates)
         add = (time.process_time() - start) / documents
         took = {probes: _query(shard, base[:queries], probes) for probes in (4, 24)}
         centroids = faiss.IndexFlatIP(PAPER_DIMENSIONS)

@@ -23,7 +23,7 @@ from scipy.stats import t
 from paribus.evaluation.segmentation import SegmentationScores, read_segmented, tokenizer_scores
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.predictive import PredictiveEntropySpans
-from paribus.tokenization.pretokenize import Cutter, Pretokenizer
+from paribus.tokenization.pretokenize import PatternPretokenizer, Pretokenizer
 from paribus.tokenization.spans import SpanPretokenizer, SpanSettings, candidate_ngrams
 
 SENTENCES, TRAIN, VOCABULARY = 2255, 0.7, 12_000
@@ -54,7 +54,7 @@ Sentences = Sequence[Sequence[str]]
 class Pieces:
     """A pre-tokenizer as a segmenter: its pieces are the words."""
 
-    pretokenizer: Pretokenizer | Cutter
+    pretokenizer: PatternPretokenizer | Pretokenizer
 
     def tokenize(self, text: str) -> list[bytes]:
         """The bytes of each piece of `text`."""
@@ -65,8 +65,8 @@ class Pieces:
 class CutAgain:
     """The pieces of a pre-tokenizer, each cut by a pattern too. For comparison only: it cannot be saved."""
 
-    pretokenizer: Cutter
-    pattern: Pretokenizer
+    pretokenizer: Pretokenizer
+    pattern: PatternPretokenizer
 
     def pieces(self, text: str) -> list[str]:
         """The pre-tokens of `text` in order."""
@@ -85,7 +85,9 @@ class MethodScores:
     pieces: SegmentationScores
 
 
-def text_methods(texts: Sequence[str], *, max_length: int = 4, min_count: int = 2) -> dict[str, Pretokenizer | Cutter]:
+def text_methods(
+    texts: Sequence[str], *, max_length: int = 4, min_count: int = 2
+) -> dict[str, PatternPretokenizer | Pretokenizer]:
     """The methods that need nothing but training texts, by name; the counts of n-grams are shared."""
     shares = SpanSettings(max_length=max_length, min_count=min_count)
     counts = replace(shares, information="counts", least_score=0.0)
@@ -100,8 +102,8 @@ def text_methods(texts: Sequence[str], *, max_length: int = 4, min_count: int = 
         )
 
     return {
-        STANDARD: Pretokenizer("none"),
-        PUNCTUATION: Pretokenizer("gpt2"),
+        STANDARD: PatternPretokenizer("none"),
+        PUNCTUATION: PatternPretokenizer("gpt2"),
         **{name: spans(shares, weight) for name, weight in LAMBDAS.items()},
         **{name: spans(counts, weight) for name, weight in COUNT_LAMBDAS.items()},
         ENTROPY_ONLY: spans(shares, 0.0, only=True),
@@ -109,7 +111,7 @@ def text_methods(texts: Sequence[str], *, max_length: int = 4, min_count: int = 
 
 
 def method_scores(
-    pretokenizer: Pretokenizer | Cutter,
+    pretokenizer: PatternPretokenizer | Pretokenizer,
     train: Sentences,
     test: Sentences,
     unknown: Literal["token", "byte_fallback"] = "token",
@@ -120,7 +122,7 @@ def method_scores(
         vocab_size=VOCABULARY,
         unit="character",
         unknown=unknown,
-        pretokenizer=pretokenizer.name if isinstance(pretokenizer, Pretokenizer) else pretokenizer,
+        pretokenizer=pretokenizer.name if isinstance(pretokenizer, PatternPretokenizer) else pretokenizer,
     )
     return MethodScores(tokenizer_scores(tokenizer, test), tokenizer_scores(Pieces(pretokenizer), test))
 
@@ -196,10 +198,10 @@ def main() -> None:
     blocks, rest = drawn(sentences_of(read_segmented(options.gold)), draws=options.draws, size=options.sentences)
     if options.rest:
         options.rest.write_text("".join("".join(words) + "\n" for words in rest), encoding="utf-8")
-    fixed: dict[str, Cutter] = {}
+    fixed: dict[str, Pretokenizer] = {}
     if options.model:
         predictive = PredictiveEntropySpans(options.model)
-        fixed = {PREDICTIVE: predictive, PREDICTIVE_PUNCTUATION: CutAgain(predictive, Pretokenizer("gpt2"))}
+        fixed = {PREDICTIVE: predictive, PREDICTIVE_PUNCTUATION: CutAgain(predictive, PatternPretokenizer("gpt2"))}
     rows: dict[str, list[MethodScores]] = {}
     for number, (train, test) in enumerate(blocks, start=1):
         texts = ["".join(words) for words in train]

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.reporting.significance.crossed import LEVEL, CrossedTest, half_width, within_rows
+from paribus.reporting.significance.crossed import LEVEL, Estimate, half_width, within_rows
 from paribus.reporting.significance.joint import judged_together
 from paribus.reporting.significance.judgement import ArmScores
 
@@ -70,7 +70,7 @@ class World:
         found[self.compared] += self.difference
         return found
 
-    def tested(self, generator: np.random.Generator) -> CrossedTest:
+    def tested(self, generator: np.random.Generator) -> Estimate:
         """The compared row against the first, as a report tests them."""
         found = self.scores(self.table(generator)).test({self.compared: 1.0, 0: -1.0})
         assert found is not None

@@ -36,7 +36,7 @@ from loops.job import Job, run, run_in_turn
 from loops.results import CHECKPOINTED, UNDISTURBED, Results
 from loops.shapes import Shape
 
-from paribus.config.identity import everything
+from paribus.config.identity import to_plain
 from paribus.modeling.parameters import artefact_bytes, flops_per_token
 from paribus.store import files
 
@@ -82,7 +82,7 @@ def _device(given: argparse.Namespace) -> dict[str, Any]:
     """What the device is and can do, and the precision computed in."""
     _report("the device")
     config = shapes.configuration(shapes.CPU["demo"], 10, given.device)
-    device = run(Job("peak", everything(config), ""), given.limit)
+    device = run(Job("peak", to_plain(config), ""), given.limit)
     if "problem" in device:
         raise SystemExit(f"--device {given.device}: {device['problem']}")
     precision = {"cpu": "fp32", "cuda": "bf16"}[device["type"]] if given.precision == "auto" else given.precision
@@ -137,7 +137,7 @@ def _play(shape: Shape, device: dict[str, Any], given: argparse.Namespace) -> It
             for group in _groups(order, together=results.together):
                 _report(f"{shape.name}, micro-batch {shape.micro_batch}, round {turn + 1}, {', '.join(group)}")
                 jobs = [
-                    Job(CONTESTANT_OF.get(name, name), everything(used), directory, warmup, window)
+                    Job(CONTESTANT_OF.get(name, name), to_plain(used), directory, warmup, window)
                     for name in group
                     for used in [saving if name == CHECKPOINTED else config]
                 ]

@@ -14,7 +14,7 @@ from paribus.config.groups.evaluation import table_of
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.results import collect
 from paribus.pipeline.root import OutputRoot
-from paribus.reporting.compare import Comparison, ComparisonRow, compare
+from paribus.reporting.compare import Arm, Comparison, compare
 from paribus.reporting.measures import SEEDS_TO_JUDGE
 from paribus.reporting.significance.crossed import LEVEL
 from paribus.store.provenance import source_of
@@ -71,7 +71,7 @@ class Store:
         return token_statistics(compose_command(parse(self._arguments(experiment), TOKENS)))
 
 
-def _in_table(claim: Claim, comparison: Comparison, row: ComparisonRow, base: ComparisonRow) -> Measurement | None:
+def _in_table(claim: Claim, comparison: Comparison, row: Arm, base: Arm) -> Measurement | None:
     """The difference of two rows in the column that a claim names; None with fewer than three seeds."""
     column = next((each for each in comparison.columns if each.key.startswith(claim.number)), None)
     if column is None or any(each.cells[column.key].seeds < SEEDS_TO_JUDGE for each in (row, base)):

@@ -101,7 +101,7 @@ def paribus(config: RunConfig, inputs: Path, work: Path, watch: Watch) -> list[f
     return [float(json.loads(line)["train/loss"]) for line in lines]
 
 
-def loop_run(context: StageContext, accelerator: Any) -> loop.Run:
+def loop_run(context: StageContext, accelerator: Any) -> loop.TrainingRun:
     """What the loop works with, made as the stage makes it."""
     tokenizer = Tokenizer.load(context.inputs["tokens"] / "tokenizer")
     return prepare(context, tokenizer, open_data(context), accelerator)

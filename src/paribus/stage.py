@@ -54,7 +54,7 @@ PAUSES = (1.0, 2.0)
 # Every room of stages declares its own in a light `stage.py`; `paribus.pipeline.graph` lists them. A function imports
 # what it computes with when it is called, so that a command that makes nothing starts without that.
 @dataclass(frozen=True)
-class Outside:
+class ExternalFiles:
     """What a stage depends on that is not in the configuration."""
 
     part: Callable[[RunConfig], Any]
@@ -118,7 +118,7 @@ class Stage:
     inputs: Callable[[RunConfig], tuple[str, ...]]
     identity: Identity
     build: Callable[[StageContext], dict[str, JSON]]
-    outside: Outside | None = None
+    outside: ExternalFiles | None = None
     device: Callable[[RunConfig], Device | None] = lambda config: None
     """None where it is a CPU, whatever the configuration says."""
     imports: tuple[str, ...] = ()
@@ -130,7 +130,7 @@ class Stage:
 
     facts: Facts = lambda result: ()
     """Said as the stage ends; nothing where its result says little."""
-    makes: str | None = None
+    stored_as: str | None = None
     """The stage whose artefacts these are, of which a run has a second one; None for its own."""
     config: Callable[[RunConfig], RunConfig] = lambda config: config
     """The configuration that a run's artefact is made with."""
@@ -138,7 +138,7 @@ class Stage:
     @property
     def artefact(self) -> str:
         """Name of the stage that its artefacts are kept by."""
-        return self.makes or self.name
+        return self.stored_as or self.name
 
     def take_fingerprint(self, config: RunConfig, digests: FileDigests) -> dict[str, JSON]:
         """Identity of what is outside the configuration; DataError where it is missing."""
@@ -160,7 +160,7 @@ def fields(group: str, *names: str) -> Identity:
     return select
 
 
-def all_but(group: str, *names: str) -> Identity:
+def all_except(group: str, *names: str) -> Identity:
     """The fields of a group without those named."""
     return lambda config: {
         group: {name: value for name, value in identity(getattr(config, group)).items() if name not in names}

@@ -15,7 +15,7 @@ import pytest
 
 from paribus.checks import compose_command
 from paribus.config.arguments import parse
-from paribus.config.identity import everything
+from paribus.config.identity import to_plain
 from paribus.pipeline.execute import RUN_STAGE
 from paribus.store import claims
 from paribus.store import claims as processes
@@ -180,7 +180,7 @@ def test_a_child_whose_claim_was_taken_over_stops_at_once(tmp_path: Path) -> Non
     places = {name: str(tmp_path / name) for name in ("output", "work")}
     for place in places.values():
         Path(place).mkdir()
-    config = everything(compose_command(parse(["scale=tiny", "corpus=pydocs"])).jobs[0].config)
+    config = to_plain(compose_command(parse(["scale=tiny", "corpus=pydocs"])).jobs[0].config)
     job = {"stage": "corpus", "config": config, "inputs": {}, **places}
     job |= {"claim": {"path": str(path), "token": "mine", "lease": 0.5}, "code": loaded_code().to_json()}
     child.communicate(json.dumps(job).encode())

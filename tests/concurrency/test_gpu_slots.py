@@ -64,13 +64,13 @@ def test_processes_have_gpus_of_their_own_and_the_next_waits_until_enough_are_fr
 def test_who_waits_for_all_is_not_overtaken_by_who_wants_one(tmp_path: Path) -> None:
     first = holder(tmp_path, 2)
     assert said(first) == "GPU-a,GPU-b"
-    everything = holder(tmp_path, 0)
-    assert said(everything) == "waits"
+    to_plain = holder(tmp_path, 0)
+    assert said(to_plain) == "waits"
     late = holder(tmp_path, 1)
     assert said(late) == "waits"
     ended(first)
-    assert said(everything) == "GPU-a,GPU-b,GPU-c"
-    ended(everything)
+    assert said(to_plain) == "GPU-a,GPU-b,GPU-c"
+    ended(to_plain)
     assert said(late) == "GPU-a"
     ended(late)
 

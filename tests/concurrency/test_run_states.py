@@ -15,7 +15,7 @@ import pytest
 from paribus.config.groups.execution import TrackingConfig
 from paribus.pipeline import recorder as run_state
 from paribus.pipeline.prepared import PreparedRun
-from paribus.pipeline.recorder import LOST, Recorder, read_state
+from paribus.pipeline.recorder import LOST, RunRecord, read_state
 from paribus.pipeline.records import Failure
 from paribus.pipeline.root import OutputRoot
 from paribus.store.claims import Claim, acquire, run_claim, this_process
@@ -39,9 +39,9 @@ def layout_of(run: PreparedRun) -> OutputRoot:
     return OutputRoot.of(run.job.config)
 
 
-def recorded(run: PreparedRun) -> Recorder:
+def recorded(run: PreparedRun) -> RunRecord:
     """A run that began."""
-    return Recorder(run.job.config, run.nodes, layout_of(run))
+    return RunRecord(run.job.config, run.nodes, layout_of(run))
 
 
 def claimed(run: PreparedRun) -> Claim:
@@ -149,7 +149,7 @@ def test_a_lost_run_that_left_word_is_told_by_it_and_recorded_so(run: PreparedRu
     state = read_state(layout, run)
     assert (state.status, state.full_disk) == (LOST, full_disk)
     assert state.failure == Failure("infrastructure", "the file server is away")
-    run_state.settle(layout, run.run_id, None)
+    run_state.mark_lost(layout, run.run_id, None)
     ended = read_state(layout, run)
     assert (ended.status, ended.failure) == ("failed", state.failure)
 

@@ -16,7 +16,7 @@ from typing import Any
 from paribus.checks import compose_command
 from paribus.config.arguments import parse
 from paribus.config.explain import configuration_directory
-from paribus.config.identity import canonical, everything
+from paribus.config.identity import canonical, to_plain
 from paribus.config.schema import RunConfig, dataclasses_of
 from paribus.errors import ConfigurationError
 
@@ -84,7 +84,7 @@ def attempt(overrides: list[str], multirun: bool) -> int:
     """Problems that were found in a command, each of which begins with a path."""
     try:
         composition = compose_command(parse(["scale=tiny", *overrides, *(["-m"] if multirun else [])]))
-        assert all(canonical(everything(job.config)) for job in composition.jobs)
+        assert all(canonical(to_plain(job.config)) for job in composition.jobs)
     except ConfigurationError as error:
         told = [str(problem) for problem in error.problems]
         assert told and all(PROBLEM.fullmatch(f"  {line}") for line in told), (overrides, str(error))

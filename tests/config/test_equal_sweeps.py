@@ -12,7 +12,7 @@ from paribus.config.arguments import parse
 from paribus.errors import ConfigurationError
 from paribus.pipeline.prepare import prepare, repeated
 from paribus.pipeline.prepared import PreparedRun, factor_labels, undeclared
-from paribus.pipeline.recorder import Recorder
+from paribus.pipeline.recorder import RunRecord
 from paribus.pipeline.results import collect
 from paribus.pipeline.root import OutputRoot
 from paribus.planning.plan import make_plan
@@ -219,7 +219,7 @@ def test_a_group_that_decides_nothing_is_compared_as_the_command_has_it(tmp_path
     arguments = (f"root={tmp_path}", "scale=tiny", "corpus=pydocs_small")
     (earlier,) = prepared(*arguments, "embedder.dimensions=64")
     layout = OutputRoot.of(earlier.job.config)
-    Recorder(earlier.job.config, earlier.nodes, layout).finish(None)
+    RunRecord(earlier.job.config, earlier.nodes, layout).finish(None)
     composition = compose_command(parse(arguments))
     (record,), missing = collect(prepare(composition), composition.factors, layout)
     assert missing == []

@@ -9,10 +9,10 @@ import pytest
 
 from paribus.checks import compose_command
 from paribus.config.arguments import parse
-from paribus.config.fields import group, identity
+from paribus.config.fields import config_class, identity
 from paribus.config.groups.model import CheckpointStart
 from paribus.config.groups.ordering import ConcatenatePacking
-from paribus.config.identity import canonical, digest, everything
+from paribus.config.identity import canonical, digest, to_plain
 from paribus.config.schema import RunConfig
 from paribus.config.validate import build_run
 from paribus.pipeline import graph
@@ -185,7 +185,7 @@ def test_a_value_without_stable_serialization_raises(value: object) -> None:
 def test_an_undeclared_field_is_an_error_when_the_class_is_defined() -> None:
     with pytest.raises(TypeError, match="must be declared"):
 
-        @group
+        @config_class
         class Undeclared:
             declared: int = identity(1, doc="fine")
             forgotten: int = 2
@@ -193,7 +193,7 @@ def test_an_undeclared_field_is_an_error_when_the_class_is_defined() -> None:
 
 def test_a_configuration_survives_its_own_json() -> None:
     config = configured("ordering=in_context", "tokenizer=scaffold_bpe", "budget=equal_text")
-    assert build_run(everything(config)) == config
+    assert build_run(to_plain(config)) == config
 
 
 def test_every_field_of_every_group_is_documented() -> None:

@@ -11,11 +11,11 @@ from paribus.checks import compose_command
 from paribus.config.arguments import parse
 from paribus.config.compose import Composition, Job
 from paribus.config.groups.execution import TrackingConfig
-from paribus.config.identity import everything
+from paribus.config.identity import to_plain
 from paribus.config.validate import build_run
 from paribus.errors import ConfigurationError, ParibusError
 from paribus.pipeline.prepare import describe_sweep, prepare
-from paribus.pipeline.recorder import Recorder
+from paribus.pipeline.recorder import RunRecord
 from paribus.pipeline.root import OutputRoot
 from paribus.pipeline.standings import write_stages
 from paribus.tracking.destination import Destination
@@ -42,7 +42,7 @@ WORDS = ("tracking.uri",)
 @pytest.fixture(scope="module")
 def configuration() -> dict[str, Any]:
     config = compose_command(parse(["scale=tiny", "corpus=files", "corpus.paths=[texts.txt]"])).jobs[0].config
-    return dict(everything(config))
+    return dict(to_plain(config))
 
 
 @pytest.fixture(autouse=True)
@@ -100,7 +100,7 @@ def test_a_hostile_name_is_refused_by_its_path_or_stays_below_the_root(
             roots.append(layout.path)
         assert layout.path in roots
         write_stages(layout, describe_sweep(Composition((Job((), config),), (), False), runs), runs)
-        Recorder(config, runs[0].nodes, layout).finish(None)
+        RunRecord(config, runs[0].nodes, layout).finish(None)
     assert refused >= (1 if path in WORDS else 4), "an empty name, NUL and a line break name nothing"
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from paribus.reporting.runs import RunRecord
+from paribus.reporting.runs import FinishedRun
 from support.tables import config_of, record
 
 SIZES = np.random.default_rng(3).integers(500, 4000, 60)
 FACTORS = ("tokenizer",)
 
 
-def run(root: Path, label: str, seed: int, shift: float = 0.0, **changes: Any) -> RunRecord:
+def run(root: Path, label: str, seed: int, shift: float = 0.0, **changes: Any) -> FinishedRun:
     """A run of so many more bits per byte."""
     noise = np.random.default_rng([len(label), seed]).normal(size=len(SIZES))
     heldout = [(float(size * (2.5 + shift + 0.02 * each)), int(size)) for size, each in zip(SIZES, noise, strict=True)]
@@ -24,5 +24,5 @@ def run(root: Path, label: str, seed: int, shift: float = 0.0, **changes: Any) -
     return replace(made, training={**made.training, "steps": 100, **changes})
 
 
-def rows(root: Path, shifts: Mapping[str, Sequence[float]], **changes: Any) -> list[RunRecord]:
+def rows(root: Path, shifts: Mapping[str, Sequence[float]], **changes: Any) -> list[FinishedRun]:
     return [run(root, label, seed, shift, **changes) for label, row in shifts.items() for seed, shift in enumerate(row)]

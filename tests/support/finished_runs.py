@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from paribus.pipeline.prepared import PreparedRun
-from paribus.pipeline.recorder import Recorder
+from paribus.pipeline.recorder import RunRecord
 from paribus.pipeline.root import OutputRoot
 from support.tables import write_scores
 
@@ -21,7 +21,7 @@ def finish(run: PreparedRun, number: int, made: Path, texts: Mapping[str, str] =
     """
     layout, drawn = OutputRoot.of(run.job.config), np.random.default_rng(number)
     config = run.job.config
-    recorder = Recorder(config, run.nodes, layout)
+    recorder = RunRecord(config, run.nodes, layout)
     later = [answers(drawn) for _ in range(5)]
     heldout = [(float(900 + 100 * drawn.random()), 400) for _ in range(40)]
     scores = write_scores(made / run.run_id, later[0], heldout=heldout, checkpoints=5, later=later[1:])

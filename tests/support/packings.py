@@ -10,7 +10,7 @@ from paribus.ordering.arrays import STRETCHES
 from paribus.ordering.contexts import pack
 from paribus.ordering.ordered_text import Measured, MeasuredContexts, OrderedText, sampled_bytes
 from paribus.ordering.packing import Contexts
-from paribus.ordering.shuffle import Traversal, permute, traverse
+from paribus.ordering.shuffle import ContextShuffle, permute, traverse
 
 EOS = 99
 Token = tuple[int, int]
@@ -98,7 +98,9 @@ def measured(contexts: Contexts, text: OrderedText, *, lossy: bool = False) -> M
     )
 
 
-def traversal_of(packing: PackingConfig, contexts: Contexts, token_byte_lengths: np.ndarray, seed: int) -> Traversal:
+def traversal_of(
+    packing: PackingConfig, contexts: Contexts, token_byte_lengths: np.ndarray, seed: int
+) -> ContextShuffle:
     """The sequence in which training reads packed documents."""
     return traverse(packing, measured(contexts, text_of(contexts, token_byte_lengths)), seed)
 

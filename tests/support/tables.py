@@ -10,7 +10,7 @@ import pandas as pd
 
 from paribus.reporting.compare import Comparison
 from paribus.reporting.notes import notes as all_notes
-from paribus.reporting.runs import RunRecord
+from paribus.reporting.runs import FinishedRun
 from paribus.tracking.events import EventLog
 
 FACTORS = ("tokenizer", "encoder", "ordering")
@@ -85,9 +85,9 @@ def record(
     environment: Mapping[str, str] | None = None,
     training: Mapping[str, Any] | None = None,
     **scores: Any,
-) -> RunRecord:
+) -> FinishedRun:
     """A run below `root` with its scores on disk."""
-    return RunRecord(
+    return FinishedRun(
         run_id=run_id,
         config=config if config is not None else config_of(factors, seed),
         factors=dict(factors),
@@ -100,7 +100,7 @@ def record(
     )
 
 
-def demo_runs(root: Path, *, seeds: Sequence[int] = (0,), items: int = 500, curves: bool = True) -> list[RunRecord]:
+def demo_runs(root: Path, *, seeds: Sequence[int] = (0,), items: int = 500, curves: bool = True) -> list[FinishedRun]:
     """The eight combinations of the main job, with plausible numbers from a fixed generator."""
     combinations = [
         (tokenizer, encoder, ordering)
@@ -156,7 +156,7 @@ def zipf(bytes_per_token: float) -> list[list[int]]:
     return [[int(rank), int(9e4 * rank ** (-3.6 / bytes_per_token)) + 1] for rank in ranks]
 
 
-def _write_events(run: RunRecord, noise: np.random.Generator) -> None:
+def _write_events(run: FinishedRun, noise: np.random.Generator) -> None:
     with EventLog(run.directory / "events.jsonl") as log:
         log.start(run.run_id, run.run_id, None, {"kind": "none"})
         for step in range(8, 257, 8):
@@ -171,7 +171,7 @@ def notes(comparison: Comparison) -> list[str]:
     return all_notes(comparison).lines
 
 
-def with_texts(run: RunRecord, bytes_per_token: int = 4, **sets: list[tuple[float, int]]) -> RunRecord:
+def with_texts(run: FinishedRun, bytes_per_token: int = 4, **sets: list[tuple[float, int]]) -> FinishedRun:
     """The run with bits and bytes of the documents of sets of texts, cut into tokens of so many bytes."""
     assert run.scores is not None
     lines = [

@@ -9,7 +9,7 @@ from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from acceptance.given import ROOT, Answer, Given
 from paribus.config.groups.ordering import TransformersEmbedder
-from paribus.ordering.embedding_model import DocumentEncoder
+from paribus.ordering.embedding_model import EmbeddingModel
 
 LIMIT = 1e-4
 
@@ -21,8 +21,8 @@ def measure(given: Given) -> Answer:
     random = np.random.default_rng(0)
     texts = [" ".join(random.choice(words, random.integers(20, 400))) for _ in range(8 if given.tiny else 512)]
     few, answer = texts[: 8 if given.tiny else 32], Answer()
-    encoder = DocumentEncoder(directory, TransformersEmbedder(path=str(directory), device=given.device, max_tokens=126))
-    here = DocumentEncoder(directory, TransformersEmbedder(path=str(directory), device="cpu", max_tokens=126))
+    encoder = EmbeddingModel(directory, TransformersEmbedder(path=str(directory), device=given.device, max_tokens=126))
+    here = EmbeddingModel(directory, TransformersEmbedder(path=str(directory), device="cpu", max_tokens=126))
     differs = float(np.abs(encoder.embed(few) - here.embed(few)).max())
     began = time.perf_counter()
     encoder.embed(texts)

@@ -25,7 +25,7 @@ from paribus.config.arguments import Command, override_key, override_value
 from paribus.config.compose import Composition
 from paribus.config.groups.evaluation import table_of
 from paribus.config.groups.execution import RunStage, SweepConfig
-from paribus.config.identity import digest, everything
+from paribus.config.identity import digest, to_plain
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, InfrastructureError, ParibusError, classify
 from paribus.pipeline.prepare import describe_sweep, refuse_repeated
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from paribus.reporting.report import Report
-    from paribus.reporting.runs import MissingRun, RunRecord
+    from paribus.reporting.runs import FinishedRun, MissingRun
 
 
 EXIT_INCOMPLETE, EXIT_USAGE = 1, 2
@@ -170,7 +170,7 @@ def _suffix_of_other_table(composition: Composition, sweep: Path) -> str:
     record, job = read_sweep(sweep), composition.jobs[0]
     if record is None or _table_overrides(record.runs[0].overrides) == _table_overrides(job.overrides):
         return ""
-    return f"-table-{digest(everything(job.config.experiment))[:8]}"
+    return f"-table-{digest(to_plain(job.config.experiment))[:8]}"
 
 
 def _table_overrides(overrides: Sequence[str]) -> dict[str, str]:
@@ -195,7 +195,7 @@ def _compare_aside(
     return _is_complete(report, missing)
 
 
-def _earlier_reports(records: Sequence["RunRecord"], sweep: str, root: OutputRoot) -> dict[str, int]:
+def _earlier_reports(records: Sequence["FinishedRun"], sweep: str, root: OutputRoot) -> dict[str, int]:
     """Name of each sweep that judged two or more of these arms by fewer seeds before -> how many those were."""
     found = {}
     for other in read_sweeps(root.path):
@@ -267,7 +267,7 @@ def track_report(
 ) -> None:
     """Put the report into the events of the sweep: its numbers, its files, and its first lines as the description."""
     with EventLog(log / FILE_NAME) as events:
-        events.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, everything(config.tracking))
+        events.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, to_plain(config.tracking))
         revise_numbers(events, numbers)
         events.artifact(report.files["report.html"].parent, "report")
         events.tag(DESCRIPTION_TAG, report.head)
@@ -277,7 +277,7 @@ def track_report(
 def track_other_table(report: "Report", beside: str, sweep: SweepConfig, config: RunConfig, log: Path) -> None:
     """Put the files of a report with another table there too; numbers and description stay those of the sweep's own."""
     with EventLog(log / FILE_NAME) as events:
-        events.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, everything(config.tracking))
+        events.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, to_plain(config.tracking))
         events.artifact(report.files["report.html"].parent, f"report{beside}")
         events.end("FINISHED")
 

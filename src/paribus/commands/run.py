@@ -21,7 +21,7 @@ from paribus.commands.status import is_made, show_failures, show_unfinished, sto
 from paribus.config.arguments import Command
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.hydra_session import run_with_hydra
-from paribus.config.identity import everything
+from paribus.config.identity import to_plain
 from paribus.config.metrics import main_scores, said
 from paribus.config.units import format_duration
 from paribus.engine.processes import interrupt, on_stop
@@ -29,7 +29,7 @@ from paribus.errors import classify, is_full_disk
 from paribus.pipeline.graph import EVALUATION, FINETUNING
 from paribus.pipeline.prepare import describe_sweep, fetch_prompt_examples, prepare
 from paribus.pipeline.prepared import PreparedRun, labels, tell_origin, undeclared, write_sweep
-from paribus.pipeline.recorder import LOST, RunState, read_state, settle
+from paribus.pipeline.recorder import LOST, RunState, mark_lost, read_state
 from paribus.pipeline.records import RETRIED, read_sweep
 from paribus.pipeline.root import OutputRoot
 from paribus.pipeline.run import JOBLIB, JobFunction, allow_start, stop
@@ -226,7 +226,7 @@ class _Launches:
     def _settled(self, run: PreparedRun, trouble: str | None) -> bool:
         """Record a lost run as failed; False where the disk has no room even for that, so nothing else would have."""
         try:
-            settle(self.root, run.run_id, trouble)
+            mark_lost(self.root, run.run_id, trouble)
         except OSError as error:
             if not is_full_disk(error):
                 raise
@@ -246,7 +246,7 @@ def _shown_sweep(
     config, path = runs[0].job.config, root.sweep(sweep.id) / FILE_NAME
     with EventLog(path) as events:
         described = {"id": sweep.id, "name": sweep.name}
-        events.start(sweep.id, sweep.name, described, everything(config.tracking))
+        events.start(sweep.id, sweep.name, described, to_plain(config.tracking))
         tell_origin(events, read_sweep(path.parent))
         events.parameter("factors", ", ".join(sweep.factors))
         events.parameter("runs", sweep.jobs)

@@ -10,7 +10,7 @@ import numpy as np
 
 from paribus.config.compose import Job
 from paribus.config.groups.evaluation import TableConfig
-from paribus.config.identity import everything
+from paribus.config.identity import to_plain
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, ParibusError
 from paribus.pipeline.display import open_console
@@ -130,7 +130,7 @@ def token_rows(
         TokenRow(
             labels=row,
             name=joined_labels(row, table) or alone[0],
-            config=everything(one.config),
+            config=to_plain(one.config),
             statistics=TokenRow.read(one.made["token_statistics"].path),
             vocab_size=one.vocab_size,
             baseline=base,

@@ -15,7 +15,7 @@ from paribus.errors import ConfigurationError, DataError
 from paribus.native.loader import ensure_compiled, missing_kernels
 from paribus.native.registry import ENCODING
 from paribus.tokenization.existing import open_existing
-from paribus.tokenization.pretokenize import PATTERNS, Pretokenizer
+from paribus.tokenization.pretokenize import PATTERNS, PatternPretokenizer
 from paribus.tokenization.settings import Candidates, EncoderName, check_choice
 from paribus.tokenization.statistics import corpus_statistics
 from paribus.tokenization.text_tokenizer import DROPOUT
@@ -165,7 +165,7 @@ def pretokens(tokenizer: Tokenizer, text: str) -> list[str]:
     if tokenizer.cutter is not None:
         return tokenizer.cutter.pieces(text)
     name = tokenizer.settings.pretokenizer
-    return Pretokenizer(name).pieces(text) if name in PATTERNS else []
+    return PatternPretokenizer(name).pieces(text) if name in PATTERNS else []
 
 
 def token_text(token: bytes) -> str:

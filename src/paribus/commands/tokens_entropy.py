@@ -84,11 +84,11 @@ def _sample_size(config: RunConfig) -> int | None:
 def _score_candidates(config: SpansPretokenizer, corpus: Path, sample: int | None) -> CandidateScores:
     from paribus.corpus.artifact import CorpusArtifact
     from paribus.stage import SilentListener
-    from paribus.tokenization.build import LearningSample
+    from paribus.tokenization.build import TrainingText
     from paribus.tokenization.spans import candidate_ngrams
 
     levels = candidate_ngrams(
-        LearningSample(CorpusArtifact(corpus), sample, SilentListener()),
+        TrainingText(CorpusArtifact(corpus), sample, SilentListener()),
         max_length=config.max_length,
         min_count=config.min_count,
         information=config.information,

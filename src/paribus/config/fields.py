@@ -61,7 +61,7 @@ def execution(default: Any = dataclasses.MISSING, *, doc: str) -> Any:
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(identity, execution))
-def group(cls: type[T]) -> type[T]:
+def config_class(cls: type[T]) -> type[T]:
     """Make `cls` a frozen, keyword-only dataclass and check that every field declares its role."""
     made = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
     for field in dataclasses.fields(made):  # type: ignore[arg-type]

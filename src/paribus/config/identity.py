@@ -43,14 +43,14 @@ def identity(value: Any) -> Any:
     return plain(value, only_identity=True)
 
 
-def everything(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """All fields of a configuration, nested, as JSON-compatible data."""
     return plain(value, only_identity=False)
 
 
 def chosen(config: Any, path: str) -> str | None:
     """The value that a configuration has at a path, of a group its kind; None where there is no such field or kind."""
-    value = everything(config)
+    value = to_plain(config)
     for part in path.split("."):
         if not isinstance(value, dict) or part not in value:
             return None

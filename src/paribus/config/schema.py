@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from paribus.config.fields import NonNegative, PathText, execution, group, identity
+from paribus.config.fields import NonNegative, PathText, config_class, execution, identity
 from paribus.config.groups.corpus import CorpusConfig
 from paribus.config.groups.evaluation import EvaluationConfig, ExperimentConfig, FinetuningConfig, NoFinetuning
 from paribus.config.groups.execution import (
@@ -45,7 +45,7 @@ def _defaults(cls: Any) -> Any:
     return cls()
 
 
-@group
+@config_class
 class RunConfig:
     """One run: one tokenizer, one order, one model, one set of scores."""
 
@@ -129,9 +129,9 @@ def dataclasses_of(hint: Any) -> list[type[Any]]:
     return [cls for cls in candidates if dataclasses.is_dataclass(cls) and isinstance(cls, type)]
 
 
-def kinds_with(group: str, field: str) -> list[str]:
+def kinds_with(config_class: str, field: str) -> list[str]:
     """The kinds of a group of which there are several that have a field."""
-    hint = get_type_hints(RunConfig).get(group)
+    hint = get_type_hints(RunConfig).get(config_class)
     classes = [each for each in get_args(hint) if dataclasses.is_dataclass(each)]
     defaults = [{item.name: item.default for item in dataclasses.fields(each)} for each in classes]
     return [str(found["kind"]) for found in defaults if field in found and "kind" in found]

@@ -8,7 +8,7 @@ from typing import Any
 from paribus.config.groups.corpus import CorpusConfig, FilesCorpus, HuggingFaceCorpus, ParallelCorpus, PydocsCorpus
 from paribus.config.units import format_number, format_size
 from paribus.corpus.paths import data_files, local_directory, require_revision, resolve, sides, versions
-from paribus.stage import JSON, Outside, Stage, StageContext, always, fields
+from paribus.stage import JSON, ExternalFiles, Stage, StageContext, always, fields
 from paribus.store.files import FileDigests
 
 
@@ -75,6 +75,6 @@ CORPUS = Stage(
     build=_build,
     imports=("paribus.corpus.build",),
     online=lambda config: isinstance(config.corpus, HuggingFaceCorpus),
-    outside=Outside(lambda config: config.corpus, fingerprint),
+    outside=ExternalFiles(lambda config: config.corpus, fingerprint),
     facts=_facts,
 )

@@ -23,7 +23,7 @@ from paribus.config.groups.execution import EngineConfig, RayEngineConfig
 from paribus.engine import Engine, Item, Result
 from paribus.engine.processes import end_with_starter, out_of_memory_kills
 from paribus.errors import InfrastructureError, OutOfMemoryError, ParibusError, Problem
-from paribus.store.provenance import changed, hold_to, loaded_code
+from paribus.store.provenance import changed, loaded_code, pin_code
 
 
 def open_engine(config: EngineConfig, shared: Path) -> Engine:
@@ -103,7 +103,7 @@ def _of_one_code(digest: str, function: Callable[[Item], Result], item: Item) ->
     """Call a function in a process that began later; ConfigurationError where that imported other code."""
     if loaded_code().digest != digest:
         raise changed(["files of paribus or versions of packages"])
-    hold_to(loaded_code())
+    pin_code(loaded_code())
     return function(item)
 
 

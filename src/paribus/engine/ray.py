@@ -24,7 +24,7 @@ from paribus.config.groups.execution import RayEngineConfig
 from paribus.engine import Item, Result
 from paribus.engine.processes import THREADS
 from paribus.errors import ConfigurationError, InfrastructureError, OutOfMemoryError
-from paribus.store.provenance import hold_to, loaded_code
+from paribus.store.provenance import loaded_code, pin_code
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 """How often nodes that came or went are looked for."""
@@ -489,7 +489,7 @@ class Worker:
 
         os.environ.update(_ENVIRONMENT)
         requirements.check()
-        hold_to(loaded_code())
+        pin_code(loaded_code())
         threadpool_limits(1)
         self._function = ray.get(function[0])
 

@@ -52,7 +52,7 @@ from paribus.stage import JSON, OFFLINE, StageContext, StageListener
 from paribus.store.files import write_json
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.statistics import count_statistics, count_tokens
-from paribus.training.distributed import ALONE, Host, Requests, joined_by_gloo, run_member
+from paribus.training.distributed import ALONE, Host, Requests, joined_by_gloo, run_worker
 
 BITS_PER_BYTE = "eval/bits_per_byte"
 TEXT_PREFIX = "text/"
@@ -531,4 +531,4 @@ def score_worker(context: StageContext, processes: int, requests: Requests) -> d
 def main() -> int:
     """Score; 0 unless this process failed."""
     os.environ.update(OFFLINE)
-    return run_member(score_worker)
+    return run_worker(score_worker)

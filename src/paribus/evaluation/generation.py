@@ -15,7 +15,7 @@ from torch.nn.functional import linear
 from paribus.errors import NumericalError
 from paribus.evaluation.pairs import Ids, Progress, PromptEncoder
 from paribus.evaluation.scoring import WRITTEN_TOKENS, Scorer, computed
-from paribus.modeling.decoder import Cache
+from paribus.modeling.decoder import KVCache
 from paribus.modeling.device import batches
 
 SPARE_TOKENS = 8
@@ -92,7 +92,7 @@ class Generator:
         model = self.scorer.model
         ids, read = (part.to(model.device) for part in batch.padded())
         positions = (read.cumsum(1) - 1).clamp(min=0)
-        cache = Cache(model.architecture, len(ids), batch.longest, model.device, model.computes_in)
+        cache = KVCache(model.architecture, len(ids), batch.longest, model.device, model.computes_in)
         mask = _backwards(read)
         while True:
             hidden = model(ids, positions, mask, cache)[:, -1]

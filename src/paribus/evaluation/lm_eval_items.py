@@ -35,7 +35,7 @@ _DEFAULT_TOKENS = 256
 
 
 @dataclass(frozen=True)
-class Borrowed:
+class RenderedTask:
     """A task that can be written."""
 
     items: ItemSet
@@ -45,7 +45,7 @@ class Borrowed:
     """What the YAML of its items does not say of itself: metrics, filters, how examples are drawn."""
 
 
-def borrowed_items(task: Definition, files: SplitFiles, shots: int) -> Borrowed:
+def borrowed_items(task: Definition, files: SplitFiles, shots: int) -> RenderedTask:
     """Items and examples by the texts that lm-eval makes; DataError where it makes none."""
     from paribus.evaluation.lm_eval_render import BorrowedTask
 
@@ -63,7 +63,7 @@ def borrowed_items(task: Definition, files: SplitFiles, shots: int) -> Borrowed:
             split.evaluated, [made.as_example(number).like(items[0]) for number in numbers], split.fewshot_source
         )
     generation = Generation(made.until, "lm_eval", max_tokens=_most_tokens(task)) if _writes(task) else None
-    return Borrowed(found, made.prompt, generation, _changes(task))
+    return RenderedTask(found, made.prompt, generation, _changes(task))
 
 
 def pinned(task: Definition, files: SplitFiles, digests: FileDigests) -> dict[str, JSON]:

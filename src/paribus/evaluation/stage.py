@@ -10,7 +10,7 @@ from paribus.config.schema import RunConfig
 from paribus.config.units import format_number, format_size
 from paribus.evaluation.benchmarks import prompted
 from paribus.evaluation.data_files import segmented
-from paribus.stage import JSON, OFFLINE, Device, Outside, Stage, StageContext, always, fields, seeds, together
+from paribus.stage import JSON, OFFLINE, Device, ExternalFiles, Stage, StageContext, always, fields, seeds, together
 from paribus.store.files import FileDigests
 from paribus.training.start import finetuning_seeds
 
@@ -102,7 +102,7 @@ TASKS = Stage(
     build=build_tasks,
     imports=("paribus.evaluation.tasks",),
     facts=_facts_of_tasks,
-    outside=Outside(lambda config: config.evaluation, _tasks_fingerprint),
+    outside=ExternalFiles(lambda config: config.evaluation, _tasks_fingerprint),
 )  # fmt: skip
 PROMPTS = Stage(
     "prompts",
@@ -179,7 +179,7 @@ FINETUNING_DATA = Stage(
     identity=fields("finetuning", "tasks", "answer_characters", "document_characters", "limit"),
     build=build_finetuning_data,
     imports=("paribus.evaluation.scrolls",),
-    outside=Outside(lambda config: config.finetuning, _finetuning_fingerprint),
+    outside=ExternalFiles(lambda config: config.finetuning, _finetuning_fingerprint),
 )
 FINETUNING = Stage(
     "finetuning",

@@ -41,7 +41,7 @@ from paribus.evaluation.items import (
     split_pool,
     write_task,
 )
-from paribus.evaluation.lm_eval_items import Borrowed, borrowed_items
+from paribus.evaluation.lm_eval_items import RenderedTask, borrowed_items
 from paribus.evaluation.lm_eval_tasks import find_definition, split_files
 from paribus.evaluation.preflight import check_evaluation, require_examples
 from paribus.evaluation.segmentation import read_segmented
@@ -149,7 +149,7 @@ def _benchmark_items(config: EvaluationConfig, benchmark: Benchmark) -> ItemSet:
     )
 
 
-def _lm_eval_items(config: EvaluationConfig, name: str, listener: StageListener) -> Borrowed:
+def _lm_eval_items(config: EvaluationConfig, name: str, listener: StageListener) -> RenderedTask:
     task = find_definition(config, name)
     if task.left_out:
         listener.message(f"{name}: {', '.join(task.left_out)} of its measures are no means over items and are left out")

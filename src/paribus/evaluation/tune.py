@@ -49,8 +49,8 @@ from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus, EncodedCorpusWriter
 from paribus.training.checkpoint import Checkpoints
 from paribus.training.data import Batches, context_targets, context_text_bytes, resolve_budget
-from paribus.training.distributed import Requests, run_member
-from paribus.training.loop import Run, train
+from paribus.training.distributed import Requests, run_worker
+from paribus.training.loop import TrainingRun, train
 from paribus.training.metrics import MetricsFile
 from paribus.training.micro_batch import MicroBatch
 from paribus.training.parallel import device_name, make_accelerator
@@ -356,7 +356,7 @@ def finetune(context: StageContext, task: str, start: Start) -> Finetuned:
 
 def _training_run(
     context: StageContext, training: TrainingConfig, rows: EncodedCorpus, steps: int, accelerator: Any
-) -> Run:
+) -> TrainingRun:
     config, tokenizer = context.config, rows.tokenizer
     assert rows.source_lengths is not None
     documents = OrderedDocuments(rows.ids, rows.offsets, np.arange(len(rows)), tokenizer.eos_id)
@@ -367,7 +367,7 @@ def _training_run(
     epoch = training_flops(config.model, tokenizer.vocab_size, rows.tokens)
     step_flops = epoch * training.global_batch // contexts.count
     budget = EqualStepsBudget(kind="equal_steps", steps=steps, max_epochs=None)
-    return Run(
+    return TrainingRun(
         training=training,
         budget=resolve_budget(budget, batches, targets, text, step_flops),
         batches=batches,
@@ -492,4 +492,4 @@ def _takes_task(context: StageContext, name: str) -> bool:
 def main() -> int:
     """Fine-tune; 0 unless this process failed."""
     os.environ.update(OFFLINE)
-    return run_member(finetune_worker, all_report=True)
+    return run_worker(finetune_worker, all_report=True)

@@ -39,8 +39,8 @@ Mask = torch.Tensor | Documents | None
 """None: all before in the row. A tensor: bool, true where a token attends, (rows, 1, length, length of the keys)."""
 
 
-class Past(NamedTuple):
-    """What one layer keeps: the same storage as the `Cache` that it is of."""
+class LayerCache(NamedTuple):
+    """What one layer keeps: the same storage as the `KVCache` that it is of."""
 
     keys: torch.Tensor
     """(rows, capacity, heads, width of a head)."""
@@ -55,7 +55,7 @@ class Past(NamedTuple):
         return self.keys[:, :end], self.values[:, :end]
 
 
-class Cache:
+class KVCache:
     """Of `rows` rows with room for `capacity` tokens each."""
 
     def __init__(
@@ -66,9 +66,9 @@ class Cache:
         self.length = 0
         """Tokens that were read, in each row."""
 
-    def past(self, layer: int) -> Past:
+    def past(self, layer: int) -> LayerCache:
         """What layer number `layer` keeps."""
-        return Past(self._keys[layer], self._values[layer], self.length)
+        return LayerCache(self._keys[layer], self._values[layer], self.length)
 
     def keep(self, rows: torch.Tensor) -> None:
         """Let go of all rows but `rows`, int64 (n,)."""
@@ -107,7 +107,7 @@ class Decoder(nn.Module):
         ids: torch.Tensor,
         positions: torch.Tensor | None = None,
         mask: Mask = None,
-        cache: Cache | None = None,
+        cache: KVCache | None = None,
     ) -> torch.Tensor:
         """Hidden states before the output matrix, (rows, length, width) in `computes_in`; `ids`: (rows, length), int64.
 
@@ -148,13 +148,13 @@ class LlamaLayer(nn.Module):
         self.qkv, self.attention_output = Linear(width, 3 * width), Linear(width, width)
         self.gate_up, self.down = Linear(width, 2 * inner), Linear(inner, width)
 
-    def forward(self, x: torch.Tensor, rotation: Rotation, mask: Mask, past: Past | None = None) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, rotation: Rotation, mask: Mask, past: LayerCache | None = None) -> torch.Tensor:
         """The residual stream after this layer from that before it, (rows, length, width)."""
         x = x + self._attention(self.attention_norm(x), rotation, mask, past)
         out: torch.Tensor = x + self.down(swiglu(self.gate_up(self.mlp_norm(x))))
         return out
 
-    def _attention(self, x: torch.Tensor, rotation: Rotation, mask: Mask, past: Past | None) -> torch.Tensor:
+    def _attention(self, x: torch.Tensor, rotation: Rotation, mask: Mask, past: LayerCache | None) -> torch.Tensor:
         queries, keys, values = rotate(self.qkv(x).unflatten(-1, (3, self.heads, -1)), rotation, 2)
         out: torch.Tensor = self.attention_output(_attended(queries, keys, values, mask, past))
         return out
@@ -174,12 +174,12 @@ class GPTNeoXLayer(nn.Module):
         self.qkv, self.attention_output = Linear(width, 3 * width, bias=True), Linear(width, width, bias=True)
         self.up, self.down = Linear(width, inner, bias=True), Linear(inner, width, bias=True)
 
-    def forward(self, x: torch.Tensor, rotation: Rotation, mask: Mask, past: Past | None = None) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, rotation: Rotation, mask: Mask, past: LayerCache | None = None) -> torch.Tensor:
         """The residual stream after this layer from that before it, (rows, length, width)."""
         attended = x + self._attention(self.attention_norm(x), rotation, mask, past)
         return attended + self._mlp(self.mlp_norm(x if self.parallel_residual else attended))
 
-    def _attention(self, x: torch.Tensor, rotation: Rotation, mask: Mask, past: Past | None) -> torch.Tensor:
+    def _attention(self, x: torch.Tensor, rotation: Rotation, mask: Mask, past: LayerCache | None) -> torch.Tensor:
         queries, keys, values = rotate(self.qkv(x).unflatten(-1, (self.heads, 3, -1)), rotation, 3)
         out: torch.Tensor = self.attention_output(_attended(queries, keys, values, mask, past))
         return out
@@ -190,7 +190,7 @@ class GPTNeoXLayer(nn.Module):
 
 
 def _attended(
-    queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: Mask, past: Past | None
+    queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: Mask, past: LayerCache | None
 ) -> torch.Tensor:
     """(rows, length, width) from heads (rows, length, heads, width of a head)."""
     if past is not None:

@@ -38,7 +38,7 @@ from paribus.ordering.packing import (
     one_document,
 )
 from paribus.ordering.pairs import PairContexts
-from paribus.ordering.shuffle import Traversal, traverse
+from paribus.ordering.shuffle import ContextShuffle, traverse
 from paribus.stage import JSON, StageContext, compile_kernels
 from paribus.store import files
 from paribus.tokenization.encoded_corpus import EncodedCorpus
@@ -145,7 +145,7 @@ class PackedCorpus:
     order: Order
     contexts: Contexts
 
-    def traversal(self, measured: MeasuredContexts) -> Traversal:
+    def traversal(self, measured: MeasuredContexts) -> ContextShuffle:
         """The sequence in which training reads the contexts."""
         seed, draws = self.config.seed_of("contexts"), self.corpus.draws
         return traverse(self.config.packing, measured, seed, context_bytes=self.context_bytes, draws=draws)

@@ -30,7 +30,7 @@ Chunk = list[int]
 # A `transformers` encoder over chunks of a document, as Contriever (Izacard et al., 2022) does it.
 #
 # In-Context Pretraining's released configuration: a document is the mean of up to 10 chunks of 510 tokens.
-class DocumentEncoder:
+class EmbeddingModel:
     """The encoder of a directory; code in that directory is never run. Several threads may embed at once."""
 
     def __init__(self, directory: Path, config: TransformersEmbedder | MiniLMEmbedder) -> None:

@@ -109,9 +109,9 @@ def open_embedder(config: EmbedderConfig, directory: Path) -> Embedder:
         from paribus.ordering.tfidf import TfidfSvd
 
         return TfidfSvd.load(directory, config)
-    from paribus.ordering.embedding_model import DocumentEncoder
+    from paribus.ordering.embedding_model import EmbeddingModel
 
-    return DocumentEncoder(directory, config)
+    return EmbeddingModel(directory, config)
 
 
 class PartEmbedding:

@@ -45,9 +45,9 @@ def traverse(neighbours: npt.ArrayLike, similarities: npt.ArrayLike, *, seed: in
     """Order of documents along the path of Algorithm 1 of In-Context Pretraining (arXiv 2310.10638), (n,) int64.
 
     `neighbours` is (n, k) int, negative where there is none; `similarities` is (n, k) float. The graph is undirected
-    (see `Graph`). The path starts at a document of minimum degree and goes on to the heaviest unvisited neighbour, of
-    equal ones to the smallest document id. Where none is left it jumps to an unvisited document of minimum degree.
-    Degrees are those of the whole graph; `seed` chooses among equal degrees.
+    (see `NeighbourGraph`). The path starts at a document of minimum degree and goes on to the heaviest unvisited
+    neighbour, of equal ones to the smallest document id. Where none is left it jumps to an unvisited document of minimum
+    degree. Degrees are those of the whole graph; `seed` chooses among equal degrees.
 
     Time is linear in edges. The result is a pure function of the arguments.
 
@@ -104,7 +104,7 @@ class WholeLists:
 # In-Context Pretraining (arXiv 2310.10638), section 2.2: documents are nodes, {i, j} is an edge if j is among i's
 # neighbours or i among j's, and its weight is the cosine of the two embeddings.
 @dataclass(frozen=True)
-class Graph:
+class NeighbourGraph:
     """The edges of a document: its own list, and its listings, which are the lists it is in.
 
     An edge of both directions is in both and counts once; where the two disagree, its weight is the larger one.
@@ -125,7 +125,7 @@ class Graph:
         return degrees
 
 
-def walk(graph: Graph, *, seed: int) -> DocumentPath:
+def walk(graph: NeighbourGraph, *, seed: int) -> DocumentPath:
     """Algorithm 1 on a graph. 28 bytes a document beside the graph's own."""
     ids, weights = graph.lists.ids, graph.lists.weights
     documents, width = ids.shape
@@ -140,7 +140,7 @@ def walk(graph: Graph, *, seed: int) -> DocumentPath:
     return DocumentPath(order, steps, landed, edges)
 
 
-def _landings(graph: Graph, seed: int) -> tuple[npt.NDArray[np.uint32], int]:
+def _landings(graph: NeighbourGraph, seed: int) -> tuple[npt.NDArray[np.uint32], int]:
     """Documents in the order in which jumps want them, by degree, in random order among equals; and the edges.
 
     The first unvisited one is a uniformly random document of minimum degree: which documents the walk has visited
@@ -155,7 +155,7 @@ def _landings(graph: Graph, seed: int) -> tuple[npt.NDArray[np.uint32], int]:
     return landings, int(degrees.sum(dtype=np.int64)) // 2
 
 
-def neighbour_graph(lists: WholeLists) -> Graph:
+def neighbour_graph(lists: WholeLists) -> NeighbourGraph:
     """The graph of whole lists, in time linear in edges.
 
     With 20 neighbours it takes 168 bytes a document, 192 while it is made.
@@ -172,7 +172,7 @@ def neighbour_graph(lists: WholeLists) -> Graph:
         targets = (address(begin), address(listings), address(counts))
         placed = kernel("place_edges")(address(records), address(lists.range_sizes), *form, *targets)
     begin[documents] = placed
-    return Graph(lists, begin, listings)
+    return NeighbourGraph(lists, begin, listings)
 
 
 def _shares(sizes: npt.NDArray[np.int64], capacity: int) -> Iterator[tuple[int, int]]:

@@ -25,7 +25,7 @@ MIN_HALF_BITS = 2
 Words = npt.NDArray[np.uint64]
 
 
-class Traversal(ABC):
+class ContextShuffle(ABC):
     """A permutation of `count` contexts for every epoch, found for any of its places alone."""
 
     draws = 1
@@ -43,19 +43,19 @@ class Traversal(ABC):
         """Places of an epoch at which `contexts` are read, (n,) int64."""
 
 
-class Sequential(Traversal):
+class Sequential(ContextShuffle):
     """Contexts as they are numbered, epoch after epoch."""
 
     def at(self, places: Integers, epoch: int) -> Integers:
-        """See `Traversal.at`."""
+        """See `ContextShuffle.at`."""
         return places
 
     def places_of(self, contexts: Integers, epoch: int) -> Integers:
-        """See `Traversal.places_of`."""
+        """See `ContextShuffle.places_of`."""
         return contexts
 
 
-class ShuffledContexts(Traversal):
+class ShuffledContexts(ContextShuffle):
     """Contexts in a random sequence, which depends on how many there are (In-Context Pretraining, arXiv 2310.10638).
 
     Arms whose contexts are as many, such as pairs or orders under one tokenizer, read those of one number at one time.
@@ -66,11 +66,11 @@ class ShuffledContexts(Traversal):
         self._seed = seed
 
     def at(self, places: Integers, epoch: int) -> Integers:
-        """See `Traversal.at`."""
+        """See `ContextShuffle.at`."""
         return permute(places, self.count, seed=self._seed, epoch=epoch)
 
     def places_of(self, contexts: Integers, epoch: int) -> Integers:
-        """See `Traversal.places_of`."""
+        """See `ContextShuffle.places_of`."""
         return unpermute(contexts, self.count, seed=self._seed, epoch=epoch)
 
 
@@ -143,7 +143,7 @@ class Stretches:
         return contexts[np.lexsort((np.repeat(np.arange(len(stretches)), sizes), into))]
 
 
-class ShuffledText(Traversal):
+class ShuffledText(ContextShuffle):
     """Contexts by where they begin in the ordered text, whose stretches of equal bytes are in a random sequence.
 
     Stretches are read a window of them at a time, side by side: of these the contexts that begin nearest to the begin
@@ -161,7 +161,7 @@ class ShuffledText(Traversal):
         self._window: tuple[int, int, Integers] | None = None
 
     def at(self, places: Integers, epoch: int) -> Integers:
-        """See `Traversal.at`."""
+        """See `ContextShuffle.at`."""
         bounds = self.stretches(epoch).window_bounds
         found = np.empty(places.shape, dtype=np.int64)
         for window, chosen in _grouped(np.searchsorted(bounds, places, side="right") - 1):
@@ -169,7 +169,7 @@ class ShuffledText(Traversal):
         return found
 
     def places_of(self, contexts: Integers, epoch: int) -> Integers:
-        """See `Traversal.places_of`."""
+        """See `ContextShuffle.places_of`."""
         stretches = self.stretches(epoch)
         found = np.empty(contexts.shape, dtype=np.int64)
         for window, chosen in _grouped(stretches.windows_of(contexts)):
@@ -196,19 +196,19 @@ class ShuffledText(Traversal):
         return kept[2]
 
 
-class Redrawn(Traversal):
+class Redrawn(ContextShuffle):
     """Pairs whose tokens BPE-dropout drew several times: epochs that read the draws in turn, each in its own sequence.
 
     Draw d of pair i of n is context d · n + i. An epoch of this traversal is one over all draws.
     """
 
-    def __init__(self, within: Traversal, draws: int) -> None:
+    def __init__(self, within: ContextShuffle, draws: int) -> None:
         """`within` is the sequence of the pairs of one draw."""
         super().__init__(draws * within.count)
         self.draws, self._within = draws, within
 
     def at(self, places: Integers, epoch: int) -> Integers:
-        """See `Traversal.at`."""
+        """See `ContextShuffle.at`."""
         draws, inside = np.divmod(places, self._within.count)
         found = np.empty(places.shape, dtype=np.int64)
         for draw, chosen in _grouped(draws):
@@ -216,7 +216,7 @@ class Redrawn(Traversal):
         return found
 
     def places_of(self, contexts: Integers, epoch: int) -> Integers:
-        """See `Traversal.places_of`."""
+        """See `ContextShuffle.places_of`."""
         draws, inside = np.divmod(contexts, self._within.count)
         found = np.empty(contexts.shape, dtype=np.int64)
         for draw, chosen in _grouped(draws):
@@ -239,7 +239,7 @@ def traverse(
     *,
     context_bytes: int | None = None,
     draws: int = 1,
-) -> Traversal:
+) -> ContextShuffle:
     """The sequence that `packing.shuffle` names.
 
     `context_bytes` are those of a context where they, and not its tokens, are the same for all tokenizers. `draws` is
@@ -252,7 +252,7 @@ def traverse(
 
 def _traverse(
     packing: PackingConfig, measured: MeasuredContexts, count: int, seed: int, context_bytes: int | None
-) -> Traversal:
+) -> ContextShuffle:
     match packing.shuffle:
         case "none":
             return Sequential(count)
@@ -268,7 +268,7 @@ def _stretch_bytes(packing: PackingConfig) -> int | None:
     return None if isinstance(packing, PairPacking) else packing.stretch_bytes
 
 
-def straddling(traversal: Traversal, measured: MeasuredContexts) -> float | None:
+def straddling(traversal: ContextShuffle, measured: MeasuredContexts) -> float | None:
     """Share of contexts with text of more than one stretch of the first epoch, of a sample; None without stretches."""
     if not isinstance(traversal, ShuffledText):
         return None
@@ -279,7 +279,7 @@ def straddling(traversal: Traversal, measured: MeasuredContexts) -> float | None
     return float(np.mean(stretches.of(first) != stretches.of(np.maximum(first, after - 1))))
 
 
-def first_steps(traversal: Traversal, measured: MeasuredContexts, global_batch: int, steps: int) -> Integers:
+def first_steps(traversal: ContextShuffle, measured: MeasuredContexts, global_batch: int, steps: int) -> Integers:
     """The 0-based step that first predicts each sampled byte of the corpus, int64; -1 where none of `steps` does."""
     contexts, number = np.unique(measured.sampled[:, 1], return_inverse=True)
     found = np.full(min(SAMPLED_BYTES, measured.corpus_bytes), steps, dtype=np.int64)

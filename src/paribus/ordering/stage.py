@@ -19,7 +19,18 @@ from paribus.config.groups.ordering import (
 )
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_number
-from paribus.stage import JSON, Device, Outside, Stage, StageContext, all_but, always, fields, seed_of, together
+from paribus.stage import (
+    JSON,
+    Device,
+    ExternalFiles,
+    Stage,
+    StageContext,
+    all_except,
+    always,
+    fields,
+    seed_of,
+    together,
+)
 from paribus.store.files import FileDigests
 
 _BM25 = ("query_terms", "saturation", "length_normalization")
@@ -43,7 +54,7 @@ def _order_inputs(config: RunConfig) -> tuple[str, ...]:
 
 
 def _order_identity(config: RunConfig) -> dict[str, Any]:
-    ordering = all_but("ordering", *_BM25)
+    ordering = all_except("ordering", *_BM25)
     drawn = not isinstance(config.ordering, SequentialOrdering)
     return together(ordering, seed_of("order"))(config) if drawn else ordering(config)
 
@@ -128,7 +139,7 @@ EMBEDDINGS = Stage(
     build=_build_embeddings,
     imports=("paribus.ordering.embeddings",),
     online=lambda config: isinstance(config.embedder, TransformersEmbedder),
-    outside=Outside(lambda config: config.embedder, _fingerprint_of_embedder),
+    outside=ExternalFiles(lambda config: config.embedder, _fingerprint_of_embedder),
     device=_device_of_embedder,
 )
 NEIGHBOURS = Stage(
@@ -172,7 +183,7 @@ CONTEXTS = Stage(
     inputs=always("tokens", "order"),
     identity=together(
         # What attends to what and what is read when decide nothing about what a context holds.
-        all_but("packing", "attention", "shuffle", "stretch_bytes"),
+        all_except("packing", "attention", "shuffle", "stretch_bytes"),
         fields("model", "context_length", "context_bytes"),
         _begin_of_contexts,
     ),
@@ -184,7 +195,7 @@ CONTEXT_STATISTICS = Stage(
     code_version=3,
     inputs=always("tokens", "order", "contexts", "embeddings"),
     identity=together(
-        all_but("packing", "attention"), fields("model", "context_length", "context_bytes"), seed_of("contexts")
+        all_except("packing", "attention"), fields("model", "context_length", "context_bytes"), seed_of("contexts")
     ),
     build=_build_context_statistics,
     imports=("paribus.ordering.statistics",),

@@ -17,7 +17,7 @@ from paribus.ordering.contexts import GivenOrder, open_contexts, pack
 from paribus.ordering.embeddings import Embeddings
 from paribus.ordering.orders import Order
 from paribus.ordering.packing import CONTEXTS_AT_ONCE, ContextPieces, Contexts, Integers
-from paribus.ordering.shuffle import Traversal, straddling
+from paribus.ordering.shuffle import ContextShuffle, straddling
 from paribus.stage import JSON, StageContext
 from paribus.store import files
 
@@ -131,7 +131,7 @@ def mean(values: Values) -> float:
 
 
 def context_similarity(
-    contexts: Contexts, shuffled: Contexts, embeddings: Embeddings, traversal: Traversal, *, seed: int
+    contexts: Contexts, shuffled: Contexts, embeddings: Embeddings, traversal: ContextShuffle, *, seed: int
 ) -> ContextSimilarity:
     """Similarities of the first epoch of `contexts`, trained on in the sequence of `traversal`; `seed` draws samples.
 

@@ -15,7 +15,7 @@ from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import Place
 from paribus.pipeline.records import UNREADABLE
 from paribus.pipeline.results import MEASURING_STAGES
-from paribus.pipeline.root import DONE, INCOMPLETE, RUNNING, Inventory, KeptRun, OutputRoot, take_inventory
+from paribus.pipeline.root import DONE, INCOMPLETE, RUNNING, Inventory, OutputRoot, RunSummary, take_inventory
 from paribus.store.artifacts import NOT_STAGES, Store, hashed_damage
 from paribus.store.claims import acquire, exclusive, is_held
 from paribus.store.files import MADE_OF
@@ -183,12 +183,12 @@ def _remove(root: OutputRoot, removal: Removal) -> bool:
     return True
 
 
-def _own_keys(run: KeptRun) -> set[str]:
+def _own_keys(run: RunSummary) -> set[str]:
     """Keys of the stages of a run."""
     return {key for _, key in run.artefacts} | set(run.record.get("keys", {}).values())
 
 
-def _keys(run: KeptRun, inventory: Inventory) -> Iterator[str]:
+def _keys(run: RunSummary, inventory: Inventory) -> Iterator[str]:
     """Keys in a record, and those of trainings of other runs that it names or has paths to."""
     config = run.record.get("config", {})
     values = re.findall(r'"([^"\\]*)"', canonical(config))

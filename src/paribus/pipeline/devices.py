@@ -160,7 +160,7 @@ def check_devices(config: RunConfig, nodes: Mapping[str, Node]) -> Failure | Non
 
 
 @contextmanager
-def gpu_slots(stage: str, config: RunConfig, say: Callable[[str], None]) -> Iterator[Mapping[str, str]]:
+def reserve_gpus(stage: str, config: RunConfig, say: Callable[[str], None]) -> Iterator[Mapping[str, str]]:
     """The environment in which a stage sees the GPUs that are its own until the block ends; empty without GPUs.
 
     ConfigurationError when the machine has fewer than the stage needs.

@@ -32,7 +32,7 @@ from paribus.pipeline.graph import STAGES
 from paribus.stage import ChannelListener, StageContext
 from paribus.store.claims import Claim
 from paribus.store.files import naming
-from paribus.store.provenance import Code, hold_to, loaded_code
+from paribus.store.provenance import Code, loaded_code, pin_code
 
 SIZE = struct.Struct("!Q")
 _PIECE = 1 << 16
@@ -108,7 +108,7 @@ def _serve(connection: socket.socket, began: Code) -> Request | None:
             fields, (channel, log) = receive(connection, 2)
             wanted = Code.from_json(fields["job"]["code"])
             wanted.require(began)
-            hold_to(wanted)
+            pin_code(wanted)
             _say_into(log)
             _import(fields["imports"])
             if len(sys.modules) != known:
@@ -229,7 +229,7 @@ def _run(job: dict[str, Any], listener: ChannelListener) -> Any:
     Claim(Path(claim["path"]), claim["token"], claim["lease"], _stop_at_once).beat()
     code = Code.from_json(job["code"])
     code.require(loaded_code())
-    hold_to(code)
+    pin_code(code)
     config = build_run(job["config"])
     with open_engine(config.engine, Path(job["work"])) as engine:
         context = StageContext(

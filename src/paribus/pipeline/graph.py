@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.evaluation import NoFinetuning
-from paribus.config.identity import digest, everything
+from paribus.config.identity import digest, to_plain
 from paribus.config.schema import RunConfig
 from paribus.corpus.stage import CORPUS
 from paribus.errors import ParibusError
@@ -87,7 +87,7 @@ class _Files:
         except ParibusError as error:
             if not self.tolerate_missing:
                 raise
-            return {"missing": everything(stage.outside.part(config)) if stage.outside else {}}, str(error)
+            return {"missing": to_plain(stage.outside.part(config)) if stage.outside else {}}, str(error)
 
 
 def group_of_files(stage: Stage, config: RunConfig) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paribus.config.identity import everything, identity, leaves
+from paribus.config.identity import identity, leaves, to_plain
 from paribus.config.schema import RunConfig
 from paribus.errors import classify
 from paribus.evaluation.heldout import HELDOUT
@@ -47,7 +47,7 @@ SHOWN_RESULTS = ("neighbours", "lexical_neighbours", "duplicates", "order")
 LOST, STOPPED = "lost", "stopped"
 
 
-class Recorder:
+class RunRecord:
     """Writer of `runs/<id>/`: `run.json` (replaced whole), `config.json` and `events.jsonl`."""
 
     def __init__(self, config: RunConfig, nodes: dict[str, Node], root: OutputRoot) -> None:
@@ -55,7 +55,7 @@ class Recorder:
         self.run_id = run_id(nodes)
         self.directory = root.run(self.run_id)
         self.directory.mkdir(parents=True, exist_ok=True)
-        shown = everything(config) | {"tracking": _without_password(config)}
+        shown = to_plain(config) | {"tracking": _without_password(config)}
         self.record: dict[str, Any] = {
             "run_id": self.run_id,
             "name": own_name(config, self.run_id, sweep_of(config, root)),
@@ -85,7 +85,7 @@ class Recorder:
             self.run_id,
             listed_name(self.config, self.run_id, given),
             {"id": sweep.id, "name": sweep.name} if sweep else None,
-            everything(self.config.tracking),
+            to_plain(self.config.tracking),
         )
         self.events.untag(STOPPED_TAG)
         tell_origin(self.events, given)
@@ -223,7 +223,7 @@ def _close(directory: Path, record: dict[str, Any], failure: Failure, events: Ev
 
 
 def _without_password(config: RunConfig) -> dict[str, Any]:
-    tracking: dict[str, Any] = everything(config.tracking)
+    tracking: dict[str, Any] = to_plain(config.tracking)
     return tracking | {"uri": public_uri(tracking["uri"]) if tracking["uri"] else None}
 
 
@@ -325,7 +325,7 @@ def _why_lost(root: OutputRoot, run_id: str, record: dict[str, Any], why: str | 
     return Failure("infrastructure", f"{process} ended without a word{reason}; the same command carries on")
 
 
-def settle(root: OutputRoot, run_id: str, why: str | None) -> None:
+def mark_lost(root: OutputRoot, run_id: str, why: str | None) -> None:
     """Record a lost run as failed, in its record and in its events; a run that is held or ended is left alone."""
     held = acquire(root.run_claim(run_id), root.lease_seconds)
     if held is None:

@@ -23,7 +23,7 @@ from paribus.store.packages import HARMLESS, PATCH, PYTHON, deciding, minor
 
 if TYPE_CHECKING:
     from paribus.reporting.figures_data import OverlapMatrix
-    from paribus.reporting.runs import MissingRun, RunRecord
+    from paribus.reporting.runs import FinishedRun, MissingRun
     from paribus.tokenization.statistics import Counts, Spellings
 
 
@@ -37,11 +37,11 @@ _COUNTED = 100_000_000
 
 def collect(
     runs: Sequence[PreparedRun], factors: Sequence[str], root: OutputRoot
-) -> tuple[list["RunRecord"], list["MissingRun"]]:
+) -> tuple[list["FinishedRun"], list["MissingRun"]]:
     """Records of the finished runs, and the runs that are not finished with the reason."""
     from paribus.reporting.runs import MissingRun
 
-    records: list[RunRecord] = []
+    records: list[FinishedRun] = []
     missing: list[MissingRun] = []
     others: list[Mapping[str, Any]] | None = None
     for run in runs:
@@ -121,9 +121,9 @@ def _compared(record: Mapping[str, Any], run: PreparedRun) -> dict[str, Any]:
 
 def _run_record(
     record: Mapping[str, Any], run: PreparedRun, labels: Mapping[str, str], directory: Path, root: OutputRoot
-) -> "RunRecord":
+) -> "FinishedRun":
     from paribus.ordering.ordered_text import READINGS
-    from paribus.reporting.runs import RunRecord
+    from paribus.reporting.runs import FinishedRun
 
     artifacts = {name: root.store.find(*place_of(name, stage["key"])) for name, stage in record["stages"].items()}
     found = {name: artifact.record() for name, artifact in artifacts.items() if artifact is not None}
@@ -131,7 +131,7 @@ def _run_record(
     names = (EVALUATION, FINETUNING, "vocabulary", "tokens", "training")
     scores, finetuned, vocabulary, tokens, trained = (artifacts.get(name) for name in names)
     contexts = artifacts.get("contexts")
-    return RunRecord(
+    return FinishedRun(
         run_id=record["run_id"],
         config=_compared(record, run),
         factors=labels,
@@ -155,7 +155,7 @@ def _run_record(
 
 @dataclass(frozen=True)
 class _StepsRead:
-    """`RunRecord.find_steps` of a training; a dataclass, since kept pictures are keyed by the fields of records."""
+    """`FinishedRun.find_steps` of a training; a dataclass, since kept pictures are keyed by the fields of records."""
 
     contexts: Path
     packing: PackingConfig
@@ -310,7 +310,7 @@ def _changed_files(git: Mapping[str, Any]) -> str:
 
 
 def compare_vocabularies(
-    records: Sequence["RunRecord"], said: Mapping[str, str] | None = None
+    records: Sequence["FinishedRun"], said: Mapping[str, str] | None = None
 ) -> "OverlapMatrix | None":
     """The overlap of the different vocabularies of these runs; None where there are not two.
 
@@ -319,7 +319,7 @@ def compare_vocabularies(
     from paribus.tokenization import Tokenizer
     from paribus.tokenization.statistics import spellings
 
-    users: dict[Path, list[RunRecord]] = {}
+    users: dict[Path, list[FinishedRun]] = {}
     for record in records:
         if record.vocabulary is not None:
             users.setdefault(record.vocabulary, []).append(record)
@@ -376,7 +376,7 @@ def _frequency(mine: "Spellings", theirs: "Spellings", counts: "Counts | None") 
     return 1e6 * own.mean_frequency / float(counts.sum()) if own.tokens else None
 
 
-def _names(groups: Sequence[Sequence["RunRecord"]], said: Mapping[str, str]) -> list[str]:
+def _names(groups: Sequence[Sequence["FinishedRun"]], said: Mapping[str, str]) -> list[str]:
     """What the runs of each group have in common and not all runs have, as `said`.
 
     Numbered where that is not enough.

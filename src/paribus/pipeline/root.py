@@ -141,7 +141,7 @@ def run_id(nodes: dict[str, Node]) -> str:
 # It is read from records alone, a thousand runs in about a second: artefacts are looked for and not verified, as
 # `paribus status RUN` does.
 @dataclass(frozen=True)
-class KeptRun:
+class RunSummary:
     """A run that was begun."""
 
     run_id: str
@@ -163,7 +163,7 @@ class Inventory:
     """The runs of an output root, and its artefacts."""
 
     root: OutputRoot
-    runs: Mapping[str, KeptRun]
+    runs: Mapping[str, RunSummary]
     """By identifier, the one that began last first."""
     artefacts: frozenset[Place]
 
@@ -201,13 +201,13 @@ def _artefacts(root: OutputRoot) -> Iterable[Place]:
             yield from ((stage.name, path.name) for path in stage.iterdir() if path.is_dir())
 
 
-def _kept(directory: Path, root: OutputRoot, there: frozenset[Place]) -> KeptRun | None:
+def _kept(directory: Path, root: OutputRoot, there: frozenset[Place]) -> RunSummary | None:
     record = read_run_record(directory)
     if record is None:
         return None
     named = frozenset(place_of(stage, str(about["key"])) for stage, about in record["stages"].items())
     failure = record["failure"] or {}
-    return KeptRun(
+    return RunSummary(
         run_id=directory.name,
         name=str(record.get("name", directory.name)),
         state=_state(record, root, directory.name, named <= there),

@@ -23,19 +23,19 @@ from rich.markup import escape
 
 from paribus.checks import check_encoding
 from paribus.config.groups.execution import SweepConfig
-from paribus.config.identity import everything
+from paribus.config.identity import to_plain
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_duration
 from paribus.engine.gpus import VISIBLE
 from paribus.engine.local import check_engine
 from paribus.engine.processes import interrupt, on_stop
 from paribus.errors import ConfigurationError, DataError, ParibusError, classify, guard_streams, is_full_disk
-from paribus.pipeline.devices import Devices, check_devices, gpu_slots
+from paribus.pipeline.devices import Devices, check_devices, reserve_gpus
 from paribus.pipeline.display import Display, open_console
 from paribus.pipeline.execute import execute
 from paribus.pipeline.graph import Node, build_graph, changed_files, facts, few_documents, named, needed_for, to_make
 from paribus.pipeline.prepared import headed_name, sweep_of
-from paribus.pipeline.recorder import Recorder, is_done
+from paribus.pipeline.recorder import RunRecord, is_done
 from paribus.pipeline.records import RETRIED, Failure, stage_log
 from paribus.pipeline.results import made_with
 from paribus.pipeline.root import OutputRoot, run_id
@@ -91,7 +91,7 @@ def _recorded(
     config: RunConfig, nodes: dict[str, Node], root: OutputRoot, display: Display, code: Code
 ) -> Failure | None:
     """Make the artefacts of a run, or those until a stage; its record and the tracker say how that begins and ends."""
-    recorder = Recorder(config, nodes, root)
+    recorder = RunRecord(config, nodes, root)
     announce(root, config, display)
     follower = Follower(recorder.directory, config.tracking, root.path)
     try:
@@ -165,7 +165,7 @@ class RunListener:
     display: Display
     directory: Path
     """Of the logs of stages."""
-    recorder: Recorder | None = None
+    recorder: RunRecord | None = None
     """The record of the run; None where artefacts are made outside a run."""
     metrics: list[tuple[str, float, int]] = field(default_factory=list)
     """Of the stage that runs."""
@@ -202,7 +202,7 @@ class RunListener:
         self.recorder.stage(node, artifact, state, seconds)
         path = artifact.path / METRICS
         # Those of a first training are also the first ones of the training that goes on from it.
-        if path.is_file() and node.stage.makes is None:
+        if path.is_file() and node.stage.stored_as is None:
             self.recorder.published(_read_points(path))
 
 
@@ -297,7 +297,7 @@ class StageRunner:
         inputs = {name: str(store.require(*other.place).path) for name, other in node.inputs.items()}
         job = {
             "stage": node.name,
-            "config": everything(node.config),
+            "config": to_plain(node.config),
             "inputs": inputs,
             "output": str(output),
             "work": str(store.work(*node.place)),
@@ -307,7 +307,7 @@ class StageRunner:
         log = stage_log(self.listener.directory, node.name)
         # Files outside the store are looked at before and after: what changed in between is of no key.
         sources = SourceFiles(node, self.root)
-        with gpu_slots(node.name, node.config, say) as environment, sources.reading(held, say):
+        with reserve_gpus(node.name, node.config, say) as environment, sources.reading(held, say):
             # Waiting for GPUs of other jobs is no time of the stage.
             began = time.monotonic()
             attempts = note_attempt(node, store, origin)

@@ -43,7 +43,7 @@ from paribus.planning.length import (
 from paribus.planning.speed import (
     Hours,
     Say,
-    Throughput,
+    Speed,
     Throughputs,
     total_hours,
     trains_on_gpu,
@@ -76,7 +76,7 @@ class PlannedRun:
     parameters: int
     hours: Hours | None
     """Device-hours of its training; None where the speed is not known."""
-    throughput: Throughput
+    throughput: Speed
     global_batch: int
     disk_bytes: int
     memory: int | None
@@ -279,7 +279,7 @@ def _plan_run(
     if trained:
         result, source = trained.record()["result"], ""
         config = trained_sizes(config, result)
-        length, throughput = trained_length(result), Throughput(None, "")
+        length, throughput = trained_length(result), Speed(None, "")
         parameters = int(result["parameters"])
         hours: Hours | None = Hours(float(result["device_hours"]))
     else:
@@ -287,7 +287,7 @@ def _plan_run(
         source, length = text.source, planned_length(config, size, text)
         full_pairs = pairs and text.pair is None
         config = sized(config, text)
-        throughput = throughputs.of(config, vocabulary) if planned else Throughput(None, "")
+        throughput = throughputs.of(config, vocabulary) if planned else Speed(None, "")
         hours = throughput.hours(length.flops_left)
     return PlannedRun(
         label=label,

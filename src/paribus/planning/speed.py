@@ -22,13 +22,13 @@ from paribus.config.groups.execution import PlanConfig
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.ordering import within_documents
 from paribus.config.groups.training import TrainingConfig
-from paribus.config.identity import digest, everything
+from paribus.config.identity import digest, to_plain
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_count, format_hours
 from paribus.engine.gpus import visible_gpus
 from paribus.errors import ParibusError
 from paribus.modeling.parameters import parameter_count, resolve_model, training_flops
-from paribus.pipeline.devices import gpu_slots
+from paribus.pipeline.devices import reserve_gpus
 from paribus.pipeline.execute import child_environment
 from paribus.pipeline.root import OutputRoot
 from paribus.store import files
@@ -84,7 +84,7 @@ NEVER_PROBED = "no probe measures an encoder-decoder"
 
 
 @dataclass(frozen=True)
-class Throughput:
+class Speed:
     """How fast one device trains a model shape, and how that is known."""
 
     flops: float | None
@@ -104,9 +104,9 @@ class Throughputs:
 
     root: OutputRoot
     say: Say
-    _found: dict[str, Throughput] = field(default_factory=dict, init=False)
+    _found: dict[str, Speed] = field(default_factory=dict, init=False)
 
-    def of(self, config: RunConfig, vocabulary: int) -> Throughput:
+    def of(self, config: RunConfig, vocabulary: int) -> Speed:
         """The speed at which `config` trains a model with `vocabulary` tokens."""
         plan = config.plan
         if is_stated(plan):
@@ -117,20 +117,20 @@ class Throughputs:
             self._found[place] = self._probed(config, vocabulary, key)
         return self._found[place]
 
-    def _probed(self, config: RunConfig, vocabulary: int, key: dict[str, Any]) -> Throughput:
+    def _probed(self, config: RunConfig, vocabulary: int, key: dict[str, Any]) -> Speed:
         shape = shape_name(config, vocabulary)
         remembered = read_probe(self.root.cache, key)
         if remembered:
             return _throughput_of(config, vocabulary, remembered, f"probed {remembered.when}, remembered")
         if config.plan.throughput != "probe" and config.plan.max_device_hours is None:
             unlike = isinstance(config.model, EncoderDecoderModel)
-            return Throughput(None, f"{shape}: {NEVER_PROBED if unlike else NOT_PROBED}")
+            return Speed(None, f"{shape}: {NEVER_PROBED if unlike else NOT_PROBED}")
         self.say(f"probing {shape} on this machine: about {config.plan.probe_seconds:.0f} s of training steps")
         try:
             probe = run_probe(config, vocabulary, self.root.cache, self.say)
             return _throughput_of(config, vocabulary, probe, "probed now")
         except ProbeError as error:
-            return Throughput(None, f"{shape} cannot be probed here: {error}")
+            return Speed(None, f"{shape} cannot be probed here: {error}")
 
 
 def is_stated(plan: PlanConfig) -> bool:
@@ -139,14 +139,14 @@ def is_stated(plan: PlanConfig) -> bool:
     return plan.throughput == "stated" or asked
 
 
-def stated_throughput(plan: PlanConfig) -> Throughput:
+def stated_throughput(plan: PlanConfig) -> Speed:
     """`plan.utilisation` of the peak."""
     known = peak_flops(plan.device) if plan.device else None
     peak = plan.peak_tflops * 1e12 if plan.peak_tflops is not None else known
     assert peak is not None, "configurations without a peak are refused"
     name = plan.device or "a device"
     source = f"stated: {plan.utilisation:.0%} (plan.utilisation) of the {peak / 1e12:g} TFLOP/s of {name}"
-    return Throughput(plan.utilisation * peak, source.replace("%", " %"))
+    return Speed(plan.utilisation * peak, source.replace("%", " %"))
 
 
 def shape_name(config: RunConfig, vocabulary: int) -> str:
@@ -183,7 +183,7 @@ class Probe:
         return (tenths[-1] - tenths[0]) / 2 / median(self.seconds)
 
 
-def _throughput_of(config: RunConfig, vocabulary: int, probe: Probe, when: str) -> Throughput:
+def _throughput_of(config: RunConfig, vocabulary: int, probe: Probe, when: str) -> Speed:
     flops = training_flops(config.model, vocabulary, probe.tokens) / probe.tokens * probe.tokens_per_second
     where = f"{probe.device}, {probe.precision}, micro-batch {probe.micro_batch}"
     speed = f"{probe.tokens_per_second:,.0f} tokens/s ± {probe.error:.0%}".replace("%", " %")
@@ -192,7 +192,7 @@ def _throughput_of(config: RunConfig, vocabulary: int, probe: Probe, when: str) 
     if len(probe.layers) > 1:
         reckoned = f", reckoned from {' and '.join(map(str, probe.layers))} layers, without what processes exchange"
     source = f"{shape_name(config, vocabulary)}: {speed} on {where}{threads}{reckoned}; {when}"
-    return Throughput(flops, source, probe.error)
+    return Speed(flops, source, probe.error)
 
 
 SECONDS_TO_START = {True: 240.0, False: 60.0}
@@ -213,7 +213,7 @@ def probe_key(config: RunConfig, vocabulary: int) -> dict[str, Any]:
     return {
         "device": training_device_name(training),
         "threads": _threads_of_process(config) if not trains_on_gpu(training) else 0,
-        "model": everything(resolve_model(config.model, vocabulary)),
+        "model": to_plain(resolve_model(config.model, vocabulary)),
         "vocab_size": vocabulary,
         "documents": within_documents(config.packing),
         "training": {name: getattr(training, name) for name in decisive} | shared,
@@ -269,7 +269,7 @@ def run_probe(config: RunConfig, vocabulary: int, cache: Path, say: Callable[[st
     Raises ProbeError where a probe is not possible.
     """
     key = probe_key(config, vocabulary)
-    with gpu_slots(
+    with reserve_gpus(
         "training", one_process(config), lambda text: say("waiting for a GPU: jobs on this machine have all")
     ) as slots:
         answer = _run_child(config, vocabulary, slots)
@@ -285,7 +285,7 @@ def run_probe(config: RunConfig, vocabulary: int, cache: Path, say: Callable[[st
 def _run_child(config: RunConfig, vocabulary: int, slots: Mapping[str, str]) -> dict[str, Any]:
     """What the child says; a problem where it died or ran out of time."""
     limit = config.plan.probe_seconds + SECONDS_TO_START[trains_on_gpu(config.training)]
-    job = {"config": everything(config), "vocab_size": vocabulary, "seconds": config.plan.probe_seconds}
+    job = {"config": to_plain(config), "vocab_size": vocabulary, "seconds": config.plan.probe_seconds}
     try:
         done = subprocess.run(
             [sys.executable, "-m", "paribus.training.probe"],

@@ -1,6 +1,6 @@
 """Tables in the style of a paper, built from records alone: means, error bars, tests, and a refusal to be unfair.
 
-In come `RunRecord`s of `runs`: directories of scores, and what each run was made with. `fairness` proves that runs
+In come `FinishedRun`s of `runs`: directories of scores, and what each run was made with. `fairness` proves that runs
 differ in the declared factors only, or names every other difference and makes no table. `compare` puts items,
 checkpoints, shots and seeds together to the cells of `columns`; `significance` says which differences are more than
 luck, and `verdict` and `notes` in words what must be known to read them. `items` is what is behind the numbers: each

@@ -27,15 +27,15 @@ from paribus.reporting.measures import (
     TRAINING,
     UNIFORMITY,
     WORDS,
-    Column,
     Kind,
+    Measure,
     MeasuredTask,
     choose_metric,
     of_texts,
     perplexity_of_texts,
 )
 from paribus.reporting.runs import RunScores
-from paribus.reporting.significance.crossed import CrossedTest, SeedVariance, half_width, within_rows
+from paribus.reporting.significance.crossed import Estimate, SeedVariance, half_width, within_rows
 from paribus.reporting.significance.paired import Matrix, PairedTest, Vector, standard_errors
 
 PERPLEXITY = "perplexity"
@@ -45,7 +45,7 @@ Available = Mapping[str, Mapping[str, tuple[int, ...]]]
 """Task -> metric -> numbers of shots, of all runs together."""
 
 
-def columns_of(scores: Sequence[RunScores], training: Sequence[Mapping[str, Any]], table: TableConfig) -> list[Column]:
+def columns_of(scores: Sequence[RunScores], training: Sequence[Mapping[str, Any]], table: TableConfig) -> list[Measure]:
     """The columns of a table in order.
 
     Without `table.columns`: every task, the groups, the average, bits per byte, statistics, training, as far as at
@@ -63,7 +63,7 @@ def columns_of(scores: Sequence[RunScores], training: Sequence[Mapping[str, Any]
     return [_with_decimals(column, table) for column in dict.fromkeys(columns)]
 
 
-def primary_of(columns: Sequence[Column], scores: Sequence[RunScores], table: TableConfig) -> frozenset[str]:
+def primary_of(columns: Sequence[Measure], scores: Sequence[RunScores], table: TableConfig) -> frozenset[str]:
     """Keys of the columns that decide the question: what `table.primary` names, else bits per byte or the average.
 
     Raises:
@@ -95,7 +95,7 @@ class _ColumnMaker:
         self.texts = {name: of_texts(name, table.names or {}) for name in sets}
         self._unscored = {name: of_texts(name, table.names or {}) for name in self._sets_without_scores()}
 
-    def every(self) -> list[Column]:
+    def every(self) -> list[Measure]:
         """A task after the other, then means over tasks."""
         columns = [column for task in self.available for name in self._reported(task) for column in self._task(name)]
         columns += [self._group(name) for name in self.groups]
@@ -109,7 +109,7 @@ class _ColumnMaker:
         beside = BESIDE.get(self._part(task).metric)
         return [task, f"{task}:{beside}"] if beside in self.available[task] else [task]
 
-    def named(self, name: str) -> list[Column]:
+    def named(self, name: str) -> list[Measure]:
         """What an entry of `table.columns` stands for: what is no measure, for a task that nobody has scored yet."""
         texts = self._unscored | self.texts
         fixed = {column.key: column for column in FIXED} | texts
@@ -151,7 +151,7 @@ class _ColumnMaker:
             if slipped and difflib.get_close_matches(name, known, n=1, cutoff=0.8):
                 raise ConfigurationError(f"{self.path}: {unknown(name, known)}")
 
-    def _of_shots(self, name: str, whole: str, shots: str) -> Column:
+    def _of_shots(self, name: str, whole: str, shots: str) -> Measure:
         number = shots.removesuffix("_shot")
         if not number.isdigit():
             raise ConfigurationError(f"{self.path}: {name!r} is no task/N_shot, such as boolq/5_shot")
@@ -171,7 +171,7 @@ class _ColumnMaker:
             raise ConfigurationError(f"experiment.table: metric {unknown(wanted, known)} (of {task})")
         return replace(part, shots=metrics.get(part.scored, ()))
 
-    def _task(self, name: str) -> list[Column]:
+    def _task(self, name: str) -> list[Measure]:
         part = self._part(name)
         if len(part.shots) < 2:
             shots = f"{part.shots[0]}-shot" if part.shots else part.metric
@@ -182,12 +182,12 @@ class _ColumnMaker:
         whole = self._column(f"{name}/mean", part, "mean")
         return {"both": [*apart, whole], "each": apart, "mean": [whole]}[self.table.shots]
 
-    def _column(self, key: str, part: MeasuredTask, label: str) -> Column:
+    def _column(self, key: str, part: MeasuredTask, label: str) -> Measure:
         name = (self.table.names or {}).get(part.task, part.task)
         group = name if part.metric == "acc" or part.metric in PERCENT else f"{name} ({part.metric})"
-        return Column(key, group, label, self._kind((part,)), part.better, (part,))
+        return Measure(key, group, label, self._kind((part,)), part.better, (part,))
 
-    def _group(self, name: str) -> Column:
+    def _group(self, name: str) -> Measure:
         tasks = self.groups[name]
         if not tasks:
             raise ConfigurationError(f"experiment.table.groups.{name} is empty; list the tasks it is the mean of")
@@ -197,7 +197,7 @@ class _ColumnMaker:
             raise ConfigurationError(f"experiment.table.groups.{name} mixes metrics that have no common mean: {mixed}")
         return self._mean(name, (self.table.names or {}).get(name, name), parts)
 
-    def _average(self, tasks: Sequence[str]) -> Column:
+    def _average(self, tasks: Sequence[str]) -> Measure:
         """The mean over the tasks of one family of metrics: accuracy where there is any, else what comes next."""
         parts = [self._part(task) for task in tasks]
         families = [metric.family for metric in METRICS.values()] + [part.family for part in parts]
@@ -205,8 +205,8 @@ class _ColumnMaker:
         alike = tuple(part for part in parts if part.family == family)
         return self._mean(AVERAGE, "All tasks" if len(alike) == len(parts) else f"All tasks ({family})", alike)
 
-    def _mean(self, key: str, group: str, parts: tuple[MeasuredTask, ...]) -> Column:
-        return Column(key, group, "mean", self._kind(parts), parts[0].better if parts else None, parts)
+    def _mean(self, key: str, group: str, parts: tuple[MeasuredTask, ...]) -> Measure:
+        return Measure(key, group, "mean", self._kind(parts), parts[0].better if parts else None, parts)
 
     def _kind(self, parts: Sequence[MeasuredTask]) -> Kind:
         keys = [(part.task, shots, part.scored) for part in parts for shots in part.shots]
@@ -231,8 +231,8 @@ def _available_metrics(scores: Sequence[RunScores]) -> Available:
 
 
 def _measured_columns(
-    texts: Sequence[Column], scores: Sequence[RunScores], training: Sequence[Mapping[str, Any]]
-) -> list[Column]:
+    texts: Sequence[Measure], scores: Sequence[RunScores], training: Sequence[Mapping[str, Any]]
+) -> list[Measure]:
     columns = []
     for column in texts:
         if column.field not in HELDOUT_SETS:
@@ -247,25 +247,25 @@ def _measured_columns(
     return [column for column in columns if column not in (BATCH_BYTES, CONTEXT_BYTES) or unequal(column, training)]
 
 
-def texts_cut_alike(column: Column, scores: Sequence[RunScores]) -> bool:
+def texts_cut_alike(column: Measure, scores: Sequence[RunScores]) -> bool:
     """Whether all runs that have a set of texts cut each document into as many tokens, so that bits a token compare."""
     found = {tuple(score.texts[column.field].tokens) for score in scores if column.field in score.texts}
     return len(found) == 1
 
 
-def unequal(column: Column, training: Sequence[Mapping[str, Any]]) -> bool:
+def unequal(column: Measure, training: Sequence[Mapping[str, Any]]) -> bool:
     """Whether runs differ in a number of their training by more than the rounding to whole steps and contexts."""
     values = [float(result[column.field]) for result in training if result.get(column.field) is not None]
     return bool(values) and max(values) > ALIKE * min(values)
 
 
-def _with_decimals(column: Column, table: TableConfig) -> Column:
+def _with_decimals(column: Measure, table: TableConfig) -> Measure:
     decimals = table.decimals or {}
     found = decimals.get(column.key, decimals.get(column.key.partition("/")[0], decimals.get(column.kind)))
     return column if found is None else replace(column, decimals=found)
 
 
-def measure(column: Column, training: Mapping[str, Any], scores: RunScores | None) -> Matrix | None:
+def measure(column: Measure, training: Mapping[str, Any], scores: RunScores | None) -> Matrix | None:
     """A run's values for a column, by the result of its training and its scores; None for none.
 
     Shape (checkpoints, items) for what is scored, (1, 1) for a number of the whole run. The mean of the values is the
@@ -287,7 +287,7 @@ def measure(column: Column, training: Mapping[str, Any], scores: RunScores | Non
     return _whole_run(scores.statistics.get(column.field))
 
 
-def fewest_items(column: Column, scores: RunScores) -> int | None:
+def fewest_items(column: Measure, scores: RunScores) -> int | None:
     """Items of the smallest task of a column; None for one that is of no tasks."""
     sizes = [
         scores.blocks[key].values.shape[1]
@@ -395,7 +395,7 @@ class Cell:
     test: PairedTest | None = None
     """Over the items of these very models, of a perplexity in bits; None for a baseline row and for what is not scored
     by item."""
-    crossed: CrossedTest | None = None
+    crossed: Estimate | None = None
     """Over seeds and items where both rows have two seeds or more; over items of what no model was trained for."""
     p_adjusted: float | None = None
     """`p_value` adjusted over all that decides; None for what does not, and where there are too few seeds to judge."""
@@ -416,7 +416,7 @@ class Cell:
         return found.difference if found else None
 
     @property
-    def judged(self) -> CrossedTest | None:
+    def judged(self) -> Estimate | None:
         """`crossed` where more may be said than the difference."""
         return self.crossed if self.crossed and self.crossed.sufficient and not self.of_factors else None
 
@@ -506,7 +506,7 @@ def _item_means(seeds: Sequence[Matrix]) -> Vector:
     return mean
 
 
-def with_perplexities(cells: Sequence[Mapping[str, Cell]], columns: Sequence[Column]) -> list[Cells]:
+def with_perplexities(cells: Sequence[Mapping[str, Cell]], columns: Sequence[Measure]) -> list[Cells]:
     """Cells of a perplexity with 2 to the power of their bits; its spreads are to first order (delta method).
 
     Tests, their intervals and what they could have found stay in bits.

@@ -33,12 +33,12 @@ from paribus.reporting.columns import (
     with_perplexities,
 )
 from paribus.reporting.fairness import Proof, by_labels, proof, refuse, tokenized_alike
-from paribus.reporting.measures import METRICS, Column, Labels, baselines, factors_of, ordered
+from paribus.reporting.measures import METRICS, Labels, Measure, baselines, factors_of, ordered
 from paribus.reporting.runs import (
+    FinishedRun,
     LeftOut,
     MissingRun,
     Remembered,
-    RunRecord,
     RunScores,
     leave_out_cut_prompts,
     load_scores,
@@ -58,11 +58,11 @@ _READERS = 2
 
 
 @dataclass(frozen=True)
-class ComparisonRow:
+class Arm:
     """One combination of factors: its labels, its runs (one a seed) and its cells by column key."""
 
     labels: tuple[str, ...]
-    runs: tuple[RunRecord, ...]
+    runs: tuple[FinishedRun, ...]
     cells: Mapping[str, Cell]
     missing: tuple[str, ...] = ()
     """Why runs, or scores of them, that were asked for are not there."""
@@ -123,8 +123,8 @@ class Comparison:
     """A table of numbers with the proof that it is fair and what a reader has to know."""
 
     factors: tuple[str, ...]
-    columns: tuple[Column, ...]
-    rows: tuple[ComparisonRow, ...]
+    columns: tuple[Measure, ...]
+    rows: tuple[Arm, ...]
     chance: Mapping[str, float]
     """Accuracy of guessing, by column key."""
     checkpoints: int
@@ -159,12 +159,12 @@ class Comparison:
         )
 
     @property
-    def finished(self) -> tuple[ComparisonRow, ...]:
+    def finished(self) -> tuple[Arm, ...]:
         """Rows that have runs."""
         return tuple(row for row in self.rows if row.runs)
 
     @property
-    def baseline_rows(self) -> tuple[ComparisonRow, ...]:
+    def baseline_rows(self) -> tuple[Arm, ...]:
         """The rows that others are compared with."""
         places = dict.fromkeys(row.baseline for row in self.rows if row.baseline is not None)
         return tuple(self.rows[place] for place in places if place is not None) or self.rows[:1]
@@ -173,17 +173,17 @@ class Comparison:
         """What the table says for a label, a factor or a task."""
         return (self.table.names or {}).get(text, text)
 
-    def row_name(self, row: ComparisonRow) -> str:
+    def row_name(self, row: Arm) -> str:
         """A row in a sentence, a legend or on an axis."""
         return " · ".join(map(self.name, row.labels)) or "all runs"
 
-    def place(self, row: ComparisonRow) -> int:
+    def place(self, row: Arm) -> int:
         """Where a row stands in the table, from 0."""
         return next(place for place, other in enumerate(self.rows) if other is row)
 
 
 def compare(
-    runs: Sequence[RunRecord],
+    runs: Sequence[FinishedRun],
     factors: Sequence[str],
     missing: Sequence[MissingRun] = (),
     table: TableConfig | None = None,
@@ -250,13 +250,13 @@ def compare(
     )
 
 
-def values_by_seed(row: ComparisonRow, column: Column, scores: Mapping[str, RunScores]) -> Values:
+def values_by_seed(row: Arm, column: Measure, scores: Mapping[str, RunScores]) -> Values:
     """A row's values for a column by seed, without the runs that have none."""
     values = {run.seed: measure(column, run.training, scores.get(run.run_id)) for run in row.runs}
     return {seed: value for seed, value in values.items() if value is not None}
 
 
-def cells_by_column(comparison: Comparison, columns: Sequence[Column], checkpoint: int | None = None) -> list[Cells]:
+def cells_by_column(comparison: Comparison, columns: Sequence[Measure], checkpoint: int | None = None) -> list[Cells]:
     """Cells, by row, of columns that need not be the table's; of one of the checkpoints alone, where it is given.
 
     As in the table, those of too few items have no interval.
@@ -276,7 +276,7 @@ def cells_by_column(comparison: Comparison, columns: Sequence[Column], checkpoin
 
 
 def _with_grounds(
-    cells: Sequence[Cells], rows: Sequence[ComparisonRow], columns: Sequence[Column], scores: Mapping[str, RunScores]
+    cells: Sequence[Cells], rows: Sequence[Arm], columns: Sequence[Measure], scores: Mapping[str, RunScores]
 ) -> list[Cells]:
     """The cells with the checkpoint that their row goes on from, which is no part of the seed: all its runs do.
 
@@ -296,8 +296,8 @@ def _with_grounds(
 
 def _with_fewest(
     cells: Sequence[Cells],
-    rows: Sequence[ComparisonRow],
-    columns: Sequence[Column],
+    rows: Sequence[Arm],
+    columns: Sequence[Measure],
     scores: Mapping[str, RunScores],
     left_out: Mapping[str, LeftOut],
 ) -> list[Cells]:
@@ -319,7 +319,9 @@ def _with_fewest(
     return found
 
 
-def _without_losses_per_token(columns: Sequence[Column], runs: Sequence[RunRecord], table: TableConfig) -> list[Column]:
+def _without_losses_per_token(
+    columns: Sequence[Measure], runs: Sequence[FinishedRun], table: TableConfig
+) -> list[Measure]:
     """The columns without a loss per token where runs have different tokens; ConfigurationError if one was named."""
     losses = [column.key for column in columns if column.kind == "loss"]
     if not losses or tokenized_alike(runs):
@@ -332,12 +334,12 @@ def _without_losses_per_token(columns: Sequence[Column], runs: Sequence[RunRecor
     return [column for column in columns if column.kind != "loss"]
 
 
-def _load_all(runs: Sequence[RunRecord]) -> tuple[dict[str, RunScores], dict[str, str]]:
+def _load_all(runs: Sequence[FinishedRun]) -> tuple[dict[str, RunScores], dict[str, str]]:
     """Scores by run id, and why there are none for runs that should have them."""
 
     remembered = Remembered()
 
-    def read(run: RunRecord) -> RunScores | str | None:
+    def read(run: FinishedRun) -> RunScores | str | None:
         try:
             return load_scores(run.scores, run.finetuned, remembered) if run.scores else None
         except DataError as error:
@@ -350,28 +352,28 @@ def _load_all(runs: Sequence[RunRecord]) -> tuple[dict[str, RunScores], dict[str
 
 
 def _in_order_of_sweep(
-    groups: Mapping[Labels, Sequence[RunRecord]],
-    runs: Sequence[RunRecord],
+    groups: Mapping[Labels, Sequence[FinishedRun]],
+    runs: Sequence[FinishedRun],
     missing: Sequence[MissingRun],
     factors: Sequence[str],
-) -> dict[Labels, Sequence[RunRecord]]:
+) -> dict[Labels, Sequence[FinishedRun]]:
     """The runs by their labels as they were asked for, none where none is finished: the first row stays the first."""
     found = [(place, 1, _labels_of(run, factors)) for place, run in enumerate(runs)]
     found += [(len(runs) if run.after is None else run.after, 0, _labels_of(run, factors)) for run in missing]
     return {labels: groups.get(labels, ()) for _, _, labels in sorted(found, key=lambda each: each[:2])}
 
 
-def _labels_of(run: RunRecord | MissingRun, factors: Sequence[str]) -> Labels:
+def _labels_of(run: FinishedRun | MissingRun, factors: Sequence[str]) -> Labels:
     return tuple(run.factors.get(factor, "?") for factor in factors)
 
 
 def _rows(
-    groups: Mapping[Labels, Sequence[RunRecord]],
+    groups: Mapping[Labels, Sequence[FinishedRun]],
     missing: Sequence[MissingRun],
     gone: Mapping[str, str],
     factors: Sequence[str],
     table: TableConfig,
-) -> list[ComparisonRow]:
+) -> list[Arm]:
     reasons: dict[Labels, list[str]] = {labels: [] for labels in groups}
     diverged: Counter[Labels] = Counter()
     for run in missing:
@@ -385,12 +387,12 @@ def _rows(
     places = ordered(list(reasons), factors, table)
     compared = baselines(places, factors, table)
     return [
-        ComparisonRow(labels, tuple(groups.get(labels, ())), {}, tuple(reasons[labels]), diverged[labels], baseline)
+        Arm(labels, tuple(groups.get(labels, ())), {}, tuple(reasons[labels]), diverged[labels], baseline)
         for labels, baseline in zip(places, compared, strict=True)
     ]
 
 
-def _refuse_repeated_seeds(groups: Mapping[Labels, Sequence[RunRecord]]) -> None:
+def _refuse_repeated_seeds(groups: Mapping[Labels, Sequence[FinishedRun]]) -> None:
     for labels, group in groups.items():
         seeds = [run.seed for run in group]
         for seed in sorted(set(seeds)):
@@ -399,7 +401,7 @@ def _refuse_repeated_seeds(groups: Mapping[Labels, Sequence[RunRecord]]) -> None
                 raise ConfigurationError(f"{', '.join(labels)} with seed {seed} was given twice: runs {ids}")
 
 
-def _chance(columns: Sequence[Column], scores: Sequence[RunScores]) -> dict[str, float]:
+def _chance(columns: Sequence[Measure], scores: Sequence[RunScores]) -> dict[str, float]:
     known = {task: level for score in scores for task, level in score.chance.items()}
     levels: dict[str, float] = {}
     for column in columns:
@@ -418,7 +420,7 @@ LARGEST_SAMPLE = 1.1
 """A sample of up to so many times the text that is read needs no smaller one."""
 
 
-def shared_texts(row: int, runs: Sequence[RunRecord], base: int, baseline: Sequence[RunRecord]) -> list[CommonText]:
+def shared_texts(row: int, runs: Sequence[FinishedRun], base: int, baseline: Sequence[FinishedRun]) -> list[CommonText]:
     """For every seed that a row and the one it is compared with share, where the records say what was read."""
     found, others = [], {run.seed: run for run in baseline}
     for run in runs:
@@ -427,7 +429,7 @@ def shared_texts(row: int, runs: Sequence[RunRecord], base: int, baseline: Seque
     return found
 
 
-def _shares_of_runs(run: RunRecord, other: RunRecord) -> tuple[float, float] | None:
+def _shares_of_runs(run: FinishedRun, other: FinishedRun) -> tuple[float, float] | None:
     """None where one of them does not say what it read, or they read different corpora."""
     digests = {run.corpus.get("digest"), other.corpus.get("digest")}
     if run.readings is None or other.readings is None or len(digests) > 1:
@@ -446,7 +448,7 @@ def common_shares(one: Readings, other: Readings) -> tuple[float, float]:
 
 
 def _compare_texts(
-    places: tuple[int, int], run: RunRecord, other: RunRecord, shares: tuple[float, float]
+    places: tuple[int, int], run: FinishedRun, other: FinishedRun, shares: tuple[float, float]
 ) -> CommonText:
     both = (run, other)
     return CommonText(
@@ -478,22 +480,22 @@ def _by_step(one: Readings | None, other: Readings | None) -> tuple[float, float
     return float((apart == 0).mean()), float((apart <= NEAR_STEPS).mean())
 
 
-def _order_seeds_differ(runs: Sequence[RunRecord]) -> bool:
+def _order_seeds_differ(runs: Sequence[FinishedRun]) -> bool:
     seeds = [(run.config.get("seeds") or {}).get("order") for run in runs]
     return len(set(seeds)) > 1
 
 
-def _packing(run: RunRecord) -> Mapping[str, Any]:
+def _packing(run: FinishedRun) -> Mapping[str, Any]:
     return run.config.get("packing") or {}
 
 
-def _stretch(run: RunRecord) -> tuple[Any, ...]:
+def _stretch(run: FinishedRun) -> tuple[Any, ...]:
     """What decides the length of a run's stretches: that which is given, else the size of a context."""
     given, model = _packing(run).get("stretch_bytes"), run.config.get("model") or {}
     return (given,) if given else (model.get("context_length"), model.get("context_bytes"))
 
 
-def _sampled(run: RunRecord) -> bool:
+def _sampled(run: FinishedRun) -> bool:
     sample = (run.config.get("corpus") or {}).get("sample")
     return isinstance(sample, int) and sample <= LARGEST_SAMPLE * int(run.training["text_bytes"])
 
@@ -599,7 +601,7 @@ def logged_row_name(labels: Sequence[str]) -> str:
     return safe if safe == whole else f"{safe}-{hashlib.sha256(repr(tuple(labels)).encode()).hexdigest()[:8]}"
 
 
-def logged_column_name(column: Column) -> str:
+def logged_column_name(column: Measure) -> str:
     """The key of a column; of a task's, its metric too, which a table may choose."""
     if len(column.parts) != 1 or "/" not in column.key:
         return column.key
@@ -607,19 +609,19 @@ def logged_column_name(column: Column) -> str:
     return f"{part.task}/{part.metric}/{column.key.rpartition('/')[2]}"
 
 
-def _columns_of_run(scores: RunScores, training: Mapping[str, Any]) -> list[Column]:
+def _columns_of_run(scores: RunScores, training: Mapping[str, Any]) -> list[Measure]:
     """Every column a table could have of a run, by each metric of each task."""
     metrics: dict[str, set[str]] = {}
     for task, _, metric in scores.blocks:
         derived = [name for name, about in METRICS.items() if about.source == metric]
         metrics.setdefault(task, set()).update([metric, *derived])
     named = tuple(f"{task}:{metric}" for task, found in sorted(metrics.items()) for metric in sorted(found))
-    everything = default_table()
-    tables = [everything, replace(everything, columns=named)] if named else [everything]
+    to_plain = default_table()
+    tables = [to_plain, replace(to_plain, columns=named)] if named else [to_plain]
     return [column for table in tables for column in columns_of([scores], [training], table)]
 
 
-def _run_mean(column: Column, training: Mapping[str, Any], scores: RunScores) -> float | None:
+def _run_mean(column: Measure, training: Mapping[str, Any], scores: RunScores) -> float | None:
     """The run's number, averaged in the order in which a cell averages: items, then checkpoints."""
     values = measure(column, training, scores)
     if values is None:

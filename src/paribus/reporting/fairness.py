@@ -18,7 +18,7 @@ from paribus.reporting.equality import (
     differing,
     scored_at_other_shares,
 )
-from paribus.reporting.runs import RunRecord, RunScores, load_scores
+from paribus.reporting.runs import FinishedRun, RunScores, load_scores
 from paribus.store.packages import why_harmless
 
 OTHER_SHARES = "These runs are scored at the last of several checkpoints, which stand at other shares of their budgets"
@@ -58,7 +58,7 @@ class Proof:
         return [what, f"{equal}{data}.", f"{read} Computed: {self.flops}, {self.steps}."]
 
 
-def differences(runs: Sequence[RunRecord], factors: Sequence[str]) -> list[Difference]:
+def differences(runs: Sequence[FinishedRun], factors: Sequence[str]) -> list[Difference]:
     """Everything in which runs' configurations and environments differ, outside the declared factors and the seed.
 
     See `equality.differing`; an entry of the environment that some runs lack is a difference.
@@ -82,7 +82,7 @@ def score_differences(scores: Mapping[str, RunScores]) -> list[Difference]:
     ]
 
 
-def refuse(runs: Sequence[RunRecord], factors: Sequence[str], scores: Mapping[str, RunScores]) -> None:
+def refuse(runs: Sequence[FinishedRun], factors: Sequence[str], scores: Mapping[str, RunScores]) -> None:
     """FairnessError unless the runs differ in the declared factors and the seed only, and one label means one thing."""
     if found := differences(runs, factors):
         raise FairnessError(
@@ -107,16 +107,16 @@ def refuse(runs: Sequence[RunRecord], factors: Sequence[str], scores: Mapping[st
             )
 
 
-def tokenized_alike(runs: Sequence[RunRecord]) -> bool:
+def tokenized_alike(runs: Sequence[FinishedRun]) -> bool:
     """Whether all runs cut text alike, so that a number a token means the same in all."""
     first = runs[0].fields.items()
     changed = {path for run in runs[1:] for path, _ in first ^ run.fields.items()}
     return not any(path.removeprefix(FINGERPRINT).split(".")[0] in _TOKENIZATION for path in changed)
 
 
-def by_labels(runs: Sequence[RunRecord], factors: Sequence[str]) -> dict[tuple[str, ...], list[RunRecord]]:
+def by_labels(runs: Sequence[FinishedRun], factors: Sequence[str]) -> dict[tuple[str, ...], list[FinishedRun]]:
     """Runs by their labels at the factors, in the order given; ConfigurationError for a run without a label."""
-    groups: dict[tuple[str, ...], list[RunRecord]] = {}
+    groups: dict[tuple[str, ...], list[FinishedRun]] = {}
     for run in runs:
         absent = [factor for factor in factors if factor not in run.factors]
         if absent:
@@ -125,7 +125,7 @@ def by_labels(runs: Sequence[RunRecord], factors: Sequence[str]) -> dict[tuple[s
     return groups
 
 
-def proof(runs: Sequence[RunRecord], factors: Sequence[str]) -> Proof:
+def proof(runs: Sequence[FinishedRun], factors: Sequence[str]) -> Proof:
     """What was equal between runs that `refuse` let through."""
     flat = [run.fields for run in runs]
     allowed = covering(flat, factors)
@@ -149,7 +149,7 @@ def proof(runs: Sequence[RunRecord], factors: Sequence[str]) -> Proof:
     )
 
 
-def _span(runs: Sequence[RunRecord], key: str, unit: str, words: Any) -> str:
+def _span(runs: Sequence[FinishedRun], key: str, unit: str, words: Any) -> str:
     values = sorted(float(run.training[key]) for run in runs if run.training.get(key) is not None)
     if not values:
         return f"an unrecorded number of {unit.rsplit(maxsplit=1)[-1]}"
@@ -161,7 +161,7 @@ def _span(runs: Sequence[RunRecord], key: str, unit: str, words: Any) -> str:
 _MOST_RUNS = 6
 
 
-def explanation(runs: Sequence[RunRecord], factors: Sequence[str]) -> tuple[list[str], bool]:
+def explanation(runs: Sequence[FinishedRun], factors: Sequence[str]) -> tuple[list[str], bool]:
     """Lines that name each differing field with its values and their runs, and whether a table may be made."""
     found = differences(runs, factors)
     undeclared = [*found, *score_differences(_readable_scores(runs))]
@@ -181,7 +181,7 @@ def explanation(runs: Sequence[RunRecord], factors: Sequence[str]) -> tuple[list
     return lines, not undeclared
 
 
-def _harmless_lines(runs: Sequence[RunRecord], labels: dict[str, str]) -> list[str]:
+def _harmless_lines(runs: Sequence[FinishedRun], labels: dict[str, str]) -> list[str]:
     """Packages that differ where they decide nothing, each with the reason."""
     found: dict[str, dict[str, list[str]]] = {}
     for run in runs:
@@ -205,7 +205,7 @@ def _difference_lines(title: str, found: Sequence[Difference], labels: dict[str,
     return lines
 
 
-def _readable_scores(runs: Sequence[RunRecord]) -> dict[str, RunScores]:
+def _readable_scores(runs: Sequence[FinishedRun]) -> dict[str, RunScores]:
     """Scores that can be read, by run id."""
     found: dict[str, RunScores] = {}
     for run in runs:

@@ -20,9 +20,9 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from paribus.reporting.columns import Cell, finite
-from paribus.reporting.compare import Comparison, ComparisonRow, cells_by_column
+from paribus.reporting.compare import Arm, Comparison, cells_by_column
 from paribus.reporting.figures_data import OverlapMatrix, Segmentation, overlap_plot, token_frequencies, token_lengths
-from paribus.reporting.measures import AVERAGE, Column
+from paribus.reporting.measures import AVERAGE, Measure
 from paribus.reporting.plots import (
     Axis,
     Line,
@@ -37,10 +37,10 @@ from paribus.reporting.plots import (
     series_plot,
     style,
 )
-from paribus.reporting.runs import RunRecord
+from paribus.reporting.runs import FinishedRun
 from paribus.reporting.significance.paired import CONFIDENCE
 from paribus.reporting.table import heading
-from paribus.reporting.verdict import Finding
+from paribus.reporting.verdict import Decision
 
 MOST_ROWS = 24
 """Rows that a picture has room for."""
@@ -66,7 +66,7 @@ def plots(
     comparison: Comparison,
     curves: Mapping[str, Curve],
     overlap: OverlapMatrix | None = None,
-    findings: Sequence[Finding] = (),
+    findings: Sequence[Decision] = (),
 ) -> list[Plot]:
     """All plots for which there is something to show.
 
@@ -92,7 +92,7 @@ def plots(
     return [plot for plot in made if plot is not None]
 
 
-def main_columns(comparison: Comparison) -> list[Column]:
+def main_columns(comparison: Comparison) -> list[Measure]:
     """The columns that sum a table up: the average over tasks or the task there is, and bits per byte."""
     scored = [column for column in comparison.columns if column.scored]
     tasks = [column for column in scored if column.parts and column.key != AVERAGE]
@@ -101,9 +101,9 @@ def main_columns(comparison: Comparison) -> list[Column]:
     return [*(means[:1] or tasks[:1]), *whole]
 
 
-def segmentations(comparison: Comparison, rows: Sequence[ComparisonRow]) -> list[Segmentation]:
+def segmentations(comparison: Comparison, rows: Sequence[Arm]) -> list[Segmentation]:
     """How rows cut the held-out text; rows that cut it alike are one."""
-    groups: dict[tuple[tuple[str, int], ...], list[ComparisonRow]] = {}
+    groups: dict[tuple[tuple[str, int], ...], list[Arm]] = {}
     found: dict[tuple[tuple[str, int], ...], Mapping[str, Any]] = {}
     for row in rows:
         score = comparison.scores.get(row.runs[0].run_id)
@@ -124,7 +124,7 @@ def segmentations(comparison: Comparison, rows: Sequence[ComparisonRow]) -> list
     ]
 
 
-def _score_plot(comparison: Comparison, every: Sequence[ComparisonRow], column: Column) -> Plot | None:
+def _score_plot(comparison: Comparison, every: Sequence[Arm], column: Measure) -> Plot | None:
     """First each row's value, then its difference from its baseline with the 95 % interval."""
     rows = [row for row in every if finite(row.cells[column.key].value)]
     if not rows:
@@ -180,7 +180,7 @@ def _intervals(comparison: Comparison) -> str:
     return "95 % intervals over the items of these models alone."
 
 
-def _effects_plot(comparison: Comparison, every: Sequence[ComparisonRow]) -> Plot | None:
+def _effects_plot(comparison: Comparison, every: Sequence[Arm]) -> Plot | None:
     """A forest plot: the effect on every measure of every row, measures below each other; None for fewer than two."""
     columns = [c for c in comparison.columns if c.scored and (not c.parts or not c.key.endswith("_shot"))]
     columns = columns if len(columns) > 1 else [c for c in comparison.columns if c.scored]
@@ -203,14 +203,14 @@ def _effects_plot(comparison: Comparison, every: Sequence[ComparisonRow]) -> Plo
     return picture("effects", caption, f"{caption} {told}.", (9.2, 0.6 * len(kinds) + _height(len(lines))), draw)
 
 
-def _effect_text(row: ComparisonRow, column: Column, comparison: Comparison) -> str:
+def _effect_text(row: Arm, column: Measure, comparison: Comparison) -> str:
     cell = row.cells[column.key]
     middle, bounds = column.factor * (cell.difference or 0.0), cell.interval
     told = f" ({column.factor * bounds[0]:+.3f} to {column.factor * bounds[1]:+.3f})" if bounds else ""
     return f"{heading(column)}, {comparison.row_name(row)}: {middle:+.3f}{told}"
 
 
-def _draw_effects(axes: Axes, lines: Sequence[tuple[Column, ComparisonRow]], comparison: Comparison) -> None:
+def _draw_effects(axes: Axes, lines: Sequence[tuple[Measure, Arm]], comparison: Comparison) -> None:
     for place, (column, row) in enumerate(lines):
         p_value = row.cells[column.key].p_adjusted
         significant = p_value is not None and p_value < 1 - CONFIDENCE
@@ -226,7 +226,7 @@ def _draw_effects(axes: Axes, lines: Sequence[tuple[Column, ComparisonRow]], com
     axes.set_xlabel(_COLUMN_UNITS.get(kind, "difference"))
 
 
-def _percent_of(column: Column) -> str:
+def _percent_of(column: Measure) -> str:
     """What a column in percent measures."""
     return " and ".join(column.families) or "accuracy"
 
@@ -244,7 +244,7 @@ def _height(lines: int) -> float:
     return 1.1 + 0.34 * lines
 
 
-def _draw_values(axes: Axes, rows: Sequence[ComparisonRow], comparison: Comparison, column: Column) -> None:
+def _draw_values(axes: Axes, rows: Sequence[Arm], comparison: Comparison, column: Measure) -> None:
     for place, row in enumerate(rows):
         cell = row.cells[column.key]
         look, value = looks_of(comparison).of(row.labels), column.factor * (cell.value or 0.0)
@@ -265,7 +265,7 @@ def _draw_values(axes: Axes, rows: Sequence[ComparisonRow], comparison: Comparis
 
 
 def _draw_difference(
-    axes: Axes, row: ComparisonRow, place: int, comparison: Comparison, column: Column, *, hollow: bool = False
+    axes: Axes, row: Arm, place: int, comparison: Comparison, column: Measure, *, hollow: bool = False
 ) -> None:
     """The effect of a row: thin the interval over seeds and items, thick that over the items of these models alone."""
     cell, look = row.cells[column.key], looks_of(comparison).of(row.labels)
@@ -301,7 +301,7 @@ def _draw_point(axes: Axes, value: float, place: int, look: Look, error: float |
     return drawn + axes.plot([value], [place], look.marker, color=look.colour, markersize=6)
 
 
-def _common_labels(rows: Sequence[ComparisonRow], comparison: Comparison) -> str:
+def _common_labels(rows: Sequence[Arm], comparison: Comparison) -> str:
     shared = [label for index, label in enumerate(rows[0].labels) if all(row.labels[index] == label for row in rows)]
     return " · ".join(map(comparison.name, shared)) or "all rows"
 
@@ -313,7 +313,7 @@ _INK = "#444444"
 _DIFFERENCE_UNITS = {"accuracy": "percentage points", "percent": "points", "perplexity": "bits"}
 
 
-def factors_plot(comparison: Comparison, findings: Sequence[Finding]) -> Plot | None:
+def factors_plot(comparison: Comparison, findings: Sequence[Decision]) -> Plot | None:
     """A panel a measure and a line an effect; None where there is no effect."""
     drawn = findings[:MOST_EFFECTS]
     columns = [column for column in comparison.columns if any(each.effect.column == column.key for each in drawn)]
@@ -336,7 +336,7 @@ def factors_plot(comparison: Comparison, findings: Sequence[Finding]) -> Plot | 
     return picture(FACTORS, caption, told, (9.2, 0.5 * len(panels) + 0.6 + 0.36 * len(drawn)), draw)
 
 
-def _draw_factors(axes: Axes, column: Column, found: Sequence[Finding], comparison: Comparison) -> None:
+def _draw_factors(axes: Axes, column: Measure, found: Sequence[Decision], comparison: Comparison) -> None:
     for place, finding in enumerate(found):
         effect, colour = finding.effect, _effect_colour(finding, comparison)
         low, middle, high = (
@@ -359,14 +359,14 @@ def _draw_factors(axes: Axes, column: Column, found: Sequence[Finding], comparis
     axes.set_xlabel(f"difference in {heading(column)}{unit}{better}")
 
 
-def _effect_name(finding: Finding, comparison: Comparison) -> str:
+def _effect_name(finding: Decision, comparison: Comparison) -> str:
     contrast = finding.effect.contrast
     joint = " × " if contrast.kind == "interaction" else " · "
     value, reference = (joint.join(map(comparison.name, side)) for side in (contrast.values, contrast.references))
     return value if contrast.kind == "interaction" else f"{value} against {reference}"
 
 
-def _effect_colour(finding: Finding, comparison: Comparison) -> str:
+def _effect_colour(finding: Decision, comparison: Comparison) -> str:
     """Colour of the value, where its factor is the coloured one."""
     contrast = finding.effect.contrast
     if len(contrast.factors) > 1:
@@ -400,14 +400,14 @@ _AMOUNT_UNITS = {
 }
 
 
-def scaling_plots(comparison: Comparison, columns: Sequence[Column]) -> list[Plot]:
+def scaling_plots(comparison: Comparison, columns: Sequence[Measure]) -> list[Plot]:
     """One plot for each of size and budget that varies between rows with otherwise the same labels."""
     return [plot for axis in _SCALING_AXES if (plot := _scaling_plot(comparison, columns, axis)) is not None]
 
 
-def _scaling_plot(comparison: Comparison, columns: Sequence[Column], axis: _ScalingAxis) -> Plot | None:
+def _scaling_plot(comparison: Comparison, columns: Sequence[Measure], axis: _ScalingAxis) -> Plot | None:
     others = [index for index, factor in enumerate(comparison.factors) if factor.split(".")[0] != axis.group]
-    groups: dict[tuple[str, ...], list[ComparisonRow]] = {}
+    groups: dict[tuple[str, ...], list[Arm]] = {}
     for row in comparison.finished:
         groups.setdefault(tuple(row.labels[index] for index in others), []).append(row)
     field = next((field for field in axis.fields if any(_varies(rows, field) for rows in groups.values())), None)
@@ -430,12 +430,12 @@ def _scaling_plot(comparison: Comparison, columns: Sequence[Column], axis: _Scal
     return series_plot(f"by_{axis.name}", caption, Axis(_AMOUNT_UNITS[field], logarithmic=True), lines, panels)
 
 
-def _varies(rows: Sequence[ComparisonRow], field: str) -> bool:
+def _varies(rows: Sequence[Arm], field: str) -> bool:
     values = {_mean_amount(row, field) for row in rows}
     return len(values) > 1 and min(values) > 0 and max(values) > 1.01 * min(values)
 
 
-def _mean_amount(row: ComparisonRow, field: str) -> float:
+def _mean_amount(row: Arm, field: str) -> float:
     """Mean over the seeds."""
     return sum(float(run.training.get(field) or 0.0) for run in row.runs) / len(row.runs)
 
@@ -465,7 +465,7 @@ def examples_plot(comparison: Comparison) -> Plot | None:
     return series_plot("by_examples", caption, axis, lines_of(comparison, rows), panels)
 
 
-def _without_shots(column: Column) -> Column:
+def _without_shots(column: Measure) -> Measure:
     """The column of a task without a number of shots."""
     return replace(column, parts=tuple(replace(part, shots=()) for part in column.parts))
 
@@ -479,16 +479,14 @@ def _shots_by_task(comparison: Comparison) -> dict[tuple[str, str], tuple[int, .
     return {key: tuple(sorted(shots)) for key, shots in found.items()}
 
 
-def _curve_shots(column: Column, numbers: dict[tuple[str, str], tuple[int, ...]]) -> tuple[int, ...]:
+def _curve_shots(column: Measure, numbers: dict[tuple[str, str], tuple[int, ...]]) -> tuple[int, ...]:
     """The numbers of examples that all its tasks have; none where these make no curve."""
     each = {numbers.get((part.task, part.metric), ()) for part in column.parts}
     shots = each.pop() if len(each) == 1 else ()
     return shots if len(shots) >= FEWEST_SHOTS else ()
 
 
-def _example_panel(
-    comparison: Comparison, rows: Sequence[ComparisonRow], column: Column, shots: Sequence[int]
-) -> Panel:
+def _example_panel(comparison: Comparison, rows: Sequence[Arm], column: Measure, shots: Sequence[int]) -> Panel:
     found = []
     for number in shots:
         own = replace(column, parts=tuple(replace(part, shots=(number,)) for part in column.parts))
@@ -501,7 +499,7 @@ FEWEST_CHECKPOINTS = 3
 """Checkpoints that make a curve."""
 
 
-def checkpoints_plot(comparison: Comparison, columns: Sequence[Column]) -> Plot | None:
+def checkpoints_plot(comparison: Comparison, columns: Sequence[Measure]) -> Plot | None:
     """A panel a measure; the amount is the share of its training that a row had behind it."""
     if comparison.checkpoints < FEWEST_CHECKPOINTS or not columns:
         return None
@@ -511,7 +509,7 @@ def checkpoints_plot(comparison: Comparison, columns: Sequence[Column]) -> Plot 
     return series_plot("by_checkpoint", caption, Axis("share of the training (%)"), lines_of(comparison, rows), panels)
 
 
-def _checkpoint_panel(comparison: Comparison, rows: Sequence[ComparisonRow], column: Column) -> Panel:
+def _checkpoint_panel(comparison: Comparison, rows: Sequence[Arm], column: Measure) -> Panel:
     lines: list[list[tuple[float, Cell]]] = [[] for _ in rows]
     for checkpoint in range(comparison.checkpoints):
         cells = cells_by_column(comparison, [column], checkpoint)
@@ -522,7 +520,7 @@ def _checkpoint_panel(comparison: Comparison, rows: Sequence[ComparisonRow], col
     return Panel(heading(column), column.factor, lines)
 
 
-def _training_share(comparison: Comparison, row: ComparisonRow, checkpoint: int) -> float | None:
+def _training_share(comparison: Comparison, row: Arm, checkpoint: int) -> float | None:
     """In percent, of the first run that has the checkpoint: those of a row stand at the same shares."""
     for run in row.runs:
         score = comparison.scores.get(run.run_id)
@@ -541,13 +539,13 @@ LEARNING_CURVES = "learning_curves"
 """Name of the picture."""
 
 
-def read_curves(runs: Sequence[RunRecord]) -> dict[str, Curve]:
+def read_curves(runs: Sequence[FinishedRun]) -> dict[str, Curve]:
     """Curves from the runs' events, by run id; runs without events have none."""
     curves = {run.run_id: _read_curve(run) for run in runs}
     return {run_id: curve for run_id, curve in curves.items() if curve is not None}
 
 
-def learning_curves(comparison: Comparison, rows: Sequence[ComparisonRow], curves: Mapping[str, Curve]) -> Plot | None:
+def learning_curves(comparison: Comparison, rows: Sequence[Arm], curves: Mapping[str, Curve]) -> Plot | None:
     """Lines against tokens, bytes and FLOPs, a row's mean and thin its runs; without those, the loss against steps."""
     shown = [
         (row, run, curves[run.run_id])
@@ -600,8 +598,8 @@ def _looks_text(comparison: Comparison) -> str:
 class _CurveLine:
     """Of one run, or the mean of a row's runs, where `run` is None."""
 
-    row: ComparisonRow
-    run: RunRecord | None
+    row: Arm
+    run: FinishedRun | None
     x: Sequence[float]
     y: Sequence[float]
     beside: bool = False
@@ -610,7 +608,7 @@ class _CurveLine:
     """Whether the legend has it for its row."""
 
 
-def _curve_lines(shown: Sequence[tuple[ComparisonRow, RunRecord, Curve]], name: str, scale: float) -> list[_CurveLine]:
+def _curve_lines(shown: Sequence[tuple[Arm, FinishedRun, Curve]], name: str, scale: float) -> list[_CurveLine]:
     """Those of runs first, so that means lie above them. Runs of other steps, such as unfinished ones, have none."""
     runs, means = [], []
     for _, found in itertools.groupby(shown, key=lambda each: each[0].labels):
@@ -644,7 +642,7 @@ def _draw_curve(panel: Axes, line: _CurveLine, comparison: Comparison, *, named:
     mark(drawn, f"{name}, {whose}", comparison.place(line.row))
 
 
-def _read_curve(run: RunRecord) -> Curve | None:
+def _read_curve(run: FinishedRun) -> Curve | None:
     """Metrics of training only: most lines of a log are others, and need not be parsed."""
     path = run.directory / EVENTS
     if not path.is_file():
@@ -721,9 +719,7 @@ class _Cloud:
     uniformity: Mapping[str, float | None]
 
 
-def embedding_plot(
-    comparison: Comparison, rows: Sequence[ComparisonRow], own: Mapping[str, Collection[int]]
-) -> Plot | None:
+def embedding_plot(comparison: Comparison, rows: Sequence[Arm], own: Mapping[str, Collection[int]]) -> Plot | None:
     """A panel for each row, of the run of its first seed; None where no run has the file.
 
     `own` has, by identifier of a run, the ids of tokens that no other vocabulary of the comparison has: with BPE and
@@ -763,12 +759,12 @@ def embedding_plot(
     return picture("embeddings", caption, f"{caption} Uniformity of {told}.", size, draw)
 
 
-def _embeddings_file(run: RunRecord) -> Path | None:
+def _embeddings_file(run: FinishedRun) -> Path | None:
     path = run.scores / EMBEDDINGS if run.scores else None
     return path if path and path.is_file() else None
 
 
-def _cloud(comparison: Comparison, row: ComparisonRow, own: Mapping[str, Collection[int]]) -> _Cloud | None:
+def _cloud(comparison: Comparison, row: Arm, own: Mapping[str, Collection[int]]) -> _Cloud | None:
     run = min(row.runs, key=lambda run: run.seed)
     scores, path = comparison.scores.get(run.run_id), _embeddings_file(run)
     if scores is None or path is None or not scores.uniformity:

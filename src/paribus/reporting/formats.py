@@ -18,9 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from paribus.reporting.columns import Cell
-from paribus.reporting.compare import Comparison, ComparisonRow
+from paribus.reporting.compare import Arm, Comparison
 from paribus.reporting.items import DifferentItems
-from paribus.reporting.measures import HELDOUT_SETS, Column
+from paribus.reporting.measures import HELDOUT_SETS, Measure
 from paribus.reporting.notes import Notes
 from paribus.reporting.paper import Paper
 from paribus.reporting.runs import MissingRun
@@ -35,7 +35,7 @@ from paribus.reporting.table import (
     paper_sentence,
     side_by_side,
 )
-from paribus.reporting.verdict import Finding, State, Summary
+from paribus.reporting.verdict import Decision, State, Summary
 
 if TYPE_CHECKING:
     from paribus.reporting.plots import Plot
@@ -86,7 +86,7 @@ def report_document(
     }
 
 
-def row_document(comparison: Comparison, row: ComparisonRow) -> dict[str, Any]:
+def row_document(comparison: Comparison, row: Arm) -> dict[str, Any]:
     """What a row is, whatever is said of it."""
     return {
         "factors": dict(zip(comparison.factors, row.labels, strict=True)),
@@ -101,7 +101,7 @@ def missing_document(missing: Sequence[MissingRun]) -> list[dict[str, Any]]:
     return [{"factors": dict(run.factors), "reason": run.reason} for run in missing]
 
 
-def _finding_document(finding: Finding) -> dict[str, Any]:
+def _finding_document(finding: Decision) -> dict[str, Any]:
     effect, judged = finding.effect, finding.effect.p_adjusted is not None
     return {
         "factors": list(effect.contrast.factors),
@@ -191,7 +191,7 @@ def tidy_parquet(table: pa.Table) -> bytes:
     return content
 
 
-def _cell_fields(row: ComparisonRow, column: Column, comparison: Comparison, paper: Published | None) -> dict[str, Any]:
+def _cell_fields(row: Arm, column: Measure, comparison: Comparison, paper: Published | None) -> dict[str, Any]:
     cell = row.cells[column.key]
     base = comparison.rows[row.baseline] if row.baseline is not None and cell.test else None
     gap = None if paper is None or cell.value is None else cell.value * column.factor - paper.number
@@ -297,7 +297,7 @@ def _head_paragraphs(document: ReportDocument) -> list[str]:
     return [*parts, *(["\n".join(f"- {escape_markdown(note)}" for note in warnings)] if warnings else [])]
 
 
-def _finding_line(finding: Finding) -> str:
+def _finding_line(finding: Decision) -> str:
     """Its sentence; what is beyond chance in bold."""
     text = escape_markdown(finding.text)
     return text if finding.state in ("reserved", "undecided", "unjudged") else f"**{text}**"
@@ -352,7 +352,7 @@ def _escape_cell(text: str) -> str:
     return text if set(text) <= {":", "-"} else escape_markdown(text)
 
 
-def _runs_line(number: int, row: ComparisonRow, document: ReportDocument) -> str:
+def _runs_line(number: int, row: Arm, document: ReportDocument) -> str:
     entries = []
     for run in row.runs:
         shown = f", [MLflow]({run.mlflow_url})" if run.mlflow_url else ""
@@ -452,7 +452,7 @@ class TerminalTable:
         yield terminal_table(self.layout, options.max_width)
 
 
-def terminal_finding(finding: Finding) -> Text:
+def terminal_finding(finding: Decision) -> Text:
     """A sentence of the head of a report, with a sign for how it came out."""
     sign, style = _STATE_SIGNS[finding.state]
     return Text(f"{sign} ", style=style).append(finding.text, style="" if style == "dim" else "default")
@@ -507,8 +507,8 @@ def unrepeated(labels: Sequence[str], previous: Sequence[str]) -> list[str]:
 def _fit_rows(layout: TableLayout, width: int) -> TableLayout:
     """The first rows; without the spread over checkpoints where that makes room for a column."""
     layout = replace(layout, lines=layout.lines[:_LONGEST_TABLE])
-    everything = list(range(len(layout.columns)))
-    if _table_width(layout, everything) <= width:
+    to_plain = list(range(len(layout.columns)))
+    if _table_width(layout, to_plain) <= width:
         return layout
     bare = [replace(line, entries=tuple(replace(e, checkpoints="") for e in line.entries)) for line in layout.lines]
     return replace(layout, lines=tuple(bare))

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from paribus.config.groups.evaluation import TableConfig
 from paribus.errors import DataError
 from paribus.reporting.columns import columns_of
-from paribus.reporting.compare import Comparison, ComparisonRow
-from paribus.reporting.measures import BITS_PER_BYTE, METRICS, PERCENT, Column
-from paribus.reporting.runs import Block, Heldout, Remembered, RunRecord, RunScores, load_scores
+from paribus.reporting.compare import Arm, Comparison
+from paribus.reporting.measures import BITS_PER_BYTE, METRICS, PERCENT, Measure
+from paribus.reporting.runs import Block, FinishedRun, Heldout, Remembered, RunScores, load_scores
 from paribus.reporting.significance.paired import Matrix, Vector
 
 
@@ -44,7 +44,7 @@ Written = Mapping[tuple[int, str], str]
 _TRANSLATIONS, _PREDICTIONS = "translations.parquet", "predictions.parquet"
 
 
-def written_by(run: RunRecord, task: str) -> dict[tuple[int, str], str]:
+def written_by(run: FinishedRun, task: str) -> dict[tuple[int, str], str]:
     """What the models of a run wrote in a task; nothing of a task in which that is not on record.
 
     DataError for a file that cannot be read.
@@ -85,7 +85,7 @@ class Scored:
     name: str
     kind: Kind
     """`right`: each answer is right or wrong; `score`: it has any other number; `documents`: bits of whole texts."""
-    column: Column
+    column: Measure
     bits: str | None = None
     """The metric of items that has the bits of the right answer; None where there is none, or it is the measure."""
 
@@ -144,7 +144,7 @@ def _named_in_table(task: str, table: TableConfig) -> str:
     return task if task in names else next(iter(names), task)
 
 
-def _scored_task(name: str, column: Column, scores: Sequence[RunScores]) -> Scored:
+def _scored_task(name: str, column: Measure, scores: Sequence[RunScores]) -> Scored:
     (part,) = column.parts
     keys = [(name, shots, part.scored) for shots in part.shots]
     values = [score.blocks[key].values for score in scores for key in keys if key in score.blocks]
@@ -156,7 +156,7 @@ def _scored_task(name: str, column: Column, scores: Sequence[RunScores]) -> Scor
     return Scored(name, kind, column, bits)
 
 
-def with_left_out(comparison: Comparison, runs: Sequence[RunRecord]) -> Mapping[str, RunScores]:
+def with_left_out(comparison: Comparison, runs: Sequence[FinishedRun]) -> Mapping[str, RunScores]:
     """Scores by run id with the items that the table leaves out, for which they are read again."""
     if all(about.kept for about in comparison.left_out.values()):
         return comparison.scores
@@ -229,7 +229,7 @@ class _Places:
         return self._known[block.items]
 
 
-def _row_answers(scored: Scored, row: ComparisonRow, scores: Mapping[str, RunScores], places: _Places) -> RowAnswers:
+def _row_answers(scored: Scored, row: Arm, scores: Mapping[str, RunScores], places: _Places) -> RowAnswers:
     (part,) = scored.column.parts
     found = [scores[run.run_id] for run in row.runs if run.run_id in scores]
     judged = [(scored.name, shots, part.scored) for shots in scored.shots]

@@ -107,7 +107,7 @@ class MeasuredTask:
 
 
 @dataclass(frozen=True)
-class Column:
+class Measure:
     """One measure: where its values come from, how they read, and which direction is better."""
 
     key: str
@@ -146,7 +146,7 @@ class Column:
         return tuple(dict.fromkeys(part.family for part in self.parts))
 
 
-BITS_PER_BYTE = Column("bits_per_byte", "Held-out text", "bits / byte", "bits_per_byte", "lower")
+BITS_PER_BYTE = Measure("bits_per_byte", "Held-out text", "bits / byte", "bits_per_byte", "lower")
 
 HELDOUT_SETS: Mapping[str, str] = MappingProxyType({"heldout_clean": "clean", "heldout_concatenated": "concatenated"})
 """Sets of texts that are held-out documents of the corpus, and the labels of their columns."""
@@ -156,43 +156,43 @@ CONCATENATED = "_concatenated"
 _PERPLEXITY = "perplexity"
 
 
-def of_texts(name: str, named: Mapping[str, str]) -> Column:
+def of_texts(name: str, named: Mapping[str, str]) -> Measure:
     """The column of a set of texts, in bits a byte; `named` has what sets are called."""
     if name in HELDOUT_SETS:
         return replace(BITS_PER_BYTE, key=f"{name}/bits_per_byte", label=HELDOUT_SETS[name], field=name)
     whole = name.removesuffix(CONCATENATED)
     label = "bits / byte" if whole == name else "end to end"
-    return Column(f"{name}/bits_per_byte", named.get(whole, whole), label, "bits_per_byte", "lower", field=name)
+    return Measure(f"{name}/bits_per_byte", named.get(whole, whole), label, "bits_per_byte", "lower", field=name)
 
 
-def perplexity_of_texts(texts: Column) -> Column:
+def perplexity_of_texts(texts: Measure) -> Measure:
     """The same in perplexity a token, which only rows that cut the texts alike share."""
     return replace(texts, key=f"{texts.field}/{_PERPLEXITY}", label=_PERPLEXITY, kind="perplexity")
 
 
 STATISTICS = (
-    Column("bytes_per_token", "Text", "bytes / token", "ratio", "higher", field="bytes_per_token"),
-    Column("tokens_per_word", "Text", "tokens / word", "ratio", "lower", field="tokens_per_word", main=False),
-    Column("entropy", "Text", "entropy", "ratio", field="entropy", main=False),
-    Column("redundancy", "Text", "redundancy", "ratio", field="redundancy", main=False),
-    Column("renyi_efficiency", "Text", "Rényi efficiency", "ratio", field="renyi_efficiency", main=False),
-    Column("unused_tokens", "Text", "unused tokens", "count", field="unused_tokens", main=False),
+    Measure("bytes_per_token", "Text", "bytes / token", "ratio", "higher", field="bytes_per_token"),
+    Measure("tokens_per_word", "Text", "tokens / word", "ratio", "lower", field="tokens_per_word", main=False),
+    Measure("entropy", "Text", "entropy", "ratio", field="entropy", main=False),
+    Measure("redundancy", "Text", "redundancy", "ratio", field="redundancy", main=False),
+    Measure("renyi_efficiency", "Text", "Rényi efficiency", "ratio", field="renyi_efficiency", main=False),
+    Measure("unused_tokens", "Text", "unused tokens", "count", field="unused_tokens", main=False),
 )
-UNIFORMITY = Column("uniformity", "Embeddings", "uniformity", "ratio", main=False)
-STEPS = Column("steps", "Training", "steps", "count", field="steps", main=False)
-BATCH_BYTES = Column("batch_bytes", "Training", "text / step", "size", field="batch_bytes", main=False)
-CONTEXT_BYTES = Column("context_bytes", "Training", "text / context", "size", field="context_bytes", main=False)
+UNIFORMITY = Measure("uniformity", "Embeddings", "uniformity", "ratio", main=False)
+STEPS = Measure("steps", "Training", "steps", "count", field="steps", main=False)
+BATCH_BYTES = Measure("batch_bytes", "Training", "text / step", "size", field="batch_bytes", main=False)
+CONTEXT_BYTES = Measure("context_bytes", "Training", "text / context", "size", field="context_bytes", main=False)
 TRAINING = (
-    Column("tokens", "Training", "tokens", "count", field="tokens"),
-    Column("text_bytes", "Training", "text", "size", field="text_bytes"),
-    Column("final_loss", "Training", "final loss", "loss", field="final_loss"),
-    Column("epochs", "Training", "epochs", "ratio", field="epochs", main=False),
+    Measure("tokens", "Training", "tokens", "count", field="tokens"),
+    Measure("text_bytes", "Training", "text", "size", field="text_bytes"),
+    Measure("final_loss", "Training", "final loss", "loss", field="final_loss"),
+    Measure("epochs", "Training", "epochs", "ratio", field="epochs", main=False),
     STEPS,
     BATCH_BYTES,
     CONTEXT_BYTES,
-    Column("parameters", "Training", "parameters", "count", field="parameters"),
-    Column("flops", "Training", "FLOPs", "flops", field="flops"),
-    Column("device_hours", "Training", "device-hours", "hours", field="device_hours", main=False),
+    Measure("parameters", "Training", "parameters", "count", field="parameters"),
+    Measure("flops", "Training", "FLOPs", "flops", field="flops"),
+    Measure("device_hours", "Training", "device-hours", "hours", field="device_hours", main=False),
 )
 AVERAGE = "average"
 FIXED = (BITS_PER_BYTE, *STATISTICS, UNIFORMITY, *TRAINING)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from paribus.config.units import format_size
 from paribus.reporting.columns import Cell, texts_cut_alike, unequal
-from paribus.reporting.compare import Comparison, ComparisonRow, common_text_notes
+from paribus.reporting.compare import Arm, Comparison, common_text_notes
 from paribus.reporting.measures import (
     AVERAGE,
     BATCH_BYTES,
@@ -16,7 +16,7 @@ from paribus.reporting.measures import (
     ITEMS_TO_JUDGE,
     SEEDS_TO_JUDGE,
     STEPS,
-    Column,
+    Measure,
 )
 from paribus.reporting.prompts import crossed, some, truncated
 from paribus.reporting.significance.judgement import too_few_items, unjudged
@@ -112,7 +112,7 @@ def _reading(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _documents(column: Column) -> str:
+def _documents(column: Measure) -> str:
     """What bits per byte are of."""
     if column.field in HELDOUT_SETS:
         return {"clean": "clean ones among them", "concatenated": "of them concatenated"}[column.label]
@@ -120,7 +120,7 @@ def _documents(column: Column) -> str:
     return f"documents of {column.group}{whole}" if column.field else "held-out documents"
 
 
-def _perplexity_a_token(columns: Sequence[Column], comparison: Comparison) -> list[str]:
+def _perplexity_a_token(columns: Sequence[Measure], comparison: Comparison) -> list[str]:
     """What it is of, and where it says nothing of the difference of two rows."""
     if not columns:
         return []
@@ -276,7 +276,7 @@ def _few_seeds(comparison: Comparison) -> list[str]:
     ]
 
 
-def _lacks_seeds(cell: Cell, column: Column, base: ComparisonRow) -> bool:
+def _lacks_seeds(cell: Cell, column: Measure, base: Arm) -> bool:
     return 0 < cell.seeds < SEEDS_TO_JUDGE or (unjudged(column, cell) and cell.ground == base.cells[column.key].ground)
 
 
@@ -368,7 +368,7 @@ def _overlap(comparison: Comparison) -> list[str]:
     ]
 
 
-def _gaps(row: ComparisonRow, comparison: Comparison) -> list[str]:
+def _gaps(row: Arm, comparison: Comparison) -> list[str]:
     name = _labels_of(comparison, row)
     lines = [f"— {name}: {reason}" for reason in row.missing]
     values = {heading(column): row.cells[column.key].value for column in comparison.columns}
@@ -379,11 +379,11 @@ def _gaps(row: ComparisonRow, comparison: Comparison) -> list[str]:
     return lines + ([f"{name}: not a finite number: {', '.join(broken)}; left out of the tests"] if broken else [])
 
 
-def _labels_of(comparison: Comparison, row: ComparisonRow) -> str:
+def _labels_of(comparison: Comparison, row: Arm) -> str:
     return ", ".join(map(comparison.name, row.labels))
 
 
-def _finished_cells(comparison: Comparison) -> Iterator[tuple[ComparisonRow, Column, Cell]]:
+def _finished_cells(comparison: Comparison) -> Iterator[tuple[Arm, Measure, Cell]]:
     for row in comparison.finished:
         for column in comparison.columns:
             yield row, column, row.cells[column.key]
@@ -517,13 +517,13 @@ def _survivors(comparison: Comparison) -> list[str]:
     ]
 
 
-def goes_on_otherwise(row: ComparisonRow, comparison: Comparison) -> bool:
+def goes_on_otherwise(row: Arm, comparison: Comparison) -> bool:
     """Whether a row and the one it is compared with go on from different checkpoints, or one from none."""
     base = comparison.rows[row.baseline] if row.baseline is not None else row
     return bool(row.runs and base.runs) and row.runs[0].start != base.runs[0].start
 
 
-_SIZES: tuple[tuple[Column, str, Callable[[float], str]], ...] = (
+_SIZES: tuple[tuple[Measure, str, Callable[[float], str]], ...] = (
     (STEPS, "steps", "{:,.0f}".format),
     (BATCH_BYTES, "text a step", format_size),
     (CONTEXT_BYTES, "text a context", format_size),
@@ -579,7 +579,7 @@ def other_vocabularies(comparison: Comparison) -> list[str]:
     ]
 
 
-def _can_be_made_alike(comparison: Comparison, column: Column) -> bool:
+def _can_be_made_alike(comparison: Comparison, column: Measure) -> bool:
     """Whether some run does not give the size in bytes; where all do, what is left is rounding."""
     remedy = _SIZE_OPTIONS.get(column.key)
     given = [run.fields.get(remedy, "null") for row in comparison.finished for run in row.runs] if remedy else []

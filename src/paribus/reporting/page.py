@@ -17,7 +17,7 @@ from paribus.reporting.columns import Cell
 from paribus.reporting.compare import Comparison
 from paribus.reporting.figures import FACTORS, LEARNING_CURVES
 from paribus.reporting.formats import ReportDocument
-from paribus.reporting.measures import Column
+from paribus.reporting.measures import Measure
 from paribus.reporting.plots import ON_A_DARK_PAGE, looks_of
 from paribus.reporting.table import TableLayout, TableLine, change, heading, link, paper_sentence, side_by_side
 
@@ -137,7 +137,7 @@ def _tests(comparison: Comparison) -> dict[str, Any]:
     return {"header": header, "lines": lines, "what": what}
 
 
-def _test(cell: Cell, column: Column, judged: bool, plain: bool) -> list[tuple[str, float | str | None]]:
+def _test(cell: Cell, column: Measure, judged: bool, plain: bool) -> list[tuple[str, float | str | None]]:
     """Texts of a line with what they are sorted by."""
     test, difference, interval = cell.test, cell.difference, cell.interval
     if test is None or difference is None:
@@ -152,7 +152,7 @@ def _test(cell: Cell, column: Column, judged: bool, plain: bool) -> list[tuple[s
     return cells + ([_p(cell.plain_p)] if plain else [])
 
 
-def _interval(low: float, high: float, column: Column) -> str:
+def _interval(low: float, high: float, column: Measure) -> str:
     return f"{change(low, column)} to {change(high, column)}"
 
 

@@ -10,7 +10,7 @@ from paribus.config.units import format_size, parse_count, parse_size
 from paribus.errors import ConfigurationError, Problem
 
 if TYPE_CHECKING:
-    from paribus.reporting.runs import RunRecord
+    from paribus.reporting.runs import FinishedRun
 
 ANY = "any"
 KEYS = ("parameters", "vocabulary", "budget", "unit")
@@ -64,7 +64,7 @@ class Setting:
     unit: str | None = None
 
     @classmethod
-    def of(cls, run: "RunRecord") -> "Setting":
+    def of(cls, run: "FinishedRun") -> "Setting":
         """Of one of our runs: its vocabulary as it came out, which may be smaller than was asked for, and its budget.
 
         A budget in FLOPs or steps is none that a paper has.

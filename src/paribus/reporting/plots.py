@@ -27,7 +27,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator
 
 from paribus.reporting.columns import Cell, finite
-from paribus.reporting.compare import Comparison, ComparisonRow
+from paribus.reporting.compare import Arm, Comparison
 from paribus.store import files
 
 ON_LIGHT, ON_DARK = "#1a1a1b", "#fefefe"
@@ -381,7 +381,7 @@ def _series_text(lines: Sequence[Line], axis: Axis, panels: Sequence[Panel]) -> 
     return "; ".join(told)
 
 
-def lines_of(comparison: Comparison, rows: Sequence[ComparisonRow]) -> list[Line]:
+def lines_of(comparison: Comparison, rows: Sequence[Arm]) -> list[Line]:
     """A line a row."""
     looks = looks_of(comparison)
     return [Line(comparison.row_name(row), looks.of(row.labels), comparison.place(row)) for row in rows]

@@ -33,7 +33,7 @@ from paribus.reporting.formats import (
 from paribus.reporting.items import Texts, all_scored, items_table, most_different, texts_table, with_left_out
 from paribus.reporting.notes import looked_before, notes
 from paribus.reporting.paper import parse_paper
-from paribus.reporting.runs import MissingRun, RunRecord
+from paribus.reporting.runs import FinishedRun, MissingRun
 from paribus.reporting.table import beside, layouts, paper_sentence, side_by_side, without_number
 from paribus.reporting.verdict import summary
 from paribus.store.files import write_bytes
@@ -64,7 +64,7 @@ class Report:
 
 
 def write_report(
-    runs: Sequence[RunRecord],
+    runs: Sequence[FinishedRun],
     *,
     title: str,
     factors: Sequence[str],

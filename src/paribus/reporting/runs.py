@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class RunRecord:
+class FinishedRun:
     """What the record of one finished run says; a report is built from these alone."""
 
     run_id: str
@@ -104,7 +104,7 @@ class MissingRun:
     """How many of the finished runs were asked for before it, None for all: rows stand in the order of the sweep."""
 
 
-def frame(runs: Sequence[RunRecord]) -> "pd.DataFrame":
+def frame(runs: Sequence[FinishedRun]) -> "pd.DataFrame":
     """All items of all runs, one line an item and checkpoint, whatever becomes of them.
 
     Columns run_id, one a factor, seed, checkpoint (0 for the first of the scored ones), task, shots, item, doc_hash,

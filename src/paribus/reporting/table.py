@@ -14,8 +14,8 @@ from urllib.parse import quote
 
 from paribus.config.units import format_count, format_hours, format_size
 from paribus.reporting.columns import Cell
-from paribus.reporting.compare import Comparison, ComparisonRow
-from paribus.reporting.measures import SEEDS_TO_JUDGE, Column, Kind
+from paribus.reporting.compare import Arm, Comparison
+from paribus.reporting.measures import SEEDS_TO_JUDGE, Kind, Measure
 from paribus.reporting.paper import Paper, PaperColumn, PaperRow, Setting, describe_settings
 from paribus.reporting.prompts import some
 from paribus.reporting.significance.judgement import most_seeds
@@ -85,7 +85,7 @@ class TableLayout:
 
     title: str
     factors: tuple[str, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[Measure, ...]
     lines: tuple[TableLine, ...]
     chance: tuple[TableEntry, ...] | None = None
     note: str = ""
@@ -145,7 +145,7 @@ def layouts(comparison: Comparison, directory: Path, beside: Beside | None = Non
     return tables
 
 
-def quantity(value: float | None, column: Column) -> str:
+def quantity(value: float | None, column: Measure) -> str:
     """A number as it stands in a table: shares in percent, sizes and counts with units."""
     if value is None:
         return ABSENT
@@ -157,20 +157,20 @@ def quantity(value: float | None, column: Column) -> str:
     return f"{column.factor * value:.{decimals}f}"
 
 
-def signed(value: float, column: Column) -> str:
+def signed(value: float, column: Measure) -> str:
     """A difference with its sign."""
     text = quantity(abs(value), column)
     return f"−{text}" if value < 0 else f"+{text}"
 
 
-def change(value: float, column: Column) -> str:
+def change(value: float, column: Measure) -> str:
     """A difference between runs as it was tested, with its sign: of perplexities in bits, as their ratio is 2 to it."""
     if column.kind != "perplexity":
         return signed(value, column)
     return f"{'−' if value < 0 else '+'}{abs(value):.3f} bits"
 
 
-def readable(column: Column, value: float) -> Column:
+def readable(column: Measure, value: float) -> Measure:
     """The column with as many decimals as it takes to see two digits of a difference, in a sentence."""
     usual = _DECIMALS.get(column.kind, 3) if column.decimals is None else column.decimals
     shown = column.factor * abs(value)
@@ -179,13 +179,13 @@ def readable(column: Column, value: float) -> Column:
     return replace(column, decimals=max(usual, min(1 - math.floor(math.log10(shown)), _MOST_DECIMALS)))
 
 
-def size(value: float, column: Column) -> str:
+def size(value: float, column: Measure) -> str:
     """The size of a difference in a sentence, with its unit where the column has one."""
     column = readable(column, value)
     return f"{change(abs(value), column).removeprefix('+')}{unit_of(column)}"
 
 
-def unit_of(column: Column) -> str:
+def unit_of(column: Measure) -> str:
     """What follows a difference in a sentence: shares differ by points."""
     return " points" if column.factor > 1 else ""
 
@@ -200,7 +200,7 @@ def link(target: Path, directory: Path) -> str:
     return quote(Path(os.path.relpath(target.resolve(), directory.resolve())).as_posix())
 
 
-def heading(column: Column) -> str:
+def heading(column: Measure) -> str:
     """Name of a column where there is one line for it."""
     return f"{column.group} {column.label}" if column.scored else column.label
 
@@ -245,7 +245,7 @@ class _LayoutMaker:
             for number, row in enumerate(comparison.rows, start=1)
         ]
 
-    def layout(self, title: str, columns: Sequence[Column], chance: tuple[TableEntry, ...] | None) -> TableLayout:
+    def layout(self, title: str, columns: Sequence[Measure], chance: tuple[TableEntry, ...] | None) -> TableLayout:
         lines, previous = [], None
         for place, row in enumerate(self.comparison.rows):
             entries = tuple(self._entry(row.cells.get(column.key, Cell()), column, place) for column in columns)
@@ -257,7 +257,7 @@ class _LayoutMaker:
         note = seeds_note(self.comparison) if chance is not None or any(column.scored for column in columns) else ""
         return TableLayout(title, factors, self._headed(columns), tuple(lines), chance, note, self.comparison.primary)
 
-    def _headed(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+    def _headed(self, columns: Sequence[Measure]) -> tuple[Measure, ...]:
         """The columns, those that are exploratory with a mark."""
         if not self.comparison.exploratory:
             return tuple(columns)
@@ -269,14 +269,14 @@ class _LayoutMaker:
             for column in columns
         )
 
-    def _labels(self, row: ComparisonRow) -> tuple[str, ...]:
+    def _labels(self, row: Arm) -> tuple[str, ...]:
         """The labels; the last one says how many runs a row with numbers lacks."""
         labels = tuple(map(self.comparison.name, row.labels))
         if not (row.missing and row.runs and labels):
             return labels
         return (*labels[:-1], f"{labels[-1]} ({len(row.missing)} missing)")
 
-    def _entry(self, cell: Cell, column: Column, place: int) -> TableEntry:
+    def _entry(self, cell: Cell, column: Measure, place: int) -> TableEntry:
         if cell.value is None:
             return TableEntry()
         spread = quantity(cell.half_width, column) if cell.half_width is not None and spread_shows(column, cell) else ""
@@ -295,7 +295,7 @@ class _LayoutMaker:
         )
 
 
-def spread_shows(column: Column, cell: Cell) -> bool:
+def spread_shows(column: Measure, cell: Cell) -> bool:
     """A measure of the whole run that no seed changed has no spread worth a place."""
     return column.scored or (cell.half_width or 0.0) > _ROUNDING * abs(cell.value or 0.0)
 
@@ -356,7 +356,7 @@ def side_by_side(paper: Paper, comparison: Comparison) -> list[list[str]]:
     for index, row in enumerate(paper.rows):
         numbers = paper.numbers[index] if paper.numbers else (None,) * len(paper.columns)
         alike = [ours for ours, found in zip(comparison.rows, fitting, strict=True) if found == index and ours.runs]
-        each: list[ComparisonRow | None] = [*alike] or [None]
+        each: list[Arm | None] = [*alike] or [None]
         for own in each:
             label = f"{row.label} ({comparison.row_name(own)})" if own and len(alike) > 1 else row.label
             line = [label]
@@ -381,7 +381,7 @@ def paper_sentence(paper: Paper) -> str:
     return " ".join(filter(None, [f"{paper.title}.", paper.source and f"Source: {paper.source}.", paper.note]))
 
 
-def _paper_row(row: ComparisonRow, paper: Paper, comparison: Comparison) -> int | None:
+def _paper_row(row: Arm, paper: Paper, comparison: Comparison) -> int | None:
     """Place of the one row of the paper that ours is to be read beside; None for none or several."""
     ours = [Setting.of(run) for run in row.runs]
     labelled = _rows_of_same_choices(row, paper, comparison) if ours else []
@@ -389,7 +389,7 @@ def _paper_row(row: ComparisonRow, paper: Paper, comparison: Comparison) -> int 
     return alike[0] if len(alike) == 1 else None
 
 
-def _rows_of_same_choices(row: ComparisonRow, paper: Paper, comparison: Comparison) -> list[int]:
+def _rows_of_same_choices(row: Arm, paper: Paper, comparison: Comparison) -> list[int]:
     """Places of the paper's rows of the same choices as ours."""
     return [index for index, wanted in enumerate(paper.rows) if _same_choices(row, wanted, comparison.factors)]
 
@@ -404,7 +404,7 @@ def fits_choices(wanted: PaperRow, labels: Mapping[str, str], configs: Sequence[
     )
 
 
-def _same_choices(row: ComparisonRow, wanted: PaperRow, factors: tuple[str, ...]) -> bool:
+def _same_choices(row: Arm, wanted: PaperRow, factors: tuple[str, ...]) -> bool:
     return fits_choices(wanted, dict(zip(factors, row.labels, strict=True)), [run.config for run in row.runs])
 
 
@@ -422,7 +422,7 @@ def _column_key(column: PaperColumn, ours: Collection[str]) -> str | None:
     return next((key for key in keys if key in ours), None)
 
 
-def _our_number(row: ComparisonRow | None, column: Column, number: float | None) -> list[str]:
+def _our_number(row: Arm | None, column: Measure, number: float | None) -> list[str]:
     cell = row.cells.get(column.key) if row else None
     value = cell.value if cell else None
     if value is None:

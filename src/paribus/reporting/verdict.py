@@ -8,7 +8,7 @@ from typing import Any, Literal
 from paribus.config.units import format_count, format_size
 from paribus.reporting.columns import finite
 from paribus.reporting.compare import LOW_SHARE, Comparison, remedies
-from paribus.reporting.measures import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, Column
+from paribus.reporting.measures import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, Measure
 from paribus.reporting.prompts import some
 from paribus.reporting.significance.crossed import LEVEL
 from paribus.reporting.significance.judgement import Effect, too_few_items
@@ -29,7 +29,7 @@ _DECLARED = ("model", "scale", "budget")
 
 
 @dataclass(frozen=True)
-class Finding:
+class Decision:
     """The sentence on one effect."""
 
     effect: Effect
@@ -43,12 +43,12 @@ class Summary:
 
     setting: tuple[str, ...]
     """What was trained, on what, how much, when and with which code: short phrases."""
-    findings: tuple[Finding, ...]
+    findings: tuple[Decision, ...]
     rows: tuple[str, ...]
     """Factors and measures of which nothing can be said, and why."""
 
     @property
-    def shown(self) -> tuple[Finding, ...]:
+    def shown(self) -> tuple[Decision, ...]:
         """The first findings, those that decide something before others."""
         return self.findings[:_MOST]
 
@@ -105,7 +105,7 @@ def _unjudged(comparison: Comparison) -> Iterator[str]:
         yield "Nothing can be said of which row is better: the table has no column that decides it."
 
 
-def _why_nothing(column: Column, comparison: Comparison) -> str:
+def _why_nothing(column: Measure, comparison: Comparison) -> str:
     """The reason for which a measure cannot be judged; empty where none is known."""
     rows, key = comparison.rows, column.key
     compared = [row for row in comparison.finished if row.baseline is not None]
@@ -180,7 +180,7 @@ def _budget(budget: Any) -> str:
     return f"{format_size(amount)} of text" if kind == "text" else f"{format_count(amount)} {kind}"
 
 
-def _finding(effect: Effect, column: Column, comparison: Comparison, several: bool) -> Finding:
+def _finding(effect: Effect, column: Measure, comparison: Comparison, several: bool) -> Decision:
     test, contrast = effect.test, effect.contrast
     shown = readable(column, max(abs(test.difference), test.half_width))
     where = f"{heading(column)}, " if several else ""
@@ -195,19 +195,19 @@ def _finding(effect: Effect, column: Column, comparison: Comparison, several: bo
         lacking = "their scores do not vary"
         if column.of_model and test.seeds < SEEDS_TO_JUDGE:
             lacking = f"a judgement takes {SEEDS_TO_JUDGE} seeds an arm, and {test.seeds} are shared"
-        return Finding(effect, state, f"{named}: {by}{over}; {lacking}.")
+        return Decision(effect, state, f"{named}: {by}{over}; {lacking}.")
     together = f" for all {effect.tests} effects" if effect.tests > 1 else ""
     interval = f"{change(test.low, shown)} to {change(test.high, shown)} with 95 % confidence{together}"
     told = f"{named}: {by} ({interval}; p {_p(effect.p_adjusted)}{over})"
     if decided == "undecided":
         also = f"; {reservation}" if reservation else ""
         told += f", which other seeds or documents could reverse{also}{_also(effect, comparison)}."
-        return Finding(effect, state, told)
+        return Decision(effect, state, told)
     but = f", but {reservation}, which may be why" if reservation else ""
-    return Finding(effect, state, f"{told}{but}{_also(effect, comparison)}.")
+    return Decision(effect, state, f"{told}{but}{_also(effect, comparison)}.")
 
 
-def _unit(column: Column) -> str:
+def _unit(column: Measure) -> str:
     """Unit of a difference, where its number does not say it."""
     return "bits per byte" if column.kind == "bits_per_byte" else f"of {heading(column)}"
 
@@ -217,7 +217,7 @@ def _p(value: float | None) -> str:
     return "unknown" if value is None else f"= {value:.2g}" if value >= 0.0001 else "< 0.0001"
 
 
-def _decided(effect: Effect, column: Column) -> State:
+def _decided(effect: Effect, column: Measure) -> State:
     if effect.p_adjusted is None:
         return "unjudged"
     if effect.p_adjusted >= LEVEL:

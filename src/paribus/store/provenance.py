@@ -228,7 +228,7 @@ class _Importer(MetaPathFinder):
         return None
 
 
-def hold_to(code: Code) -> None:
+def pin_code(code: Code) -> None:
     """Let this process, for the rest of its life, import nothing of paribus that is not of this code."""
     if not any(isinstance(finder, _Importer) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Importer(code))

@@ -36,7 +36,7 @@ from paribus.tokenization.counts import WordCounts, sum_counts
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter, id_dtype
 from paribus.tokenization.existing import open_existing
 from paribus.tokenization.predictive import PredictiveEntropySpans
-from paribus.tokenization.pretokenize import Cutter, Pretokenizer
+from paribus.tokenization.pretokenize import PatternPretokenizer, Pretokenizer
 from paribus.tokenization.settings import check_lossless
 from paribus.tokenization.spans import SpanPretokenizer, SpanSettings
 from paribus.tokenization.tokenizer import Tokenizer
@@ -64,7 +64,7 @@ def build_vocabulary(context: StageContext) -> dict[str, JSON]:
             check_lossless(tokenizer.settings)
         return _save(tokenizer, context.output)
     corpus = CorpusArtifact(context.inputs["corpus"])
-    texts = LearningSample(corpus, None if isinstance(config, BytesTokenizer) else config.sample, context.listener)
+    texts = TrainingText(corpus, None if isinstance(config, BytesTokenizer) else config.sample, context.listener)
     compile_kernels(training_kernels(config.kind), context.listener)
     pretokenizer = configured(context.config.pretokenizer, texts)
     tokenizer = _train(config, pretokenizer, texts, context)
@@ -118,7 +118,7 @@ class CountedPart:
     target: Path
 
 
-class LearningSample:
+class TrainingText:
     """The first documents of the training split up to `most` bytes, counted and reported as they pass.
 
     None takes all of the split; the first document counts whatever its size.
@@ -142,12 +142,12 @@ class LearningSample:
             yield from document.texts
         self._listener.progress(self.bytes, self.bytes, unit="bytes", doing="counting pre-tokens")
 
-    def words(self, pretokenizer: str | Cutter, engine: Engine, work: Path) -> WordCounts:
+    def words(self, pretokenizer: str | Pretokenizer, engine: Engine, work: Path) -> WordCounts:
         """Counts of the pre-tokens, made shard by shard; what is finished stays in directory `work`."""
         directory = work / "counts"
         directory.mkdir(exist_ok=True)
         parts = list(self._parts(directory))
-        cut = Pretokenizer(pretokenizer) if isinstance(pretokenizer, str) else pretokenizer
+        cut = PatternPretokenizer(pretokenizer) if isinstance(pretokenizer, str) else pretokenizer
         self.documents = self.bytes = 0
         for part, _ in zip(parts, engine.map(partial(count_part, cut), parts), strict=True):
             self.documents += part.documents
@@ -175,7 +175,7 @@ class LearningSample:
 
 
 def _train(
-    config: TrainableTokenizerConfig, pretokenizer: str | Cutter, texts: LearningSample, context: StageContext
+    config: TrainableTokenizerConfig, pretokenizer: str | Pretokenizer, texts: TrainingText, context: StageContext
 ) -> Tokenizer:
     if isinstance(config, BytesTokenizer):
         return Tokenizer.train((), algorithm="bytes", pretokenizer=pretokenizer, special_tokens=config.special_tokens)
@@ -361,7 +361,7 @@ def _read(part: CountedPart) -> WordCounts:
         return WordCounts(saved["spellings"], saved["offsets"], saved["counts"])
 
 
-def configured(config: PretokenizerConfig, texts: Iterable[str]) -> str | Cutter:
+def configured(config: PretokenizerConfig, texts: Iterable[str]) -> str | Pretokenizer:
     """The name of a pattern, or what cuts; spans are found in `texts`, which only they need."""
     if isinstance(config, SpansPretokenizer):
         return SpanPretokenizer.train(texts, span_settings(config))

@@ -14,7 +14,7 @@ from paribus.errors import DataError
 from paribus.native.loader import address, kernel, table_zeros
 from paribus.tokenization.counts import key_masks
 from paribus.tokenization.kernels import layout
-from paribus.tokenization.pretokenize import Cutter
+from paribus.tokenization.pretokenize import Pretokenizer
 from paribus.tokenization.settings import Settings
 from paribus.tokenization.tables import EncodingTables, check_servable
 from paribus.tokenization.vocabulary import UNIT, Vocabulary, utf8
@@ -157,7 +157,7 @@ class Encoding:
     Raises ConfigurationError where the vocabulary cannot serve the encoder.
     """
 
-    def __init__(self, vocabulary: Vocabulary, settings: Settings, cutter: Cutter | None) -> None:
+    def __init__(self, vocabulary: Vocabulary, settings: Settings, cutter: Pretokenizer | None) -> None:
         check_servable(vocabulary, settings)
         self._cutter = cutter
         self._vocabulary = vocabulary
@@ -218,7 +218,7 @@ class Encoding:
             list(executor.map(work, range(threads)))
         return output.result()
 
-    def _encode_cut(self, texts: list[str], cutter: Cutter, threads: int) -> tuple[Ids, Offsets]:
+    def _encode_cut(self, texts: list[str], cutter: Pretokenizer, threads: int) -> tuple[Ids, Offsets]:
         """Every piece is encoded as if it were a text of its own."""
         pieces: list[str] = []
         bounds = [0]

@@ -10,9 +10,9 @@ from typing import Any
 
 from paribus.errors import ConfigurationError, DataError
 from paribus.store.files import read_object
-from paribus.tokenization.pretokenize import PATTERNS, TOO_LONG, BertWords, Cutter
+from paribus.tokenization.pretokenize import PATTERNS, TOO_LONG, BertWords, Pretokenizer
 from paribus.tokenization.settings import Settings
-from paribus.tokenization.vocabulary import EntryKind, Vocabulary, VocabularyEntry, byte_characters
+from paribus.tokenization.vocabulary import EntryKind, Token, Vocabulary, byte_characters
 
 VERSION = "1.0"
 _PLAIN: dict[str, Any] = {
@@ -60,7 +60,7 @@ at the end of a text, where the earlier one cuts."""
 # What would encode otherwise here (normalizers, other pre-tokenizers and patterns, ...) is refused by name. What is
 # added around a text (a first token) is not part of a tokenizer here, and special tokens are not looked for in text:
 # ids are those that `transformers` gives with `add_special_tokens=False, split_special_tokens=True`.
-def from_huggingface(path: Path) -> tuple[Vocabulary, Settings, Cutter | None]:
+def from_huggingface(path: Path) -> tuple[Vocabulary, Settings, Pretokenizer | None]:
     """Read a `tokenizer.json`, or the one of a directory; its `eos_token` becomes the first special token."""
     file = path / "tokenizer.json" if path.is_dir() else path
     described = _read(file)
@@ -205,7 +205,7 @@ class ByteLevelImport:
     def __init__(self, ids: Mapping[bytes, int], special: Mapping[str, int], source: str) -> None:
         self._ids, self._special, self._source = ids, special, source
         self._ranks: dict[bytes, int] = {}
-        self._entries: list[VocabularyEntry] = []
+        self._entries: list[Token] = []
         missing = [byte for byte in range(256) if bytes([byte]) not in ids]
         if missing:
             raise DataError(
@@ -227,9 +227,7 @@ class ByteLevelImport:
         for spelling in sorted(self._ids.keys() - self._ranks.keys(), key=self._ids.__getitem__):
             self._append(spelling, None, "token")
         for name, identity in sorted(self._special.items(), key=lambda item: item[1]):
-            self._entries.append(
-                VocabularyEntry(len(self._entries), identity, name.encode("utf-8"), 0, None, False, "special")
-            )
+            self._entries.append(Token(len(self._entries), identity, name.encode("utf-8"), 0, None, False, "special"))
         return Vocabulary.of(self._entries, rules, "byte")
 
     def _check_ids(self) -> None:
@@ -263,7 +261,7 @@ class ByteLevelImport:
         if spelling not in self._ids:
             raise DataError(f"{self._source}: a merge names {spelling!r}, which is no token")
         self._ranks[spelling] = rank = len(self._entries)
-        self._entries.append(VocabularyEntry(rank, self._ids[spelling], spelling, 0, parents, False, kind))
+        self._entries.append(Token(rank, self._ids[spelling], spelling, 0, parents, False, kind))
 
 
 def _listed(numbers: list[int]) -> str:
@@ -374,13 +372,13 @@ def _assembled(
     end: str = _END,
 ) -> WordPiece:
     """`end` is the special token that ends a document, where there is one of that name."""
-    everything = dict(ids) | dict(special)
-    if unknown not in everything:
+    to_plain = dict(ids) | dict(special)
+    if unknown not in to_plain:
         raise DataError(f"{file}: the unknown token {unknown!r} is no token")
     _check_special(special, words, file)
-    if "" in everything or any(TOO_LONG in token for token in everything):
+    if "" in to_plain or any(TOO_LONG in token for token in to_plain):
         raise DataError(f"{file}: a token is empty, or has the noncharacter U+FDD0")
-    ordered = sorted(everything.items(), key=lambda token: token[1])
+    ordered = sorted(to_plain.items(), key=lambda token: token[1])
     entries = [_entry(rank, name, identity, special, unknown) for rank, (name, identity) in enumerate(ordered)]
     names = tuple(sorted(special.keys() - {unknown}, key=lambda name: (name != end, special[name])))
     settings = Settings(
@@ -410,11 +408,11 @@ def _check_special(special: Mapping[str, int], words: BertWords, file: Path) -> 
         )
 
 
-def _entry(rank: int, name: str, identity: int, special: Mapping[str, int], unknown: str) -> VocabularyEntry:
+def _entry(rank: int, name: str, identity: int, special: Mapping[str, int], unknown: str) -> Token:
     kind: EntryKind = "unknown" if name == unknown else "special" if name in special else "token"
     inside = kind == "token" and name.startswith(_MARK) and len(name) > len(_MARK)
     spelling = name.removeprefix(_MARK) if inside else name
-    return VocabularyEntry(rank, identity, spelling.encode("utf-8"), 0, None, False, kind, continuation=inside)
+    return Token(rank, identity, spelling.encode("utf-8"), 0, None, False, kind, continuation=inside)
 
 
 # tiktoken vocabularies: tokens by rank, and no merge rules, with the ids that tiktoken gives.

@@ -54,7 +54,7 @@ _WITH_MARKS = ("punctuation",)
 #
 # Every pattern matches every character, so the pieces in order are the text; only `stripped` drops what is whitespace.
 # Special tokens are never looked for: where their text occurs in a document it is cut and encoded as ordinary text.
-class Pretokenizer:
+class PatternPretokenizer:
     """One of `PATTERNS` by name: `gpt2`, `gpt2_digits` (a digit a piece), `gpt4` (cl100k), `whitespace`
     (every whitespace character begins a piece), `stripped` (the words between whitespace, which is lost) `none`
     (the document is one piece) or `punctuation` (every character that is no letter, mark or number begins a piece).
@@ -99,7 +99,7 @@ class Pretokenizer:
         return [piece for piece in pieces if table[ord(piece[0])] != CODES["spaces"]]
 
 
-class Cutter(Protocol):
+class Pretokenizer(Protocol):
     """A pre-tokenizer that was made from data or came with a tokenizer, which carries its state."""
 
     def pieces(self, text: str) -> list[str]:

@@ -16,7 +16,7 @@ import numpy as np
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization.pretokenize import SPACE, SentencePieceText
 from paribus.tokenization.settings import Algorithm, EncoderName, Settings
-from paribus.tokenization.vocabulary import FIXED, EntryKind, Vocabulary, VocabularyEntry
+from paribus.tokenization.vocabulary import FIXED, EntryKind, Token, Vocabulary
 
 _UNKNOWN_PENALTY = np.float32(10)
 _USER_DEFINED_BYTE = 0.1
@@ -115,15 +115,13 @@ def _problems(model: SentencePieceModel) -> list[str]:
     return [problem for problem, holds in found.items() if holds]
 
 
-def _entries(model: SentencePieceModel) -> list[VocabularyEntry]:
+def _entries(model: SentencePieceModel) -> list[Token]:
     """Characters first, then fallback bytes, longer pieces, the unknown one and the special ones, each by id."""
     kinds: tuple[EntryKind, ...] = ("unit", "fallback", "token", "unknown", "special")
     listed = sorted(range(len(model.pieces)), key=lambda place: (kinds.index(_kind(model.pieces[place])), place))
     scores = _scores(model) if model.kind == UNIGRAM else _merging_scores(model)
     return [
-        VocabularyEntry(
-            rank, place, _bytes(model.pieces[place]), 0, None, False, _kind(model.pieces[place]), score=scores[place]
-        )
+        Token(rank, place, _bytes(model.pieces[place]), 0, None, False, _kind(model.pieces[place]), score=scores[place])
         for rank, place in enumerate(listed)
     ]
 
@@ -165,7 +163,7 @@ def _score(piece: Piece, unknown: float) -> float:
     return piece.score if piece.kind == NORMAL else 0.0
 
 
-def _merges(model: SentencePieceModel, entries: list[VocabularyEntry]) -> list[tuple[int, int, int]]:
+def _merges(model: SentencePieceModel, entries: list[Token]) -> list[tuple[int, int, int]]:
     ranks = {
         model.pieces[entry.id].text: entry.rank
         for entry in entries

@@ -6,7 +6,7 @@ from typing import Any
 from paribus.config.groups.tokenization import ExistingTokenizer, PredictiveEntropyPretokenizer
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_number
-from paribus.stage import JSON, Device, Outside, Stage, StageContext, always, fields, together
+from paribus.stage import JSON, Device, ExternalFiles, Stage, StageContext, always, fields, together
 from paribus.store.files import FileDigests
 
 
@@ -60,7 +60,7 @@ VOCABULARY = Stage(
     build=_build_vocabulary,
     imports=("paribus.tokenization.build",),
     online=_online,
-    outside=Outside(_named_files, _fingerprint),
+    outside=ExternalFiles(_named_files, _fingerprint),
     device=_device,
     facts=_facts_of_vocabulary,
 )

@@ -18,7 +18,7 @@ from paribus.tokenization.vocabulary import (
     UnitTable,
     Unknown,
     Vocabulary,
-    child_sequences,
+    replacements,
     unit_sequences,
     unit_table,
 )
@@ -89,7 +89,7 @@ class EncodingTables:
         self._set(layout.CONTINUATION, units.continuation)
 
     def _set_children(self, vocabulary: Vocabulary, settings: Settings) -> None:
-        offsets, ids = child_sequences(vocabulary, settings.demolish)
+        offsets, ids = replacements(vocabulary, settings.demolish)
         if len(ids) != len(vocabulary):
             self._set(layout.CHILD_OFFSETS, offsets)
         if not np.array_equal(ids, np.arange(len(vocabulary))):

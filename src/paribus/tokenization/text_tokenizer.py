@@ -15,7 +15,7 @@ from paribus.tokenization import settings as files
 from paribus.tokenization.arguments import listed_texts, one_text, token_ids
 from paribus.tokenization.encode import Encoding, Ids
 from paribus.tokenization.predictive import PredictiveEntropySpans
-from paribus.tokenization.pretokenize import PATTERNS, BertWords, Cutter, SentencePieceText
+from paribus.tokenization.pretokenize import PATTERNS, BertWords, Pretokenizer, SentencePieceText
 from paribus.tokenization.settings import Candidates, EncoderName, Settings
 from paribus.tokenization.spans import SpanPretokenizer
 from paribus.tokenization.vocabulary import SPECIAL, UNKNOWN, Demolish, Vocabulary
@@ -36,7 +36,7 @@ class TextTokenizer:
     Special tokens have ids but are never matched inside text: their spelling in a document is ordinary text.
     """
 
-    def __init__(self, vocabulary: Vocabulary, settings: Settings, cutter: Cutter | None = None) -> None:
+    def __init__(self, vocabulary: Vocabulary, settings: Settings, cutter: Pretokenizer | None = None) -> None:
         self.vocabulary = vocabulary
         """Every token ever made, in order of creation, scaffolds and special tokens included."""
         self.settings = settings
@@ -227,7 +227,7 @@ class TextTokenizer:
 #
 # Its vocabulary and settings (`vocabulary/files.py`), and `pretokenizer.json` where the pre-tokenizer was made from
 # data.
-def save(vocabulary: Vocabulary, settings: Settings, cutter: Cutter | None, path: Path) -> None:
+def save(vocabulary: Vocabulary, settings: Settings, cutter: Pretokenizer | None, path: Path) -> None:
     """Write the files into directory `path`, which is made if need be; DataError where none can be there."""
     _make_directory(path)
     files.write(vocabulary, settings, path)
@@ -246,7 +246,7 @@ def _make_directory(path: Path) -> None:
         raise DataError(f"{path}: no directory can be made there ({why}); name another for Tokenizer.save") from error
 
 
-def load(path: Path, device: str = "cpu") -> tuple[Vocabulary, Settings, Cutter | None]:
+def load(path: Path, device: str = "cpu") -> tuple[Vocabulary, Settings, Pretokenizer | None]:
     """Read what `save` wrote; `device` is where a pre-tokenizer's model computes.
 
     DataError names the file and what is wrong with it.
@@ -255,7 +255,7 @@ def load(path: Path, device: str = "cpu") -> tuple[Vocabulary, Settings, Cutter 
     return vocabulary, settings, _cutter(settings.pretokenizer, path / PRETOKENIZER, device)
 
 
-def _cutter(kind: str, path: Path, device: str) -> Cutter | None:
+def _cutter(kind: str, path: Path, device: str) -> Pretokenizer | None:
     if kind in PATTERNS:
         return None
     try:
@@ -264,7 +264,7 @@ def _cutter(kind: str, path: Path, device: str) -> Cutter | None:
         raise DataError(f"{path}: {error}") from error
 
 
-def cutter_from_state(kind: str, state: Any, device: str = "cpu") -> Cutter:
+def cutter_from_state(kind: str, state: Any, device: str = "cpu") -> Pretokenizer:
     """What `to_state` gave; `device` is where a language model computes.
 
     DataError where it is malformed or its model is not the one it was made with.
@@ -280,6 +280,6 @@ def cutter_from_state(kind: str, state: Any, device: str = "cpu") -> Cutter:
     raise DataError(f"pretokenizer {kind!r} has no state")
 
 
-def kind_of(pretokenizer: str | Cutter) -> str:
+def kind_of(pretokenizer: str | Pretokenizer) -> str:
     """Its name in `PRETOKENIZERS`."""
     return pretokenizer if isinstance(pretokenizer, str) else str(pretokenizer.to_state()["kind"])

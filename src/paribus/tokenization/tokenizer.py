@@ -8,7 +8,7 @@ from paribus.errors import ConfigurationError
 from paribus.tokenization.arguments import several_strings, stream_of_texts
 from paribus.tokenization.bpe import Progress
 from paribus.tokenization.counts import WordCounts
-from paribus.tokenization.pretokenize import Cutter, Pretokenizer
+from paribus.tokenization.pretokenize import PatternPretokenizer, Pretokenizer
 from paribus.tokenization.settings import Algorithm, Candidates, EncoderName, Settings, check_lossless
 from paribus.tokenization.spans import SpanPretokenizer
 from paribus.tokenization.text_tokenizer import TextTokenizer, kind_of
@@ -36,7 +36,7 @@ class Tokenizer(TextTokenizer):
         algorithm: Algorithm = "bpe",
         vocab_size: int | None = None,
         unit: UnitKind = "byte",
-        pretokenizer: str | Cutter = "gpt2_digits",
+        pretokenizer: str | Pretokenizer = "gpt2_digits",
         encoder: EncoderName | None = None,
         special_tokens: Sequence[str] = (),
         unknown: Unknown | None = None,
@@ -99,7 +99,7 @@ class Tokenizer(TextTokenizer):
             words = texts
         else:
             given = () if algorithm == "bytes" else texts
-            words = count_pretokens(given, cutter or Pretokenizer(name), threads=threads)
+            words = count_pretokens(given, cutter or PatternPretokenizer(name), threads=threads)
         trained = train_vocabulary(words, request, progress)
         trained.warn_of_fewer(request)
         return cls(trained.vocabulary, trained.adopted(settings), cutter)

@@ -30,7 +30,7 @@ Demolish = Literal["parents", "shortest"]
 
 
 @dataclass(frozen=True, slots=True)
-class VocabularyEntry:
+class Token:
     """One token of the expanded vocabulary."""
 
     rank: int
@@ -66,7 +66,7 @@ class Columns:
     scores: npt.NDArray[np.float64]
 
 
-class Vocabulary(Sequence[VocabularyEntry]):
+class Vocabulary(Sequence[Token]):
     """All entries in order of creation and the merge rules (left, right, result) by rank, in training order.
 
     Raises DataError where ids are not exactly 0..N-1, tokens occur twice, or ranks, parents and bytes contradict.
@@ -83,9 +83,7 @@ class Vocabulary(Sequence[VocabularyEntry]):
         self._check_merges()
 
     @classmethod
-    def of(
-        cls, entries: Iterable[VocabularyEntry], merges: Iterable[tuple[int, int, int]], unit: UnitKind
-    ) -> "Vocabulary":
+    def of(cls, entries: Iterable[Token], merges: Iterable[tuple[int, int, int]], unit: UnitKind) -> "Vocabulary":
         """The vocabulary of entries in order of rank."""
         listed = list(entries)
         for rank, entry in enumerate(listed):
@@ -103,10 +101,10 @@ class Vocabulary(Sequence[VocabularyEntry]):
         return cls(columns, np.array(list(merges), dtype=np.int32), unit)
 
     @overload
-    def __getitem__(self, index: int) -> VocabularyEntry: ...
+    def __getitem__(self, index: int) -> Token: ...
     @overload
-    def __getitem__(self, index: slice) -> tuple[VocabularyEntry, ...]: ...
-    def __getitem__(self, index: int | slice) -> VocabularyEntry | tuple[VocabularyEntry, ...]:
+    def __getitem__(self, index: slice) -> tuple[Token, ...]: ...
+    def __getitem__(self, index: int | slice) -> Token | tuple[Token, ...]:
         if isinstance(index, slice):
             return tuple(map(self._entry, range(*index.indices(len(self)))))
         return self._entry(range(len(self))[index])
@@ -114,7 +112,7 @@ class Vocabulary(Sequence[VocabularyEntry]):
     def __len__(self) -> int:
         return len(self.columns.spellings)
 
-    def __iter__(self) -> Iterator[VocabularyEntry]:
+    def __iter__(self) -> Iterator[Token]:
         return map(self._entry, range(len(self)))
 
     def __eq__(self, other: object) -> bool:
@@ -138,14 +136,14 @@ class Vocabulary(Sequence[VocabularyEntry]):
         return [(left, right, result) for left, right, result in self.merge_ranks.tolist()]
 
     @cached_property
-    def by_id(self) -> tuple[VocabularyEntry, ...]:
+    def by_id(self) -> tuple[Token, ...]:
         """The entries with an id, by id."""
         return tuple(map(self._entry, self.rank_of_id.tolist()))
 
-    def _entry(self, rank: int) -> VocabularyEntry:
+    def _entry(self, rank: int) -> Token:
         columns = self.columns
         identity, (left, right) = int(columns.ids[rank]), columns.parents[rank].tolist()
-        return VocabularyEntry(
+        return Token(
             rank=rank,
             id=None if identity < 0 else identity,
             bytes=columns.spellings[rank],
@@ -236,7 +234,7 @@ def distinct_names(vocabulary: Vocabulary) -> list[str]:
     ]
 
 
-def _name(entry: VocabularyEntry, table: list[str] | None) -> str:
+def _name(entry: Token, table: list[str] | None) -> str:
     if entry.kind in ("special", "unknown"):
         return entry.bytes.decode("utf-8")
     mark = CONTINUATION_MARK if entry.continuation else ""
@@ -405,7 +403,7 @@ def _text(token: bytes) -> str:
 # What each token of the expanded vocabulary becomes in the end: itself, or the normal tokens of a scaffold.
 #
 # Scaffold-BPE, equation 6: a scaffold token is replaced by its parents, recursively, down to the first normal tokens.
-def child_sequences(vocabulary: Vocabulary, demolish: Demolish) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+def replacements(vocabulary: Vocabulary, demolish: Demolish) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
     """Dense ids that stand for each rank, flat, and their offsets (n + 1).
 
     `parents` is equation 6, `shortest` the fewest normal tokens.

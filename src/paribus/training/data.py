@@ -34,7 +34,7 @@ from paribus.errors import ConfigurationError
 from paribus.ordering.contexts import DocumentOrder
 from paribus.ordering.packing import CONTEXTS_AT_ONCE, Contexts
 from paribus.ordering.pairs import PairContexts, RaggedContexts
-from paribus.ordering.shuffle import Traversal
+from paribus.ordering.shuffle import ContextShuffle
 from paribus.stage import JSON
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.start import training_seeds
@@ -53,7 +53,7 @@ class Batches:
 
     contexts: Contexts
     global_batch: int
-    traversal: Traversal
+    traversal: ContextShuffle
 
     @property
     def contexts_an_epoch(self) -> int:

@@ -26,7 +26,7 @@ import torch
 import torch.distributed
 
 from paribus.config.groups.training import TrainingConfig
-from paribus.config.identity import everything
+from paribus.config.identity import to_plain
 from paribus.config.schema import divided
 from paribus.config.validate import build_run
 from paribus.engine.local import open_engine
@@ -42,7 +42,7 @@ from paribus.errors import (
 from paribus.modeling.device import resolve_device
 from paribus.stage import JSON, ChannelListener, SilentListener, StageContext, StageListener, deliver
 from paribus.store.files import write_json
-from paribus.store.provenance import Code, hold_to, loaded_code
+from paribus.store.provenance import Code, loaded_code, pin_code
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def _visible_devices(device: str) -> int:
     return max(1, torch.cuda.device_count()) if _is_gpu(device) else 1
 
 
-class Asked(NamedTuple):
+class PendingRequests(NamedTuple):
     """What has been asked for since it was last answered."""
 
     save: bool
@@ -162,12 +162,12 @@ class Requests:
         with _signals_handled(lambda number: self._own.extend(ASKED_BY[number])), told:
             yield
 
-    def take(self) -> Asked:
+    def take(self) -> PendingRequests:
         """What was asked for since the last call."""
         # Taken out at once: a signal may come between any two steps of this.
         own, self._own = self._own, bytearray()
         told = bytes(own) + self._read()
-        return Asked(SAVE in told, STOP in told)
+        return PendingRequests(SAVE in told, STOP in told)
 
     def wait_for_others(self) -> None:
         """Wait while processes that the same agent started take steps, or write the checkpoint that they end with."""
@@ -186,7 +186,7 @@ Work = Callable[[StageContext, int, Requests], dict[str, JSON]]
 """What one of so many processes does of a stage; the result is the main process'."""
 
 
-def run_member(work: Work, *, all_report: bool = False) -> int:
+def run_worker(work: Work, *, all_report: bool = False) -> int:
     """Do `work`; 0. What it reports is the main process' alone, unless `all_report`.
 
     A process that fails ends here, with 1: at the end of the interpreter CUDA and NCCL may wait for the other processes
@@ -212,7 +212,7 @@ def _carry_out(work: Work, directory: Path, rank: int, requests: Requests, *, re
     job = read_job(directory)
     code = Code.from_json(job["code"])
     code.require(loaded_code())
-    hold_to(code)
+    pin_code(code)
     listener: StageListener = SilentListener()
     if reports:
         listener = ChannelListener((directory / REPORTS).open("a", encoding="utf-8"))
@@ -231,7 +231,7 @@ def write_job(directory: Path, context: StageContext, processes: Processes, **re
     """Write the job that every process of the group reads."""
     job = {
         "code": loaded_code().to_json(),
-        "config": everything(context.config),
+        "config": to_plain(context.config),
         "inputs": {name: str(path) for name, path in context.inputs.items()},
         "output": str(context.output),
         "work": str(context.work),

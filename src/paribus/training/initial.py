@@ -21,7 +21,7 @@ from paribus.store.files import read_object_if_any
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.existing import open_existing
 from paribus.training.checkpoint import MOMENTS, Checkpoint
-from paribus.training.loop import Run
+from paribus.training.loop import TrainingRun
 from paribus.training.metrics import Spent
 from paribus.training.sharded import WeightSource, load_weights
 from paribus.training.start import (
@@ -118,7 +118,7 @@ def _rearrange_rows(matrix: torch.Tensor, old: torch.Tensor, rows: Sequence[Rows
             matrix[row] = old[torch.from_numpy(of)].mean(dim=0)
 
 
-def hand_over(config: RunConfig, tokenizer: Tokenizer, state: ResumedState, run: Run) -> None:
+def hand_over(config: RunConfig, tokenizer: Tokenizer, state: ResumedState, run: TrainingRun) -> None:
     """Let `run` count the first training's steps as its own: judge both and, in the main process, take its metrics.
 
     `config` has the batch and the context as they came out. ConfigurationError with everything in which the two
@@ -143,7 +143,7 @@ def first_checkpoint(state: ResumedState) -> Checkpoint:
     return Checkpoint(state.checkpoint, state.step, state.fingerprint, Spent(), computed_on, state.directory)
 
 
-def _resume_problems(config: RunConfig, state: ResumedState, run: Run) -> Iterator[Problem]:
+def _resume_problems(config: RunConfig, state: ResumedState, run: TrainingRun) -> Iterator[Problem]:
     start = config.start
     yield from check_stored_model(
         config.model, state.checkpoint, longer_context=getattr(start, "longer_context", False)

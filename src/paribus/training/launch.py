@@ -94,7 +94,7 @@ def train_in_processes(context: StageContext, processes: Processes) -> dict[str,
 
 
 def carry_out(context: StageContext, processes: Processes, member: str = TRAINING) -> dict[str, JSON]:
-    """Run `main` of the module `member`, which calls `run_member`, in several processes; the stage's result.
+    """Run `main` of the module `member`, which calls `run_worker`, in several processes; the stage's result.
 
     Of several nodes it is the one that trains. Raises what the first failing process raised; for one that was killed
     OutOfMemoryError where the kernel did so for want of memory, else InfrastructureError.

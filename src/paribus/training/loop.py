@@ -27,7 +27,7 @@ from paribus.training.checkpoint import (
     take_snapshot,
 )
 from paribus.training.data import Batch, Batches, BatchReader, Budget, Integers, amount_of
-from paribus.training.distributed import ALONE, Asked, Host, Requests
+from paribus.training.distributed import ALONE, Host, PendingRequests, Requests
 from paribus.training.losses import DocumentEnd, compile_anew
 from paribus.training.metrics import MetricsFile, Spent, peak_flops
 from paribus.training.micro_batch import MicroBatch, forget_peak, gpu_bytes, largest_fitting, trial
@@ -39,7 +39,7 @@ DOCUMENTS_NAMED = 20
 
 
 @dataclass(frozen=True)
-class Run:
+class TrainingRun:
     """What a training run works with."""
 
     training: TrainingConfig
@@ -67,7 +67,7 @@ class Run:
         return bool(self.accelerator.is_main_process)
 
 
-def train(run: Run, model: Any, resumed: Checkpoint | None, weights: WeightSource | None = None) -> Spent:
+def train(run: TrainingRun, model: Any, resumed: Checkpoint | None, weights: WeightSource | None = None) -> Spent:
     """Train `model` up to the budget; the last step is saved.
 
     It holds the weights of `resumed`, if that is given, or is on `meta` and gets its `weights` once it is sharded.
@@ -103,7 +103,7 @@ def train(run: Run, model: Any, resumed: Checkpoint | None, weights: WeightSourc
 class _Loop:
     """Trains the steps from `start` to the budget."""
 
-    def __init__(self, run: Run, stepper: Stepper, writer: CheckpointWriter, start: int, before: Spent) -> None:
+    def __init__(self, run: TrainingRun, stepper: Stepper, writer: CheckpointWriter, start: int, before: Spent) -> None:
         self.run, self.stepper, self.writer, self.start = run, stepper, writer, start
         self.prepared = stepper.prepared
         self.before, self.began = before, time.monotonic()
@@ -165,13 +165,13 @@ class _Loop:
             raise InterruptedRunError(told)
         self.writer.check()
 
-    def _asked(self) -> Asked:
+    def _asked(self) -> PendingRequests:
         """What signals ask for, the same in all processes; a checkpoint too where the last is as old as may be lost."""
         asked, minutes = self.run.requests.take(), self.run.training.checkpoint_minutes
         if asked.save:
             self.run.listener.message("SIGUSR1: a checkpoint of this step is written, and training goes on")
         late = self.run.main and minutes is not None and time.monotonic() - self.saved_at >= 60 * minutes
-        return Asked(*self.run.host.agreed((asked.save or late, asked.stop)))
+        return PendingRequests(*self.run.host.agreed((asked.save or late, asked.stop)))
 
     def _finish_writing(self) -> None:
         """Wait in every process until the last checkpoint is written; on the host, since a file system may be slow."""
@@ -289,7 +289,7 @@ class Meter:
             self.listener.metric(name, value, step=step)
 
 
-def make_meter(run: Run) -> Meter:
+def make_meter(run: TrainingRun) -> Meter:
     """What counts and reports the steps of `run`."""
     return Meter(
         budget=run.budget,
@@ -304,7 +304,7 @@ def make_meter(run: Run) -> Meter:
     )
 
 
-def make_stepper(run: Run, prepared: Prepared, micro_batch: int) -> Stepper:
+def make_stepper(run: TrainingRun, prepared: Prepared, micro_batch: int) -> Stepper:
     """What makes one step of `run`, with so many contexts at once."""
     limit, vocabulary = run.training.loss_limit, vocabulary_size(prepared.model)
     return Stepper(
@@ -318,7 +318,7 @@ def make_stepper(run: Run, prepared: Prepared, micro_batch: int) -> Stepper:
     )
 
 
-def first_micro_batch(run: Run, prepared: Prepared, start: int) -> int:
+def first_micro_batch(run: TrainingRun, prepared: Prepared, start: int) -> int:
     """The micro-batch to begin with after `start` steps: that of `run`, or what trial steps on its GPUs find.
 
     A model that is sharded cannot be tried without the other processes, which one that runs out of memory would leave
@@ -341,13 +341,13 @@ def first_micro_batch(run: Run, prepared: Prepared, start: int) -> int:
     return found
 
 
-def begin_anew(run: Run) -> None:
+def begin_anew(run: TrainingRun) -> None:
     """Forget what was compiled for another micro-batch, and the memory that it took or lacked."""
     compile_anew()
     forget_peak(run.accelerator.device)
 
 
-def halved(run: Run, micro_batch: int, share: int, short: str) -> int:
+def halved(run: TrainingRun, micro_batch: int, share: int, short: str) -> int:
     """The micro-batch in place of one that memory did not suffice for, kept and said; `share` is a process' contexts.
 
     OutOfMemoryError where there is none, where the bits would not be those of a training that was not stopped, and in
@@ -370,7 +370,7 @@ def halved(run: Run, micro_batch: int, share: int, short: str) -> int:
     return smaller
 
 
-def describe_bad_step(run: Run, batch: Batch, rate: float, problem: str, skipped: int) -> str:
+def describe_bad_step(run: TrainingRun, batch: Batch, rate: float, problem: str, skipped: int) -> str:
     """What happened at a step, on which documents, where the last sound checkpoint is, and what to change."""
     documents = _documents(run.batches, batch.indices)
     named = ", ".join(map(str, documents[:DOCUMENTS_NAMED])) + (", ..." if len(documents) > DOCUMENTS_NAMED else "")

@@ -6,7 +6,7 @@ from typing import Any
 
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_number
-from paribus.stage import JSON, Device, Outside, Stage, StageContext, fields, seeds, together
+from paribus.stage import JSON, Device, ExternalFiles, Stage, StageContext, fields, seeds, together
 from paribus.store.files import FileDigests
 from paribus.training.start import FIRST, first_config, has_first, training_seeds
 
@@ -46,9 +46,9 @@ TRAINING = Stage(
     identity=together(*map(fields, ("model", "start", "budget", "training", "packing")), seeds(training_seeds)),
     build=_build,
     imports=("paribus.training.train", "paribus.tokenization.export"),
-    outside=Outside(lambda config: config.start, _fingerprint),
+    outside=ExternalFiles(lambda config: config.start, _fingerprint),
     device=_device,
     facts=_facts,
 )
-FIRST_TRAINING = replace(TRAINING, name=FIRST, makes=TRAINING.name, config=first_config)
+FIRST_TRAINING = replace(TRAINING, name=FIRST, stored_as=TRAINING.name, config=first_config)
 """The shorter training that `start=continued` goes on from: kept, and so shared, as the training of any run."""

@@ -31,7 +31,7 @@ from paribus.ordering.contexts import open_contexts
 from paribus.ordering.ordered_text import READINGS, MeasuredContexts, readings
 from paribus.ordering.packing import Contexts
 from paribus.ordering.pairs import PairContexts
-from paribus.ordering.shuffle import Traversal, straddling
+from paribus.ordering.shuffle import ContextShuffle, straddling
 from paribus.stage import JSON, StageContext, StageListener
 from paribus.store.files import METRICS, write_json
 from paribus.tokenization import Tokenizer
@@ -47,10 +47,10 @@ from paribus.training.data import (
     recipe_fingerprint,
     resolve_budget,
 )
-from paribus.training.distributed import ALONE, Host, Requests, join_host, resolve_processes, run_member
+from paribus.training.distributed import ALONE, Host, Requests, join_host, resolve_processes, run_worker
 from paribus.training.fit import Fit, fit
 from paribus.training.initial import first_checkpoint, hand_over, starting_model
-from paribus.training.loop import Run, train
+from paribus.training.loop import TrainingRun, train
 from paribus.training.losses import DocumentEnd
 from paribus.training.metrics import MetricsFile
 from paribus.training.micro_batch import MicroBatch, available_bytes, gpu_bytes, peak_bytes
@@ -207,7 +207,7 @@ def _setting(config: RunConfig, micro_batch: int, accelerator: Any, precision: s
     )
 
 
-def _newest(run: Run, host: Host) -> Checkpoint | None:
+def _newest(run: TrainingRun, host: Host) -> Checkpoint | None:
     """The checkpoint to go on from, found and verified by the main process for all."""
     found: list[int | None] = [None]
     if run.main:
@@ -227,7 +227,7 @@ def train_worker(context: StageContext, processes: int, requests: Requests) -> d
 
 def main() -> int:
     """Train; 0 unless this process failed."""
-    return run_member(train_worker)
+    return run_worker(train_worker)
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ class Data:
 
     config: RunConfig
     contexts: Contexts
-    traversal: Traversal
+    traversal: ContextShuffle
     measured: MeasuredContexts
     fingerprint: dict[str, JSON]
 
@@ -252,7 +252,9 @@ def open_data(context: StageContext) -> Data:
     return Data(config, contexts, traversal, measured, data_fingerprint(opened.corpus, opened.order, contexts))
 
 
-def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator: Any, host: Host = ALONE) -> Run:
+def prepare(
+    context: StageContext, tokenizer: Tokenizer, data: Data, accelerator: Any, host: Host = ALONE
+) -> TrainingRun:
     """Resolve the budget and open the working directory; nothing is trained yet.
 
     Raises ConfigurationError for a budget that takes more epochs than it may. One that leaves fewer checkpoints than
@@ -280,7 +282,7 @@ def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator
         )
     document_end = DocumentEnd(tokenizer.eos_id, begins=isinstance(config.packing, BestFitPacking))
     fingerprint = data.fingerprint | recipe_fingerprint(config, context.inputs["tokens"] / "tokenizer")
-    return Run(
+    return TrainingRun(
         training=config.training,
         budget=budget,
         batches=batches,
@@ -310,7 +312,7 @@ def _step_flops(
     return epoch * batches.global_batch // contexts.count
 
 
-def export(run: Run, tokenizer: Path, output: Path) -> None:
+def export(run: TrainingRun, tokenizer: Path, output: Path) -> None:
     """Fill the artefact from the working directory: kept checkpoints, the last optimizer state, the records."""
     # Whoever scores a checkpoint in the store gets the ids of paribus, where text is never a special token.
     exported = Tokenizer.load(tokenizer).to_huggingface(split_special_tokens=True)
@@ -352,20 +354,20 @@ def write_optimizer(checkpoint: Checkpoint, directory: Path) -> None:
     write_whole(directory / OPTIMIZER, state, {name: Part(name, None) for name in state.shapes}, {})
 
 
-def save_readings(run: Run, measured: MeasuredContexts, output: Path) -> None:
+def save_readings(run: TrainingRun, measured: MeasuredContexts, output: Path) -> None:
     """Write how often each of a sample of the corpus' bytes was read, in the smallest integers that hold it."""
     batches, steps = run.batches, run.budget.steps
     found = readings(measured.sampled, lambda contexts: batches.times_read(contexts, steps), measured.corpus_bytes)
     save_array(output / READINGS, found.astype(np.min_scalar_type(int(found.max()))))
 
 
-def pair_numbers(run: Run) -> dict[str, JSON]:
+def pair_numbers(run: TrainingRun) -> dict[str, JSON]:
     """What only a training on pairs has."""
     pairs = isinstance(run.batches.contexts, PairContexts)
     return {"source_tokens": run.budget.source_tokens} if pairs else {}
 
 
-def contexts_record(run: Run) -> dict[str, JSON]:
+def contexts_record(run: TrainingRun) -> dict[str, JSON]:
     """Which contexts were read, and of how many."""
     batches = run.batches
     return pair_numbers(run) | {

@@ -92,7 +92,7 @@ def test_the_training_split_keeps_its_order(tmp_path: Path, corpus: Path, tokeni
     assert encoded.source_bytes.tolist() == [len(text.encode()) for text in texts]
     assert encoded.tokenizer.settings.encoder == encoder.kind
     assert result["tokens"] == encoded.tokens
-    assert result["bytes"] == CorpusArtifact(corpus).bytes("train") == made.report.last["encoding"][0]
+    assert result["bytes"] == CorpusArtifact(corpus).bytes("train") == made.listener.last["encoding"][0]
     assert record["vocab_size"] == result["vocab_size"] == Tokenizer.load(trained / "tokenizer").vocab_size
 
 

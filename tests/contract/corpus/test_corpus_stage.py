@@ -38,7 +38,7 @@ TINY = [
 ] * 3
 
 
-def everything(path: Path) -> list[Document]:
+def to_plain(path: Path) -> list[Document]:
     corpus = CorpusArtifact(path)
     return [document for split in SPLITS for document in corpus.documents(split)]
 
@@ -65,7 +65,7 @@ def test_files_of_ccnet_are_read_by_their_preset(tmp_path: Path) -> None:
     assert isinstance(chosen, FilesCorpus)
     assert (chosen.text_field, chosen.heldout) == ("raw_content", 0.001)
     build_corpus(replace(chosen, heldout=1 / 3), tmp_path / "corpus")
-    found = {document.id: document.text for document in everything(tmp_path / "corpus")}
+    found = {document.id: document.text for document in to_plain(tmp_path / "corpus")}
     assert found == {f"en_head_0000.json.gz:{n}": row["raw_content"] for n, row in enumerate(rows, start=1)}
 
 
@@ -106,7 +106,7 @@ def test_any_text_survives_every_format_and_compression(
     for name, column in (("g", pa.array(texts, pa.string_view())), ("h", pa.array(texts).dictionary_encode())):
         pq.write_table(pa.table({"text": column}), folder / f"{name}.parquet")
     build_corpus(files_corpus(folder / "*.*"), folder / "corpus")
-    read = {document.id: document.text for document in everything(folder / "corpus")}
+    read = {document.id: document.text for document in to_plain(folder / "corpus")}
     for path in folder.glob("?.*"):
         assert [read.pop(f"{path.name}:{position}") for position in range(1, len(texts) + 1)] == texts
     assert read == {}
@@ -124,7 +124,7 @@ def test_a_plain_text_file_is_a_document_lines_or_paragraphs(tmp_path: Path) -> 
         paths = [tmp_path / "a.txt"] if document != "file" else [tmp_path / "*.txt"]
         config = files_corpus(*paths, txt_document=document, heldout=0.3)
         build_corpus(config, tmp_path / document)
-        read[document] = {document.id: document.text for document in everything(tmp_path / document)}
+        read[document] = {document.id: document.text for document in to_plain(tmp_path / document)}
     assert read["file"]["a.txt:1"] == text[1:]
     assert [read["line"].get(f"a.txt:{n}") for n in range(1, 7)] == [
         "One line", "and its next", None, None, "Second paragraph ", "  with an indent",
@@ -148,9 +148,7 @@ def test_files_of_one_name_keep_their_documents_apart(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         write_jsonl(tmp_path / name / "part.jsonl", [{"text": f"{name} {number}"} for number in range(20)])
     build_corpus(files_corpus(tmp_path / "*" / "part.jsonl"), tmp_path / "corpus")
-    assert {"00000/part.jsonl:1", "00001/part.jsonl:20"} <= {
-        document.id for document in everything(tmp_path / "corpus")
-    }
+    assert {"00000/part.jsonl:1", "00001/part.jsonl:20"} <= {document.id for document in to_plain(tmp_path / "corpus")}
 
 
 @pytest.mark.parametrize("limit", [400, 405])
@@ -158,14 +156,14 @@ def test_the_limit_takes_the_longest_prefix_of_both_splits_together(tmp_path: Pa
     path = write_jsonl(tmp_path / "rows.jsonl", [{"text": f"{number:010d}"} for number in range(100)])
     result = build_corpus(files_corpus(path, limit=limit), tmp_path / "corpus")
     assert (result["documents"], result["bytes"], result["stopped_at"]) == (40, 400, "limit")
-    kept = {document.text for document in everything(tmp_path / "corpus")}
+    kept = {document.text for document in to_plain(tmp_path / "corpus")}
     assert kept == {f"{number:010d}" for number in range(40)}
 
 
 def test_ids_come_from_their_field_where_one_is_named(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "rows.jsonl", [{"key": n, "body": f"text {n}"} for n in range(30)])
     build_corpus(files_corpus(path, text_field="body", id_field="key"), tmp_path / "corpus")
-    assert {document.id for document in everything(tmp_path / "corpus")} == {str(n) for n in range(30)}
+    assert {document.id for document in to_plain(tmp_path / "corpus")} == {str(n) for n in range(30)}
 
 
 def test_the_artefact_is_the_same_twice_and_whatever_the_workers(tmp_path: Path) -> None:

@@ -186,8 +186,8 @@ def test_documents_are_assigned_to_contexts_once(
     monkeypatch.setattr(AssignedContexts, "together", None)
     contexts = open_contexts(run, inputs | {"contexts": tmp_path / "stage" / "output"})[0].contexts
     assert isinstance(contexts, AssignedContexts) and isinstance(contexts.all_pieces.positions, np.memmap)
-    everything = np.arange(expected.count)
-    for rows, others in zip(contexts.rows(everything), expected.rows(everything), strict=True):
+    to_plain = np.arange(expected.count)
+    for rows, others in zip(contexts.rows(to_plain), expected.rows(to_plain), strict=True):
         assert rows.tolist() == others.tolist()
     assert contexts.left_out_tokens == expected.left_out_tokens
     assert contexts.contexts_of(3).tolist() == expected.contexts_of(3).tolist()

@@ -10,7 +10,7 @@ import pytest
 
 from paribus.errors import InterruptedRunError
 from paribus.evaluation import tune
-from paribus.training.distributed import STEPPING, Asked, Requests, passed_on
+from paribus.training.distributed import STEPPING, PendingRequests, Requests, passed_on
 from support.forked import PATHS, Forked
 from support.stages import context_at, files
 from support.training_inputs import config, write_inputs
@@ -82,12 +82,12 @@ def test_what_an_agent_is_asked_reaches_the_processes_that_it_started(tmp_path: 
             os.kill(os.getpid(), signal.SIGTERM)
         (tmp_path / f"{STEPPING}of_another").touch()
         requests = Requests(file)
-        assert requests.take() == Asked(save=False, stop=False)
+        assert requests.take() == PendingRequests(save=False, stop=False)
         os.kill(os.getpid(), signal.SIGUSR1)
-        assert requests.take() == Asked(save=True, stop=False)
-        assert requests.take() == Asked(save=False, stop=False)
+        assert requests.take() == PendingRequests(save=True, stop=False)
+        assert requests.take() == PendingRequests(save=False, stop=False)
         os.kill(os.getpid(), signal.SIGTERM)
-        assert requests.take() == Asked(save=False, stop=True)
+        assert requests.take() == PendingRequests(save=False, stop=True)
 
 
 def test_a_signal_between_two_looks_is_kept(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_signal_between_two_looks_is_kept(tmp_path: Path) -> None:
     with requests.heeded():
         os.kill(os.getpid(), signal.SIGUSR1)
         os.kill(os.getpid(), signal.SIGTERM)
-        assert requests.take() == Asked(save=True, stop=True)
+        assert requests.take() == PendingRequests(save=True, stop=True)
         assert list(tmp_path.glob(f"{STEPPING}*"))
     assert signal.getsignal(signal.SIGTERM) is before
 
@@ -111,7 +111,7 @@ def test_an_agent_whose_processes_take_no_more_steps_ends_them_by_itself(tmp_pat
                 pass
             with passed_on(file):  # as in the agent: the handler in this process is that of `heeded` otherwise
                 os.kill(os.getpid(), signal.SIGTERM)
-            assert one.take() == Asked(save=False, stop=True)
+            assert one.take() == PendingRequests(save=False, stop=True)
         with pytest.raises(InterruptedRunError, match="while no step was taken"):
             os.kill(os.getpid(), signal.SIGTERM)
 

@@ -16,7 +16,7 @@ from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared import PreparedRun
-from paribus.pipeline.recorder import Recorder
+from paribus.pipeline.recorder import RunRecord
 from paribus.pipeline.records import Failure
 from paribus.pipeline.root import OutputRoot
 from paribus.store.claims import acquire
@@ -55,7 +55,7 @@ def reruns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reruns:
 
 def stopped(config: RunConfig, made: Path) -> None:
     root = OutputRoot.of(config)
-    Recorder(config, build_graph(config, root.cache), root).finish(Failure("interrupted", "stopped", "training"))
+    RunRecord(config, build_graph(config, root.cache), root).finish(Failure("interrupted", "stopped", "training"))
     raise KeyboardInterrupt
 
 

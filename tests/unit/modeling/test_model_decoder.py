@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, GPTNeoXConfig, GPTNeoXForCausalLM
 
 from paribus.config.groups.model import DecoderModel
 from paribus.errors import DataError
-from paribus.modeling.decoder import Cache, Decoder, Documents, attend, huggingface_tensors
+from paribus.modeling.decoder import Decoder, Documents, KVCache, attend, huggingface_tensors
 from paribus.modeling.models import build_model, load_model
 from paribus.training.losses import DocumentEnd, SummedLoss, document_attention, document_bounds
 from support.models import GPT_NEOX, LLAMA
@@ -117,7 +117,7 @@ def test_compiled_layers_compute_the_same(model: DecoderModel) -> None:
 def test_tokens_read_one_by_one_with_a_cache_are_those_read_at_once(model: DecoderModel) -> None:
     decoder, ids = built(model), drawn()
     whole = decoder(ids)
-    cache = Cache(decoder.architecture, 3, 16, decoder.device, torch.float32)
+    cache = KVCache(decoder.architecture, 3, 16, decoder.device, torch.float32)
     square = torch.ones(16, 16, dtype=torch.bool).tril()
     first = decoder(ids[:, :5], mask=square[:5, :5], cache=cache)
     torch.testing.assert_close(first, whole[:, :5], rtol=0, atol=1e-5)

@@ -9,7 +9,7 @@ import pytest
 
 from paribus.ordering.embeddings import Embeddings, EmbeddingsWriter
 from paribus.ordering.packing import Contexts
-from paribus.ordering.shuffle import Sequential, ShuffledContexts, Traversal, permute
+from paribus.ordering.shuffle import ContextShuffle, Sequential, ShuffledContexts, permute
 from paribus.ordering.statistics import context_similarity, mean
 from support.orders import formula_vectors
 from support.packings import packed
@@ -36,7 +36,7 @@ def test_similarities_are_means_over_the_pairs_of_a_context_and_of_the_next_one(
     contexts, embeddings = contexts_and_vectors(tmp_path, formula_vectors(10, 16))
     vectors = embeddings.rows(0, 10)
     count = contexts.count
-    traversal: Traversal = ShuffledContexts(count, 3) if shuffle else Sequential(count)
+    traversal: ContextShuffle = ShuffledContexts(count, 3) if shuffle else Sequential(count)
     found = context_similarity(contexts, contexts, embeddings, traversal, seed=3)
     trained = permute(np.arange(count), count, seed=3, epoch=0).tolist() if shuffle else list(range(count))
     held = [[document for document, _ in contexts.documents_of(context)] for context in trained]

@@ -219,7 +219,7 @@ def test_a_stage_takes_gpus_only_where_pytorch_sees_them(
     monkeypatch.setattr(devices, "visible_devices", lambda: seen)
     engine = LocalEngineConfig(gpu_locks=str(tmp_path / "locks"))
     config = run_config(root=str(tmp_path), engine=engine, **training(device="auto", processes=2))
-    with devices.gpu_slots("training", config, print) as environment:
+    with devices.reserve_gpus("training", config, print) as environment:
         assert environment == visible
     assert (tmp_path / "locks").exists() == bool(visible)
 
@@ -237,7 +237,7 @@ def test_scores_take_as_many_gpus_as_train_or_all_where_fewer_are_here(
     asked = {"evaluation": EvaluationConfig(processes=processes), "finetuning": ScrollsFinetuning(processes=processes)}
     config = run_config(root=str(tmp_path), engine=engine, **asked, **training(device="auto", processes=trained))
     for stage in ("evaluation", "finetuning"):
-        with devices.gpu_slots(stage, config, print) as environment:
+        with devices.reserve_gpus(stage, config, print) as environment:
             assert environment == {"CUDA_VISIBLE_DEVICES": visible} | BY_BUS
 
 

@@ -18,12 +18,12 @@ from paribus.config.compose import Composition
 from paribus.pipeline.graph import STAGES
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared import PreparedRun
-from paribus.pipeline.recorder import Recorder
+from paribus.pipeline.recorder import RunRecord
 from paribus.pipeline.results import collect, environment, environment_changes
 from paribus.pipeline.root import OutputRoot
 from paribus.reporting.equality import differing as differing_fields
 from paribus.reporting.fairness import differences
-from paribus.reporting.runs import RunRecord
+from paribus.reporting.runs import FinishedRun
 from paribus.store.packages import DECIDING, HARMLESS, recorded
 from paribus.store.provenance import Code, package_versions
 
@@ -44,7 +44,7 @@ def record(runs: list[PreparedRun], change: Change) -> None:
     """Each run as recorded, with artefacts that say what they were made with; the first run made what both share."""
     for number, run in enumerate(runs):
         layout = OutputRoot.of(run.job.config)
-        recorder = Recorder(run.job.config, run.nodes, layout)
+        recorder = RunRecord(run.job.config, run.nodes, layout)
         for name, node in run.nodes.items():
             held = layout.store.claim(name, node.key)
             assert held is not None
@@ -66,7 +66,7 @@ def made_by(changed: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def compared(root: Path, change: Change) -> list[RunRecord]:
+def compared(root: Path, change: Change) -> list[FinishedRun]:
     _, runs = sweep(root)
     record(runs, change)
     records, missing = collect(runs, [], OutputRoot.of(runs[0].job.config))

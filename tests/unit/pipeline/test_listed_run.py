@@ -16,7 +16,7 @@ from paribus.config.groups.execution import SweepConfig
 from paribus.pipeline import prepared
 from paribus.pipeline.display import Display
 from paribus.pipeline.prepared import score_numbers
-from paribus.pipeline.recorder import Recorder, table_numbers
+from paribus.pipeline.recorder import RunRecord, table_numbers
 from paribus.pipeline.records import read_sweeps
 from paribus.pipeline.root import OutputRoot
 from paribus.pipeline.run import perform, stop
@@ -38,7 +38,7 @@ def events(root: Path, *words: str) -> list[dict[str, Any]]:
     sweep, runs = record(root, *words)
     told = SweepConfig(id=sweep, name="a sweep", invocation="1", jobs=len(runs))
     config = replace(runs[-1].job.config, sweep=told)
-    recorder = Recorder(config, runs[-1].nodes, OutputRoot.of(config))
+    recorder = RunRecord(config, runs[-1].nodes, OutputRoot.of(config))
     recorder.events.close()
     lines = (recorder.directory / "events.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
@@ -83,7 +83,7 @@ def test_records_of_runs_of_one_kind_have_other_names(tmp_path: Path) -> None:
     names = []
     for run in runs:
         config = replace(run.job.config, sweep=told)
-        recorder = Recorder(config, run.nodes, OutputRoot.of(config))
+        recorder = RunRecord(config, run.nodes, OutputRoot.of(config))
         recorder.events.close()
         names.append(json.loads((recorder.directory / "run.json").read_text(encoding="utf-8"))["name"])
     assert names == ["bpe-merge_rank-standard-spans_1-seed0", "bpe-merge_rank-standard-spans_3-seed0"]
@@ -105,7 +105,7 @@ def test_a_run_has_its_sweep_and_the_held_out_text_that_it_is_scored_on(tmp_path
     told = SweepConfig(id=sweep.id, name=sweep.name, invocation="1", jobs=len(runs))
     found = []
     for run in runs:
-        recorder = Recorder(replace(run.job.config, sweep=told), run.nodes, OutputRoot.of(run.job.config))
+        recorder = RunRecord(replace(run.job.config, sweep=told), run.nodes, OutputRoot.of(run.job.config))
         recorder.finish(None)
         log = (recorder.directory / "events.jsonl").read_text(encoding="utf-8").splitlines()
         found.append(tags([json.loads(line) for line in log]))

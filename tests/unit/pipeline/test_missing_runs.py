@@ -18,7 +18,7 @@ from paribus.errors import FullDiskError, InfrastructureError, NumericalError, O
 from paribus.pipeline.execute import _conclude
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared import PreparedRun
-from paribus.pipeline.recorder import Recorder
+from paribus.pipeline.recorder import RunRecord
 from paribus.pipeline.results import collect
 from paribus.pipeline.root import OutputRoot
 from paribus.store.claims import acquire
@@ -33,7 +33,7 @@ def run(tmp_path: Path) -> PreparedRun:
 
 def begun(run: PreparedRun) -> dict[str, Any]:
     """The record of a run that has begun, as its recorder leaves it."""
-    return Recorder(run.job.config, run.nodes, OutputRoot.of(run.job.config)).record
+    return RunRecord(run.job.config, run.nodes, OutputRoot.of(run.job.config)).record
 
 
 def reason(run: PreparedRun) -> str:

@@ -21,7 +21,7 @@ from paribus.errors import DataError, FullDiskError, InfrastructureError
 from paribus.pipeline import run as running
 from paribus.pipeline.display import Display
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.recorder import Recorder, read_state
+from paribus.pipeline.recorder import RunRecord, read_state
 from paribus.pipeline.results import environment
 from paribus.pipeline.root import OutputRoot
 from paribus.pipeline.run import JobFunction, RunListener, SourceFiles, StageRunner, perform
@@ -46,7 +46,7 @@ def run(tmp_path: Path, source: Path) -> PreparedRun:
 
 def stages(run: PreparedRun, recorder: Any = None) -> StageRunner:
     layout = OutputRoot.of(run.job.config)
-    recorder = recorder or Recorder(run.job.config, run.nodes, layout)
+    recorder = recorder or RunRecord(run.job.config, run.nodes, layout)
     return StageRunner(layout, RunListener(Display(Console(file=None, quiet=True)), recorder.directory, recorder))
 
 
@@ -159,7 +159,7 @@ def test_the_record_counts_gpus_and_no_time_of_waiting(run: PreparedRun, monkeyp
         clock[0] += 100
         yield {"CUDA_VISIBLE_DEVICES": "0,2,3"}
 
-    monkeypatch.setattr(running, "gpu_slots", slots)
+    monkeypatch.setattr(running, "reserve_gpus", slots)
     monkeypatch.setattr(running, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     run_stages_here(monkeypatch, lambda job: clock.__setitem__(0, clock[0] + 7))
     record = stages(run).ensure(run.nodes["corpus"]).record()
@@ -200,7 +200,7 @@ def test_all_attempts_that_made_an_artefact_are_compared(run: PreparedRun, monke
 def test_an_artefact_made_again_corrects_its_numbers_once(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     layout, node = OutputRoot.of(run.job.config), run.nodes["corpus"]
     for made in ({"eval/acc": {1: 0.5, 2: 0.5}}, {"eval/acc": {1: 0.25}}, {"eval/acc": {1: 0.25}}):
-        recorder = Recorder(run.job.config, run.nodes, layout)
+        recorder = RunRecord(run.job.config, run.nodes, layout)
         working = stages(run, recorder)
 
         def measures(job: dict[str, Any], working: StageRunner = working, made: Any = made) -> None:
@@ -227,7 +227,7 @@ def test_an_artefact_made_again_corrects_its_numbers_once(run: PreparedRun, monk
 
 
 def test_a_training_made_again_that_read_other_amounts_leaves_no_number_at_the_former_ones(run: PreparedRun) -> None:
-    recorder = Recorder(run.job.config, run.nodes, OutputRoot.of(run.job.config))
+    recorder = RunRecord(run.job.config, run.nodes, OutputRoot.of(run.job.config))
     for tokens in (100, 90):
         recorder.published(
             ("train/" + name, value * step, step)
@@ -296,6 +296,6 @@ def test_a_job_that_composes_another_run_runs_nothing(run: PreparedRun, monkeypa
     assert state.failure is not None
     assert f"this job was to be run {run.run_id}: a file of the configuration" in state.failure.message
     run_stages_here(monkeypatch)
-    monkeypatch.setattr(Recorder, "_log_numbers", lambda self: None)
+    monkeypatch.setattr(RunRecord, "_log_numbers", lambda self: None)
     JobFunction(loaded_code())(replace(run.job.config, sweep=sweep))
     assert not layout.refusal(run.run_id).exists()

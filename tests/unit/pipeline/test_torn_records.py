@@ -20,7 +20,7 @@ from paribus.errors import ConfigurationError, DataError
 from paribus.pipeline.display import Display
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepared import PreparedRun
-from paribus.pipeline.recorder import Recorder
+from paribus.pipeline.recorder import RunRecord
 from paribus.pipeline.records import read_run_record
 from paribus.pipeline.results import collect
 from paribus.pipeline.root import OutputRoot
@@ -86,7 +86,7 @@ def shown(run: PreparedRun) -> str:
 
 @pytest.mark.parametrize("tear", TEARS)
 def test_a_torn_record_of_a_run_is_named_and_written_again(run: PreparedRun, layout: OutputRoot, tear: Tear) -> None:
-    recorder = Recorder(run.job.config, run.nodes, layout)
+    recorder = RunRecord(run.job.config, run.nodes, layout)
     recorder.finish(None)
     path = recorder.directory / RUN_RECORD
     tear(path)
@@ -98,20 +98,20 @@ def test_a_torn_record_of_a_run_is_named_and_written_again(run: PreparedRun, lay
         rerun_command([run.run_id, f"root={layout.path}"], Console())
     with pytest.raises((DataError, ConfigurationError), match=r"run\.json|nothing yet"):
         open_existing(recorder.directory)
-    Recorder(run.job.config, run.nodes, layout).finish(None)
+    RunRecord(run.job.config, run.nodes, layout).finish(None)
     again = read_run_record(recorder.directory)
     assert again is not None and again["status"] == "done" and again["run_id"] == run.run_id
 
 
 @pytest.mark.parametrize("tear", TEARS)
 def test_torn_events_are_skipped_and_said_again(run: PreparedRun, layout: OutputRoot, tear: Tear) -> None:
-    recorder = Recorder(run.job.config, run.nodes, layout)
+    recorder = RunRecord(run.job.config, run.nodes, layout)
     recorder.metric("train/loss", 1.0, 3)
     recorder.finish(None)
     path = recorder.directory / "events.jsonl"
     before = {line.split('"event": ', 1)[1] for line in path.read_text(encoding="utf-8").splitlines()}
     tear(path)
-    again = Recorder(run.job.config, run.nodes, layout)
+    again = RunRecord(run.job.config, run.nodes, layout)
     again.metric("train/loss", 1.0, 3)
     again.finish(None)
     with EventLog(path) as log:

@@ -11,7 +11,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 from paribus.config.groups.evaluation import TableConfig, default_table
 from paribus.errors import ConfigurationError, DataError
 from paribus.reporting.compare import Comparison, compare
-from paribus.reporting.runs import MissingRun, Remembered, RunRecord, frame, load_scores
+from paribus.reporting.runs import FinishedRun, MissingRun, Remembered, frame, load_scores
 from paribus.reporting.significance.crossed import crossed_test, pooled_variance
 from paribus.reporting.significance.joint import judged_together
 from paribus.reporting.table import layouts
@@ -113,7 +113,7 @@ def test_scores_that_no_training_has_part_in_are_judged_with_one_seed(tmp_path: 
     assert "seed cannot say" not in " ".join(notes(comparison))
 
 
-def seeds_of(root: Path, seeds: int, labels: Sequence[Mapping[str, str]] = (BPE, LBPE)) -> list[RunRecord]:
+def seeds_of(root: Path, seeds: int, labels: Sequence[Mapping[str, str]] = (BPE, LBPE)) -> list[FinishedRun]:
     generator = np.random.default_rng(0)
     items = generator.random((len(labels), seeds, 300)) < 0.4 + 0.1 * generator.random((len(labels), seeds, 1))
     return [
@@ -245,7 +245,7 @@ def test_loss_per_token_is_shown_only_where_all_runs_have_the_same_tokens(tmp_pa
         compare(runs, FACTORS, (), table)
 
 
-def two_measures(root: Path, items: int = 40) -> list[RunRecord]:
+def two_measures(root: Path, items: int = 40) -> list[FinishedRun]:
     """Two rows of three seeds, the second better by two tasks and by bits per byte."""
     generator = np.random.default_rng(4)
     sizes = generator.integers(200, 400, items)
@@ -411,7 +411,7 @@ def test_a_primary_measure_that_nobody_scored_yet_is_no_error(tmp_path: Path) ->
     assert "No difference of bits_per_byte (chosen by experiment.table.primary) can be judged" in told
 
 
-def cut_runs(root: Path, *cut: Sequence[str], labels: Sequence[Mapping[str, str]] = (BPE, LBPE)) -> list[RunRecord]:
+def cut_runs(root: Path, *cut: Sequence[str], labels: Sequence[Mapping[str, str]] = (BPE, LBPE)) -> list[FinishedRun]:
     """Rows whose prompts of the named items were cut at 5 shots; of 40 items ten are right in one row only."""
     right = [[1] * 40, [0] * 10 + [1] * 30]
     return [

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from paribus.reporting.significance.crossed import (
-    CrossedTest,
+    Estimate,
     SeedVariance,
     crossed_test,
     half_width,
@@ -47,12 +47,12 @@ class World:
         return found
 
 
-def of_pair(ours: Table, theirs: Table, pooled: SeedVariance | None = None) -> CrossedTest:
+def of_pair(ours: Table, theirs: Table, pooled: SeedVariance | None = None) -> Estimate:
     scale = float(max(np.abs(ours).max(), np.abs(theirs).max()))
     return crossed_test(ours - theirs, scale, pooled and pooled.times(2))
 
 
-def compared(table: Table) -> CrossedTest:
+def compared(table: Table) -> Estimate:
     return of_pair(table[1], table[0], pooled_variance(table.mean(axis=2)))
 
 

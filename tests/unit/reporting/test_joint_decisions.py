@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from paribus.reporting.significance.crossed import LEVEL, CrossedTest
+from paribus.reporting.significance.crossed import LEVEL, Estimate
 from paribus.reporting.significance.joint import judged_together
 from paribus.reporting.significance.judgement import ArmScores
 from paribus.reporting.significance.quantile import Quantile
@@ -19,9 +19,9 @@ MANY_TO_ONE = [{0: -1.0, arm: 1.0} for arm in (1, 2, 3)]
 ALL_PAIRS = [{0: -1.0, 1: 1.0}, {0: -1.0, 2: 1.0}, {1: -1.0, 2: 1.0}]
 
 
-def with_p(p_value: float, freedom: float = 6.0) -> CrossedTest:
+def with_p(p_value: float, freedom: float = 6.0) -> Estimate:
     quantile = Quantile(1.0, freedom, freedom, seeds=1.0, rest=0.0)
-    return CrossedTest(-quantile.at(p_value / 2), 1.0, p_value, quantile, 4, 40)
+    return Estimate(-quantile.at(p_value / 2), 1.0, p_value, quantile, 4, 40)
 
 
 @pytest.mark.parametrize("weights", [FACTORIAL, MANY_TO_ONE, ALL_PAIRS], ids=["factorial", "many to one", "all pairs"])

@@ -15,7 +15,7 @@ from paribus.reporting.figures import Curve, learning_curves
 from paribus.reporting.measures import ITEMS_TO_JUDGE
 from paribus.reporting.plots import style
 from paribus.reporting.report import write_report
-from paribus.reporting.runs import RunRecord
+from paribus.reporting.runs import FinishedRun
 from support.tables import FACTORS, config_of, demo_runs, record
 
 
@@ -44,7 +44,7 @@ def test_runs_of_unlike_length_have_no_mean_however_many_points_their_lines_have
 LABELS = ({"encoder": "merge_rank"}, {"encoder": "longest_first"})
 
 
-def runs(root: Path, scored: Mapping[tuple[str, int], float], **fields: Any) -> list[RunRecord]:
+def runs(root: Path, scored: Mapping[tuple[str, int], float], **fields: Any) -> list[FinishedRun]:
     """Two rows with these shares of right answers to 40 items, or `items`; the second has a tenth more."""
     made, items = [], fields.get("items", 40)
     for place, labels in enumerate(LABELS):
@@ -64,7 +64,7 @@ def _answers(share: float, items: int) -> list[float]:
     return (np.arange(items) < round(items * share)).astype(float).tolist()
 
 
-def written(root: Path, made: list[RunRecord], table: TableConfig | None = None) -> tuple[set[str], str]:
+def written(root: Path, made: list[FinishedRun], table: TableConfig | None = None) -> tuple[set[str], str]:
     report = write_report(made, title="Curves", factors=FACTORS, directory=root / "report", table=table)
     names = {Path(name).stem for name in report.files if name.startswith("plots/")}
     return names, (root / "report" / "report.html").read_text(encoding="utf-8")
@@ -115,7 +115,7 @@ def test_a_curve_of_too_few_items_has_no_bars_as_the_table_has_none(tmp_path: Pa
 AMOUNTS = {"model": ("parameters", (1e6, 4e6, 1.6e7)), "budget": ("tokens", (1e8, 2e8, 4e8))}
 
 
-def swept(root: Path, group: str, amounts: tuple[float, ...] | None = None) -> list[RunRecord]:
+def swept(root: Path, group: str, amounts: tuple[float, ...] | None = None) -> list[FinishedRun]:
     """Two encoders at three sizes or budgets."""
     field, known = AMOUNTS[group]
     runs = []
@@ -131,7 +131,7 @@ def swept(root: Path, group: str, amounts: tuple[float, ...] | None = None) -> l
     return runs
 
 
-def plots(root: Path, runs: list[RunRecord], group: str) -> set[str]:
+def plots(root: Path, runs: list[FinishedRun], group: str) -> set[str]:
     report = write_report(runs, title="Sizes", factors=(group, "encoder"), directory=root / "report")
     assert all(path.stat().st_size for path in report.files.values())
     return {Path(name).stem for name in report.files if name.startswith("plots/")}

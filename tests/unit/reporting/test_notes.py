@@ -10,13 +10,13 @@ import pytest
 from paribus.ordering.arrays import save_array
 from paribus.reporting.compare import Comparison, common_text_notes, compare, remedies
 from paribus.reporting.notes import other_sizes
-from paribus.reporting.runs import RunRecord
+from paribus.reporting.runs import FinishedRun
 from support.tables import FACTORS, config_of, notes, record
 
 TOKENIZER = ("tokenizer",)
 
 
-def run(root: Path, tokenizer: str, seed: int, readings: Sequence[int] | None, **changes: object) -> RunRecord:
+def run(root: Path, tokenizer: str, seed: int, readings: Sequence[int] | None, **changes: object) -> FinishedRun:
     made = record(root, f"{tokenizer}{seed}", {"tokenizer": tokenizer}, {("continuation", 0): [True] * 40}, seed=seed)
     path = root / f"{tokenizer}{seed}.npy"
     if readings is not None:
@@ -34,7 +34,7 @@ def run(root: Path, tokenizer: str, seed: int, readings: Sequence[int] | None, *
     return replace(made, config=config, factors=factors, training=training, readings=known)
 
 
-def under(runs: Sequence[RunRecord]) -> list[str]:
+def under(runs: Sequence[FinishedRun]) -> list[str]:
     return [line for line in notes(compare(runs, TOKENIZER)) if "training text" in line.lower() and "share" in line]
 
 

@@ -14,7 +14,7 @@ from paribus.reporting.compare import compare
 from paribus.reporting.measures import BESIDE
 from paribus.reporting.paper import Paper, parse_paper
 from paribus.reporting.report import write_report
-from paribus.reporting.runs import RunRecord
+from paribus.reporting.runs import FinishedRun
 from paribus.reporting.table import beside, measured_columns, side_by_side, without_number
 from support.experiments import experiment_of, of_tokenizers, paper_block, with_numbers
 from support.tables import config_of, record, with_texts
@@ -36,7 +36,9 @@ BLOCK = {
 }  # fmt: skip
 
 
-def ours(root: Path, *, parameters: float, vocabulary: int | None, budget: dict[str, Any], **choices: str) -> RunRecord:
+def ours(
+    root: Path, *, parameters: float, vocabulary: int | None, budget: dict[str, Any], **choices: str
+) -> FinishedRun:
     chosen = {"tokenizer": "bpe", "encoder": "merge_rank"} | choices
     run = record(root, "one", {"encoder": chosen["encoder"]}, {("boolq", 0): [1, 0, 0]})
     tokenizer = {"kind": chosen["tokenizer"]} | ({"vocab_size": vocabulary} if vocabulary else {})
@@ -44,7 +46,7 @@ def ours(root: Path, *, parameters: float, vocabulary: int | None, budget: dict[
     return replace(run, config=config, training={**run.training, "parameters": parameters})
 
 
-def told(run: RunRecord) -> tuple[float | None, list[str]]:
+def told(run: FinishedRun) -> tuple[float | None, list[str]]:
     """The paper's number beside a run, and the sentences that say why there is none."""
     paper, comparison = parse_paper(BLOCK), compare([run], ("encoder",))
     found = beside(paper, comparison).get((0, "boolq/mean"))
@@ -198,7 +200,7 @@ def test_each_column_of_an_experiment_file_has_one_of_ours_in_its_table(name: st
     assert measured_columns(paper, comparison) == [column.task not in ALONE for column in paper.columns]
 
 
-def scored(root: Path, table: TableConfig, measures: list[str]) -> RunRecord:
+def scored(root: Path, table: TableConfig, measures: list[str]) -> FinishedRun:
     """A run with scores of tasks and of those in groups, by the metrics that the table asks of them."""
     groups, metrics = table.groups or {}, table.metrics or {}
     tasks = [task for measure in measures for task in groups.get(measure, [measure])]

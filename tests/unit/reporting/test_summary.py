@@ -11,13 +11,13 @@ import pytest
 from paribus.config.groups.evaluation import default_table
 from paribus.reporting.columns import Cell, Values
 from paribus.reporting.compare import CommonText, Comparison, compare
-from paribus.reporting.measures import BITS_PER_BYTE, Column
+from paribus.reporting.measures import BITS_PER_BYTE, Measure
 from paribus.reporting.report import write_report
-from paribus.reporting.runs import MissingRun, RunRecord
+from paribus.reporting.runs import FinishedRun, MissingRun
 from paribus.reporting.significance.crossed import LEVEL
 from paribus.reporting.significance.judgement import ArmScores, Effect, effects
 from paribus.reporting.table import size
-from paribus.reporting.verdict import Finding, summary
+from paribus.reporting.verdict import Decision, summary
 from support.bits_tables import FACTORS, rows
 from support.bits_tables import rows as bits_rows
 from support.tables import config_of, notes, record
@@ -113,7 +113,7 @@ def test_the_first_row_that_was_asked_for_stays_the_baseline_when_none_of_its_ru
 
 
 def test_differences_of_shares_are_in_points() -> None:
-    assert size(-0.092, Column("average", "Mean", "accuracy", "accuracy", "higher")) == "9.2 points"
+    assert size(-0.092, Measure("average", "Mean", "accuracy", "accuracy", "higher")) == "9.2 points"
     assert size(0.0912, BITS_PER_BYTE) == "0.091"
 
 
@@ -260,7 +260,7 @@ def test_where_no_factor_does_anything_few_are_called_more_than_chance(seeds: in
     assert np.mean([any(each) for each in wrong]) < limit
 
 
-def factorial(root: Path, shifts: Mapping[tuple[str, str], float], seeds: int = 4) -> list[RunRecord]:
+def factorial(root: Path, shifts: Mapping[tuple[str, str], float], seeds: int = 4) -> list[FinishedRun]:
     """Runs of two tokenizers and two encoders, whose held-out documents take so many more bits per byte."""
     sizes = np.random.default_rng(3).integers(500, 4000, 60)
     found = []
@@ -298,7 +298,7 @@ WHOLE = {
 }
 
 
-def head(root: Path, missing: Sequence[MissingRun] = (), seeds: int = 4) -> tuple[Comparison, dict[str, Finding]]:
+def head(root: Path, missing: Sequence[MissingRun] = (), seeds: int = 4) -> tuple[Comparison, dict[str, Decision]]:
     comparison = compare(factorial(root, WHOLE, seeds), ("tokenizer", "encoder"), missing)
     return comparison, {"".join(each.effect.contrast.values): each for each in summary(comparison).findings}
 

@@ -20,9 +20,9 @@ from paribus.reporting.compare import Comparison, compare
 from paribus.reporting.equality import FairnessError
 from paribus.reporting.fairness import explanation
 from paribus.reporting.formats import terminal_table
-from paribus.reporting.measures import BITS_PER_BYTE, Column, of_texts
+from paribus.reporting.measures import BITS_PER_BYTE, Measure, of_texts
 from paribus.reporting.report import Report, write_report
-from paribus.reporting.runs import MissingRun, RunRecord
+from paribus.reporting.runs import FinishedRun, MissingRun
 from paribus.reporting.table import TableEntry, TableLayout, TableLine, change, layouts, quantity
 from support.tables import FACTORS, config_of, notes, record, with_texts
 
@@ -39,7 +39,7 @@ def items(place: int, seed: int, count: int = 60) -> list[float]:
     return (np.random.default_rng([place, seed]).random(count) < 0.4 + 0.1 * place).astype(float).tolist()
 
 
-def runs_of(root: Path, seeds: tuple[int, ...] = (0,), checkpoints: int = 1) -> list[RunRecord]:
+def runs_of(root: Path, seeds: tuple[int, ...] = (0,), checkpoints: int = 1) -> list[FinishedRun]:
     runs = []
     for place, labels in enumerate(COMBINATIONS):
         for seed in seeds:
@@ -202,7 +202,7 @@ def test_a_perplexity_is_two_to_the_mean_bits_and_is_tested_in_bits(tmp_path: Pa
     assert any("Perplexity is 2 to the mean bits" in note for note in notes(found))
 
 
-def add_metric(run: RunRecord, task: str, metric: str, values: Sequence[float]) -> None:
+def add_metric(run: FinishedRun, task: str, metric: str, values: Sequence[float]) -> None:
     """Scores of a task by another metric, beside what the run has."""
     assert run.scores is not None
     path = run.scores / "items.parquet"
@@ -293,7 +293,7 @@ LBPE = {"tokenizer": "bpe", "encoder": "longest_first", "ordering": "standard"}
 BOOKS = [(10.0, 4), (30.0, 16), (9.0, 5)] * 10
 
 
-def two_runs(root: Path) -> list[RunRecord]:
+def two_runs(root: Path) -> list[FinishedRun]:
     less = [(bits - 0.5, size) for bits, size in BOOKS]
     return [
         with_texts(record(root, "one", BPE, {}, heldout=[(8, 4), (5, 4)]), books=BOOKS, arxiv=BOOKS[:2]),
@@ -406,17 +406,17 @@ def test_a_segmented_corpus_has_three_columns_in_per_cent_and_no_mean_with_accur
     assert any("precision, recall, F1, BLEU in %, of all items together" in line for line in notes(comparison))
 
 
-TASK = Column("continuation/0_shot", "continuation", "0-shot", "accuracy", "higher")
+TASK = Measure("continuation/0_shot", "continuation", "0-shot", "accuracy", "higher")
 SETS = [of_texts(name, "") for name in ("heldout_concatenated", "heldout_clean")]
 LABELS = (("bpe", "merge_rank"), ("scaffold_bpe", "longest_first"))
 
 
 def shown(
-    columns: list[Column],
+    columns: list[Measure],
     *,
     primary: set[str],
     chance: str = "25.0",
-    empty: tuple[Column, ...] = (),
+    empty: tuple[Measure, ...] = (),
     factors: tuple[str, str] = ("tokenizer", "encoder"),
 ) -> str:
     entries = tuple(TableEntry() if column in empty else TableEntry("2.345", "0.123") for column in columns)

@@ -14,7 +14,7 @@ import pytest
 from paribus.config.groups.evaluation import default_table
 from paribus.reporting.compare import Comparison, compare
 from paribus.reporting.report import write_report
-from paribus.reporting.runs import MissingRun, RunRecord
+from paribus.reporting.runs import FinishedRun, MissingRun
 from paribus.reporting.table import seeds_note
 from paribus.reporting.verdict import summary
 from support.bits_tables import FACTORS, rows, run
@@ -156,7 +156,7 @@ def test_a_seed_that_is_held_is_named_in_caption_and_notes(tmp_path: Path) -> No
     assert seeds_note(free) == "±: half the 95 % interval over seeds and items"
 
 
-def accuracies(root: Path, label: str, seed: int, tasks: Sequence[str], items: int = 60, **more: Any) -> RunRecord:
+def accuracies(root: Path, label: str, seed: int, tasks: Sequence[str], items: int = 60, **more: Any) -> FinishedRun:
     right = {
         (task, 0): np.random.default_rng([len(label), seed, index]).random(items) < 0.3 + 0.5 * (label == "unigram")
         for index, task in enumerate(tasks)

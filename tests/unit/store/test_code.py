@@ -13,7 +13,7 @@ from paribus.engine.local import LocalEngine
 from paribus.errors import ConfigurationError
 from paribus.pipeline.execute import RUN_STAGE
 from paribus.store import provenance as codes
-from paribus.store.provenance import Code, hold_to, loaded_code
+from paribus.store.provenance import Code, loaded_code, pin_code
 
 BEGAN = Code({"a.py": "1", "b.py": "2"}, {"torch": "2.13.0"})
 
@@ -64,8 +64,8 @@ def test_a_module_is_checked_once_when_it_is_imported(tmp_path: Path, monkeypatc
     monkeypatch.setattr(codes, "PACKAGE", directory)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
-    hold_to(began)
-    hold_to(began)
+    pin_code(began)
+    pin_code(began)
     assert len([finder for finder in sys.meta_path if type(finder).__module__ == codes.__name__]) == 1
     importlib.import_module("late_package.first")
     for name in ("first", "second"):

@@ -5,7 +5,7 @@ import pytest
 
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.statistics import containing, count_tokens, own_shares, spellings
-from paribus.tokenization.vocabulary import VocabularyEntry
+from paribus.tokenization.vocabulary import Token
 
 TEXTS = [
     "Arizona and Arizona, a zone of zonal winds",
@@ -22,7 +22,7 @@ def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
     )
 
 
-def entries(tokenizer: Tokenizer) -> dict[int, VocabularyEntry]:
+def entries(tokenizer: Tokenizer) -> dict[int, Token]:
     """The tokens by id, special ones out."""
     return {entry.id: entry for entry in tokenizer.vocabulary if entry.id is not None and entry.kind != "special"}
 

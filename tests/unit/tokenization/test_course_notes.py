@@ -16,7 +16,7 @@ from paribus.tokenization import Tokenizer
 from paribus.tokenization.counts import WordCounts
 from paribus.tokenization.settings import Algorithm, EncoderName, Settings
 from paribus.tokenization.unigram import train_unigram
-from paribus.tokenization.vocabulary import Vocabulary, VocabularyEntry
+from paribus.tokenization.vocabulary import Token, Vocabulary
 
 DOCUMENTS = ["i hug pugs", "hugging pugs is fun", "i make puns"]
 MERGES = [("u", "g"), (" ", "p"), ("h", "ug"), (" p", "ug"), (" pug", "s"), ("u", "n"), (" ", "hug")]
@@ -52,12 +52,12 @@ def bpe_tokenizer(merges: Sequence[tuple[str, str]], alphabet: str) -> Tokenizer
     """A tokenizer with these merges; a character outside the alphabet is one unknown token, the last."""
     names = [*alphabet, *("".join(pair) for pair in merges)]
     rank = {name: index for index, name in enumerate(names)}
-    entries = [VocabularyEntry(rank[unit], rank[unit], unit.encode(), 0, None, False, "unit") for unit in alphabet]
+    entries = [Token(rank[unit], rank[unit], unit.encode(), 0, None, False, "unit") for unit in alphabet]
     for left, right in merges:
         token = rank[left + right]
         parents = rank[left], rank[right]
-        entries.append(VocabularyEntry(token, token, (left + right).encode(), 0, parents, False, "token"))
-    entries.append(VocabularyEntry(len(names), len(names), b"<unk>", 0, None, False, "unknown"))
+        entries.append(Token(token, token, (left + right).encode(), 0, parents, False, "token"))
+    entries.append(Token(len(names), len(names), b"<unk>", 0, None, False, "unknown"))
     rules = [(rank[left], rank[right], rank[left + right]) for left, right in merges]
     return Tokenizer(Vocabulary.of(entries, rules, "character"), settings("bpe", "merge_rank"))
 
@@ -67,13 +67,13 @@ def unigram_tokenizer(counts: Mapping[str, int]) -> Tokenizer:
     total = sum(counts.values())
     names = sorted(counts, key=len)
     entries = [
-        VocabularyEntry(
+        Token(
             rank, rank, name.encode(), 0, None, False, "unit" if len(name) == 1 else "token",
             score=math.log(counts[name] / total),
         )
         for rank, name in enumerate(names)
     ]  # fmt: skip
-    entries.append(VocabularyEntry(len(names), len(names), b"<unk>", 0, None, False, "unknown", score=-50.0))
+    entries.append(Token(len(names), len(names), b"<unk>", 0, None, False, "unknown", score=-50.0))
     return Tokenizer(Vocabulary.of(entries, [], "character"), settings("unigram", "viterbi"))
 
 

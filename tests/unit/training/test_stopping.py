@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from paribus.pipeline import execute
-from paribus.training.distributed import STOP, Asked, Requests
+from paribus.training.distributed import STOP, PendingRequests, Requests
 
 
 def test_a_signal_that_comes_while_requests_are_read_is_kept() -> None:
@@ -19,9 +19,9 @@ def test_a_signal_that_comes_while_requests_are_read_is_kept() -> None:
     requests = Late()
     requests.came = False  # type: ignore[attr-defined]
     assert [requests.take(), requests.take(), requests.take()] == [
-        Asked(save=False, stop=False),
-        Asked(save=False, stop=True),
-        Asked(save=False, stop=False),
+        PendingRequests(save=False, stop=False),
+        PendingRequests(save=False, stop=True),
+        PendingRequests(save=False, stop=False),
     ]
 
 

@@ -2,7 +2,17 @@
 
 from typing import Literal
 
-from paribus.config.fields import Fraction, NonNegative, Paths, PathText, Seed, Strings, execution, group, identity
+from paribus.config.fields import (
+    Fraction,
+    NonNegative,
+    Paths,
+    PathText,
+    Seed,
+    Strings,
+    config_class,
+    execution,
+    identity,
+)
 from paribus.config.units import ShareOrSize, Size
 
 HELDOUT_DOC = "Share of documents held out for evaluation, chosen by a hash of the text, or of the group's name."
@@ -29,7 +39,7 @@ LIMIT_DOC = (
 )
 
 
-@group
+@config_class
 class PydocsCorpus:
     """The documentation strings inside installed Python packages, read with `ast` and never imported."""
 
@@ -50,7 +60,7 @@ class PydocsCorpus:
     near_duplicate: Fraction | None = identity(0.8, doc=NEAR_DOC)
 
 
-@group
+@config_class
 class FilesCorpus:
     """Text files: .jsonl (or .json, an object a line), .parquet or .txt, plain or with .gz, .zst or .bz2."""
 
@@ -74,7 +84,7 @@ class FilesCorpus:
     near_duplicate: Fraction | None = identity(0.8, doc=NEAR_DOC)
 
 
-@group
+@config_class
 class HuggingFaceCorpus:
     """A data set of the Hugging Face hub (streamed) or a data set directory on this machine."""
 
@@ -94,7 +104,7 @@ class HuggingFaceCorpus:
     near_duplicate: Fraction | None = identity(0.8, doc=NEAR_DOC)
 
 
-@group
+@config_class
 class ParallelCorpus:
     """Pairs of source and target: aligned text files as WMT and OPUS have them, or records with two fields."""
 

@@ -16,14 +16,14 @@ from paribus.config.fields import (
     Strings,
     Tasks,
     UpToOne,
+    config_class,
     execution,
-    group,
     identity,
 )
 from paribus.config.units import Size
 
 
-@group
+@config_class
 class EvaluationConfig:
     """lm-eval tasks, and bits per byte of held-out text, or of held-out targets given their sources."""
 
@@ -118,14 +118,14 @@ class EvaluationConfig:
         return (self.shots_of or {}).get(task, self.shots)
 
 
-@group
+@config_class
 class NoFinetuning:
     """The model is scored as it was trained."""
 
     kind: Literal["none"] = identity("none", doc="No fine-tuning.")
 
 
-@group
+@config_class
 class ScrollsFinetuning:
     """Fine-tuning on tasks of SCROLLS (Shaham et al. 2022), from the last checkpoint anew for each task."""
 
@@ -161,7 +161,7 @@ class ScrollsFinetuning:
 FinetuningConfig = NoFinetuning | ScrollsFinetuning
 
 
-@group
+@config_class
 class TableConfig:
     """Which numbers the comparison table shows, and how."""
 
@@ -229,7 +229,7 @@ def default_table() -> TableConfig:
     return table
 
 
-@group
+@config_class
 class ExperimentConfig:
     """How the runs of a sweep become a table."""
 

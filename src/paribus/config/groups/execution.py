@@ -13,8 +13,8 @@ from paribus.config.fields import (
     RunId,
     Share,
     Shots,
+    config_class,
     execution,
-    group,
 )
 from paribus.config.units import Count, Size
 
@@ -43,7 +43,7 @@ URI_VARIABLE = "MLFLOW_TRACKING_URI"
 """Names the MLflow where no configuration does."""
 
 
-@group
+@config_class
 class TrackingConfig:
     """Where runs are shown; the truth is the event file beside the run."""
 
@@ -53,7 +53,7 @@ class TrackingConfig:
     patience: PositiveFloat = execution(20.0, doc="Seconds a finished run waits for MLflow before leaving it to sync.")
 
 
-@group
+@config_class
 class EngineConfig:
     """What every engine has."""
 
@@ -71,14 +71,14 @@ class EngineConfig:
     )
 
 
-@group
+@config_class
 class LocalEngineConfig(EngineConfig):
     """Stages and their shards are computed on this machine."""
 
     kind: Literal["local"] = execution("local", doc="Processes and threads of this machine.")
 
 
-@group
+@config_class
 class RayEngineConfig(EngineConfig):
     """Shards are computed by a Ray cluster whose nodes share the file system; stages still run on this machine."""
 
@@ -96,7 +96,7 @@ class RayEngineConfig(EngineConfig):
     )
 
 
-@group
+@config_class
 class ScaleConfig:
     """One bundle of sizes; the other groups read their defaults from it, so it is not part of a run's identity."""
 
@@ -123,7 +123,7 @@ class ScaleConfig:
     heldout_documents: Positive = execution(500, doc="evaluation.heldout_documents.")
 
 
-@group
+@config_class
 class SweepConfig:
     """Which sweep a run belongs to; `paribus run -m` fills it in."""
 
@@ -137,7 +137,7 @@ class SweepConfig:
     factors: tuple[str, ...] = execution((), doc="Configuration paths that differ between the runs on purpose.")
 
 
-@group
+@config_class
 class PlanConfig:
     """How `paribus plan` reckons the hours of training, and what it may cost."""
 

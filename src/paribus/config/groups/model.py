@@ -10,8 +10,8 @@ from paribus.config.fields import (
     Probability,
     RunId,
     Share,
+    config_class,
     execution,
-    group,
     identity,
 )
 from paribus.config.units import Count, Size
@@ -20,7 +20,7 @@ Part = Literal["weights", "order", "contexts", "dropout"]
 _OTHERWISE = "; null is `seed`."
 
 
-@group
+@config_class
 class ModelFamily:
     """What every family has; named sizes are the files of this group."""
 
@@ -50,7 +50,7 @@ class ModelFamily:
     )
 
 
-@group
+@config_class
 class DecoderFamily(ModelFamily):
     """What every causal language model has."""
 
@@ -65,14 +65,14 @@ class DecoderFamily(ModelFamily):
     )
 
 
-@group
+@config_class
 class LlamaModel(DecoderFamily):
     """A Llama decoder: SwiGLU, RMSNorm before each block, rotary positions, no biases."""
 
     kind: Literal["llama"] = identity("llama", doc="Llama (transformers).")
 
 
-@group
+@config_class
 class GPTNeoXModel(DecoderFamily):
     """A GPT-NeoX decoder as Pythia has it: GELU, LayerNorm, biases, partly rotary positions, parallel residual."""
 
@@ -81,7 +81,7 @@ class GPTNeoXModel(DecoderFamily):
     parallel_residual: bool = identity(True, doc="Attention and feed-forward layer read the same input and are added.")
 
 
-@group
+@config_class
 class EncoderDecoderModel(ModelFamily):
     """The Transformer of Vaswani et al. 2017: LayerNorm after each block, sinusoidal positions, shared embeddings."""
 
@@ -105,14 +105,14 @@ DecoderModel = LlamaModel | GPTNeoXModel
 ModelConfig = LlamaModel | GPTNeoXModel | EncoderDecoderModel
 
 
-@group
+@config_class
 class ScratchStart:
     """Random weights of the run's seed."""
 
     kind: Literal["scratch"] = identity("scratch", doc="Random weights.")
 
 
-@group
+@config_class
 class CheckpointStart:
     """Continual pre-training: the weights of a checkpoint, and the optimizer and steps of its training or afresh.
 
@@ -144,7 +144,7 @@ class CheckpointStart:
     )
 
 
-@group
+@config_class
 class ContinuedStart:
     """The run's own training with a smaller budget, in all else the same: it is made first, unless it is there, and
     gone on with, as a resumed one is. Of the amounts the one of the budget's kind is given.
@@ -162,7 +162,7 @@ class ContinuedStart:
 StartConfig = ScratchStart | CheckpointStart | ContinuedStart
 
 
-@group
+@config_class
 class SeedsConfig:
     """Which part of a difference comes from where: one part varies while the others keep theirs."""
 

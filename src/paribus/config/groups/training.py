@@ -11,8 +11,8 @@ from paribus.config.fields import (
     PositiveFloat,
     Probability,
     UpToOne,
+    config_class,
     execution,
-    group,
     identity,
 )
 from paribus.config.units import Count, Size
@@ -23,7 +23,7 @@ _MAX_EPOCHS = (
 )
 
 
-@group
+@config_class
 class TrainingConfig:
     """AdamW with warm-up and a schedule."""
 
@@ -135,7 +135,7 @@ class TrainingConfig:
         return f"{self.warmup_steps}, but {budget} ends after {steps}; {right}"
 
 
-@group
+@config_class
 class EqualTokensBudget:
     """Every run reads the same number of tokens."""
 
@@ -146,7 +146,7 @@ class EqualTokensBudget:
     max_epochs: Limit = execution(None, doc=_MAX_EPOCHS)
 
 
-@group
+@config_class
 class EqualTextBudget:
     """Every run reads the same number of bytes of source text."""
 
@@ -155,7 +155,7 @@ class EqualTextBudget:
     max_epochs: Limit = execution(None, doc=_MAX_EPOCHS)
 
 
-@group
+@config_class
 class EqualFlopsBudget:
     """Every run computes the same number of FLOPs, so a larger vocabulary or model trains on fewer tokens."""
 
@@ -167,7 +167,7 @@ class EqualFlopsBudget:
     max_epochs: Limit = execution(None, doc=_MAX_EPOCHS)
 
 
-@group
+@config_class
 class EqualStepsBudget:
     """Every run makes the same number of optimizer steps."""
 

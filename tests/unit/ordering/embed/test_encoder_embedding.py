@@ -12,7 +12,7 @@ from transformers import BertModel
 
 from paribus.errors import ConfigurationError, OutOfMemoryError
 from paribus.ordering import embedding_model as encoder_module
-from paribus.ordering.embedding_model import DocumentEncoder, EncoderModel
+from paribus.ordering.embedding_model import EmbeddingModel, EncoderModel
 from support.embeddings import WORDS, encoder_config, write_encoder
 
 TEXTS = ["red green", "", "blue sky sea red green blue sky", "sea sea", "sky " * 40]
@@ -36,7 +36,7 @@ def one_chunk_at_a_time(directory: Path, text: str, max_tokens: int, max_chunks:
 @pytest.mark.parametrize("batch_tokens", [1, 15, 1000])
 def test_a_document_is_the_mean_over_chunks_of_the_mean_over_tokens(directory: Path, batch_tokens: int) -> None:
     config = encoder_config(directory, max_tokens=3, max_chunks=4, batch_tokens=batch_tokens)
-    embeddings = DocumentEncoder(directory, config).embed(TEXTS)
+    embeddings = EmbeddingModel(directory, config).embed(TEXTS)
     expected = [one_chunk_at_a_time(directory, text, 3, 4) if text else np.zeros(8) for text in TEXTS]
     assert embeddings.dtype == np.float32
     assert np.allclose(embeddings, expected, atol=1e-5)
@@ -46,7 +46,7 @@ def test_a_document_is_the_mean_over_chunks_of_the_mean_over_tokens(directory: P
 def test_texts_are_cut_as_transformers_cuts_them(directory: Path, side: str) -> None:
     about = json.loads((directory / "tokenizer_config.json").read_text())
     (directory / "tokenizer_config.json").write_text(json.dumps(about | {"truncation_side": side}))
-    encoder = DocumentEncoder(directory, encoder_config(directory, max_tokens=3, max_chunks=4))
+    encoder = EmbeddingModel(directory, encoder_config(directory, max_tokens=3, max_chunks=4))
     texts = [*TEXTS, "red sea sky green blue " * 9]
     theirs = encoder.tokenizer(texts, truncation=True, max_length=5, return_overflowing_tokens=True)
     expected: dict[int, list[list[int]]] = {}
@@ -62,7 +62,7 @@ def test_texts_are_cut_as_transformers_cuts_them(directory: Path, side: str) -> 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_a_batch_that_does_not_fit_is_halved(directory: Path, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     config = encoder_config(directory, max_tokens=3, batch_tokens=40)
-    expected, whole = DocumentEncoder(directory, config).embed(TEXTS), EncoderModel._batch
+    expected, whole = EmbeddingModel(directory, config).embed(TEXTS), EncoderModel._batch
 
     def short(self: EncoderModel, batch: list[list[int]]) -> np.ndarray:
         if len(batch) > rows:
@@ -70,19 +70,19 @@ def test_a_batch_that_does_not_fit_is_halved(directory: Path, rows: int, monkeyp
         return whole(self, batch)
 
     monkeypatch.setattr(EncoderModel, "_batch", short)
-    assert np.allclose(DocumentEncoder(directory, config).embed(TEXTS), expected, atol=1e-6)
+    assert np.allclose(EmbeddingModel(directory, config).embed(TEXTS), expected, atol=1e-6)
     rows = 0
     with pytest.raises(OutOfMemoryError, match=r"an encoder ran out of memory .* a smaller embedder\.max_tokens"):
-        DocumentEncoder(directory, config).embed(TEXTS)
+        EmbeddingModel(directory, config).embed(TEXTS)
 
 
 def test_threads_take_turns_at_the_devices_and_tokenize_meanwhile(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config, cpu = encoder_config(directory, max_tokens=3), torch.device("cpu")
-    expected = DocumentEncoder(directory, config).embed(TEXTS)
+    expected = EmbeddingModel(directory, config).embed(TEXTS)
     monkeypatch.setattr(encoder_module, "_devices", lambda device: [cpu, cpu])
-    encoder, inside, most = DocumentEncoder(directory, config), [0], [0]
+    encoder, inside, most = EmbeddingModel(directory, config), [0], [0]
     pooled = EncoderModel.pooled
 
     def counted(self: EncoderModel, *given: object) -> np.ndarray:
@@ -101,30 +101,30 @@ def test_threads_take_turns_at_the_devices_and_tokenize_meanwhile(
 
 
 def test_all_gpus_are_taken_unless_one_is_named(monkeypatch: pytest.MonkeyPatch, directory: Path) -> None:
-    assert DocumentEncoder(directory, encoder_config(directory)).threads == 0
+    assert EmbeddingModel(directory, encoder_config(directory)).threads == 0
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
     assert [str(device) for device in encoder_module._devices("auto")] == ["cuda:0", "cuda:1", "cuda:2"]
     assert [str(device) for device in encoder_module._devices("cuda")] == ["cuda:0", "cuda:1", "cuda:2"]
     assert [str(device) for device in encoder_module._devices("cuda:1")] == ["cuda:1"]
     assert [str(device) for device in encoder_module._devices("cpu")] == ["cpu"]
-    encoder = DocumentEncoder(directory, encoder_config(directory))
+    encoder = EmbeddingModel(directory, encoder_config(directory))
     encoder._devices = encoder_module._devices("auto")
     assert encoder.threads == 9
 
 
 def test_bfloat16_is_near_float32_and_tf32_is_no_cpu(directory: Path) -> None:
     exact, half = (
-        DocumentEncoder(directory, encoder_config(directory, precision=precision)).embed(TEXTS)
+        EmbeddingModel(directory, encoder_config(directory, precision=precision)).embed(TEXTS)
         for precision in ("fp32", "bf16")
     )
     assert np.allclose(exact, half, atol=0.05) and not np.array_equal(exact, half)
     with pytest.raises(ConfigurationError, match=r"^embedder\.precision is tf32, which GPUs have"):
-        DocumentEncoder(directory, encoder_config(directory, precision="tf32"))
+        EmbeddingModel(directory, encoder_config(directory, precision="tf32"))
 
 
 def test_cls_takes_the_state_of_the_first_token(directory: Path) -> None:
-    embeddings = DocumentEncoder(directory, encoder_config(directory, pooling="cls")).embed(["red sea"])
+    embeddings = EmbeddingModel(directory, encoder_config(directory, pooling="cls")).embed(["red sea"])
     ids = torch.tensor([[2, WORDS.index("red"), WORDS.index("sea"), 3]])
     with torch.no_grad():
         state = BertModel.from_pretrained(directory).eval()(ids).last_hidden_state[0, 0].numpy()
@@ -132,7 +132,7 @@ def test_cls_takes_the_state_of_the_first_token(directory: Path) -> None:
 
 
 def test_the_number_of_threads_does_not_change_a_bit_and_is_left_alone(directory: Path) -> None:
-    encoder, results = DocumentEncoder(directory, encoder_config(directory)), []
+    encoder, results = EmbeddingModel(directory, encoder_config(directory)), []
     before = torch.get_num_threads()
     for threads in (1, 2):
         torch.set_num_threads(threads)
@@ -144,7 +144,7 @@ def test_the_number_of_threads_does_not_change_a_bit_and_is_left_alone(directory
 
 def test_chunks_longer_than_the_encoder_reads_are_refused(directory: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"`embedder.max_tokens` = 15 .* 16 positions .* 14 or less"):
-        DocumentEncoder(directory, encoder_config(directory, max_tokens=15))
+        EmbeddingModel(directory, encoder_config(directory, max_tokens=15))
 
 
 def test_code_in_the_directory_is_never_run(directory: Path) -> None:
@@ -152,5 +152,5 @@ def test_code_in_the_directory_is_never_run(directory: Path) -> None:
     config["auto_map"] = {"AutoModel": "evil.Evil"}
     (directory / "config.json").write_text(json.dumps(config))
     (directory / "evil.py").write_text(f"open({str(directory / 'ran')!r}, 'w')\nclass Evil: pass\n")
-    DocumentEncoder(directory, encoder_config(directory)).embed(TEXTS)
+    EmbeddingModel(directory, encoder_config(directory)).embed(TEXTS)
     assert not (directory / "ran").exists()

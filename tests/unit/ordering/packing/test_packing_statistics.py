@@ -22,7 +22,7 @@ def test_they_are_what_counting_rows_gives(
     rows = [held(contexts, index) for index in range(contexts.count)]
     found = packing_statistics(contexts)
     held_documents = [len({position for position, _ in row}) for row in rows]
-    everything = set(stream(documents, order))
+    to_plain = set(stream(documents, order))
     read = {place for row in rows for place in row}
     whole = {position for row in rows for position in {p for p, _ in row} if _all_of(position, documents, order, row)}
     targets = int((contexts.rows(np.arange(contexts.count))[1] >= 0).sum())
@@ -35,7 +35,7 @@ def test_they_are_what_counting_rows_gives(
     assert found.documents == len({position for position, _ in read})
     assert found.cut_documents == found.documents - len(whole)
     assert found.cut_share == found.cut_documents / found.documents
-    assert found.left_out_tokens == len(everything - read)
+    assert found.left_out_tokens == len(to_plain - read)
 
 
 def _all_of(position: int, documents: list[list[int]], order: list[int], row: list[tuple[int, int]]) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from paribus.errors import ConfigurationError
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.settings import EncoderName, Settings
-from paribus.tokenization.vocabulary import Vocabulary, VocabularyEntry
+from paribus.tokenization.vocabulary import Token, Vocabulary
 from support import encoder_references as reference
 from support.real_data import RealData
 
@@ -55,19 +55,19 @@ def test_real_text_in_many_scripts_equals_the_reference(
 
 
 def tok_pieces(pretokenizer: str, texts: list[str]) -> list[str]:
-    from paribus.tokenization.pretokenize import Pretokenizer
+    from paribus.tokenization.pretokenize import PatternPretokenizer
 
-    return sorted({piece for text in texts for piece in Pretokenizer(pretokenizer).pieces(text)})[::7]
+    return sorted({piece for text in texts for piece in PatternPretokenizer(pretokenizer).pieces(text)})[::7]
 
 
 def test_a_document_is_its_pretokens_one_after_another(texts: list[str]) -> None:
-    from paribus.tokenization.pretokenize import Pretokenizer
+    from paribus.tokenization.pretokenize import PatternPretokenizer
 
     tok = Tokenizer.train(texts, vocab_size=900)
     for encoder in ENCODERS:
         other = tok.with_encoder(encoder)
         for text in texts:
-            parts = [other.encode(piece) for piece in Pretokenizer("gpt2_digits").pieces(text)]
+            parts = [other.encode(piece) for piece in PatternPretokenizer("gpt2_digits").pieces(text)]
             assert other.encode(text).tolist() == np.concatenate(parts).tolist()
 
 
@@ -107,9 +107,7 @@ def scored(tokens: dict[str, float]) -> Tokenizer:
     units = sorted({unit for token in tokens for unit in token})
     strings = [*units, *sorted(token for token in tokens if len(token) > 1)]
     entries = [
-        VocabularyEntry(
-            n, n, token.encode(), 0, None, False, "unit" if len(token) == 1 else "token", score=tokens[token]
-        )
+        Token(n, n, token.encode(), 0, None, False, "unit" if len(token) == 1 else "token", score=tokens[token])
         for n, token in enumerate(strings)
     ]
     described = Settings(

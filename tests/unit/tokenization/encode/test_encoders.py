@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from paribus.tokenization.settings import Algorithm, Candidates, EncoderName, Settings
 from paribus.tokenization.tokenizer import Tokenizer
-from paribus.tokenization.vocabulary import Vocabulary, VocabularyEntry
+from paribus.tokenization.vocabulary import Token, Vocabulary
 from support.encoder_references import fewest, left_to_right, longest_first, merge_rank
 
 WORDS = st.dictionaries(st.text("abc", min_size=1, max_size=14), st.integers(1, 30), min_size=1, max_size=10)
@@ -19,10 +19,10 @@ def vocabulary_of(strings: Iterable[str]) -> Vocabulary:
     """A character vocabulary with these tokens, their characters added, without merges."""
     strings = list(strings)
     units = sorted(set("".join(strings)))
-    entries = [VocabularyEntry(n, n, unit.encode(), 0, None, False, "unit") for n, unit in enumerate(units)]
+    entries = [Token(n, n, unit.encode(), 0, None, False, "unit") for n, unit in enumerate(units)]
     for string in strings:
         if string not in units:
-            entries.append(VocabularyEntry(len(entries), len(entries), string.encode(), 0, None, False, "token"))
+            entries.append(Token(len(entries), len(entries), string.encode(), 0, None, False, "token"))
     return Vocabulary.of(entries, (), "character")
 
 
@@ -81,8 +81,8 @@ def test_longest_first_needs_no_merge_path() -> None:
 @settings(max_examples=200, deadline=None)
 @given(strings=st.sets(st.text("abc", min_size=1, max_size=6), max_size=12), text=st.text("abc", max_size=30))
 def test_longest_first_equals_algorithm_1(strings: set[str], text: str) -> None:
-    everything = strings | set("abc")
-    assert longest_first_tokens(sorted(everything), text) == "|".join(longest_first(text, everything))
+    to_plain = strings | set("abc")
+    assert longest_first_tokens(sorted(to_plain), text) == "|".join(longest_first(text, to_plain))
 
 
 def trained(algorithm: Algorithm, words: dict[str, int], size: int) -> Tokenizer:

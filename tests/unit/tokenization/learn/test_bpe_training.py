@@ -14,7 +14,7 @@ from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.bpe import MergeTraining, train_bpe, train_scaffold_bpe
 from paribus.tokenization.counts import SymbolCorpus, WordCounts, observed_characters
-from paribus.tokenization.pretokenize import Pretokenizer
+from paribus.tokenization.pretokenize import PatternPretokenizer
 from paribus.tokenization.train import count_pretokens
 from support.real_data import RealData, texts_of
 from support.tokenization_references import huggingface_merges, reference_training
@@ -89,7 +89,7 @@ def test_the_merge_list_equals_hugging_faces_on_real_text(
     real_data: RealData, kind: str, pretokenizer: str, documents: int
 ) -> None:
     texts = list(islice(texts_of(getattr(real_data, kind)), documents))
-    pretokens = Pretokenizer(pretokenizer)
+    pretokens = PatternPretokenizer(pretokenizer)
     words = Counter(piece for text in texts for piece in pretokens.pieces(text))
     assert byte_merges(count_pretokens(texts, pretokens), 2_000) == huggingface_merges(words, 2_000)
 
@@ -140,7 +140,7 @@ def test_a_size_below_the_alphabet_is_refused_with_both_sizes() -> None:
 
 
 def test_on_real_text_the_threshold_of_the_index_changes_nothing(real_data: RealData) -> None:
-    words = count_pretokens(real_data.english_texts(200), Pretokenizer("gpt2"))
+    words = count_pretokens(real_data.english_texts(200), PatternPretokenizer("gpt2"))
     corpus = SymbolCorpus.of_bytes(words)
     for train in (train_bpe, train_scaffold_bpe):
         whole, *others = (train(corpus, 6_000, threshold=threshold) for threshold in (1, 7, 300, 10**7))

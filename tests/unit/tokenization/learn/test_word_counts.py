@@ -12,7 +12,7 @@ from paribus.errors import DataError
 from paribus.tokenization import counts
 from paribus.tokenization.counts import count_words, sum_counts
 from paribus.tokenization.kernels.layout import PATTERNS as NAMES
-from paribus.tokenization.pretokenize import PATTERNS, Pretokenizer, class_table
+from paribus.tokenization.pretokenize import PATTERNS, PatternPretokenizer, class_table
 from paribus.tokenization.train import count_pretokens
 from support.real_data import RealData, texts_of
 
@@ -105,7 +105,7 @@ def test_pieces_of_any_pretokenizer_are_counted() -> None:
 
     words = count_pretokens(["ab ab ", "中文", "a"], Halves(), threads=2)
     assert dict(words) == {b"ab ": 2, "中".encode(): 1, "文".encode(): 1, b"a": 1}
-    assert dict(count_pretokens(["ab ab "], Pretokenizer("stripped"))) == {b"ab": 2}
+    assert dict(count_pretokens(["ab ab "], PatternPretokenizer("stripped"))) == {b"ab": 2}
 
 
 def test_counts_made_apart_are_added_up_to_those_of_the_whole() -> None:

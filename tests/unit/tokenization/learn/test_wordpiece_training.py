@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.bpe import MergeTraining, train_wordpiece
 from paribus.tokenization.counts import SymbolCorpus, WordCounts, observed_characters
-from paribus.tokenization.pretokenize import Pretokenizer
+from paribus.tokenization.pretokenize import PatternPretokenizer
 from paribus.tokenization.train import count_pretokens
 from support.real_data import RealData, texts_of
 from support.tokenization_references import count_pairs, count_symbols, replace
@@ -58,7 +58,7 @@ def test_training_equals_scoring_everything_anew_each_step(words: dict[str, int]
 @pytest.mark.parametrize("kind", ["english", "declarations"])
 def test_training_on_real_text_equals_scoring_everything_anew(real_data: RealData, kind: str) -> None:
     texts = [text[:1500] for text in islice(texts_of(getattr(real_data, kind)), 0, 400, 100)]
-    words = count_pretokens(texts, Pretokenizer("gpt2"))
+    words = count_pretokens(texts, PatternPretokenizer("gpt2"))
     alphabet = observed_characters(words)
     training = train_wordpiece(SymbolCorpus.of_characters(words, alphabet), len(alphabet) + 150)
     listed = {word.decode(): count for word, count in words}

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paribus.errors import ConfigurationError, DataError
-from paribus.tokenization.pretokenize import PATTERNS, Pretokenizer, class_table
+from paribus.tokenization.pretokenize import PATTERNS, PatternPretokenizer, class_table
 
 
 def pieces(name: str, text: str) -> list[str]:
-    return Pretokenizer(name).pieces(text)
+    return PatternPretokenizer(name).pieces(text)
 
 
 def test_gpt2_keeps_numbers_whole_and_the_space_with_the_word() -> None:
@@ -97,4 +97,4 @@ def test_a_lone_surrogate_is_refused_by_name() -> None:
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ConfigurationError, match="gpt2_digits"):
-        Pretokenizer("gpt3")
+        PatternPretokenizer("gpt3")

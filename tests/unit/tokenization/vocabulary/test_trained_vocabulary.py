@@ -6,7 +6,7 @@ import pytest
 
 from paribus.errors import ConfigurationError
 from paribus.tokenization.counts import WordCounts
-from paribus.tokenization.pretokenize import Pretokenizer
+from paribus.tokenization.pretokenize import PatternPretokenizer
 from paribus.tokenization.settings import Algorithm
 from paribus.tokenization.train import TrainedVocabulary, TrainingRequest, count_pretokens, train_vocabulary
 from paribus.tokenization.vocabulary import ENTRY_KINDS, UnitKind, Unknown
@@ -107,7 +107,7 @@ def test_threads_and_the_order_of_texts_change_nothing(
     request = TrainingRequest(
         algorithm=algorithm, vocab_size=6_000, unit=unit, unknown="refuse", special_tokens=(), continuation=True
     )
-    pretokenizer = Pretokenizer("stripped")
+    pretokenizer = PatternPretokenizer("stripped")
     first = train_vocabulary(count_pretokens(texts, pretokenizer), request).vocabulary
     second = train_vocabulary(count_pretokens(texts[::-1], pretokenizer, threads=2), request).vocabulary
     assert first.size == 6_000
