@@ -44,15 +44,15 @@ class DocumentPath:
 def traverse(neighbours: npt.ArrayLike, similarities: npt.ArrayLike, *, seed: int = 0) -> npt.NDArray[np.int64]:
     """Order of documents along the path of Algorithm 1 of In-Context Pretraining (arXiv 2310.10638), (n,) int64.
 
-    `neighbours` is (n, k) int, negative where there is none; `similarities` is (n, k) float. The graph is undirected
-    (see `NeighbourGraph`). The path starts at a document of minimum degree and goes on to the heaviest unvisited
-    neighbour, of equal ones to the smallest document id. Where none is left it jumps to an unvisited document of minimum
-    degree. Degrees are those of the whole graph; `seed` chooses among equal degrees.
+    `neighbours` is (n, k) int, negative where there is none; `similarities` is (n, k) float. The graph is
+    undirected (see `NeighbourGraph`). The path starts at a document of minimum degree and goes on to the heaviest
+    unvisited neighbour, of equal ones to the smallest document id. Where none is left it jumps to an unvisited
+    document of minimum degree. Degrees are those of the whole graph; `seed` chooses among equal degrees.
 
     Time is linear in edges. The result is a pure function of the arguments.
 
-    Raises ValueError for shapes that differ, a document id of n or more, a similarity that is not a finite number, or
-    a negative seed.
+    Raises ValueError for shapes that differ, a document id of n or more, a similarity that is not a finite number,
+    or a negative seed.
     """
     return find_path(neighbours, similarities, seed=seed).order
 
