@@ -14,8 +14,7 @@ import hydra
 from omegaconf import OmegaConf
 
 from paribus.checks import compose_command
-from paribus.config.arguments import parse
-from paribus.config.explain import configuration_directory
+from paribus.config.arguments import configuration_directory, parse
 from paribus.config.schema import RunConfig
 from paribus.config.validate import build_run
 

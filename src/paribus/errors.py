@@ -5,12 +5,8 @@ The class travels from the child process of a stage to the record of the run, so
 """
 
 import errno
-import io
-import os
 import re
-import sys
-import traceback
-from typing import Any, ClassVar, NamedTuple, TypeGuard
+from typing import ClassVar, NamedTuple, TypeGuard
 
 ALLOCATION_FAILURES = (
     "can't allocate memory", "not enough memory", "Cannot allocate memory",
@@ -142,6 +138,8 @@ def told_in_log(error: BaseException) -> str:
     """What the log of a process keeps of its end: a traceback, but of a stop that went as it was meant to a line."""
     if stopped_as_meant(error):
         return f"{error.failure_class}: {error}\n"
+    import traceback  # loads tokenize, which `paribus --help` does without
+
     return "".join(traceback.format_exception(error))
 
 
@@ -159,38 +157,3 @@ def classify(error: BaseException) -> dict[str, str]:
     if isinstance(error, KeyboardInterrupt):
         return {"class": "interrupted", "message": "stopped by a signal"}
     return {"class": "infrastructure", "message": f"{type(error).__name__}: {error}"}
-
-
-class _Outlet(io.FileIO):
-    """A file descriptor whose failed writes are dropped; `errors` holds the last one."""
-
-    def __init__(self, descriptor: int, errors: list[OSError]) -> None:
-        super().__init__(descriptor, "wb", closefd=False)
-        self._errors = errors
-
-    def write(self, data: Any, /) -> int:
-        try:
-            return os.write(self.fileno(), data)
-        except BrokenPipeError:  # the reader has seen enough, as `head` does
-            return len(data)
-        except OSError as error:
-            self._errors[:] = [error]
-            return len(data)
-
-
-def guard_streams() -> list[OSError]:
-    """Make this process' standard streams escape unknown characters, and drop what cannot be written.
-
-    Returns a list that will hold the last error other than a closed pipe.
-    """
-    errors = list[OSError]()
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        # A stream that somebody replaced is theirs; None was closed before the start.
-        if stream is not None and stream is getattr(sys, f"__{name}__"):
-            buffer, at_once = io.BufferedWriter(_Outlet(stream.fileno(), errors)), stream.write_through
-            guarded = io.TextIOWrapper(
-                buffer, stream.encoding, "backslashreplace", line_buffering=stream.line_buffering or at_once
-            )
-            setattr(sys, name, guarded)
-    return errors

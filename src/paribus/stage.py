@@ -18,8 +18,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TextIO
-from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 from paribus.config.groups.model import Part
 from paribus.config.identity import identity
@@ -279,6 +277,9 @@ def cache_alone_without_network() -> Iterator[None]:
 
 
 def _has_address(endpoint: str) -> bool:
+    from urllib.parse import urlsplit
+    from urllib.request import getproxies  # loads http and ssl
+
     if getproxies().keys() & {"https", "http", "all"}:
         return True
     for pause in (*PAUSES, None):

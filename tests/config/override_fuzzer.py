@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from paribus.checks import compose_command
-from paribus.config.arguments import parse
-from paribus.config.explain import configuration_directory
+from paribus.config.arguments import configuration_directory, parse
 from paribus.config.identity import canonical, to_plain
 from paribus.config.schema import RunConfig, dataclasses_of
 from paribus.errors import ConfigurationError

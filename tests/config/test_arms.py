@@ -7,9 +7,8 @@ import pytest
 import yaml
 
 from paribus.checks import compose_command
-from paribus.config.arguments import parse
+from paribus.config.arguments import Option, options, parse
 from paribus.config.compose import Composition
-from paribus.config.explain import Option, options
 from paribus.config.fields import ARM, CHOSEN
 from paribus.errors import ConfigurationError
 from paribus.pipeline.prepare import prepare

@@ -9,9 +9,8 @@ import pytest
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from paribus.checks import compose_command
-from paribus.config.arguments import override_key, parse
+from paribus.config.arguments import configuration_directory, override_key, parse
 from paribus.config.compose import Composition
-from paribus.config.explain import configuration_directory
 from paribus.config.groups.ordering import TransformersEmbedder
 from paribus.config.groups.tokenization import ScaffoldBPETokenizer
 from paribus.config.groups.training import EqualTokensBudget

@@ -9,7 +9,7 @@ from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig
 
-from paribus.config.explain import configuration_directory
+from paribus.config.arguments import configuration_directory
 
 COMPOSING = (
     "config/test_experiment_files.py",

@@ -10,9 +10,8 @@ from typing import Any
 import yaml
 
 from paribus.checks import compose_command
-from paribus.config.arguments import CONFIG_DIR, Command, Flag, parse
+from paribus.config.arguments import CONFIG_DIR, Command, Flag, configuration_directory, parse
 from paribus.config.compose import Composition
-from paribus.config.explain import configuration_directory
 from paribus.config.groups.evaluation import ExperimentConfig
 
 DIRECTORY = configuration_directory() / "experiment"

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.console import Console
 
 from paribus.commands import VERBS
-from paribus.config.arguments import known_flags
-from paribus.config.explain import Field, Option, fields_of, groups, options, summaries
+from paribus.config.arguments import Option, groups, known_flags, options
+from paribus.config.explain import Field, fields_of, summaries
 from paribus.config.fields import ARM, DOC
 from paribus.errors import ConfigurationError
 

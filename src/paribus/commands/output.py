@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paribus.config.identity import digest
-
 if TYPE_CHECKING:
     from paribus.pipeline.root import OutputRoot
 
@@ -34,4 +32,6 @@ TOKENS = "tokens"
 
 def report_directory(root: "OutputRoot", subject: object) -> Path:
     """The directory of the report on `subject`, plain data that tells reports apart."""
+    from paribus.config.identity import digest  # loads pydantic, which `--help` does without
+
     return root.path / TOKENS / digest(subject)[:16]

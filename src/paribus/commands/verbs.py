@@ -12,8 +12,7 @@ from rich.console import Console
 
 from paribus.commands import RUNS
 from paribus.commands.output import print_json
-from paribus.config.arguments import OF_A_VERB, Command, parse
-from paribus.config.explain import groups, options
+from paribus.config.arguments import OF_A_VERB, Command, groups, options, parse
 from paribus.pipeline.display import open_console
 
 HELP_WIDTH = 120

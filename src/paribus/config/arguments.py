@@ -1,4 +1,4 @@
-"""Arguments of the command line: flags, the overrides of Hydra, and `name=value` options of the other verbs."""
+"""Arguments of the command line: flags, the overrides of Hydra and what they may choose, and `name=value` options."""
 
 import dataclasses
 import difflib
@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, get_type_hints
 
 from paribus.errors import ConfigurationError
@@ -311,3 +312,40 @@ def _near(argument: str, known: Collection[str]) -> str:
     close = [key for key in known if name and key.endswith(f".{name}")]
     close += difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f"; did you mean {close[0]}={value if equals else '...'}?" if close else ""
+
+
+def configuration_directory() -> Path:
+    """The directory of the config groups: in the installed package, or at the top of a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "conf"
+    return installed if installed.is_dir() else package.parents[1] / "conf"
+
+
+@dataclass(frozen=True)
+class Option:
+    """A file of a group."""
+
+    name: str
+    """As on the command line, `lbpe/table_1` of an experiment."""
+    path: Path
+
+    @property
+    def comment(self) -> list[str]:
+        """The lines of comment that it begins with."""
+        lines = self.path.read_text(encoding="utf-8").splitlines()
+        if lines and lines[0].startswith("# @package"):
+            lines = lines[1:]
+        head = next((at for at, line in enumerate(lines) if not line.startswith("#")), len(lines))
+        return [line.removeprefix("#").strip() for line in lines[:head]]
+
+
+def groups() -> list[str]:
+    """Groups of options, of which a command line chooses one each."""
+    return sorted(path.name for path in configuration_directory().iterdir() if path.is_dir())
+
+
+def options(group: str) -> list[Option]:
+    """The options of a group; files whose names begin with an underscore are parts of others."""
+    directory = configuration_directory() / group
+    found = sorted(path for path in directory.rglob("*.yaml") if not path.name.startswith("_"))
+    return [Option(path.relative_to(directory).with_suffix("").as_posix(), path) for path in found]

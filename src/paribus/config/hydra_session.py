@@ -34,8 +34,7 @@ from omegaconf.errors import GrammarParseError
 from omegaconf.grammar.gen.OmegaConfGrammarParser import OmegaConfGrammarParser
 from omegaconf.grammar_parser import parse
 
-from paribus.config.arguments import Command, override_key
-from paribus.config.explain import configuration_directory
+from paribus.config.arguments import Command, configuration_directory, override_key
 from paribus.config.fields import ARM, CHOSEN
 from paribus.config.schema import RunConfig, kinds_with
 from paribus.errors import ConfigurationError, Problem

@@ -1,18 +1,15 @@
 """What is running and how long it still takes: bars on a terminal, a line now and then elsewhere."""
 
 import time
-from collections.abc import Iterable
+from typing import Any
 
-from rich.console import Console, RenderableType
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.text import Text
+from rich.console import Console
 
 from paribus.config.units import format_count, format_duration, format_size
 
 SECONDS_BETWEEN_LINES = 10.0
 LEAST_WIDTH = 20
 """Columns below which nothing could be shown; `COLUMNS=0` stands for a width that is not known."""
-INDENT = " " * 15
 
 
 def open_console(*, stderr: bool = False) -> Console:
@@ -29,8 +26,8 @@ class Display:
     def __init__(self, console: Console, label: str = "") -> None:
         """`label` stands before each line of one of several runs that share the console, which then has no bars."""
         self.console, self._label = console, label
-        self._bar: StageProgress | None = None
-        self._task: TaskID | None = None
+        self._bar: Any = None
+        self._task: Any = None
         self._name, self._last_line = "", 0.0
         self._activity, self._began, self._before = "", 0.0, 0.0
         """What the running stage does, since when, and the units that were finished then."""
@@ -44,6 +41,8 @@ class Display:
         """A stage begins; `note` is shown until it reports progress."""
         self._name, self._activity, self._last_line = name, "", time.monotonic()
         if self.console.is_terminal and not self._label:
+            from paribus.pipeline.progress_bar import StageProgress  # rich.progress takes 40 ms
+
             self._bar = StageProgress(self.console)
             self._bar.start()
             self._task = self._bar.add_task(note, total=None, stage=name, amount="", detail="")
@@ -86,28 +85,3 @@ def _left(done: float, total: float, before: float, seconds: float) -> str:
         return ""
     share = f" ({done / total:.0%})"
     return f"{share}, {format_duration(seconds * (total - done) / (done - before))} left" if done > before else share
-
-
-class StageProgress(Progress):
-    """A bar whose task has the fields `stage`, `amount` and `detail`; details too long for the terminal are cut."""
-
-    def __init__(self, console: Console) -> None:
-        super().__init__(
-            TextColumn("  {task.fields[stage]:<12}"),
-            BarColumn(bar_width=20),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TextColumn("{task.fields[amount]}"),
-            TimeElapsedColumn(),
-            TextColumn("elapsed,"),
-            TimeRemainingColumn(),
-            TextColumn("left · {task.description}"),
-            console=console,
-            transient=True,
-        )
-
-    def get_renderables(self) -> Iterable[RenderableType]:
-        """The bars, then what they say in detail."""
-        yield self.make_tasks_table(self.tasks)
-        for task in self.tasks:
-            if task.fields["detail"]:
-                yield Text(INDENT + task.fields["detail"], style="dim", no_wrap=True, overflow="ellipsis")

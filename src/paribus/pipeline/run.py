@@ -29,7 +29,7 @@ from paribus.config.units import format_duration
 from paribus.engine.gpus import VISIBLE
 from paribus.engine.local import check_engine
 from paribus.engine.processes import interrupt, on_stop
-from paribus.errors import ConfigurationError, DataError, ParibusError, classify, guard_streams, is_full_disk
+from paribus.errors import ConfigurationError, DataError, ParibusError, classify, is_full_disk
 from paribus.pipeline.devices import Devices, check_devices, reserve_gpus
 from paribus.pipeline.display import Display, open_console
 from paribus.pipeline.execute import execute
@@ -40,6 +40,7 @@ from paribus.pipeline.records import RETRIED, Failure, stage_log
 from paribus.pipeline.results import made_with
 from paribus.pipeline.root import OutputRoot, run_id
 from paribus.pipeline.standings import announce, show_standings
+from paribus.pipeline.streams import guard_streams
 from paribus.store import files
 from paribus.store.artifacts import Artifact, Store
 from paribus.store.claims import Claim, acquire, describe, read_holder

@@ -7,8 +7,7 @@ import pytest
 import yaml
 
 from paribus.checks import WHOLE, check_primary, compose_command
-from paribus.config.arguments import parse
-from paribus.config.explain import configuration_directory
+from paribus.config.arguments import configuration_directory, parse
 from paribus.errors import ConfigurationError
 from paribus.evaluation.benchmarks import unknown_task
 from paribus.evaluation.data_files import HELDOUT_CLEAN, HELDOUT_CONCATENATED

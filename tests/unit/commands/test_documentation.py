@@ -12,8 +12,8 @@ import pytest
 from paribus.cli import VERBS, main
 from paribus.commands import clean, export, rerun
 from paribus.commands.tokens_encode import OPTIONS
-from paribus.config.arguments import parse, read_options
-from paribus.config.explain import configuration_directory, describe
+from paribus.config.arguments import configuration_directory, parse, read_options
+from paribus.config.explain import describe
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared import undeclared
 from paribus.pipeline.records import is_reference

@@ -14,8 +14,8 @@ from paribus.checks import compose_command
 from paribus.cli import VERBS, main
 from paribus.commands.explain import SCRIPTS, complete, explain
 from paribus.commands.verbs import EXAMPLES, verb_help
-from paribus.config.arguments import OF_A_VERB, parse
-from paribus.config.explain import fields_of, groups, options
+from paribus.config.arguments import OF_A_VERB, groups, options, parse
+from paribus.config.explain import fields_of
 from paribus.errors import ConfigurationError
 
 
