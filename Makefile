@@ -59,8 +59,8 @@ kill-matrix: $(READY)
 # Hundreds of rounds and thousands of cases of what make test does a few of; some minutes on two cores.
 stress: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m stress --numprocesses auto --dist worksteal --timeout 7200 \
-	  tests/concurrency tests/config tests/contract/store/test_torn_artefacts.py tests/security \
-	  tests/unit/tokenization/encode/test_encoder_kernels.py tests/unit/native
+	  tests/concurrency tests/config tests/contract/store/test_artifacts.py tests/security \
+	  tests/unit/tokenization/test_kernels_encode.py tests/unit/native
 
 # Sweeps under each of Hydra's launchers, with jobs that are killed; some minutes on two cores.
 launcher-tests: $(READY)
@@ -72,7 +72,7 @@ tracking-load: $(READY)
 
 # Every stage on several engines, and a Ray cluster of two nodes of which one is killed; some minutes on two cores.
 cluster-tests: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m cluster tests/contract/engine/test_engines.py tests/concurrency/test_ray_nodes.py
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m cluster tests/contract/engine/test_ray.py tests/concurrency/test_ray_nodes.py
 
 # Images, services and nodes under a Docker engine of the tests' own, for root on Debian; docs/docker.md.
 docker-tests: $(READY)

@@ -89,6 +89,13 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def beside_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands run in a directory that has a text, `texts.txt`."""
+    (tmp_path / "texts.txt").write_text("some text", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """For what numbers and words are asked of alone: reports have their pictures, and nothing is on them."""
     from support.pictures import undrawn_pictures

@@ -48,10 +48,8 @@ def test_artefacts_of_a_read_only_store_are_verified_and_used(tmp_path: Path, re
 
 
 def test_verbs_on_a_read_only_root_say_in_a_line_what_they_cannot_write(
-    tmp_path: Path, read_only: Protect, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, beside_text: None, read_only: Protect, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("texts.txt").write_text("some text", encoding="utf-8")
     root = tmp_path / "root"
     publish(Store(root / "artifacts"), "corpus")
     read_only(root)
@@ -70,10 +68,8 @@ OWN = ("scale=tiny", "corpus=files", "corpus.paths=[texts.txt]", "tracking=none"
 
 
 @pytest.fixture
-def settled_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def settled_text(beside_text: None) -> None:
     """A text so old that its digest may be remembered."""
-    monkeypatch.chdir(tmp_path)
-    Path("texts.txt").write_text("some text", encoding="utf-8")
     os.utime("texts.txt", (1e9, 1e9))
 
 

@@ -17,8 +17,8 @@ COMPOSING = (
     "unit/test_paper_costs.py",
     "unit/test_findings.py",
     "unit/reporting/test_paper_transcription.py",
-    "unit/reporting/test_paper_numbers.py",
-    "unit/commands/test_documentation.py",
+    "unit/reporting/test_paper.py",
+    "unit/test_documentation.py",
 )
 """Test files that compose most, and much of it the same."""
 hydra_compose = hydra.compose

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from test_pair_scores import MODEL, write_inputs
+from test_stage_pairs import MODEL, write_inputs
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import ParibusError

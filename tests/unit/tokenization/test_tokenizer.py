@@ -1,7 +1,9 @@
 """The promised interface of `Tokenizer`."""
 
+import warnings
 from types import ModuleType
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 import paribus
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import Tokenizer
+from support.real_data import RealData
 
 TEXTS = [
     "The capitals of the world, 1998.",
@@ -130,3 +133,76 @@ def test_a_tokenizer_says_what_it_is_and_how_many_tokens_it_has() -> None:
 def test_the_promised_name_is_among_those_of_its_package(package: ModuleType) -> None:
     assert "Tokenizer" in dir(package)
     assert package.Tokenizer is Tokenizer
+
+
+# What a caller of the library plausibly gives by mistake, and what holds texts and ids.
+
+SENTENCES = ["all else being equal and nothing else in 1998"] * 3
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.train(SENTENCES, vocab_size=270, special_tokens=("<end>",))
+
+
+def test_a_mistake_is_a_type_error_that_says_what_is_right(tokenizer: Tokenizer) -> None:
+    with pytest.raises(TypeError, match=r"Tokenizer\.train takes several strings.*\[text\]"):
+        Tokenizer.train("a string", vocab_size=270)
+    with pytest.raises(TypeError, match="encode_batch takes several strings"):
+        tokenizer.encode_batch("abc")
+    with pytest.raises(TypeError, match="encode: a text is a string, not bytes"):
+        tokenizer.encode(b"abc")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="token ids are whole numbers"):
+        tokenizer.decode([97, 1.5])
+
+
+def test_texts_and_ids_are_taken_from_whatever_holds_them(tokenizer: Tokenizer) -> None:
+    import torch
+
+    for ids in ([97, 98], iter([97, 98]), np.array([97, 98], np.uint8), [np.int32(97), 98], torch.tensor([97, 98])):
+        assert tokenizer.decode(ids) == "ab"
+    assert [tokenizer.decode(ids) for ids in ([], (), np.array([]))] == ["", "", ""]
+    for texts in (("a", "b"), np.array(["a", "b"]), (text for text in "ab"), [np.str_("a"), "b"]):
+        assert tokenizer.encode_batch(texts)[0].tolist() == [97, 98]
+
+
+def test_a_vocabulary_smaller_than_was_asked_for_is_said() -> None:
+    with pytest.warns(UserWarning, match="vocab_size=30000 was asked for, and the texts gave 258 tokens") as warned:
+        small = Tokenizer.train(["abc"], vocab_size=30_000)
+    assert (small.vocab_size, small.settings.stopped, warned[0].filename) == (258, "no_pair_left", __file__)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Tokenizer.train((), algorithm="bytes").vocab_size == 256
+
+
+# Hundreds of languages and scripts, and Chinese without spaces.
+
+
+@pytest.fixture(scope="module")
+def declarations(real_data: RealData) -> list[str]:
+    return [text[:1_500] for text in real_data.declaration_texts()]
+
+
+@pytest.mark.parametrize("unit", ["byte", "character"])
+@pytest.mark.parametrize("algorithm", ["bpe", "scaffold_bpe"])
+def test_every_language_comes_back_exactly(declarations: list[str], algorithm: str, unit: str) -> None:
+    tok = Tokenizer.train(
+        declarations[::2],
+        algorithm=algorithm,
+        vocab_size=4_500,
+        unit=unit,
+        pretokenizer="gpt4",
+        unknown="byte_fallback",
+    )
+    for encoder in ("merge_rank", "longest_first"):
+        encoding = tok.with_encoder(encoder)
+        for text in declarations[::5]:
+            assert encoding.decode(encoding.encode(text)) == text
+
+
+def test_chinese_words_become_tokens(real_data: RealData) -> None:
+    texts = real_data.chinese_sentences(1_500)
+    tok = Tokenizer.train(texts, vocab_size=5_000, unit="character", pretokenizer="gpt2_digits")
+    tokens = {entry.bytes.decode() for entry in tok.vocabulary if entry.kind == "token"}
+    assert {"中国", "经济", "发展"} <= tokens
+    assert tok.decode(tok.encode(texts[0])) == texts[0]

@@ -1,0 +1,445 @@
+"""`paribus rerun`: what changed and matched, what goes on in its own root, and what is refused."""
+
+import copy
+import dataclasses
+import errno
+import io
+import json
+import math
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from paribus.checks import compose_command
+from paribus.cli import main
+from paribus.commands.rerun import (
+    CODE_FILE,
+    MOST_ENTRIES,
+    Match,
+    Mismatch,
+    _artefact_table,
+    _number_lines,
+    _result_words,
+    causes_of_other_keys,
+    match,
+    rerun_command,
+)
+from paribus.config.arguments import parse
+from paribus.config.schema import RunConfig
+from paribus.errors import ConfigurationError
+from paribus.pipeline.graph import Node, build_graph
+from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepared import PreparedRun
+from paribus.pipeline.recorder import RunRecord
+from paribus.pipeline.records import Failure, read_run_record
+from paribus.pipeline.results import environment_changes
+from paribus.pipeline.root import OutputRoot
+from paribus.store.artifacts import Store
+from paribus.store.claims import acquire
+from paribus.store.provenance import git_state, loaded_code
+from support.finished_runs import finish
+from support.run_config import run_config
+
+DIFF = "diff --git a/src/a.py b/src/a.py\n--- a/src/a.py\n+++ b/src/a.py\n"
+RECORDED: dict[str, Any] = {
+    "paribus": "0.1.0",
+    "git": {"commit": "a" * 40, "diff": "", "diff_truncated": False, "untracked": []},
+    "packages": {"torch": "2.13.0", "numpy": "2.4.6"},
+    "python": "3.11.7",
+    "gpu": [],
+    "cpu": "AMD EPYC 7763",
+    "blas": ["openblas Haswell"],
+    "variables": {"OPENBLAS_CORETYPE": "Haswell"},
+}
+
+
+def here(**changed: Any) -> dict[str, Any]:
+    return copy.deepcopy(RECORDED) | changed
+
+
+def test_the_same_environment_has_no_changes() -> None:
+    assert environment_changes(RECORDED, here()) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        ({"git": RECORDED["git"] | {"commit": "b" * 40}}, "commit aaaaaaaaaaaa, here bbbbbbbbbbbb"),
+        ({"git": RECORDED["git"] | {"diff": DIFF}}, "uncommitted changes in nothing, here in src/a.py"),
+        ({"git": None}, "commit aaaaaaaaaaaa, here unknown (no checkout)"),
+        ({"packages": {"torch": "2.12.0", "numpy": "2.4.6"}}, "torch 2.13.0, here 2.12.0"),
+        ({"packages": {"torch": "2.13.0"}}, "numpy 2.4.6, here absent"),
+        ({"python": "3.12.1"}, "Python 3.11.7, here 3.12.1"),
+        ({"gpu": ["NVIDIA H200"]}, "GPU none, here NVIDIA H200"),
+        ({"cpu": "Intel Xeon"}, "CPU AMD EPYC 7763, here Intel Xeon"),
+        ({"blas": ["openblas SkylakeX"]}, "BLAS with kernels of openblas Haswell, here openblas SkylakeX"),
+        ({"variables": {}}, "variable OPENBLAS_CORETYPE Haswell, here not set"),
+    ],
+)
+def test_what_changed_is_named_with_both_values(changed: dict[str, Any], line: str) -> None:
+    assert environment_changes(RECORDED, here(**changed)) == [line]
+
+
+@pytest.fixture
+def node() -> Node:
+    return build_graph(run_config(), Path("cache"))["evaluation"]
+
+
+def publish(root: Path, node: Node, scores: dict[str, float]) -> Store:
+    store = Store(root)
+    held = store.claim(node.name, node.key)
+    assert held is not None
+    with held:
+        output = store.empty_output(held, node.name, node.key)
+        (output / "metrics.jsonl").write_text(json.dumps({"step": 7, **scores}) + "\n", encoding="utf-8")
+        store.publish(held, node.name, node.key, {"key": node.key, "result": {}})
+    return store
+
+
+def test_an_artefact_with_the_same_bytes_is_identical_and_says_how_many_scores_are_equal(
+    tmp_path: Path, node: Node
+) -> None:
+    stores = [publish(tmp_path / name, node, {"bits": 2.0, "accuracy": 0.25}) for name in ("one", "two")]
+    found = match(node, *stores)
+    assert found.identical
+    assert found.files == ()
+    assert list(_number_lines(found)) == ["evaluation: 2 of 2 scores equal"]
+
+
+def test_scores_that_differ_are_listed_with_both_values_and_the_largest_difference_first(
+    tmp_path: Path, node: Node
+) -> None:
+    first = publish(tmp_path / "one", node, {"bits": 2.0, "accuracy": 0.25, "same": 1.0})
+    second = publish(tmp_path / "two", node, {"bits": 2.125, "accuracy": 0.75, "same": 1.0})
+    found = match(node, first, second)
+    assert not found.identical
+    assert found.files == ("metrics.jsonl",)
+    assert list(_number_lines(found)) == [
+        "evaluation: 1 of 3 scores equal",
+        "  step 7, accuracy 0.25, again 0.75 (+0.5)",
+        "  step 7, bits 2, again 2.125 (+0.125)",
+    ]
+    shown = Console(file=io.StringIO(), width=120)
+    shown.print(_artefact_table([found]))
+    assert "differs" in shown.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_a_score_that_only_one_side_has_differs_and_a_repeated_nan_does_not(tmp_path: Path, node: Node) -> None:
+    first = publish(tmp_path / "one", node, {"bits": math.nan, "gone": 1.0})
+    second = publish(tmp_path / "two", node, {"bits": math.nan})
+    (difference,) = match(node, first, second).differences
+    assert difference.measure == "gone"
+    assert difference.size == math.inf
+
+
+def test_an_artefact_that_was_not_made_again_is_no_match(tmp_path: Path, node: Node) -> None:
+    found = match(node, publish(tmp_path / "one", node, {"bits": 1.0}), Store(tmp_path / "two"))
+    assert not found.identical
+    assert (found.again, list(_number_lines(found))) == (None, [])
+
+
+def test_help_tells_the_exit_status_and_unknown_words_are_refused(tmp_path: Path) -> None:
+    console = Console(file=io.StringIO())
+    assert rerun_command(["--help"], console) == 0
+    assert "1 some differ or were not made" in console.file.getvalue()  # type: ignore[attr-defined]
+    for arguments in (["a", "b"], []):
+        with pytest.raises(ConfigurationError, match="one run, by"):
+            rerun_command(arguments, console)
+    with pytest.raises(ConfigurationError, match=r"'--scores' is not taken here, but root=\.\.\., training\.device="):
+        rerun_command(["--scores", f"root={tmp_path}"], console)
+    with pytest.raises(ConfigurationError, match=r"'rot=x' is not taken here, .*; did you mean root=x\?"):
+        rerun_command(["a", "rot=x"], console)
+    with pytest.raises(ConfigurationError, match="no run 'a' below"):
+        rerun_command(["a", f"root={tmp_path}"], console)
+
+
+def test_the_recorded_difference_restores_the_working_tree_whatever_git_is_configured_to_do(tmp_path: Path) -> None:
+    def git(*arguments: str, at: Path = tmp_path / "work") -> str:
+        command = ["git", "-C", str(at), "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    work = tmp_path / "work"
+    (work / "src").mkdir(parents=True)
+    git("init", "-q")
+    (work / "src/code.py").write_text("one\n\n\n", encoding="utf-8")
+    (work / "src/picture.bin").write_bytes(bytes(range(256)))
+    git("add", ".")
+    git("commit", "-qm", "x")
+    for name, value in {"diff.noprefix": "true", "color.ui": "always", "diff.relative": "true"}.items():
+        git("config", name, value)
+    (work / "src/code.py").write_text("two\n\n\n", encoding="utf-8")
+    (work / "src/picture.bin").write_bytes(bytes(range(255, -1, -1)))
+    (work / "forgotten.py").write_text("", encoding="utf-8")
+    state = git_state(work / "src/code.py")
+    assert state is not None
+    assert state["untracked"] == ["forgotten.py"]
+    git("clone", "-q", str(work), str(tmp_path / "clone"), at=tmp_path)
+    (tmp_path / "recorded.diff").write_text(state["diff"], encoding="utf-8")
+    git("apply", str(tmp_path / "recorded.diff"), at=tmp_path / "clone")
+    for name in ("code.py", "picture.bin"):
+        assert (tmp_path / "clone/src" / name).read_bytes() == (work / "src" / name).read_bytes()
+
+
+def publish_training(root: Path, computed_on: list[str], loss: float, *, strict: bool = False) -> tuple[Node, Store]:
+    config = run_config()
+    config = dataclasses.replace(config, training=dataclasses.replace(config.training, deterministic=strict))
+    node, store = build_graph(config, Path("cache"))["training"], Store(root)
+    held = store.claim(node.name, node.key)
+    assert held is not None
+    with held:
+        output = store.empty_output(held, node.name, node.key)
+        line = {"step": 1, "train/loss": loss, "train/gradient_norm": loss**9}
+        (output / "metrics.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+        store.publish(held, node.name, node.key, {"key": node.key, "result": {"computed_on": computed_on}})
+    return node, store
+
+
+@pytest.mark.parametrize(
+    ("computed_on", "loss", "strict", "word"),
+    [
+        (["NVIDIA H100 in bf16"], 4.03, False, "losses within 1%"),
+        (["NVIDIA H100 in bf16"], 4.05, False, "differs"),
+        (["cpu in fp32"], 4.0000001, False, "differs"),
+        (["NVIDIA H100 in bf16"], 4.03, True, "differs"),
+        (["NVIDIA H100 in bf16"], 4.0, True, "identical"),
+    ],
+)
+def test_what_a_gpu_trained_is_judged_by_its_losses_unless_it_was_deterministic(
+    tmp_path: Path, computed_on: list[str], loss: float, strict: bool, word: str
+) -> None:
+    node, first = publish_training(tmp_path / "one", computed_on, 4.0, strict=strict)
+    _, second = publish_training(tmp_path / "two", computed_on, loss, strict=strict)
+    found = match(node, first, second)
+    assert _result_words(found) == word
+    assert found.agrees == (word != "differs")
+
+
+@pytest.mark.parametrize(
+    ("changes", "agrees"),
+    [
+        ({"losses": 3}, True),
+        ({"losses": 3, "differences": (Mismatch("finetuning/qasper/loss", 3, 2.0, 2.01),)}, True),
+        ({"losses": 3, "differences": (Mismatch("finetuning/qasper/loss", 3, 2.0, 9.0),)}, False),
+        ({"losses": 3, "files": ("contexts.json", "metrics.jsonl")}, False),
+        ({"losses": 3, "files": ("readings.npy",)}, False),
+        ({"losses": 0, "files": ("items.parquet",)}, False),
+    ],
+)
+def test_what_a_gpu_rounds_agrees_by_its_losses_and_by_what_was_read(changes: dict[str, Any], agrees: bool) -> None:
+    found = Match("finetuning", "a" * 12, "b" * 12, rounded=True, **changes)
+    assert found.agrees == agrees
+
+
+# A rerun that was stopped goes on in its own root; one that is finished or somebody's is left alone.
+
+
+@dataclasses.dataclass
+class Reruns:
+    """Commands of the same run in turn, which perform nothing but what `end` of a test does."""
+
+    run: PreparedRun
+    root: Path
+    end: Callable[[RunConfig, Path], None]
+    roots: list[str] = dataclasses.field(default_factory=list)
+
+    def again(self, *more: str) -> int:
+        return main(["rerun", self.run.run_id, f"root={self.root}", *more])
+
+    def perform(self, config: RunConfig) -> None:
+        self.roots.append(config.root)
+        self.end(config, self.root.parent)
+
+
+@pytest.fixture
+def reruns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reruns:
+    monkeypatch.setattr("paribus.commands.rerun.environment_changes", lambda recorded, here: [])
+    overrides = ("scale=tiny", f"root={tmp_path}/root", "tracking=none")
+    (run,) = prepare(compose_command(parse(overrides)))
+    finish(run, 0, tmp_path / "made")
+    found = Reruns(run, tmp_path / "root", stopped)
+    monkeypatch.setattr("paribus.commands.rerun.JobFunction", lambda code: found.perform)
+    monkeypatch.setattr("paribus.commands.rerun._report", lambda original, again, console: 0)
+    return found
+
+
+def stopped(config: RunConfig, made: Path) -> None:
+    root = OutputRoot.of(config)
+    RunRecord(config, build_graph(config, root.cache), root).finish(Failure("interrupted", "stopped", "training"))
+    raise KeyboardInterrupt
+
+
+def finished(config: RunConfig, made: Path) -> None:
+    root = OutputRoot.of(config)
+    (run,) = prepare(compose_command(parse(("scale=tiny", f"root={root.path}", "tracking=none"))))
+    finish(run, 1, made / f"made_{root.path.name}")
+
+
+def test_a_stopped_rerun_goes_on_and_a_finished_one_is_followed_by_another(
+    reruns: Reruns, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert reruns.again() == 130
+    assert "going on" not in capsys.readouterr().out
+    assert reruns.again() == 130
+    assert (
+        f"going on with {reruns.roots[0]}, which was not finished; remove it to begin from nothing"
+        in capsys.readouterr().out
+    )
+    reruns.end = finished
+    assert reruns.again() == 0
+    capsys.readouterr()
+    assert reruns.again() == 0
+    assert "going on" not in capsys.readouterr().out
+    first, second, third, fourth = reruns.roots
+    assert first == second == third != fourth
+
+
+def test_a_rerun_of_other_devices_or_of_another_process_is_left_alone(reruns: Reruns) -> None:
+    reruns.again()
+    reruns.again("training.device=cpu")
+    (on_a_device,) = {*reruns.roots} - {reruns.roots[0]}
+    begun = OutputRoot(Path(reruns.roots[0]), 60.0)
+    claim = acquire(begun.run_claim(reruns.run.run_id), begun.lease_seconds)
+    assert claim is not None
+    with claim:
+        reruns.again()
+    assert len({*reruns.roots}) == 3
+    reruns.again("training.device=cpu")
+    assert reruns.roots[-1] == on_a_device
+    reruns.again()
+    assert reruns.roots[-1] == reruns.roots[2], "the last one of two that were stopped"
+
+
+def test_a_full_disk_leaves_no_root_behind(
+    reruns: Reruns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(path: Path, content: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr("paribus.commands.rerun.files.write_json", full)
+    assert reruns.again() == 1
+    assert "the disk is full" in capsys.readouterr().err
+    assert not reruns.roots and not list((reruns.root / "reruns").iterdir())
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"code": 3}'])
+def test_a_rerun_whose_beginning_cannot_be_read_is_left_alone(content: str, reruns: Reruns) -> None:
+    reruns.again()
+    (Path(reruns.roots[0]) / CODE_FILE).write_text(content, encoding="utf-8")
+    reruns.again()
+    assert len({*reruns.roots}) == 2
+
+
+def test_what_killed_processes_left_without_a_record_is_not_gone_on_with(reruns: Reruns) -> None:
+    (reruns.root / "reruns" / f"{reruns.run.run_id}-empty").mkdir(parents=True)
+    reruns.again()
+    assert not reruns.roots[0].endswith("-empty")
+
+
+def test_what_other_code_or_packages_began_is_not_gone_on_with(reruns: Reruns, monkeypatch: pytest.MonkeyPatch) -> None:
+    reruns.again()
+    here = loaded_code()
+    upgraded = dataclasses.replace(here, packages={**here.packages, "torch": "0.1"})
+    with monkeypatch.context() as later:
+        later.setattr("paribus.commands.rerun.loaded_code", lambda: upgraded)
+        reruns.again()
+        reruns.again()
+    reruns.again()
+    before, after, again, back = reruns.roots
+    assert before != after == again and back == before
+
+
+def test_a_machine_that_cannot_make_it_refuses_and_takes_nothing_from_a_stopped_rerun(
+    reruns: Reruns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reruns.again()
+
+    def refuse(config: RunConfig, stages: Sequence[str]) -> None:
+        raise ConfigurationError("training.device: cuda:0 is not here")
+
+    monkeypatch.setattr("paribus.commands.rerun.check", refuse)
+    assert reruns.again() == 2
+    assert "cuda:0 is not here" in capsys.readouterr().err
+    assert len(reruns.roots) == 1
+    assert [str(path) for path in (reruns.root / "reruns").iterdir()] == reruns.roots
+
+
+# What `paribus rerun` says of files that are gone or changed: it refuses, and names those that differ.
+
+FILES = "corpus.files"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PreparedRun:
+    """A finished run on twenty files, whose names are long enough that no line has room for two digests."""
+    monkeypatch.setattr("paribus.commands.rerun.environment_changes", lambda recorded, here: [])
+    for number in range(20):
+        (tmp_path / f"a_file_of_the_corpus_{number:02}.txt").write_text(f"text {number}", encoding="utf-8")
+    overrides = ("scale=tiny", "corpus=files", f"corpus.paths=[{tmp_path}/*.txt]", f"root={tmp_path}/root")
+    (found,) = prepare(compose_command(parse([*overrides, "tracking=none"])))
+    finish(found, 0, tmp_path / "made")
+    return found
+
+
+def told(run: PreparedRun) -> Sequence[str]:
+    config = run.job.config
+    root = OutputRoot.of(config)
+    record = read_run_record(root.run(run.run_id))
+    assert record is not None
+    return list(causes_of_other_keys(record, config, build_graph(config, root.cache)))
+
+
+def test_files_that_are_gone_are_a_refusal(
+    run: PreparedRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in tmp_path.glob("*.txt"):
+        path.unlink()
+    root = OutputRoot.of(run.job.config).path
+    assert main(["rerun", run.run_id, f"root={root}"]) == 2
+    assert "the pattern matches no file" in capsys.readouterr().err
+    assert not (root / "reruns").exists()
+
+
+def test_the_file_that_changed_is_named_wherever_it_stands(
+    run: PreparedRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a_file_of_the_corpus_17.txt").write_text("other text", encoding="utf-8")
+    assert main(["rerun", run.run_id, f"root={tmp_path}/root"]) == 2
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if FILES in line]
+    assert line.count("a_file_of_the_corpus_17.txt") == 2
+    assert line.count("a_file_of_the_corpus") == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "sides"),
+    [
+        (lambda path: (path / "new.txt").write_text("new", encoding="utf-8"), (" absent", "new.txt 3 ")),
+        (lambda path: (path / "a_file_of_the_corpus_03.txt").unlink(), ("a_file_of_the_corpus_03.txt 6 ", "absent")),
+    ],
+)
+def test_a_file_more_or_less_is_absent_on_one_side(
+    change: Callable[[Path], None], sides: tuple[str, str], run: PreparedRun, tmp_path: Path
+) -> None:
+    change(tmp_path)
+    (line,) = [line for line in told(run) if FILES in line]
+    shown = line.partition(", here ")
+    assert sides[0] in shown[0] and sides[1] in shown[2]
+    assert "a_file_of_the_corpus_04" not in line
+
+
+def test_of_many_files_some_are_named_and_the_rest_counted(run: PreparedRun, tmp_path: Path) -> None:
+    for path in tmp_path.glob("*.txt"):
+        path.write_text("other text", encoding="utf-8")
+    (line,) = [line for line in told(run) if FILES in line]
+    assert line.count("a_file_of_the_corpus") == 2 * MOST_ENTRIES
+    assert line.count(f", {20 - MOST_ENTRIES} more") == 2
+
+
+def test_a_field_that_is_no_list_is_shown_as_it_is(run: PreparedRun) -> None:
+    config = run.job.config
+    other = dataclasses.replace(config, training=dataclasses.replace(config.training, learning_rate=0.5))
+    lines = told(dataclasses.replace(run, job=dataclasses.replace(run.job, config=other)))
+    assert lines == [f"training.learning_rate {config.training.learning_rate}, here 0.5"]

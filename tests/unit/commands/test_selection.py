@@ -1,0 +1,163 @@
+"""What `status` and `report` are asked about: overrides or a name."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from paribus.cli import main
+from paribus.pipeline.prepared import run_identity
+from paribus.pipeline.records import files_of
+from support.recorded_sweeps import OVERRIDES, finished_sweep, record
+
+pytestmark = pytest.mark.usefixtures("beside_text")
+
+
+def test_the_last_sweep_and_a_run_by_its_beginning_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(tmp_path / "root", "seed=7")
+    identifier, runs = record(tmp_path / "root", "-m", "tokenizer=bpe,scaffold_bpe")
+    assert main(["status", "last", "root=root"]) == 1
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"{identifier}  sweep tokenizer, 2 runs, given ")
+    assert [run.run_id in shown for run in runs] == [True, True]
+    assert main(["status", runs[1].run_id[:8], "root=root"]) == 1
+    shown = capsys.readouterr().out
+    assert [run.run_id in shown for run in runs] == [False, True]
+
+
+def test_a_run_is_found_also_where_the_table_of_its_sweep_names_factors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = "+experiment.table={baseline:{tokenizer:bpe},rows:[tokenizer]}"
+    _, runs = record(tmp_path / "root", "-m", "tokenizer=bpe,scaffold_bpe", "seed=0,1", table)
+    assert main(["status", runs[3].run_id, "root=root"]) == 1
+    shown = capsys.readouterr().out
+    assert [run.run_id in shown for run in runs] == [False, False, False, True]
+
+
+def test_a_root_where_nothing_has_run_or_no_sweep_can_be_read_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", "root=nothing"]) == 2
+    assert capsys.readouterr().err.endswith("nothing has run there; name the root with root=...\n")
+    identifier, runs = record(tmp_path / "root", "seed=1")
+    directory = tmp_path / "root/runs" / runs[0].run_id
+    directory.mkdir(parents=True)
+    (directory / "run.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "root/sweeps" / identifier / "sweep.json").write_text('{"id": ', encoding="utf-8")
+    for name in ([], ["last"]):
+        assert main(["report", *name, "root=root"]) == 2
+        told = capsys.readouterr().err
+        assert "no sweep.json there says what its runs are called; give the overrides that made them" in told
+        assert "nothing has run" not in told
+
+
+def test_a_report_without_arguments_is_that_of_the_last_sweep(capsys: pytest.CaptureFixture[str]) -> None:
+    identifier, _ = record(Path("root").resolve(), "-m", "tokenizer=bpe,scaffold_bpe")
+    assert main(["report", "root=root"]) == 2
+    told = capsys.readouterr()
+    assert told.out.startswith(f"{identifier}  sweep tokenizer, 2 runs")
+    assert "not started" in told.err
+
+
+def test_a_root_that_was_moved_is_looked_at_where_it_is_now(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record(tmp_path / "root", "seed=1")
+    (tmp_path / "root").rename(tmp_path / "moved")
+    assert main(["status", "last", "root=moved"]) == 1
+    assert "not started" in capsys.readouterr().out
+    assert not (tmp_path / "root").exists()
+
+
+@pytest.mark.parametrize("more", [["seed=3"], ["-m"], ["first"]])
+def test_a_name_is_given_alone(tmp_path: Path, more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    record(tmp_path / "paribus_runs", "seed=1")
+    assert main(["status", "last", *more]) == 2
+    assert ("two names" if more == ["first"] else f"leave {more[0]} out") in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["../x", "a;touch x", "a\0b", "x\x1b[2J", "x" * 300, "", " ", "\udcff", "*"])
+def test_a_name_of_no_file_names_nothing(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    record(tmp_path / "paribus_runs", "seed=1")
+    assert main(["status", name]) == 2
+    told = capsys.readouterr().err
+    assert "Traceback" not in told
+    assert "\x1b" not in told
+
+
+def test_a_sweep_that_would_be_another_now_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record(tmp_path / "paribus_runs", "seed=1")
+    (tmp_path / "texts.txt").write_text("another text", encoding="utf-8")
+    assert main(["status", "last"]) == 1
+    assert "1 of its runs would be others now" in capsys.readouterr().out
+
+
+def test_overrides_are_composed_as_ever(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, other = record(tmp_path / "other", "seed=2")
+    _, recorded = record(tmp_path / "paribus_runs", "seed=1")
+    assert main(["status", *OVERRIDES, "seed=2"]) == 1
+    shown = capsys.readouterr().out
+    assert other[0].run_id in shown
+    assert recorded[0].run_id not in shown
+
+
+@pytest.mark.parametrize("text", [None, "another text"], ids=["gone", "changed"])
+def test_runs_that_a_name_means_are_those_that_were_made_of_their_files(
+    text: str | None, tmp_path: Path, undrawn: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = finished_sweep(tmp_path / "made", "-m", "seed=0,1")
+    assert main(["report", "last"]) == 0
+    table = capsys.readouterr().out.split("ago\n")[1]
+    (tmp_path / "texts.txt").unlink()
+    if text:
+        (tmp_path / "texts.txt").write_text(text, encoding="utf-8")
+    moved = "files of 2 of its runs are gone or others now: this is how those stand that were made of them"
+    assert main(["status", "last"]) == 0
+    shown = capsys.readouterr().out
+    assert moved in shown and all(run.run_id in shown for run in runs)
+    assert main(["report", "last"]) == 0
+    told, same = capsys.readouterr().out.split("would make others\n")
+    assert moved in told and same == table
+    assert main(["status", runs[0].run_id]) == 0
+    # Overrides are a question about the files of now.
+    assert main(["status", *OVERRIDES]) == 1
+
+
+def test_what_a_run_read_says_nothing_of_a_group_that_is_otherwise_now(tmp_path: Path) -> None:
+    (run,) = finished_sweep(tmp_path / "made")
+    config = run.job.config
+    record = {"identity": json.loads(json.dumps(run_identity(config, run.nodes)))}
+    assert files_of(record, config) == record["identity"]["fingerprints"] != {}
+    assert files_of(record, replace(config, corpus=replace(config.corpus, heldout=7))) == {}
+    assert files_of({}, config) == {}
+
+
+def test_runs_of_other_text_do_not_stand_beside_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One of which nothing is on record yet has the text of the others of its sweep, or all have that of now."""
+    runs = finished_sweep(tmp_path / "made", "-m", "seed=0,1")
+    shutil.rmtree(tmp_path / "paribus_runs" / "runs" / runs[1].run_id)
+    (tmp_path / "texts.txt").write_text("another text", encoding="utf-8")
+    main(["status", "last"])
+    told = capsys.readouterr().out
+    assert all(run.run_id in told for run in runs) and "files of 2 of its runs are gone or others now" in told
+    path = tmp_path / "paribus_runs" / "runs" / runs[0].run_id / "run.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    record["identity"]["fingerprints"] = {"corpus": {"files": []}}
+    path.write_text(json.dumps(record), encoding="utf-8")
+    main(["status", "last"])
+    told = capsys.readouterr().out
+    assert not any(run.run_id in told for run in runs) and "2 of its runs would be others now" in told
+
+
+def test_a_run_that_was_made_is_not_judged_by_the_files_of_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finished_sweep(tmp_path / "made", "-m", "seed=0,1")
+    broken = [("tokenizer.path", "x.json: no complete JSON")]
+    monkeypatch.setattr("paribus.pipeline.prepare.check_tokenizer", lambda config: broken)
+    assert main(["status", "last"]) == 0
+    assert main(["status", *OVERRIDES]) == 2
+    assert "no complete JSON" in capsys.readouterr().err

@@ -1,0 +1,306 @@
+"""Nearest neighbours against all pairs in double precision."""
+
+import multiprocessing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from paribus.config.groups.ordering import InContextOrdering, LexicalOrdering, NearestOrdering, NeighboursConfig
+from paribus.engine.local import LocalEngine
+from paribus.errors import ConfigurationError, DataError
+from paribus.ordering import neighbours
+from paribus.ordering.arrays import unit_rows
+from paribus.ordering.embeddings import Embeddings
+from paribus.ordering.nearest import InvertedShard
+from paribus.ordering.neighbours import RECALLED, Blocks, NeighbourSearch, share_found
+from paribus.ordering.search_plan import plan_search
+from support.neighbours import Found, Vectors, clustered, search
+from support.orders import write_embeddings
+
+
+def all_pairs(vectors: Vectors, count: int) -> Found:
+    ids = np.full((len(vectors), count), -1)
+    cosines = np.zeros((len(vectors), count), dtype=np.float32)
+    exact, directed = vectors.astype(np.float64), vectors.any(axis=1).tolist()
+    for i, vector in enumerate(exact):
+        similar = np.clip((exact * vector).sum(axis=1), -1, 1).astype(np.float32)
+        others = [j for j in range(len(vectors)) if j != i and directed[i] and directed[j]]
+        order = (-similar).tolist()
+        nearest = sorted(others, key=lambda j: (order[j], j))[:count]
+        ids[i, : len(nearest)], cosines[i, : len(nearest)] = nearest, similar[nearest]
+    return ids, cosines
+
+
+def assert_exact(root: Path, vectors: Vectors, count: int, **settings: object) -> None:
+    embeddings, _, (ids, cosines), share = search(root, vectors, retrieved=count, **settings)
+    expected_ids, expected_cosines = all_pairs(embeddings.rows(0, len(embeddings)), count)
+    assert np.allclose(cosines, expected_cosines, atol=1e-7)
+    # Where two cosines differ by rounding alone, either may stand first.
+    differing = ids != expected_ids
+    assert np.allclose(cosines[differing], expected_cosines[differing], atol=1e-7)
+    assert differing.mean() < 0.001
+    assert share in (None, 1.0)
+
+
+@pytest.mark.parametrize("shard", [10_000, 600, 250, 70])
+def test_flat_search_finds_the_nearest_of_all_pairs_in_shards_of_any_size(tmp_path: Path, shard: int) -> None:
+    assert_exact(tmp_path, clustered(600), 10, index="flat", shard_documents=shard)
+
+
+@pytest.mark.parametrize("shard", [1000, 50])
+def test_equal_documents_are_listed_by_id_even_when_there_are_more_than_neighbours(tmp_path: Path, shard: int) -> None:
+    vectors = clustered(120)
+    vectors[10:90] = vectors[10]
+    embeddings, _, (ids, cosines), _ = search(tmp_path, vectors, retrieved=5, shard_documents=shard)
+    assert ids[50].tolist() == [10, 11, 12, 13, 14]
+    assert ids[10].tolist() == [11, 12, 13, 14, 15]
+    assert (cosines[10:90] > 0.999999).all()
+    assert np.array_equal(ids, all_pairs(embeddings.rows(0, 120), 5)[0])
+
+
+def test_a_small_corpus_is_padded_and_a_zero_row_has_no_neighbours(tmp_path: Path) -> None:
+    vectors = clustered(6)
+    vectors[2] = 0
+    assert_exact(tmp_path, vectors, 9)
+    _, _, (ids, _), _ = search(tmp_path / "again", vectors, retrieved=9)
+    assert (ids[2] == -1).all() and 2 not in ids
+
+
+@pytest.mark.parametrize("index", ["auto", "flat", "ivf"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_handful_of_documents_has_padding(tmp_path: Path, count: int, index: str) -> None:
+    _, _, (ids, cosines), _ = search(tmp_path, clustered(count), retrieved=3, index=index)
+    expected = {1: [[-1, -1, -1]], 2: [[1, -1, -1], [0, -1, -1]]}
+    assert ids.tolist() == expected[count]
+    assert (cosines[ids < 0] == 0).all()
+
+
+@pytest.mark.parametrize("index", ["flat", "ivf"])
+def test_a_corpus_without_any_direction_has_no_neighbours(tmp_path: Path, index: str) -> None:
+    _, _, (ids, _), share = search(tmp_path, np.zeros((40, 8), dtype=np.float32), retrieved=3, index=index)
+    assert (ids == -1).all() and share == 1.0
+
+
+@pytest.mark.parametrize("index", ["flat", "ivf"])
+def test_documents_that_are_all_the_same_are_neighbours_of_one_another(tmp_path: Path, index: str) -> None:
+    vectors = np.tile(clustered(1), (300, 1))
+    _, _, (ids, cosines), share = search(tmp_path, vectors, retrieved=4, index=index, lists=4)
+    assert (cosines > 0.999999).all() and share == 1.0
+    assert all(len(set(row)) == 4 and number not in row for number, row in enumerate(ids.tolist()))
+
+
+def test_as_many_lists_are_searched_as_the_sample_asks_for(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(0).normal(size=(6000, 16)).astype(np.float32)
+    for recall in (0.6, 0.97):
+        settings = {"index": "ivf", "recall": recall, "recall_sample": 500, "retrieved": 10}
+        _, plan, _, share = search(tmp_path / str(recall), unit_rows(vectors), **settings)
+        assert share is not None and share >= recall - 0.02
+        assert plan.lists == 125 and (plan.probes < 32) == (recall < 0.9)
+
+
+def test_the_cosines_of_an_inverted_file_are_exact(tmp_path: Path) -> None:
+    embeddings, _, (ids, cosines), _ = search(tmp_path, clustered(3000), retrieved=10, index="ivf", probes=4)
+    stored = embeddings.rows(0, 3000).astype(np.float64)
+    exact = np.einsum("nd,nkd->nk", stored, stored[ids])
+    assert np.allclose(cosines, exact, atol=1e-7)
+    assert (np.diff(cosines, axis=1) <= 0).all()
+
+
+def test_probing_every_list_is_exact(tmp_path: Path) -> None:
+    assert_exact(tmp_path, clustered(800), 8, index="ivf", lists=16, probes=16)
+
+
+def test_quantized_vectors_find_most_neighbours_and_shards_of_them_the_same(tmp_path: Path) -> None:
+    vectors = clustered(10_000, 24)
+    settings = {"index": "ivf_pq", "lists": 64, "retrieved": 10, "recall_sample": 400}
+    _, plan, found, share = search(tmp_path / "one", vectors, **settings)
+    assert plan.code_size == 8 and share is not None and share > 0.85
+    _, _, sharded, _ = search(tmp_path / "three", vectors, shard_documents=4000, probes=plan.probes, **settings)
+    # Each shard brings candidates of its own, so that more shards find as many neighbours or more.
+    assert share_found(sharded, found) > 0.999
+
+
+@pytest.mark.parametrize(
+    ("index", "count", "lists", "code_size"),
+    [("flat", 3000, None, None), ("ivf", 3000, 60, None), ("ivf_pq", 11_000, 48, 8)],
+)
+def test_the_result_does_not_depend_on_the_number_of_workers(
+    tmp_path: Path, index: str, count: int, lists: int | None, code_size: int | None
+) -> None:
+    vectors = np.concatenate([clustered(count, 64), clustered(100, 64)])
+    results = [
+        search(
+            tmp_path / str(workers),
+            vectors,
+            workers=workers,
+            index=index,
+            retrieved=10,
+            lists=lists,
+            code_size=code_size,
+        )[2]
+        for workers in (1, 3)
+    ]
+    assert np.array_equal(results[0][0], results[1][0])
+    assert np.array_equal(results[0][1], results[1][1])
+
+
+def test_a_vector_that_is_no_number_is_refused_with_its_document(tmp_path: Path) -> None:
+    vectors = clustered(50)
+    vectors[33, 3] = np.nan
+    with pytest.raises(DataError, match="vector of document 33 has a number that is not finite"):
+        search(tmp_path, vectors, retrieved=3)
+
+
+@pytest.mark.parametrize(
+    ("documents", "plan"),
+    [
+        (20_000, "flat (exact)"),
+        (100_000, "IVF512, 0 probes"),
+        (2_000_001, "IVF2048,PQ256, 0 probes"),
+        (235_266_464, "IVF32768,PQ256, 0 probes"),
+    ],
+)
+def test_the_rule_meets_the_papers_settings_at_its_size(documents: int, plan: str) -> None:
+    found = plan_search(documents, 768, NeighboursConfig())
+    assert str(found) == plan
+    assert found.training_vectors == 48 * found.lists
+
+
+def test_quantizing_too_few_documents_is_refused_by_the_field() -> None:
+    with pytest.raises(ConfigurationError, match=r"neighbours.index: ivf_pq learns its codes from 10,000 documents"):
+        plan_search(9000, 768, NeighboursConfig(index="ivf_pq"))
+    with pytest.raises(ConfigurationError, match=r"neighbours.code_size: 100 does not divide the 768 dimensions"):
+        plan_search(90_000, 768, NeighboursConfig(index="ivf_pq", code_size=100))
+
+
+def test_recall_is_of_as_many_neighbours_as_orders_take() -> None:
+    orders = (InContextOrdering(), LexicalOrdering(), NearestOrdering())
+    assert {order.neighbours for order in orders} == {RECALLED}
+
+
+# A search for neighbours that is stopped, damaged, or run twice at once ends with the lists of one left alone.
+
+VECTORS = clustered(9000, 16)
+SETTINGS = {"index": "ivf", "retrieved": 5, "shard_documents": 4000, "recall_sample": 100}
+
+
+def prepared(root: Path) -> NeighbourSearch:
+    """A search of three shards and five blocks that is still to be run."""
+    work = root / "work"
+    work.mkdir()
+    embeddings = Embeddings(write_embeddings(root / "embeddings", VECTORS))
+    return NeighbourSearch(embeddings, NeighboursConfig(**SETTINGS), LocalEngine(1), work, lambda *_: None)  # type: ignore[arg-type]
+
+
+def stopped(root: Path, at: int) -> NeighbourSearch:
+    """One that was interrupted when it had done so many blocks, to be run again."""
+    again = prepared(root)
+
+    def stop(done: float, total: float, doing: str) -> None:
+        if done == at:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        NeighbourSearch(again.embeddings, again.config, again.engine, again.work, stop).run()
+    return again
+
+
+def lists(blocks: Blocks) -> Found:
+    parts = list(zip(*map(blocks.read, range(blocks.count)), strict=True))
+    return np.concatenate(parts[0]), np.concatenate(parts[1])
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Found:
+    return search(tmp_path_factory.mktemp("undisturbed"), VECTORS, **SETTINGS)[2]
+
+
+def assert_same(blocks: Blocks, expected: Found) -> None:
+    ids, cosines = lists(blocks)
+    assert np.array_equal(ids, expected[0]) and np.array_equal(cosines, expected[1])
+    assert all(len(set(row)) == len(row) for row in ids.tolist())
+
+
+def test_an_interrupted_search_goes_on_where_it_was(tmp_path: Path, undisturbed: Found) -> None:
+    again, begun = stopped(tmp_path, 7), list[float]()
+    told = NeighbourSearch(
+        again.embeddings, again.config, again.engine, again.work, lambda done, *_: begun.append(done)
+    )
+    _, blocks, _ = told.run()
+    searched = [done for done in begun if done > 0]
+    assert searched[0] == 8 and len(searched) == 3 * blocks.count - 7
+    assert_same(blocks, undisturbed)
+
+
+def test_shards_that_are_searched_are_not_indexed_again(
+    tmp_path: Path, undisturbed: Found, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again, indexed = stopped(tmp_path, 12), list[int]()
+    build = InvertedShard.__init__
+
+    def counted(self: InvertedShard, base: np.ndarray, *arguments: object, **named: object) -> None:
+        indexed.append(len(base))
+        build(self, base, *arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(InvertedShard, "__init__", counted)
+    _, blocks, _ = again.run()
+    assert indexed == [1000]
+    assert_same(blocks, undisturbed)
+
+
+@pytest.mark.parametrize("left", [0, 5, 2000])
+def test_a_block_that_a_power_cut_left_short_is_searched_again(tmp_path: Path, undisturbed: Found, left: int) -> None:
+    again = stopped(tmp_path, 7)
+    (block,) = again.work.glob("block_000002048_*.npz")
+    block.write_bytes(block.read_bytes()[:left])
+    assert_same(again.run()[1], undisturbed)
+
+
+def test_damaged_neighbours_are_named(tmp_path: Path) -> None:
+    again = stopped(tmp_path, 7)
+    (block,) = again.work.glob("block_000002048_*.npz")
+    content = bytearray(block.read_bytes())
+    content[3000] ^= 1
+    block.write_bytes(content)
+    with pytest.raises(DataError, match=r"block_000002048_\d+\.npz: no readable neighbours .* remove it"):
+        again.run()
+
+
+@pytest.mark.parametrize("at", ["searched", "merge"])
+def test_a_block_that_another_process_completes_meanwhile_keeps_its_lists(
+    tmp_path: Path, undisturbed: Found, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    """At either place the other one is ahead by two shards when this one goes on."""
+    again = stopped(tmp_path, 7)
+    ahead = NeighbourSearch(again.embeddings, again.config, again.engine, again.work, again.progress)
+    place, original = (Blocks, Blocks.searched) if at == "searched" else (neighbours, neighbours.merge)
+
+    def overtaken(*arguments: Any) -> Any:
+        setattr(place, at, original)
+        before = original(*arguments)
+        ahead.run()
+        return before
+
+    some_lists = np.full((2048, 5), 4000), np.ones((2048, 5), dtype=np.float32)
+    with monkeypatch.context() as patch:
+        patch.setattr(place, at, overtaken)
+        Blocks(again.work, len(VECTORS), 5).add(3, 1, some_lists)
+    assert_same(Blocks(again.work, len(VECTORS), 5), undisturbed)
+
+
+def run_in(embeddings: Path, work: Path) -> None:
+    NeighbourSearch(Embeddings(embeddings), NeighboursConfig(**SETTINGS), LocalEngine(1), work, lambda *_: None).run()  # type: ignore[arg-type]
+
+
+def test_two_processes_in_one_directory_do_each_other_no_harm(tmp_path: Path, undisturbed: Found) -> None:
+    again = prepared(tmp_path)
+    started = multiprocessing.get_context("spawn")
+    both = [started.Process(target=run_in, args=(tmp_path / "embeddings", again.work)) for _ in range(2)]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join(120)
+    assert [process.exitcode for process in both] == [0, 0]
+    assert_same(Blocks(again.work, len(VECTORS), 5), undisturbed)

@@ -1,0 +1,328 @@
+"""The stateless permutation of contexts."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paribus.config.groups.ordering import (
+    BestFitPacking,
+    ConcatenatePacking,
+    OneDocumentPacking,
+    PackingConfig,
+    PairPacking,
+)
+from paribus.ordering import ordered_text as sampling
+from paribus.ordering.contexts import pack
+from paribus.ordering.ordered_text import OrderedText, readings, sampled_bytes
+from paribus.ordering.packing import Contexts
+from paribus.ordering.shuffle import ShuffledText, first_steps, permute, straddling, traverse, unpermute
+from paribus.reporting.compare import common_shares
+from paribus.training.data import Batches
+from support.packings import EOS, FixedOrder, measured, packed, slow_text_shuffle, text_of
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 9, 63, 64, 65, 100, 255, 256, 257, 1000, 4097, 100_003])
+def test_it_is_a_permutation(n: int) -> None:
+    images = permute(np.arange(n), n, seed=3, epoch=1)
+    assert images.dtype == np.int64
+    assert np.array_equal(np.sort(images), np.arange(n))
+
+
+def test_one_index_alone_has_the_same_image_as_among_others() -> None:
+    images = permute(np.arange(500), 500, seed=9, epoch=0)
+    assert [int(permute(i, 500, seed=9, epoch=0)) for i in range(0, 500, 37)] == images[::37].tolist()
+    assert permute(np.zeros((2, 3), dtype=int), 500, seed=9, epoch=0).shape == (2, 3)
+
+
+def test_seeds_and_epochs_give_unrelated_permutations() -> None:
+    keys = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    images = [permute(np.arange(10_000), 10_000, seed=seed, epoch=epoch) for seed, epoch in keys]
+    for i, first in enumerate(images):
+        for second in images[:i]:
+            assert (first == second).sum() < 10
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 10])
+def test_images_are_about_uniform_over_seeds(n: int) -> None:
+    trials = 1000
+    counts = np.zeros((n, n))
+    for seed in range(trials):
+        counts[np.arange(n), permute(np.arange(n), n, seed=seed, epoch=0)] += 1
+    assert np.all(np.abs(counts - trials / n) < 5 * np.sqrt(trials / n))
+
+
+def test_adjacent_contexts_are_sent_far_apart() -> None:
+    n = 20_000
+    distances = np.abs(np.diff(permute(np.arange(n), n, seed=0, epoch=0)))
+    assert abs(distances.mean() / (n / 3) - 1) < 0.03
+    assert (distances == 1).sum() < 20
+
+
+def test_a_large_range_needs_no_memory_of_its_size() -> None:
+    n = 10**12
+    images = permute(np.arange(1000), n, seed=0, epoch=0)
+    assert len(np.unique(images)) == 1000
+    assert images.min() >= 0 and images.max() < n
+
+
+def test_all_six_permutations_of_three_contexts_are_about_equally_frequent() -> None:
+    seen = [tuple(permute(np.arange(3), 3, seed=seed, epoch=0).tolist()) for seed in range(1200)]
+    counts = np.array([seen.count(permutation) for permutation in sorted(set(seen))])
+    assert len(counts) == 6
+    assert np.all(np.abs(counts - 200) < 5 * np.sqrt(200))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 16, 17, 255, 256, 257, 4097, 100_003])
+def test_what_is_permuted_can_be_sent_back(n: int) -> None:
+    images = permute(np.arange(n), n, seed=3, epoch=2)
+    assert np.array_equal(unpermute(images, n, seed=3, epoch=2), np.arange(n))
+    assert np.array_equal(permute(unpermute(np.arange(n), n, seed=3, epoch=2), n, seed=3, epoch=2), np.arange(n))
+
+
+# Contexts in the sequence of their text: against a slow one, and two ways of cutting one text against each other.
+
+BYTE_LENGTHS = np.array([1, 2, 3, 4, 5, *[0] * (EOS - 5)])
+PACKINGS = [ConcatenatePacking(), BestFitPacking(window=4), OneDocumentPacking()]
+DOCUMENTS = st.lists(st.lists(st.integers(0, 4), max_size=25), min_size=3, max_size=20).filter(
+    lambda documents: sum(map(len, documents)) > 10
+)
+
+
+def slow_bytes_before(documents: list[list[int]], order: list[int], contexts: Contexts) -> list[int]:
+    """Bytes of ordered text before the first token of each context, token by token."""
+    found = []
+    for context in range(contexts.count):
+        pieces = contexts.pieces([context])
+        position, start = int(pieces.positions[0]), int(pieces.starts[0])
+        before = [token for document in order[:position] for token in documents[document]]
+        before += documents[order[position]][:start]
+        found.append(sum(int(BYTE_LENGTHS[token]) for token in before))
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(documents=DOCUMENTS, data=st.data(), stretch=st.integers(3, 60), seed=st.integers(0, 3))
+@pytest.mark.parametrize("packing", PACKINGS, ids=str)
+def test_every_epoch_reads_contexts_in_the_slow_sequence(
+    packing: PackingConfig, documents: list[list[int]], data: st.DataObject, stretch: int, seed: int
+) -> None:
+    order = data.draw(st.permutations(range(len(documents))))
+    contexts = packed(documents, order, packing=packing)
+    text = text_of(contexts, BYTE_LENGTHS)
+    places = measured(contexts, text).places
+    assert places.tolist() == slow_bytes_before(documents, order, contexts)
+    traversal = ShuffledText(places, text.bytes, stretch, seed)
+    for epoch in (0, 1, 5):
+        expected = slow_text_shuffle(places.tolist(), text.bytes, stretch, seed, epoch)
+        assert sorted(expected) == list(range(contexts.count))
+        assert traversal.at(np.arange(contexts.count), epoch).tolist() == expected
+        mixed = np.random.default_rng(seed).permutation(contexts.count)
+        assert traversal.at(mixed, epoch).tolist() == [expected[place] for place in mixed]
+        assert traversal.places_of(mixed, epoch).tolist() == [expected.index(context) for context in mixed]
+
+
+def test_windows_of_many_stretches_are_read_one_after_the_other() -> None:
+    places = np.sort(np.random.default_rng(0).integers(0, 30_000, 4_000))
+    traversal = ShuffledText(places, 30_000, 10, seed=2)
+    expected = slow_text_shuffle(places.tolist(), 30_000, 10, 2, 3)
+    assert set(np.diff(traversal.stretches(3).windows)) == {93, 94}
+    assert traversal.at(np.arange(4_000), 3).tolist() == expected
+    assert traversal.at(np.arange(1_000, 1_010), 3).tolist() == expected[1_000:1_010]
+
+
+Cut = tuple[Contexts, OrderedText]
+
+
+def cut(token_bytes: int, packing: PackingConfig, context_tokens: int = 16) -> Cut:
+    """1,500 documents of equal text, in one order, whose tokens have `token_bytes` bytes but for the last."""
+    random = np.random.default_rng(5)
+    sizes: list[int] = random.geometric(1 / 300, 1_500).tolist()
+    byte_lengths = np.zeros(EOS + 1, dtype=np.int64)
+    byte_lengths[: token_bytes + 1] = np.arange(token_bytes + 1)
+    documents = [[token_bytes] * (size // token_bytes) + [size % token_bytes] for size in sizes]
+    contexts = packed(documents, random.permutation(1_500).tolist(), length=context_tokens, packing=packing)
+    return contexts, OrderedText(contexts.documents, sizes, byte_lengths)
+
+
+def read_of(arm: Cut, times: np.ndarray) -> np.ndarray:
+    """How often each sampled byte was read, by how often each context was."""
+    found = measured(*arm)
+    return readings(found.sampled, times.__getitem__, found.corpus_bytes)
+
+
+def read_at(arm: Cut, packing: PackingConfig, text_bytes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """By byte of the corpus how often training predicted it until it has predicted so many bytes, and when last.
+
+    Slow: context by context, token by token.
+    """
+    contexts, text = arm
+    traversal = traverse(packing, measured(contexts, text), seed)
+    times = np.zeros(int(text.corpus_begins[-1]), dtype=np.int64)
+    when, done, sequence = np.full(len(times), -1), 0, traversal.at(np.arange(contexts.count), 0)
+    for context in itertools.chain(sequence.tolist()):
+        if done >= text_bytes:
+            break
+        pieces = contexts.pieces([context])
+        for number in range(len(pieces.positions)):
+            position, start = int(pieces.positions[number]), int(pieces.starts[number])
+            skipped = start + (number < 1 - pieces.lead or bool(pieces.unpredicted[number]))
+            first, last = (
+                int(text.within(np.array([position]), np.array([token]))[0])
+                for token in (skipped, start + int(pieces.lengths[number]))
+            )
+            begin = int(text.corpus_begins[contexts.documents.order[position]])
+            times[begin + first : begin + last] += 1
+            when[begin + first : begin + last] = done
+            done += last - first
+    return times, when
+
+
+@pytest.mark.parametrize("share", [0.1, 0.4])
+def test_arms_of_different_tokens_read_the_same_text_at_the_same_time(share: float) -> None:
+    packing = ConcatenatePacking(stretch_bytes=1_000)
+    arms = [cut(token_bytes, packing) for token_bytes in (3, 5, 8)]
+    budget = int(share * arms[0][1].bytes)
+    read = [read_at(arm, packing, budget) for arm in arms]
+    for (one, when), (other, then) in itertools.combinations(read, 2):
+        common = np.minimum(one, other).sum() / min(one.sum(), other.sum())
+        assert common > 0.88
+        both = (one > 0) & (other > 0)
+        assert np.median(np.abs(when[both] - then[both])) < 0.01 * budget + 64 * 128
+
+
+def test_shuffled_contexts_of_different_tokens_have_little_text_in_common() -> None:
+    packing = ConcatenatePacking(shuffle="contexts")
+    (one, _), (other, _) = (read_at(cut(token_bytes, packing), packing, 45_000) for token_bytes in (3, 8))
+    assert np.minimum(one, other).sum() / min(one.sum(), other.sum()) < 0.2
+
+
+def test_neighbours_of_the_order_are_a_window_apart_and_other_epochs_and_seeds_read_otherwise() -> None:
+    packing = ConcatenatePacking(stretch_bytes=1_000)
+    contexts, text = cut(5, packing)
+    traversal = traverse(packing, measured(contexts, text), 0)
+    place = traversal.places_of(np.arange(contexts.count), 0)
+    apart = np.abs(np.diff(place))
+    assert 60 < np.median(apart) < 128 and (apart > 32).mean() > 0.99
+    others = [traversal.at(np.arange(300), 1), traverse(packing, measured(contexts, text), 1).at(np.arange(300), 0)]
+    for other in others:
+        assert len(np.intersect1d(other, traversal.at(np.arange(300), 0))) < 150
+
+
+@pytest.mark.parametrize("packing", PACKINGS, ids=str)
+def test_readings_are_those_of_every_byte(packing: PackingConfig) -> None:
+    arm = cut(5, packing)
+    contexts, text = arm
+    expected, _ = read_at(arm, packing, 60_000)
+    batches = Batches(contexts, 1, traverse(packing, measured(contexts, text), 0))
+    steps = steps_of(arm, packing, 60_000)
+    found = read_of(arm, batches.times_read(np.arange(contexts.count), steps))
+    assert found.tolist() == expected[sampled_bytes(len(expected))].tolist()
+
+
+@pytest.mark.parametrize("packing", PACKINGS, ids=str)
+def test_the_first_step_of_a_byte_is_that_of_the_first_batch_that_predicts_it(packing: PackingConfig) -> None:
+    contexts, text = cut(5, packing)
+    found = measured(contexts, text)
+    traversal = traverse(packing, found, 0)
+    batches = Batches(contexts, 3, traversal)
+    for steps in (40, contexts.count // 3 + 5):
+        expected = np.full(len(sampled_bytes(found.corpus_bytes)), -1)
+        for step in reversed(range(steps)):
+            expected[found.sampled[np.isin(found.sampled[:, 1], batches.indices(step)), 0]] = step
+        assert (expected >= 0).any()
+        assert first_steps(traversal, found, 3, steps).tolist() == expected.tolist()
+
+
+def steps_of(arm: Cut, packing: PackingConfig, text_bytes: int) -> int:
+    """Contexts that training reads until it has predicted so many bytes."""
+    contexts, text = arm
+    sequence = traverse(packing, measured(contexts, text), 0).at(np.arange(contexts.count), 0)
+    lengths = np.zeros(EOS + 1, dtype=np.int64)
+    lengths[:6] = np.arange(6)
+    return int(np.searchsorted(np.cumsum(contexts.source_bytes(lengths, sequence)), text_bytes)) + 1
+
+
+def test_a_sample_of_bytes_says_how_much_trainings_have_in_common(monkeypatch: pytest.MonkeyPatch) -> None:
+    packing = ConcatenatePacking(stretch_bytes=1_000)
+    arms = [cut(token_bytes, packing) for token_bytes in (3, 8)]
+    times = [
+        Batches(arm[0], 1, traverse(packing, measured(*arm), 0)).times_read(np.arange(arm[0].count), arm[0].count // 3)
+        for arm in arms
+    ]
+    exact = common_shares(*(read_of(arm, each) for arm, each in zip(arms, times, strict=True)))
+    monkeypatch.setattr(sampling, "SAMPLED_BYTES", 20_000)
+    sample = [read_of(arm, each) for arm, each in zip(arms, times, strict=True)]
+    assert all(len(each) == 20_000 for each in sample)
+    assert common_shares(*sample) == pytest.approx(exact, abs=0.02)
+
+
+def test_times_read_are_those_of_whole_epochs_and_the_rest() -> None:
+    packing = ConcatenatePacking(stretch_bytes=1_000)
+    contexts, text = cut(8, packing)
+    batches = Batches(contexts, 7, traverse(packing, measured(contexts, text), 3))
+    for steps in (0, 1, contexts.count // 7 + 2, 2 * contexts.count // 7 + 1):
+        read = [context for step in range(steps) for context in batches.indices(step).tolist()]
+        asked = np.arange(contexts.count)[::-2]
+        assert batches.times_read(asked, steps).tolist() == np.bincount(read, minlength=contexts.count)[asked].tolist()
+
+
+def test_common_text_is_of_what_each_training_read() -> None:
+    assert common_shares(np.array([2, 1, 1, 0]), np.array([1, 1, 1, 0])) == (1, 3 / 4)
+    assert common_shares(np.array([1, 1, 1, 0]), np.array([2, 1, 1, 0])) == (1, 3 / 4)
+    assert common_shares(np.array([1, 0]), np.array([0, 5])) == (0, 0)
+    assert common_shares(np.array([0]), np.array([0])) == (0, 0)
+
+
+def test_straddling_contexts_are_those_with_text_of_two_stretches() -> None:
+    packing = ConcatenatePacking(stretch_bytes=1_000)
+    contexts, text = cut(5, packing)
+    traversal = traverse(packing, measured(contexts, text), 0)
+    assert isinstance(traversal, ShuffledText)
+    shift = 1_000 - int(np.argmax(traversal.stretches(0).of(np.arange(1_001)) == 1))
+    begins = (np.append(measured(contexts, text).places, text.bytes) + shift).tolist()
+    expected = [(end - 1) // 1_000 != begin // 1_000 for begin, end in itertools.pairwise(begins)]
+    found = measured(contexts, text)
+    assert straddling(traversal, found) == pytest.approx(np.mean(expected), abs=0.01)
+    assert straddling(traverse(ConcatenatePacking(shuffle="none"), found, 0), found) is None
+
+
+def test_tokens_of_fewer_or_more_bytes_than_the_text_stand_for_their_share_of_it() -> None:
+    contexts = packed([[1, 1, 1, 1, 1, 1], [4, 4]], length=2)
+    text = OrderedText(contexts.documents, [30, 4], BYTE_LENGTHS)
+    assert text.bytes == 34
+    places = [text.within(np.array([0]), np.array([token]))[0] for token in range(8)]
+    assert places == [0, 5, 10, 15, 20, 25, 30, 30]
+    assert text.within(np.array([1, 0, 1]), np.array([1, 2, 2])).tolist() == [2, 10, 4]
+
+
+def test_a_document_of_gigabytes_is_shared_out_without_overflow() -> None:
+    contexts = packed([[1, 2, 1]], length=2)
+    lengths = np.array([0, 3 * 2**30, 2**31])
+    text = OrderedText(contexts.documents, [2**34], lengths)
+    tokens = np.array([1, 2])
+    found = text.within(np.zeros(2, dtype=np.int64), tokens).tolist()
+    assert found == [3 * 2**30 * 2**34 // 2**33, 5 * 2**30 * 2**34 // 2**33]
+
+
+def test_readings_of_pairs_are_those_of_what_a_row_holds() -> None:
+    # Two pairs of 7 and 4, and of 3 and 9 bytes, a byte a token, in rows of five tokens a side.
+    ids, lengths = np.zeros(23, dtype=np.uint16), np.array([1] + [0] * EOS)
+    contexts = pack(PairPacking(), ids, [0, 11, 23], FixedOrder(np.array([1, 0])), EOS, 5, [7, 3])
+    text = OrderedText(contexts.documents, [11, 12], lengths)
+    found = read_of((contexts, text), np.array([1, 2]))
+    # A source has four tokens and its end, a target five or all with its end.
+    first, second = [2] * 4 + [0] * 3 + [2] * 4, [1] * 3 + [1] * 5 + [0] * 4
+    assert found.tolist() == [*first, *second]
+
+
+def test_windows_are_about_as_large_so_that_no_neighbours_end_an_epoch_side_by_side() -> None:
+    for stretches in (65, 66, 127, 130, 257):
+        places = np.arange(8 * stretches) * 125
+        traversal = ShuffledText(places, 1_000 * stretches, 1_000, seed=1)
+        sizes = np.diff(traversal.stretches(0).windows)
+        assert sizes.max() - sizes.min() <= 1 and sizes.min() >= min(64, stretches)
+        apart = np.abs(np.diff(traversal.places_of(np.arange(len(places)), 0)))
+        assert (apart < 32).mean() < 0.02

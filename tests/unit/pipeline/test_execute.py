@@ -1,0 +1,301 @@
+"""The process of a stage: forked with its imports or begun on its own, and whatever is killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from paribus.config.groups.ordering import TransformersEmbedder
+from paribus.engine.processes import OOM_SCORE
+from paribus.pipeline import execute
+from paribus.pipeline.execute import Child, Job, Outlets, start_child
+from paribus.pipeline.graph import STAGES
+from paribus.stage import ChannelListener
+from paribus.store.provenance import Code, loaded_code
+from support.run_config import run_config
+
+STAND_IN = """
+import json, os, signal, sys, time, weakref
+from paribus.pipeline import fork_server
+
+class Held:
+    pass
+
+OF_SERVER, OF_CHILD = Held(), Held()
+weakref.finalize(OF_SERVER, print, "freed what the server imported", file=sys.stderr)
+OFFLINE = os.environ.get("HF_HUB_OFFLINE")
+
+def serve(job, channel):
+    asked = signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    told = {"pid": os.getpid(), "session": os.getsid(0), "directory": os.getcwd(), "asked": asked}
+    told |= {"variable": os.environ.get("VARIABLE"), "visible": os.environ.get("VISIBLE")}
+    told |= {"code": "colorsys" in sys.modules, "hangup": signal.getsignal(signal.SIGHUP) == signal.SIG_IGN}
+    with open("/proc/self/oom_score_adj") as score:
+        told |= {"oom_score": int(score.read())}
+    told |= {"offline": [OFFLINE, os.environ.get("HF_HUB_OFFLINE")]}
+    print("in the log", file=sys.stderr)
+    weakref.finalize(OF_CHILD, print, "freed what the child made", file=sys.stderr)
+    os.write(channel, json.dumps(told).encode())
+    os.close(channel)
+    time.sleep(job["seconds"])
+    return job["code_of_end"]
+
+fork_server.serve = serve
+"""
+"""Takes the place of a stage in the server that imports it."""
+
+
+@pytest.fixture
+def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[Child, dict[str, Any]]]]:
+    """Begins a child, which says what it finds about itself."""
+    (tmp_path / "stand_in.py").write_text(STAND_IN, encoding="utf-8")
+    environment = {**os.environ, "VARIABLE": "one", "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    monkeypatch.chdir(tmp_path)
+
+    def begun(
+        seconds: float = 0.0, ends: int = 0, check: Callable[[], None] = lambda: None, **options: Any
+    ) -> tuple[Child, dict[str, Any]]:
+        fields = {"seconds": seconds, "code_of_end": ends, "code": loaded_code().to_json()}
+        imports, later = options.pop("imports", ["stand_in"]), options.pop("later", ["colorsys"])
+        fields |= options.pop("fields", {})
+        job = Job(fields, {**environment, **options}, {"VISIBLE": "0"}, imports, later)
+        reading, writing = os.pipe()
+        with os.fdopen(reading, "rb") as channel, (tmp_path / "log").open("ab") as log:
+            try:
+                child = start_child(job, Outlets(writing, log.fileno()), check)
+            finally:
+                os.close(writing)
+            return child, json.loads(channel.read() or b"{}")
+
+    execute._server.cache_clear()
+    yield begun
+    execute._server.cache_clear()
+
+
+def alive(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+def gone(pid: int) -> bool:
+    """Whether a process ends within some seconds."""
+    until = time.monotonic() + 10
+    while alive(pid) and time.monotonic() < until:
+        time.sleep(0.02)
+    return not alive(pid)
+
+
+def server_of(child: Child) -> int:
+    return int(child.server.process.pid)  # type: ignore[attr-defined]
+
+
+def test_a_child_is_what_a_process_of_its_own_would_be(begin: Any, tmp_path: Path) -> None:
+    child, told = begin(ends=3)
+    assert told["pid"] == told["session"] == child.pid
+    assert told["directory"] == str(tmp_path)
+    assert (told["variable"], told["visible"], told["asked"]) == ("one", "0", True)
+    assert child.wait() == child.wait() == child.poll() == 3
+    assert told["oom_score"] > int(OOM_SCORE.read_text())
+    assert "in the log" in (tmp_path / "log").read_text(encoding="utf-8")
+
+
+def test_one_server_forks_a_child_after_another_and_imports_beside_them(begin: Any) -> None:
+    first, told = begin(seconds=0.3)
+    assert not told["code"]
+    assert first.poll() is None
+    assert first.wait() == 0
+    second, told = begin()
+    assert told["code"]
+    assert server_of(first) == server_of(second)
+    second.wait()
+
+
+def test_another_environment_is_another_server_and_the_one_before_ends(begin: Any) -> None:
+    first, _ = begin()
+    first.wait()
+    before = server_of(first)
+    del first
+    second, told = begin(VARIABLE="two")
+    assert told["variable"] == "two"
+    assert server_of(second) != before
+    assert gone(before)
+    second.wait()
+
+
+def test_a_child_that_is_killed_says_so_and_the_server_goes_on(begin: Any) -> None:
+    child, _ = begin(seconds=60)
+    os.killpg(child.pid, signal.SIGKILL)
+    assert child.wait() == -signal.SIGKILL
+    second, _ = begin(ends=1)
+    assert server_of(child) == server_of(second)
+    assert second.wait() == 1
+
+
+def test_a_server_outlives_what_asks_a_whole_job_to_end(begin: Any) -> None:
+    child, _ = begin(seconds=0.5)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+        os.kill(server_of(child), number)
+    assert child.wait() == 0
+
+
+def test_a_child_ends_with_its_server_and_the_next_begins_all_the_same(begin: Any) -> None:
+    child, _ = begin(seconds=60)
+    os.kill(server_of(child), signal.SIGKILL)
+    assert child.wait() == -signal.SIGKILL
+    assert gone(child.pid)
+    # On its own, where no stand-in takes the place of a stage: it says that there is no such job.
+    second, told = begin()
+    assert (second.wait(), told["type"]) == (1, "failed")
+    third, told = begin(ends=5)
+    assert third.wait() == 5
+
+
+def test_what_is_raised_while_a_child_begins_leaves_none_behind(begin: Any, tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("import time; time.sleep(60)", encoding="utf-8")
+    first, _ = begin()
+    first.wait()
+
+    def check() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        begin(imports=["slow"], check=check)
+    assert gone(server_of(first))
+
+
+def test_what_the_server_imports_asks_no_network_and_a_child_has_the_environment_of_its_stage(begin: Any) -> None:
+    child, told = begin()
+    assert told["offline"] == ["1", os.environ.get("HF_HUB_OFFLINE")]
+    assert child.wait() == 0
+
+
+def test_a_child_is_at_the_head_of_its_session_as_soon_as_it_is_known(begin: Any, tmp_path: Path) -> None:
+    begin()[0].wait()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    fields = {"seconds": 60, "code_of_end": 0, "code": loaded_code().to_json()}
+    for _ in range(20):
+        with (tmp_path / "sink").open("ab") as sink, (tmp_path / "log").open("ab") as log:
+            outlets = Outlets(sink.fileno(), log.fileno())
+            child = start_child(Job(fields, environment, {}, ["stand_in"]), outlets, lambda: None)
+        assert os.getsid(child.pid) == os.getpgid(child.pid) == child.pid
+        os.killpg(child.pid, signal.SIGKILL)
+        assert child.wait() == -signal.SIGKILL
+
+
+def test_a_child_ignores_what_the_command_was_told_to_ignore(begin: Any) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        child, told = begin()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert told["hangup"] and told["asked"]
+    assert child.wait() == 0
+
+
+def test_a_server_whose_code_is_not_that_of_the_command_forks_nothing(begin: Any) -> None:
+    other = Code({**loaded_code().files, "ordering/arrays.py": "another"}, loaded_code().packages)
+    child, told = begin(fields={"code": other.to_json()})
+    assert isinstance(child, subprocess.Popen)
+    assert (child.wait(), told["type"]) == (1, "failed")
+
+
+def test_a_thread_begins_a_process_on_its_own(begin: Any) -> None:
+    found = list[object]()
+
+    def whole() -> None:
+        child, told = begin()
+        found.extend((type(child), child.wait(), told["type"]))
+
+    thread = threading.Thread(target=whole)
+    thread.start()
+    thread.join()
+    assert found == [subprocess.Popen, 1, "failed"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends processes with their parents")
+def test_with_the_process_that_asked_ends_all_that_it_began(begin: Any, tmp_path: Path) -> None:
+    script = (
+        "import os, sys\n"
+        "from paribus.pipeline.execute import Job, Outlets, start_child\n"
+        "from paribus.store.provenance import loaded_code\n"
+        "fields = {'seconds': 60, 'code_of_end': 0, 'code': loaded_code().to_json()}\n"
+        "reading, writing = os.pipe()\n"
+        "child = start_child(Job(fields, dict(os.environ), {}, ['stand_in']), Outlets(writing, 2), lambda: None)\n"
+        "print(child.server.process.pid, child.pid, flush=True)\n"
+        "child.wait()\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    asking = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, env=environment, text=True)
+    assert asking.stdout is not None
+    numbers = [int(number) for number in asking.stdout.readline().split()]
+    assert all(map(alive, numbers))
+    asking.kill()
+    asking.communicate()
+    assert all(map(gone, numbers))
+
+
+def test_what_the_server_imports_starts_no_thread_of_python_and_opens_no_device() -> None:
+    modules = sorted({module for stage in STAGES.values() for module in stage.imports})
+    code = (
+        f"import importlib, threading\nfor name in {modules!r}: importlib.import_module(name)\n"
+        "import torch\nprint(threading.active_count(), torch.cuda.is_initialized())"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.split() == ["1", "False"]
+    assert "paribus.training.train" in modules
+
+
+def test_every_stage_is_forked_unless_it_may_ask_a_network() -> None:
+    assert [stage.name for stage in STAGES.values() if not stage.imports] == []
+    hub = TransformersEmbedder(path="org/encoder", revision="0" * 40)
+    assert STAGES["embeddings"].online(run_config(embedder=hub))
+    assert not STAGES["embeddings"].online(run_config())
+
+
+class Gone:
+    """A listener whose terminal is closed: what is written to it fails."""
+
+    def progress(self, *_: object, **__: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    metric = message = progress
+
+
+def test_a_second_signal_at_once_is_no_further_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal that is closed sends two signals."""
+    heard: list[object] = []
+
+    def listen(channel: object, listener: object, check: object, *, ignored: object) -> None:
+        heard.append(ignored)
+        if len(heard) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(execute, "_listen", listen)
+    monkeypatch.setattr(execute, "_signal", lambda child, number: None)
+    execute._ask_to_end(None, None, Gone(), 5.0)  # type: ignore[arg-type]
+    assert heard == [(OSError,), (OSError,)]
+
+
+def test_a_lost_terminal_ends_a_stage_unless_it_is_ending() -> None:
+    def answer(**options: Any) -> Any:
+        reading, writing = os.pipe()
+        with os.fdopen(writing, "w", encoding="utf-8") as channel:
+            child = ChannelListener(channel)
+            child.message("a line")
+            child.progress(1, 2, unit="steps", doing="taking steps")
+            child.metric("loss", 1.0, step=1)
+            child.send({"type": "done", "result": 5})
+        with os.fdopen(reading, "rb", buffering=0) as channel:
+            return execute._listen(channel, Gone(), lambda: None, **options)
+
+    with pytest.raises(OSError, match="Input/output error"):
+        answer()
+    assert answer(ignored=(OSError,)) == {"type": "done", "result": 5}

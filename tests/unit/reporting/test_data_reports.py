@@ -1,0 +1,354 @@
+"""Tables and pictures of tokenizers, spans, predictive entropy and orderings, from numbers alone."""
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from paribus.reporting.data_reports import (
+    LENGTHS_NOTE,
+    OTHER_EMBEDDINGS,
+    CandidateScores,
+    OrderRow,
+    few_documents,
+    paper_lines,
+    write_candidate_report,
+    write_entropy_report,
+    write_order_report,
+    write_token_report,
+)
+from paribus.reporting.data_tables import (
+    LENGTHS,
+    Replaced,
+    TokenRow,
+    all_numbers,
+    counts_by_length,
+    length_lines,
+    replaced_lines,
+    row_numbers,
+)
+from paribus.reporting.figures_data import EntropyLine, entropy_plot, order_plots, pieces
+from paribus.reporting.paper import Paper, parse_paper
+from paribus.reporting.plots import COLOURS, Plot, style
+from paribus.reporting.table import paper_sentence
+
+TRAIN = {
+    "texts": 3, "bytes": 1000, "tokens": 250, "words": 200, "bytes_per_token": 4.0, "tokens_per_word": 1.25,
+    "mean_token_length": 3.9, "entropy": 9.5, "redundancy": 0.25, "renyi_efficiency": 0.5, "used_tokens": 90,
+    "unused_tokens": 10, "scaffold_share": 0.0, "token_lengths": {"1-3": 100, "10-12": 30, "16-18": 5, "4-6": 120},
+    "frequency_by_rank": [[1, 50], [10, 5], [90, 1]],
+}  # fmt: skip
+
+
+def row(
+    encoder: str, *, base: int | None = None, size: int = 32_000, replaced: Replaced | None = None, **train: Any
+) -> TokenRow:
+    statistics = {
+        "train": TRAIN | train,
+        "heldout": TRAIN | {"bytes_per_token": 3.5},
+        "vocabulary_lengths": {"1-3": 40, "4-6": 60},
+        "own_share": 0.4,
+        "own_shares": [10, 0, 5],
+        "words": {},
+    }
+    config = {"encoder": {"kind": encoder}, "tokenizer": {"kind": "bpe", "vocab_size": size}}
+    return TokenRow((encoder,), encoder.upper(), config, statistics, size, base, replaced)
+
+
+def paper(**changes: Any) -> Paper:
+    rows = [
+        {"label": "BPE", "factors": {"tokenizer": "bpe", "encoder": "merge_rank"}},
+        {"label": "LBPE", "factors": {"tokenizer": "bpe", "encoder": "longest_first"}},
+    ]
+    columns = [{"label": "bytes", "task": "bytes_per_token"}, {"label": "change", "task": "bytes_per_token_change"}]
+    content = {
+        "title": "A table", "parameters": "any", "vocabulary": "32K", "budget": "any", "columns": columns,
+        "rows": rows, "numbers": [[3.43, None], [3.5, 2.25]],
+    }  # fmt: skip
+    return parse_paper(content | changes)
+
+
+def test_lengths_are_folded_by_what_they_say_in_whatever_order() -> None:
+    """JSON files are sorted by name, so that `10-12` stands before `4-6`."""
+    assert counts_by_length({"1-3": 1, "10-12": 4, "13-15": 5, "16-18": 6, "19-21": 7, "4-6": 2, "7-9": 3}) == [
+        1,
+        2,
+        3,
+        4,
+        5,
+        13,
+    ]
+    assert counts_by_length({}) == [0] * len(LENGTHS)
+
+
+def test_changes_are_from_the_row_that_a_row_is_compared_with() -> None:
+    rows = [row("merge_rank"), row("longest_first", base=0, bytes_per_token=4.1, token_lengths={"1-3": 90, "4-6": 132})]
+    first, second = all_numbers(rows)
+    assert first["bytes_per_token_change"] is None and first["tokens_1_3_change"] is None
+    assert second["bytes_per_token_change"] == pytest.approx(0.025)
+    assert second["tokens_1_3_change"] == pytest.approx(-0.1) and second["tokens_4_6_change"] == pytest.approx(0.1)
+    assert second["tokens_10_12_change"] == -1 and second["tokens_7_9_change"] is None
+    assert second["tokens_1_3_share"] == pytest.approx(90 / 222)
+    lines = length_lines(rows, "encoder")
+    assert lines[2][:3] == ["LONGEST_FIRST", "40.54 % (−10.00 %)", "59.46 % (+10.00 %)"]
+    assert lines[3] == ["vocabulary of MERGE_RANK", "40", "60", "0", "0", "0", "0"] and len(lines) == 4
+
+
+def test_what_replaced_other_tokens_has_a_rise_where_these_occur() -> None:
+    new = Replaced(gone=60, gone_share=0.06, gone_frequency=20.0, came=60, came_frequency=35.0)
+    never = Replaced(gone=1, gone_share=0.001, gone_frequency=0.0, came=1, came_frequency=35.0)
+    rows = [row("a"), row("b", base=0, replaced=new), row("c", base=0, replaced=never)]
+    lines = replaced_lines(rows, "encoder")
+    assert lines[1] == ["B", "60", "6.00 %", "20.0", "35.0", "+75.00 %", "A"]
+    assert lines[2][-2] == "–"
+    assert row_numbers(rows[1], rows[0])["frequency_rise"] == pytest.approx(0.75)
+    assert replaced_lines([row("a"), row("b", base=0)], "encoder") == []
+
+
+def test_the_papers_number_stands_beside_rows_of_its_choices_and_size() -> None:
+    rows = [row("merge_rank"), row("longest_first", base=0, bytes_per_token=4.1)]
+    lines = paper_lines(paper(), rows, all_numbers(rows), ("encoder",))
+    assert lines == [
+        ["", "", "paper", "ours", "difference"],
+        ["BPE", "bytes", "3.43", "4.00", "+0.57"],
+        ["LBPE", "bytes", "3.50", "4.10", "+0.60"],
+        ["LBPE", "change", "2.25", "2.50", "+0.25"],
+    ]
+
+
+@pytest.mark.parametrize("unit", ["byte", "character"])
+def test_the_number_of_a_paper_that_says_the_unit_stands_beside_tokens_of_that_unit(unit: str) -> None:
+    rows = [row("merge_rank")]
+    rows[0].config["tokenizer"]["unit"] = unit
+    lines = paper_lines(paper(unit="character"), rows, all_numbers(rows), ("encoder",))
+    assert (lines[1][3] == "4.00") == (unit == "character")
+    assert paper_lines(paper(), rows, all_numbers(rows), ("encoder",))[1][3] == "4.00"
+
+
+@pytest.mark.parametrize(
+    "changed", [{"vocabulary": "64K"}, {"rows": [{"label": "x", "factors": {"encoder": "none"}}] * 2}]
+)
+def test_the_papers_number_stands_beside_no_other_row(changed: dict[str, Any]) -> None:
+    rows = [row("merge_rank"), row("longest_first", base=0)]
+    lines = paper_lines(paper(**changed), rows, all_numbers(rows), ("encoder",))
+    assert len(lines) == 4 and all(line[3:] == ["—", "—"] for line in lines[1:])
+
+
+def test_a_vocabulary_that_ended_early_is_not_of_the_papers_size() -> None:
+    """It was asked for 32K, and the text has no more pairs."""
+    asked = row("merge_rank")
+    rows = [replace(asked, vocab_size=600)]
+    assert rows[0].config["tokenizer"]["vocab_size"] == 32_000
+    assert paper_lines(paper(), rows, all_numbers(rows), ("encoder",))[1][3:] == ["—", "—"]
+
+
+def test_files_and_terminal_say_the_same(tmp_path: Path) -> None:
+    rows = [row("merge_rank"), row("longest_first", base=0, bytes_per_token=4.1)]
+    tables = write_token_report(rows, tmp_path, ("encoder",), title="Compression", paper=paper(), width=80)
+    file = io.StringIO()
+    console = Console(width=80, file=file)
+    for table in tables:
+        console.print(table)
+    shown, written = file.getvalue(), (tmp_path / "statistics.md").read_text(encoding="utf-8")
+    assert LENGTHS_NOTE in " ".join(shown.split()) and LENGTHS_NOTE in written
+    assert "Compression" in shown and written.startswith("# Compression\n")
+    for text in ("+2.50 %", "4.1000", "LONGEST"):
+        assert text in shown and text in written
+    assert "| LBPE | change | 2.25 | 2.50 | +0.25 |" in written
+    whose = f"{paper_sentence(paper())} Ours are of the texts given here, the paper's of its own."
+    assert whose in " ".join(shown.split()) and whose in written
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    csv = (tmp_path / "statistics.csv").read_text(encoding="utf-8").splitlines()
+    assert csv[0].startswith("encoder,vocab_size,texts,") and len(csv) == 3
+    assert {path.name for path in (tmp_path / "plots").iterdir()} == {
+        f"{name}.svg" for name in ("token_lengths", "token_frequencies", "own_shares")
+    }
+
+
+SCORES = CandidateScores(
+    information=np.array([-20.0, -3.25, 0.0, 4.0]),
+    left_entropy=np.array([-2e-16, 1.0, 1.0, 2.5]),
+    right_entropy=np.array([0.0, 0.0, 0.0, 0.5]),
+    by_length={2: 3, 3: 1},
+)
+LINE = EntropyLine("中国ab人", (3.0, 1.0, 2.5, 1.5, 4.0, 0.5), (2, 4))
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def styled(lines: Sequence[EntropyLine]) -> Plot:
+    with mpl.rc_context(style()):
+        return entropy_plot(lines)
+
+
+def test_every_candidate_is_in_the_bin_that_holds_it(tmp_path: Path) -> None:
+    write_candidate_report(SCORES, tmp_path, title="t", text="a text", width=80)
+    rows = read_csv(tmp_path / "candidates.csv")
+    widths = {float(row["high"]) - float(row["low"]) for row in rows}
+    assert len(widths) == 1 and 24 / 62 <= widths.pop() < 48 / 62
+    for name, values in (
+        ("mutual information", SCORES.information),
+        ("left entropy", np.array([0.0, 1.0, 1.0, 2.5])),
+        ("right entropy", SCORES.right_entropy),
+    ):
+        bins = [row for row in rows if row["quantity"] == name]
+        expected = [sum(float(row["low"]) <= value < float(row["high"]) for value in values) for row in bins]
+        assert [int(row["candidates"]) for row in bins] == expected and sum(expected) == 4
+
+
+def test_the_table_of_candidates_has_their_quantiles_and_says_how_many_there_are(tmp_path: Path) -> None:
+    told = io.StringIO()
+    console = Console(file=told, width=100)
+    console.print(write_candidate_report(SCORES, tmp_path, title="t", text="a text", width=100))
+    line = next(line for line in told.getvalue().splitlines() if "mutual information" in line)
+    quantiles = np.quantile(SCORES.information, [0, 0.05, 0.5, 0.95, 1])
+    least, low, median, mean, high, greatest = map(float, line.split()[2:])
+    assert [least, low, median, high, greatest] == pytest.approx(quantiles, abs=5e-4)
+    assert mean == pytest.approx(-4.812, abs=1e-3)
+    assert "4 candidates of a text: 3 of 2 characters, 1 of 3 characters." in " ".join(told.getvalue().split())
+    left = next(line for line in told.getvalue().splitlines() if "left entropy" in line)
+    assert "-0.000" not in left
+    svg = (tmp_path / "plots/candidates.svg").read_text(encoding="utf-8")
+    assert re.findall(r">(mutual information|left entropy|right entropy|bits)<", svg) == [
+        "mutual information", "left entropy", "bits", "right entropy",
+    ]  # fmt: skip
+    assert (tmp_path / "plots/candidates.svg").stat().st_size > 5000
+    assert "plots/candidates.svg" in (tmp_path / "candidates.md").read_text(encoding="utf-8")
+
+
+def test_every_character_has_its_entropy_and_whether_a_piece_ends_there(tmp_path: Path) -> None:
+    unknown = EntropyLine("a,b", (float("nan"), 1.0, 0.12345, 2.0), ())
+    write_entropy_report([LINE, unknown], tmp_path)
+    rows = [tuple(row.values()) for row in read_csv(tmp_path / "entropy.csv")]
+    assert rows == [
+        ("1", "0", "", "3.0000", "no"), ("1", "1", "中", "1.0000", "no"), ("1", "2", "国", "2.5000", "yes"),
+        ("1", "3", "a", "1.5000", "no"), ("1", "4", "b", "4.0000", "yes"), ("1", "5", "人", "0.5000", "yes"),
+        ("2", "1", "a", "1.0000", "no"), ("2", "2", ",", "0.1235", "no"), ("2", "3", "b", "2.0000", "yes"),
+    ]  # fmt: skip
+    assert pieces(LINE) == ["中国", "ab", "人"] and pieces(unknown) == ["a,b"]
+
+
+def test_the_picture_has_the_characters_as_text_and_a_dotted_line_for_each_boundary() -> None:
+    plot = styled([LINE, EntropyLine("国中", (1.0, 2.0, 0.5), (1,))])
+    svg = plot.svg.decode()
+    labels = re.findall(r">([中国ab人])<", svg)
+    assert labels == ["中", "国", "a", "b", "人", "国", "中"]
+    dotted = re.findall(r"stroke-dasharray: ([\d.]+),", svg)
+    assert len(dotted) == 3, "two lines in the first panel, one in the second"
+    assert "中国|ab|人; 国|中." in plot.alternative
+
+
+# The table and the plots of orderings, from numbers alone.
+
+CURVES = {
+    "similarity_inside": [0] * 60 + [3, 5, 2] + [0] * 37,
+    "similarity_shuffled": [0] * 48 + [4, 6] + [0] * 50,
+    "contexts_of_documents": [0, 2, 5, 3],
+    "similarity_along": [0.4, 0.5, 0.3],
+    "positions": [0.0, 0.5, 0.25],
+}
+NUMBERS = {
+    "documents": 30,
+    "removed": 3,
+    "contexts": 10,
+    "documents_per_context": 2.1,
+    "cut_share": 0.2,
+    "padding": 0.0,
+    "straddling": 0.034,
+    "similarity_inside": 0.31,
+    "similarity_shuffled": 0.015,
+    "similarity_following": 0.02,
+    "similarity_random": 0.01,
+    "similarity_adjacent": 0.3,
+}
+
+
+def order_row(label: str, *, embeddings: str = "same", **numbers: float | None) -> OrderRow:
+    return OrderRow(label, NUMBERS | numbers, CURVES, embeddings)
+
+
+def rendered(table: Table) -> str:
+    file = io.StringIO()
+    Console(width=100, file=file).print(table)
+    return file.getvalue()
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_label_in_brackets_is_shown_as_it_is(tmp_path: Path) -> None:
+    labels = ("corpus.paths=[/abs/x.jsonl]", "corpus.paths=[rel.jsonl]")
+    shown = rendered(write_order_report([order_row(label) for label in labels], tmp_path))
+    assert all(label.removeprefix("corpus.paths=") in shown for label in labels)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_head_says_what_the_labels_are_of(tmp_path: Path) -> None:
+    shown = rendered(write_order_report([order_row("off"), order_row("minhash", removed=9)], tmp_path, "duplicates"))
+    assert "duplicates" in shown and "ordering " not in shown
+    assert (tmp_path / "statistics.csv").read_text(encoding="utf-8").startswith("duplicates,")
+    assert "\n| duplicates | docs |" in (tmp_path / "statistics.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_cosines_of_different_embeddings_are_said_to_be_incomparable(tmp_path: Path) -> None:
+    rows = [order_row(f"embedder.dimensions={size}", embeddings=str(size)) for size in (4, 32)]
+    shown = rendered(write_order_report(rows, tmp_path))
+    assert OTHER_EMBEDDINGS in " ".join(shown.split())
+    parts = (tmp_path / "statistics.md").read_text(encoding="utf-8").split("\n\n")
+    named = {plot.split("](plots/")[1]: caption for plot, caption in pairwise(parts) if plot.startswith("![")}
+    silent = [name for name, caption in named.items() if OTHER_EMBEDDINGS not in caption]
+    assert silent == ["contexts_of_documents.svg)"]
+    assert any(part.startswith("inside:") and OTHER_EMBEDDINGS in part for part in parts)
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize(
+    ("documents", "told"),
+    [
+        (
+            (1.21, 1.21),
+            "Contexts hold hardly more than one document (1.21), and then no order can do much: take a larger ",
+        ),
+        ((1.0, 1.4), "Contexts hold hardly more than one document (1.00 to 1.40), and then"),
+        ((1.49, 1.5), "Contexts of standard hold hardly more than one document (1.49), and then"),
+        ((1.5, None), None),
+    ],
+)
+def test_contexts_of_one_document_are_named(
+    tmp_path: Path, documents: tuple[float | None, ...], told: str | None
+) -> None:
+    rows = [
+        order_row(name, documents_per_context=count)
+        for name, count in zip(("standard", "lexical"), documents, strict=True)
+    ]
+    write_order_report(rows, tmp_path)
+    written = (tmp_path / "statistics.md").read_text(encoding="utf-8")
+    assert (few_documents(rows) or "").startswith(told or "") and ("hardly more" in written) == (told is not None)
+    assert told is None or "model.context_length" in written
+
+
+def lines(svg: str, colour: str) -> int:
+    """Lines of a colour, the one of the legend among them."""
+    return len(re.findall(f"<path [^>]*stroke: {colour.lower()}", svg))
+
+
+@pytest.mark.parametrize("others", [[], [order_row("concatenate")]], ids=["alone", "beside another"])
+def test_what_was_not_measured_is_no_zero(others: list[OrderRow]) -> None:
+    """Contexts of one document have no two documents to compare."""
+    curves = CURVES | {"similarity_inside": [0] * 100}
+    alone = OrderRow("one_document", NUMBERS | {"similarity_inside": None}, curves, "same")
+    plots = {plot.name: plot for plot in order_plots([alone, *others])}
+    drawn = [lines(plots["similarity_inside"].svg.decode(), colour) for colour in COLOURS[: 1 + len(others)]]
+    assert drawn == [1, *(2 for _ in others)]

@@ -1,0 +1,307 @@
+"""Names of measures, columns and tasks, sets of tasks below conf/evaluation, and settings that cannot be together."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from paribus.checks import WHOLE, check_combinations, check_primary, compose_command
+from paribus.config.arguments import configuration_directory, parse
+from paribus.config.groups.corpus import ParallelCorpus
+from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.config.groups.ordering import NeighboursConfig, PairPacking, TfidfEmbedder
+from paribus.config.groups.tokenization import BPETokenizer, WordPieceTokenizer
+from paribus.config.groups.training import EqualStepsBudget, TrainingConfig
+from paribus.config.schema import RunConfig
+from paribus.errors import ConfigurationError
+from paribus.evaluation.benchmarks import unknown_task
+from paribus.evaluation.data_files import HELDOUT_CLEAN, HELDOUT_CONCATENATED
+from paribus.ordering.embedding_files import check_ordering
+from paribus.pipeline.prepare import prepare
+from paribus.reporting.measures import AVERAGE, BITS_PER_BYTE, HELDOUT_SETS
+from support.embeddings import encoder_config, write_encoder
+from support.models import ENCODER_DECODER, FAMILIES, GPT_NEOX, LLAMA, NAMED, family
+from support.run_config import run_config
+from support.training_inputs import pair_config
+
+SWEEP = ("-m", "scale=tiny", "corpus=pydocs_small", "encoder=merge_rank,longest_first")
+TASKS = "evaluation.tasks=[continuation,squad]"
+TEXTS = "evaluation.texts=[wikipedia]"
+
+
+def problems(*overrides: str) -> list[tuple[str, str]]:
+    composition = compose_command(parse([*SWEEP, *overrides]))
+    return list(check_primary([job.config for job in composition.jobs]))
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        (),
+        ("+experiment.table.bold=none",),
+        (TASKS, "+experiment.table.primary=[bits_per_byte,average]"),
+        (
+            TASKS,
+            "evaluation.shots=[0,5]",
+            "+experiment.table.primary=[continuation,'squad:f1','squad:f1/5_shot',continuation/0_shot]",
+        ),
+        (TEXTS, "+experiment.table.primary=[wikipedia,heldout_clean,heldout_concatenated]"),
+        ("+experiment.table.groups={Mine:[continuation]}", "+experiment.table.primary=[Mine]"),
+        ("finetuning=scrolls", "finetuning.answer_characters=32", "+experiment.table.primary=[qmsum]"),
+        ("evaluation.tasks=[boolq],[piqa]", "+experiment.table.primary=[piqa]"),
+        ("+experiment.table.columns=[boolq,tokens,average]", "+experiment.table.primary=[boolq/5_shot,average]"),
+    ],
+)
+def test_what_a_run_of_the_sweep_may_have_is_accepted(overrides: tuple[str, ...]) -> None:
+    assert problems(*overrides) == []
+
+
+@pytest.mark.parametrize(
+    ("overrides", "told"),
+    [
+        (("primary=[bits_per_byt]",), "'bits_per_byt' is unknown; did you mean 'bits_per_byte'?"),
+        (("primary=[average]",), "'average' is unknown; known: bits_per_byte, continuation, "),
+        (("groups={Mine:[boolq]}", "primary=[Mine]"), "'Mine' is unknown; "),
+        (("primary=[continuation/7_shot]",), "no run is scored with so many examples; evaluation.shots says"),
+        (("primary=[wikipedia]",), "'wikipedia' is unknown; "),
+        (("columns=[boolq,tokens]", "primary=[bits_per_byte]"), "is no column of the table; add it to"),
+    ],
+)
+def test_what_no_run_can_have_is_refused_by_its_path(overrides: tuple[str, ...], told: str) -> None:
+    ((path, message),) = problems(*(f"+experiment.table.{override}" for override in overrides))
+    assert told in message
+    assert re.fullmatch(r"experiment\.table\.primary\[[01]\]", path)
+
+
+def test_it_is_refused_before_anything_runs_and_in_a_plan(tmp_path: Path) -> None:
+    command = parse([*SWEEP, f"root={tmp_path}", "+experiment.table.primary=[bits_per_byt]"])
+    for tolerate in (False, True):
+        with pytest.raises(ConfigurationError, match=r"experiment\.table\.primary\[0\]: 'bits_per_byt' is unknown"):
+            prepare(compose_command(command), tolerate_missing=tolerate)
+
+
+def refusal(root: Path, field: str, *overrides: str) -> str:
+    try:
+        prepare(compose_command(parse([*SWEEP, f"root={root}", f"+experiment.table.{field}", *overrides])))
+    except ConfigurationError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [
+        ("columns=[bits_per_byte,flop]", "columns[1]: 'flop' is unknown; did you mean 'flops'?"),
+        ("columns=[boolqq/5_shot]", "columns[0]: 'boolqq/5_shot' is unknown; did you mean 'boolq'?"),
+        ("groups={reading:[race_hihg]}", "groups.reading[0]: 'race_hihg' is unknown; did you mean 'race_high'?"),
+        ("rows=[encodr]", "rows: factor 'encodr' is unknown; did you mean 'encoder'?"),
+        ("primary=[bits_per_byte],[continuation]", ": runs of one command are in one table, and these name several"),
+    ],
+)
+def test_a_table_that_the_sweep_cannot_have_is_refused_by_its_path(field: str, told: str, tmp_path: Path) -> None:
+    assert f"experiment.table.{told}" in refusal(tmp_path, field).replace("table: runs", "table.: runs")
+
+
+def test_columns_that_no_run_has_stay_where_they_are_tasks_or_like_no_other(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("task: boolqs\ndataset_path: mine\n", encoding="utf-8")
+    columns = "columns=['squad:f1/5_shot',heldout_clean,Mine,xcopa_et,openbookqa_bn,of_my_own,boolqs]"
+    own = (f"evaluation.include_path={tmp_path}", "+experiment.table.groups={Mine:[race_high,squad]}")
+    assert refusal(tmp_path, columns, *own) == ""
+    assert "'boolqs' is unknown; did you mean 'boolq'?" in refusal(tmp_path, columns, own[1])
+
+
+def test_the_names_are_those_of_the_table() -> None:
+    assert (BITS_PER_BYTE.key, AVERAGE) == WHOLE
+    assert set(HELDOUT_SETS) == {HELDOUT_CLEAN, HELDOUT_CONCATENATED}
+
+
+SETS = sorted((configuration_directory() / "evaluation").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", SETS, ids=lambda path: path.stem)
+def test_a_named_set_names_tasks_that_there_are_and_shots_of_its_own_tasks(path: Path) -> None:
+    content = yaml.safe_load(path.read_text())
+    tasks = content["tasks"]
+    assert [problem for name in tasks if (problem := unknown_task(name))] == []
+    assert len(set(tasks)) == len(tasks)
+    assert set(content.get("shots_of") or {}) <= set(tasks)
+
+
+def test_the_papers_sets_are_those_of_the_papers() -> None:
+    content = {path.stem: yaml.safe_load(path.read_text()) for path in SETS}
+    assert len(content["papers"]["tasks"]) == 7 + 2
+    shots = content["in_context"]["shots_of"]
+    assert sorted(number for (number,) in shots.values()) == [2] * 6 + [32] * 7
+    assert content["in_context"]["shots"] == [0]
+    assert content["in_context"]["texts"] == ["wikipedia", "arxiv", "books"]
+
+
+def test_the_tasks_of_in_context_pretraining_can_be_had_without_its_texts(tmp_path: Path) -> None:
+    def texts(*overrides: str) -> tuple[str, ...]:
+        command = parse(("evaluation=in_context", f"evaluation.data={tmp_path}", *overrides))
+        return compose_command(command).jobs[0].config.evaluation.texts
+
+    assert texts() == ("wikipedia", "arxiv", "books")
+    assert texts("evaluation.texts=[]") == ()
+
+
+# Settings that cannot be together, refused before anything runs.
+
+
+def problems_of(model: Any, **changes: Any) -> dict[str, str]:
+    return dict(check_combinations(run_config(model=replace(model, **changes))))
+
+
+@pytest.mark.parametrize("model", FAMILIES, ids=family)
+def test_heads_that_do_not_divide_the_width_are_refused_with_both(model: Any) -> None:
+    assert problems_of(model, heads=5)["model.heads"] == "5 does not divide model.width=32"
+
+
+def test_rotary_positions_need_an_even_part_of_each_head() -> None:
+    assert "= 1 must be even" in problems_of(LLAMA, heads=32)["model.heads"]
+    message = "model.rotary_fraction=0.25 of model.width / model.heads = 4 is 1; it must be even and at least 2"
+    assert problems_of(GPT_NEOX, heads=8)["model.rotary_fraction"] == message
+    assert "model.rotary_fraction" not in problems_of(GPT_NEOX, heads=8, rotary_fraction=0.5)
+
+
+def test_a_context_longer_than_the_table_of_positions_is_refused_with_both() -> None:
+    message = "25 exceeds the table of model.positions=24"
+    assert problems_of(ENCODER_DECODER, context_length=25)["model.context_length"] == message
+    assert "model.context_length" not in problems_of(ENCODER_DECODER, context_length=24)
+
+
+def test_a_total_that_cannot_be_matched_is_refused_before_anything_runs() -> None:
+    large = run_config(model=replace(LLAMA, match="total"), tokenizer=BPETokenizer(vocab_size=128_000))
+    message = dict(check_combinations(large))["model.match"]
+    assert "128,000 tokens have 6,144,000 parameters more than model.reference_vocab_size=32,000" in message
+    assert "model.ffn_width=48 have 9,216" in message
+
+
+def test_pairs_rows_of_pairs_and_an_encoder_decoder_go_together_or_not_at_all() -> None:
+    found = problems_of(ENCODER_DECODER)
+    assert "encoder_decoder trains on pairs of source and target; use corpus=parallel" in found["corpus.kind"]
+    assert found["packing.kind"] == "concatenate does not go with model.kind=encoder_decoder; use pair"
+    assert "continuation scores what follows a text" in found["evaluation.tasks"]
+    pairs: dict[str, Any] = {
+        "corpus": ParallelCorpus(source=("a.en",), target=("a.de",)),
+        "packing": PairPacking(),
+        "budget": EqualStepsBudget(steps=10_000),
+    }
+    translation = run_config(model=ENCODER_DECODER, evaluation=EvaluationConfig(tasks=()), **pairs)
+    assert list(check_combinations(translation)) == []
+    decoder = dict(check_combinations(run_config(model=LLAMA, **pairs)))
+    assert decoder.keys() == {"model.kind", "packing.kind"}
+    assert "llama trains on documents, and corpus=parallel has pairs" in decoder["model.kind"]
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_every_named_size_is_possible(name: str) -> None:
+    assert (
+        set(problems_of(NAMED[name])) & {"model.heads", "model.match", "model.context_length", "model.rotary_fraction"}
+        == set()
+    )
+
+
+TRAINING = TrainingConfig(global_batch=8, micro_batch=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "refused"),
+    [
+        ({"shard_processes": 2}, "2, but training.parallel=ddp divides no weights; use training.parallel=fsdp, or 0"),
+        ({"shard_processes": 2, "parallel": "fsdp"}, "2 make no groups of training.processes=1 x training.nodes=1; "),
+        ({"shard_processes": 3, "parallel": "fsdp", "processes": 4}, "3 make no groups of training.processes=4 x "),
+        ({"shard_processes": 2, "parallel": "fsdp", "processes": 4}, None),
+        ({"shard_processes": 2, "parallel": "fsdp", "processes": 2, "nodes": 2}, None),
+        ({"shard_processes": 2, "parallel": "fsdp", "processes": 0}, None),
+        ({"parallel": "fsdp", "processes": 4}, None),
+    ],
+)
+def test_groups_that_processes_do_not_make_up_are_refused(given: dict[str, object], refused: str | None) -> None:
+    found = dict(check_combinations(run_config(training=replace(TRAINING, **given)))).get("training.shard_processes")  # type: ignore[arg-type]
+    assert found is None if refused is None else found is not None and found.startswith(refused)
+
+
+ENGLISH_TO_GERMAN = ParallelCorpus(source=("train.en.gz",), target=("train.de.gz",))
+
+
+@pytest.mark.parametrize(
+    ("fields", "languages"),
+    [
+        ({"source": ("a.en.gz", "opus/*.en"), "target": ("a.de.gz", "opus/*.de")}, ("en", "de")),
+        ({"source": ("a.jsonl.zst",), "source_field": "en", "target_field": "de"}, ("en", "de")),
+        ({"source": ("a.en-de.en",), "target": ("a.en-de.de",)}, ("en", "de")),
+        ({"source": ("a.jsonl",)}, (None, None)),
+        ({"source": ("a.txt",), "target": ("b",)}, (None, None)),
+        ({"source": ("a.en", "b.fr"), "target": ("a.de", "b.de")}, (None, "de")),
+        ({"source": ("a.jsonl",), "source_language": "en", "target_language": "de"}, ("en", "de")),
+    ],
+)
+def test_languages_are_told_by_suffixes_fields_or_in_so_many_words(fields: Any, languages: Any) -> None:
+    assert ParallelCorpus(**fields).languages() == languages
+
+
+def refused(corpus: ParallelCorpus, *tasks: str, **evaluation: Any) -> dict[str, str]:
+    config = replace(pair_config(), evaluation=EvaluationConfig(tasks=tasks, **evaluation))
+    return of_evaluation(replace(config, corpus=corpus))
+
+
+def of_evaluation(config: RunConfig) -> dict[str, str]:
+    return {path: message for path, message in check_combinations(config) if path.startswith("evaluation")}
+
+
+def test_a_set_in_the_direction_of_the_corpus_is_accepted() -> None:
+    assert refused(ENGLISH_TO_GERMAN, "wmt14_en_de", "multi30k_en_de", "pku") == {}
+
+
+def test_a_set_in_another_direction_is_refused_with_what_would_be_right() -> None:
+    assert "from de to en, the corpus from en to de" in refused(ENGLISH_TO_GERMAN, "wmt14_de_en")["evaluation.tasks"]
+    assert refused(ENGLISH_TO_GERMAN, "wmt14_de_en")["evaluation.tasks"].endswith("take wmt14_en_de")
+    said = refused(ParallelCorpus(source=("a.jsonl",)), "wmt14_en_fr")["evaluation.tasks"]
+    assert "the corpus from an unnamed language to an unnamed language" in said
+    assert said.endswith("say corpus.source_language=en corpus.target_language=fr if that is so")
+
+
+def test_what_an_encoder_decoder_cannot_score_is_refused() -> None:
+    found = refused(ENGLISH_TO_GERMAN, "continuation", "pku", texts=("books",))
+    assert found["evaluation.tasks"].startswith("continuation scores what follows a text")
+    assert found["evaluation.texts"].startswith("books has texts without a source")
+
+
+def test_only_an_encoder_decoder_translates() -> None:
+    config = run_config(evaluation=EvaluationConfig(tasks=("wmt14_en_de",)))
+    assert "is translated by an encoder_decoder" in of_evaluation(config)["evaluation.tasks"]
+
+
+def test_a_tokenizer_that_loses_whole_words_is_not_scored_as_a_segmenter() -> None:
+    lossy = WordPieceTokenizer(vocab_size=500, unit="character", unknown="token", lossless=False)
+    config = run_config(tokenizer=lossy, evaluation=EvaluationConfig(tasks=("pku",)))
+    assert of_evaluation(config)["evaluation.tasks"].endswith("use tokenizer.unknown=byte_fallback")
+    assert of_evaluation(replace(config, tokenizer=replace(lossy, unknown="byte_fallback"))) == {}
+
+
+MISSING = {"embeddings", "neighbours"}
+
+
+@pytest.mark.parametrize("index", ["auto", "ivf_pq"])
+def test_a_code_that_does_not_divide_the_vectors_is_refused(index: str, tmp_path: Path) -> None:
+    for embedder in (TfidfEmbedder(dimensions=8), encoder_config(write_encoder(tmp_path / "encoder"), max_tokens=14)):
+        told = []
+        for code_size in (3, 4):
+            neighbours = NeighboursConfig(index=index, code_size=code_size)  # type: ignore[arg-type]
+            config = run_config(embedder=embedder, neighbours=neighbours)
+            told.append([f"{path}: {message}" for path, message in check_ordering(config, MISSING)])
+            assert list(check_ordering(config, set())) == []
+        expected = f"neighbours.code_size: 3 does not divide the 8 dimensions of embedder.kind={embedder.kind}; use 2"
+        assert told[1] == []
+        assert told[0][0].startswith(expected)
+
+
+def test_chunks_longer_than_an_encoder_has_positions_are_refused(tmp_path: Path) -> None:
+    embedder = encoder_config(write_encoder(tmp_path / "encoder"), max_tokens=17)
+    (path, message), *others = check_ordering(run_config(embedder=embedder), MISSING)
+    assert (path, others) == ("embedder.max_tokens", [])
+    assert "17 tokens are more than the 16 positions" in message

@@ -1,0 +1,356 @@
+"""Every compiled encoder against its slow reference, on real text and on random vocabularies."""
+
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paribus.errors import ConfigurationError
+from paribus.tokenization import Tokenizer
+from paribus.tokenization.settings import Algorithm, Candidates, EncoderName, Settings
+from paribus.tokenization.vocabulary import Token, Vocabulary
+from support import encoder_references as reference
+from support.encoder_references import fewest, left_to_right, longest_first, merge_rank
+from support.real_data import RealData
+
+CODE = "def f(x):\n    return {k: v[::-1] for k, v in x.items()}  # naïve\n" * 2
+EMOJI = "👨‍👩‍👧 ok 😀😃 flags 🇩🇪🇮🇳 é e\u0301 \U0001f9d1\U0001f3fd\u200d\U0001f52c\n" * 2
+TITLES = ("Universal Declaration of Human", "世界人", "Allgemeine Erkl", "मानव अधिकारों", "الإعلان العالمي")
+ENCODERS: list[EncoderName] = ["merge_rank", "longest_first", "left_to_right", "fewest"]
+
+
+@pytest.fixture(scope="module")
+def texts(real_data: RealData) -> list[str]:
+    found = real_data.declaration_texts()
+    chosen = [next(text[:1500] for text in found if title in text[:200]) for title in TITLES]
+    return [*chosen, CODE, EMOJI]
+
+
+def references(tok: Tokenizer) -> dict[str, Callable[[str], list[str] | None]]:
+    """Reference encoders over byte units as Latin-1 strings."""
+    tokens = {e.bytes.decode("latin-1") for e in tok.vocabulary if e.kind in ("unit", "token") and not e.scaffold}
+    merges = [(left.decode("latin-1"), right.decode("latin-1")) for left, right in tok.merges]
+    return {
+        "merge_rank": lambda units: reference.merge_rank(units, merges),
+        "longest_first": lambda units: reference.longest_first(units, tokens),
+        "left_to_right": lambda units: reference.left_to_right(units, tokens),
+        "fewest": lambda units: reference.fewest(units, tokens),
+    }
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("pretokenizer", ["gpt2_digits", "gpt4", "whitespace"])
+def test_real_text_in_many_scripts_equals_the_reference(
+    texts: list[str], encoder: EncoderName, pretokenizer: str
+) -> None:
+    tok = Tokenizer.train(texts, vocab_size=700, pretokenizer=pretokenizer, encoder=encoder)
+    expected = references(tok)[encoder]
+    pieces = tok_pieces(pretokenizer, texts)
+    for piece in pieces:
+        units = piece.encode().decode("latin-1")
+        if len(units) <= 60:
+            assert [token.decode("latin-1") for token in tok.tokenize(piece)] == expected(units)
+
+
+def tok_pieces(pretokenizer: str, texts: list[str]) -> list[str]:
+    from paribus.tokenization.pretokenize import PatternPretokenizer
+
+    return sorted({piece for text in texts for piece in PatternPretokenizer(pretokenizer).pieces(text)})[::7]
+
+
+def test_a_document_is_its_pretokens_one_after_another(texts: list[str]) -> None:
+    from paribus.tokenization.pretokenize import PatternPretokenizer
+
+    tok = Tokenizer.train(texts, vocab_size=900)
+    for encoder in ENCODERS:
+        other = tok.with_encoder(encoder)
+        for text in texts:
+            parts = [other.encode(piece) for piece in PatternPretokenizer("gpt2_digits").pieces(text)]
+            assert other.encode(text).tolist() == np.concatenate(parts).tolist()
+
+
+def test_ids_do_not_depend_on_threads_batches_or_what_was_seen_before(texts: list[str]) -> None:
+    trained = Tokenizer.train(texts, algorithm="scaffold_bpe", vocab_size=800)
+    for encoder in [*ENCODERS, "dropout"]:
+        tok = trained.with_encoder(encoder)
+        ids, offsets = tok.encode_batch(texts * 3)
+        fresh = trained.with_encoder(encoder)
+        again, bounds = fresh.encode_batch(texts * 3, threads=3)
+        assert ids.tolist() == again.tolist() and offsets.tolist() == bounds.tolist()
+        for number in range(len(texts) - 1, -1, -1):
+            alone = trained.with_encoder(encoder).encode(texts[number])
+            assert alone.tolist() == ids[offsets[number] : offsets[number + 1]].tolist()
+
+
+def test_threads_may_share_a_tokenizer_that_uses_threads_itself(texts: list[str]) -> None:
+    tok = Tokenizer.train(texts, vocab_size=800)
+    many = [text[begin : begin + 300] for text in texts for begin in range(0, 1500, 100)] * 20
+    expected = tok.encode_batch(many)[0].tolist()
+    with ThreadPoolExecutor(6) as pool:
+        for ids, _ in pool.map(lambda _: tok.encode_batch(many, threads=2), range(24)):
+            assert ids.tolist() == expected
+
+
+def test_the_bytes_of_the_tokens_sum_to_the_size_of_the_text(texts: list[str]) -> None:
+    for algorithm in ("bpe", "scaffold_bpe", "wordpiece", "unigram", "bytes"):
+        tok = Tokenizer.train(texts, algorithm=algorithm, vocab_size=None if algorithm == "bytes" else 600)
+        ids, offsets = tok.encode_batch(texts)
+        counted = np.add.reduceat(tok.token_byte_lengths()[ids], offsets[:-1])
+        assert counted.tolist() == [len(text.encode()) for text in texts]
+        assert [tok.decode(part) for part in np.split(ids, offsets[1:-1])] == texts
+
+
+def scored(tokens: dict[str, float]) -> Tokenizer:
+    """A Unigram tokenizer over characters that takes a text as one pre-token."""
+    units = sorted({unit for token in tokens for unit in token})
+    strings = [*units, *sorted(token for token in tokens if len(token) > 1)]
+    entries = [
+        Token(n, n, token.encode(), 0, None, False, "unit" if len(token) == 1 else "token", score=tokens[token])
+        for n, token in enumerate(strings)
+    ]
+    described = Settings(
+        algorithm="unigram",
+        unit="character",
+        unknown="refuse",
+        pretokenizer="none",
+        encoder="viterbi",
+        candidates="normal",
+        demolish="parents",
+        special_tokens=(),
+        stopped="vocab_size",
+        string_equal_pairs=0,
+    )
+    return Tokenizer(Vocabulary.of(entries, (), "character"), described)
+
+
+SCORES = st.sampled_from([-1.0, -1.5, -2.0, -3.0, -4.25, -6.0])
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    tokens=st.dictionaries(st.text("abc", min_size=1, max_size=5), SCORES, max_size=14),
+    text=st.text("abc", min_size=1, max_size=24),
+)
+def test_viterbi_equals_the_reference_in_ties_too(tokens: dict[str, float], text: str) -> None:
+    tokens = {"a": -4.0, "b": -4.5, "c": -2.0} | tokens
+    tok = scored(tokens)
+    assert [token.decode() for token in tok.tokenize(text)] == reference.viterbi(text, tokens)
+    fewest = [token.decode() for token in tok.with_encoder("fewest").tokenize(text)]
+    assert fewest == reference.fewest(text, set(tokens))
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "scaffold_bpe", "wordpiece", "unigram", "bytes"])
+@pytest.mark.parametrize("pretokenizer", ["gpt2_digits", "gpt4", "whitespace", "none"])
+def test_any_bytes_come_back_through_byte_units(algorithm: str, pretokenizer: str) -> None:
+    size = None if algorithm == "bytes" else 300
+    tok = Tokenizer.train([CODE, EMOJI], algorithm=algorithm, vocab_size=size, pretokenizer=pretokenizer)
+    generator = np.random.default_rng(1)
+    for length in (0, 1, 7, 8, 15, 16, 63, 64, 65, 200, 5_000):
+        data = generator.integers(0, 256, length, dtype=np.uint8).tobytes()
+        assert tok.decode_bytes(tok.encode_bytes(data)) == data
+    assert tok.encode_bytes(CODE.encode()).tolist() == tok.encode(CODE).tolist()
+
+
+def test_bytes_that_are_no_text_need_byte_units() -> None:
+    tok = Tokenizer.train([CODE], vocab_size=400, unit="character")
+    with pytest.raises(ConfigurationError, match="need byte units"):
+        tok.encode_bytes(b"\xff")
+
+
+@pytest.mark.parametrize("unit", ["byte", "character"])
+def test_every_character_of_unicode_comes_back(unit: str) -> None:
+    tok = Tokenizer.train([CODE, EMOJI], vocab_size=500, unit=unit)
+    encoding = [tok.with_encoder(encoder) for encoder in ENCODERS]
+    for begin in range(0, 0x110000, 0x8000):
+        text = "".join(chr(code) for code in range(begin, begin + 0x8000) if not 0xD800 <= code < 0xE000)
+        for encoder in encoding:
+            assert encoder.decode(encoder.encode(text)) == text
+
+
+WORDS = ["abababab", "aabbaabb", "abcabcabcabc", "bcbcaabc", "ccccccc"]
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.1, 0.5, 0.9])
+def test_dropout_equals_the_reference_number_for_number(probability: float) -> None:
+    tok = Tokenizer.train([" ".join(WORDS)], vocab_size=280, pretokenizer="none")
+    merges = [(left.decode("latin-1"), right.decode("latin-1")) for left, right in tok.merges]
+    for seed in range(5):
+        dropping = tok.with_encoder("dropout", dropout=probability, seed=seed)
+        for text in [*WORDS, "abc" * 40, " ".join(WORDS)]:
+            stream = reference.pretoken_stream(seed, document_hash(text.encode()), 0)
+            expected = reference.dropout(text, merges, probability, stream)
+            assert [token.decode() for token in dropping.tokenize(text)] == expected
+
+
+def document_hash(text: bytes) -> int:
+    """The hash of a document of eight bytes or more, or of fewer, written out."""
+    bits = (1 << 64) - 1
+    first, second = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
+    if len(text) < 8:
+        low, high = int.from_bytes(text, "little") ^ first, (len(text) << 56) ^ second
+        return (low * high >> 64) ^ (low * high & bits)
+    value = len(text) * second & bits
+    for begin in [*range(0, len(text) - 7, 8)]:
+        value = (value ^ int.from_bytes(text[begin : begin + 8], "little")) * first & bits
+        value ^= value >> 32
+    value = (value ^ int.from_bytes(text[-8:], "little")) * first & bits
+    value ^= value >> 29
+    return value * second & bits | 1
+
+
+def test_dropout_without_probability_is_merge_rank_and_with_it_has_more_tokens(texts: list[str]) -> None:
+    tok = Tokenizer.train(texts, vocab_size=900)
+    plain = tok.encode_batch(texts)[0]
+    assert tok.with_encoder("dropout", dropout=0.0).encode_batch(texts)[0].tolist() == plain.tolist()
+    dropped = tok.with_encoder("dropout", dropout=0.1).encode_batch(texts)[0]
+    assert len(dropped) > 1.02 * len(plain)
+    assert tok.with_encoder("dropout", dropout=0.1, seed=1).encode_batch(texts)[0].tolist() != dropped.tolist()
+
+
+@pytest.mark.parametrize("encoder", [*ENCODERS, "dropout"])
+@pytest.mark.parametrize("unit", ["byte", "character"])
+@pytest.mark.parametrize("megabytes", [1, pytest.param(10, marks=pytest.mark.stress)])
+def test_megabytes_without_a_space_are_no_quadratic_work(encoder: EncoderName, unit: str, megabytes: int) -> None:
+    """The square of a million would be longer than a test may last."""
+    tok = Tokenizer.train(["abcabd" * 100], vocab_size=600, unit=unit, pretokenizer="gpt2").with_encoder(encoder)
+    text = "abcabdabc" * (120_000 * megabytes)
+    assert tok.decode(tok.encode(text)) == text
+
+
+# Merge-rank and longest-first encoding against the algorithms as they are written.
+
+COUNTED_WORDS = st.dictionaries(st.text("abc", min_size=1, max_size=14), st.integers(1, 30), min_size=1, max_size=10)
+
+
+def vocabulary_of(strings: Iterable[str]) -> Vocabulary:
+    """A character vocabulary with these tokens, their characters added, without merges."""
+    strings = list(strings)
+    units = sorted(set("".join(strings)))
+    entries = [Token(n, n, unit.encode(), 0, None, False, "unit") for n, unit in enumerate(units)]
+    for string in strings:
+        if string not in units:
+            entries.append(Token(len(entries), len(entries), string.encode(), 0, None, False, "token"))
+    return Vocabulary.of(entries, (), "character")
+
+
+def tokenizer_of(vocabulary: Vocabulary, encoder: EncoderName, candidates: Candidates = "normal") -> Tokenizer:
+    """A tokenizer that takes a text as one pre-token."""
+    settings = Settings(
+        algorithm="scaffold_bpe",
+        unit="character",
+        unknown="refuse",
+        pretokenizer="none",
+        encoder=encoder,
+        candidates=candidates,
+        demolish="parents",
+        special_tokens=(),
+        stopped="no_pair_left",
+        string_equal_pairs=0,
+    )
+    return Tokenizer(vocabulary, settings)
+
+
+def encoded(vocabulary: Vocabulary, encoder: EncoderName, text: str, candidates: Candidates = "normal") -> list[str]:
+    """The tokens of a text."""
+    return [token.decode() for token in tokenizer_of(vocabulary, encoder, candidates).tokenize(text)]
+
+
+def longest_first_tokens(strings: Iterable[str], text: str) -> str:
+    return "|".join(encoded(vocabulary_of(strings), "longest_first", text))
+
+
+@pytest.mark.parametrize(
+    ("strings", "text", "expected"),
+    [
+        (["abc", "cde", "d", "e"], "abcde", "abc|d|e"),
+        (["ab", "bcd", "a", "d", "c"], "abcd", "a|bcd"),
+        (["éa", "abc"], "éabc", "é|abc"),
+        (["aa", "aaaa", "b"], "aaaaab", "aaaa|a|b"),
+        (["abcd", "abc", "defgh"], "abcdefgh", "abc|defgh"),
+    ],
+)
+def test_the_worked_examples_of_longest_first(strings: list[str], text: str, expected: str) -> None:
+    assert longest_first_tokens(strings, text) == expected
+
+
+def test_length_in_bytes_makes_a_tie_where_length_in_characters_does_not() -> None:
+    strings = [unit.encode().decode("latin-1") for unit in ("éa", "abc")]
+    units = "éabc".encode().decode("latin-1")
+    assert longest_first_tokens(strings, units).encode().decode() == "Ã©a|b|c"
+
+
+def test_longest_first_needs_no_merge_path() -> None:
+    tok = Tokenizer.train(["xab xab xab ab ab"], vocab_size=258, pretokenizer="whitespace")
+    assert (b"a", b"b") in tok.merges
+    assert tok.with_encoder("longest_first").tokenize("qabab") == [b"q", b"ab", b"ab"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(strings=st.sets(st.text("abc", min_size=1, max_size=6), max_size=12), text=st.text("abc", max_size=30))
+def test_longest_first_equals_algorithm_1(strings: set[str], text: str) -> None:
+    to_plain = strings | set("abc")
+    assert longest_first_tokens(sorted(to_plain), text) == "|".join(longest_first(text, to_plain))
+
+
+def trained(algorithm: Algorithm, words: dict[str, int], size: int) -> Tokenizer:
+    """A tokenizer over characters whose pre-tokens are whole texts; its alphabet is a, b, c."""
+    texts = [*"abc", *(word for word, count in words.items() for _ in range(count))]
+    return Tokenizer.train(
+        texts, algorithm=algorithm, vocab_size=size, unit="character", unknown="refuse", pretokenizer="none"
+    )
+
+
+def merges_of(tok: Tokenizer) -> list[tuple[str, str]]:
+    return [(left.decode(), right.decode()) for left, right in tok.merges]
+
+
+@settings(max_examples=200, deadline=None)
+@given(words=COUNTED_WORDS, text=st.text("abc", max_size=30), size=st.integers(3, 24))
+def test_merge_rank_equals_applying_one_merge_at_a_time(words: dict[str, int], text: str, size: int) -> None:
+    tok = trained("bpe", words, size)
+    assert [token.decode() for token in tok.tokenize(text)] == merge_rank(text, merges_of(tok))
+
+
+@settings(max_examples=200, deadline=None)
+@given(words=COUNTED_WORDS, text=st.text("abc", max_size=30), size=st.integers(3, 20))
+def test_scaffold_encodings_equal_encoding_over_everything_and_demolishing(
+    words: dict[str, int], text: str, size: int
+) -> None:
+    tok = trained("scaffold_bpe", words, size)
+    spelled = {entry.bytes.decode(): entry for entry in tok.vocabulary}
+    normal = {token for token, entry in spelled.items() if not entry.scaffold}
+
+    def demolished(tokens: list[str]) -> list[str]:
+        made: list[str] = []
+        for token in tokens:
+            parents = spelled[token].parents
+            if token in normal or parents is None:
+                made.append(token)
+            else:
+                made += demolished([tok.vocabulary[parent].bytes.decode() for parent in parents])
+        return made
+
+    def encode(encoder: EncoderName, candidates: Candidates = "normal") -> list[str]:
+        return [token.decode() for token in tok.with_encoder(encoder, candidates=candidates).tokenize(text)]
+
+    assert encode("merge_rank") == demolished(merge_rank(text, merges_of(tok)))
+    assert encode("longest_first") == longest_first(text, normal)
+    assert encode("longest_first", "expanded") == demolished(longest_first(text, set(spelled)))
+    assert encode("left_to_right") == left_to_right(text, normal)
+    assert encode("fewest") == fewest(text, normal)
+
+
+@pytest.mark.parametrize("encoder", ["merge_rank", "longest_first"])
+@pytest.mark.parametrize(
+    "text", [" " * 16_000, "ab" * 8_000, "a" * 16_000, "the quick brown fox".replace(" ", "") * 900]
+)
+def test_a_pretoken_of_16000_units_takes_no_minutes(encoder: str, text: str) -> None:
+    training = ["a" * 64, " " * 64, "ab" * 20, "the quick brown fox"] * 3
+    tok = Tokenizer.train(training, vocab_size=300, pretokenizer="none", encoder=encoder)
+    started = time.process_time()
+    assert tok.decode(tok.encode(text)) == text
+    assert time.process_time() - started < 5

@@ -1,0 +1,264 @@
+"""Statistics on numbers that can be checked by hand, and from ids alone against from texts."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paribus.tokenization import Tokenizer, statistics
+from paribus.tokenization.encoded_corpus import EncodedCorpus, EncodedCorpusWriter
+from paribus.tokenization.statistics import (
+    containing,
+    corpus_statistics,
+    count_ids,
+    count_tokens,
+    encoded_statistics,
+    only_in,
+    overlap_shares,
+    own_shares,
+    rank_curve,
+    renyi_entropy,
+    spellings,
+    tokens_of,
+    vocabulary_overlap,
+)
+from paribus.tokenization.vocabulary import Token
+from support.real_data import RealData
+
+TEXTS = [
+    "the theory of the thing, then the other thing",
+    "",
+    "  two  spaces\tand\r\nlines\n",
+    "中文 没有空格的文本，和　全角空格",
+    "no-break\u00a0space is inside a word 🙂 emoji",
+    " ",
+    "ends here ",
+    "begins there",
+]
+
+
+def test_bytes_have_known_entropy_and_redundancy() -> None:
+    tok = Tokenizer.train([], algorithm="bytes")
+    found = corpus_statistics(tok, ["abab", "cdcd"])
+    assert (found.texts, found.tokens, found.bytes, found.bytes_per_token) == (2, 8, 8, 1.0)
+    assert (found.words, found.tokens_per_word) == (2, 4.0)
+    assert found.entropy == pytest.approx(2.0)
+    assert found.redundancy == pytest.approx(1 - 2 / 8)
+    assert found.renyi_efficiency == pytest.approx(2 / 8)
+    assert found.token_lengths == {"1-3": 8}
+    assert found.mean_token_length == 1
+    assert found.frequency_by_rank == ((1, 2), (2, 2), (3, 2), (4, 2))
+    assert (found.used_tokens, found.unused_tokens, found.scaffold_share) == (4, 252, 0.0)
+
+
+def test_lengths_are_in_characters_and_bytes_are_the_texts() -> None:
+    tok = Tokenizer.train(["éééé ab"] * 3, vocab_size=300, pretokenizer="whitespace")
+    found = corpus_statistics(tok, ["éééé é"])
+    assert found.token_lengths == {"1-3": 2, "4-6": 1}
+    assert found.bytes == 11
+    assert found.bytes_per_token == pytest.approx(11 / 3)
+    assert found.mean_token_length == pytest.approx(6 / 3)
+
+
+def test_a_part_of_a_character_has_length_one() -> None:
+    spellings = [b"\xe4", b"\xb8\xad", "中".encode(), "中 文".encode(), b"\xad ab"]
+    assert statistics.character_lengths(spellings).tolist() == [1, 1, 1, 3, 3]
+
+
+def test_one_repeated_token_has_no_entropy_and_no_text_has_no_tokens() -> None:
+    tok = Tokenizer.train([], algorithm="bytes")
+    once = corpus_statistics(tok, ["aaaa"])
+    assert (once.entropy, once.redundancy, once.renyi_efficiency) == (0, 1, 0)
+    empty = corpus_statistics(tok, [""])
+    assert (empty.tokens, empty.bytes_per_token, empty.token_lengths) == (0, 0.0, {})
+    assert (empty.words, empty.tokens_per_word, empty.frequency_by_rank, empty.unused_tokens) == (0, 0.0, (), 256)
+
+
+def test_renyi_entropy_follows_its_formula_and_becomes_shannon_s() -> None:
+    counts = np.array([5, 3, 0, 2])
+    shares = [0.5, 0.3, 0.2]
+    assert renyi_entropy(counts, 2.5) == pytest.approx(np.log2(sum(share**2.5 for share in shares)) / (1 - 2.5))
+    assert renyi_entropy(counts, 1.000001) == pytest.approx(renyi_entropy(counts, 1.0), abs=1e-5)
+
+
+def test_special_tokens_are_out() -> None:
+    tok = Tokenizer.train([], algorithm="bytes", special_tokens=["<|endoftext|>"])
+    counted = count_tokens(tok, ["abc"])
+    counted.ids[tok.eos_id] = 1000
+    found = statistics.count_statistics(tok, counted)
+    assert (found.tokens, found.used_tokens, found.unused_tokens, found.token_lengths) == (3, 3, 253, {"1-3": 3})
+
+
+def test_the_curve_of_frequencies_has_both_ends_and_falls() -> None:
+    counts = np.random.default_rng(0).integers(0, 1000, 5000)
+    curve = rank_curve(counts)
+    assert curve[0] == (1, counts.max())
+    assert curve[-1] == (np.count_nonzero(counts), counts[counts > 0].min())
+    assert len(curve) <= 127
+    ordered = sorted(counts.tolist(), reverse=True)
+    assert all(ordered[rank - 1] == count for rank, count in curve)
+
+
+@pytest.mark.parametrize("pretokenizer", ["gpt2", "whitespace", "none"])
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 22])
+def test_an_encoded_corpus_has_the_statistics_of_its_texts(
+    pretokenizer: str, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statistics, "_CHUNK", chunk)
+    tok = Tokenizer.train(TEXTS * 3, vocab_size=340, pretokenizer=pretokenizer)
+    with EncodedCorpusWriter(tmp_path, tok) as writer:
+        for text in TEXTS:
+            ids = tok.encode(text)
+            writer.append(ids, np.array([len(ids)]), np.array([len(text.encode())]))
+    assert encoded_statistics(EncodedCorpus(tmp_path)) == corpus_statistics(tok, TEXTS)
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 4, 1 << 22])
+@pytest.mark.parametrize("limit", [0, 1, 6, 8, 9, 100])
+def test_the_first_ids_of_an_encoded_corpus_are_counted(
+    chunk: int, limit: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statistics, "_CHUNK", chunk)
+    ids = np.array([3, 1, 3, 0, 259, 3, 1, 1, 2], dtype=np.int32)
+    with EncodedCorpusWriter(tmp_path, Tokenizer.train(TEXTS, vocab_size=260)) as writer:
+        writer.append(ids, np.array([4, 0, 5]), np.array([4, 0, 5]))
+    counts = count_ids(EncodedCorpus(tmp_path), 260, limit)
+    assert dict(enumerate(counts.tolist())) == dict.fromkeys(range(260), 0) | Counter(ids[:limit].tolist())
+
+
+def test_words_of_stripped_text_are_its_tokens_that_continue_no_word(tmp_path: Path) -> None:
+    texts = ["the theory of the thing", "", " then  the other\nthing "]
+    tok = Tokenizer.train(texts, vocab_size=530, pretokenizer="stripped")
+    with EncodedCorpusWriter(tmp_path, tok) as writer:
+        for text in texts:
+            ids = tok.encode(text)
+            writer.append(ids, np.array([len(ids)]), np.array([len(text.encode())]))
+    assert encoded_statistics(EncodedCorpus(tmp_path)).words == 9
+
+
+def test_the_overlap_of_vocabularies_is_by_bytes() -> None:
+    first, second = (Tokenizer.train([text], vocab_size=258, special_tokens=["<s>"]) for text in ("aabb", "aacc"))
+    found = vocabulary_overlap(first, second)
+    assert (first.merges, second.merges) == ([(b"a", b"a")], [(b"a", b"a")])
+    assert (found.shared, found.jaccard, found.share_of_first) == (257, 1.0, 1.0)
+    third = Tokenizer.train(["ccccc"], vocab_size=258)
+    other = vocabulary_overlap(first, third)
+    assert (other.shared, other.jaccard) == (256, 256 / 259)
+    assert (other.share_of_first, other.share_of_second) == (256 / 257, 256 / 258)
+
+
+def test_shares_of_several_vocabularies_are_those_of_each_pair() -> None:
+    toks = [Tokenizer.train([text], vocab_size=size) for text, size in (("aabb", 257), ("aabbaabb", 259), ("c", 256))]
+    spelled = [spellings(tok) for tok in toks]
+    assert [len(mine) for mine in spelled] == [257, 259, 256]
+    shares = overlap_shares(spelled)
+    assert shares == [[1.0, 1.0, 256 / 257], [257 / 259, 1.0, 256 / 259], [1.0, 1.0, 1.0]]
+    for i, first in enumerate(toks):
+        assert shares[i] == [vocabulary_overlap(first, second).share_of_first for second in toks]
+
+
+def test_shares_are_of_tokens_where_characters_are_bytes_for_what_is_unknown_too() -> None:
+    """Of such a vocabulary, ASCII is spelled twice."""
+    texts = ["abab abab cdcd cdcd", "abcabc abcabc bcdbcd"]
+    first, second = (Tokenizer.train([text] * 3, vocab_size=270, unit="character") for text in texts)
+    (mine, theirs), size = map(spellings, (first, second)), first.vocab_size
+    assert len(mine) < tokens_of(mine) == size
+    gone = only_in(first, second, count_tokens(first, texts).ids)
+    assert gone.tokens > 0 and gone.share == gone.tokens / size
+    assert overlap_shares([mine, theirs])[0] == [1.0, 1 - gone.share]
+    assert vocabulary_overlap(first, second).share_of_first == 1 - gone.share
+
+
+def test_what_replaces_scaffold_tokens_is_more_frequent(real_data: RealData) -> None:
+    text = english(real_data)
+    plain, scaffold = (
+        Tokenizer.train([text], algorithm=algorithm, vocab_size=1200) for algorithm in ("bpe", "scaffold_bpe")
+    )
+    left_out = only_in(plain, scaffold, count_tokens(plain, [text]).ids)
+    taken_in = only_in(scaffold, plain, count_tokens(scaffold, [text]).ids)
+    scaffolds = {entry.bytes for entry in scaffold.vocabulary if entry.scaffold}
+    first = {entry.bytes for entry in scaffold.vocabulary[:1200]}
+    assert left_out.tokens == taken_in.tokens == len(first & scaffolds) > 0
+    assert left_out.share == left_out.tokens / 1200
+    assert taken_in.mean_frequency > left_out.mean_frequency
+    occurrences = Counter(scaffold.tokenize(text))
+    replaced = [entry.bytes for entry in scaffold.vocabulary[1200:] if not entry.scaffold]
+    assert taken_in.mean_frequency == pytest.approx(sum(occurrences[token] for token in replaced) / len(replaced))
+    assert corpus_statistics(scaffold, [text]).scaffold_share == len(scaffolds) / 1200
+
+
+def english(real_data: RealData) -> str:
+    return "\n".join(real_data.english_texts(200))[:300_000]
+
+
+# Tokens inside longer tokens, beside the slow definition.
+
+WORD_TEXTS = [
+    "Arizona and Arizona, a zone of zonal winds",
+    "亚利桑那州和亚利桑那河",
+    "singing, ringing; a thing of Arizona",
+] * 4
+
+
+@pytest.fixture(scope="module", params=["byte", "character"])
+def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+    size = {"byte": 320, "character": 356}[request.param]
+    return Tokenizer.train(
+        WORD_TEXTS, vocab_size=size, pretokenizer="gpt2", special_tokens=["<|endoftext|>"], unit=request.param
+    )
+
+
+def entries(tokenizer: Tokenizer) -> dict[int, Token]:
+    """The tokens by id, special ones out."""
+    return {entry.id: entry for entry in tokenizer.vocabulary if entry.id is not None and entry.kind != "special"}
+
+
+def fallbacks(tokenizer: Tokenizer) -> list[int]:
+    """Ids of the bytes of a vocabulary of characters."""
+    return [identity for identity, entry in entries(tokenizer).items() if entry.kind == "fallback"]
+
+
+def test_shares_are_those_of_the_definition(tokenizer: Tokenizer) -> None:
+    counts, known = count_tokens(tokenizer, WORD_TEXTS).ids, entries(tokenizer)
+    found = own_shares(tokenizer, counts)
+    whole = {identity: entry for identity, entry in known.items() if identity not in fallbacks(tokenizer)}
+    for identity, part in whole.items():
+        total = sum(int(counts[other]) for other, longer in whole.items() if part.bytes in longer.bytes)
+        assert found[identity] == pytest.approx(int(counts[identity]) / total if total else np.nan, nan_ok=True)
+    inside = [entry.bytes for identity, entry in known.items() if found[identity] == 0]
+    assert b"zona" in inside or b"izona" in inside
+
+
+def test_a_byte_of_an_unknown_character_is_part_of_no_character() -> None:
+    tokenizer = Tokenizer.train(WORD_TEXTS, vocab_size=356, pretokenizer="gpt2", unit="character")
+    counts = count_tokens(tokenizer, ["亚利桑那 ş"]).ids
+    used = [identity for identity in fallbacks(tokenizer) if counts[identity]]
+    assert [entries(tokenizer)[identity].bytes for identity in used] == [b"\x9f", b"\xc5"]
+    shares = own_shares(tokenizer, counts)
+    assert {*shares[used].tolist()} == {1.0}
+    assert np.isnan(shares[[identity for identity in fallbacks(tokenizer) if identity not in used]]).all()
+
+
+def test_the_tokens_that_contain_another_are_told_the_most_frequent_first(tokenizer: Tokenizer) -> None:
+    counts = count_tokens(tokenizer, WORD_TEXTS).ids
+    found = containing(tokenizer, counts, b"zona")
+    assert b" Arizona" in [one.token for one in found]
+    assert [one.occurrences for one in found] == sorted((one.occurrences for one in found), reverse=True)
+    assert sum(one.share for one in found) == pytest.approx(1)
+    assert containing(tokenizer, counts, "没有".encode()) == []
+
+
+def test_every_occurrence_belongs_to_what_it_is_spelled(tokenizer: Tokenizer) -> None:
+    counts = count_tokens(tokenizer, WORD_TEXTS).ids
+    occurs = {entry.bytes: int(counts[identity]) for identity, entry in entries(tokenizer).items() if counts[identity]}
+    assert b"," in occurs
+    assert {one.token: one.occurrences for one in containing(tokenizer, counts, b"") if one.occurrences} == occurs
+
+
+def test_special_tokens_have_no_share(tokenizer: Tokenizer) -> None:
+    ordinary = {identity for ids in spellings(tokenizer).values() for identity in ids}
+    special = {*range(tokenizer.vocab_size)} - ordinary
+    assert len(special) == 1
+    shares = own_shares(tokenizer, np.ones(tokenizer.vocab_size, np.int64))
+    assert {*np.flatnonzero(np.isnan(shares)).tolist()} == special
