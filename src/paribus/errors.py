@@ -30,20 +30,12 @@ class Problem(NamedTuple):
 
 
 class ParibusError(Exception):
-    """Base of every failure that paribus explains; `failure_class` is what run records carry."""
+    """Base of every failure that paribus explains, by a text or by one or several problems.
+
+    `failure_class` is what run records carry.
+    """
 
     failure_class: ClassVar[str] = "infrastructure"
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        """Every problem that the message lists."""
-        return (Problem("", str(self)),)
-
-
-class ConfigurationError(ParibusError):
-    """The configuration asks for something unknown, ill-typed or impossible: a text, or one or several problems."""
-
-    failure_class = "configuration"
 
     def __init__(self, *problems: Problem | str) -> None:
         super().__init__(*(Problem("", problem) if isinstance(problem, str) else problem for problem in problems))
@@ -57,6 +49,12 @@ class ConfigurationError(ParibusError):
     def problems(self) -> tuple[Problem, ...]:
         """Every problem, in the order in which it was found."""
         return self.args
+
+
+class ConfigurationError(ParibusError):
+    """The configuration asks for something unknown, ill-typed or impossible."""
+
+    failure_class = "configuration"
 
 
 class DataError(ParibusError):

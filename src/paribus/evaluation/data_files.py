@@ -52,12 +52,14 @@ class DataFile:
             message = f"{needed}; it is null{without if task else ''}"
             raise ConfigurationError(Problem("evaluation.data", message))
         if not Path(data).is_dir():
-            raise DataError(f"evaluation.data: {data} is not a directory ({self.owner} reads it)")
+            raise DataError(Problem("evaluation.data", f"{data} is not a directory ({self.owner} reads it)"))
         path = self.find_in(Path(data))
         if path is None:
             expected = " or ".join(str(Path(data) / self.directory / name) for name in self.names)
             raise DataError(
-                f"evaluation.data: {self.owner} needs {expected} or the same with .gz or .zst{self.otherwise}"
+                Problem(
+                    "evaluation.data", f"{self.owner} needs {expected} or the same with .gz or .zst{self.otherwise}"
+                )
             )
         return path
 
@@ -70,7 +72,7 @@ class DataFile:
             if (path := data / self.directory / f"{name}{suffix}").is_file()
         ]
         if len(found) > 1:
-            raise DataError(f"evaluation.data: both {found[0]} and {found[1].name} exist; keep one")
+            raise DataError(Problem("evaluation.data", f"both {found[0]} and {found[1].name} exist; keep one"))
         return found[0] if found else None
 
 
@@ -280,7 +282,9 @@ def fetch_benchmark(data: Path, benchmark: Benchmark | TranslationSet) -> None:
     hub, scored, directory = benchmark.hub, benchmark.split, benchmark.directory
     if hub is None:
         expected = data / directory / f"{scored}.jsonl"
-        raise DataError(f"evaluation.source: task {benchmark.name} is on no hub data set known here; give {expected}")
+        raise DataError(
+            Problem("evaluation.source", f"task {benchmark.name} is on no hub data set known here; give {expected}")
+        )
     elsewhere = hub.train and hub.train_path is not None
     if elsewhere and isinstance(benchmark, Benchmark) and lacks_training(data, benchmark):
         fetch_training(data, benchmark)
@@ -321,7 +325,9 @@ def write_splits(
     splits, named = found
     if scored not in splits:
         known = ", ".join(map(str, splits))
-        raise DataError(f"evaluation.source: {named} has no split {scored} for task {directory}; it has {known}")
+        raise DataError(
+            Problem("evaluation.source", f"{named} has no split {scored} for task {directory}; it has {known}")
+        )
     write_some(data, directory, splits, [*examples, scored])
 
 
@@ -383,8 +389,11 @@ def _download_error(named: str, task: str, error: Exception) -> DataError:
     if isinstance(error, DatasetsError) and not isinstance(error, OSError):
         why, cause = "cannot be read;", error.__cause__ or error  # such an error says less than its cause
     return DataError(
-        f"evaluation.source: task {task} needs the hub's {named}, which {why} give its files with "
-        f"evaluation.source=files ({' '.join(str(cause).split())})"
+        Problem(
+            "evaluation.source",
+            f"task {task} needs the hub's {named}, which {why} give its files with "
+            f"evaluation.source=files ({' '.join(str(cause).split())})",
+        )
     )
 
 
@@ -415,6 +424,9 @@ def _as_text(path: Path, value: object) -> str:
     if isinstance(value, date | time | timedelta | Decimal):
         return str(value)
     raise DataError(
-        f"evaluation.source: {path} cannot be written, since its data set has values of {type(value).__name__}, which "
-        "are no text; give that file with evaluation.source=files, without them"
+        Problem(
+            "evaluation.source",
+            f"{path} cannot be written, since its data set has values of {type(value).__name__}, which "
+            "are no text; give that file with evaluation.source=files, without them",
+        )
     )

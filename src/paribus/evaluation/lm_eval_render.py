@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import datasets
 from lm_eval.api.task import ConfigurableTask
 
-from paribus.errors import DataError
+from paribus.errors import DataError, Problem
 from paribus.evaluation.items import AnswerItem, AnyItem, BenchmarkPrompt, BlankItem, Item, TextItem
 from paribus.evaluation.lm_eval_tasks import TEXT_FIELDS, Definition, Function, SplitFiles, harness_folder, read_split
 
@@ -182,8 +182,11 @@ class BorrowedTask:
         except Exception as error:
             asked = "; is its answer the number of a choice?" if isinstance(error, IndexError) else ""
             raise DataError(
-                f"evaluation.tasks: task {self.definition.name} ({self.definition.path}) cannot be made of {where}: "
-                f"{type(error).__name__}: {error}{asked}"
+                Problem(
+                    "evaluation.tasks",
+                    f"task {self.definition.name} ({self.definition.path}) cannot be made of {where}: "
+                    f"{type(error).__name__}: {error}{asked}",
+                )
             ) from error
 
 
@@ -225,7 +228,7 @@ def _module(file: Path) -> ModuleType:
     parts = file.resolve().relative_to(own.parent.parent).with_suffix("").parts if inside else (file.stem,)
     spec = spec_from_file_location(".".join(parts), file)
     if spec is None or spec.loader is None:
-        raise DataError(f"evaluation.tasks: {file} is no Python file")
+        raise DataError(Problem("evaluation.tasks", f"{file} is no Python file"))
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

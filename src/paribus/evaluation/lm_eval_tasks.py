@@ -20,7 +20,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.errors import ConfigurationError, DataError
+from paribus.errors import ConfigurationError, DataError, Problem
 from paribus.evaluation.benchmarks import is_ours, task_names
 from paribus.evaluation.data_files import (
     TEXT_SET_NAME,
@@ -336,7 +336,7 @@ _NEAREST = 5
 def find_definition(config: EvaluationConfig, name: str) -> Definition:
     """The task of that name in `evaluation.include_path`, else in lm-eval; ConfigurationError for a `problem`."""
     if message := task_problem(config, name):
-        raise ConfigurationError(f"evaluation.tasks: {message}")
+        raise ConfigurationError(Problem("evaluation.tasks", message))
     found = _found(config, name)
     if found is None:
         raise ValueError(f"{name} is a task of ours")
@@ -383,7 +383,7 @@ def _names(include_path: str | None) -> Names | None:
         return None
     folder = Path(include_path)
     if not folder.is_dir():
-        raise ConfigurationError(f"evaluation.include_path: {folder} is not a directory")
+        raise ConfigurationError(Problem("evaluation.include_path", f"{folder} is not a directory"))
     return names_in(folder)
 
 
@@ -422,7 +422,7 @@ def _members_in(name: str, places: Sequence[Names]) -> list[str]:
 def _names_members(name: str, names: Names, above: tuple[str, ...]) -> Iterator[str]:
     """The tasks of a group or tag; `above` are the groups that it stands in."""
     if name in above:
-        raise DataError(f"evaluation.tasks: the group {name} of {names.groups[name]} stands in itself")
+        raise DataError(Problem("evaluation.tasks", f"the group {name} of {names.groups[name]} stands in itself"))
     if name in names.groups:
         yield from _listed_members(read_yaml(names.groups[name]).get("task"), names, (*above, name))
     elif name in names.tags:
@@ -496,7 +496,7 @@ def fetch_examples(data: Path, task: Definition) -> None:
 
 def _load_task_splits(task: Definition) -> Splits:
     if not task.config.get("dataset_path"):
-        raise DataError(f"evaluation.source: task {task.name} names no data set (dataset_path)")
+        raise DataError(Problem("evaluation.source", f"task {task.name} names no data set (dataset_path)"))
     path, name = task.config["dataset_path"], task.config.get("dataset_name")
     found: Splits = load_data_set(_data_set(task), task.name, path, name, **_arguments(task))
     return found
@@ -546,10 +546,13 @@ def _split_path(task: Definition, files: Mapping[str, Any], split: str) -> Path:
     chosen = given[0] if isinstance(given, list) and len(given) == 1 else given
     if not isinstance(chosen, str):
         raise DataError(
-            f"evaluation.include_path: {task.path} must name one file of JSON lines for the split {split!r} in "
-            f"dataset_kwargs.data_files, not {given!r}"
+            Problem(
+                "evaluation.include_path",
+                f"{task.path} must name one file of JSON lines for the split {split!r} in "
+                f"dataset_kwargs.data_files, not {given!r}",
+            )
         )
     path = task.path.parent / chosen
     if not path.is_file():
-        raise DataError(f"evaluation.include_path: task {task.name} reads {path}, which is not there")
+        raise DataError(Problem("evaluation.include_path", f"task {task.name} reads {path}, which is not there"))
     return path

@@ -216,7 +216,7 @@ def fetch_missing(missing: MissingExamples, cache: Path) -> str | None:
     try:
         missing.fetch()
     except (DataError, OSError) as error:
-        why = " ".join(str(error).removeprefix("evaluation.source: ").split())
+        why = " ".join((error.problems[0].message if isinstance(error, DataError) else str(error)).split())
         return (
             f"evaluation.data: {missing.directory / missing.split}.jsonl is not there and cannot be fetched, so "
             f"examples of task {missing.task} are split off its scored file: {why}"

@@ -254,15 +254,20 @@ def task_file(config: ScrollsFinetuning, task: str, split: str) -> Path:
     """The file of a split; ConfigurationError where there is no directory to look in, DataError for a missing file."""
     if config.data is None:
         raise ConfigurationError(
-            f"evaluation.data: finetuning.tasks names {task}, which needs the directory that holds "
-            f"{task}/{TRAIN}.jsonl[.gz] and {task}/{SCORED}.jsonl[.gz]; it is null"
+            Problem(
+                "evaluation.data",
+                f"finetuning.tasks names {task}, which needs the directory that holds "
+                f"{task}/{TRAIN}.jsonl[.gz] and {task}/{SCORED}.jsonl[.gz]; it is null",
+            )
         )
     found = split_file(Path(config.data), task, split)
     if found is None:
         expected = Path(config.data) / task / f"{split}.jsonl"
         raise DataError(
-            f"evaluation.data: fine-tuning on {task} needs {expected} or the same with .gz; evaluation.source=hub "
-            "fetches it"
+            Problem(
+                "evaluation.data",
+                f"fine-tuning on {task} needs {expected} or the same with .gz; evaluation.source=hub fetches it",
+            )
         )
     return found
 
@@ -278,7 +283,7 @@ def scrolls_fingerprint(config: ScrollsFinetuning, digests: FileDigests) -> dict
     """Digests of the files of each task; ConfigurationError for an unknown task, DataError for a missing file."""
     for name in config.tasks:
         if problem := unknown_task(name, list(TASKS)):
-            raise ConfigurationError(f"finetuning.tasks: {problem}")
+            raise ConfigurationError(Problem("finetuning.tasks", problem))
     return {
         name: {split: digests.of(task_file(config, name, split)) for split in (TRAIN, SCORED)} for name in config.tasks
     }

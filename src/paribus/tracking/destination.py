@@ -130,19 +130,21 @@ def absolute_uri(uri: str | None, root: Path) -> str:
     scheme = uri.partition(":")[0].partition("+")[0]
     if scheme not in _SCHEMES:
         named = f" ({URI_VARIABLE})" if uri == os.environ.get(URI_VARIABLE) else ""
-        raise ConfigurationError(
-            f"tracking.uri: {public_uri(uri)!r}{named} is no store that MLflow 3 opens; use http(s)://host:port, "
+        message = (
+            f"{public_uri(uri)!r}{named} is no store that MLflow 3 opens; use http(s)://host:port, "
             f"{sqlite_uri(root / 'mlflow.db')} or a postgresql or mysql URI"
         )
+        raise ConfigurationError(Problem("tracking.uri", message))
     if scheme in _SERVERS and not _ADDRESS.match(_split(uri)[1]):
-        raise ConfigurationError(
-            f"tracking.uri: {public_uri(uri)!r} follows no user and password that a server takes; write / as %2F, "
+        message = (
+            f"{public_uri(uri)!r} follows no user and password that a server takes; write / as %2F, "
             "? as %3F and # as %23, or give them as MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
         )
+        raise ConfigurationError(Problem("tracking.uri", message))
     if scheme != "sqlite":
         return uri
     if not re.match(r"sqlite(\+pysqlite)?:///[^?]", uri):
-        raise ConfigurationError(f"tracking.uri: {uri!r} names no file; write sqlite:///path/to/mlflow.db")
+        raise ConfigurationError(Problem("tracking.uri", f"{uri!r} names no file; write sqlite:///path/to/mlflow.db"))
     return sqlite_uri(_file_of(uri).absolute()) + "".join(uri.partition("?")[1:])
 
 
