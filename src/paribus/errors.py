@@ -132,7 +132,7 @@ def stopped_as_meant(error: BaseException) -> TypeGuard[InterruptedRunError]:
     return isinstance(error, InterruptedRunError) and (error.__context__ is None or error.__cause__ is not None)
 
 
-def told_in_log(error: BaseException) -> str:
+def log_text(error: BaseException) -> str:
     """What the log of a process keeps of its end: a traceback, but of a stop that went as it was meant to a line."""
     if stopped_as_meant(error):
         return f"{error.failure_class}: {error}\n"

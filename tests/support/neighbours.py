@@ -9,7 +9,7 @@ from paribus.config.groups.ordering import NeighboursConfig
 from paribus.engine.local import LocalEngine
 from paribus.ordering.arrays import unit_rows
 from paribus.ordering.embeddings import Embeddings
-from paribus.ordering.neighbours import NeighbourSearch, share_found
+from paribus.ordering.neighbours import NeighbourSearch, recall_of
 from paribus.ordering.search_plan import SearchPlan
 from support.orders import write_embeddings
 
@@ -40,5 +40,5 @@ def search(
     if truth:
         width = sample.blocks.width
         some = (found[0][sample.documents][:, :width], found[1][sample.documents][:, :width])
-        share = share_found(some, (np.concatenate(truth[0]), np.concatenate(truth[1])))
+        share = recall_of(some, (np.concatenate(truth[0]), np.concatenate(truth[1])))
     return embeddings, plan, found, share

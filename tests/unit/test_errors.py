@@ -1,12 +1,12 @@
 """What the log of a process keeps of how it ended."""
 
-from paribus.errors import DataError, InterruptedRunError, told_in_log
+from paribus.errors import DataError, InterruptedRunError, log_text
 
 
 def test_a_stop_is_a_line_and_all_else_a_traceback() -> None:
     told = "stopped by a signal after step 3, whose checkpoint is written"
-    assert told_in_log(InterruptedRunError(told)) == f"interrupted: {told}\n"
-    assert "DataError: a line is torn" in told_in_log(DataError("a line is torn"))
+    assert log_text(InterruptedRunError(told)) == f"interrupted: {told}\n"
+    assert "DataError: a line is torn" in log_text(DataError("a line is torn"))
 
 
 def test_a_stop_while_something_else_went_wrong_hides_nothing_of_it() -> None:
@@ -16,5 +16,5 @@ def test_a_stop_while_something_else_went_wrong_hides_nothing_of_it() -> None:
         finally:
             raise InterruptedRunError("stopped by a signal")
     except InterruptedRunError as error:
-        told = told_in_log(error)
+        told = log_text(error)
     assert "ValueError: the loss is not finite" in told and "InterruptedRunError: stopped by a signal" in told

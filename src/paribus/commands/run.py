@@ -22,7 +22,7 @@ from paribus.config.arguments import Command
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.hydra_session import run_with_hydra
 from paribus.config.identity import to_plain
-from paribus.config.metrics import main_scores, said
+from paribus.config.metrics import main_scores, score_texts
 from paribus.config.units import format_duration
 from paribus.engine.processes import interrupt, on_stop
 from paribus.errors import classify, is_full_disk
@@ -95,7 +95,7 @@ def _show_scores(command: Command, run: PreparedRun, console: Console) -> None:
     results = [artifact.record()["result"] for node in nodes if (artifact := store.find(*node.place)) is not None]
     scores = {name: value for result in results for name, value in main_scores(result.get("metrics", {})).items()}
     if scores:
-        console.print(" · ".join(said(scores)), markup=False, soft_wrap=True)
+        console.print(" · ".join(score_texts(scores)), markup=False, soft_wrap=True)
     report = typed_command(command, multirun=False, verb="report")
     console.print(f"its report:\n  {report}", markup=False, soft_wrap=True)
 

@@ -168,7 +168,7 @@ class Torn:
         return override_key(self.words[0]) or self.words[0]
 
     @property
-    def told(self) -> str:
+    def message(self) -> str:
         """What is wrong, and how it is typed."""
         whole, typed = "".join(self.words).lstrip("+").rstrip(","), " ".join(self.words)
         if len(self.words) > 1:

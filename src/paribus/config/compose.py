@@ -88,7 +88,7 @@ def _job(overrides: list[str], build: Build, composer: Composer, problems: list[
         problems.append(Problem("overrides", in_a_line(error)))
         return None
     unfit = [*_several(overrides, composed, composer), *_unlike_arm(composed.choices, composer)]
-    if add_found(problems, unfit):
+    if add_problems(problems, unfit):
         return None
     try:
         if composed.refused:
@@ -134,12 +134,12 @@ def expand(
         return [], (), False
     given = {override_key(text) for text in (*usable.plain, *usable.sweeping)}
     named = {str(key): f"{key}={value}" for key, value in parameters.items() if str(key) not in given}
-    if add_found(problems, _unswept(named, base) if not multirun else _unfit(named, usable, base, composer)):
+    if add_problems(problems, _unswept(named, base) if not multirun else _unfit(named, usable, base, composer)):
         return [], (), False
     swept = {str(key): f"{key}={value}" for key, value in parameters.items()} if multirun else {}
     swept |= {text.split("=", 1)[0]: text for text in usable.sweeping}
     parsed = OverridesParser.create().parse_overrides([*swept.values(), *usable.plain])
-    if add_found(problems, [*_given_twice(parsed), *_experiments(parsed)]):
+    if add_problems(problems, [*_given_twice(parsed), *_experiments(parsed)]):
         return [], (), False
     lists = BasicSweeper.split_arguments(parsed, None)[0]
     names = [o.get_key_element().lstrip("+") for o in parsed if o.is_sweep_override()]
@@ -278,7 +278,7 @@ def _sets(override: Override) -> bool:
     return not (override.is_add() or override.is_force_add() or override.is_delete())
 
 
-def add_found(problems: list[Problem], found: list[Problem]) -> bool:
+def add_problems(problems: list[Problem], found: list[Problem]) -> bool:
     """Add what was found to the problems; whether that was any."""
     problems += found
     return bool(found)
@@ -379,11 +379,11 @@ def choices_with(
 def usable_overrides(overrides: Sequence[str], composer: Composer) -> tuple[list[Problem], Overrides]:
     """Judge each override by itself, so that one bad override does not hide the others."""
     pieces = torn(overrides)
-    problems = [Problem(each.key, each.told) for each in pieces]
+    problems = [Problem(each.key, each.message) for each in pieces]
     whole = [text for text in overrides if not any(text in each.words for each in pieces)]
     parsed = [override for text in whole if (override := parse_override(text, problems)) is not None]
     choices = [override for override in parsed if composer.is_choice(override)]
-    accepted = [override for override in choices if not add_found(problems, unknown_choice(override, composer))]
+    accepted = [override for override in choices if not add_problems(problems, unknown_choice(override, composer))]
     # Keys are looked up in what the choices compose to, without values: a bad value must not hide an unknown key.
     reference = reference_of(accepted, composer)
     swept = swept_groups(accepted, reference, composer)
@@ -393,7 +393,7 @@ def usable_overrides(overrides: Sequence[str], composer: Composer) -> tuple[list
         knowing = choices_with(override, accepted, swept, composer)
         if knowing is not None:
             only_for[path] = knowing
-        if knowing or not add_found(problems, unknown_key(override, reference)):
+        if knowing or not add_problems(problems, unknown_key(override, reference)):
             accepted.append(override)
     accepted = last_of_each(accepted)
     return problems, Overrides(

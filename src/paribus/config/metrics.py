@@ -27,7 +27,7 @@ def main_scores(metrics: Mapping[str, float]) -> dict[str, float]:
     return bits | {task: fmean(of_task[_preferred(of_task)]) for task, of_task in sorted(found.items())}
 
 
-def said(scores: Mapping[str, float], most: int | None = None) -> list[str]:
+def score_texts(scores: Mapping[str, float], most: int | None = None) -> list[str]:
     """Main scores in words, each in a text of its own; of more than `most`, how many are left unsaid."""
     texts = [f"{value:.4f} bits per byte" if name == BITS else f"{name} {value:.4g}" for name, value in scores.items()]
     if most is None or len(texts) <= most:

@@ -502,7 +502,7 @@ def _load_task_splits(task: Definition) -> Splits:
     return found
 
 
-def asked_for(task: Definition) -> str:
+def data_set_text(task: Definition) -> str:
     """The data set with the arguments that it is loaded with."""
     return f"{_data_set(task)} {json.dumps(_arguments(task), sort_keys=True, default=str)}"
 

@@ -39,7 +39,7 @@ from paribus.evaluation.data_files import (
 from paribus.evaluation.items import Benchmark, ItemSet, split_pool
 from paribus.evaluation.lm_eval_items import count_examples, pinned
 from paribus.evaluation.lm_eval_tasks import (
-    asked_for,
+    data_set_text,
     fetch_examples,
     fetch_records,
     find_definition,
@@ -195,7 +195,7 @@ def _missing_of_task(config: EvaluationConfig, data: Path, name: str) -> Missing
         if split_file(data, name, task.scored_split) is None or not lacks_examples(data, task):
             return None
         fetch = partial(fetch_examples, data, task)
-        asked = None if is_here(task) else asked_for(task)
+        asked = None if is_here(task) else data_set_text(task)
         return MissingExamples(name, data / name, str(task.fewshot_split), asked, fetch)
     ours = BENCHMARKS.get(name)
     if ours is None or split_file(data, ours.directory, ours.split) is None or not lacks_training(data, ours):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paribus.config.groups.evaluation import ScrollsFinetuning
-from paribus.config.metrics import main_scores, said
+from paribus.config.metrics import main_scores, score_texts
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_number, format_size
 from paribus.evaluation.benchmarks import prompted
@@ -79,7 +79,7 @@ def _evaluation_device(config: RunConfig) -> Device:
 
 def facts(result: Mapping[str, Any]) -> list[str]:
     """The main scores of a result that has `metrics`."""
-    return said(main_scores(result["metrics"]), most=4)
+    return score_texts(main_scores(result["metrics"]), most=4)
 
 
 def _facts_of_tasks(result: Mapping[str, Any]) -> list[str]:

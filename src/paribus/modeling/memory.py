@@ -150,7 +150,7 @@ class _Parts:
 
     def __init__(self, model: DecoderModel, vocab_size: int, how: TrainingSetting) -> None:
         self.model, self.how, self.vocab_size = model, how, vocab_size
-        self.kept: Kept = kept_per_token(model, how.number)
+        self.kept: Kept = saved_per_token(model, how.number)
         self.tokens = how.micro_batch * model.context_length
         self.number = how.number
         self.table = vocab_size * model.width
@@ -256,7 +256,7 @@ class Kept:
     """More than what is saved, at the most that the backward pass of that norm holds."""
 
 
-def kept_per_token(model: DecoderModel, number: int) -> Kept:
+def saved_per_token(model: DecoderModel, number: int) -> Kept:
     """What a token keeps in each layer and after the last; `number` are the bytes of one in the residual stream."""
     match model:
         case LlamaModel():

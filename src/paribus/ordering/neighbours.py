@@ -274,7 +274,7 @@ class RecallSample:
             return None
         truth = [np.concatenate(part) for part in zip(*map(self.blocks.read, range(self.blocks.count)), strict=True)]
         found = (lists.ids[self.documents].astype(np.int64), lists.similarities[self.documents])
-        return share_found((found[0][:, : self.blocks.width], found[1][:, : self.blocks.width]), (truth[0], truth[1]))
+        return recall_of((found[0][:, : self.blocks.width], found[1][:, : self.blocks.width]), (truth[0], truth[1]))
 
 
 # The neighbours of every document: shards of documents are indexed in turn and searched by blocks of all documents.
@@ -365,7 +365,7 @@ class NeighbourSearch:
             before, probes = 0.0, 1
             while probes < plan.lists:
                 shard.probe(probes)
-                share = share_found(shard.nearest(queries, chosen, count), truth)
+                share = recall_of(shard.nearest(queries, chosen, count), truth)
                 # Beyond some number, what is missed is not missed for want of lists.
                 if share >= self.config.recall or (probes > 8 and share < before + 0.001):
                     return probes
@@ -415,7 +415,7 @@ def search_devices(config: NeighboursConfig, base: Vectors) -> list[Any]:
     return []
 
 
-def share_found(found: Neighbours, truth: Neighbours) -> float:
+def recall_of(found: Neighbours, truth: Neighbours) -> float:
     """Share of true neighbours in whose place one as near was found; 1 where there are none.
 
     Both are lists of one length; documents as near as the last true neighbour count, whichever of them were found.

@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 from paribus.config.validate import build_run
 from paribus.engine.local import open_engine
 from paribus.engine.processes import STOPPING, die_before_starter, die_with_parent, ignore_requests
-from paribus.errors import ConfigurationError, classify, is_full_disk, told_in_log
+from paribus.errors import ConfigurationError, classify, is_full_disk, log_text
 from paribus.pipeline.graph import STAGES
 from paribus.stage import ChannelListener, StageContext
 from paribus.store.claims import Claim
@@ -218,7 +218,7 @@ def serve(job: dict[str, Any], descriptor: int) -> int:
             # Told first: on a full disk the log takes nothing.
             listener.send({"type": "failed", **classify(error), "full_disk": is_full_disk(error)})
             with suppress(OSError):
-                print(told_in_log(error), end="", file=sys.stderr, flush=True)  # noqa: T201
+                print(log_text(error), end="", file=sys.stderr, flush=True)  # noqa: T201
             return 1
     return 0
 

@@ -112,7 +112,7 @@ def _prepare(
             problems += _absent_stage(runs[-1])
             problems += [*([] if tolerate_missing else _repeated(runs[-1])), *_unscorable(runs[-1])]
             problems += check_ordering(job.config, missing_stages(runs[-1]))
-            problems += devices.check(job.config, runs[-1].wanted) if judged else []
+            problems += devices.check(job.config, runs[-1].required) if judged else []
         except ParibusError as error:
             problems += [] if found else [Problem("files", str(error))]
         problems += check_schedule(job.config, vocabulary)
@@ -219,7 +219,7 @@ def _absent_stage(run: PreparedRun) -> list[Problem]:
 
 def missing_stages(run: PreparedRun) -> set[str]:
     """The stages of a run that its command is still to make."""
-    return to_make(run.wanted, OutputRoot.of(run.job.config).store)
+    return to_make(run.required, OutputRoot.of(run.job.config).store)
 
 
 def describe_sweep(composition: Composition, runs: Sequence[PreparedRun]) -> SweepConfig:

@@ -76,7 +76,7 @@ class PreparedRun:
     """Name of the Hydra launcher that would run its job."""
 
     @property
-    def wanted(self) -> dict[str, Node]:
+    def required(self) -> dict[str, Node]:
         """The artefacts that its command is to make: all, or with `until` that stage and what it needs."""
         return needed_for(self.nodes, self.job.config.until)
 
@@ -95,7 +95,7 @@ def factor_labels(run: PreparedRun, factors: Sequence[str]) -> dict[str, str]:
 
 def unique_nodes(runs: Iterable[PreparedRun]) -> list[Node]:
     """Every artefact that is wanted of several runs once, in the order it is first needed."""
-    return list({node.place: node for run in runs for node in run.wanted.values()}.values())
+    return list({node.place: node for run in runs for node in run.required.values()}.values())
 
 
 def labels(runs: Sequence[PreparedRun]) -> list[str]:

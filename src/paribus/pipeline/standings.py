@@ -144,9 +144,9 @@ def _scores(root: OutputRoot, key: str) -> Scores:
 def rows_of(runs: Sequence[PreparedRun]) -> list[tuple[str, int, str]]:
     """Row, seed and key of the evaluation of each run of a sweep that is to be scored."""
     return [
-        (" ".join(factor_labels(run, run.factors).values()), run.job.config.seed, run.wanted[EVALUATION].key)
+        (" ".join(factor_labels(run, run.factors).values()), run.job.config.seed, run.required[EVALUATION].key)
         for run in runs
-        if EVALUATION in run.wanted
+        if EVALUATION in run.required
     ]
 
 

@@ -14,7 +14,7 @@ from paribus.config.groups.evaluation import table_of
 from paribus.config.groups.execution import PlanConfig
 from paribus.config.groups.ordering import PairPacking, pads, within_documents
 from paribus.config.groups.tokenization import draws_of
-from paribus.config.groups.training import EqualTextBudget, EqualTokensBudget, kept_steps, too_few_checkpoints
+from paribus.config.groups.training import EqualTextBudget, EqualTokensBudget, saved_steps, too_few_checkpoints
 from paribus.config.identity import digest
 from paribus.config.schema import RunConfig
 from paribus.config.units import LEAST_SAMPLE, format_count, format_hours, rounded_up_size
@@ -136,7 +136,7 @@ class Encoded:
     def of(cls, runs: Sequence[PreparedRun], missing: Collection[Place], root: OutputRoot) -> "Encoded":
         """Estimate the room for those artefacts of runs that are `missing`."""
         made = {
-            name: {node.key: run for run in runs if (node := run.wanted.get(name)) and node.place in missing}.values()
+            name: {node.key: run for run in runs if (node := run.required.get(name)) and node.place in missing}.values()
             for name in ("tokens", "contexts")
         }
         sizes = [_tokens_bytes(run, root) for run in made["tokens"]]
@@ -208,9 +208,9 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
     """The plan of prepared runs; `say` is told of probes, which take their time."""
     config = runs[0].job.config
     root = OutputRoot.of(config)
-    needed = Counter(node.place for run in runs for node in run.wanted.values())
+    needed = Counter(node.place for run in runs for node in run.required.values())
     nodes = unique_nodes(runs)
-    left = {run.wanted[name].place for run in runs for name in to_make(run.wanted, root.store)}
+    left = {run.required[name].place for run in runs for name in to_make(run.required, root.store)}
     stages = {
         node.place: PlannedStage(*node.place, _stage_state(node, root, left), needed[node.place]) for node in nodes
     }
@@ -252,7 +252,7 @@ def _unfit_here(runs: Sequence[PreparedRun]) -> set[str]:
     no run could be begun.
     """
     devices, here = Devices(), [run for run in runs if run.here]
-    absent = [problem for run in here for problem in devices.check(run.job.config, run.wanted)]
+    absent = [problem for run in here for problem in devices.check(run.job.config, run.required)]
     return {f"{path}: {what}" for path, what in (*absent, *check_root_and_launcher(runs))}
 
 
@@ -313,7 +313,7 @@ def _plan_run(
 
 def _kept_checkpoints(config: RunConfig, length: Length) -> int:
     """Checkpoints that stay, none of them of the training that is gone on from."""
-    return sum(step > length.steps_before for step in kept_steps(config.training, length.steps))
+    return sum(step > length.steps_before for step in saved_steps(config.training, length.steps))
 
 
 def _too_few_message(config: RunConfig, steps: int) -> str | None:
@@ -455,7 +455,7 @@ def remarks_on_orders(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator
 
 def _long_searches(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator[str]:
     """Warn of missing neighbours that a quantized index, which is searched on CPUs, takes long to find."""
-    for node, run in {node.place: (node, run) for run in runs if (node := run.wanted.get("neighbours"))}.values():
+    for node, run in {node.place: (node, run) for run in runs if (node := run.required.get("neighbours"))}.values():
         corpus, config = corpus_text(run, root), run.job.config.neighbours
         documents = corpus["documents"] if corpus else round(_run_length(run, root).text_bytes / DOCUMENT_BYTES)
         if documents < FEWEST_QUANTIZED or root.store.find(*node.place):

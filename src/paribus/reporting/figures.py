@@ -588,7 +588,7 @@ def learning_curves(comparison: Comparison, rows: Sequence[Arm], curves: Mapping
 
 def _looks_text(comparison: Comparison) -> str:
     """What colours and dashes stand for, where it is not the same."""
-    coloured, shaped = looks_of(comparison).told
+    coloured, shaped = looks_of(comparison).legend_factors
     if coloured is None or not shaped:
         return ""
     return f"; colours by {comparison.name(coloured)}, dashes by {' and '.join(map(comparison.name, shaped))}"

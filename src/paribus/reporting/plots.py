@@ -268,7 +268,7 @@ class Looks:
         return COLOURS[self._values[self._coloured].index(value) % len(COLOURS)]
 
     @property
-    def told(self) -> tuple[str | None, tuple[str, ...]]:
+    def legend_factors(self) -> tuple[str | None, tuple[str, ...]]:
         """The factor that colours stand for, and those that shapes do; none of the latter where it varies alone."""
         if self._coloured is None:
             return None, ()

@@ -18,7 +18,7 @@ import torch.distributed
 from accelerate.utils import broadcast_object_list, gather_object
 
 from paribus.config.groups.ordering import BestFitPacking, PairPacking, within_documents
-from paribus.config.groups.training import amount_path, kept_steps, too_few_checkpoints
+from paribus.config.groups.training import amount_path, saved_steps, too_few_checkpoints
 from paribus.config.schema import RunConfig, in_contexts
 from paribus.errors import ConfigurationError
 from paribus.modeling.architecture import WEIGHTS
@@ -290,7 +290,7 @@ def prepare(
         targets=targets,
         text_bytes=text_bytes,
         document_end=document_end if within_documents(config.packing) else None,
-        checkpoints=Checkpoints(context.work, frozenset(kept_steps(config.training, budget.steps)), fingerprint),
+        checkpoints=Checkpoints(context.work, frozenset(saved_steps(config.training, budget.steps)), fingerprint),
         metrics=MetricsFile(context.work / METRICS),
         listener=context.listener,
         accelerator=accelerator,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paribus.config.groups.training import TrainingConfig, checkpoint_steps, kept_steps, too_few_checkpoints
+from paribus.config.groups.training import TrainingConfig, checkpoint_steps, saved_steps, too_few_checkpoints
 
 
 def walked(checkpoints: int, steps: int, last: int) -> list[int]:
@@ -46,8 +46,8 @@ def test_two_arms_of_equal_text_are_scored_at_equal_shares() -> None:
 
 def test_what_is_kept_are_the_last_shares() -> None:
     training = TrainingConfig(checkpoints=10, keep_checkpoints=3)
-    assert kept_steps(training, 1001) == (801, 901, 1001)
-    assert kept_steps(training, 1) == (1,)
+    assert saved_steps(training, 1001) == (801, 901, 1001)
+    assert saved_steps(training, 1) == (1,)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """The few numbers by which a run is known."""
 
-from paribus.config.metrics import PREFERRED, main_scores, said
+from paribus.config.metrics import PREFERRED, main_scores, score_texts
 from paribus.reporting.measures import METRICS
 
 
@@ -29,5 +29,5 @@ def test_bits_per_byte_come_first_and_numbers_of_shots_are_averaged() -> None:
 
 def test_more_than_there_is_room_for_are_counted() -> None:
     scores = {"bits_per_byte": 0.75, "boolq": 0.625, "piqa": 0.5}
-    assert said(scores, most=3) == ["0.7500 bits per byte", "boolq 0.625", "piqa 0.5"]
-    assert said(scores, most=1) == ["0.7500 bits per byte", "2 more"]
+    assert score_texts(scores, most=3) == ["0.7500 bits per byte", "boolq 0.625", "piqa 0.5"]
+    assert score_texts(scores, most=1) == ["0.7500 bits per byte", "2 more"]

@@ -14,7 +14,7 @@ from paribus.ordering import neighbours
 from paribus.ordering.arrays import unit_rows
 from paribus.ordering.embeddings import Embeddings
 from paribus.ordering.nearest import InvertedShard
-from paribus.ordering.neighbours import RECALLED, Blocks, NeighbourSearch, share_found
+from paribus.ordering.neighbours import RECALLED, Blocks, NeighbourSearch, recall_of
 from paribus.ordering.search_plan import plan_search
 from support.neighbours import Found, Vectors, clustered, search
 from support.orders import write_embeddings
@@ -119,7 +119,7 @@ def test_quantized_vectors_find_most_neighbours_and_shards_of_them_the_same(tmp_
     assert plan.code_size == 8 and share is not None and share > 0.85
     _, _, sharded, _ = search(tmp_path / "three", vectors, shard_documents=4000, probes=plan.probes, **settings)
     # Each shard brings candidates of its own, so that more shards find as many neighbours or more.
-    assert share_found(sharded, found) > 0.999
+    assert recall_of(sharded, found) > 0.999
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def test_a_value_has_one_colour_and_a_combination_of_the_others_one_shape() -> N
     assert shapes == {("merge_rank", 0), ("longest_first", 1)}
     assert looks.colour_of("tokenizer", "unigram") == COLOURS[2]
     assert looks.colour_of("encoder", "longest_first") is None
-    assert looks.told == ("tokenizer", ("encoder",))
+    assert looks.legend_factors == ("tokenizer", ("encoder",))
 
 
 @pytest.mark.parametrize("amount", ["model", "budget", "model.layers"])

@@ -203,7 +203,7 @@ def checkpoint_steps(checkpoints: int, steps: int, last: int) -> tuple[int, ...]
     return tuple(dict.fromkeys(-(-share * steps // checkpoints) for share in shares))
 
 
-def kept_steps(training: TrainingConfig, steps: int) -> tuple[int, ...]:
+def saved_steps(training: TrainingConfig, steps: int) -> tuple[int, ...]:
     """Steps after which the checkpoints stand that a training of `steps` keeps, ascending."""
     return checkpoint_steps(training.checkpoints, steps, training.keep_checkpoints)
 
