@@ -13,7 +13,7 @@ import numpy as np
 from paribus.config.groups.corpus import CorpusConfig, FilesCorpus, HuggingFaceCorpus, ParallelCorpus, PydocsCorpus
 from paribus.corpus.artifact import SPLITS, CorpusWriter, split_of
 from paribus.corpus.datasets import HuggingFaceSource, PydocsSource
-from paribus.corpus.files import FilesSource, Found, ParallelSource, Skipped, Source
+from paribus.corpus.files import FilesSource, ParallelSource, Skipped, Source, SourceDocument
 from paribus.corpus.overlap import Drawn, separate
 from paribus.corpus.paths import first_of, versions
 from paribus.engine import Engine
@@ -103,7 +103,7 @@ def _sample(context: StageContext) -> Sample | None:
 class Read:
     """A document with its text, and of a pair its target, in UTF-8."""
 
-    item: Found
+    item: SourceDocument
     text: bytes
     target: bytes | None
 

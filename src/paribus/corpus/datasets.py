@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from paribus.config.groups.corpus import HuggingFaceCorpus, PydocsCorpus
-from paribus.corpus.files import Found, Intake, Skipped
+from paribus.corpus.files import Intake, Skipped, SourceDocument
 from paribus.corpus.paths import Module, local_directory, modules, require_revision
 from paribus.corpus.readers import Fields, record_of
 from paribus.engine import Engine
@@ -43,7 +43,7 @@ class HuggingFaceSource:
         """What to change where there are too few documents."""
         return "choose another corpus.name, corpus.subset or corpus.split"
 
-    def items(self) -> Generator[Found | Skipped, None, None]:
+    def items(self) -> Generator[SourceDocument | Skipped, None, None]:
         """Documents row by row, and what was left out between them."""
         intake = Intake(self._config.on_invalid)
         directory = local_directory(self._config.name)
@@ -147,7 +147,7 @@ class PydocsSource:
         """What to change where there are too few documents."""
         return "list more packages in corpus.packages or lower corpus.min_bytes"
 
-    def items(self) -> Generator[Found | Skipped, None, None]:
+    def items(self) -> Generator[SourceDocument | Skipped, None, None]:
         """Documents in order, and the files that do not parse between them."""
         starts = range(0, len(self._modules), MODULES_A_TASK)
         tasks = [self._modules[start : start + MODULES_A_TASK] for start in starts]
@@ -157,7 +157,7 @@ class PydocsSource:
                 groups = {"file": result.module.relative, "package": result.module.package}
                 group = None if self._config.group_field is None else groups[self._config.group_field]
                 for name, text in result.docstrings:
-                    yield Found(name, text, result.module.package, group=group)
+                    yield SourceDocument(name, text, result.module.package, group=group)
                 self.done += 1
 
 

@@ -48,7 +48,7 @@ FILE = "file"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SourceDocument:
     """A document as its source has it; of a pair, `text` is the source side.
 
     Documents of one `group` are pieces of one source; None is a document by itself.
@@ -82,13 +82,13 @@ class Intake:
         self._on_invalid = on_invalid
         self._ids: set[bytes] = set()
 
-    def take(self, item: Item, *, path: str, label: str, unit: str) -> Found | Skipped:
+    def take(self, item: Item, *, path: str, label: str, unit: str) -> SourceDocument | Skipped:
         """The document of an item of the file at `path`, which ids and records call `label`; DataError."""
         if not isinstance(item, RecordProblem) and not self._is_first(item.id):
             item = RecordProblem(item.position, "duplicate_id", f"the id {item.id!r} (corpus.id_field) occurred before")
         if not isinstance(item, RecordProblem):
             id = f"{label}:{item.position}" if item.id is None else item.id
-            return Found(id, item.text, label, group=item.group)
+            return SourceDocument(id, item.text, label, group=item.group)
         if self._on_invalid == "skip":
             return Skipped(label, item.position, item.reason, item.message)
         raise DataError(
@@ -142,7 +142,7 @@ class FilesSource:
         """What to change where there are too few documents."""
         return "give more text in corpus.paths"
 
-    def items(self) -> Generator[Found | Skipped, None, None]:
+    def items(self) -> Generator[SourceDocument | Skipped, None, None]:
         """Documents file by file, and what was left out between them."""
         intake = Intake(self._config.on_invalid)
         before = 0
@@ -166,7 +166,7 @@ class FilesSource:
 
     def _file(
         self, path: Path, label: str, items: Iterator[tuple[Item, int]], before: int, intake: Intake
-    ) -> Iterator[Found | Skipped]:
+    ) -> Iterator[SourceDocument | Skipped]:
         unit = "row" if _kind(path) == "parquet" else "line"
         plain, last, gave = _kind(path) == "txt", 0, False
         try:
@@ -174,7 +174,7 @@ class FilesSource:
                 self.done = float(before + read)
                 last = item.position
                 found = intake.take(item, path=str(path), label=label, unit=unit)
-                gave = gave or isinstance(found, Found)
+                gave = gave or isinstance(found, SourceDocument)
                 yield in_group_of_text(found, self._config.group_field) if plain else found
         except ArchiveError as error:
             place = f"after {unit} {last}" if last else f"before the end of {unit} 1"
@@ -231,7 +231,7 @@ class ParallelSource:
         """What to change where there are too few pairs."""
         return "give more pairs in corpus.source and corpus.target"
 
-    def items(self) -> Generator[Found | Skipped, None, None]:
+    def items(self) -> Generator[SourceDocument | Skipped, None, None]:
         """Pairs file by file, and what was left out between them."""
         intake = Intake(self._config.on_invalid)
         before = 0
@@ -276,10 +276,10 @@ def _side_records(path: Path, raw: BinaryIO, fields: Fields) -> Iterator[Item]:
             return read_lines(stream)
 
 
-def _pair(intake: Intake, one: Item, other: Item, paths: tuple[Path, Path], label: str) -> Found | Skipped:
+def _pair(intake: Intake, one: Item, other: Item, paths: tuple[Path, Path], label: str) -> SourceDocument | Skipped:
     """The pair, or what is wrong with its first side that is no text."""
     if isinstance(one, Record) and isinstance(other, Record):
-        return Found(f"{label}:{one.position}", one.text, label, other.text, one.group)
+        return SourceDocument(f"{label}:{one.position}", one.text, label, other.text, one.group)
     item, path = (one, paths[0]) if isinstance(one, RecordProblem) else (other, paths[1])
     return intake.take(item, path=str(path), label=path.name, unit=_unit(path))
 
@@ -393,7 +393,7 @@ def require_group_of_text(group_field: str | None, plain: Sequence[Path]) -> Non
         )
 
 
-def in_group_of_text(found: Found | Skipped, group_field: str | None) -> Found | Skipped:
+def in_group_of_text(found: SourceDocument | Skipped, group_field: str | None) -> SourceDocument | Skipped:
     """A document of plain text with its file as its group, where documents are to be grouped."""
     return found if group_field is None or isinstance(found, Skipped) else replace(found, group=found.source)
 
@@ -405,7 +405,7 @@ class Source(Protocol):
     total: float
     unit: str
 
-    def items(self) -> Generator[Found | Skipped, None, None]:
+    def items(self) -> Generator[SourceDocument | Skipped, None, None]:
         """Documents in corpus order, and what was left out between them."""
 
     def hint(self) -> str:

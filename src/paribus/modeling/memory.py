@@ -150,7 +150,7 @@ class _Parts:
 
     def __init__(self, model: DecoderModel, vocab_size: int, how: TrainingSetting) -> None:
         self.model, self.how, self.vocab_size = model, how, vocab_size
-        self.kept: Kept = saved_per_token(model, how.number)
+        self.kept: ActivationBytes = saved_per_token(model, how.number)
         self.tokens = how.micro_batch * model.context_length
         self.number = how.number
         self.table = vocab_size * model.width
@@ -241,7 +241,7 @@ FLOAT32, BFLOAT16, INT64, BOOL = 4, 2, 8, 1
 
 
 @dataclass(frozen=True)
-class Kept:
+class ActivationBytes:
     """Bytes a token, all layers being alike."""
 
     layer: int
@@ -256,7 +256,7 @@ class Kept:
     """More than what is saved, at the most that the backward pass of that norm holds."""
 
 
-def saved_per_token(model: DecoderModel, number: int) -> Kept:
+def saved_per_token(model: DecoderModel, number: int) -> ActivationBytes:
     """What a token keeps in each layer and after the last; `number` are the bytes of one in the residual stream."""
     match model:
         case LlamaModel():
@@ -265,7 +265,7 @@ def saved_per_token(model: DecoderModel, number: int) -> Kept:
             return _gpt_neox_bytes(model, number)
 
 
-def _llama_bytes(model: LlamaModel, number: int) -> Kept:
+def _llama_bytes(model: LlamaModel, number: int) -> ActivationBytes:
     """An RMSNorm saves its input and 1 / root mean square, and is itself saved.
 
     Attention saves queries, keys and values, its output and the logarithms of the softmax' sums; SwiGLU both factors
@@ -276,10 +276,10 @@ def _llama_bytes(model: LlamaModel, number: int) -> Kept:
     norm = number * 2 * w + FLOAT32
     layer = 2 * norm + number * (4 * w + 3 * f) + sums
     final = number * w + FLOAT32
-    return Kept(layer, number * w, number * (w + 3 * f), final, number * 2 * w)
+    return ActivationBytes(layer, number * w, number * (w + 3 * f), final, number * 2 * w)
 
 
-def _gpt_neox_bytes(model: GPTNeoXModel, number: int) -> Kept:
+def _gpt_neox_bytes(model: GPTNeoXModel, number: int) -> ActivationBytes:
     """A LayerNorm saves its input, mean and 1 / deviation, and is itself saved.
 
     Attention saves as Llama's does; the feed-forward layer its inside before and after GELU. Without parallel residual,
@@ -288,7 +288,7 @@ def _gpt_neox_bytes(model: GPTNeoXModel, number: int) -> Kept:
     w, f, sums = model.width, model.ffn_width, FLOAT32 * model.heads
     inputs = 1 if model.parallel_residual else 2
     layer = number * ((inputs + 2 + 3 + 1) * w + 2 * f + 4) + sums
-    return Kept(layer, number * w, number * (w + f), number * (w + 2), number * 2 * w)
+    return ActivationBytes(layer, number * w, number * (w + f), number * (w + 2), number * 2 * w)
 
 
 def flash_takes(head_width: int) -> bool:

@@ -33,7 +33,7 @@ from paribus.ordering.in_context import path_through, whole_lists
 from paribus.ordering.in_context_released import Chained, in_chains, starts_of, without_alike, write_dropped
 from paribus.stage import JSON, StageContext, StageListener, compile_kernels
 
-Kept = npt.NDArray[np.bool_]
+DocumentMask = npt.NDArray[np.bool_]
 DOCUMENTS, GROUPS, SUMMARY = "order.npy", "groups.npy", "order.json"
 COUNTS = ("documents", "kept", "entries", "repeats")
 HASHED_ENTRIES = 2**20
@@ -63,7 +63,7 @@ class _Inputs:
                 "The training split has no documents to put in order: give more text, or lower `corpus.heldout`"
             )
 
-    def kept(self) -> Kept:
+    def kept(self) -> DocumentMask:
         """Which documents stay, (n,) bool: all where nothing removes duplicates."""
         if "duplicates" not in self._paths:
             return np.ones(self.documents, dtype=bool)
@@ -114,7 +114,7 @@ def build(context: StageContext) -> dict[str, JSON]:
     return counts | ordered.statistics | {"digest": summary["digest"]}
 
 
-def _ordered(context: StageContext, inputs: _Inputs, kept: Kept) -> Ordered:
+def _ordered(context: StageContext, inputs: _Inputs, kept: DocumentMask) -> Ordered:
     seed, work = context.config.seed_of("order"), context.work
     match context.config.ordering:
         case StandardOrdering():
@@ -137,7 +137,9 @@ def _ordered(context: StageContext, inputs: _Inputs, kept: Kept) -> Ordered:
     return ordered
 
 
-def _with_neighbours(lists: NeighbourLists, ordering: NearestOrdering, kept: Kept, seed: int, work: Path) -> Ordered:
+def _with_neighbours(
+    lists: NeighbourLists, ordering: NearestOrdering, kept: DocumentMask, seed: int, work: Path
+) -> Ordered:
     groups = with_neighbours(lists, kept, ordering.neighbours, seed=seed, work=work)
     statistics: dict[str, JSON] = {
         "groups": len(groups.starts) - 1,
@@ -147,7 +149,9 @@ def _with_neighbours(lists: NeighbourLists, ordering: NearestOrdering, kept: Kep
     return Ordered(groups.documents, groups.starts, statistics)
 
 
-def _by_cluster(embeddings: Embeddings, ordering: ClusterOrdering, kept: Kept, seed: int, engine: Engine) -> Ordered:
+def _by_cluster(
+    embeddings: Embeddings, ordering: ClusterOrdering, kept: DocumentMask, seed: int, engine: Engine
+) -> Ordered:
     from paribus.ordering.clusters import by_cluster
 
     clustered = by_cluster(embeddings, kept, ordering, seed=seed, engine=engine)
@@ -164,7 +168,7 @@ def _by_cluster(embeddings: Embeddings, ordering: ClusterOrdering, kept: Kept, s
 
 
 def _along_the_path(
-    lists: NeighbourLists, ordering: InContextOrdering | LexicalOrdering, kept: Kept, seed: int, work: Path
+    lists: NeighbourLists, ordering: InContextOrdering | LexicalOrdering, kept: DocumentMask, seed: int, work: Path
 ) -> Ordered:
     path = path_through(lists, kept, ordering.neighbours, seed=seed, work=work)
     statistics: dict[str, JSON] = {

@@ -51,7 +51,7 @@ from paribus.tracking.sync import Follower
 from paribus.training.start import check_tokens
 
 SECONDS_BETWEEN_LOOKS = 0.5
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 SECONDS_UNTIL_ASKED_AGAIN = (1.0, 4.0, 15.0, 40.0)
 JOBLIB = "joblib"
 """Launcher that kills all of its processes as soon as one of them, or the command, raises or dies."""
@@ -419,7 +419,7 @@ def _written(before: Mapping[str, State], now: Mapping[str, State]) -> str:
     return ", ".join(Path(path).name for path in paths if path not in both or was_written(before[path], now[path]))
 
 
-def _patiently(look: Callable[[], Found]) -> Found:
+def _patiently(look: Callable[[], Result]) -> Result:
     """What `look` gives, asked again where a file server does not answer: a stage's hours hang on it."""
     for seconds in SECONDS_UNTIL_ASKED_AGAIN:
         try:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from paribus.config.groups.corpus import FilesCorpus
-from paribus.corpus.files import FilesSource, Found, Skipped
+from paribus.corpus.files import FilesSource, Skipped, SourceDocument
 from paribus.engine.local import LocalEngine
 from paribus.errors import DataError
 from support.corpora import files_corpus, write_jsonl
@@ -28,7 +28,9 @@ def config(tmp_path: Path) -> FilesCorpus:
     return files_corpus(plain, more, packed, id_field="id", on_invalid="skip")
 
 
-def read(config: FilesCorpus, work: Path, *, elsewhere: bool) -> tuple[list[Found | Skipped], list[float], str]:
+def read(
+    config: FilesCorpus, work: Path, *, elsewhere: bool
+) -> tuple[list[SourceDocument | Skipped], list[float], str]:
     """The items, the progress after each, and the error that ended them."""
     work.mkdir(exist_ok=True)
     source = FilesSource(config, Elsewhere(1) if elsewhere else LocalEngine(1), work)
@@ -45,7 +47,7 @@ def read(config: FilesCorpus, work: Path, *, elsewhere: bool) -> tuple[list[Foun
 def test_every_document_and_what_was_left_out_come_in_order(config: FilesCorpus, tmp_path: Path) -> None:
     expected = read(config, tmp_path / "work", elsewhere=False)
     assert read(config, tmp_path / "work", elsewhere=True) == expected
-    assert sum(isinstance(item, Found) for item in expected[0]) == 2_058
+    assert sum(isinstance(item, SourceDocument) for item in expected[0]) == 2_058
     assert sum(isinstance(item, Skipped) for item in expected[0]) == 10
     assert list((tmp_path / "work" / "extracts").iterdir()) == []
 
@@ -71,13 +73,13 @@ def test_a_file_without_a_document_is_left_out_in_its_place(config: FilesCorpus,
     assert read(config, tmp_path / "work", elsewhere=True) == (items, *others)
     (place,) = (place for place, item in enumerate(items) if isinstance(item, Skipped) and item.file == "b.jsonl")
     following = items[place + 1]
-    assert isinstance(following, Found) and following.source == "c.jsonl.gz"
+    assert isinstance(following, SourceDocument) and following.source == "c.jsonl.gz"
     assert others[-1] == ""
 
 
 def test_no_file_is_read_beyond_the_limit(config: FilesCorpus, tmp_path: Path) -> None:
     numbered = dataclasses.replace(config, limit=9_000, id_field=None)
     items, _, _ = read(numbered, tmp_path / "work", elsewhere=True)
-    ids = [item.id for item in items if isinstance(item, Found)]
+    ids = [item.id for item in items if isinstance(item, SourceDocument)]
     assert ids[-1].startswith("c.jsonl.gz:")
     assert [id for id in ids if id.startswith("b")] == [f"b.jsonl:{line}" for line in range(1, 5)]

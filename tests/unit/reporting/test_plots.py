@@ -35,7 +35,7 @@ def test_what_pictures_have_along_an_axis_is_not_coloured_beside_another(amount:
     looks, over_sizes = Looks((amount, "tokenizer"), rows), Looks(("tokenizer",), [row[1:] for row in rows])
     for tokenizer in ("bpe", "unigram"):
         assert looks.of(("large", tokenizer)).colour == over_sizes.of((tokenizer,)).colour
-    assert Looks((amount,), [row[:1] for row in rows]).told == (amount, ())
+    assert Looks((amount,), [row[:1] for row in rows]).legend_factors == (amount, ())
 
 
 @pytest.mark.parametrize(("values", "others"), [(24, 1), (12, 2), (10, 3), (8, 8)])
