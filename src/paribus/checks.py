@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from paribus.config.arguments import Command
 from paribus.config.compose import Composition, compose
 from paribus.config.groups.corpus import ParallelCorpus
-from paribus.config.groups.evaluation import ScrollsFinetuning, TableConfig, table_of
+from paribus.config.groups.evaluation import ScrollsFinetuning, table_of
 from paribus.config.groups.execution import URI_VARIABLE, PlanConfig
 from paribus.config.groups.model import CheckpointStart, ContinuedStart, EncoderDecoderModel
 from paribus.config.groups.ordering import (
@@ -129,7 +129,10 @@ def check_combinations(config: RunConfig) -> Iterator[Problem]:
     yield from _ordering(config)
     yield from _model(config)
     yield from check_start(config)
-    yield from _training(config)
+    # What training of a vocabulary may end below is judged where the output root is known, which may have it already.
+    certain = isinstance(config.tokenizer, BytesTokenizer)
+    yield from check_schedule(config, known_vocabulary(config) if certain else None)
+    yield from _shares(config.training)
     yield from check_plan(config.plan)
     yield from check_scoring(config)
 
@@ -196,7 +199,7 @@ def _encoder(config: RunConfig) -> Iterator[Problem]:
             "encoder.kind",
             f"{encoder.kind} needs merges, and tokenizer=words has none; use encoder=whole{_OWN_ENCODER}",
         )
-    elif isinstance(tokenizer, WordsTokenizer) and _alone(tokenizer) and not isinstance(encoder, WholeEncoder):
+    elif isinstance(tokenizer, WordsTokenizer) and _one_unknown(tokenizer) and not isinstance(encoder, WholeEncoder):
         yield Problem(
             "encoder.kind",
             f"{encoder.kind} needs units, and tokenizer=words with unknown=token has none; use encoder=whole",
@@ -225,8 +228,8 @@ def _encoder(config: RunConfig) -> Iterator[Problem]:
         )
 
 
-def _alone(tokenizer: WordsTokenizer) -> bool:
-    """Whether the vocabulary is words alone, without units to spell others in."""
+def _one_unknown(tokenizer: WordPieceTokenizer | WordsTokenizer) -> bool:
+    """True if a word outside the vocabulary is one unknown token, since there are no units to spell it in."""
     return tokenizer.unit == "character" and tokenizer.unknown == "token"
 
 
@@ -302,27 +305,9 @@ def _check_pairs(config: RunConfig) -> Iterator[Problem]:
         )
 
 
-def _training(config: RunConfig) -> Iterator[Problem]:
-    # What training of a vocabulary may end below is judged where the output root is known, which may have it already.
-    certain = isinstance(config.tokenizer, BytesTokenizer)
-    yield from check_schedule(config, known_vocabulary(config) if certain else None)
-    yield from _shares(config.training)
-
-
 def known_vocabulary(config: RunConfig) -> int | None:
     """Number of tokens that is asked for, None where only the files of a tokenizer say it."""
     return None if isinstance(config.tokenizer, ExistingTokenizer) else vocabulary_size(config.tokenizer)
-
-
-def _shards(training: TrainingConfig, processes: int) -> Iterator[Problem]:
-    """Groups of processes that divide weights, where `processes` of them are asked for."""
-    path, shards = "training.shard_processes", training.shard_processes
-    if shards and training.parallel != "fsdp":
-        message = f"{shards}, but training.parallel={training.parallel} divides no weights"
-        yield Problem(path, f"{message}; use training.parallel=fsdp, or 0")
-    elif shards and training.processes and training.nodes and processes % shards:
-        given = f"training.processes={training.processes} x training.nodes={training.nodes}"
-        yield Problem(path, f"{shards} make no groups of {given}; use a divisor of {processes}, or 0 for all of them")
 
 
 def _shares(training: TrainingConfig) -> Iterator[Problem]:
@@ -351,6 +336,17 @@ def _shares(training: TrainingConfig) -> Iterator[Problem]:
         yield Problem("training.device", message)
 
 
+def _shards(training: TrainingConfig, processes: int) -> Iterator[Problem]:
+    """Groups of processes that divide weights, where `processes` of them are asked for."""
+    path, shards = "training.shard_processes", training.shard_processes
+    if shards and training.parallel != "fsdp":
+        message = f"{shards}, but training.parallel={training.parallel} divides no weights"
+        yield Problem(path, f"{message}; use training.parallel=fsdp, or 0")
+    elif shards and training.processes and training.nodes and processes % shards:
+        given = f"training.processes={training.processes} x training.nodes={training.nodes}"
+        yield Problem(path, f"{shards} make no groups of {given}; use a divisor of {processes}, or 0 for all of them")
+
+
 @dataclass(frozen=True)
 class _Schedule:
     """A budget whose steps are known, in its own unit."""
@@ -372,7 +368,10 @@ def check_schedule(config: RunConfig, vocabulary: int | None) -> Iterator[Proble
     A budget in FLOPs needs the number of tokens for that; None where only files say it.
     """
     yield from _too_short(config, vocabulary)
-    yield from _past(config, vocabulary)
+    schedule, start = _schedule(config, vocabulary), resuming(config)
+    # A budget that ends where the training that is gone on from ended, or before.
+    if schedule is not None and start is not None and 0 < schedule.steps <= steps_before(config):
+        yield from check_steps_left(config, resumed_state(start), schedule.steps)
     if first := _first(config):
         yield from _first_problems(config, first, vocabulary)
 
@@ -383,13 +382,6 @@ def _too_short(config: RunConfig, vocabulary: int | None) -> Iterator[Problem]:
         yield Problem(schedule.path, f"{schedule.value} is less than one step ({schedule.step})")
     if schedule is not None and (unreached := config.training.unreached_warmup(schedule.steps, schedule.path)):
         yield Problem("training.warmup_steps", unreached)
-
-
-def _past(config: RunConfig, vocabulary: int | None) -> Iterator[Problem]:
-    """A budget that ends where the training that is gone on from ended, or before."""
-    schedule, start = _schedule(config, vocabulary), resuming(config)
-    if schedule is not None and start is not None and 0 < schedule.steps <= steps_before(config):
-        yield from check_steps_left(config, resumed_state(start), schedule.steps)
 
 
 def check_scored_checkpoints(config: RunConfig, vocabulary: int | None) -> Iterator[Problem]:
@@ -498,7 +490,7 @@ def _directions(corpus: ParallelCorpus, sets: list[TranslationSet]) -> Iterator[
 def _evaluation(config: RunConfig) -> Iterator[Problem]:
     evaluation = config.evaluation
     tokenizer, segmented = config.tokenizer, [name for name in evaluation.tasks if name in SEGMENTATIONS]
-    if segmented and isinstance(tokenizer, WordPieceTokenizer | WordsTokenizer) and _whole_words_unknown(tokenizer):
+    if segmented and isinstance(tokenizer, WordPieceTokenizer | WordsTokenizer) and _one_unknown(tokenizer):
         looked = f"{', '.join(segmented)} looks for each token in the text"
         message = f"{looked}, and {tokenizer.kind} makes one of an unknown word"
         yield Problem("evaluation.tasks", f"{message}; use tokenizer.unknown=byte_fallback")
@@ -515,10 +507,6 @@ def _evaluation(config: RunConfig) -> Iterator[Problem]:
     for task, shots in (evaluation.shots_of or {}).items():
         if len(set(shots)) < len(shots):
             yield Problem(f"evaluation.shots_of.{task}", "lists a number twice")
-
-
-def _whole_words_unknown(tokenizer: WordPieceTokenizer | WordsTokenizer) -> bool:
-    return tokenizer.unit == "character" and tokenizer.unknown == "token"
 
 
 def _finetuning(config: RunConfig) -> Iterator[Problem]:
@@ -545,9 +533,13 @@ def check_primary(configs: Sequence[RunConfig]) -> Iterator[Problem]:
     Whether a task has the metric that follows its name is left to the table, which knows scores.
     """
     table = table_of(configs[0].experiment)
-    tasks = _tasks(configs, table)
+    # What runs are scored on; and what a table shows without that, as those of papers do.
+    known = set(task_names())
+    tasks = [*scored_tasks(configs), *(task for name in table.columns if (task := task_of(name)) in known)]
+    # Bits per byte, and the mean where it is a column or of several tasks.
+    whole = WHOLE if len(set(tasks)) > 1 or "average" in table.columns else WHOLE[:1]
     groups = [name for name, members in (table.groups or {}).items() if set(members) & set(tasks)]
-    measures = list(dict.fromkeys([*_whole(table, tasks), *groups, *tasks, *text_measures(configs)]))
+    measures = list(dict.fromkeys([*whole, *groups, *tasks, *text_measures(configs)]))
     shown = {task_of(name) for name in table.columns} | set(table.columns)
     for position, name in enumerate(table.primary):
         path = f"experiment.table.primary[{position}]"
@@ -584,12 +576,6 @@ def check_columns(configs: Sequence[RunConfig], measures: Sequence[str]) -> Iter
             yield Problem(f"experiment.table.{path}", f"{name!r} is unknown; {did_you_mean(task, known).strip()}")
 
 
-def _whole(table: TableConfig, tasks: Sequence[str]) -> tuple[str, ...]:
-    """Bits per byte, and the mean where it is a column or of several tasks."""
-    several = len(set(tasks)) > 1 or "average" in table.columns
-    return WHOLE if several else WHOLE[:1]
-
-
 def _has_shots(name: str, configs: Sequence[RunConfig]) -> bool:
     """Whether some run has the number of shots that a measure such as `boolq/5_shot` names, if it names one."""
     number = re.fullmatch(r"[^/]+/(\d+)_shot", name)
@@ -603,12 +589,6 @@ def _has_shots(name: str, configs: Sequence[RunConfig]) -> bool:
 def task_of(name: str) -> str:
     """The task of a measure such as `boolq/5_shot` or `squad:f1`."""
     return name.partition("/")[0].partition(":")[0]
-
-
-def _tasks(configs: Sequence[RunConfig], table: TableConfig) -> list[str]:
-    """What runs are scored on; and what a table shows without that, as those of papers do."""
-    known = set(task_names())
-    return [*scored_tasks(configs), *(task for name in table.columns if (task := task_of(name)) in known)]
 
 
 def scored_tasks(configs: Sequence[RunConfig]) -> list[str]:
@@ -668,7 +648,10 @@ def _continued(config: RunConfig, start: ContinuedStart) -> Iterator[Problem]:
 def check_plan(plan: PlanConfig) -> Iterator[Problem]:
     """(path, what is wrong and what would be right): a stated speed needs a peak, a probe measures this machine."""
     if plan.device is not None and plan.peak_tflops is None and peak_flops(plan.device) is None:
-        yield Problem("plan.device", _unknown(plan.device))
+        known = known_devices()
+        hint = did_you_mean(plan.device.lower(), known)
+        unknown_peak = f"the peak of {plan.device!r} is unknown; {hint}known: {', '.join(known)}"
+        yield Problem("plan.device", f"{unknown_peak}; or state it with plan.peak_tflops")
     if plan.throughput == "stated" and plan.device is None and plan.peak_tflops is None:
         yield Problem("plan.throughput", "stated needs plan.device, such as h800, or plan.peak_tflops")
     if plan.throughput == "probe" and (plan.device or plan.peak_tflops):
@@ -677,12 +660,6 @@ def check_plan(plan: PlanConfig) -> Iterator[Problem]:
             "plan.throughput",
             f"probe measures this machine, which {other} is not about; leave that out, or take auto",
         )
-
-
-def _unknown(device: str) -> str:
-    known = known_devices()
-    hint = did_you_mean(device.lower(), known)
-    return f"the peak of {device!r} is unknown; {hint}known: {', '.join(known)}; or state it with plan.peak_tflops"
 
 
 def with_natural_encoder(data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -118,15 +118,6 @@ def is_full_disk(error: BaseException) -> bool:
     return full or isinstance(error, FullDiskError)
 
 
-def _no_room(error: OSError) -> str:
-    place = error.filename
-    if error.errno == errno.EFBIG:
-        where = place or "a file below the output root"
-        return f"{where} may not be that large here: raise the limit on the size of files (ulimit -f)"
-    told = f" while writing {place}: free space there" if place else ": free space below the output root"
-    return f"the disk is full{told}"
-
-
 def stopped_as_meant(error: BaseException) -> TypeGuard[InterruptedRunError]:
     """Whether it is a stop, also one that another error told of, and came while nothing else was going wrong."""
     return isinstance(error, InterruptedRunError) and (error.__context__ is None or error.__cause__ is not None)
@@ -155,3 +146,12 @@ def classify(error: BaseException) -> dict[str, str]:
     if isinstance(error, KeyboardInterrupt):
         return {"class": "interrupted", "message": "stopped by a signal"}
     return {"class": "infrastructure", "message": f"{type(error).__name__}: {error}"}
+
+
+def _no_room(error: OSError) -> str:
+    place = error.filename
+    if error.errno == errno.EFBIG:
+        where = place or "a file below the output root"
+        return f"{where} may not be that large here: raise the limit on the size of files (ulimit -f)"
+    told = f" while writing {place}: free space there" if place else ": free space below the output root"
+    return f"the disk is full{told}"

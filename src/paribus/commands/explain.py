@@ -54,12 +54,11 @@ def explain(asked: str) -> str:
         return _explain_group(name)
     if not found:
         raise ConfigurationError(f"{asked!r} is no field and no group; {_nearest_names(name)}")
-    blocks = [field for field in found if field.group]
-    return (
-        _explain_block(blocks[0])
-        if blocks and not chosen
-        else "\n\n".join(_explain_field(*same) for same in _merge_equal(found))
-    )
+    block = next((field for field in found if field.group), None)
+    if block is None or chosen:
+        return "\n\n".join(_explain_field(*same) for same in _merge_equal(found))
+    below = [field for field in fields_of() if field.path.startswith(f"{block.path}.")]
+    return "\n".join([f"{block.path}: {block.doc}", "", "fields:", *_field_lines(below)])
 
 
 def _overview() -> str:
@@ -80,12 +79,6 @@ def _explain_group(name: str) -> str:
     lines += _columns([(option.name, _first_sentence(name, option)) for option in options(name)])
     fields = [] if name in _FILES_ALONE else [field for field in fields_of() if field.path.startswith(f"{name}.")]
     return "\n".join([*lines, *(["", "fields:", *_field_lines(fields)] if fields else [])])
-
-
-def _explain_block(field: Field) -> str:
-    """A block of fields that no group has options for."""
-    below = [other for other in fields_of() if other.path.startswith(f"{field.path}.")]
-    return "\n".join([f"{field.path}: {field.doc}", "", "fields:", *_field_lines(below)])
 
 
 def _field_lines(fields: Sequence[Field]) -> list[str]:

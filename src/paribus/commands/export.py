@@ -17,6 +17,7 @@ from rich.console import Console
 from paribus.config.arguments import HELP_FLAGS, read_options
 from paribus.config.explain import summaries
 from paribus.config.fields import proper_path
+from paribus.config.metrics import SCORE
 from paribus.config.units import format_count, format_size
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.benchmarks import CONTINUATION
@@ -351,7 +352,6 @@ def _making_section(origin: Origin) -> Iterator[str]:
     yield "```"
 
 
-_SCORE = re.compile(r"eval/(?P<task>.+)/(?P<shots>\d+)shot/(?P<metric>[^/]+)")
 _BITS_PER_BYTE = re.compile(r"eval/(?:(?P<text>.+)/)?bits_per_byte")
 METRIC_WORDS: Mapping[str, str] = MappingProxyType(
     {
@@ -436,7 +436,7 @@ def score_tables(found: Mapping[str, float]) -> Iterator[str]:
 
 def score_words(name: str) -> str:
     """A logged name for people; as it is where it is of another kind."""
-    if match := _SCORE.fullmatch(name):
+    if match := SCORE.fullmatch(name):
         return f"{match['task']}, {match['shots']}-shot, {METRIC_WORDS.get(match['metric'], match['metric'])}"
     if match := _BITS_PER_BYTE.fullmatch(name):
         return f"bits per byte, {TEXT_WORDS.get(match['text'], match['text'])}"

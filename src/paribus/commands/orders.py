@@ -1,7 +1,5 @@
 """The verb `paribus orders`: what orderings do to contexts."""
 
-from collections.abc import Sequence
-
 from rich.console import Console
 
 from paribus.checks import compose_command
@@ -31,7 +29,8 @@ def orders_command(command: Command, console: Console) -> int:
     ]
     rows: dict[str, OrderRow] = {}
     all_made: list[Artifact] = []
-    for label, run in zip(_row_labels(runs), runs, strict=True):
+    named = labels(runs) if len(runs) > 1 else [run.job.config.ordering.kind for run in runs]
+    for label, run in zip(named, runs, strict=True):
         made = make(run.job.config, ("context_statistics",), asked_by=ORDERS)
         all_made += made.values()
         statistics = made["context_statistics"]
@@ -47,8 +46,3 @@ def orders_command(command: Command, console: Console) -> int:
         console.print(few, style="yellow", markup=False, soft_wrap=True)
     console.print(f"table, numbers and plots: {directory}", markup=False, soft_wrap=True)
     return 0
-
-
-def _row_labels(runs: Sequence[PreparedRun]) -> list[str]:
-    """Label each run by what differs between runs; a single run by its ordering."""
-    return labels(runs) if len(runs) > 1 else [run.job.config.ordering.kind for run in runs]

@@ -195,28 +195,6 @@ def _compare_aside(
     return _is_complete(report, missing)
 
 
-def _earlier_reports(records: Sequence["FinishedRun"], sweep: str, root: OutputRoot) -> dict[str, int]:
-    """Name of each sweep that judged two or more of these arms by fewer seeds before -> how many those were."""
-    found = {}
-    for other in read_sweeps(root.path):
-        ids = {run.run_id for run in other.runs}
-        shared = [record for record in records if record.run_id in ids]
-        seeds, arms = {record.seed for record in shared}, {tuple(record.factors.values()) for record in shared}
-        fewer = len(arms) > 1 and SEEDS_TO_JUDGE <= len(seeds) < len({record.seed for record in records})
-        if fewer and _first_reported(root, other.id) < _first_reported(root, sweep):
-            found[f"{other.name} {other.id[:8]}"] = len(seeds)
-    return found
-
-
-def _first_reported(root: OutputRoot, sweep: str) -> float:
-    """Time of the first event of a sweep, which its first report writes; infinite before."""
-    path = root.sweep(sweep) / FILE_NAME
-    if not path.is_file():
-        return math.inf
-    with path.open(encoding="utf-8") as events:
-        return float(json.loads(events.readline() or '{"time": "inf"}')["time"])
-
-
 def _print_path(report: "Report", console: Console) -> None:
     console.print(
         f"report: {report.files['report.html']} (beside it .md, .csv, .parquet, .tex)", soft_wrap=True, markup=False
@@ -256,6 +234,28 @@ def _write_report(
         tell=output.shown,
     )
     return report, missing, table_numbers(report.comparison) | (overlap.metrics() if overlap else {})
+
+
+def _earlier_reports(records: Sequence["FinishedRun"], sweep: str, root: OutputRoot) -> dict[str, int]:
+    """Name of each sweep that judged two or more of these arms by fewer seeds before -> how many those were."""
+    found = {}
+    for other in read_sweeps(root.path):
+        ids = {run.run_id for run in other.runs}
+        shared = [record for record in records if record.run_id in ids]
+        seeds, arms = {record.seed for record in shared}, {tuple(record.factors.values()) for record in shared}
+        fewer = len(arms) > 1 and SEEDS_TO_JUDGE <= len(seeds) < len({record.seed for record in records})
+        if fewer and _first_reported(root, other.id) < _first_reported(root, sweep):
+            found[f"{other.name} {other.id[:8]}"] = len(seeds)
+    return found
+
+
+def _first_reported(root: OutputRoot, sweep: str) -> float:
+    """Time of the first event of a sweep, which its first report writes; infinite before."""
+    path = root.sweep(sweep) / FILE_NAME
+    if not path.is_file():
+        return math.inf
+    with path.open(encoding="utf-8") as events:
+        return float(json.loads(events.readline() or '{"time": "inf"}')["time"])
 
 
 DESCRIPTION_TAG = "mlflow.note.content"

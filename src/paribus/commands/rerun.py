@@ -96,7 +96,10 @@ def _recorded_config(run_id: str, root: Path, devices: Mapping[str, str], consol
     if record["status"] == UNREADABLE:
         raise DataError(record["failure"]["message"])
     original = checked_run(_on_devices(devices, moved_config(record["config"], root)) | {"sweep": None})
-    changes = _environment_lines(record, OutputRoot.of(original))
+    recorded = recorded_provenance(record, OutputRoot.of(original))
+    changes = ["its artefacts are gone, and with them what it was made with"]
+    if recorded is not None:
+        changes = [*environment_changes(recorded, provenance())]
     _refuse_changed(record, original, changes)
     for change in changes:
         console.print(f"not as recorded: {change}", style="yellow", markup=False, soft_wrap=True)
@@ -151,15 +154,6 @@ def _on_devices(devices: Mapping[str, str], config: dict[str, Any]) -> dict[str,
             raise ConfigurationError(f"{path}: the {group} of this run has no {field}")
         config = config | {group: config[group] | {field: device}}
     return config
-
-
-def _environment_lines(record: Mapping[str, Any], root: OutputRoot) -> list[str]:
-    recorded = recorded_provenance(record, root)
-    return (
-        ["its artefacts are gone, and with them what it was made with"]
-        if recorded is None
-        else [*environment_changes(recorded, provenance())]
-    )
 
 
 def _refuse_changed(record: Mapping[str, Any], config: RunConfig, changes: Sequence[str]) -> None:
@@ -381,10 +375,9 @@ def _entries(entries: Sequence[Any]) -> str:
 
 def _entry(entry: Any) -> str:
     """A file is its name, its size and the begin of its digest."""
-    return " ".join(map(_entry, entry)) if isinstance(entry, list) else _begin_of_digest(str(entry))
-
-
-def _begin_of_digest(text: str) -> str:
+    if isinstance(entry, list):
+        return " ".join(map(_entry, entry))
+    text = str(entry)
     is_digest = len(text) == DIGEST and set(text) <= set("0123456789abcdef")
     return text[:SHOWN_OF_A_DIGEST] if is_digest else text
 

@@ -29,7 +29,7 @@ from paribus.errors import classify, is_full_disk
 from paribus.pipeline.graph import EVALUATION, FINETUNING
 from paribus.pipeline.prepare import describe_sweep, fetch_prompt_examples, prepare
 from paribus.pipeline.prepared import PreparedRun, labels, tell_origin, undeclared, write_sweep
-from paribus.pipeline.recorder import LOST, RunState, mark_lost, read_state
+from paribus.pipeline.recorder import LOST, mark_lost, read_state
 from paribus.pipeline.records import RETRIED, read_sweep
 from paribus.pipeline.root import OutputRoot
 from paribus.pipeline.run import JOBLIB, JobFunction, allow_start, stop
@@ -67,7 +67,9 @@ def run_command(command: Command, console: Console) -> int:
     failures: list[str] = []
     left = [run for run in runs if not is_made(run, root)]
     if not left:
-        _remember_if_possible(root, sweep, command, runs)
+        # The last sweep of its root, unless that may only be read, which keeps nothing from being shown.
+        with suppress(OSError):
+            write_sweep(root, sweep, command, runs)
         _show_done(runs, console)
     else:
         root.require_writable()
@@ -98,12 +100,6 @@ def _show_scores(command: Command, run: PreparedRun, console: Console) -> None:
         console.print(" · ".join(score_texts(scores)), markup=False, soft_wrap=True)
     report = typed_command(command, multirun=False, verb="report")
     console.print(f"its report:\n  {report}", markup=False, soft_wrap=True)
-
-
-def _remember_if_possible(root: OutputRoot, sweep: SweepConfig, command: Command, runs: Sequence[PreparedRun]) -> None:
-    """Let this be the last sweep of its root, unless that may only be read, which keeps nothing from being shown."""
-    with suppress(OSError):
-        write_sweep(root, sweep, command, runs)
 
 
 def _show_done(runs: Sequence[PreparedRun], console: Console) -> None:
@@ -260,23 +256,16 @@ def _shown_sweep(
 
 def summarize(runs: Sequence[PreparedRun], root: OutputRoot, console: Console, started: float) -> list[str]:
     """Say how the runs of a command ended; the failure classes of those that did not."""
-    failed = {name: read_state(root, run) for name, run in _named(runs) if not is_made(run, root)}
+    named = zip(labels(runs), runs, strict=True)
+    failed = {name: read_state(root, run) for name, run in named if not is_made(run, root)}
     noun = "run" if len(runs) == 1 else "runs"
     done = f"{len(runs) - len(failed)} of {len(runs)} {noun} done{_until(runs)}"
     console.print(f"{done} in {format_duration(time.time() - started)}")
     show_failures(failed, console)
-    return [_class(state) for state in failed.values()]
+    return [state.failure.failure_class if state.failure else state.status for state in failed.values()]
 
 
 def _until(runs: Sequence[PreparedRun]) -> str:
     """After which stage the runs of a command end, where that is not the last."""
     until = runs[0].job.config.until
     return "" if until is None else f" up to {until}"
-
-
-def _named(runs: Sequence[PreparedRun]) -> Iterator[tuple[str, PreparedRun]]:
-    return zip(labels(runs), runs, strict=True)
-
-
-def _class(state: RunState) -> str:
-    return state.failure.failure_class if state.failure else state.status

@@ -158,12 +158,6 @@ def sweep_state(runs: Sequence[str]) -> str:
     return FAILED if FAILED in runs else "partly"
 
 
-def _states_of_sweep(sweep: SweepRecord, inventory: Inventory) -> list[str]:
-    return [
-        inventory.runs[run.run_id].state if run.run_id in inventory.runs else NOT_STARTED.status for run in sweep.runs
-    ]
-
-
 def _root_table(inventory: Inventory, sweeps: Sequence[SweepRecord]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("name", overflow="fold")
@@ -212,6 +206,12 @@ def _sweep_document(sweep: SweepRecord, inventory: Inventory) -> dict[str, Any]:
         "runs": [run.run_id for run in sweep.runs],
         "done": states.count(DONE),
     }
+
+
+def _states_of_sweep(sweep: SweepRecord, inventory: Inventory) -> list[str]:
+    return [
+        inventory.runs[run.run_id].state if run.run_id in inventory.runs else NOT_STARTED.status for run in sweep.runs
+    ]
 
 
 def _run_document(run_id: str, sweeps: Sequence[SweepRecord], inventory: Inventory) -> dict[str, Any]:

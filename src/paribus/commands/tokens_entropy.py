@@ -65,7 +65,8 @@ def show_candidates(config: RunConfig, pretokenizer: SpansPretokenizer, console:
     """
     check(config, ("corpus",))
     corpus = make(config, ("corpus",), asked_by=TOKENS)["corpus"]
-    sample = _sample_size(config)
+    tokenizer = config.tokenizer
+    sample = None if isinstance(tokenizer, BytesTokenizer | ExistingTokenizer) else tokenizer.sample
     experiment = config.experiment
     directory = report_directory(OutputRoot.of(config), ["candidates", corpus.key, asdict(pretokenizer), sample])
     found = _score_candidates(pretokenizer, corpus.path, sample)
@@ -74,11 +75,6 @@ def show_candidates(config: RunConfig, pretokenizer: SpansPretokenizer, console:
     console.print(write_candidate_report(found, directory, title=title, text="the training text", width=console.width))
     console.print(f"tables, numbers and plots: {directory}", markup=False, soft_wrap=True)
     return 0
-
-
-def _sample_size(config: RunConfig) -> int | None:
-    tokenizer = config.tokenizer
-    return None if isinstance(tokenizer, BytesTokenizer | ExistingTokenizer) else tokenizer.sample
 
 
 def _score_candidates(config: SpansPretokenizer, corpus: Path, sample: int | None) -> CandidateScores:

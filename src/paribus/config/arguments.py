@@ -255,7 +255,9 @@ def _meant(name: str, value: str | None, verb: str) -> str:
     word, flags = name.lstrip("-").replace("-", "_"), known_flags(verb)
     if owners := [owner for owner, own in OF_A_VERB.items() if name in own]:
         return f"it is one of paribus {' and '.join(owners)}"
-    if paths := _ending(list(_fields()), word):
+    fields = _fields()
+    paths = [word] if word in fields else [path for path in fields if path.rpartition(".")[2] == word]
+    if paths:
         texts = [f"{path}={'...' if value is None else value}" for path in paths]
         return f"fields are set without dashes; say {' or '.join(texts[:3])}"
     if close := difflib.get_close_matches(name, flags, n=1, cutoff=0.75):
@@ -263,20 +265,11 @@ def _meant(name: str, value: str | None, verb: str) -> str:
     return f"known: {', '.join(flags)}; fields are set without dashes: seed=3"
 
 
-def _ending(paths: list[str], word: str) -> list[str]:
-    """The path that is `word`, else those that end in it."""
-    return [word] if word in paths else [path for path in paths if _last(path) == word]
-
-
-def _last(path: str) -> str:
-    return path.rsplit(".", maxsplit=1)[-1]
-
-
-def _fields() -> Iterator[str]:
+def _fields() -> list[str]:
     """Paths of all fields and groups of a configuration, the shortest first."""
     from paribus.config.schema import RunConfig
 
-    yield from sorted(set(_below(RunConfig, "")), key=lambda path: (path.count("."), path))
+    return sorted(set(_below(RunConfig, "")), key=lambda path: (path.count("."), path))
 
 
 def _below(cls: type[Any], prefix: str) -> Iterator[str]:

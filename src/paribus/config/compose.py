@@ -1,7 +1,7 @@
-"""Overrides in, frozen `RunConfig`s out. What Hydra does for that is in `composing`: no DictConfig leaves these.
+"""Overrides in, frozen `RunConfig`s out. What Hydra does for that is in `hydra_session`: no DictConfig leaves these.
 
 Before anything runs, every job of a sweep is composed and validated, and all problems of the command are reported
-together. Jobs are then run by the Hydra launcher that the user chose (`composing/launch.py`); which, and how often, the
+together. Jobs are then run by the Hydra launcher that the user chose (`run_with_hydra`); which, and how often, the
 caller decides, so Hydra's sweepers have no part in it.
 """
 

@@ -40,13 +40,10 @@ from paribus.config.schema import RunConfig, kinds_with
 from paribus.errors import ConfigurationError, Problem
 
 Build = Callable[[Mapping[str, Any]], RunConfig]
-"""From nested plain data to a configuration; ConfigurationError as `paribus.config.validate.refuse` has it."""
+"""From nested plain data to a configuration; ConfigurationError with every problem."""
 _HYDRAS = "hydra/"
-_EXPERIMENT = "experiment/"
 _MERGED = "hydra of these files"
-_INTERPOLATION = "${"
 ALLOWED = ("oc.select", "oc.dict.keys", "oc.dict.values", "now")
-_ENVIRONMENT = "oc.env"
 _NOT_FOUND = re.compile(r"Interpolation key '(\w+)\.(\w+)' not found")
 _OF_THE_BUDGET = ("budget", "text")
 PLUGINS = ("hydra_plugins.", "hydra._internal.core_plugins.")
@@ -162,7 +159,10 @@ class Composer:
         """
         files, values = self._apart(overrides)
         if files not in self._chosen:
-            self._chosen[files] = _in_parts(self._read(files))
+            whole = self._read(files)
+            settings = OmegaConf.to_container(whole.hydra, resolve=False)
+            choices = OmegaConf.select(whole, "hydra.runtime.choices")
+            self._chosen[files] = Composed(values_of(whole), choices, tuple(check_hydra_settings(settings)))
         chosen = self._chosen[files]
         return replace(chosen, values=_with(values, chosen.values))
 
@@ -204,12 +204,6 @@ def values_of(cfg: DictConfig) -> DictConfig:
     values = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
     OmegaConf.set_struct(values, True)
     return values
-
-
-def _in_parts(whole: DictConfig) -> Composed:
-    settings = OmegaConf.to_container(whole.hydra, resolve=False)
-    choices = OmegaConf.select(whole, "hydra.runtime.choices")
-    return Composed(values_of(whole), choices, tuple(check_hydra_settings(settings)))
 
 
 def _with(values: Sequence[Override], config: DictConfig) -> DictConfig:
@@ -255,18 +249,11 @@ def run_with_hydra(
 
 def show_with_hydra(command: Command) -> None:
     """Hydra's own --help, --cfg, --info, shell completion: print and return."""
-    _with_arguments(command.shown_by_hydra, hydra.main(**_main_options(command))(lambda cfg: None))
-
-
-def _main_options(command: Command) -> dict[str, Any]:
-    return {"config_path": str(configuration_directory()), "config_name": "config", "version_base": "1.3"}
-
-
-def _with_arguments(arguments: Sequence[str], function: Callable[[], Any]) -> None:
+    main = hydra.main(config_path=str(configuration_directory()), config_name="config", version_base="1.3")
     saved = sys.argv
-    sys.argv = ["paribus", *arguments]
+    sys.argv = ["paribus", *command.shown_by_hydra]
     try:
-        function()
+        main(lambda cfg: None)()
     finally:
         sys.argv = saved
 
@@ -346,7 +333,7 @@ def _says_nothing(read: ConfigResult) -> bool:
 def _needed(read: ConfigResult, config_path: str) -> str:
     """Which file says nothing, and what it would say."""
     file = f"{read.path.partition('://')[2]}/{config_path}.yaml"
-    if config_path.startswith(_EXPERIMENT):
+    if config_path.startswith("experiment/"):
         return f"{file} says nothing; an experiment gives values, or arms under hydra.sweeper.params, as demo.yaml does"
     return f"{file} says nothing; a file of a group gives the group's fields, such as kind"
 
@@ -365,7 +352,10 @@ def _choices_where_looked_up() -> Iterator[None]:
     of_all = defaults_list._create_interpolation_map
 
     def of_those(overrides: Any, defaults_list: list[InputDefault], self_added: bool) -> DictConfig:
-        looked_up = any(default.is_interpolation() or _INTERPOLATION in _group(default) for default in defaults_list)
+        # Of several optional files of a group Hydra looks choices up in the group's name too.
+        looked_up = any(
+            default.is_interpolation() or "${" in (getattr(default, "group", None) or "") for default in defaults_list
+        )
         return of_all(overrides, defaults_list, self_added) if looked_up else OmegaConf.create()
 
     defaults_list._create_interpolation_map = of_those
@@ -373,11 +363,6 @@ def _choices_where_looked_up() -> Iterator[None]:
         yield
     finally:
         defaults_list._create_interpolation_map = of_all
-
-
-def _group(default: InputDefault) -> str:
-    """Of several optional files of a group Hydra looks choices up in the group's name too."""
-    return getattr(default, "group", None) or ""
 
 
 def plain(values: DictConfig) -> dict[str, Any]:
@@ -418,7 +403,7 @@ def _asked(node: Any) -> Iterator[str]:
 
 
 def _message(name: str, value: str) -> str:
-    if name == _ENVIRONMENT:
+    if name == "oc.env":
         return f"the value of {value} would be written into records; have the shell put it there, if it may be"
     return f"{value} asks {name}; a value may refer to others, as in ${{seed}}, and ask {', '.join(ALLOWED)}"
 

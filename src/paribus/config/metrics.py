@@ -11,7 +11,7 @@ PREFERRED = (
     "perplexity", "word_f1", "word_precision", "word_recall",
 )  # fmt: skip
 """Metrics that a task is rather known by first; tables have the same rule."""
-_SCORE = re.compile(r"eval/(?P<task>.+)/(?P<shots>\d+)shot/(?P<metric>[^/]+)")
+SCORE = re.compile(r"eval/(?P<task>.+)/(?P<shots>\d+)shot/(?P<metric>[^/]+)")
 
 
 def main_scores(metrics: Mapping[str, float]) -> dict[str, float]:
@@ -21,7 +21,7 @@ def main_scores(metrics: Mapping[str, float]) -> dict[str, float]:
     """
     found: dict[str, dict[str, list[float]]] = {}
     for name, value in metrics.items():
-        if match := _SCORE.fullmatch(name):
+        if match := SCORE.fullmatch(name):
             found.setdefault(match["task"], {}).setdefault(match["metric"], []).append(value)
     bits = {BITS: metrics[f"eval/{BITS}"]} if f"eval/{BITS}" in metrics else {}
     return bits | {task: fmean(of_task[_preferred(of_task)]) for task, of_task in sorted(found.items())}

@@ -13,6 +13,16 @@ LEAST_SAMPLE = 1000
 _NUMBER = re.compile(r"\s*(-?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
+def parse_size(value: object) -> int:
+    """Bytes from `388GiB` (powers of 1,024), `388GB` (powers of 1,000) or a plain number; ValueError otherwise."""
+    return _parse(value, _BYTES, "388GiB")
+
+
+def parse_count(value: object) -> int:
+    """A count from `100B`, `1.5M`, `32K` or a plain number; ValueError otherwise."""
+    return _parse(value, _COUNTS, "100B")
+
+
 def _parse(value: object, units: dict[str, int], example: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError(f"{value!r} is not a number with a unit such as {example}")
@@ -30,16 +40,6 @@ def _parse(value: object, units: dict[str, int], example: str) -> int:
     if amount < 1:
         raise ValueError(f"should be 1 or more, not {value!r}")
     return amount
-
-
-def parse_size(value: object) -> int:
-    """Bytes from `388GiB` (powers of 1,024), `388GB` (powers of 1,000) or a plain number; ValueError otherwise."""
-    return _parse(value, _BYTES, "388GiB")
-
-
-def parse_count(value: object) -> int:
-    """A count from `100B`, `1.5M`, `32K` or a plain number; ValueError otherwise."""
-    return _parse(value, _COUNTS, "100B")
 
 
 def parse_sample(value: object) -> float | int:

@@ -94,7 +94,8 @@ def _sample(context: StageContext) -> Sample | None:
         case int(size):
             source = open_source(config, context.engine, context.work)
             reading = Reading(source, config.limit, context.listener, "choosing")
-            return of_size(size, _training(config, reading), config.sample_seed)
+            training = (read for read in reading if isinstance(read, Read) and _is_training(config, read))
+            return of_size(size, training, config.sample_seed)
         case share:
             return of_share(share, config.sample_seed)
 
@@ -153,10 +154,6 @@ class Reading:
             self._listener.progress(self._bytes, self._limit, unit="B", doing=doing)
         else:
             self._listener.progress(source.done, max(source.total, source.done), unit=source.unit, doing=doing)
-
-
-def _training(config: CorpusConfig, reading: Reading) -> Iterator[Read]:
-    return (read for read in reading if isinstance(read, Read) and _is_training(config, read))
 
 
 def _is_training(config: CorpusConfig, read: Read) -> bool:

@@ -18,6 +18,7 @@ from paribus.corpus.readers import (
     Item,
     Record,
     RecordProblem,
+    Unit,
     open_decompressed,
     read_jsonl,
     read_lines,
@@ -28,7 +29,6 @@ from paribus.engine import Engine
 from paribus.errors import ConfigurationError, DataError
 from paribus.store import files
 
-TxtDocument = Literal["file", "line", "paragraph"]
 Reader = Callable[[Path, BinaryIO], Iterator[Item]]
 _BATCH_BYTES = 4 * 2**20
 _SCHEMA = pa.schema(
@@ -191,7 +191,7 @@ def _read(path: Path, read: Reader) -> Iterator[tuple[Item, int]]:
             yield item, raw.tell()
 
 
-def _read_records(path: Path, raw: BinaryIO, *, fields: Fields, txt_document: TxtDocument) -> Iterator[Item]:
+def _read_records(path: Path, raw: BinaryIO, *, fields: Fields, txt_document: Unit) -> Iterator[Item]:
     format = format_of(path)
     stream = open_decompressed(path, raw, format.compression if format else None)
     match _kind(path):

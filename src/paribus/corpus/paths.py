@@ -61,10 +61,6 @@ def labels(files: Sequence[Path]) -> list[str]:
     return [path.name if times[path.name] == 1 else f"{index:05d}/{path.name}" for index, path in enumerate(files)]
 
 
-def _is_pattern(text: str) -> bool:
-    return any(character in text for character in "*?[")
-
-
 def _matched(pattern: str) -> list[Path]:
     path = Path(pattern).expanduser()
     if path.exists():
@@ -80,6 +76,10 @@ def _nothing(pattern: str) -> str:
     return f"{pattern}: no such file (looked for {absolute})"
 
 
+def _is_pattern(text: str) -> bool:
+    return any(character in text for character in "*?[")
+
+
 def _problem(path: Path, any_suffix: bool, skips: bool) -> str | None:
     if (shown := os.fsencode(path).decode(errors="backslashreplace")) != str(path):
         return f"{shown}: the name is not UTF-8; rename the file"
@@ -89,14 +89,10 @@ def _problem(path: Path, any_suffix: bool, skips: bool) -> str | None:
         return f"{path}: unknown suffix; known are {KNOWN}"
     if path.stat().st_size:
         return None
-    if not _may_be_empty(path):
+    format = format_of(path)
+    if compression_of(path) is not None or (format is not None and format.name == "parquet"):
         return f"{path}: the file is empty, and no whole file of its format; make or fetch it again"
     return None if skips else f"{path}: the file is empty; leave it out, or count it as skipped: corpus.on_invalid=skip"
-
-
-def _may_be_empty(path: Path) -> bool:
-    format = format_of(path)
-    return compression_of(path) is None and (format is None or format.name != "parquet")
 
 
 def _suffix_in(directory: Path) -> str:
@@ -225,13 +221,10 @@ def _files(distribution: Distribution) -> Iterator[tuple[str, Path]]:
     for file in listed:
         yield file.as_posix(), Path(str(distribution.locate_file(file)))
     if not any(len(file.parts) > 1 for file in listed):  # an editable install, or one without a list of files
-        for name in _top_level(distribution):
+        text = distribution.read_text("top_level.txt")
+        names = sorted(text.split()) if text else [distribution.metadata["Name"].replace("-", "_")]
+        for name in names:
             yield from _module_files(name)
-
-
-def _top_level(distribution: Distribution) -> list[str]:
-    text = distribution.read_text("top_level.txt")
-    return sorted(text.split()) if text else [distribution.metadata["Name"].replace("-", "_")]
 
 
 def _module_files(name: str) -> Iterator[tuple[str, Path]]:

@@ -39,7 +39,9 @@ def fingerprint(config: CorpusConfig, digests: FileDigests) -> dict[str, JSON]:
     """
     match config:
         case PydocsCorpus():
-            return {"packages": dict(versions(config.packages)), "python": _python()}
+            # The grammar of Python's minor version decides which files parse.
+            python = ".".join(platform.python_version_tuple()[:2])
+            return {"packages": dict(versions(config.packages)), "python": python}
         case FilesCorpus():
             files = resolve(config.paths, skips=config.on_invalid == "skip")
             return {"files": _described(((path.name, path) for path in files), digests)}
@@ -48,11 +50,6 @@ def fingerprint(config: CorpusConfig, digests: FileDigests) -> dict[str, JSON]:
         case ParallelCorpus():
             both = zip(("source", "target"), sides(config), strict=True)
             return {side: _described(((path.name, path) for path in paths), digests) for side, paths in both}
-
-
-def _python() -> str:
-    """Minor version of Python: its grammar decides which files parse."""
-    return ".".join(platform.python_version_tuple()[:2])
 
 
 def _data_set(config: HuggingFaceCorpus, digests: FileDigests) -> dict[str, JSON]:

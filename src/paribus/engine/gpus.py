@@ -124,18 +124,11 @@ def reserved(
         # Without a ticket a job is behind all who have one.
         taken = _take(stack, gpus, wanted, directory, math.inf)
         if taken is None:
-            taken = _wait(stack, gpus, wanted, directory, waiting)
+            with Ticket.drawn(directory, wanted, [gpu.uuid for gpu in gpus]) as ticket:
+                waiting()  # with a place in the queue, so that who is told of it overtakes nobody
+                while (taken := _take(stack, gpus, wanted, directory, ticket.number)) is None:
+                    time.sleep(SECONDS_BETWEEN_LOOKS)
         yield taken
-
-
-def _wait(
-    stack: ExitStack, gpus: Sequence[Gpu], wanted: int, directory: Path, waiting: Callable[[], None]
-) -> tuple[Gpu, ...]:
-    with Ticket.drawn(directory, wanted, [gpu.uuid for gpu in gpus]) as ticket:
-        waiting()  # with a place in the queue, so that who is told of it overtakes nobody
-        while (taken := _take(stack, gpus, wanted, directory, ticket.number)) is None:
-            time.sleep(SECONDS_BETWEEN_LOOKS)
-    return taken
 
 
 def _take(stack: ExitStack, gpus: Sequence[Gpu], wanted: int, directory: Path, number: float) -> tuple[Gpu, ...] | None:

@@ -22,7 +22,7 @@ from typing import Self
 from paribus.config.groups.execution import EngineConfig, RayEngineConfig
 from paribus.engine import Engine, Item, Result
 from paribus.engine.processes import end_with_starter, out_of_memory_kills
-from paribus.errors import InfrastructureError, OutOfMemoryError, ParibusError, Problem
+from paribus.errors import InfrastructureError, OutOfMemoryError, Problem
 from paribus.store.provenance import changed, loaded_code, pin_code
 
 
@@ -75,7 +75,11 @@ class LocalEngine:
             with self._pool(releases_gil) as pool:
                 yield from _in_order(pool, checked, items, 2 * self.workers)
         except BrokenProcessPool as error:
-            raise _death(out_of_memory_kills() - killed_before) from error
+            if out_of_memory_kills() > killed_before:
+                raise OutOfMemoryError("the kernel killed a worker for want of memory; lower engine.workers") from error
+            raise InfrastructureError(
+                "a worker was killed from outside, and not by the kernel for want of memory"
+            ) from error
 
     def __enter__(self) -> Self:
         return self
@@ -90,13 +94,6 @@ class LocalEngine:
             return ThreadPoolExecutor(self.workers)
         context = multiprocessing.get_context("forkserver")
         return ProcessPoolExecutor(self.workers, mp_context=context, initializer=end_with_starter)
-
-
-def _death(memory_kills: int) -> ParibusError:
-    """What it means that a worker was killed, by how many processes the kernel killed meanwhile."""
-    if memory_kills > 0:
-        return OutOfMemoryError("the kernel killed a worker for want of memory; lower engine.workers")
-    return InfrastructureError("a worker was killed from outside, and not by the kernel for want of memory")
 
 
 def _of_one_code(digest: str, function: Callable[[Item], Result], item: Item) -> Result:

@@ -163,11 +163,12 @@ class Requirements:
     def check(self) -> None:
         """ConfigurationError where this process' node lacks something."""
         here = _versions()
-        others = [f"{name} {here.get(name)}" for name in self.versions if here.get(name) != self.versions[name]]
-        if others:
-            wanted = ", ".join(f"{name} {self.versions[name]}" for name in self.versions if self._differs(name, here))
+        unlike = [name for name, version in self.versions.items() if here.get(name) != version]
+        if unlike:
+            others = ", ".join(f"{name} {here.get(name)}" for name in unlike)
+            wanted = ", ".join(f"{name} {self.versions[name]}" for name in unlike)
             raise ConfigurationError(
-                f"engine.address: node {socket.gethostname()} has {', '.join(others)}, and this machine {wanted}; "
+                f"engine.address: node {socket.gethostname()} has {others}, and this machine {wanted}; "
                 "all nodes must have one environment"
             )
         if not _appears(self.probe):
@@ -175,9 +176,6 @@ class Requirements:
                 f"engine.address: node {socket.gethostname()} does not see {self.probe.parent}; the output root must "
                 "lie on a file system that all nodes share"
             )
-
-    def _differs(self, name: str, versions: dict[str, str]) -> bool:
-        return versions.get(name) != self.versions[name]
 
 
 class Connection:
@@ -443,13 +441,10 @@ class ShardMap(Generic[Item, Result]):
         except self._ray.exceptions.RayError as error:
             self._again(shard, error)
             if isinstance(error, self._ray.exceptions.RayActorError):
-                self._lose(crew, error)
-
-    def _lose(self, crew: Crew, error: Exception) -> None:
-        for reference in crew.busy:
-            self._again(self._in_hand.pop(reference)[1], error)
-        crew.busy.clear()
-        self._workers.lost(crew, str(error))
+                for lost in crew.busy:
+                    self._again(self._in_hand.pop(lost)[1], error)
+                crew.busy.clear()
+                self._workers.lost(crew, str(error))
 
     def _again(self, shard: Shard, error: Exception) -> None:
         """Hand a shard out again whose worker died, unless that happened too often."""

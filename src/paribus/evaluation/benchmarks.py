@@ -238,13 +238,10 @@ def _copa_item(name: str, record: Fields) -> Item:
     question = text(record, "question")
     if question not in COPA_CONNECTORS:
         raise DataError(f"field `question` must be cause or effect, not {question!r}")
-    choices = tuple(_copa_choice(text(record, field)) for field in ("choice1", "choice2"))
+    capitalized = [text(record, field) for field in ("choice1", "choice2")]
+    choices = tuple(choice[0].lower() + choice[1:] for choice in capitalized)
     query = f"{text(record, 'premise').strip()[:-1]} {COPA_CONNECTORS[question]}"
     return Item(name, query, choices, index(record, "label", choices))
-
-
-def _copa_choice(choice: str) -> str:
-    return choice[0].lower() + choice[1:]
 
 
 COPA = Benchmark(
@@ -286,12 +283,17 @@ def _memotrap_item(name: str, record: Fields) -> Item:
     return Item(name, text(record, "prompt"), choices, index(record, "answer_index", choices))
 
 
-def _memotrap(file: str) -> Benchmark:
-    prompt = BenchmarkPrompt(f"MemoTrap {file}, prompt of lm-eval inverse_scaling_memo_trap", target_delimiter="")
-    return Benchmark(f"memotrap_{file}", file, _memotrap_item, prompt, parent="memotrap", also=("exact_match",))
-
-
-MEMOTRAP = tuple(_memotrap(file) for file in MEMOTRAP_FILES)
+MEMOTRAP = tuple(
+    Benchmark(
+        f"memotrap_{file}",
+        file,
+        _memotrap_item,
+        BenchmarkPrompt(f"MemoTrap {file}, prompt of lm-eval inverse_scaling_memo_trap", target_delimiter=""),
+        parent="memotrap",
+        also=("exact_match",),
+    )
+    for file in MEMOTRAP_FILES
+)
 
 
 # Classification of texts, with the label words of Min et al. 2022 (MetaICL, arXiv 2110.15943).
@@ -503,7 +505,6 @@ DROP = Benchmark(
 )
 
 
-# Questions asked after retrieved passages.
 PASSAGES = 10
 """The first so many are in the prompt, as in In-Context Pretraining (arXiv 2310.10638)."""
 

@@ -142,12 +142,11 @@ TEXT_SET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 HELDOUT_CLEAN, HELDOUT_CONCATENATED = "heldout_clean", "heldout_concatenated"
 """Sets that a run has without naming them: no other set may have these names."""
-_CONCATENATED = "_concatenated"
 
 
 def concatenated_name(name: str) -> str:
     """What the texts of a set are called end to end."""
-    return name + _CONCATENATED
+    return f"{name}_concatenated"
 
 
 def text_file(name: str) -> DataFile:
@@ -214,12 +213,12 @@ class TranslationSet:
         return (self.directory, self.source) == (other.directory, other.target)
 
 
-def _both_ways(corpus: str, one: str, other: str, **about: Any) -> tuple[TranslationSet, TranslationSet]:
-    """A set in its own direction and in the other, from the same file."""
-    directory = f"{corpus}_{one}_{other}"
+def _both_ways(corpus: str, other: str, **about: Any) -> tuple[TranslationSet, TranslationSet]:
+    """A set from English and one into it, from the same file."""
+    directory = f"{corpus}_en_{other}"
     return (
-        TranslationSet(directory, one, other, directory, **about),
-        TranslationSet(f"{corpus}_{other}_{one}", other, one, directory, **about),
+        TranslationSet(directory, "en", other, directory, **about),
+        TranslationSet(f"{corpus}_{other}_en", other, "en", directory, **about),
     )
 
 
@@ -230,9 +229,9 @@ TRANSLATIONS: Mapping[str, TranslationSet] = MappingProxyType(
     {
         chosen.name: chosen
         for chosen in (
-            *_both_ways("wmt14", "en", "de", hub=_WMT14_DE),
-            *_both_ways("wmt14", "en", "fr", hub=_WMT14_FR),
-            *_both_ways("multi30k", "en", "de", hub=_MULTI30K, others=("test_2016_flickr",)),
+            *_both_ways("wmt14", "de", hub=_WMT14_DE),
+            *_both_ways("wmt14", "fr", hub=_WMT14_FR),
+            *_both_ways("multi30k", "de", hub=_MULTI30K, others=("test_2016_flickr",)),
         )
     }
 )
@@ -277,9 +276,13 @@ def fetch_benchmark(data: Path, benchmark: Benchmark | TranslationSet) -> None:
 
     Raises DataError where the benchmark is on no hub, or its data set neither there nor in the Hugging Face cache.
     """
-    if _is_published(data, benchmark):
-        return
     hub, scored, directory = benchmark.hub, benchmark.split, benchmark.directory
+    if isinstance(benchmark, TranslationSet):
+        published = benchmark.file.find_in(data)
+    else:
+        published = split_file(data, directory, scored)
+    if published is not None:
+        return
     if hub is None:
         expected = data / directory / f"{scored}.jsonl"
         raise DataError(
@@ -346,12 +349,6 @@ def fetch_archive(data: Path, directory: str, split: str, address: str) -> None:
     if split_file(data, directory, split) is None:
         found = load_data_set(address, directory, "json", data_files={split: address}, split=split)
         _write_records(data / directory / f"{split}.jsonl", found)
-
-
-def _is_published(data: Path, benchmark: Benchmark | TranslationSet) -> bool:
-    if isinstance(benchmark, TranslationSet):
-        return benchmark.file.find_in(data) is not None
-    return split_file(data, benchmark.directory, benchmark.split) is not None
 
 
 def _load_splits(hub: Hub, task: str, split: str) -> Splits:

@@ -29,7 +29,6 @@ CLASSES = ("frequent", "medium", "rare")
 """Thirds of the used tokens by how often they occur."""
 SAMPLE = 8_192
 """Vectors whose pairs are all taken; of more, so many are drawn."""
-_SEED = 0
 _BLOCK = 1_024
 _NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -88,7 +87,7 @@ def uniformity(vectors: Vectors) -> float | None:
     Of more than 8,192 vectors as many are drawn without replacement, with a fixed seed; all their pairs are taken.
     """
     if len(vectors) > SAMPLE:
-        chosen = np.random.default_rng(_SEED).choice(len(vectors), SAMPLE, replace=False)
+        chosen = np.random.default_rng(0).choice(len(vectors), SAMPLE, replace=False)
         vectors = vectors[np.sort(chosen)]
     if len(vectors) < 2:
         return None

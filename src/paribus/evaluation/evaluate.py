@@ -26,7 +26,7 @@ from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.evaluation.benchmarks import prompted
-from paribus.evaluation.data_files import HELDOUT_CONCATENATED, SEGMENTATIONS
+from paribus.evaluation.data_files import HELDOUT_CONCATENATED, segmented
 from paribus.evaluation.embeddings import measure_embeddings
 from paribus.evaluation.generation import Coder, GenerationRequest, Generator
 from paribus.evaluation.heldout import HELDOUT, TextPair, read_heldout, read_pairs, text_digest
@@ -92,25 +92,22 @@ def score_checkpoints(context: StageContext, host: Host = ALONE) -> dict[str, JS
     not a number.
     """
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
-    checkpoints = _checkpoint_models(context, host)
+    evaluation, training = context.config.evaluation, context.inputs["training"]
+    number, asked = evaluation.checkpoints_read, evaluation.checkpoints_path
+    checkpoints = last_checkpoints(training, context.config.training, number, asked)
+    checkpoints = averaged_checkpoints(checkpoints, evaluation.average_checkpoints, context.work / "averaged", host)
     heldout = _Heldout(context.inputs["tasks"] / HELDOUT, pairs=isinstance(context.config.model, EncoderDecoderModel))
     tokenizer = evaluation_tokenizer(next(iter(checkpoints.values())) / "tokenizer")
     scored = Scored()
-    for rows in _segmentations(context.config.evaluation.tasks, context.inputs["tasks"], tokenizer, list(checkpoints)):
-        _keep_rows(context.listener, rows, scored)
+    for name in segmented(evaluation.tasks):
+        gold = read_segmented(segmented_path(context.inputs["tasks"], name))
+        for step in checkpoints:  # at every checkpoint the same: it is the tokenizer that is scored
+            _keep_rows(context.listener, segmentation_rows(name, tokenizer, gold, step), scored)
     if heldout.pairs is None:
         _score_texts(context, host, tokenizer, checkpoints, heldout, scored)
     else:
         _score_pairs(context, host, tokenizer, checkpoints, heldout.pairs, scored)
     return _write_scores(context, tokenizer, checkpoints, heldout, scored) if host.main else {}
-
-
-def _checkpoint_models(context: StageContext, host: Host) -> dict[int, Path]:
-    """Step -> directory of each model that is scored, ascending: a checkpoint, or the mean of several up to it."""
-    evaluation, training = context.config.evaluation, context.inputs["training"]
-    number, asked = evaluation.checkpoints_read, evaluation.checkpoints_path
-    found = last_checkpoints(training, context.config.training, number, asked)
-    return averaged_checkpoints(found, evaluation.average_checkpoints, context.work / "averaged", host)
 
 
 def _write_scores(
@@ -137,7 +134,10 @@ def _write_scores(
     statistics = count_statistics(tokenizer, counts)
     for name in TEXT_NUMBERS:
         context.listener.metric(TEXT_PREFIX + name, float(getattr(statistics, name)), step=last)
-    about: dict[str, JSON] = {"beginning": _beginning(tokenizer), "omitted_at_boundaries": scored.omitted}
+    # What stands before the first token of a text, in lm-eval's words. Without `add_bos_token` it stands before
+    # documents, and before a context that has no token of its own; any other context begins with its own tokens.
+    beginning: JSON = {"token": tokenizer.settings.special_tokens[0], "id": tokenizer.eos_id, "add_bos_token": False}
+    about: dict[str, JSON] = {"beginning": beginning, "omitted_at_boundaries": scored.omitted}
     about["changed_documents"] = changed_texts(tokenizer, _heldout_texts(context, heldout))
     about |= {**scored.translated.signatures, "texts": {found.name: found.about() for found in scored.texts}}
     about |= {} if scored.cut_sources is None else {"cut_sources": scored.cut_sources}
@@ -187,7 +187,8 @@ def _score_texts(  # noqa: PLR0917 (what is scored, by what, and where it goes)
             samples = run_tasks(model, list(tasks.values()))
             rows = [row for key in keys for row in item_rows(step, *key, samples[task_name(*key)])]
             _keep_rows(context.listener, rows, scored)
-            scored.names |= _item_names(samples)
+            for name, answered in samples.items():
+                scored.names |= {(name, int(sample["doc_id"])): str(sample["doc"]["id"]) for sample in answered}
             scored.omitted, scored.truncated = model.omitted, model.truncated
         scored.heldout[step] = documents.bits(scorer, progress.text)
         for found in scored.texts:
@@ -197,12 +198,6 @@ def _score_texts(  # noqa: PLR0917 (what is scored, by what, and where it goes)
 def _report_metrics(listener: StageListener, metrics: Mapping[str, float], step: int) -> None:
     for name, value in metrics.items():
         listener.metric(name, value, step=step)
-
-
-def _item_names(samples: dict[str, list[Any]]) -> dict[ItemKey, str]:
-    return {
-        (name, int(sample["doc_id"])): str(sample["doc"]["id"]) for name, found in samples.items() for sample in found
-    }
 
 
 def _keep_rows(listener: StageListener, rows: list[ResultRow], scored: Scored) -> None:
@@ -231,16 +226,6 @@ def _score_pairs(  # noqa: PLR0917 (as above)
         how = (config.batch_tokens, config.beams, config.length_penalty, host)
         translator = Translator(model, tokenizer, length, *how)
         _keep_rows(context.listener, scored.translated.add(step, translator, progress.translations), scored)
-
-
-def _segmentations(
-    names: Sequence[str], tasks: Path, tokenizer: Tokenizer, steps: Sequence[int]
-) -> Iterator[list[ResultRow]]:
-    """What segmented corpora say of the tokenizer, at every checkpoint the same."""
-    for name in names:
-        if name in SEGMENTATIONS:
-            gold = read_segmented(segmented_path(tasks, name))
-            yield from (segmentation_rows(name, tokenizer, gold, step) for step in steps)
 
 
 def _scored_steps(listener: StageListener, checkpoints: dict[int, Path]) -> Iterator[tuple[int, Path, "_Progress"]]:
@@ -285,15 +270,6 @@ class _Progress:
         return lambda done, total: self._listener.progress(
             done, total, unit="bytes", doing=f"scoring {name}, {self._doing}"
         )
-
-
-def _beginning(tokenizer: Tokenizer) -> JSON:
-    """What stands before the first token of a text, in lm-eval's words.
-
-    Without `add_bos_token` it stands before documents, and before a context that has no token of its own; any other
-    context begins with its own tokens.
-    """
-    return {"token": tokenizer.settings.special_tokens[0], "id": tokenizer.eos_id, "add_bos_token": False}
 
 
 def _task_facts(config: EvaluationConfig, tasks: Path, scored: Scored) -> dict[str, JSON]:

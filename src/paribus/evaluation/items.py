@@ -293,7 +293,8 @@ def split_pool(items: Sequence[AnyItem], training: Sequence[AnyItem] | None, sho
         return ItemSet(items, [outside[key] for key in sorted(outside)[: training_size(shots)]], "train split")
     distinct = {item.digest(): item for item in reversed(items)}
     chosen = sorted(distinct)[: split_off(len(distinct), shots)]
-    rest = _without_digests(items, set(chosen))
+    taken = set(chosen)
+    rest = [item for item in items if item.digest() not in taken]
     return ItemSet(
         rest, [distinct[key] for key in chosen], "split off from the scored items, of which a quarter at most"
     )
@@ -307,10 +308,6 @@ def training_size(shots: int) -> int:
 def split_off(distinct: int, shots: int) -> int:
     """How many of that many distinct items are split off for prompts of that many examples: a quarter at most."""
     return min(max(SPLIT_OFF_EXAMPLES, shots), distinct // 4)
-
-
-def _without_digests(items: Iterable[AnyItem], digests: set[str]) -> list[AnyItem]:
-    return [item for item in items if item.digest() not in digests]
 
 
 ACCURACIES = ("acc", "acc_norm", "acc_bytes")

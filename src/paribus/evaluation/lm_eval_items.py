@@ -62,7 +62,11 @@ def borrowed_items(task: Definition, files: SplitFiles, shots: int) -> RenderedT
         found = ItemSet(
             split.evaluated, [made.as_example(number).like(items[0]) for number in numbers], split.fewshot_source
         )
-    generation = Generation(made.until, "lm_eval", max_tokens=_most_tokens(task)) if _writes(task) else None
+    generation = None
+    if _writes(task):
+        limits = task.config.get("generation_kwargs") or {}
+        most = next((limits[name] for name in _TOKENS if limits.get(name) is not None), _DEFAULT_TOKENS)
+        generation = Generation(made.until, "lm_eval", max_tokens=int(most))
     return RenderedTask(found, made.prompt, generation, _changes(task))
 
 
@@ -107,11 +111,6 @@ def _writes(task: Definition) -> bool:
 def _in_order(task: Definition) -> bool:
     """Whether every prompt has the first examples."""
     return bool(task.fewshot.get("sampler") == "first_n")
-
-
-def _most_tokens(task: Definition) -> int:
-    how = task.config.get("generation_kwargs") or {}
-    return int(next((how[name] for name in _TOKENS if how.get(name) is not None), _DEFAULT_TOKENS))
 
 
 def _outside(items: Sequence[AnyItem], examples: Sequence["Example"]) -> list["Example"]:

@@ -264,7 +264,8 @@ def names_in(folder: Path) -> Names:
     groups: dict[str, Path] = {}
     tags: dict[str, list[str]] = {}
     again: dict[str, Path] = {}
-    for path in _task_files(folder):
+    files = (path for path in folder.rglob("*.yaml") if not _NO_TASKS & set(path.parts))
+    for path in sorted(files, key=Path.as_posix):
         text = path.read_text(encoding="utf-8-sig", errors="replace")  # YAML may begin with a byte order mark
         found = {match["kind"]: match["name"] for match in _KIND_AND_NAME.finditer(text)}
         if "group" in found:
@@ -276,11 +277,6 @@ def names_in(folder: Path) -> Names:
             for tag in _task_tags(text):
                 tags.setdefault(tag, []).append(found["task"])
     return Names(tasks, groups, {tag: tuple(members) for tag, members in tags.items()}, again)
-
-
-def _task_files(folder: Path) -> Iterator[Path]:
-    found = (path for path in folder.rglob("*.yaml") if not _NO_TASKS & set(path.parts))
-    yield from sorted(found, key=Path.as_posix)
 
 
 def _task_tags(text: str) -> list[str]:
@@ -345,7 +341,7 @@ def find_definition(config: EvaluationConfig, name: str) -> Definition:
 
 def task_problem(config: EvaluationConfig, name: str) -> str | None:
     """What is wrong with the name of a task; None for one that can be scored. DataError where YAML cannot be read."""
-    included = _included(config)
+    included = _names(config.include_path)
     if is_ours(name):
         twice = included and {**included.tasks, **included.groups}.get(name)
         return f"{name} is a task of paribus; give that of {twice} another name" if twice else None
@@ -374,10 +370,6 @@ def is_borrowed(name: str, include_path: str | None) -> bool:
     return any(name in names for place in places for names in (place.tasks, place.groups, place.tags))
 
 
-def _included(config: EvaluationConfig) -> Names | None:
-    return _names(config.include_path)
-
-
 def _names(include_path: str | None) -> Names | None:
     if include_path is None:
         return None
@@ -388,7 +380,7 @@ def _names(include_path: str | None) -> Names | None:
 
 
 def _found(config: EvaluationConfig, name: str) -> Definition | None:
-    included = _included(config)
+    included = _names(config.include_path)
     if included and config.include_path and name in included.tasks:
         return Definition(name, included.tasks[name], Path(config.include_path).absolute())
     path = harness_names().tasks.get(name)

@@ -240,7 +240,8 @@ def tasks_fingerprint(config: EvaluationConfig, digests: FileDigests) -> dict[st
         name: found for name in config.tasks if (found := _task_fingerprint(name, config, digests))
     }
     texts: dict[str, JSON] = {
-        name: _whole_digest(text_file(name).find(config.data), digests, _read_texts) for name in config.texts
+        name: _whole_digest(text_file(name).find(config.data), digests, lambda path: list(read_texts(path)))
+        for name in config.texts
     }
     return tasks | ({"texts": texts} if texts else {})
 
@@ -331,7 +332,3 @@ def _counted_once(mark: Path, count: Callable[[], int]) -> int:
             mark.parent.mkdir(parents=True, exist_ok=True)
             write_text(mark, str(found))
     return found
-
-
-def _read_texts(path: Path) -> list[tuple[str, str]]:
-    return list(read_texts(path))

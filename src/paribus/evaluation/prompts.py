@@ -36,7 +36,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.config.groups.model import ModelConfig
 from paribus.config.schema import in_tokens
 from paribus.errors import DataError, NumericalError
 from paribus.evaluation.benchmarks import prompted
@@ -73,7 +72,10 @@ def build_prompts(context: StageContext) -> dict[str, JSON]:
     An example has the mean length of those that may be drawn. Raises DataError where a token crosses a boundary and the
     tokens' bytes are not those of the text, which has no score then.
     """
-    evaluation, length = context.config.evaluation, _context_length(context.config.model, context.inputs["tokens"])
+    evaluation, model = context.config.evaluation, context.config.model
+    length = model.context_length
+    if model.context_bytes is not None:
+        length = in_tokens(model, EncodedCorpus(context.inputs["tokens"]).bytes_per_token).context_length
     cutter = PromptCutter(evaluation_tokenizer(context.inputs["tokens"] / "tokenizer"))
     tasks: dict[str, JSON] = {}
     for name in prompted(evaluation.tasks):
@@ -81,13 +83,6 @@ def build_prompts(context: StageContext) -> dict[str, JSON]:
         tasks[name] = task.summary(sorted(set(evaluation.task_shots(name))), length)
     write_json(context.output / PROMPTS_FILE, {"tasks": tasks})
     return {"tasks": tasks}
-
-
-def _context_length(model: ModelConfig, tokens: Path) -> int:
-    """In tokens; the encoded text is opened where only bytes say it."""
-    if model.context_bytes is None:
-        return model.context_length
-    return in_tokens(model, EncodedCorpus(tokens).bytes_per_token).context_length
 
 
 class TaskPrompts:

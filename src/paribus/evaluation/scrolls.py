@@ -194,7 +194,8 @@ def _write_task(directory: Path, config: ScrollsFinetuning, task: Task) -> dict[
             if example.digest() in same:
                 left_out += 1
             else:
-                kept.append(writer.question(_cut_example(example, config.answer_characters)))
+                answers = tuple(answer[: config.answer_characters] for answer in example.answers)
+                kept.append(writer.question(replace(example, answers=answers)))
         _write_questions(directory / f"{TRAIN}.jsonl", kept)
     if not kept:
         path = task_file(config, task.name, TRAIN)
@@ -209,10 +210,6 @@ def _scored_examples(config: ScrollsFinetuning, task: Task) -> list[Example]:
     except DataError as error:
         path = str(task_file(config, task.name, SCORED))
         raise error if path in str(error) else DataError(f"{path}: {error}") from error
-
-
-def _cut_example(example: Example, characters: int) -> Example:
-    return replace(example, answers=tuple(answer[:characters] for answer in example.answers))
 
 
 class _TaskWriter:

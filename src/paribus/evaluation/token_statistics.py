@@ -4,12 +4,10 @@ No run needs it; `paribus tokens statistics` asks for it. It leaves `statistics.
 (vocab_size,): how often each id occurs in the encoded training text).
 """
 
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from paribus.corpus.artifact import CorpusArtifact, read_shard
 from paribus.evaluation.data_files import segmented
@@ -51,8 +49,10 @@ def build(context: StageContext) -> dict[str, JSON]:
     ids = count_ids(corpus, tokenizer.vocab_size, len(corpus.first_draw))
     train = count_statistics(tokenizer, TokenCounts(ids, len(corpus), int(corpus.source_bytes.sum()), words_of_text))
     own = own_shares(tokenizer, ids)
+    known = own[np.isfinite(own)]
     listener.progress(1, steps, unit="parts", doing="encoding the held-out text")
-    heldout = corpus_statistics(evaluation_tokenizer(corpus.tokenizer_path), _heldout(source))
+    texts = (text for document in source.documents("heldout") for text in document.texts)
+    heldout = corpus_statistics(evaluation_tokenizer(corpus.tokenizer_path), texts)
     scores: dict[str, JSON] = {}
     for number, name in enumerate(words, start=2):
         listener.progress(number, steps, unit="parts", doing=f"cutting the sentences of {name}")
@@ -62,8 +62,8 @@ def build(context: StageContext) -> dict[str, JSON]:
         "train": asdict(train),
         "heldout": asdict(heldout),
         "vocabulary_lengths": dict[str, JSON](_vocabulary_lengths(tokenizer)),
-        "own_share": _mean(own),
-        "own_shares": np.histogram(own[np.isfinite(own)], bins=SHARE_BINS)[0].tolist(),
+        "own_share": float(known.mean()) if len(known) else None,
+        "own_shares": np.histogram(known, bins=SHARE_BINS)[0].tolist(),
         "words": scores,
     }
     files.write_json(context.output / STATISTICS, content)
@@ -81,18 +81,8 @@ def count_words(shard: Path) -> int:
     return sum(len(text.encode().split()) for document in read_shard(shard) for text in document.texts)
 
 
-def _heldout(corpus: CorpusArtifact) -> Iterator[str]:
-    for document in corpus.documents("heldout"):
-        yield from document.texts
-
-
 def _numbers(statistics: CorpusStatistics) -> dict[str, JSON]:
     return {name: value for name, value in asdict(statistics).items() if isinstance(value, int | float)}
-
-
-def _mean(shares: npt.NDArray[np.float64]) -> float | None:
-    known = shares[np.isfinite(shares)]
-    return float(known.mean()) if len(known) else None
 
 
 def _vocabulary_lengths(tokenizer: Tokenizer) -> dict[str, int]:

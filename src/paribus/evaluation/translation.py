@@ -63,7 +63,8 @@ class Translator:
         Sources of like length are translated together: which does not change them, up to rounding. Raises
         OutOfMemoryError for its kind.
         """
-        rows = [self._source(source) for source in sources]
+        most, end = self.context_length - 1, self.tokenizer.eos_id
+        rows = [np.append(self.tokenizer.encode(source)[:most], end) for source in sources]
         order = sorted(range(len(rows)), key=lambda place: -len(rows[place]))
         found = [""] * len(rows)
         tokens = self.batch_tokens or WRITTEN_TOKENS[self.model.device.type]
@@ -80,9 +81,6 @@ class Translator:
             for place, translation in zip(places, ids, strict=True):
                 found[place] = self.tokenizer.decode(translation)
         return found
-
-    def _source(self, source: str) -> Ids:
-        return np.append(self.tokenizer.encode(source)[: self.context_length - 1], self.tokenizer.eos_id)
 
     @torch.inference_mode()
     def _generated(self, rows: Sequence[Ids]) -> list[Ids]:

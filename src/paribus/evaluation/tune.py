@@ -437,15 +437,11 @@ def rouge_scores(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -
     these is G, and their spread gives its standard error and paired tests. They are 0 where one of the means is 0.
     """
     scorer = RougeScorer(list(ROUGE_TYPES), use_stemmer=False)
-    found = [_answer_rouge(scorer, text, accepted) for text, accepted in zip(predictions, answers, strict=True)]
+    best = [scorer.score_multi(accepted, text) for text, accepted in zip(predictions, answers, strict=True)]
+    found = [{name: float(scores[name].fmeasure) for name in ROUGE_TYPES} for scores in best]
     means = {name: math.fsum(scores[name] for scores in found) / len(found) for name in ROUGE_TYPES}
     whole = math.prod(means.values()) ** (1 / len(means))
     return [scores | {GEOMETRIC_MEAN: _linearised_rouge(scores, means, whole)} for scores in found]
-
-
-def _answer_rouge(scorer: RougeScorer, prediction: str, answers: Sequence[str]) -> dict[str, float]:
-    best = scorer.score_multi(answers, prediction)
-    return {name: float(best[name].fmeasure) for name in ROUGE_TYPES}
 
 
 def _linearised_rouge(scores: dict[str, float], means: dict[str, float], whole: float) -> float:

@@ -81,7 +81,7 @@ def _generator_seed(name: bytes) -> int:
 
 def _fill(matrix: torch.Tensor, name: str, model: ModelConfig) -> Fill:
     """The distribution that every number of a matrix is drawn from."""
-    if model.initialization == "xavier" and not _is_embedding(name):
+    if model.initialization == "xavier" and name != "model.shared.weight":
         bound = xavier_bound(matrix, name)
         return lambda part, generator: part.uniform_(-bound, bound, generator=generator)
     spread = deviation(model, name)
@@ -118,7 +118,3 @@ def xavier_bound(matrix: torch.Tensor, name: str) -> float:
     if name.removesuffix(".weight").endswith(ATTENTION_INPUTS):
         outputs *= 3
     return math.sqrt(6 / (inputs + outputs))
-
-
-def _is_embedding(name: str) -> bool:
-    return name == "model.shared.weight"

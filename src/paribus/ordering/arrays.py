@@ -86,11 +86,11 @@ class FileRows:
         """Rows `start` to `stop`, copied; IndexError where there are none."""
         self._check(start, stop)
         first, last = np.searchsorted(self.offsets[1:-1], [start, max(start, stop - 1)], side="right").tolist()
-        return np.concatenate([self._part(file, start, stop) for file in range(first, last + 1)])
-
-    def _part(self, file: int, start: int, stop: int) -> Array:
-        origin = int(self.offsets[file])
-        return map_array(self.files[file])[max(0, start - origin) : stop - origin]
+        parts = []
+        for file in range(first, last + 1):
+            origin = int(self.offsets[file])
+            parts.append(map_array(self.files[file])[max(0, start - origin) : stop - origin])
+        return np.concatenate(parts)
 
     def take(self, ids: npt.ArrayLike) -> Array:
         """The rows of 1-D `ids` in that order, copied; IndexError where there is no such row."""

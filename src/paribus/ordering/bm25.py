@@ -7,7 +7,7 @@ done, so a killed stage goes on where it stood. Only the index and the scores of
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -59,7 +59,9 @@ def build(context: StageContext) -> dict[str, JSON]:
     index = _index(context, corpus, ordering)
     search = LexicalSearch(index, context.work, ordering.query_terms, min(ordering.neighbours + SPARE, documents - 1))
     ids, similarities = create_lists(context.output, documents, search.width)
-    blocks = list(_blocks(documents))
+    # So many that their scores with all others fit into memory together; the same for any number of workers.
+    rows = max(1, min(MOST_DOCUMENTS_A_BLOCK, SCORES_A_BLOCK // documents))
+    blocks = [(start, min(start + rows, documents)) for start in range(0, documents, rows)]
     for (start, stop), result in zip(blocks, context.engine.map(partial(find, search), blocks), strict=True):
         with np.load(result, allow_pickle=False) as found:
             ids[start:stop], similarities[start:stop] = found["ids"], found["similarities"]
@@ -113,13 +115,6 @@ def _index(context: StageContext, corpus: CorpusArtifact, ordering: LexicalOrder
         aside.mkdir()
         save_bm25(aside, weighted)
     return directory
-
-
-def _blocks(documents: int) -> Iterator[tuple[int, int]]:
-    """Documents whose scores with all others fit into memory together; the same for any number of workers."""
-    rows = max(1, min(MOST_DOCUMENTS_A_BLOCK, SCORES_A_BLOCK // documents))
-    for start in range(0, documents, rows):
-        yield start, min(start + rows, documents)
 
 
 def _summary(documents: int, ids: np.ndarray, similarities: np.ndarray) -> dict[str, JSON]:

@@ -9,7 +9,6 @@ number of clusters, one thread a block: the result does not depend on the number
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -77,7 +76,8 @@ def _centroids(embeddings: Embeddings, kept: npt.NDArray[np.bool_], ordering: Cl
     """Unit rows, one a cluster, learned from documents evenly spread over those kept."""
     documents = np.flatnonzero(kept)
     wanted = min(ordering.clusters or cluster_count(len(documents)), len(documents))
-    sample = documents[_evenly(len(documents), max(ordering.fit_documents, wanted))]
+    taken = min(max(ordering.fit_documents, wanted), len(documents))
+    sample = documents[np.arange(taken, dtype=np.int64) * len(documents) // max(1, taken)]
     vectors = embeddings.take(sample)
     vectors = vectors[vectors.any(axis=1)]
     wanted = min(wanted, len(vectors))
@@ -101,25 +101,14 @@ def _learned(vectors: Vectors, clusters: int, iterations: int, seed: int) -> Vec
     return np.asarray(kmeans.centroids, dtype=np.float32)
 
 
-def _evenly(count: int, wanted: int) -> Indices:
-    """`wanted` of `count` positions, evenly spread, or all of them."""
-    taken = min(wanted, count)
-    return np.arange(taken, dtype=np.int64) * count // max(1, taken)
-
-
 def _assigned(embeddings: Embeddings, centroids: Vectors, engine: Engine) -> tuple[Indices, npt.NDArray[np.float32]]:
     """Cluster of every document, -1 for one without a direction, and its cosine with that centroid, both (n,)."""
     if not len(centroids):
         return np.full(len(embeddings), NOWHERE), np.zeros(len(embeddings), dtype=np.float32)
-    nearest = partial(_nearest, embeddings, centroids)
-    parts = list(engine.map(nearest, _blocks(len(embeddings), *centroids.shape), releases_gil=True))
+    documents, rows = len(embeddings), max(1, VALUES_A_BLOCK // max(centroids.shape))
+    blocks = [(start, min(start + rows, documents)) for start in range(0, documents, rows)]
+    parts = list(engine.map(partial(_nearest, embeddings, centroids), blocks, releases_gil=True))
     return np.concatenate([label for label, _ in parts]), np.concatenate([similarity for _, similarity in parts])
-
-
-def _blocks(documents: int, clusters: int, dimensions: int) -> Iterator[tuple[int, int]]:
-    rows = max(1, VALUES_A_BLOCK // max(clusters, dimensions))
-    for start in range(0, documents, rows):
-        yield start, min(start + rows, documents)
 
 
 def _nearest(

@@ -5,7 +5,7 @@ a killed stage goes on where it stood. Memory is O(documents), and a worker's th
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -116,7 +116,8 @@ def _put_together(measure: MeasurePart, context: StageContext) -> dict[str, Any]
     arrays = {name: create_array(array_path(context.output, name), "<i8", (count,)) for name in names}
     sampled = [np.zeros((0, 2), dtype="<i8")]
     context.listener.progress(0, count, unit="contexts", doing="measuring contexts")
-    parts = list(_parts(measure.contexts))
+    size = max(1, min(MOST_CONTEXTS_A_PART, TOKENS_A_PART // measure.contexts.context_length))
+    parts = [(start, min(start + size, count)) for start in range(0, count, size)]
     for (start, stop), file in zip(parts, context.engine.map(measure, parts, releases_gil=True), strict=True):
         with np.load(file, allow_pickle=False) as found:
             for name, array in arrays.items():
@@ -125,12 +126,6 @@ def _put_together(measure: MeasurePart, context: StageContext) -> dict[str, Any]
         context.listener.progress(stop, count, unit="contexts", doing="measuring contexts")
     save_array(array_path(context.output, "sampled"), np.concatenate(sampled))
     return arrays
-
-
-def _parts(contexts: Contexts) -> Iterator[Part]:
-    size = max(1, min(MOST_CONTEXTS_A_PART, TOKENS_A_PART // contexts.context_length))
-    for start in range(0, contexts.count, size):
-        yield start, min(start + size, contexts.count)
 
 
 @dataclass(frozen=True)

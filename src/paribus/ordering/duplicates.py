@@ -60,7 +60,11 @@ def build(context: StageContext) -> dict[str, JSON]:
     count = parts[-1].start + parts[-1].rows
     groups = group(count, _find_pairs(context, parts, count))
     removed_bytes = write_duplicates(context.output, groups, parts)
-    return _statistics(groups) | {
+    return {
+        "documents": len(groups.first),
+        "removed": int((~groups.kept).sum()),
+        "groups": len(groups.sizes),
+        "largest_group": int(groups.sizes.max(initial=1)),
         "removed_bytes": removed_bytes,
         "removed_share": removed_bytes / max(1, corpus.bytes("train")),
     }
@@ -139,15 +143,6 @@ class Groups:
         """Documents of each group of two or more, in the order of their first documents."""
         sizes = np.bincount(self.first, minlength=1)
         return sizes[sizes > 1]
-
-
-def _statistics(groups: Groups) -> dict[str, JSON]:
-    return {
-        "documents": len(groups.first),
-        "removed": int((~groups.kept).sum()),
-        "groups": len(groups.sizes),
-        "largest_group": int(groups.sizes.max(initial=1)),
-    }
 
 
 def digests(contents: Iterable[bytes]) -> npt.NDArray[np.uint64]:
@@ -241,7 +236,10 @@ def sign_part(config: MinHashDuplicates, part: CorpusPart) -> CorpusPart:
     """Write the signatures of a part, and their keys beside them, unless that is done."""
     if not part.target.exists():
         signatures = sign(part.texts(), config)
-        save_array(keys_path(part.target), _band_keys(signatures, Bands.of(config)))
+        whole = digests(row.tobytes() for row in signatures)
+        bands = Bands.of(config).slices
+        pieces = [digests(row.tobytes() for row in signatures[:, band])[:, :1] for band in bands]
+        save_array(keys_path(part.target), np.ascontiguousarray(np.hstack([whole, *pieces]).T))
         save_array(part.target, signatures)
     return part
 
@@ -277,12 +275,6 @@ class Bands:
     def slices(self) -> list[slice]:
         """Columns of each band."""
         return [slice(band * self.rows, (band + 1) * self.rows) for band in range(self.count)]
-
-
-def _band_keys(signatures: npt.NDArray[np.uint64], bands: Bands) -> npt.NDArray[np.uint64]:
-    whole = digests(row.tobytes() for row in signatures)
-    pieces = [digests(row.tobytes() for row in signatures[:, band])[:, :1] for band in bands.slices]
-    return np.ascontiguousarray(np.hstack([whole, *pieces]).T)
 
 
 def _hash(shingle: bytes) -> int:

@@ -234,15 +234,11 @@ class EmbeddingsWriter:
         with (self.path / f"{len(self.lengths):05d}.npy").open("wb") as file:
             header = {"descr": "<f2", "fortran_order": False, "shape": (rows, self.dimensions)}
             np.lib.format.write_array_header_1_0(file, header)
-            for block in self._blocks(vectors):
+            for part in vectors:
+                block = np.load(part, allow_pickle=False)
+                self.zero_rows += int((~block.any(axis=1)).sum())
                 file.write(np.ascontiguousarray(block, dtype="<f2").tobytes())
         self.lengths.append(rows)
-
-    def _blocks(self, vectors: Iterable[Path]) -> Iterable[npt.NDArray[np.float16]]:
-        for part in vectors:
-            block = np.load(part, allow_pickle=False)
-            self.zero_rows += int((~block.any(axis=1)).sum())
-            yield block
 
     def close(self) -> None:
         """Write what a reader checks the arrays against."""

@@ -260,18 +260,14 @@ def _survey(
     ids: npt.NDArray[np.int32], weights: npt.NDArray[np.float32], exact: npt.NDArray[np.float64] | None
 ) -> WholeLists:
     documents, width = ids.shape
-    shift = _range_shift(documents)
+    # Ranges of 2,048 documents, whose listings a second-level cache holds, or so many that there are 8,192 of them.
+    shift = max(11, (documents - 1).bit_length() - 13)
     sizes = np.zeros((max(documents - 1, 0) >> shift) + 1, dtype=np.int64)
     found = kernel("survey_lists")(address(ids), address(weights), documents, width, shift, address(sizes))
     if found >= 0:
         raise _broken(ids.reshape(-1)[found], documents)
     # Lists that are sorted in single precision may not be in double precision.
     return WholeLists(ids, weights, exact, found == _SORTED and exact is None, sizes, shift)
-
-
-def _range_shift(documents: int) -> int:
-    """Ranges of 2,048 documents, whose listings a second-level cache holds, or so many that there are 8,192 of them."""
-    return max(11, (documents - 1).bit_length() - 13)
 
 
 def _compact(

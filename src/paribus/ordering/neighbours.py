@@ -61,6 +61,8 @@ def build(context: StageContext) -> dict[str, JSON]:
     plan, blocks, sample = NeighbourSearch(embeddings, config, context.engine, context.work, progress).run()
     _collect(blocks, context.output)
     lists = NeighbourLists(context.output)
+    linked = lists.ids[:, 0] >= 0
+    nearest = lists.similarities[linked, 0]
     return {
         "documents": lists.count,
         "index": plan.index,
@@ -70,7 +72,8 @@ def build(context: StageContext) -> dict[str, JSON]:
         "recall": sample.recall(lists),
         "recall_at": min(RECALLED, config.retrieved),
         "recall_sample": len(sample.documents),
-        **_nearest(lists),
+        "without_neighbours": int(lists.count - linked.sum()),
+        "mean_similarity_of_nearest": float(nearest.mean(dtype=np.float64)) if len(nearest) else 0.0,
     }
 
 
@@ -164,15 +167,6 @@ def _collect(blocks: Blocks, output: Path) -> None:
         flush: Any = getattr(array, "flush", None)
         if flush is not None:
             flush()
-
-
-def _nearest(lists: NeighbourLists) -> dict[str, JSON]:
-    linked = lists.ids[:, 0] >= 0
-    nearest = lists.similarities[linked, 0]
-    return {
-        "without_neighbours": int(lists.count - linked.sum()),
-        "mean_similarity_of_nearest": float(nearest.mean(dtype=np.float64)) if len(nearest) else 0.0,
-    }
 
 
 @dataclass(frozen=True)
@@ -298,7 +292,8 @@ class NeighbourSearch:
         sample = RecallSample.spread(
             documents, self.config.recall_sample, self.work, min(RECALLED, self.config.retrieved)
         )
-        plan = self._saved_plan()
+        saved = self.work / PLAN
+        plan = SearchPlan(**json.loads(saved.read_text(encoding="utf-8"))) if saved.exists() else None
         starts = range(0, documents, self.config.shard_documents)
         for number, start in enumerate(starts):
             if blocks.are_searched(number + 1) and sample.blocks.are_searched(number + 1):
@@ -313,10 +308,6 @@ class NeighbourSearch:
                 search = BlockSearch(source, blocks, number, plan if len(base) else None, self.work / TRAINED)
                 self._search(search, base, rows, len(starts))
         return plan or SearchPlan("flat"), blocks, sample
-
-    def _saved_plan(self) -> SearchPlan | None:
-        path = self.work / PLAN
-        return SearchPlan(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
 
     def _plan(self, base: Vectors) -> SearchPlan:
         """The index, learned and, from the shard `base`, set up."""

@@ -65,7 +65,7 @@ class PairContexts(RaggedContexts):
         chosen = self.pieces(indices).positions
         sources, targets = self.source_tokens(chosen), self.target_tokens(chosen)
         left, right = (
-            np.full((len(chosen), _longest(sizes)), NO_TARGET, dtype=np.int64) for sizes in (sources, targets)
+            np.full((len(chosen), int(sizes.max(initial=0))), NO_TARGET, dtype=np.int64) for sizes in (sources, targets)
         )
         begins = np.zeros_like(chosen)
         self.documents.read(chosen, begins, parts_of(left, begins, sources - 1))
@@ -106,10 +106,6 @@ class PairContexts(RaggedContexts):
         """Ids of the source of the pair at each of `positions`, (n,)."""
         sources: Integers = self._source_lengths[self.documents.numbers_at(positions)]
         return sources
-
-
-def _longest(sizes: Integers) -> int:
-    return int(sizes.max(initial=0))
 
 
 class PromptContexts(RaggedContexts):

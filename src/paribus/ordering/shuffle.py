@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import numpy.typing as npt
 
-from paribus.config.groups.ordering import PackingConfig, PairPacking
+from paribus.config.groups.ordering import PackingConfig
 from paribus.ordering import SAMPLED_BYTES
 from paribus.ordering.arrays import CONTEXTS, STRETCHES, seed_sequence
 from paribus.ordering.ordered_text import MeasuredContexts
@@ -260,12 +260,8 @@ def _traverse(
             return ShuffledContexts(count, seed)
         case "text":
             size = context_bytes or BYTES_A_TOKEN * measured.context_length
-            stretch = _stretch_bytes(packing) or CONTEXTS_A_STRETCH * size
+            stretch = packing.stretch_bytes or CONTEXTS_A_STRETCH * size
             return ShuffledText(measured.places, measured.ordered_bytes, stretch, seed)
-
-
-def _stretch_bytes(packing: PackingConfig) -> int | None:
-    return None if isinstance(packing, PairPacking) else packing.stretch_bytes
 
 
 def straddling(traversal: ContextShuffle, measured: MeasuredContexts) -> float | None:

@@ -131,7 +131,9 @@ class Cleaning:
         for path in (self.inventory.root.store.root / "partial").glob("*-*"):
             stage, _, key = path.name.rpartition("-")
             kind = UNFINISHED if self.users[key] else ABANDONED
-            found[key].append(Removal(kind, (stage, key), _weigh(path), partial=True))
+            files = (file for file in path.rglob("*") if file.is_file() and not file.is_symlink())
+            size = sum(file.stat().st_size for file in files)
+            found[key].append(Removal(kind, (stage, key), size, partial=True))
         return found
 
     def _weights(self, places: Iterator[Place]) -> Iterator[Removal]:
@@ -212,10 +214,6 @@ def _require_own_store(inventory: Inventory) -> None:
     else:
         return
     raise ConfigurationError(f"root: {wrong}, so other roots may use these artefacts; nothing was removed")
-
-
-def _weigh(directory: Path) -> int:
-    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file() and not path.is_symlink())
 
 
 def examine(store: Store, say: Callable[[str], None]) -> int:

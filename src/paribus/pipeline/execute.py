@@ -270,7 +270,8 @@ def start_child(job: Job, outlets: Outlets, check: Callable[[], None]) -> Child:
     forked = bool(job.imports) and sys.platform == "linux"
     if forked and threading.current_thread() is threading.main_thread():
         with suppress(OSError, EOFError):
-            return _server(os.getpid(), tuple(sorted(job.environment.items())), _digest(job)).fork(job, outlets, check)
+            code = Code.from_json(job.fields["code"]).digest
+            return _server(os.getpid(), tuple(sorted(job.environment.items())), code).fork(job, outlets, check)
         _server.cache_clear()
     return _on_its_own(job, outlets)
 
@@ -291,10 +292,6 @@ def _on_its_own(job: Job, outlets: Outlets) -> Child:
     return child
 
 
-def _digest(job: Job) -> str:
-    return Code.from_json(job.fields["code"]).digest
-
-
 @lru_cache(maxsize=1)
 def _server(process: int, environment: tuple[tuple[str, str], ...], code: str) -> "_ForkServer":
     """The server of this process, of what its children inherit; a fork of this process has none yet."""
@@ -303,7 +300,7 @@ def _server(process: int, environment: tuple[tuple[str, str], ...], code: str) -
 
 @dataclass(eq=False)
 class _ForkServer:
-    """The other end of `making/fork_server.py`, which has one child at a time."""
+    """The other end of `fork_server`, which has one child at a time."""
 
     process: subprocess.Popen[bytes]
     connection: socket.socket

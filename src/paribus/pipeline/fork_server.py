@@ -110,7 +110,8 @@ def _serve(connection: socket.socket, began: Code) -> Request | None:
             wanted.require(began)
             pin_code(wanted)
             _say_into(log)
-            _import(fields["imports"])
+            for _ in _importing(fields["imports"]):
+                pass
             if len(sys.modules) != known:
                 wanted.require(Code.read())
                 known = len(sys.modules)
@@ -138,11 +139,6 @@ def _end_of(child: int, idle: Iterator[None]) -> int:
         if ended:
             return os.waitstatus_to_exitcode(status)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def _import(modules: Iterable[str]) -> None:
-    for _ in _importing(modules):
-        pass
 
 
 def _importing(modules: Iterable[str]) -> Iterator[None]:

@@ -1,6 +1,6 @@
 """The texts of what runs were scored on, from their artefacts `tasks` and `finetuning_data`."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,9 @@ def scored_texts(tasks: Path, name: str) -> dict[str, ItemText]:
     """What an artefact `tasks` has of a task or set of documents."""
     if name in _HELDOUT:
         return dict(map(_document, _records(tasks / HELDOUT)))
-    sets = (other for other in _text_sets(tasks) if name in (other, concatenated_name(other)))
+    ending = texts_path(tasks, "").name
+    named = (path.name.removesuffix(ending) for path in sorted(tasks.glob(f"*{ending}")))
+    sets = (other for other in named if name in (other, concatenated_name(other)))
     if (found := next(sets, None)) is not None:
         return dict(map(_document, _records(texts_path(tasks, found))))
     if segmented_path(tasks, name).is_file():
@@ -55,11 +57,6 @@ def scored_texts(tasks: Path, name: str) -> dict[str, ItemText]:
         }
     pairs = {str(record["id"]): _pair(record) for record in _records(pairs_path(tasks, name))}
     return pairs or {str(record["id"]): _item(record) for record in _records(tasks / f"{name}.jsonl")}
-
-
-def _text_sets(tasks: Path) -> Iterator[str]:
-    ending = texts_path(tasks, "").name
-    yield from (path.name.removesuffix(ending) for path in sorted(tasks.glob(f"*{ending}")))
 
 
 def _records(path: Path) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ import getpass
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -127,7 +127,8 @@ def run_names(runs: Sequence[PreparedRun]) -> list[str]:
     for run, kind, label in zip(runs, kinds, labelled, strict=True):
         texts = {factor: short[factor][label[factor]] for factor in varied if label[factor] != ABSENT}
         parts = {group: texts.pop(group, text) for group, text in kind.items()}
-        names.append("-".join((*parts.values(), *_compared(texts), f"seed{run.job.config.seed}")))
+        compared = [f"{factor.rpartition('.')[2]}={text}" if "." in factor else text for factor, text in texts.items()]
+        names.append("-".join((*parts.values(), *compared, f"seed{run.job.config.seed}")))
     return names
 
 
@@ -148,11 +149,6 @@ def _told(
         return False
     found = {(*kind.values(), label[factor]) for kind, label in zip(kinds, labelled, strict=True)}
     return len(found) == len({tuple(kind.values()) for kind in kinds})
-
-
-def _compared(texts: Mapping[str, str]) -> Iterator[str]:
-    for factor, text in texts.items():
-        yield f"{factor.rpartition('.')[2]}={text}" if "." in factor else text
 
 
 def _shortened(values: Sequence[str]) -> dict[str, str]:
@@ -178,7 +174,7 @@ def run_identity(config: RunConfig, nodes: Mapping[str, Node]) -> dict[str, Any]
     found = {
         group_of_files(node.stage, node.config): node.identity["identity"]["fingerprint"]
         for node in nodes.values()
-        if _has_files(node)
+        if "fingerprint" in node.identity["identity"]
     }
     values: dict[str, Any] = identity(config)
     return values | {"fingerprints": found}
@@ -206,10 +202,6 @@ def undeclared(runs: Sequence[PreparedRun]) -> FairnessError | None:
         alone = f"score the last one alone ({SCORED_SHARES}=1 {AVERAGED_SHARES}=1)"
         return FairnessError(message, found, f"Give all runs the same {SHARES}, or {alone}")
     return None
-
-
-def _has_files(node: Node) -> bool:
-    return "fingerprint" in node.identity["identity"]
 
 
 def _remedy(found: Sequence[Difference]) -> str:
@@ -277,16 +269,14 @@ def write_sweep(root: OutputRoot, sweep: SweepConfig, command: Command, runs: Se
 
 def _public(overrides: Sequence[str], run: PreparedRun) -> tuple[str, ...]:
     """Overrides without what is no business of whoever reads the record."""
-    return tuple(_shown(overrides, run.job.config.tracking.uri))
-
-
-def _shown(overrides: Sequence[str], uri: str | None) -> Iterator[str]:
+    uri, shown = run.job.config.tracking.uri, []
     for override in overrides:
         key = override.lstrip("+~").partition("=")[0]
         if key == "tracking.uri" and uri:
-            yield f"tracking.uri='{public_uri(uri)}'"
+            shown.append(f"tracking.uri='{public_uri(uri)}'")
         elif not key.startswith(_OF_A_LAUNCHER):
-            yield override
+            shown.append(override)
+    return tuple(shown)
 
 
 def sweep_of(config: RunConfig, root: OutputRoot) -> SweepRecord | None:

@@ -55,7 +55,10 @@ class RunRecord:
         self.run_id = run_id(nodes)
         self.directory = root.run(self.run_id)
         self.directory.mkdir(parents=True, exist_ok=True)
-        shown = to_plain(config) | {"tracking": _without_password(config)}
+        tracking: dict[str, Any] = to_plain(config.tracking)
+        # Without the password that it may have.
+        uri = public_uri(tracking["uri"]) if tracking["uri"] else None
+        shown = to_plain(config) | {"tracking": tracking | {"uri": uri}}
         self.record: dict[str, Any] = {
             "run_id": self.run_id,
             "name": own_name(config, self.run_id, sweep_of(config, root)),
@@ -141,7 +144,11 @@ class RunRecord:
             files.write_json(self.directory / RUN_RECORD, self.record)
             end_stopped(self.events, self.config.until)
         else:
-            self._complete()
+            # Those too that other runs made and `until` left alone.
+            for node in self.nodes.values():
+                artifact = self.store.find(*node.place)
+                if node.name not in self.record["stages"] and artifact is not None:
+                    self.stage(node, artifact, "cached", 0.0)
             # Before the record says done, since nobody takes a finished run in hand again.
             self._log_numbers()
             self.record |= {"status": "done", "failure": None, "ended": time.time()}
@@ -149,13 +156,6 @@ class RunRecord:
             self.events.untag(FAILURE_TAG)
             self.events.end("FINISHED")
         self.events.close()
-
-    def _complete(self) -> None:
-        """Name every artefact of the run, those too that other runs made and `until` left alone."""
-        for node in self.nodes.values():
-            artifact = self.store.find(*node.place)
-            if node.name not in self.record["stages"] and artifact is not None:
-                self.stage(node, artifact, "cached", 0.0)
 
     def _is_left(self) -> bool:
         """Whether an artefact of the run is still to be made."""
@@ -222,11 +222,6 @@ def _close(directory: Path, record: dict[str, Any], failure: Failure, events: Ev
     events.end("KILLED" if interrupted else "FAILED")
 
 
-def _without_password(config: RunConfig) -> dict[str, Any]:
-    tracking: dict[str, Any] = to_plain(config.tracking)
-    return tracking | {"uri": public_uri(tracking["uri"]) if tracking["uri"] else None}
-
-
 @dataclass(frozen=True)
 class RunState:
     """`status` is that of the record, `not started` without one, `unreadable` where nobody can read it.
@@ -276,7 +271,8 @@ def read_state(root: OutputRoot, run: PreparedRun) -> RunState:
     A finished run is done whoever holds it: a job that finds it finished holds it for the moment of looking.
     """
     path, directory = root.run_claim(run.run_id), root.run(run.run_id)
-    record, holder = read_run_record(directory), _living_holder(path, root)
+    record = read_run_record(directory)
+    holder = read_holder(path) if is_held(path, root.lease_seconds) else None
     if record is not None and record["status"] == "running" and holder is None and read_run_record(directory) != record:
         return read_state(root, run)  # its process ended it between the two looks, or another began
     last = record["until"] if record is not None and record["status"] == STOPPED else None
@@ -298,10 +294,6 @@ def _note(root: OutputRoot, run_id: str) -> dict[str, Any]:
     """What the job of a run left beside its record; empty where it left nothing that can be read."""
     note = read_object_if_any(root.refusal(run_id))
     return note if {"class", "message"} <= note.keys() else {}
-
-
-def _living_holder(path: Path, root: OutputRoot) -> dict[str, Any] | None:
-    return read_holder(path) if is_held(path, root.lease_seconds) else None
 
 
 def _lacking(root: OutputRoot, nodes: Mapping[str, Node]) -> Failure | None:

@@ -53,7 +53,9 @@ def collect(
                 continue
             reason = _unfinished(record, run, root) if record else away(run.nodes) or "not started"
         except (ValueError, KeyError, TypeError, AttributeError, ParibusError) as error:
-            record, reason = {}, _unreadable(directory, error)
+            what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
+            damaged = f"{directory / RUN_RECORD} or a record it names is of another version of paribus, or damaged"
+            record, reason = {}, f"{damaged}: {what}"
         if record is None:
             others = list(_others(root)) if others is None else others
             reason = _by_another_version(run, others) or reason
@@ -75,11 +77,6 @@ def _unfinished(record: Mapping[str, Any], run: PreparedRun, root: OutputRoot) -
         started = datetime.fromtimestamp(float(record["started"]), UTC)
         return f"still running: started {started:%Y-%m-%d %H:%M} UTC, {done}"
     return str(record["status"])
-
-
-def _unreadable(directory: Path, error: Exception) -> str:
-    what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
-    return f"{directory / RUN_RECORD} or a record it names is of another version of paribus, or damaged: {what}"
 
 
 def _others(root: OutputRoot) -> Iterator[Mapping[str, Any]]:
@@ -105,18 +102,6 @@ def _by_another_version(run: PreparedRun, others: Sequence[Mapping[str, Any]]) -
             )
             return f"run {record['run_id']} is of another version ({differing}); {_MADE_AGAIN}"
     return None
-
-
-def _compared(record: Mapping[str, Any], run: PreparedRun) -> dict[str, Any]:
-    """The recorded configuration; groups that decide nothing of the run, as the command has them.
-
-    A run that another command made may have been given another embedder, say, which its order never asked for. Its
-    seeds are those of this run, however either command said so: they are in the keys of its stages.
-    """
-    deciding = {name for node in run.nodes.values() for name in node.identity["identity"]} - {"seeds"}
-    composed = run_identity(run.job.config, run.nodes)
-    recorded = {name: value for name, value in record["identity"].items() if name in {*deciding, "fingerprints"}}
-    return {name: value for name, value in composed.items() if name not in deciding} | recorded
 
 
 def _run_record(
@@ -151,6 +136,18 @@ def _run_record(
         ended=record.get("ended"),
         gone=tuple(_gone(name, key, root) for name, key in _without(record, artifacts, root)),
     )
+
+
+def _compared(record: Mapping[str, Any], run: PreparedRun) -> dict[str, Any]:
+    """The recorded configuration; groups that decide nothing of the run, as the command has them.
+
+    A run that another command made may have been given another embedder, say, which its order never asked for. Its
+    seeds are those of this run, however either command said so: they are in the keys of its stages.
+    """
+    deciding = {name for node in run.nodes.values() for name in node.identity["identity"]} - {"seeds"}
+    composed = run_identity(run.job.config, run.nodes)
+    recorded = {name: value for name, value in record["identity"].items() if name in {*deciding, "fingerprints"}}
+    return {name: value for name, value in composed.items() if name not in deciding} | recorded
 
 
 @dataclass(frozen=True)

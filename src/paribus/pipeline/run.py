@@ -131,8 +131,9 @@ def run_nodes(nodes: dict[str, Node], stages: "StageRunner") -> Failure | None:
         for node in nodes.values():
             stage = node.name
             made = stages.ensure(node, whole=stage in left)
-            if stage == "vocabulary" and "training" in left:
-                _refuse_tokens(node.config, made)
+            # Tokens that training would refuse, before a corpus is encoded with them.
+            if stage == "vocabulary" and "training" in left and (problems := check_tokens(node.config, made.path)):
+                raise ConfigurationError(*problems)
             compared = stage == "corpus" and stage in left and node.config.sweep and node.config.sweep.jobs > 1
             if compared and (told := few_documents(node.config, made)):
                 stages.listener.show(f"[yellow]{escape(told)}[/yellow]")
@@ -148,12 +149,6 @@ def run_nodes(nodes: dict[str, Node], stages: "StageRunner") -> Failure | None:
             runner_log.write_text(traceback.format_exc(), encoding="utf-8")
         return Failure.of(error, stage, directory)
     return None
-
-
-def _refuse_tokens(config: RunConfig, vocabulary: Artifact) -> None:
-    """ConfigurationError where training would refuse the tokens, before a corpus is encoded with them."""
-    if problems := check_tokens(config, vocabulary.path):
-        raise ConfigurationError(*problems)
 
 
 @dataclass(frozen=True)
@@ -292,7 +287,7 @@ class StageRunner:
         return artifact
 
     def _execute(self, node: Node, held: Claim) -> Artifact:
-        """Run the stage in a process of its own (`making/child.py`) on an empty directory, and publish that."""
+        """Run the stage in a process of its own (`fork_server`) on an empty directory, and publish that."""
         store, say = self.root.store, self.listener.show
         output = store.empty_output(held, *node.place)
         inputs = {name: str(store.require(*other.place).path) for name, other in node.inputs.items()}
@@ -365,8 +360,9 @@ class SourceFiles:
         changed, before = _patiently(self._look)
         if changed:
             raise DataError(f"{changed} since the command began; give it again when nobody writes there")
-        if doubt := self._doubt(before):
+        if self.mark.exists() and (written := _written(read_object_if_any(self.mark).get("states", {}), before)):
             self._discard_work()
+            doubt = f"{written} changed since an attempt began that was killed"
             say(f"[yellow]{named(self.node.name)} begun anew: {escape(doubt)}[/yellow]")
         if before:
             self.mark.parent.mkdir(parents=True, exist_ok=True)
@@ -402,11 +398,6 @@ class SourceFiles:
         digests = FileDigests(self.root.cache)
         names = changed_files(self.node, digests)
         return f"{', '.join(names)} changed" if names else "", digests.states
-
-    def _doubt(self, now: Mapping[str, State]) -> str:
-        """Whether files were written to since an attempt began that was killed before it could look itself."""
-        written = _written(read_object_if_any(self.mark).get("states", {}), now) if self.mark.exists() else ""
-        return f"{written} changed since an attempt began that was killed" if written else ""
 
     def _discard_work(self) -> None:
         self.root.store.discard_work(*self.node.place)

@@ -217,20 +217,22 @@ def planned_length(run: RunConfig, vocabulary: VocabularySize, text: Text) -> Le
     step = _Step.of(config, vocabulary, text)
     steps = _planned_steps(config, step)
     text_bytes = config.budget.text if isinstance(config.budget, EqualTextBudget) else steps * step.text_bytes
+    estimated = _estimated_figures(run)
+    if not vocabulary.exact:  # it may come out smaller than it is asked to be
+        estimated |= {"flops", "parameters", "disk", "memory"}
+        if isinstance(config.budget, EqualFlopsBudget):
+            estimated |= {"tokens", "text_bytes", "steps"}
+    # Those of another training, or of the run's own first one, are not made again.
+    before = _planned_steps(first_config(run), step) if has_first(run) else steps_before(run)
     return Length(
         tokens=steps * step.tokens,
         text_bytes=round(text_bytes),
         steps=steps,
         epochs=None if text.epoch_bytes is None else text_bytes / max(1.0, text.epoch_bytes),
         flops=float(steps * step.flops),
-        estimated=_estimated_figures(run) | (frozenset() if vocabulary.exact else _figures_of_vocabulary(config)),
-        steps_before=min(_steps_before(run, step), steps),
+        estimated=estimated,
+        steps_before=min(before, steps),
     )
-
-
-def _steps_before(run: RunConfig, step: _Step) -> int:
-    """Steps of another training, or of the run's own first one, that are not made again."""
-    return _planned_steps(first_config(run), step) if has_first(run) else steps_before(run)
 
 
 def _planned_steps(config: RunConfig, step: _Step) -> int:
@@ -243,12 +245,6 @@ def _planned_steps(config: RunConfig, step: _Step) -> int:
             return -(-flops // step.flops)
         case EqualStepsBudget(steps=steps):
             return steps
-
-
-def _figures_of_vocabulary(config: RunConfig) -> frozenset[str]:
-    """Figures that are not exact while the vocabulary may come out smaller than it is asked to be."""
-    counted = {"tokens", "text_bytes", "steps"} if isinstance(config.budget, EqualFlopsBudget) else set[str]()
-    return frozenset(counted | {"flops", "parameters", "disk", "memory"})
 
 
 def _estimated_figures(config: RunConfig) -> frozenset[str]:

@@ -445,7 +445,8 @@ def remarks_on_orders(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator
     compared = [(run, _run_length(run, root)) for run in runs if len(orders[_seed_and_corpus(run)]) > 1]
     known = [epochs for run, length in compared if (epochs := _epochs_read(run, length)) is not None]
     if min(known, default=1.0) < ENOUGH_EPOCHS:
-        told = f"the orders each read different documents, since the budget covers {_percent(min(known))} of the corpus"
+        share = f"{min(known):.0%}".replace("%", " %") if min(known) >= 0.01 else "less than 1 %"
+        told = f"the orders each read different documents, since the budget covers {share} of the corpus"
     elif len(known) < len(compared):
         told = "the orders may each read different documents, since the budget may not cover the corpus"
     else:
@@ -496,10 +497,6 @@ def _epochs_read(run: PreparedRun, length: Length) -> float | None:
     # Of a corpus that is not there yet, a sample in bytes says how much text it will have, or it has less.
     chosen = length.text_bytes / sample if isinstance(sample, int) else None
     return chosen if length.epochs is None else length.epochs
-
-
-def _percent(epochs: float) -> str:
-    return f"{epochs:.0%}".replace("%", " %") if epochs >= 0.01 else "less than 1 %"
 
 
 def _sample_size(compared: Sequence[tuple[PreparedRun, Length]]) -> str:

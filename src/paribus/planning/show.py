@@ -281,15 +281,11 @@ def check_limit(plan: Plan) -> None:
         return
     hours = plan.device_hours
     if hours is None:
-        raise ConfigurationError(Problem(LIMIT, f"{limit:g} cannot be judged: {_why_unknown(plan)}"))
+        sources = dict.fromkeys(run.throughput.source for run in plan.trainings if run.hours is None)
+        why = f"{'; '.join(sources)}; state the speed with {HOW_TO_STATE}, or leave the limit out"
+        raise ConfigurationError(Problem(LIMIT, f"{limit:g} cannot be judged: {why}"))
     if hours.value > limit:
         number = len(plan.trainings)
         trainings = "training takes" if number == 1 else "trainings take"
         what = f"{limit:g}, but {number} {trainings} {hours} device-hours"
         raise ConfigurationError(Problem(LIMIT, f"{what}; run less, or raise the limit"))
-
-
-def _why_unknown(plan: Plan) -> str:
-    """Why the hours of some trainings are not known, and what to do."""
-    sources = dict.fromkeys(run.throughput.source for run in plan.trainings if run.hours is None)
-    return f"{'; '.join(sources)}; state the speed with {HOW_TO_STATE}, or leave the limit out"

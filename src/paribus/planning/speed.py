@@ -299,13 +299,10 @@ def _run_child(config: RunConfig, vocabulary: int, slots: Mapping[str, str]) -> 
     except subprocess.TimeoutExpired:
         return {"problem": f"{FEWEST_STEPS} steps were not done within {limit:.3g} s"}
     if done.returncode:
-        return {"problem": f"its process died: {_last_line(done.stderr) or f'exit status {done.returncode}'}"}
+        last = next((line.strip() for line in reversed(done.stderr.splitlines()) if line.strip()), "")
+        return {"problem": f"its process died: {last or f'exit status {done.returncode}'}"}
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
-
-
-def _last_line(text: str) -> str:
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 NVIDIA = Path("/proc/driver/nvidia/version")

@@ -23,6 +23,7 @@ from paribus.reporting.measures import (
     MEASURES,
     METRICS,
     PERCENT,
+    PERPLEXITY,
     STATISTICS,
     TRAINING,
     UNIFORMITY,
@@ -38,7 +39,6 @@ from paribus.reporting.runs import RunScores
 from paribus.reporting.significance.crossed import Estimate, SeedVariance, half_width, within_rows
 from paribus.reporting.significance.paired import Matrix, PairedTest, Vector, standard_errors
 
-PERPLEXITY = "perplexity"
 ALIKE = 1.01
 """How many times the smallest of some sizes the largest may be."""
 Available = Mapping[str, Mapping[str, tuple[int, ...]]]
@@ -60,7 +60,12 @@ def columns_of(scores: Sequence[RunScores], training: Sequence[Mapping[str, Any]
         columns = [column for name in table.columns for column in maker.named(name)]
     else:
         columns = [*maker.every(), *_measured_columns(list(maker.texts.values()), scores, training)]
-    return [_with_decimals(column, table) for column in dict.fromkeys(columns)]
+    decimals = table.decimals or {}
+    chosen: list[Measure] = []
+    for column in dict.fromkeys(columns):
+        found = decimals.get(column.key, decimals.get(column.key.partition("/")[0], decimals.get(column.kind)))
+        chosen.append(column if found is None else replace(column, decimals=found))
+    return chosen
 
 
 def primary_of(columns: Sequence[Measure], scores: Sequence[RunScores], table: TableConfig) -> frozenset[str]:
@@ -257,12 +262,6 @@ def unequal(column: Measure, training: Sequence[Mapping[str, Any]]) -> bool:
     """Whether runs differ in a number of their training by more than the rounding to whole steps and contexts."""
     values = [float(result[column.field]) for result in training if result.get(column.field) is not None]
     return bool(values) and max(values) > ALIKE * min(values)
-
-
-def _with_decimals(column: Measure, table: TableConfig) -> Measure:
-    decimals = table.decimals or {}
-    found = decimals.get(column.key, decimals.get(column.key.partition("/")[0], decimals.get(column.kind)))
-    return column if found is None else replace(column, decimals=found)
 
 
 def measure(column: Measure, training: Mapping[str, Any], scores: RunScores | None) -> Matrix | None:

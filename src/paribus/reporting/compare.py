@@ -451,6 +451,7 @@ def _compare_texts(
     places: tuple[int, int], run: FinishedRun, other: FinishedRun, shares: tuple[float, float]
 ) -> CommonText:
     both = (run, other)
+    order_seeds = [(each.config.get("seeds") or {}).get("order") for each in both]
     return CommonText(
         row=places[0],
         base=places[1],
@@ -463,7 +464,7 @@ def _compare_texts(
         ),
         other_stretches=_stretch(run) != _stretch(other),
         other_order=any(run.config.get(part) != other.config.get(part) for part in _ORDER_GROUPS)
-        or _order_seeds_differ(both),
+        or order_seeds[0] != order_seeds[1],
         repeats=any((run.config.get("ordering") or {}).get("kind") == "nn" for run in both),
         sampled=all(_sampled(run) for run in both),
         best_fit=any(_packing(each).get("kind") == "best_fit" for each in both),
@@ -478,11 +479,6 @@ def _by_step(one: Readings | None, other: Readings | None) -> tuple[float, float
         return None
     apart = np.abs(one - other)[both]
     return float((apart == 0).mean()), float((apart <= NEAR_STEPS).mean())
-
-
-def _order_seeds_differ(runs: Sequence[FinishedRun]) -> bool:
-    seeds = [(run.config.get("seeds") or {}).get("order") for run in runs]
-    return len(set(seeds)) > 1
 
 
 def _packing(run: FinishedRun) -> Mapping[str, Any]:

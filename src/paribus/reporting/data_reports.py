@@ -216,36 +216,19 @@ def write_candidate_report(found: CandidateScores, directory: Path, *, title: st
     histograms = Histograms.of(quantities)
     with mpl.rc_context(style()):
         plot = candidates_plot(histograms, text)
-    lines = [
-        _CANDIDATE_HEADINGS,
-        *((name, *map(_rounded, _summary_numbers(values))) for name, values in quantities.items()),
-    ]
-    note = _candidate_note(found, text)
+    lines: list[Sequence[str]] = [_CANDIDATE_HEADINGS]
+    for name, values in quantities.items():
+        least, low, median, high, greatest = np.quantile(values, _QUANTILES).tolist()
+        numbers = (least, low, median, float(values.mean()), high, greatest)
+        # Adding 0.0 makes a plain zero of the negative one.
+        lines.append((name, *(f"{round(number, 3) + 0.0:.3f}" for number in numbers)))
+    lengths = ", ".join(f"{count:,} of {length} characters" for length, count in sorted(found.by_length.items()))
+    note = f"{len(found.information):,} candidates of {text}: {lengths}. Each counts once, however often it occurs."
+    parts = [f"# {escape_markdown(title)}", markdown_lines(lines), escape_markdown(note), markdown_picture(plot)]
     plot.write(directory / "plots")
-    files.write_text(directory / "candidates.md", _candidate_page(title, lines, note, plot))
+    files.write_text(directory / "candidates.md", "\n\n".join(parts) + "\n")
     files.write_text(directory / "candidates.csv", _candidate_csv(histograms))
     return plain_table(title, lines, width, note)
-
-
-def _summary_numbers(values: Reals) -> list[float]:
-    """The smallest, quantiles and the mean, the largest."""
-    least, low, median, high, greatest = np.quantile(values, _QUANTILES).tolist()
-    return [least, low, median, float(values.mean()), high, greatest]
-
-
-def _rounded(value: float) -> str:
-    # Adding 0.0 makes a plain zero of the negative one.
-    return f"{round(value, 3) + 0.0:.3f}"
-
-
-def _candidate_note(found: CandidateScores, text: str) -> str:
-    lengths = ", ".join(f"{count:,} of {length} characters" for length, count in sorted(found.by_length.items()))
-    return f"{len(found.information):,} candidates of {text}: {lengths}. Each counts once, however often it occurs."
-
-
-def _candidate_page(title: str, lines: Sequence[Sequence[str]], note: str, plot: Plot) -> str:
-    parts = [f"# {escape_markdown(title)}", markdown_lines(lines), escape_markdown(note), markdown_picture(plot)]
-    return "\n\n".join(parts) + "\n"
 
 
 def _candidate_csv(histograms: Histograms) -> str:
@@ -391,13 +374,6 @@ def _embeddings_differ(rows: Sequence[OrderRow]) -> bool:
     return len({row.embeddings for row in rows}) > 1
 
 
-def _order_cells(row: OrderRow) -> list[str]:
-    return [
-        "–" if row.numbers.get(column.name) is None else column.show(float(row.numbers[column.name] or 0))
-        for column in _ORDER_COLUMNS
-    ]
-
-
 def _order_markdown(rows: Sequence[OrderRow], head: str) -> str:
     headings = [head, *(column.heading for column in _ORDER_COLUMNS)]
     lines = [headings, ["---", *("---:" for _ in _ORDER_COLUMNS)], *([row.label, *_order_cells(row)] for row in rows)]
@@ -434,3 +410,10 @@ def _order_table(rows: Sequence[OrderRow], head: str) -> Table:
         own = _order_cells(row)
         table.add_row(Text(row.label), *(own[place] for place in shown))
     return table
+
+
+def _order_cells(row: OrderRow) -> list[str]:
+    return [
+        "–" if row.numbers.get(column.name) is None else column.show(float(row.numbers[column.name] or 0))
+        for column in _ORDER_COLUMNS
+    ]

@@ -5,7 +5,6 @@ import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -149,12 +148,14 @@ def _score_plot(comparison: Comparison, every: Sequence[Arm], column: Measure) -
     spread = " ± as in the table" if any(row.cells[column.key].half_width is not None for row in rows) else ""
     caption = f"{what}. {'First: mean' if tested else 'Mean'}{spread}."
     caption += f" Second: difference from {_compared_with(comparison)}; {_intervals(comparison)}" if tested else ""
+    count = len(comparison.finished)
+    caption += f" The first {MOST_ROWS} of {count:,} rows." if count > MOST_ROWS else ""
     numbers = "; ".join(
         f"{comparison.row_name(row)} {column.factor * (row.cells[column.key].value or 0):.3f}" for row in rows
     )
     return picture(
         name,
-        caption + _rows_left_out(comparison),
+        caption,
         f"{what}: {numbers}.",
         (9.2 if tested else 6.5, _height(len(rows))),
         draw,
@@ -233,11 +234,6 @@ def _percent_of(column: Measure) -> str:
 
 def _compared_with(comparison: Comparison) -> str:
     return "its baseline" if len(comparison.baseline_rows) > 1 else comparison.row_name(comparison.baseline_rows[0])
-
-
-def _rows_left_out(comparison: Comparison) -> str:
-    count = len(comparison.finished)
-    return f" The first {MOST_ROWS} of {count:,} rows." if count > MOST_ROWS else ""
 
 
 def _height(lines: int) -> float:
@@ -452,7 +448,8 @@ def examples_plot(comparison: Comparison) -> Plot | None:
         column for column in comparison.columns if column.scored and column.parts and _curve_shots(column, numbers)
     ]
     several = [column for column in curves if len(column.parts) > 1]
-    chosen = several or list({column.parts: column for column in map(_without_shots, curves)}.values())
+    tasks = [replace(column, parts=tuple(replace(part, shots=()) for part in column.parts)) for column in curves]
+    chosen = several or list({column.parts: column for column in tasks}.values())
     shots = [_curve_shots(column, numbers) for column in chosen]
     shown = [column for column, own in zip(chosen, shots, strict=True) if own == shots[0]][:_MOST_EXAMPLE_PANELS]
     if not shown:
@@ -463,11 +460,6 @@ def examples_plot(comparison: Comparison) -> Plot | None:
     caption = f"{what} by the number of examples in the prompt"
     axis = Axis("examples in the prompt", ticks=[*map(str, shots[0])])
     return series_plot("by_examples", caption, axis, lines_of(comparison, rows), panels)
-
-
-def _without_shots(column: Measure) -> Measure:
-    """The column of a task without a number of shots."""
-    return replace(column, parts=tuple(replace(part, shots=()) for part in column.parts))
 
 
 def _shots_by_task(comparison: Comparison) -> dict[tuple[str, str], tuple[int, ...]]:
@@ -759,15 +751,10 @@ def embedding_plot(comparison: Comparison, rows: Sequence[Arm], own: Mapping[str
     return picture("embeddings", caption, f"{caption} Uniformity of {told}.", size, draw)
 
 
-def _embeddings_file(run: FinishedRun) -> Path | None:
-    path = run.scores / EMBEDDINGS if run.scores else None
-    return path if path and path.is_file() else None
-
-
 def _cloud(comparison: Comparison, row: Arm, own: Mapping[str, Collection[int]]) -> _Cloud | None:
     run = min(row.runs, key=lambda run: run.seed)
-    scores, path = comparison.scores.get(run.run_id), _embeddings_file(run)
-    if scores is None or path is None or not scores.uniformity:
+    scores, path = comparison.scores.get(run.run_id), run.scores / EMBEDDINGS if run.scores else None
+    if scores is None or path is None or not path.is_file() or not scores.uniformity:
         return None
     try:
         table = pq.read_table(path, columns=["id", "class", "x", "y"])

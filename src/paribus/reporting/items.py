@@ -279,7 +279,9 @@ def by_difference(scored: Scored, comparison: Comparison, answers: Answers) -> l
     found = [(place, row.baseline) for place, row in enumerate(comparison.rows)]
     pairs = [(row, base) for row, base in found if base is not None and {row, base} <= answers.rows.keys()]
     if not pairs:
-        return _worst_first(scored, answers)
+        values = np.sum([np.nan_to_num(row.value) for row in answers.rows.values()], axis=0)
+        bits = np.sum([np.nan_to_num(row.bits) for row in answers.rows.values()], axis=0)
+        return _most_first(values if scored.lower else -values, bits)
     values = np.max([np.abs(_differences([answers.rows[place].value for place in pair])) for pair in pairs], axis=0)
     bits = np.max([np.abs(_differences([answers.rows[place].bits for place in pair])) for pair in pairs], axis=0)
     return _most_first(values, bits)
@@ -296,12 +298,6 @@ def _differences(pair: Sequence[Vector]) -> Vector:
     """(items,) the difference of two rows; 0 where one has no answer."""
     found: Vector = np.nan_to_num(pair[0] - pair[1])
     return found
-
-
-def _worst_first(scored: Scored, answers: Answers) -> list[int]:
-    values = np.sum([np.nan_to_num(row.value) for row in answers.rows.values()], axis=0)
-    bits = np.sum([np.nan_to_num(row.bits) for row in answers.rows.values()], axis=0)
-    return _most_first(values if scored.lower else -values, bits)
 
 
 _LONGEST_TEXT = 300

@@ -153,7 +153,7 @@ HELDOUT_SETS: Mapping[str, str] = MappingProxyType({"heldout_clean": "clean", "h
 
 CONCATENATED = "_concatenated"
 """Ends the name of a set of texts that stand end to end in random order."""
-_PERPLEXITY = "perplexity"
+PERPLEXITY = "perplexity"
 
 
 def of_texts(name: str, named: Mapping[str, str]) -> Measure:
@@ -167,7 +167,7 @@ def of_texts(name: str, named: Mapping[str, str]) -> Measure:
 
 def perplexity_of_texts(texts: Measure) -> Measure:
     """The same in perplexity a token, which only rows that cut the texts alike share."""
-    return replace(texts, key=f"{texts.field}/{_PERPLEXITY}", label=_PERPLEXITY, kind="perplexity")
+    return replace(texts, key=f"{texts.field}/{PERPLEXITY}", label=PERPLEXITY, kind="perplexity")
 
 
 STATISTICS = (
@@ -251,14 +251,13 @@ def baselines(labels: Sequence[Labels], factors: Sequence[str], table: TableConf
     if not wanted:
         return [None, *(0 for _ in labels[1:])]
     places = {row: place for place, row in enumerate(labels)}
-    found = [places.get(_baseline_of(row, factors, wanted)) for row in labels]
+    found = [
+        places.get(tuple(wanted.get(factor, label) for factor, label in zip(factors, row, strict=True)))
+        for row in labels
+    ]
     if all(place is None for place in found):
         asked = ", ".join(f"{factor}: {label}" for factor, label in wanted.items())
         known = "; ".join(", ".join(row) for row in labels[:10])
         remedy = "add an arm with it, or compare with the first row: experiment.table.baseline=null"
         raise ConfigurationError(f"experiment.table.baseline: no row has {asked}; rows: {known}; {remedy}")
     return [None if base == place else base for place, base in enumerate(found)]
-
-
-def _baseline_of(row: Labels, factors: Sequence[str], wanted: Mapping[str, str]) -> Labels:
-    return tuple(wanted.get(factor, label) for factor, label in zip(factors, row, strict=True))

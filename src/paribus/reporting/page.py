@@ -38,8 +38,14 @@ def page(document: ReportDocument) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    # Before the table, beside it or among what unfolds.
+    where = {FACTORS: "first", LEARNING_CURVES: "shown"}
     pictures = [
-        {"svg": Markup(inline(plot.svg, plot.name, plot.alternative)), "plot": plot, "where": _where(plot.name)}
+        {
+            "svg": Markup(inline(plot.svg, plot.name, plot.alternative)),
+            "plot": plot,
+            "where": where.get(plot.name, "more"),
+        }
         for plot in document.plots
     ]
     comparison, script = document.comparison, environment.get_template(SCRIPT).render()
@@ -158,11 +164,6 @@ def _interval(low: float, high: float, column: Measure) -> str:
 
 def _p(value: float | None) -> tuple[str, float | None]:
     return ("" if value is None else f"{value:.3g}"), value
-
-
-def _where(name: str) -> str:
-    """Whether a picture stands before the table, beside it or among what unfolds."""
-    return {FACTORS: "first", LEARNING_CURVES: "shown"}.get(name, "more")
 
 
 def _rows(comparison: Comparison, directory: Path) -> list[dict[str, Any]]:

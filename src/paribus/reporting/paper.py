@@ -140,7 +140,9 @@ def parse_paper(block: Mapping[str, Any]) -> Paper:
         raise ConfigurationError(f"paper.{unknown[0]} is unknown; a paper has {', '.join(sorted(known))}")
     if not block.get("title"):
         raise ConfigurationError("paper.title is missing: say which table of which paper this is")
-    decimals = _check_decimals(block.get("decimals", 0))
+    decimals = block.get("decimals", 0)
+    if isinstance(decimals, bool) or not isinstance(decimals, int) or not 0 <= decimals <= _MOST_DIGITS:
+        raise ConfigurationError(f"paper.decimals is {decimals!r}; it must be a whole number from 0 to {_MOST_DIGITS}")
     columns = tuple(_column(item, path, decimals) for path, item in _listed_entries(block, "columns"))
     rows = tuple(_row(item, block, path) for path, item in _listed_entries(block, "rows"))
     numbers = _check_numbers(block.get("numbers"), len(rows), len(columns))
@@ -194,12 +196,6 @@ def _check_label(item: Any, path: str) -> Mapping[str, Any]:
     if not isinstance(item, Mapping) or not isinstance(item.get("label"), str):
         raise ConfigurationError(f"{path} is {item!r}; it must be a name or a mapping with `label`")
     return item
-
-
-def _check_decimals(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST_DIGITS:
-        raise ConfigurationError(f"paper.decimals is {value!r}; it must be a whole number from 0 to {_MOST_DIGITS}")
-    return value
 
 
 def _decimals(number: float) -> int:

@@ -210,8 +210,9 @@ def seeds_note(comparison: Comparison) -> str:
     scored = [column for column in comparison.columns if column.scored]
     cells = [row.cells[column.key] for row in comparison.finished for column in scored]
     over = {cell.over for cell in cells if cell.over and cell.half_width is not None}
+    held = " and ".join(f"seeds.{part}" for part in comparison.held)
     interval = {
-        frozenset({"seeds"}): f"±: half the 95 % interval over seeds{_held_seeds(comparison)} and items",
+        frozenset({"seeds"}): f"±: half the 95 % interval over seeds{f' (with {held} held)' if held else ''} and items",
         frozenset({"items"}): "±: half the 95 % interval over items alone",
     }.get(frozenset(over), "±: half the 95 % interval" if over else "")
     found = [most_seeds(row.cells, scored) for row in comparison.finished]
@@ -227,12 +228,6 @@ def seeds_note(comparison: Comparison) -> str:
         )
         told = told[0].upper() + told[1:] + "say which is better"
     return f"{interval}. {told}" if interval else told
-
-
-def _held_seeds(comparison: Comparison) -> str:
-    """What seeds do not vary."""
-    held = " and ".join(f"seeds.{part}" for part in comparison.held)
-    return f" (with {held} held)" if held else ""
 
 
 class _LayoutMaker:
@@ -391,7 +386,9 @@ def _paper_row(row: Arm, paper: Paper, comparison: Comparison) -> int | None:
 
 def _rows_of_same_choices(row: Arm, paper: Paper, comparison: Comparison) -> list[int]:
     """Places of the paper's rows of the same choices as ours."""
-    return [index for index, wanted in enumerate(paper.rows) if _same_choices(row, wanted, comparison.factors)]
+    choices = dict(zip(comparison.factors, row.labels, strict=True))
+    configs = [run.config for run in row.runs]
+    return [index for index, wanted in enumerate(paper.rows) if fits_choices(wanted, choices, configs)]
 
 
 def fits_choices(wanted: PaperRow, labels: Mapping[str, str], configs: Sequence[Mapping[str, Any]]) -> bool:
@@ -402,10 +399,6 @@ def fits_choices(wanted: PaperRow, labels: Mapping[str, str], configs: Sequence[
         else all(_configured_choice(config, factor) == label for config in configs)
         for factor, label in wanted.factors.items()
     )
-
-
-def _same_choices(row: Arm, wanted: PaperRow, factors: tuple[str, ...]) -> bool:
-    return fits_choices(wanted, dict(zip(factors, row.labels, strict=True)), [run.config for run in row.runs])
 
 
 def _configured_choice(config: Mapping[str, Any], path: str) -> str | None:

@@ -140,7 +140,8 @@ def _setting(comparison: Comparison) -> Iterator[str]:
     if corpora := _different([_corpus(run.config.get("corpus") or {}, run.corpus) for run in runs]):
         yield f"corpus {corpora}"
     if sizes := [int(run.training["parameters"]) for run in runs if run.training.get("parameters")]:
-        yield f"{_span(sizes, format_count)} parameters"
+        low, high = format_count(min(sizes)), format_count(max(sizes))
+        yield f"{low if low == high else f'{low} to {high}'} parameters"
     if budgets := _different([_budget(run.config.get("budget") or {}) for run in runs]):
         yield f"budget {budgets}"
     if ended := [run.ended for run in runs if run.ended is not None]:
@@ -156,11 +157,6 @@ def _count(number: int, noun: str) -> str:
 
 def _different(texts: Sequence[str]) -> str:
     return ", ".join(dict.fromkeys(text for text in texts if text))
-
-
-def _span(numbers: Sequence[int], shown: Any) -> str:
-    low, high = shown(min(numbers)), shown(max(numbers))
-    return low if low == high else f"{low} to {high}"
 
 
 def _corpus(corpus: Any, found: Mapping[str, Any]) -> str:
@@ -184,7 +180,8 @@ def _finding(effect: Effect, column: Measure, comparison: Comparison, several: b
     test, contrast = effect.test, effect.contrast
     shown = readable(column, max(abs(test.difference), test.half_width))
     where = f"{heading(column)}, " if several else ""
-    by = f"{change(test.difference, shown)}{unit_of(shown)}{'' if several else f' {_unit(column)}'}"
+    unit = "bits per byte" if column.kind == "bits_per_byte" else f"of {heading(column)}"
+    by = f"{change(test.difference, shown)}{unit_of(shown)}{'' if several else f' {unit}'}"
     over = f", mean of {contrast.differences}" if contrast.differences > 1 else ""
     over += f" of {effect.asked} that were asked for" if contrast.differences < effect.asked else ""
     decided = _decided(effect, column)
@@ -205,11 +202,6 @@ def _finding(effect: Effect, column: Measure, comparison: Comparison, several: b
         return Decision(effect, state, told)
     but = f", but {reservation}, which may be why" if reservation else ""
     return Decision(effect, state, f"{told}{but}{_also(effect, comparison)}.")
-
-
-def _unit(column: Measure) -> str:
-    """Unit of a difference, where its number does not say it."""
-    return "bits per byte" if column.kind == "bits_per_byte" else f"of {heading(column)}"
 
 
 def _p(value: float | None) -> str:

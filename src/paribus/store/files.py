@@ -62,15 +62,11 @@ def replacing(path: Path) -> Iterator[Path]:
             aside.replace(path)
             sync_entry(path.parent)
     except BaseException:
-        _remove(aside)
+        if aside.is_dir():
+            shutil.rmtree(aside, ignore_errors=True)
+        else:
+            aside.unlink(missing_ok=True)
         raise
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def write_bytes(path: Path, content: bytes) -> None:

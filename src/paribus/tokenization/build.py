@@ -25,7 +25,7 @@ from paribus.config.groups.tokenization import (
     UnigramTokenizer,
     draws_of,
 )
-from paribus.corpus.artifact import CorpusArtifact, Document, has_pairs, read_shard
+from paribus.corpus.artifact import CorpusArtifact, has_pairs, read_shard
 from paribus.engine import Engine
 from paribus.engine.local import LocalEngine
 from paribus.errors import DataError
@@ -86,13 +86,6 @@ def _device(config: PretokenizerConfig) -> dict[str, JSON]:
     from paribus.modeling.device import resolve_device
 
     return {"device": resolve_device(config.device, "pretokenizer.device").type}
-
-
-def _engine(context: StageContext) -> Engine:
-    """The engine that encodes; where a pre-tokenizer's language model is on a GPU, with no more workers than fit."""
-    engine = context.engine
-    on_gpu = _device(context.config.pretokenizer).get("device") == "cuda"
-    return LocalEngine(min(engine.workers, _WORKERS_A_GPU)) if on_gpu and engine.shares_memory else engine
 
 
 def _save(tokenizer: Tokenizer, output: Path) -> dict[str, JSON]:
@@ -257,6 +250,13 @@ def _encoded(
             yield draw, target
 
 
+def _engine(context: StageContext) -> Engine:
+    """The engine that encodes; where a pre-tokenizer's language model is on a GPU, with no more workers than fit."""
+    engine = context.engine
+    on_gpu = _device(context.config.pretokenizer).get("device") == "cuda"
+    return LocalEngine(min(engine.workers, _WORKERS_A_GPU)) if on_gpu and engine.shares_memory else engine
+
+
 def _of_draw(tokenizer: Tokenizer, draw: int) -> Tokenizer:
     """The tokenizer with the seed of a draw of BPE-dropout; that of the first is its own."""
     if draw == 0:
@@ -311,8 +311,9 @@ def _encode_part(tokenizer: Tokenizer, part: _Part) -> Path:
             source_bytes.append(batch.column("bytes").to_numpy())
     of_sides = np.concatenate(lengths)
     pairs = {"source_lengths": of_sides[:, 0]} if len(sides) > 1 else {}
-    whole = {"lengths": of_sides.sum(axis=1), "source_bytes": np.concatenate(source_bytes)}
-    _publish(part.target, ids=np.concatenate(ids), **whole, **pairs)
+    whole = {"ids": np.concatenate(ids), "lengths": of_sides.sum(axis=1), "source_bytes": np.concatenate(source_bytes)}
+    with files.replacing(part.target) as aside, aside.open("wb") as file:
+        np.savez(file, **whole, **pairs)  # type: ignore[arg-type]  # its stub takes a name for allow_pickle
     return part.target
 
 
@@ -338,22 +339,13 @@ def _encode(
         raise
 
 
-def _publish(target: Path, **arrays: np.ndarray) -> None:
-    with files.replacing(target) as aside, aside.open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]  # its stub takes a name for allow_pickle
-
-
 def count_part(pretokenizer: PreTokenPieces, part: CountedPart) -> None:
     """Count the pre-tokens of a part into its file, unless that is done."""
     if not part.target.exists():
-        words = count_pretokens(_texts(islice(read_shard(part.shard), part.documents)), pretokenizer)
+        documents = islice(read_shard(part.shard), part.documents)
+        words = count_pretokens((text for document in documents for text in document.texts), pretokenizer)
         with files.replacing(part.target) as aside, aside.open("wb") as file:
             np.savez(file, spellings=words.spellings, offsets=words.offsets, counts=words.counts)
-
-
-def _texts(documents: Iterator[Document]) -> Iterator[str]:
-    for document in documents:
-        yield from document.texts
 
 
 def _read(part: CountedPart) -> WordCounts:

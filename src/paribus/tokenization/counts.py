@@ -17,7 +17,7 @@ from paribus.native.loader import KernelState, address, kernel, table_zeros
 from paribus.tokenization.kernels import counting_layout as slot
 from paribus.tokenization.kernels import layout
 from paribus.tokenization.pretokenize import class_table
-from paribus.tokenization.vocabulary import utf8
+from paribus.tokenization.vocabulary import CODEPOINTS, utf8
 
 _BATCH_BYTES = 4 * 2**20
 _SCANNED = 2**15
@@ -33,7 +33,6 @@ _utf8_of.argtypes = (ctypes.py_object, ctypes.c_void_p)
 _bytes_of = ctypes.pythonapi.PyBytes_AsString
 _bytes_of.restype = ctypes.c_void_p
 _bytes_of.argtypes = (ctypes.py_object,)
-_CODEPOINTS = 0x110000
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,7 +265,7 @@ class SymbolCorpus:
         do not occur follow."""
         single = len(alphabet) + others
         count, _ = _observe(words)
-        ranks = np.full(_CODEPOINTS, -1, np.int32)
+        ranks = np.full(CODEPOINTS, -1, np.int32)
         ranks[alphabet] = np.arange(len(alphabet), dtype=np.int32)
         corpus = cls._empty(words, count, single, marked)
         kernel("lay_out_characters")(*corpus._arguments(words), address(ranks), single * marked, *corpus._results())
@@ -298,7 +297,7 @@ def observed_characters(words: WordCounts) -> Integers:
 
 def _observe(words: WordCounts) -> tuple[int, npt.NDArray[np.uint8]]:
     """How many characters all words have, and 1 for each codepoint among them."""
-    seen = np.zeros(_CODEPOINTS, np.uint8)
+    seen = np.zeros(CODEPOINTS, np.uint8)
     return kernel("observe_characters")(address(words.spellings), len(words.spellings), address(seen)), seen
 
 

@@ -340,19 +340,6 @@ def _block_bounds(sizes: Offsets, wanted: int) -> list[int]:
     return [0, *inner[inner < len(sizes)].tolist(), len(sizes)]
 
 
-@cache
-def _as_utf8() -> Any:
-    function = ctypes.pythonapi.PyUnicode_AsUTF8AndSize
-    function.restype = ctypes.c_void_p
-    function.argtypes = [ctypes.py_object, ctypes.c_void_p]
-    return function
-
-
-@cache
-def _as_utf8_address() -> int:
-    return ctypes.cast(ctypes.pythonapi.PyUnicode_AsUTF8AndSize, ctypes.c_void_p).value or 0
-
-
 def text_addresses(texts: Sequence[str]) -> tuple[Int64s, Int64s]:
     """Address and size in bytes of the UTF-8 of each text; valid while the texts live.
 
@@ -369,6 +356,11 @@ def text_addresses(texts: Sequence[str]) -> tuple[Int64s, Int64s]:
             utf8(text)
         raise
     return addresses, sizes
+
+
+@cache
+def _as_utf8_address() -> int:
+    return ctypes.cast(ctypes.pythonapi.PyUnicode_AsUTF8AndSize, ctypes.c_void_p).value or 0
 
 
 def arrow_addresses(texts: "pa.StringArray | pa.LargeStringArray") -> tuple[Int64s, Int64s]:
@@ -417,3 +409,11 @@ def text_address(text: str) -> tuple[int, int]:
     except UnicodeEncodeError:
         utf8(text)
         raise
+
+
+@cache
+def _as_utf8() -> Any:
+    function = ctypes.pythonapi.PyUnicode_AsUTF8AndSize
+    function.restype = ctypes.c_void_p
+    function.argtypes = [ctypes.py_object, ctypes.c_void_p]
+    return function

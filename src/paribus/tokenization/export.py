@@ -111,7 +111,13 @@ class ParibusTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         """`settings_file` is in the directory to read, where there is no `tokenizer_object`."""
         for name in self.vocab_files_names:
             options.pop(name, None)
-        self.paribus = tokenizer_object or _load(settings_file)
+        if tokenizer_object is None:
+            if settings_file is None:
+                raise DataError(
+                    "no tokenizer/settings.json: a ParibusTokenizer reads the directory tokenizer/ that it wrote"
+                )
+            tokenizer_object = TextTokenizer.load(Path(settings_file).parent)
+        self.paribus = tokenizer_object
         """The tokenizer that does the work."""
         self._names = distinct_names(self.paribus.vocabulary)
         self._ids = {name: identity for identity, name in enumerate(self._names)}
@@ -169,12 +175,6 @@ class ParibusTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         return tuple(sorted(map(str, target.iterdir())))
 
 
-def _load(settings_file: str | None) -> TextTokenizer:
-    if settings_file is None:
-        raise DataError("no tokenizer/settings.json: a ParibusTokenizer reads the directory tokenizer/ that it wrote")
-    return TextTokenizer.load(Path(settings_file).parent)
-
-
 AutoTokenizer.register(ParibusTokenizerConfig, tokenizer_class=ParibusTokenizer, exist_ok=True)
 
 
@@ -213,11 +213,15 @@ def tokenizer_json(tok: TextTokenizer) -> str:
         raise ConfigurationError(f"tokenizer.json cannot describe this tokenizer: {', '.join(reasons)}")
     names = _names(tok)
     kinds = tok.vocabulary.columns.kinds[tok.vocabulary.rank_of_id]
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    special = np.flatnonzero(kinds >= SPECIAL).tolist()
     described = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": [_added(names[identity], identity) for identity in np.flatnonzero(kinds >= SPECIAL).tolist()],
+        "added_tokens": [
+            {"id": identity, "content": names[identity], **flags, "special": True} for identity in special
+        ],
         "normalizer": None,
         "pre_tokenizer": _pre_tokenizer(tok),
         "post_processor": None,
@@ -310,11 +314,6 @@ def _spaces(space: str) -> list[dict[str, Any]]:
         {"type": "Replace", "pattern": {"Regex": rf"\A(?!{mark})"}, "content": space},
         {"type": "Replace", "pattern": {"Regex": rf"\A{mark}"}, "content": ""},
     ]
-
-
-def _added(name: str, identity: int) -> dict[str, Any]:
-    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    return {"id": identity, "content": name, **flags, "special": True}
 
 
 def sample(tok: TextTokenizer) -> list[str]:

@@ -71,11 +71,14 @@ def from_huggingface(path: Path) -> tuple[Vocabulary, Settings, Pretokenizer | N
         pretokenizer = _pretokenizer(described, file)
         special = _special(added, file)
         words = {_bytes(name, file): identity for name, identity in model["vocab"].items() if name not in special}
-        merges = [_merge(pair, file) for pair in model["merges"]]
+        pairs = (pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"])
+        merges = [(_bytes(left, file), _bytes(right, file)) for left, right in pairs]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"{file}: malformed ({type(error).__name__}: {error})") from error
     vocabulary = ByteLevelImport(words, special, str(file)).vocabulary(merges)
-    eos = _eos(file.with_name("tokenizer_config.json"))
+    config = file.with_name("tokenizer_config.json")
+    eos = _read(config).get("eos_token") if config.is_file() else None
+    eos = eos["content"] if isinstance(eos, dict) else eos
     names = tuple(sorted(special, key=lambda name: (name != eos, special[name])))
     return vocabulary, imported_settings(pretokenizer, names, whole_pretokens=bool(model.get("ignore_merges"))), None
 
@@ -111,11 +114,6 @@ def _read(file: Path) -> Any:
         raise DataError(f"{file}: missing or no complete JSON ({error})") from error
 
 
-def _eos(config: Path) -> str | None:
-    token = _read(config).get("eos_token") if config.is_file() else None
-    return token["content"] if isinstance(token, dict) else token
-
-
 def _special(added: Sequence[dict[str, Any]], file: Path) -> dict[str, int]:
     ordinary = [token["content"] for token in added if not token.get("special", False)]
     if ordinary:
@@ -131,10 +129,12 @@ def _special(added: Sequence[dict[str, Any]], file: Path) -> dict[str, int]:
 
 def _pretokenizer(described: dict[str, Any], file: Path) -> str:
     """Name of the pre-tokenizer. ConfigurationError with everything that would not be the same."""
-    steps = _steps(described.get("pre_tokenizer"))
+    outer = described.get("pre_tokenizer")
+    steps = [] if outer is None else outer.get("pretokenizers", [outer])
     problems, found = _model_problems(described), _pretokenizer_name(steps)
     if found is None:
-        pattern = "".join(f" with the pattern {pattern}" for pattern in _patterns(steps))
+        patterns = [str(pattern) for step in steps for pattern in step.get("pattern", {}).values()]
+        pattern = "".join(f" with the pattern {pattern}" for pattern in patterns)
         problems.append(
             f"pre_tokenizer {_kinds(steps)}{pattern} (only {', '.join(PATTERNS)}, then ByteLevel without prefix space)"
         )
@@ -152,17 +152,9 @@ def _model_problems(described: dict[str, Any]) -> list[str]:
     return problems if normalizer is None else [*problems, f"normalizer {_kinds([normalizer])}"]
 
 
-def _steps(described: dict[str, Any] | None) -> list[dict[str, Any]]:
-    return [] if described is None else described.get("pretokenizers", [described])
-
-
 def _kinds(steps: list[dict[str, Any]]) -> str:
     kinds = [inner["type"] for step in steps for inner in step.get("normalizers", [step])]
     return " and ".join(map(repr, kinds)) or "none"
-
-
-def _patterns(steps: list[dict[str, Any]]) -> list[str]:
-    return [str(pattern) for step in steps for pattern in step.get("pattern", {}).values()]
 
 
 def _pretokenizer_name(steps: list[dict[str, Any]]) -> str | None:
@@ -176,11 +168,6 @@ def _pretokenizer_name(steps: list[dict[str, Any]]) -> str | None:
     if len(steps) > 2 or regular or not isolated:
         return None
     return PRETOKENIZER_OF_PATTERN.get(first.get("pattern", {}).get("Regex"))
-
-
-def _merge(pair: str | Sequence[str], file: Path) -> tuple[bytes, bytes]:
-    left, right = pair.split(" ") if isinstance(pair, str) else pair
-    return _bytes(left, file), _bytes(right, file)
 
 
 def _bytes(name: str, file: Path) -> bytes:
@@ -240,8 +227,9 @@ class ByteLevelImport:
             names[identity] = name
         holes = sorted(set(range(max(names, default=-1) + 1)) - names.keys())
         if holes:
+            shown = ", ".join(map(str, holes[:10])) + (", ..." if len(holes) > 10 else "")
             raise DataError(
-                f"{self._source}: {len(holes)} ids up to {max(names)} are of no token: {_listed(holes)}; a vocabulary "
+                f"{self._source}: {len(holes)} ids up to {max(names)} are of no token: {shown}; a vocabulary "
                 "has no holes, so give names to them, such as '<|unused_0|>', as special tokens"
             )
 
@@ -262,11 +250,6 @@ class ByteLevelImport:
             raise DataError(f"{self._source}: a merge names {spelling!r}, which is no token")
         self._ranks[spelling] = rank = len(self._entries)
         self._entries.append(Token(rank, self._ids[spelling], spelling, 0, parents, False, kind))
-
-
-def _listed(numbers: list[int]) -> str:
-    shown = ", ".join(map(str, numbers[:10]))
-    return shown if len(numbers) <= 10 else f"{shown}, ..."
 
 
 # WordPiece tokenizers of BERT and its kin, from `tokenizer.json` or from `vocab.txt`, with their ids.

@@ -68,11 +68,10 @@ class CausalLanguageModel:
                 raise DataError(f"{self._directory}: the tokenizer has ids that the model of {self.vocab_size} has not")
             last = max(0, len(sequence) - self.context_length)
             for start in range(0, last + step, step) if sequence else ():
-                found[self._padded(min(self.context_length, len(sequence) - start))].append((number, start))
+                length = min(self.context_length, len(sequence) - start)
+                padded = min(self.context_length, max(_SHORTEST, 1 << (length - 1).bit_length()))
+                found[padded].append((number, start))
         return found
-
-    def _padded(self, length: int) -> int:
-        return min(self.context_length, max(_SHORTEST, 1 << (length - 1).bit_length()))
 
     def _fill(
         self,

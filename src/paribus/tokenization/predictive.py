@@ -146,7 +146,8 @@ class PredictiveEntropySpans:
         full = [line for line in lines if line]
         entropies = iter(self.entropies(full)) if full else iter(())
         for line in lines:
-            yield _pieces(line, self.boundaries(next(entropies))) if line else []
+            bounds = [0, *self.boundaries(next(entropies)), len(line)] if line else []
+            yield [line[start:end] for start, end in pairwise(bounds)]
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_loaded": None}
@@ -157,10 +158,6 @@ def _after_each(parts: list[tuple[int, ...]], entropies: Reals) -> Reals:
     known: Reals = np.concatenate([[np.nan], np.round(entropies, _DECIMALS)])
     after: Reals = known[np.cumsum([len(part) for part in parts])]
     return after
-
-
-def _pieces(line: str, boundaries: list[int]) -> list[str]:
-    return [line[a:b] for a, b in pairwise([0, *boundaries, len(line)])]
 
 
 def _is_number(value: Any) -> bool:
@@ -267,13 +264,13 @@ def model_digest(directory: Path) -> str:
     vocabulary. DataError where there is no model."""
     if not (directory / "config.json").is_file():
         raise DataError(f"{directory}: no model directory; a Hugging Face directory has a config.json")
-    files = {path.relative_to(directory).as_posix(): path for path in directory.rglob("*") if _counts(path)}
+    files = {
+        path.relative_to(directory).as_posix(): path
+        for path in directory.rglob("*")
+        if path.suffix in _SUFFIXES and path.is_file()
+    }
     digest = hashlib.sha256()
     for name in sorted(files):
         with files[name].open("rb") as file:
             digest.update(f"{name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
     return digest.hexdigest()
-
-
-def _counts(path: Path) -> bool:
-    return path.suffix in _SUFFIXES and path.is_file()

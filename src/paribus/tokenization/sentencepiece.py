@@ -50,6 +50,8 @@ def from_sentencepiece(path: Path) -> tuple[Vocabulary, Settings, SentencePieceT
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
     algorithm, encoder = _NATURAL[model.kind]
+    controls = [place for place, piece in enumerate(model.pieces) if piece.kind == CONTROL]
+    controls.sort(key=lambda place: (place != model.end, place))
     settings = Settings(
         algorithm=algorithm,
         unit="character",
@@ -58,7 +60,7 @@ def from_sentencepiece(path: Path) -> tuple[Vocabulary, Settings, SentencePieceT
         encoder=encoder,
         candidates="normal",
         demolish="parents",
-        special_tokens=_special(model),
+        special_tokens=tuple(model.pieces[place].text for place in controls),
         stopped="vocab_size",
         string_equal_pairs=0,
     )
@@ -119,7 +121,10 @@ def _entries(model: SentencePieceModel) -> list[Token]:
     """Characters first, then fallback bytes, longer pieces, the unknown one and the special ones, each by id."""
     kinds: tuple[EntryKind, ...] = ("unit", "fallback", "token", "unknown", "special")
     listed = sorted(range(len(model.pieces)), key=lambda place: (kinds.index(_kind(model.pieces[place])), place))
-    scores = _scores(model) if model.kind == UNIGRAM else _merging_scores(model)
+    if model.kind == UNIGRAM:
+        scores = _scores(model)
+    else:  # by which BPE merges; what a user defined it never merges but takes whole
+        scores = [FIXED if piece.kind == USER_DEFINED else piece.score for piece in model.pieces]
     return [
         Token(rank, place, _bytes(model.pieces[place]), 0, None, False, _kind(model.pieces[place]), score=scores[place])
         for rank, place in enumerate(listed)
@@ -146,11 +151,6 @@ def _scores(model: SentencePieceModel) -> list[float]:
     return [_score(piece, least) for piece in model.pieces]
 
 
-def _merging_scores(model: SentencePieceModel) -> list[float]:
-    """The scores by which BPE merges; what a user defined it never merges but takes whole."""
-    return [FIXED if piece.kind == USER_DEFINED else piece.score for piece in model.pieces]
-
-
 def _score(piece: Piece, unknown: float) -> float:
     if piece.kind == USER_DEFINED:
         return float(np.float32((len(piece.text.encode("utf-8")) - 1) * _USER_DEFINED_BYTE))
@@ -175,11 +175,6 @@ def _merges(model: SentencePieceModel, entries: list[Token]) -> list[tuple[int, 
         found = [(text[:cut], text[cut:]) for cut in range(1, len(text))]
         rules += [(ranks[left], ranks[right], ranks[text]) for left, right in found if left in ranks and right in ranks]
     return rules
-
-
-def _special(model: SentencePieceModel) -> tuple[str, ...]:
-    places = [place for place, piece in enumerate(model.pieces) if piece.kind == CONTROL]
-    return tuple(model.pieces[place].text for place in sorted(places, key=lambda place: (place != model.end, place)))
 
 
 def read_model(path: Path) -> SentencePieceModel:

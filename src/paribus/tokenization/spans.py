@@ -432,7 +432,8 @@ class Tally:
     """Counts keys that come in arrays. Memory follows the distinct keys."""
 
     def __init__(self) -> None:
-        self._parts: list[tuple[Integers, Integers]] = [_nothing()]
+        nothing = np.zeros(0, dtype=np.int64)
+        self._parts: list[tuple[Integers, Integers]] = [(nothing, nothing)]
         self._pending = 0
 
     def add(self, keys: Integers) -> None:
@@ -446,22 +447,14 @@ class Tally:
     def counts(self) -> tuple[Integers, Integers]:
         """The distinct keys, ascending, and how often each was counted."""
         if self._pending:
-            self._parts = [_summed(self._parts)]
+            keys = np.concatenate([part[0] for part in self._parts])
+            order = np.argsort(keys, kind="stable")
+            keys = keys[order]
+            starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+            counts = np.concatenate([part[1] for part in self._parts])[order]
+            self._parts = [(keys[starts], np.add.reduceat(counts, starts))]
             self._pending = 0
         return self._parts[0]
-
-
-def _nothing() -> tuple[Integers, Integers]:
-    return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-
-
-def _summed(parts: list[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
-    keys = np.concatenate([part[0] for part in parts])
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
-    counts = np.concatenate([part[1] for part in parts])[order]
-    return keys[starts], np.add.reduceat(counts, starts)
 
 
 def entropies(keys: Integers, counts: Integers, groups: int, bits: int) -> npt.NDArray[np.float64]:

@@ -225,7 +225,7 @@ class TextTokenizer:
 
 # A tokenizer on disk, the same bytes for the same tokenizer.
 #
-# Its vocabulary and settings (`vocabulary/files.py`), and `pretokenizer.json` where the pre-tokenizer was made from
+# Its vocabulary and settings (`settings.py`), and `pretokenizer.json` where the pre-tokenizer was made from
 # data.
 def save(vocabulary: Vocabulary, settings: Settings, cutter: Pretokenizer | None, path: Path) -> None:
     """Write the files into directory `path`, which is made if need be; DataError where none can be there."""

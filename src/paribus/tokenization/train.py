@@ -186,13 +186,10 @@ def _alphabet(words: WordCounts, request: TrainingRequest) -> tuple[Alphabet, Un
     if request.unit == "byte":
         return Alphabet(None, marked=request.continuation), "byte_fallback"
     observed = observed_characters(words)
-    unknown = request.unknown or _fitting_unknown(request, len(observed))
+    needed = (len(observed) + _FALLBACK_UNITS) * (1 + request.continuation) + len(request.special_tokens)
+    fits = request.vocab_size is None or request.vocab_size >= needed
+    unknown = request.unknown or ("byte_fallback" if fits else "refuse")
     return Alphabet(observed, fallback=unknown == "byte_fallback", marked=request.continuation), unknown
-
-
-def _fitting_unknown(request: TrainingRequest, observed: int) -> Unknown:
-    needed = (observed + _FALLBACK_UNITS) * (1 + request.continuation) + len(request.special_tokens)
-    return "byte_fallback" if request.vocab_size is None or request.vocab_size >= needed else "refuse"
 
 
 def _size(request: TrainingRequest, alphabet: Alphabet, extra: int, unknown: Unknown) -> int:

@@ -209,15 +209,10 @@ def seed_pieces(words: Sequence[str], counts: Sequence[int], longest: int, limit
     text = "".join(words)
     starts, lengths, occurrences = _levels(text, words, counts, longest)
     score = occurrences * lengths
-    kept = np.flatnonzero(score >= _threshold(score, limit)).tolist()
+    least = 0 if len(score) <= limit else int(np.partition(score, len(score) - limit)[len(score) - limit])
+    kept = np.flatnonzero(score >= least).tolist()
     seeds = [(-int(score[i]), text[starts[i] : starts[i] + lengths[i]], int(occurrences[i])) for i in kept]
     return [(piece, count) for _, piece, count in sorted(seeds)[:limit]]
-
-
-def _threshold(score: Integers, limit: int) -> int:
-    if len(score) <= limit:
-        return 0
-    return int(np.partition(score, len(score) - limit)[len(score) - limit])
 
 
 def _levels(text: str, words: Sequence[str], counts: Sequence[int], longest: int) -> tuple[Integers, ...]:
@@ -234,7 +229,8 @@ def _levels(text: str, words: Sequence[str], counts: Sequence[int], longest: int
 
 def _substrings(text: str, words: Sequence[str], counts: Sequence[int], longest: int) -> Iterator[_Level]:
     lengths = np.fromiter(map(len, words), np.int64, len(words))
-    units = _dense(np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32))
+    codepoints = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+    units = np.unique(codepoints, return_inverse=True)[1].astype(np.int64)
     alphabet = int(units.max(initial=0)) + 1
     positions = np.arange(len(units))
     ends = np.repeat(np.cumsum(lengths), lengths)
@@ -260,10 +256,6 @@ def _substrings(text: str, words: Sequence[str], counts: Sequence[int], longest:
         keys = groups * alphabet + units[positions + length]
     if level is not None:
         yield level
-
-
-def _dense(codepoints: npt.NDArray[np.uint32]) -> Integers:
-    return np.unique(codepoints, return_inverse=True)[1].astype(np.int64)
 
 
 def _sums(groups: Integers, weights: Integers, size: int) -> Integers:

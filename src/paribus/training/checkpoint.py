@@ -134,11 +134,17 @@ class Checkpoints:
         with _disk_errors(partial):
             written = _write_shard(partial, snapshot, host) if snapshot.sharded else {}
             digests = host.gathered_by_writers(written) if snapshot.sharded else {}
-            if host.main:
-                _write_main(partial, snapshot)
+            if host.main and snapshot.sharded:
+                save_shape(snapshot.model, partial)
+            elif host.main:
+                save_model(snapshot.model, partial, {name: piece.tensor for name, piece in snapshot.weights.items()})
+                save_file({name: piece.tensor for name, piece in snapshot.optimizer.items()}, partial / OPTIMIZER)
         if host.main:
             write_json(partial / STATE, {"step": step, "fingerprint": dict(self.fingerprint)})
-            _remove_strays(partial, digests)
+            # Rows that no process of this group wrote are those of a larger one, which was killed in this very step.
+            for path in (path for pattern in SHARDS for path in partial.glob(pattern)):
+                if path.name not in digests:
+                    path.unlink()
             own = (path for path in sorted(partial.iterdir()) if path.name not in digests)
             digests |= {path.name: sha256(path) for path in own}
             about = {"digests": digests, "spent": asdict(spent), "computed_on": list(self.computed_on)}
@@ -232,22 +238,6 @@ def _write_shard(partial: Path, snapshot: Snapshot, host: Host) -> dict[str, str
     return digests
 
 
-def _remove_strays(partial: Path, digests: Mapping[str, str]) -> None:
-    """Remove rows that no process of this group wrote: those of a larger one, which was killed in this very step."""
-    for path in (path for pattern in SHARDS for path in partial.glob(pattern)):
-        if path.name not in digests:
-            path.unlink()
-
-
-def _write_main(partial: Path, snapshot: Snapshot) -> None:
-    """Write what the main process alone has: the configuration and, unless each wrote its rows, all tensors."""
-    if snapshot.sharded:
-        save_shape(snapshot.model, partial)
-        return
-    save_model(snapshot.model, partial, {name: piece.tensor for name, piece in snapshot.weights.items()})
-    save_file({name: piece.tensor for name, piece in snapshot.optimizer.items()}, partial / OPTIMIZER)
-
-
 def _shortened(value: Any) -> str:
     """A value of a fingerprint for people; of a digest the start is enough."""
     return textwrap.shorten(repr(value), 60) if not isinstance(value, str) else repr(value[:16])
@@ -275,19 +265,14 @@ def take_snapshot(model: Any, optimizer: torch.optim.Optimizer, *, main: bool) -
     Of a `Decoder` that processes share, each writes its rows; of an encoder-decoder the main process writes the whole,
     which is gathered from all, so every process must call this.
     """
-    tensors = _model_tensors(model), _optimizer_state(model, optimizer)
+    named = dict(model.named_parameters()) | dict(model.named_buffers())
+    kept = model.state_dict().keys()
+    tensors = {name: tensor for name, tensor in named.items() if name in kept}, _optimizer_state(model, optimizer)
     if isinstance(model, Decoder) and any(isinstance(parameter, DTensor) for parameter in model.parameters()):
         weights, state = (_rows(found, main=main) for found in tensors)
         return Snapshot(model, weights, state, sharded=True)
     weights, state = (_whole(found, main=main) for found in tensors)
     return Snapshot(model, weights, state, sharded=False) if main else None
-
-
-def _model_tensors(model: Any) -> dict[str, torch.Tensor]:
-    """Parameters and buffers that belong to a checkpoint; shared ones once."""
-    named = dict(model.named_parameters()) | dict(model.named_buffers())
-    kept = model.state_dict().keys()
-    return {name: tensor for name, tensor in named.items() if name in kept}
 
 
 def _optimizer_state(model: Any, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:

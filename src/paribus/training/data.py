@@ -328,26 +328,18 @@ def resolve_steps(
 ) -> int:
     """The steps of `resolve_budget`, however many epochs they are."""
     match budget:
+        case EqualTokensBudget() if batches.contexts.full:
+            return -(-budget.tokens // (batches.global_batch * batches.contexts.context_length))
         case EqualTokensBudget():
-            return _steps_of_tokens(budget.tokens, batches, targets)
+            return steps_of(budget.tokens, batches, targets)
         case EqualTextBudget():
-            return _steps_of_text(budget.text, batches, text_bytes)
+            if not text_bytes.any():
+                raise ConfigurationError("budget.text cannot be reached: the ordered corpus stands for no text at all")
+            return steps_of(budget.text, batches, text_bytes)
         case EqualFlopsBudget():
             return -(-budget.flops // step_flops)
         case EqualStepsBudget():
             return budget.steps
-
-
-def _steps_of_tokens(tokens: int, batches: Batches, targets: Integers) -> int:
-    if batches.contexts.full:
-        return -(-tokens // (batches.global_batch * batches.contexts.context_length))
-    return steps_of(tokens, batches, targets)
-
-
-def _steps_of_text(text: int, batches: Batches, text_bytes: Integers) -> int:
-    if not text_bytes.any():
-        raise ConfigurationError("budget.text cannot be reached: the ordered corpus stands for no text at all")
-    return steps_of(text, batches, text_bytes)
 
 
 def _budget_of(steps: int, batches: Batches, targets: Integers, text_bytes: Integers, step_flops: int) -> Budget:
@@ -410,7 +402,10 @@ def recipe_fingerprint(config: RunConfig, tokenizer: Path) -> dict[str, JSON]:
     fields: dict[str, JSON] = {f"seeds.{part}": seed for part, seed in training_seeds(config).items()}
     for group in RECIPE_GROUPS:
         fields |= {f"{group}.{name}": value for name, value in identity(getattr(config, group)).items()}
-    return fields | {"tokenizer": _files_digest(tokenizer)}
+    digest = hashlib.sha256()
+    for path in sorted(tokenizer.iterdir()):
+        digest.update(f"{path.name}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return fields | {"tokenizer": digest.hexdigest()}
 
 
 def contexts_digest(batches: Batches, steps: int) -> str:
@@ -427,11 +422,4 @@ def _arrays_digest(*arrays: npt.NDArray[np.integer]) -> str:
     for array in arrays:
         for start in range(0, len(array), SAMPLED_IDS):
             digest.update(array[start : start + SAMPLED_IDS].astype("<i8").tobytes())
-    return digest.hexdigest()
-
-
-def _files_digest(directory: Path) -> str:
-    digest = hashlib.sha256()
-    for path in sorted(directory.iterdir()):
-        digest.update(f"{path.name}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()

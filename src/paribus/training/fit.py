@@ -42,28 +42,20 @@ def fit(model: ModelConfig, vocab_size: int, how: TrainingSetting, available: in
     memory = training_memory(model, vocab_size, how)
     if memory is None or available is None or _fits(memory, available):
         return Fit(how.micro_batch)
-    for size in _smaller(how):
+    for size in (size for size in range(how.micro_batch - 1, 0, -1) if how.share % size == 0):
         smaller = training_memory(model, vocab_size, dataclasses.replace(how, micro_batch=size))
         if smaller and _fits(smaller, available):
-            return Fit(size, _lowered(how, size, memory, available))
+            lowered = (
+                f"training.micro_batch is lowered from {how.micro_batch} to {size}: {how.micro_batch} would take "
+                f"{format_size(memory.device)}, {MARGIN:g} times of which must be free, and {format_size(available)} "
+                "are; global batches stay as they are"
+            )
+            return Fit(size, lowered)
     raise OutOfMemoryError(_refusal(model, vocab_size, how, available))
 
 
 def _fits(memory: TrainingMemory, available: int) -> bool:
     return memory.device * MARGIN <= available
-
-
-def _smaller(how: TrainingSetting) -> Iterator[int]:
-    """Divisors of the share below the micro-batch, the largest first."""
-    return (size for size in range(how.micro_batch - 1, 0, -1) if how.share % size == 0)
-
-
-def _lowered(how: TrainingSetting, size: int, memory: TrainingMemory, available: int) -> str:
-    return (
-        f"training.micro_batch is lowered from {how.micro_batch} to {size}: {how.micro_batch} would take "
-        f"{format_size(memory.device)}, {MARGIN:g} times of which must be free, and {format_size(available)} "
-        "are; global batches stay as they are"
-    )
 
 
 def _refusal(model: ModelConfig, vocab_size: int, how: TrainingSetting, available: int) -> str:

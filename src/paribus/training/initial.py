@@ -5,7 +5,6 @@ training in place of step 0.
 """
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,16 +79,14 @@ def initial_model(config: RunConfig, tokenizer: Tokenizer) -> Any:
         rows = [np.array([row]) for row in range(theirs.vocab_size)]
     else:
         rows = origins(tokenizer, theirs, directory)
-    return _with_vocabulary(_load_checkpoint(directory, theirs), rows, config, tokenizer)
-
-
-def _load_checkpoint(directory: Path, tokenizer: Tokenizer) -> Decoder:
-    """The checkpoint's model; an embedding may have more rows than its tokenizer has tokens, never fewer."""
     model = load_decoder(directory)
-    rows = model.architecture.vocab_size
-    if rows < tokenizer.vocab_size:
-        raise DataError(f"{directory}: its tokenizer has {tokenizer.vocab_size} tokens, its embedding only {rows} rows")
-    return model
+    # An embedding may have more rows than its tokenizer has tokens, never fewer.
+    embedded = model.architecture.vocab_size
+    if embedded < theirs.vocab_size:
+        raise DataError(
+            f"{directory}: its tokenizer has {theirs.vocab_size} tokens, its embedding only {embedded} rows"
+        )
+    return _with_vocabulary(model, rows, config, tokenizer)
 
 
 def _with_vocabulary(model: Decoder, rows: Sequence[Rows], config: RunConfig, tokenizer: Tokenizer) -> Decoder:

@@ -150,7 +150,10 @@ class _Loop:
     def _record(self, batch: Batch, rate: float, result: StepResult) -> None:
         step = batch.step + 1
         if result.problem:
-            self._skip(batch, rate, result.problem)
+            self.skipped += 1
+            if self.skipped > self.run.training.skip_bad_steps:
+                self._finish_writing()
+                raise NumericalError(describe_bad_step(self.run, batch, rate, result.problem, self.skipped - 1))
         if self.meter:
             made = {"loss": result.loss, "rate": rate, "norm": result.gradient_norm}
             self.meter.record(step, batch.indices, **made, skipped=self.skipped)
@@ -185,13 +188,6 @@ class _Loop:
         if snapshot:
             self.writer.write(step, snapshot, self._spent())
         self.saved_at = time.monotonic()
-
-    def _skip(self, batch: Batch, rate: float, problem: str) -> None:
-        self.skipped += 1
-        allowed = self.run.training.skip_bad_steps
-        if self.skipped > allowed:
-            self._finish_writing()
-            raise NumericalError(describe_bad_step(self.run, batch, rate, problem, self.skipped - 1))
 
 
 @dataclass
@@ -254,7 +250,8 @@ class Meter:
         self._progress(step, now)
         if step % self.log_every == 0 or step == self.budget.steps:
             bits = {"train/bits_per_byte": loss * tokens / (text * math.log(2))} if text and math.isfinite(loss) else {}
-            self._publish(step, values | bits | self._measured(step, now))
+            for name, value in (values | bits | self._measured(step, now)).items():
+                self.listener.metric(name, value, step=step)
             self._since = now, self._tokens, step
 
     def _flops(self, steps: int) -> int:
@@ -283,10 +280,6 @@ class Meter:
             possible = self.peak_flops * self.devices * seconds
             measured["train/model_flops_utilization"] = self._flops(step - steps) / possible
         return measured
-
-    def _publish(self, step: int, values: dict[str, float]) -> None:
-        for name, value in values.items():
-            self.listener.metric(name, value, step=step)
 
 
 def make_meter(run: TrainingRun) -> Meter:
@@ -372,7 +365,8 @@ def halved(run: TrainingRun, micro_batch: int, share: int, short: str) -> int:
 
 def describe_bad_step(run: TrainingRun, batch: Batch, rate: float, problem: str, skipped: int) -> str:
     """What happened at a step, on which documents, where the last sound checkpoint is, and what to change."""
-    documents = _documents(run.batches, batch.indices)
+    contexts = run.batches.contexts
+    documents = sorted({document for index in batch.indices for document, _ in contexts.documents_of(int(index))})
     named = ", ".join(map(str, documents[:DOCUMENTS_NAMED])) + (", ..." if len(documents) > DOCUMENTS_NAMED else "")
     saved = run.checkpoints.steps()
     sound = f"the last checkpoint is {step_name(saved[-1])}" if saved else "there is no checkpoint yet"
@@ -382,11 +376,6 @@ def describe_bad_step(run: TrainingRun, batch: Batch, rate: float, problem: str,
         f"{len(documents)} documents, numbered in corpus order {named}. Try a lower training.learning_rate, a larger "
         "training.warmup_share or training.precision=fp32, or let such steps be left out with training.skip_bad_steps"
     )
-
-
-def _documents(batches: Batches, indices: Integers) -> list[int]:
-    """Numbers of the documents that contexts hold, ascending."""
-    return sorted({document for index in indices for document, _ in batches.contexts.documents_of(int(index))})
 
 
 def is_checkpoint(step: int, kept: frozenset[int], every: int) -> bool:

@@ -221,17 +221,13 @@ def explained_memory_errors(training: TrainingConfig) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, MemoryError) as error:
-        if is_out_of_memory(error):
-            raise _memory_error(training, error) from error
-        raise
-
-
-def _memory_error(training: TrainingConfig, error: BaseException) -> OutOfMemoryError:
-    smaller = max(1, min(training.micro_batch, training.global_batch) // 2)
-    return OutOfMemoryError(
-        f"training ran out of memory with training.micro_batch={training.micro_batch}; set "
-        f"training.micro_batch={smaller}, which accumulates the same global batches in smaller pieces ({error})"
-    )
+        if not is_out_of_memory(error):
+            raise
+        smaller = max(1, min(training.micro_batch, training.global_batch) // 2)
+        raise OutOfMemoryError(
+            f"training ran out of memory with training.micro_batch={training.micro_batch}; set "
+            f"training.micro_batch={smaller}, which accumulates the same global batches in smaller pieces ({error})"
+        ) from error
 
 
 DETERMINISM_PREFIX = "training.deterministic: "

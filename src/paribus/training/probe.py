@@ -52,7 +52,9 @@ def measure(config: RunConfig, vocab_size: int, seconds: float) -> dict[str, Any
         raise ConfigurationError("there is no formula for the memory of encoder_decoder")
     alone = one_process(config)
     accelerator, precision = make_accelerator(alone.training)
-    micro_batch = _micro_batch(config, vocab_size, accelerator, precision)
+    # The one that each process of the training would use in the memory there is.
+    configured = _setting(config, accelerator, precision)
+    micro_batch = fit(config.model, vocab_size, configured, available_bytes(accelerator.device)).micro_batch
     how = _setting(alone, accelerator, precision, micro_batch)
     layers = depths(model, vocab_size, how, available_bytes(accelerator.device))
     tokens, timed, pieces = micro_batch * alone.model.context_length, [], None
@@ -76,12 +78,6 @@ def measure(config: RunConfig, vocab_size: int, seconds: float) -> dict[str, Any
         "threads": torch.get_num_threads(),
         "layers": list(layers),
     }
-
-
-def _micro_batch(config: RunConfig, vocab_size: int, accelerator: Any, precision: str) -> int:
-    """The one that each process of the training would use in the memory there is."""
-    how = _setting(config, accelerator, precision)
-    return fit(config.model, vocab_size, how, available_bytes(accelerator.device)).micro_batch
 
 
 def _setting(config: RunConfig, accelerator: Any, precision: str, micro_batch: int | None = None) -> TrainingSetting:

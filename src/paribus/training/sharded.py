@@ -109,7 +109,10 @@ def write_whole(path: Path, tensors: Tensors, parts: Mapping[str, Part], metadat
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     end = 0
     for name in sorted(parts):
-        shape = _part_shape(tensors, parts[name])
+        part = parts[name]
+        shape = tensors.shapes[part.name]
+        if part.rows is not None:
+            shape = (part.rows[1] - part.rows[0], *shape[1:])
         begin, end = end, end + torch.float32.itemsize * torch.Size(shape).numel()
         header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [begin, end]}
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
@@ -117,16 +120,9 @@ def write_whole(path: Path, tensors: Tensors, parts: Mapping[str, Part], metadat
     with path.open("wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for name in sorted(parts):
-            file.write(_read_part(tensors, parts[name]).to(torch.float32).contiguous().reshape(-1).numpy().data)
-
-
-def _part_shape(tensors: Tensors, part: Part) -> tuple[int, ...]:
-    whole = tensors.shapes[part.name]
-    return whole if part.rows is None else (part.rows[1] - part.rows[0], *whole[1:])
-
-
-def _read_part(tensors: Tensors, part: Part) -> torch.Tensor:
-    return tensors.whole(part.name) if part.rows is None else tensors.rows(part.name, *part.rows)
+            part = parts[name]
+            tensor = tensors.whole(part.name) if part.rows is None else tensors.rows(part.name, *part.rows)
+            file.write(tensor.to(torch.float32).contiguous().reshape(-1).numpy().data)
 
 
 def _open_tensors(path: Path) -> Any:

@@ -85,10 +85,18 @@ def checkpoint_directory(start: CheckpointStart) -> Path:
         path = _training_artefact(path, where)
     steps = checkpoint_directories(path)
     if steps:
-        return steps[_chosen_step(list(steps), start.step, where)]
+        if start.step is not None and start.step not in steps:
+            listed = ", ".join(map(str, steps))
+            raise DataError(
+                f"start.step={start.step}: no such checkpoint of {where}; there are those of steps {listed}"
+            )
+        return steps[list(steps)[-1] if start.step is None else start.step]
     if not (path / CONFIG).is_file():
         raise DataError(f"{where}: neither {CONFIG} nor step_* directories in it, so it is no checkpoint")
-    return _single_checkpoint(path, start.step, where)
+    name = STEP_NAME.fullmatch(path.name)
+    if start.step is not None and (name is None or int(name[1]) != start.step):
+        raise DataError(f"start.step={start.step}: {where} is a single checkpoint; leave start.step out")
+    return path
 
 
 def _run_directory(name: str, runs: Path, where: str) -> Path:
@@ -114,20 +122,6 @@ def _training_artefact(run: Path, where: str) -> Path:
         how = "were removed; paribus rerun makes them again" if found else f"are no longer below {root}; run it again"
         raise DataError(f"{where}: its checkpoints {how}")
     return found.path
-
-
-def _chosen_step(steps: list[int], step: int | None, where: str) -> int:
-    if step is not None and step not in steps:
-        listed = ", ".join(map(str, steps))
-        raise DataError(f"start.step={step}: no such checkpoint of {where}; there are those of steps {listed}")
-    return steps[-1] if step is None else step
-
-
-def _single_checkpoint(path: Path, step: int | None, where: str) -> Path:
-    name = STEP_NAME.fullmatch(path.name)
-    if step is not None and (name is None or int(name[1]) != step):
-        raise DataError(f"start.step={step}: {where} is a single checkpoint; leave start.step out")
-    return path
 
 
 def start_fingerprint(config: StartConfig, digests: FileDigests) -> dict[str, JSON]:
@@ -179,7 +173,10 @@ def check_stored_model(model: ModelConfig, directory: Path, *, longer_context: b
     for name, theirs in _stored_fields(stored).items():
         if (ours := getattr(model, name)) != theirs:
             yield Problem(f"model.{name}", f"{ours}, but {theirs} in {file}; they must agree")
-    yield from _context_problems(model.context_length, stored, file, longer_context)
+    length, seen = model.context_length, stored.get("max_position_embeddings")
+    if not isinstance(seen, int) or (length > seen and not longer_context):
+        message = f"{length} is longer than the {seen} of {file}, whose positions beyond were never trained"
+        yield Problem("model.context_length", f"{message}; take {seen} or less, or say start.longer_context=true")
     yield from _unsupported_fields(stored, family, file)
 
 
@@ -192,13 +189,6 @@ def _stored_fields(stored: Mapping[str, Any]) -> dict[str, Any]:
         named["rotary_fraction"] = rope.get("partial_rotary_factor", stored.get("rotary_pct", 0.25))
         named["parallel_residual"] = stored.get("use_parallel_residual", True)
     return named
-
-
-def _context_problems(length: int, stored: Mapping[str, Any], file: Path, longer_context: bool) -> Iterator[Problem]:
-    seen = stored.get("max_position_embeddings")
-    if not isinstance(seen, int) or (length > seen and not longer_context):
-        message = f"{length} is longer than the {seen} of {file}, whose positions beyond were never trained"
-        yield Problem("model.context_length", f"{message}; take {seen} or less, or say start.longer_context=true")
 
 
 def _unsupported_fields(stored: Mapping[str, Any], family: str, file: Path) -> Iterator[Problem]:

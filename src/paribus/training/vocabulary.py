@@ -114,12 +114,10 @@ class _Pieces:
         if sort in ("special", "unknown"):
             return self._all
         try:
-            found = self._encode(spelling).astype(np.int64)
+            if self._tokenizer.vocabulary.unit == "byte":
+                found = self._tokenizer.encode_bytes(spelling).astype(np.int64)
+            else:
+                found = self._tokenizer.encode(spelling.decode("utf-8")).astype(np.int64)
         except (DataError, UnicodeDecodeError):
             return self._all
         return found if len(found) else self._all
-
-    def _encode(self, spelling: bytes) -> npt.NDArray[np.int32]:
-        if self._tokenizer.vocabulary.unit == "byte":
-            return self._tokenizer.encode_bytes(spelling)
-        return self._tokenizer.encode(spelling.decode("utf-8"))

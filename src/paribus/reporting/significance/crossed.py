@@ -17,12 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.reporting.measures import SEEDS_TO_JUDGE
-from paribus.reporting.significance.paired import Matrix
+from paribus.reporting.significance.paired import ROUNDING, Matrix
 from paribus.reporting.significance.quantile import TWO_SIDED, Quantile
 
 LEVEL = 0.05
 """p-value below which a difference is called more than chance."""
-ROUNDING = 1e-12
 _FEWEST, _MOST, _WILD = 3, 64, 0.001
 
 

@@ -18,7 +18,7 @@ EXACT_UP_TO = 16
 EXACT_DISCORDANT = 25
 """Items that only one run got right, below which McNemar's test is exact."""
 RESAMPLES = 9_999
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
 _BATCH = 4_000_000
 
 Vector = NDArray[np.float64]
@@ -87,7 +87,7 @@ def permutation_test(scores_a: ArrayLike, scores_b: ArrayLike, *, resamples: int
     from scipy import stats
 
     a, b = _checked(scores_a, scores_b)
-    differences = (a - b)[np.abs(a - b) > _ROUNDING * _largest(a, b)]
+    differences = (a - b)[np.abs(a - b) > ROUNDING * _largest(a, b)]
     if not len(differences):
         return 1.0
     found = stats.permutation_test(
@@ -105,7 +105,7 @@ def unpaired_t_test(sample_a: ArrayLike, sample_b: ArrayLike) -> float | None:
     from scipy import stats
 
     a, b = np.asarray(sample_a, dtype=np.float64), np.asarray(sample_b, dtype=np.float64)
-    if min(len(a), len(b)) < 2 or np.ptp(a) + np.ptp(b) <= _ROUNDING * _largest(a, b):
+    if min(len(a), len(b)) < 2 or np.ptp(a) + np.ptp(b) <= ROUNDING * _largest(a, b):
         return None
     return float(stats.ttest_ind(a, b).pvalue)
 
@@ -154,7 +154,7 @@ def _largest(a: Vector, b: Vector) -> float:
 def _of_one_length(a: Matrix, b: Matrix, test: Test) -> list[PairedTest]:
     """Tests of the rows of two arrays (pairs, items)."""
     scale = np.maximum(np.abs(a).max(axis=1), np.abs(b).max(axis=1))
-    spread = np.ptp(a - b, axis=1) > _ROUNDING * scale
+    spread = np.ptp(a - b, axis=1) > ROUNDING * scale
     by_t = iter(_by_t(a[spread], b[spread])) if spread.any() else iter(())
     found = []
     for index, varies in enumerate(spread):
@@ -221,7 +221,7 @@ def _without_spread(differences: Vector, scale: float) -> PairedTest:
     from scipy import stats
 
     items, mean = len(differences), float(np.mean(differences))
-    if abs(mean) <= _ROUNDING * scale:
+    if abs(mean) <= ROUNDING * scale:
         mean = 0.0
     low, high = (mean, mean) if items > 1 else (float("-inf"), float("inf"))
     p_value = 1.0 if mean == 0 else float(stats.binomtest(items, items).pvalue)
