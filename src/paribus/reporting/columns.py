@@ -451,7 +451,10 @@ def cells_of(values: Sequence[Mapping[str, Values]], averages: Sequence[Mapping[
     means = [np.array([each.mean(axis=1) for each in found]) for found in seeds]
     errors = standard_errors([averages[row][key] for row, key in places])
     rows: list[Cells] = [{key: Cell() for key in by_column} for by_column in values]
-    for alike in _by_shape(means):
+    shapes: dict[tuple[int, ...], list[int]] = {}
+    for index, found in enumerate(means):
+        shapes.setdefault(found.shape, []).append(index)
+    for alike in shapes.values():
         for index, spreads in zip(alike, _spreads(np.stack([means[index] for index in alike])), strict=True):
             row, key = places[index]
             rows[row][key] = _make_cell(spreads, errors[index], seeds[index], within[key])
@@ -463,13 +466,6 @@ def seed_means(rows: Sequence[Values]) -> Matrix:
     seeds = sorted({seed for row in rows for seed in row})
     means = [[float(row[seed].mean()) if seed in row else math.nan for seed in seeds] for row in rows]
     return np.array(means).reshape(len(rows), len(seeds))
-
-
-def _by_shape(means: Sequence[Matrix]) -> list[list[int]]:
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for index, found in enumerate(means):
-        groups.setdefault(found.shape, []).append(index)
-    return list(groups.values())
 
 
 def _spreads(means: Matrix) -> list[tuple[float, float | None, float | None]]:

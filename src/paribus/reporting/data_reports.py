@@ -334,7 +334,9 @@ def write_order_report(rows: Sequence[OrderRow], directory: Path, head: str = "o
         plots = order_plots(rows)
     for plot in plots:
         plot.write(directory / "plots")
-    pictures = [markdown_picture(replace(plot, caption=_order_caption(plot, rows))) for plot in plots]
+    others = SIMILARITY_PLOTS if _embeddings_differ(rows) else ()
+    captions = [f"{plot.caption} {OTHER_EMBEDDINGS}" if plot.name in others else plot.caption for plot in plots]
+    pictures = [markdown_picture(replace(plot, caption=caption)) for plot, caption in zip(plots, captions, strict=True)]
     few = few_documents(rows)
     told = [_order_legend(rows), few] if few else [_order_legend(rows)]
     text = "\n\n".join(["# What the orderings do", _order_markdown(rows, head), *told, *pictures])
@@ -360,14 +362,6 @@ def few_documents(rows: Sequence[OrderRow]) -> str | None:
 
 def _order_legend(rows: Sequence[OrderRow]) -> str:
     return f"{ORDER_LEGEND} {OTHER_EMBEDDINGS}" if _embeddings_differ(rows) else ORDER_LEGEND
-
-
-def _order_caption(plot: Plot, rows: Sequence[OrderRow]) -> str:
-    return (
-        f"{plot.caption} {OTHER_EMBEDDINGS}"
-        if _embeddings_differ(rows) and plot.name in SIMILARITY_PLOTS
-        else plot.caption
-    )
 
 
 def _embeddings_differ(rows: Sequence[OrderRow]) -> bool:
