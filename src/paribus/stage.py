@@ -47,10 +47,6 @@ PAUSES = (1.0, 2.0)
 """Seconds between looks for the hub's address where nobody answers: a network that is slow or comes back has them."""
 
 
-# What a stage is: its name and version, its inputs, what of a configuration decides its output, and its function.
-#
-# Every room of stages declares its own in a light `stage.py`; `paribus.pipeline.graph` lists them. A function imports
-# what it computes with when it is called, so that a command that makes nothing starts without that.
 @dataclass(frozen=True)
 class ExternalFiles:
     """What a stage depends on that is not in the configuration."""
@@ -74,10 +70,6 @@ class Device:
     """Whether it takes all where the machine has fewer."""
 
 
-# What a stage function receives.
-#
-# A stage reads the artefacts of its inputs, fills one empty output directory and returns what its record should say.
-# It may keep resumable state in `work`, which outlives a killed process. It never publishes and never knows its key.
 class StageListener(Protocol):
     """Who hears what a stage says while it runs."""
 

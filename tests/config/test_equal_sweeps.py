@@ -10,7 +10,7 @@ from paribus.checks import compose_command
 from paribus.commands.report import report_command
 from paribus.config.arguments import parse
 from paribus.errors import ConfigurationError
-from paribus.pipeline.prepare import prepare, repeated
+from paribus.pipeline.prepare import prepare, same_run_twice
 from paribus.pipeline.prepared import PreparedRun, factor_labels, undeclared
 from paribus.pipeline.recorder import RunRecord
 from paribus.pipeline.results import collect
@@ -61,7 +61,9 @@ def test_a_sweep_over_what_changes_no_run_is_refused(field: str, values: str) ->
     one, other = (f"{field}={value}" for value in values.split(","))
     for more in ((), ("tokenizer=bpe,bytes", "seed=0,1")):
         runs = prepared("-m", "scale=tiny", f"{field}={values}", *more)  # as for a plan, which may compare them
-        first, second = str(repeated(runs)).removesuffix(" make the same run; leave one of them out").split(" and ")
+        first, second = (
+            str(same_run_twice(runs)).removesuffix(" make the same run; leave one of them out").split(" and ")
+        )
         assert one in first.split() and other in second.split() and first.replace(one, other) == second
 
 
@@ -76,11 +78,11 @@ def test_a_sweep_over_what_changes_no_run_is_refused(field: str, values: str) ->
 )
 def test_two_jobs_that_are_one_run_are_refused(sweep: tuple[str, ...], told: str) -> None:
     """Copies of one model would pass for seeds that agree, and star what no seed shows."""
-    assert told in str(repeated(prepared("-m", "scale=tiny", "duplicates=off", *sweep)))
+    assert told in str(same_run_twice(prepared("-m", "scale=tiny", "duplicates=off", *sweep)))
 
 
 def test_jobs_that_are_each_a_run_of_their_own_are_accepted() -> None:
-    assert repeated(prepared("-m", "scale=tiny", "tokenizer=bpe,bytes", "seed=0,1")) is None
+    assert same_run_twice(prepared("-m", "scale=tiny", "tokenizer=bpe,bytes", "seed=0,1")) is None
 
 
 def test_no_command_runs_or_reports_a_sweep_over_what_changes_no_run(tmp_path: Path) -> None:
@@ -149,7 +151,7 @@ def test_a_plan_ends_with_why_run_would_refuse_it(sweep: tuple[str, ...], path: 
     where = text.find("paribus run would refuse this: ")
     assert (where >= 0) == (path is not None)
     if path is not None:
-        assert text[where:] == f"paribus run would refuse this: {repeated(runs) or undeclared(runs)}\n"
+        assert text[where:] == f"paribus run would refuse this: {same_run_twice(runs) or undeclared(runs)}\n"
         assert path in text[where:]
 
 

@@ -354,7 +354,7 @@ def swept_groups(choices: list[Override], reference: DictConfig, composer: Compo
     swept = {str(o.key_or_group): choices_of(o) for o in choices if o.is_sweep_override()}
     parameters = OmegaConf.select(reference, "hydra.sweeper.params") or {}
     texts = [f"{key}={value}" for key, value in parameters.items() if composer.options(str(key))]
-    # What cannot be parsed is told with all that is swept (`sweep.py`).
+    # What cannot be parsed is refused with all that is swept.
     listed = [override for text in texts if (override := parse_override(text, [])) is not None]
     return {str(o.key_or_group): choices_of(o) for o in listed} | swept
 

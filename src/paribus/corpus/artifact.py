@@ -4,7 +4,7 @@ A corpus of pairs has the source as its text, and the target in a column of its 
 
 A shard's bytes depend only on the documents in it (and the version of pyarrow), so equal corpora have equal files.
 Which split a document is drawn into depends on its text alone, or on its group: exact copies of no group, pairs of one
-source and documents of one group are never on both sides. Near copies are brought together later (`separation`).
+source and documents of one group are never on both sides. Near copies are brought together later (`overlap`).
 """
 
 import hashlib

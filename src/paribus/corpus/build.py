@@ -39,7 +39,7 @@ def build(context: StageContext) -> dict[str, JSON]:
     compile_kernels(SHINGLES, context.listener)
     source, sample = open_source(config, context.engine, context.work), _sample(context)
     census, drawn, pairs = Census(), Drawn(), isinstance(config, ParallelCorpus)
-    reading = Reading(source, config.limit, context.listener, "reading")
+    reading = SourcePass(source, config.limit, context.listener, "reading")
     with CorpusWriter(context.output, heldout=config.heldout, pairs=pairs) as writer:
         _Copy(config, writer, census, drawn, context.output / SKIPPED_FILE, sample).run(reading)
     if isinstance(source, FilesSource) and source.without_documents:
@@ -93,15 +93,15 @@ def _sample(context: StageContext) -> Sample | None:
             return None
         case int(size):
             source = open_source(config, context.engine, context.work)
-            reading = Reading(source, config.limit, context.listener, "choosing")
-            training = (read for read in reading if isinstance(read, Read) and _is_training(config, read))
+            reading = SourcePass(source, config.limit, context.listener, "choosing")
+            training = (read for read in reading if isinstance(read, SizedDocument) and _is_training(config, read))
             return of_size(size, training, config.sample_seed)
         case share:
             return of_share(share, config.sample_seed)
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class SizedDocument:
     """A document with its text, and of a pair its target, in UTF-8."""
 
     item: SourceDocument
@@ -114,7 +114,7 @@ class Read:
         return len(self.text) + len(self.target or b"")
 
 
-class Reading:
+class SourcePass:
     """One pass over a source, up to `limit` bytes of text; `doing` says for people what it is for.
 
     `complete` says at the end whether that was everything. DataError where not even the first document fits.
@@ -125,19 +125,19 @@ class Reading:
         self._limit, self._listener, self._doing = limit, listener, doing
         self._documents = self._bytes = 0
 
-    def __iter__(self) -> Iterator[Read | Skipped]:
+    def __iter__(self) -> Iterator[SizedDocument | Skipped]:
         with closing(self.source.items()) as items:
             for item in items:
                 if isinstance(item, Skipped):
                     yield item
-                elif self._fits(read := Read(item, item.text.encode(), _encoded(item.target))):
+                elif self._fits(read := SizedDocument(item, item.text.encode(), _encoded(item.target))):
                     yield read
                 else:
                     self.complete = False
                     return
                 self._progress()
 
-    def _fits(self, read: Read) -> bool:
+    def _fits(self, read: SizedDocument) -> bool:
         if self._limit is not None and self._bytes + read.size > self._limit:
             if not self._documents:
                 first = f"the first document, {read.item.id}, has {read.size} bytes"
@@ -156,7 +156,7 @@ class Reading:
             self._listener.progress(source.done, max(source.total, source.done), unit=source.unit, doing=doing)
 
 
-def _is_training(config: CorpusConfig, read: Read) -> bool:
+def _is_training(config: CorpusConfig, read: SizedDocument) -> bool:
     return split_of(read.text, read.item.group, config.heldout) == "train"
 
 
@@ -228,7 +228,7 @@ class _Copy:
     skipped: Path
     sample: Sample | None
 
-    def run(self, reading: Reading) -> None:
+    def run(self, reading: SourcePass) -> None:
         for read in reading:
             if isinstance(read, Skipped):
                 self._skip(read)
@@ -237,7 +237,7 @@ class _Copy:
             else:
                 self._add(read)
 
-    def _add(self, read: Read) -> None:
+    def _add(self, read: SizedDocument) -> None:
         item = read.item
         self.census.add(item.id.encode(), read.text, read.target)
         place = self.writer.count("train")
@@ -281,7 +281,7 @@ def of_share(share: float, seed: int = 0) -> Sample:
     return Sample(round(share * 2**64), seed)
 
 
-def of_size(size: int, documents: Iterable[Read], seed: int = 0) -> Sample:
+def of_size(size: int, documents: Iterable[SizedDocument], seed: int = 0) -> Sample:
     """The least sample whose text has at least `size` bytes, that of all documents where these have fewer.
 
     Of pairs the targets count, as in a budget. Documents are told apart by the first 20 bits of their hashes, so that

@@ -203,7 +203,7 @@ def _report_metrics(listener: StageListener, metrics: Mapping[str, float], step:
 def _keep_rows(listener: StageListener, rows: list[ResultRow], scored: Scored) -> None:
     """Rows of one checkpoint, whose means are metrics of the run."""
     for key, value in means(rows).items():
-        listener.metric(measure(*key), value, step=rows[0].checkpoint)
+        listener.metric(score_name(*key), value, step=rows[0].checkpoint)
     scored.rows += rows
 
 
@@ -246,7 +246,7 @@ class _Heldout:
             self.documents, self.texts = (list(column) for column in zip(*read_heldout(path), strict=True))
 
 
-def measure(task: str, shots: int, metric: str) -> str:
+def score_name(task: str, shots: int, metric: str) -> str:
     """Name of a metric of the run."""
     return f"eval/{task}/{shots}shot/{metric}"
 
@@ -301,7 +301,7 @@ def _item_count(task: str, items: Iterable[tuple[str, int]]) -> int:
 
 def _stage_result(scored: Scored, steps: list[int]) -> dict[str, JSON]:
     """Means over items and checkpoints; every checkpoint has the same items."""
-    values: dict[str, JSON] = {measure(*key): value for key, value in means(scored.rows).items()}
+    values: dict[str, JSON] = {score_name(*key): value for key, value in means(scored.rows).items()}
     bits = [result.bits_per_byte for result in scored.heldout.values()]
     values[BITS_PER_BYTE] = sum(bits) / len(bits)
     for found in scored.texts:

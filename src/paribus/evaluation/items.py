@@ -177,7 +177,7 @@ class Generation:
     until: tuple[str, ...]
     """Stop strings."""
     measure: Literal["lm_eval", "squad", "drop"]
-    """lm_eval: its exact match alone; squad, drop: exact match and F1 of the official scripts (`answers.py`)."""
+    """lm_eval: its exact match alone; squad, drop: exact match and F1 of the official scripts (`rows`)."""
     exact_match: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """Arguments of lm-eval's exact match."""
     max_tokens: int = 64

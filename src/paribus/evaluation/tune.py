@@ -30,7 +30,7 @@ from paribus.config.groups.evaluation import EvaluationConfig, ScrollsFinetuning
 from paribus.config.groups.training import EqualStepsBudget, TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.errors import InterruptedRunError, NumericalError
-from paribus.evaluation.evaluate import measure
+from paribus.evaluation.evaluate import score_name
 from paribus.evaluation.generation import GenerationRequest, Generator
 from paribus.evaluation.pairs import Ids, progress_counter
 from paribus.evaluation.prompts import evaluation_tokenizer
@@ -77,7 +77,7 @@ def finetune_tasks(context: StageContext) -> dict[str, JSON]:
         numbers[name] = outcome["numbers"]
         rows += _answer_rows(step, name, read_task(context.inputs["finetuning_data"] / name), outcome["answers"])
     _export(context, rows, numbers, step)
-    values: dict[str, JSON] = {measure(*key): value for key, value in means(rows).items()}
+    values: dict[str, JSON] = {score_name(*key): value for key, value in means(rows).items()}
     return {
         "checkpoint": step,
         "tasks": numbers,
@@ -253,8 +253,8 @@ def _export(context: StageContext, rows: list[ResultRow], numbers: dict[str, JSO
                 named = {metric_name(name, key): value for key, value in values.items()}
                 metrics.write(json.dumps({"step": number, **named}) + "\n")
         for key, value in means(rows).items():
-            metrics.write(json.dumps({"step": step, measure(*key): value}) + "\n")
-            context.listener.metric(measure(*key), value, step=step)
+            metrics.write(json.dumps({"step": step, score_name(*key): value}) + "\n")
+            context.listener.metric(score_name(*key), value, step=step)
     pq.write_table(pa.Table.from_pylist(predictions, schema=PREDICTIONS_SCHEMA), context.output / "predictions.parquet")
     write_json(context.output / "statistics.json", {"checkpoint": step, "tasks": numbers})
 

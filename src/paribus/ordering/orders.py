@@ -1,7 +1,7 @@
 """The stage `order`: in which order the documents of the training split are read. Tokenizer-free, so every tokenizer
 of a sweep shares it.
 
-What depends on the ordering alone is in `orders/`; here are its inputs, checked against each other, and its record.
+Orderings of more than a few lines have files of their own (`in_context`, `in_context_released`, `clusters`).
 """
 
 import hashlib
@@ -98,7 +98,7 @@ class _Inputs:
 
 
 def build(context: StageContext) -> dict[str, JSON]:
-    """Write the order (see `paribus.ordering.orders`) and say how it came about.
+    """Write the order and say how it came about.
 
     DataError for a training split without documents, or for inputs that are about another corpus.
     """
@@ -118,23 +118,22 @@ def _ordered(context: StageContext, inputs: _Inputs, kept: DocumentMask) -> Orde
     seed, work = context.config.seed_of("order"), context.work
     match context.config.ordering:
         case StandardOrdering():
-            ordered = Ordered(shuffled(kept, seed=seed))
+            return Ordered(shuffled(kept, seed=seed))
         case SequentialOrdering():
-            ordered = Ordered(as_in_corpus(kept))
+            return Ordered(as_in_corpus(kept))
         case NearestOrdering() as ordering:
-            ordered = _with_neighbours(inputs.lists("neighbours"), ordering, kept, seed, work)
+            return _with_neighbours(inputs.lists("neighbours"), ordering, kept, seed, work)
         case ClusterOrdering() as ordering:
-            ordered = _by_cluster(inputs.embeddings(), ordering, kept, seed, context.engine)
+            return _by_cluster(inputs.embeddings(), ordering, kept, seed, context.engine)
         case InContextOrdering() as ordering:
-            ordered = _along_the_path(inputs.lists("neighbours"), ordering, kept, seed, work)
+            return _along_the_path(inputs.lists("neighbours"), ordering, kept, seed, work)
         case LexicalOrdering() as ordering:
-            ordered = _along_the_path(inputs.lists("lexical_neighbours"), ordering, kept, seed, work)
+            return _along_the_path(inputs.lists("lexical_neighbours"), ordering, kept, seed, work)
         case InContextReleasedOrdering() as ordering:
             chained = in_chains(
                 inputs.lists("neighbours"), kept, ordering.neighbours, ordering.chain, seed=seed, work=work
             )
-            ordered = _without_alike(chained, ordering, inputs.corpus, context.output)
-    return ordered
+            return _without_alike(chained, ordering, inputs.corpus, context.output)
 
 
 def _with_neighbours(

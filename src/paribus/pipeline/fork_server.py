@@ -65,7 +65,7 @@ def serve_forks() -> int:
         request = _serve(connection, began)
     if request is not None:
         _become(request, server, heeded)
-        _end(serve(request.fields["job"], request.channel))
+        _end(run_job(request.fields["job"], request.channel))
     return 0
 
 
@@ -201,10 +201,10 @@ def run_stage() -> int:
     die_with_parent()
     die_before_starter()
     ignore_requests()
-    return serve(json.load(sys.stdin), int(sys.argv[1]))
+    return run_job(json.load(sys.stdin), int(sys.argv[1]))
 
 
-def serve(job: dict[str, Any], descriptor: int) -> int:
+def run_job(job: dict[str, Any], descriptor: int) -> int:
     """Run a job in this process, which has no other, and answer on a file descriptor; 0 when the stage returned."""
     with os.fdopen(descriptor, "w", encoding="utf-8") as channel:
         listener = ChannelListener(channel, sys.stderr)

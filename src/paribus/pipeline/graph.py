@@ -21,6 +21,14 @@ from paribus.training.stage import FIRST_TRAINING, TRAINING
 
 Place = tuple[str, str]
 """Where an artefact is in the store: the name of the stage that it is kept by, and its key."""
+# The closed list of stages. Adding one touches its room, a line here, and the packages that decide its numbers.
+#
+# The latter are in `store/packages.py`, which `reporting` reads without knowing stages; a test tells when they are not.
+#
+# The order of this list decides nothing but that of tables. A run makes the inputs of a stage in the order in which the
+# stage declares them, so what may fail cheaply is declared before what is dear: the tasks before the training. No run
+# needs `context_statistics` or `token_statistics`; `paribus orders` and `paribus tokens` do. Only runs with a
+# `finetuning` have its stages.
 STAGES: dict[str, Stage] = {
     stage.name: stage
     for stage in (
@@ -198,14 +206,6 @@ def _differing(name: str, before: Any, now: Any) -> Iterator[str]:
         yield name
 
 
-# The closed list of stages. Adding one touches its room, a line here, and the packages that decide its numbers.
-#
-# The latter are in `store/packages.py`, which `reporting` reads without knowing stages; a test tells when they are not.
-#
-# The order of this list decides nothing but that of tables. A run makes the inputs of a stage in the order in which the
-# stage declares them, so what may fail cheaply is declared before what is dear: the tasks before the training. No run
-# needs `context_statistics` or `token_statistics`; `paribus orders` and `paribus tokens` do. Only runs with a
-# `finetuning` have its stages.
 def run_targets(config: RunConfig) -> tuple[str, ...]:
     """The stages that a run is made for, and before them what should fail before anything is trained."""
     return (EVALUATION,) if isinstance(config.finetuning, NoFinetuning) else ("finetuning_data", EVALUATION, FINETUNING)

@@ -110,7 +110,7 @@ def _prepare(
             unlike.append(other)
             problems += other if isinstance(job.config.tokenizer, ExistingTokenizer) else []
             problems += _absent_stage(runs[-1])
-            problems += [*([] if tolerate_missing else _repeated(runs[-1])), *_unscorable(runs[-1])]
+            problems += [*([] if tolerate_missing else _too_many_epochs(runs[-1])), *_unscorable(runs[-1])]
             problems += check_ordering(job.config, missing_stages(runs[-1]))
             problems += devices.check(job.config, runs[-1].required) if judged else []
         except ParibusError as error:
@@ -123,7 +123,7 @@ def _prepare(
     if problems:
         raise ConfigurationError(*dict.fromkeys(problems))
     if not tolerate_missing:
-        refuse_repeated(runs)
+        refuse_same_run_twice(runs)
     return runs
 
 
@@ -137,13 +137,13 @@ def _unfit(config: RunConfig, *, tolerate_missing: bool, made: bool) -> list[Pro
     return [*found, *judge(config.evaluation), *judge_finetuning(config.finetuning)]
 
 
-def refuse_repeated(runs: Sequence[PreparedRun]) -> None:
+def refuse_same_run_twice(runs: Sequence[PreparedRun]) -> None:
     """ConfigurationError for two jobs that are one run, which a plan may compare."""
-    if error := repeated(runs):
+    if error := same_run_twice(runs):
         raise error
 
 
-def repeated(runs: Sequence[PreparedRun]) -> ConfigurationError | None:
+def same_run_twice(runs: Sequence[PreparedRun]) -> ConfigurationError | None:
     """Two jobs that are one run: a table would show two rows, or seeds, that agree to the last bit."""
     common = set.intersection(*(set(run.job.overrides) for run in runs))
     jobs: dict[str, str] = {}
@@ -187,7 +187,7 @@ def other_tokens(run: PreparedRun, judged: JudgedTokens) -> list[Problem]:
     return judged[key]
 
 
-def _repeated(run: PreparedRun) -> list[Problem]:
+def _too_many_epochs(run: PreparedRun) -> list[Problem]:
     """A training that is finished already and read its text more often than `budget.max_epochs` allows."""
     config, node = run.job.config, run.nodes["training"]
     most, trained = config.budget.max_epochs, OutputRoot.of(config).store.find(*node.place)

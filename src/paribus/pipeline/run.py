@@ -137,7 +137,7 @@ def run_nodes(nodes: dict[str, Node], stages: "StageRunner") -> Failure | None:
             compared = stage == "corpus" and stage in left and node.config.sweep and node.config.sweep.jobs > 1
             if compared and (told := few_documents(node.config, made)):
                 stages.listener.show(f"[yellow]{escape(told)}[/yellow]")
-    except RepeatedFailureError as error:
+    except FailedBeforeError as error:
         stages.listener.show(f"{named(stage)} [red]failed[/red] for an earlier run: not tried again")
         return Failure(error.failure["class"], error.failure["message"], stage, repeated=True)
     except KeyboardInterrupt:
@@ -222,10 +222,10 @@ class StageRunner:
         for retry in range(1, retries + 1):
             try:
                 return self._ensure(node, last=False, whole=whole)
-            except RepeatedFailureError:
+            except FailedBeforeError:
                 raise
             except Exception as error:
-                if not may_be_gone(error) or failed_before(node, self.root):
+                if not worth_another_try(error) or failed_before(node, self.root):
                     raise
                 message = f"[yellow]trying again ({retry} of {retries})[/yellow]: {escape(classify(error)['message'])}"
                 self.listener.show(f"{named(node.name)} {message}")
@@ -277,7 +277,7 @@ class StageRunner:
                 self.root.store.discard_output(*node.place)
             display.finish(f"  {named(node.name)} [red]failed[/red] ({classify(error)['class']})")
             # A launcher that gives the job up, for the end of its time say, leaves by sys.exit and may begin it again.
-            if not isinstance(error, SystemExit) and (last or not may_be_gone(error)):
+            if not isinstance(error, SystemExit) and (last or not worth_another_try(error)):
                 note_failure(node, self.root, error)
             raise
         seconds = time.monotonic() - started
@@ -424,7 +424,7 @@ def _patiently(look: Callable[[], Result]) -> Result:
 #
 # A command tries a stage once for all runs that share it: the note says in which command it failed and why. What may be
 # gone at the next attempt, a file server that does not answer say, is tried `retries` times before it is noted.
-class RepeatedFailureError(ParibusError):
+class FailedBeforeError(ParibusError):
     """A stage is not tried, because it failed for an earlier run of the same command; `failure` is what it left."""
 
     def __init__(self, failure: Mapping[str, Any]) -> None:
@@ -436,7 +436,7 @@ def refuse_repetition(node: Node, root: OutputRoot) -> None:
     """RepeatedFailureError for a stage that failed in this very command: it would fail again for every run."""
     failure = failed_before(node, root)
     if failure is not None:
-        raise RepeatedFailureError(failure)
+        raise FailedBeforeError(failure)
 
 
 def failed_before(node: Node, root: OutputRoot) -> dict[str, Any] | None:
@@ -449,7 +449,7 @@ def failed_before(node: Node, root: OutputRoot) -> dict[str, Any] | None:
     return failure if ended else None
 
 
-def may_be_gone(error: BaseException) -> bool:
+def worth_another_try(error: BaseException) -> bool:
     """Whether another attempt may do better. A full disk stays full until somebody makes room."""
     return classify(error)["class"] in RETRIED and not is_full_disk(error)
 

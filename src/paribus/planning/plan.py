@@ -27,7 +27,7 @@ from paribus.ordering import SAMPLED_BYTES
 from paribus.ordering.search_plan import DEFAULT_PROBES, FEWEST_QUANTIZED, plan_search
 from paribus.pipeline.devices import Devices
 from paribus.pipeline.graph import Node, Place, few_documents, to_make
-from paribus.pipeline.prepare import JudgedTokens, check_root_and_launcher, other_tokens, repeated
+from paribus.pipeline.prepare import JudgedTokens, check_root_and_launcher, other_tokens, same_run_twice
 from paribus.pipeline.prepared import PreparedRun, factor_labels, labels, run_names, undeclared, unique_nodes
 from paribus.pipeline.root import OutputRoot
 from paribus.planning.length import (
@@ -235,7 +235,7 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
         until=config.until,
         problems=tuple(sorted({node.problem for node in nodes if node.problem} | _unfit_here(runs))),
         judgement=(*remarks_on_orders(runs, root), *remarks_on_judgement(runs, root)),
-        refusals=tuple(error for error in (repeated(runs), undeclared(runs)) if error),
+        refusals=tuple(error for error in (same_run_twice(runs), undeclared(runs)) if error),
     )
 
 

@@ -66,7 +66,7 @@ def build_vocabulary(context: StageContext) -> dict[str, JSON]:
     corpus = CorpusArtifact(context.inputs["corpus"])
     texts = TrainingText(corpus, None if isinstance(config, BytesTokenizer) else config.sample, context.listener)
     compile_kernels(training_kernels(config.kind), context.listener)
-    pretokenizer = configured(context.config.pretokenizer, texts)
+    pretokenizer = make_pretokenizer(context.config.pretokenizer, texts)
     tokenizer = _train(config, pretokenizer, texts, context)
     if texts.documents == 0 and not isinstance(config, BytesTokenizer):
         raise DataError(f"corpus: the training split of {corpus.path} is empty; there is nothing to train on")
@@ -353,7 +353,7 @@ def _read(part: CountedPart) -> WordCounts:
         return WordCounts(saved["spellings"], saved["offsets"], saved["counts"])
 
 
-def configured(config: PretokenizerConfig, texts: Iterable[str]) -> str | Pretokenizer:
+def make_pretokenizer(config: PretokenizerConfig, texts: Iterable[str]) -> str | Pretokenizer:
     """The name of a pattern, or what cuts; spans are found in `texts`, which only they need."""
     if isinstance(config, SpansPretokenizer):
         return SpanPretokenizer.train(texts, span_settings(config))

@@ -254,7 +254,7 @@ class ByteLevelImport:
 
 # WordPiece tokenizers of BERT and its kin, from `tokenizer.json` or from `vocab.txt`, with their ids.
 #
-# Words are made by the same normalizer and pre-tokenizer (`pretokenize.bert_words`); a word is cut into the longest
+# Words are made by the same normalizer and pre-tokenizer (`pretokenize.BertWords`); a word is cut into the longest
 # tokens from the left, and is one unknown token where there is none on the way. Special tokens are not looked for in
 # text.
 def is_wordpiece(described: Mapping[str, Any]) -> bool:

@@ -69,7 +69,7 @@ class TrainedVocabulary:
     unknown: Unknown
     stopped: Stopped
     string_equal_pairs: int
-    """Merged pairs whose string was a token already; see `Training`."""
+    """Merged pairs whose string was a token already; see `MergeTraining`."""
 
     def adopted(self, settings: Settings) -> Settings:
         """The settings of the tokenizer that has this vocabulary."""

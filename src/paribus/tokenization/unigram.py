@@ -3,7 +3,7 @@
 Kudo, *Subword Regularization* (2018), section 3.2, by the trainer of `sentencepiece`, which scales better: 32,000
 pieces from the words of 100 MB of English took it 53 s and 0.3 GB, the trainer of `tokenizers` 81 s and 0.8 GB.
 
-The trainer reads the word table, never the corpus, and gets its seeds from `unigram_seeds`: its own took 4.1 GB, and
+The trainer reads the word table, never the corpus, and gets its seeds from here: its own took 4.1 GB, and
 miss what only one word contains, so that the text became 8 % more tokens. It runs in one thread, because its 32-bit
 sums depend on the number of threads, and reads rare words first, which loses least in such sums. Every unit counts as a
 word that occurs once more than it does: so each has a score, and no piece is kept for want of another way to spell it.

@@ -220,7 +220,7 @@ class TrackingRequest:
 
 # Have a run sent to MLflow while it runs, without ever waiting for MLflow in between.
 #
-# A follower only writes small files and starts the process of `service`, unless one serves this output root already.
+# A follower only writes small files and starts the process of `Service`, unless one serves this output root already.
 class Follower:
     """Follows the event file of one run; ConfigurationError when `tracking.uri` is none that MLflow opens.
 

@@ -277,7 +277,7 @@ class Budget:
     """Tokens of sources that are read, where training is on pairs."""
 
 
-def steps_of(amount: int, batches: Batches, of_contexts: Amounts) -> int:
+def steps_until(amount: int, batches: Batches, of_contexts: Amounts) -> int:
     """Fewest whole steps whose contexts have at least `amount` in sum; `of_contexts` says what each has.
 
     Every pass reads every context once, so whole passes are skipped by division and one is searched, a part at a time.
@@ -331,11 +331,11 @@ def resolve_steps(
         case EqualTokensBudget() if batches.contexts.full:
             return -(-budget.tokens // (batches.global_batch * batches.contexts.context_length))
         case EqualTokensBudget():
-            return steps_of(budget.tokens, batches, targets)
+            return steps_until(budget.tokens, batches, targets)
         case EqualTextBudget():
             if not text_bytes.any():
                 raise ConfigurationError("budget.text cannot be reached: the ordered corpus stands for no text at all")
-            return steps_of(budget.text, batches, text_bytes)
+            return steps_until(budget.text, batches, text_bytes)
         case EqualFlopsBudget():
             return -(-budget.flops // step_flops)
         case EqualStepsBudget():

@@ -231,7 +231,7 @@ def explained_memory_errors(training: TrainingConfig) -> Iterator[None]:
 
 
 DETERMINISM_PREFIX = "training.deterministic: "
-"""Before the names of what `conditions` gives."""
+"""Before the names of what `determinism_conditions` gives."""
 
 
 @contextmanager

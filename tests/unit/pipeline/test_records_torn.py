@@ -24,7 +24,7 @@ from paribus.pipeline.recorder import RunRecord
 from paribus.pipeline.records import read_run_record
 from paribus.pipeline.results import collect
 from paribus.pipeline.root import OutputRoot
-from paribus.pipeline.run import RepeatedFailureError, refuse_repetition
+from paribus.pipeline.run import FailedBeforeError, refuse_repetition
 from paribus.pipeline.standings import STAGES_FILE, announce, write_stages
 from paribus.store import files
 from paribus.store.artifacts import Store
@@ -129,7 +129,7 @@ def test_a_torn_note_or_list_of_stages_hinders_nothing(run: PreparedRun, layout:
     note.parent.mkdir(parents=True)
     failure = {"class": "data", "message": "a file", "stage": "corpus", "invocation": "once"}
     files.write_json(note, failure)
-    with pytest.raises(RepeatedFailureError, match="a file"):
+    with pytest.raises(FailedBeforeError, match="a file"):
         refuse_repetition(node, layout)
     tear(note)
     refuse_repetition(node, layout)

@@ -28,6 +28,7 @@ from paribus.tokenization.kernels.layout import (
     DROPOUT,
     ENCODER,
     FALLBACK_UNITS,
+    FEWEST,
     GPT2,
     GPT2_DIGITS,
     GPT4,
@@ -423,8 +424,9 @@ def matched(model, units, count, work):
         return match_left_to_right(model, units, count)
     if kind == VITERBI and model[SENTENCEPIECE] != 0:
         return best_path_from_left(model, lengths, f64_at(model[SCORES]), units, count, work)
-    scored = np.int64(kind == VITERBI)
-    return best_path(model, lengths, f64_at(model[SCORES]), scored, units, count, work)
+    if kind == VITERBI or kind == FEWEST:
+        return best_path(model, lengths, f64_at(model[SCORES]), np.int64(kind == VITERBI), units, count, work)
+    return np.int64(-1)
 
 
 @function
