@@ -5,7 +5,7 @@ from pathlib import Path
 
 from paribus.config.groups.corpus import FilesCorpus, PydocsCorpus
 from paribus.corpus.datasets import PydocsSource
-from paribus.corpus.files import FilesSource, Found, Source
+from paribus.corpus.files import FilesSource, Source, SourceDocument
 from paribus.engine.local import LocalEngine
 
 
@@ -15,4 +15,4 @@ def documents(path: Path | None) -> Iterator[str]:
     source: Source = PydocsSource(PydocsCorpus(), engine)
     if path is not None:
         source = FilesSource(FilesCorpus(paths=(str(path),)), engine, path.parent)
-    return (item.text for item in source.items() if isinstance(item, Found))
+    return (item.text for item in source.items() if isinstance(item, SourceDocument))

@@ -114,7 +114,7 @@ def build(context: StageContext) -> dict[str, JSON]:
     return counts | ordered.statistics | {"digest": summary["digest"]}
 
 
-def _ordered(context: StageContext, inputs: _Inputs, kept: DocumentMask) -> Ordered:
+def _ordered(context: StageContext, inputs: _Inputs, kept: DocumentMask) -> Ordered:  # noqa: PLR0911 (one a kind)
     seed, work = context.config.seed_of("order"), context.work
     match context.config.ordering:
         case StandardOrdering():

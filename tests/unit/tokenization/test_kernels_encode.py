@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from paribus.errors import ConfigurationError
 from paribus.tokenization import Tokenizer
+from paribus.tokenization.kernels import layout, scan
 from paribus.tokenization.settings import Algorithm, Candidates, EncoderName, Settings
 from paribus.tokenization.vocabulary import Token, Vocabulary
 from support import encoder_references as reference
@@ -354,3 +356,9 @@ def test_a_pretoken_of_16000_units_takes_no_minutes(encoder: str, text: str) -> 
     started = time.process_time()
     assert tok.decode(tok.encode(text)) == text
     assert time.process_time() - started < 5
+
+
+def test_every_encoder_has_a_branch_of_its_own() -> None:
+    """An encoder without one would encode nothing, or as another does."""
+    source = Path(scan.__file__).read_text(encoding="utf-8")
+    assert [name for name in layout.ENCODERS if f"kind == {name.upper()}" not in source] == []
