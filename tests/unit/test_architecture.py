@@ -146,7 +146,6 @@ def test_reporting_and_tracking_know_no_stage(layer: str) -> None:
         ("paribus.cli", HEAVY),
         ("paribus.commands.verbs", HEAVY),
         ("paribus.pipeline.fork_server", HEAVY),
-        ("paribus.pipeline.fork_server", HEAVY),
         ("paribus.pipeline.prepare, paribus.planning.show", {*HEAVY, "numpy", "pyarrow"}),
     ],
 )
