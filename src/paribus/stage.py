@@ -16,7 +16,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Protocol, TextIO
 
 from paribus.config.groups.model import Part
@@ -138,6 +140,15 @@ class Stage:
 def always(*names: str) -> Callable[[RunConfig], tuple[str, ...]]:
     """Inputs that do not depend on the configuration."""
     return lambda config: names
+
+
+def late(function: str) -> Callable[..., dict[str, JSON]]:
+    """Function `module:name`, whose module is imported when it is called."""
+    return partial(_call, function)
+
+
+def _call(function: str, *arguments: Any) -> Any:
+    return resolve_name(function)(*arguments)
 
 
 def fields(group: str, *names: str) -> Identity:

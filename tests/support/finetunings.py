@@ -11,7 +11,8 @@ from paribus.config.groups.evaluation import EvaluationConfig, ScrollsFinetuning
 from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
-from paribus.evaluation.stage import build_finetuning, build_finetuning_data
+from paribus.evaluation.scrolls import build_data
+from paribus.evaluation.stage import build_finetuning
 from paribus.modeling.models import build_model, save_model
 from paribus.stage import JSON, SilentListener
 from paribus.tokenization import Tokenizer
@@ -86,7 +87,7 @@ def write_checkpoint(root: Path, tokenizer: Tokenizer | None = None) -> Tokenize
 
 def run_data(root: Path, config: RunConfig) -> dict[str, JSON]:
     """Run the stage `finetuning_data` in `root`."""
-    return build_finetuning_data(context_at(root / "finetuning_data", root / "data.work", config, {}))
+    return build_data(context_at(root / "finetuning_data", root / "data.work", config, {}))
 
 
 def run_finetuned(root: Path, config: RunConfig, name: str = "finetuning") -> dict[str, JSON]:

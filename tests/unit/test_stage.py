@@ -1,7 +1,10 @@
-"""The hub without a network: said soon, and what is in the cache is still had."""
+"""Stages name functions that are there; the hub without a network is given up soon, and its cache is read."""
 
 import socket
 import time
+from functools import partial
+from importlib.util import find_spec
+from pkgutil import resolve_name
 
 import datasets
 import pytest
@@ -12,7 +15,8 @@ from paribus.corpus.datasets import HuggingFaceSource
 from paribus.errors import DataError, InfrastructureError
 from paribus.evaluation.data_files import load_data_set
 from paribus.ordering.embedding_files import _fetched
-from paribus.stage import PAUSES, cache_alone_without_network
+from paribus.pipeline.graph import STAGES
+from paribus.stage import PAUSES, Stage, cache_alone_without_network
 
 
 @pytest.fixture(name="looks")
@@ -53,3 +57,12 @@ def test_what_is_not_in_the_cache_is_named_after_looking_for_an_address(looks: l
         _fetched("owner/name-that-is-nowhere", "0" * 40)
     assert looks == [*PAUSES] * 3
     assert offline() == (False, False)
+
+
+@pytest.mark.parametrize("stage", STAGES.values(), ids=lambda stage: stage.name)
+def test_what_a_stage_computes_with_is_there(stage: Stage) -> None:
+    functions = [stage.build, *([stage.outside.fingerprint] if stage.outside else [])]
+    for function in functions:
+        if isinstance(function, partial):
+            assert callable(resolve_name(function.args[0]))
+    assert all(find_spec(module) for module in stage.imports)

@@ -8,14 +8,8 @@ from typing import Any
 from paribus.config.groups.corpus import CorpusConfig, FilesCorpus, HuggingFaceCorpus, ParallelCorpus, PydocsCorpus
 from paribus.config.units import format_number, format_size
 from paribus.corpus.paths import data_files, local_directory, require_revision, resolve, sides, versions
-from paribus.stage import JSON, ExternalFiles, Stage, StageContext, always, fields
+from paribus.stage import JSON, ExternalFiles, Stage, always, fields, late
 from paribus.store.files import FileDigests
-
-
-def _build(context: StageContext) -> dict[str, JSON]:
-    from paribus.corpus.build import build
-
-    return build(context)
 
 
 def _facts(result: Mapping[str, Any]) -> list[str]:
@@ -69,7 +63,7 @@ CORPUS = Stage(
     code_version=3,
     inputs=always(),
     identity=fields("corpus"),
-    build=_build,
+    build=late("paribus.corpus.build:build"),
     imports=("paribus.corpus.build",),
     online=lambda config: isinstance(config.corpus, HuggingFaceCorpus),
     outside=ExternalFiles(lambda config: config.corpus, fingerprint),

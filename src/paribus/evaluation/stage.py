@@ -10,8 +10,19 @@ from paribus.config.schema import RunConfig
 from paribus.config.units import format_number, format_size
 from paribus.evaluation.benchmarks import prompted
 from paribus.evaluation.data_files import segmented
-from paribus.stage import JSON, OFFLINE, Device, ExternalFiles, Stage, StageContext, always, fields, seeds, together
-from paribus.store.files import FileDigests
+from paribus.stage import (
+    JSON,
+    OFFLINE,
+    Device,
+    ExternalFiles,
+    Stage,
+    StageContext,
+    always,
+    fields,
+    late,
+    seeds,
+    together,
+)
 from paribus.training.start import finetuning_seeds
 
 
@@ -37,18 +48,6 @@ def build_tasks(context: StageContext) -> dict[str, JSON]:
     return build(context)
 
 
-def _tasks_fingerprint(config: Any, digests: FileDigests) -> dict[str, JSON]:
-    from paribus.evaluation.preflight import tasks_fingerprint
-
-    return tasks_fingerprint(config, digests)
-
-
-def _build_prompts(context: StageContext) -> dict[str, JSON]:
-    from paribus.evaluation.prompts import build_prompts
-
-    return build_prompts(context)
-
-
 def build_scores(context: StageContext) -> dict[str, JSON]:
     """Score the last checkpoints; see `paribus.evaluation.evaluate`."""
     os.environ.update(OFFLINE)
@@ -63,12 +62,6 @@ def build_scores(context: StageContext) -> dict[str, JSON]:
     from paribus.evaluation.evaluate import score_checkpoints
 
     return score_checkpoints(context)
-
-
-def _build_token_statistics(context: StageContext) -> dict[str, JSON]:
-    from paribus.evaluation.token_statistics import build
-
-    return build(context)
 
 
 def _evaluation_device(config: RunConfig) -> Device:
@@ -102,14 +95,14 @@ TASKS = Stage(
     build=build_tasks,
     imports=("paribus.evaluation.tasks",),
     facts=_facts_of_tasks,
-    outside=ExternalFiles(lambda config: config.evaluation, _tasks_fingerprint),
+    outside=ExternalFiles(lambda config: config.evaluation, late("paribus.evaluation.preflight:tasks_fingerprint")),
 )  # fmt: skip
 PROMPTS = Stage(
     "prompts",
     code_version=1,
     inputs=always("tokens", "tasks"),
     identity=together(fields("evaluation", "shots", "shots_of"), fields("model", "context_length", "context_bytes")),
-    build=_build_prompts,
+    build=late("paribus.evaluation.prompts:build_prompts"),
     imports=("paribus.evaluation.prompts",),
 )
 EVALUATION = Stage(
@@ -131,22 +124,9 @@ TOKEN_STATISTICS = Stage(
     code_version=4,
     inputs=_token_statistics_inputs,
     identity=_segmentations,
-    build=_build_token_statistics,
+    build=late("paribus.evaluation.token_statistics:build"),
     imports=("paribus.evaluation.token_statistics",),
 )
-
-
-def build_finetuning_data(context: StageContext) -> dict[str, JSON]:
-    """Write the examples of every task before anything is trained; see `paribus.evaluation.scrolls`."""
-    from paribus.evaluation.scrolls import build_data as build
-
-    return build(context)
-
-
-def _finetuning_fingerprint(config: Any, digests: FileDigests) -> dict[str, JSON]:
-    from paribus.evaluation.scrolls import scrolls_fingerprint
-
-    return scrolls_fingerprint(config, digests)
 
 
 def build_finetuning(context: StageContext) -> dict[str, JSON]:
@@ -177,9 +157,9 @@ FINETUNING_DATA = Stage(
     code_version=1,
     inputs=always(),
     identity=fields("finetuning", "tasks", "answer_characters", "document_characters", "limit"),
-    build=build_finetuning_data,
+    build=late("paribus.evaluation.scrolls:build_data"),
     imports=("paribus.evaluation.scrolls",),
-    outside=ExternalFiles(lambda config: config.finetuning, _finetuning_fingerprint),
+    outside=ExternalFiles(lambda config: config.finetuning, late("paribus.evaluation.scrolls:scrolls_fingerprint")),
 )
 FINETUNING = Stage(
     "finetuning",

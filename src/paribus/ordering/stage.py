@@ -20,18 +20,16 @@ from paribus.config.groups.ordering import (
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_number
 from paribus.stage import (
-    JSON,
     Device,
     ExternalFiles,
     Stage,
-    StageContext,
     all_except,
     always,
     fields,
+    late,
     seed_of,
     together,
 )
-from paribus.store.files import FileDigests
 
 _BM25 = ("query_terms", "saturation", "length_normalization")
 
@@ -65,54 +63,6 @@ def _begin_of_contexts(config: RunConfig) -> dict[str, Any]:
     return {"begin": "end_of_document"} if begins else {}
 
 
-def _build_embeddings(context: StageContext) -> dict[str, JSON]:
-    from paribus.ordering.embeddings import build
-
-    return build(context)
-
-
-def _fingerprint_of_embedder(config: Any, digests: FileDigests) -> dict[str, JSON]:
-    from paribus.ordering.embedding_files import fingerprint
-
-    return fingerprint(config, digests)
-
-
-def _build_neighbours(context: StageContext) -> dict[str, JSON]:
-    from paribus.ordering.neighbours import build
-
-    return build(context)
-
-
-def _build_lexical_neighbours(context: StageContext) -> dict[str, JSON]:
-    from paribus.ordering.bm25 import build
-
-    return build(context)
-
-
-def _build_duplicates(context: StageContext) -> dict[str, JSON]:
-    from paribus.ordering.duplicates import build
-
-    return build(context)
-
-
-def _build_order(context: StageContext) -> dict[str, JSON]:
-    from paribus.ordering.orders import build
-
-    return build(context)
-
-
-def _build_contexts(context: StageContext) -> dict[str, JSON]:
-    from paribus.ordering.contexts import build
-
-    return build(context)
-
-
-def _build_context_statistics(context: StageContext) -> dict[str, JSON]:
-    from paribus.ordering.statistics import build
-
-    return build(context)
-
-
 def _device_of_embedder(config: RunConfig) -> Device | None:
     """Encoders alone have a device."""
     value = getattr(config.embedder, "device", None)
@@ -136,10 +86,10 @@ EMBEDDINGS = Stage(
     code_version=2,
     inputs=always("corpus"),
     identity=fields("embedder"),
-    build=_build_embeddings,
+    build=late("paribus.ordering.embeddings:build"),
     imports=("paribus.ordering.embeddings",),
     online=lambda config: isinstance(config.embedder, TransformersEmbedder),
-    outside=ExternalFiles(lambda config: config.embedder, _fingerprint_of_embedder),
+    outside=ExternalFiles(lambda config: config.embedder, late("paribus.ordering.embedding_files:fingerprint")),
     device=_device_of_embedder,
 )
 NEIGHBOURS = Stage(
@@ -147,7 +97,7 @@ NEIGHBOURS = Stage(
     code_version=2,
     inputs=always("embeddings"),
     identity=fields("neighbours"),
-    build=_build_neighbours,
+    build=late("paribus.ordering.neighbours:build"),
     # Not what searches: faiss may look for devices as it is imported.
     imports=("paribus.ordering.embeddings", "paribus.ordering.arrays"),
     device=_device_of_neighbours,
@@ -157,7 +107,7 @@ LEXICAL_NEIGHBOURS = Stage(
     code_version=1,
     inputs=always("corpus"),
     identity=fields("ordering", "neighbours", *_BM25),
-    build=_build_lexical_neighbours,
+    build=late("paribus.ordering.bm25:build"),
     imports=("paribus.ordering.bm25",),
 )
 DUPLICATES = Stage(
@@ -165,7 +115,7 @@ DUPLICATES = Stage(
     code_version=1,
     inputs=_duplicates_inputs,
     identity=fields("duplicates"),
-    build=_build_duplicates,
+    build=late("paribus.ordering.duplicates:build"),
     imports=("paribus.ordering.duplicates",),
 )
 ORDER = Stage(
@@ -173,7 +123,7 @@ ORDER = Stage(
     code_version=2,
     inputs=_order_inputs,
     identity=_order_identity,
-    build=_build_order,
+    build=late("paribus.ordering.orders:build"),
     imports=("paribus.ordering.orders",),
     facts=_facts_of_order,
 )
@@ -187,7 +137,7 @@ CONTEXTS = Stage(
         fields("model", "context_length", "context_bytes"),
         _begin_of_contexts,
     ),
-    build=_build_contexts,
+    build=late("paribus.ordering.contexts:build"),
     imports=("paribus.ordering.contexts",),
 )
 CONTEXT_STATISTICS = Stage(
@@ -197,6 +147,6 @@ CONTEXT_STATISTICS = Stage(
     identity=together(
         all_except("packing", "attention"), fields("model", "context_length", "context_bytes"), seed_of("contexts")
     ),
-    build=_build_context_statistics,
+    build=late("paribus.ordering.statistics:build"),
     imports=("paribus.ordering.statistics",),
 )

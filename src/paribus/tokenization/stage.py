@@ -6,30 +6,11 @@ from typing import Any
 from paribus.config.groups.tokenization import ExistingTokenizer, PredictiveEntropyPretokenizer
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_number
-from paribus.stage import JSON, Device, ExternalFiles, Stage, StageContext, always, fields, together
-from paribus.store.files import FileDigests
+from paribus.stage import Device, ExternalFiles, Stage, always, fields, late, together
 
 
 def _named_files(config: RunConfig) -> Any:
     return config.tokenizer if isinstance(config.tokenizer, ExistingTokenizer) else config.pretokenizer
-
-
-def _build_vocabulary(context: StageContext) -> dict[str, JSON]:
-    from paribus.tokenization.build import build_vocabulary
-
-    return build_vocabulary(context)
-
-
-def _build_tokens(context: StageContext) -> dict[str, JSON]:
-    from paribus.tokenization.build import build_tokens
-
-    return build_tokens(context)
-
-
-def _fingerprint(config: Any, digests: FileDigests) -> dict[str, JSON]:
-    from paribus.tokenization.existing import vocabulary_fingerprint
-
-    return vocabulary_fingerprint(config, digests)
 
 
 def _online(config: RunConfig) -> bool:
@@ -57,10 +38,10 @@ VOCABULARY = Stage(
     code_version=5,
     inputs=lambda config: () if isinstance(config.tokenizer, ExistingTokenizer) else ("corpus",),
     identity=together(fields("pretokenizer"), fields("tokenizer")),
-    build=_build_vocabulary,
+    build=late("paribus.tokenization.build:build_vocabulary"),
     imports=("paribus.tokenization.build",),
     online=_online,
-    outside=ExternalFiles(_named_files, _fingerprint),
+    outside=ExternalFiles(_named_files, late("paribus.tokenization.existing:vocabulary_fingerprint")),
     device=_device,
     facts=_facts_of_vocabulary,
 )
@@ -69,7 +50,7 @@ TOKENS = Stage(
     code_version=2,
     inputs=always("corpus", "vocabulary"),
     identity=fields("encoder"),
-    build=_build_tokens,
+    build=late("paribus.tokenization.build:build_tokens"),
     imports=("paribus.tokenization.build",),
     online=_online,
     device=_device,

@@ -6,21 +6,8 @@ from typing import Any
 
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_number
-from paribus.stage import JSON, Device, ExternalFiles, Stage, StageContext, fields, seeds, together
-from paribus.store.files import FileDigests
-from paribus.training.start import FIRST, first_config, has_first, training_seeds
-
-
-def _build(context: StageContext) -> dict[str, JSON]:
-    from paribus.training.train import build
-
-    return build(context)
-
-
-def _fingerprint(config: Any, digests: FileDigests) -> dict[str, JSON]:
-    from paribus.training.start import start_fingerprint
-
-    return start_fingerprint(config, digests)
+from paribus.stage import Device, ExternalFiles, Stage, fields, late, seeds, together
+from paribus.training.start import FIRST, first_config, has_first, start_fingerprint, training_seeds
 
 
 def _device(config: RunConfig) -> Device:
@@ -44,9 +31,9 @@ TRAINING = Stage(
     code_version=9,
     inputs=_inputs,
     identity=together(*map(fields, ("model", "start", "budget", "training", "packing")), seeds(training_seeds)),
-    build=_build,
+    build=late("paribus.training.train:build"),
     imports=("paribus.training.train", "paribus.tokenization.export"),
-    outside=ExternalFiles(lambda config: config.start, _fingerprint),
+    outside=ExternalFiles(lambda config: config.start, start_fingerprint),
     device=_device,
     facts=_facts,
 )
