@@ -14,9 +14,9 @@ import pytest
 
 from paribus.config.groups.execution import TrackingConfig
 from paribus.pipeline import recorder as run_state
+from paribus.pipeline.failures import Failure
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.recorder import LOST, RunRecord, read_state
-from paribus.pipeline.records import Failure
 from paribus.pipeline.root import OutputRoot
 from paribus.store.claims import Claim, acquire, run_claim, this_process
 from paribus.tracking.destination import Destination

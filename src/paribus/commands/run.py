@@ -26,16 +26,18 @@ from paribus.config.metrics import main_scores, score_texts
 from paribus.config.units import format_duration
 from paribus.engine.processes import interrupt, on_stop
 from paribus.errors import classify, is_full_disk
+from paribus.pipeline.failures import RETRIED
 from paribus.pipeline.graph import EVALUATION, FINETUNING
 from paribus.pipeline.prepare import describe_sweep, fetch_prompt_examples, prepare
 from paribus.pipeline.prepared import PreparedRun, labels, tell_origin, undeclared, write_sweep
 from paribus.pipeline.recorder import LOST, mark_lost, read_state
-from paribus.pipeline.records import RETRIED, read_sweep
+from paribus.pipeline.records import read_sweep
 from paribus.pipeline.root import OutputRoot
-from paribus.pipeline.run import JOBLIB, JobFunction, allow_start, stop
+from paribus.pipeline.run import JOBLIB, JobFunction
 from paribus.pipeline.standings import watched, write_stages
 from paribus.planning.plan import remarks_on_judgement, remarks_on_orders
 from paribus.planning.show import refuse_over_limit
+from paribus.store import files
 from paribus.store.claims import describe, machine, read_holder
 from paribus.store.provenance import loaded_code
 from paribus.tracking.events import FILE_NAME, SCHEDULED, EventLog
@@ -133,7 +135,7 @@ class _Launches:
             self.console.print("[red]stopped[/red]: give the same command again to carry on")
             return True
         finally:
-            allow_start(self.root, self.sweep)
+            self.root.stop_mark(self.sweep).unlink(missing_ok=True)
         return False
 
     def _launch(self, runs: Sequence[PreparedRun]) -> str | None:
@@ -166,7 +168,7 @@ class _Launches:
         def pass_on(number: int, frame: object) -> None:
             received.append(number)
             with suppress(OSError):
-                stop(self.root, self.sweep, "the command was stopped")
+                files.write_text(self.root.stop_mark(self.sweep), "the command was stopped")
             for process in executing():
                 process.terminate()
             leave_if_idle(number, frame)

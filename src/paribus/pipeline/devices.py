@@ -19,8 +19,8 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig, divided
 from paribus.engine.gpus import ORDER, VISIBLE, reserved, unseen, visible_gpus
 from paribus.errors import InfrastructureError, ParibusError, Problem
+from paribus.pipeline.failures import Failure
 from paribus.pipeline.graph import STAGES, Node, named, to_make
-from paribus.pipeline.records import Failure
 from paribus.pipeline.root import OutputRoot
 from paribus.training.fit import missing_for_compilation
 

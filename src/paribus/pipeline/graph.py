@@ -1,6 +1,6 @@
 """From a configuration to the artefacts it needs, with their keys, before anything is computed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -176,34 +176,6 @@ def away(nodes: Mapping[str, Node]) -> str | None:
     """
     problem = next((node.problem for node in nodes.values() if node.problem), None)
     return None if problem is None else f"whether it has run is not known without its files: {problem}"
-
-
-def changed_files(node: Node, digests: FileDigests) -> list[str]:
-    """Names of the files outside the configuration that are no longer as the node's key has them.
-
-    DataError where one is gone.
-    """
-    before = node.identity["identity"].get("fingerprint", {})
-    now = node.stage.take_fingerprint(node.config, digests)
-    return list(dict.fromkeys(_differing(f"files of {node.name}", before, now)))
-
-
-def _differing(name: str, before: Any, now: Any) -> Iterator[str]:
-    """Names of what is not the same in two fingerprints: of mappings, and of lists whose entries begin with one.
-
-    Files in different directories may have one name.
-    """
-    if before == now:
-        return
-    if isinstance(before, Mapping) and isinstance(now, Mapping):
-        for part in sorted(before.keys() | now.keys()):
-            yield from _differing(part, before.get(part), now.get(part))
-    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
-        for one, other in zip(before, now, strict=True):
-            named = isinstance(one, list) and isinstance(other, list) and one[:1] == other[:1] != []
-            yield from _differing(str(one[0]) if named else name, str(one), str(other))
-    else:
-        yield name
 
 
 def run_targets(config: RunConfig) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from paribus.config.identity import identity, leaves, to_plain
 from paribus.config.schema import RunConfig
 from paribus.errors import classify
 from paribus.evaluation.heldout import HELDOUT
+from paribus.pipeline.failures import Failure
 from paribus.pipeline.graph import EVALUATION, FINETUNING, Node, needed_for, place_of
 from paribus.pipeline.prepared import (
     PreparedRun,
@@ -23,7 +24,7 @@ from paribus.pipeline.prepared import (
     sweep_of,
     tell_origin,
 )
-from paribus.pipeline.records import Failure, read_run_record
+from paribus.pipeline.records import read_run_record
 from paribus.pipeline.root import OutputRoot, run_id
 from paribus.store import files
 from paribus.store.artifacts import Artifact, Store

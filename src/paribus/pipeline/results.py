@@ -13,12 +13,14 @@ from paribus.config.groups.ordering import PackingConfig
 from paribus.config.groups.tokenization import draws_of
 from paribus.config.schema import RunConfig
 from paribus.errors import NumericalError, ParibusError
-from paribus.pipeline.graph import EVALUATION, FINETUNING, artefact_of, away, place_of
+from paribus.pipeline.graph import EVALUATION, FINETUNING, Node, artefact_of, away, place_of
 from paribus.pipeline.prepared import PreparedRun, factor_labels, run_identity
 from paribus.pipeline.recorder import STOPPED, read_state
 from paribus.pipeline.records import read_run_record
 from paribus.pipeline.root import OutputRoot
-from paribus.store.files import RUN_RECORD
+from paribus.store import files
+from paribus.store.artifacts import Store
+from paribus.store.files import RUN_RECORD, read_object_if_any
 from paribus.store.packages import HARMLESS, PATCH, PYTHON, deciding, minor
 
 if TYPE_CHECKING:
@@ -236,6 +238,18 @@ def _versions(artifact: Mapping[str, Any]) -> dict[str, str]:
 def made_with(provenance: Mapping[str, Any]) -> dict[str, str]:
     """Versions of packages and of Python, by name."""
     return {**provenance["packages"], PYTHON: provenance["python"]}
+
+
+def note_attempt(node: Node, store: Store, provenance: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Note what the attempt that begins is made with; what others were made with whose work it goes on with.
+
+    Only who holds the claim of the artefact may call it.
+    """
+    noted, here = store.attempts(*node.place), made_with(provenance)
+    goes_on = any(store.work(*node.place).iterdir())
+    before = read_object_if_any(noted).get("attempts", []) if goes_on else []
+    files.write_json(noted, {"attempts": [*before, *([] if here in before else [here])]})
+    return [attempt for attempt in before if attempt != here]
 
 
 def _listed(values: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from paribus.config.fields import proper_path
-from paribus.config.groups.execution import EngineConfig
+from paribus.config.groups.execution import EngineConfig, SweepConfig
 from paribus.config.identity import digest
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
@@ -94,6 +94,10 @@ class OutputRoot:
     def sweep(self, sweep_id: str) -> Path:
         """Directory of a sweep: its events and the list of its artefacts."""
         return self.path / "sweeps" / sweep_id
+
+    def stop_mark(self, sweep: SweepConfig) -> Path:
+        """Why a command starts no more runs of its sweep; there is none while it does."""
+        return self.sweep(sweep.id) / f"stopped-{sweep.invocation}"
 
     def failure(self, node: Node) -> Path:
         """The note of a stage's last failure."""

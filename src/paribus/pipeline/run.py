@@ -13,46 +13,53 @@ import os
 import signal
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from rich.markup import escape
 
 from paribus.checks import check_encoding
-from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import to_plain
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_duration
 from paribus.engine.gpus import VISIBLE
 from paribus.engine.local import check_engine
 from paribus.engine.processes import interrupt, on_stop
-from paribus.errors import ConfigurationError, DataError, ParibusError, classify, is_full_disk
+from paribus.errors import ConfigurationError, classify, is_full_disk
 from paribus.pipeline.devices import Devices, check_devices, reserve_gpus
 from paribus.pipeline.display import Display, open_console
 from paribus.pipeline.execute import execute
-from paribus.pipeline.graph import Node, build_graph, changed_files, facts, few_documents, named, needed_for, to_make
+from paribus.pipeline.failures import (
+    FailedBeforeError,
+    Failure,
+    failed_before,
+    leave_note,
+    note_failure,
+    stage_log,
+    why_stopped,
+    worth_another_try,
+)
+from paribus.pipeline.graph import Node, build_graph, facts, few_documents, named, needed_for, to_make
 from paribus.pipeline.prepared import headed_name, sweep_of
 from paribus.pipeline.recorder import RunRecord, is_done
-from paribus.pipeline.records import RETRIED, Failure, stage_log
-from paribus.pipeline.results import made_with
+from paribus.pipeline.results import note_attempt
 from paribus.pipeline.root import OutputRoot, run_id
+from paribus.pipeline.source_files import SourceFiles
 from paribus.pipeline.standings import announce, show_standings
 from paribus.pipeline.streams import guard_streams
 from paribus.store import files
-from paribus.store.artifacts import Artifact, Store
+from paribus.store.artifacts import Artifact
 from paribus.store.claims import Claim, acquire, describe, read_holder
-from paribus.store.files import MADE_OF, METRICS, FileDigests, State, read_object_if_any, was_written
+from paribus.store.files import MADE_OF, METRICS
 from paribus.store.provenance import Code, loaded_code, provenance
 from paribus.tracking.events import TextPoint
 from paribus.tracking.sync import Follower
 from paribus.training.start import check_tokens
 
 SECONDS_BETWEEN_LOOKS = 0.5
-Result = TypeVar("Result")
-SECONDS_UNTIL_ASKED_AGAIN = (1.0, 4.0, 15.0, 40.0)
 JOBLIB = "joblib"
 """Launcher that kills all of its processes as soon as one of them, or the command, raises or dies."""
 
@@ -69,7 +76,11 @@ def perform(config: RunConfig, display: Display, code: Code) -> Failure | None:
     title = f"run {sweep.number} of {sweep.jobs}" if sweep else "run"
     name = headed_name(config, identifier, sweep_of(config, root))
     display.message(f"[bold]{title}[/bold]  {escape(name)}  [dim]{identifier}[/dim]")
-    refuse_changed(sweep, identifier)
+    if sweep and sweep.run not in (None, identifier):
+        raise ConfigurationError(
+            f"this job was to be run {sweep.run}: a file of the configuration, or one that it names, changed since the "
+            "command began, so nothing is run; give the command again"
+        )
     root.refusal(identifier).unlink(missing_ok=True)
     # Claim: one process has a run in hand, however many commands want it.
     claim = root.run_claim(identifier)
@@ -262,7 +273,8 @@ class StageRunner:
     def _make(self, node: Node, held: Claim, *, last: bool) -> Artifact:
         """Execute a stage and publish what it made, or leave a note of why it failed and nothing else."""
         display = self.listener.display
-        refuse_repetition(node, self.root)
+        if failure := failed_before(node, self.root):
+            raise FailedBeforeError(failure)
         if told := self.root.store.set_aside(held, *node.place):
             self.listener.show(f"[yellow]{named(node.name)} damaged: {escape(told)}; made again[/yellow]")
         self.listener.metrics.clear()
@@ -338,182 +350,6 @@ def _read_points(path: Path) -> Iterator[TextPoint]:
         yield from ((name, float(value), step) for name, value in values.items())
 
 
-@dataclass(frozen=True)
-class SourceFiles:
-    """The files of a stage. What is told of them is a sentence that can go on, and empty where nothing is wrong."""
-
-    node: Node
-    root: OutputRoot
-
-    @property
-    def mark(self) -> Path:
-        """States of the files when the attempt in hand began; gone once they were found untouched after it."""
-        return self.root.store.reading(*self.node.place)
-
-    @contextmanager
-    def reading(self, held: Claim, say: Callable[[str], None]) -> Iterator[None]:
-        """While the stage reads the files: DataError where they are, or were meanwhile, not those of its key.
-
-        However the stage ends, its work stays only if the files are found untouched; whether those of an attempt that
-        was killed are, the next one sees, and `say`s if it begins anew.
-        """
-        changed, before = _patiently(self._look)
-        if changed:
-            raise DataError(f"{changed} since the command began; give it again when nobody writes there")
-        if self.mark.exists() and (written := _written(read_object_if_any(self.mark).get("states", {}), before)):
-            self._discard_work()
-            doubt = f"{written} changed since an attempt began that was killed"
-            say(f"[yellow]{named(self.node.name)} begun anew: {escape(doubt)}[/yellow]")
-        if before:
-            self.mark.parent.mkdir(parents=True, exist_ok=True)
-            files.write_json(self.mark, {"states": before})
-        try:
-            yield
-        except BaseException:
-            with suppress(OSError, DataError):  # of what is away nothing is known: the mark stays, the next one looks
-                if held.held() and self.touched(before):
-                    self._discard_work()
-            raise
-        if touched := _patiently(lambda: self.touched(before)):
-            self._discard_work()
-            raise DataError(
-                f"{touched} while the stage {self.node.name} read it, so nothing is published; give the command again "
-                "when nobody writes there"
-            )
-
-    def touched(self, before: Mapping[str, State]) -> str:
-        """Whether contents changed since the files were as `before`, also if they are back; if not, forgets the mark.
-
-        DataError where a file is gone.
-        """
-        changed, now = self._look()
-        written = _written(before, now)
-        if changed or written:
-            return changed or f"{written} changed"
-        self.mark.unlink(missing_ok=True)
-        return ""
-
-    def _look(self) -> tuple[str, dict[str, State]]:
-        """Whether contents are no longer those of the key, and the states of all files; each is looked at once."""
-        digests = FileDigests(self.root.cache)
-        names = changed_files(self.node, digests)
-        return f"{', '.join(names)} changed" if names else "", digests.states
-
-    def _discard_work(self) -> None:
-        self.root.store.discard_work(*self.node.place)
-
-
-def _written(before: Mapping[str, State], now: Mapping[str, State]) -> str:
-    """Names of the files that were written to, or replaced, or are there only in one."""
-    paths = sorted(before.keys() | now.keys())
-    both = before.keys() & now.keys()
-    return ", ".join(Path(path).name for path in paths if path not in both or was_written(before[path], now[path]))
-
-
-def _patiently(look: Callable[[], Result]) -> Result:
-    """What `look` gives, asked again where a file server does not answer: a stage's hours hang on it."""
-    for seconds in SECONDS_UNTIL_ASKED_AGAIN:
-        try:
-            return look()
-        except OSError:
-            time.sleep(seconds)
-    return look()
-
-
-# The notes that failed stages leave in the output root, and what of that is tried again.
-#
-# A command tries a stage once for all runs that share it: the note says in which command it failed and why. What may be
-# gone at the next attempt, a file server that does not answer say, is tried `retries` times before it is noted.
-class FailedBeforeError(ParibusError):
-    """A stage is not tried, because it failed for an earlier run of the same command; `failure` is what it left."""
-
-    def __init__(self, failure: Mapping[str, Any]) -> None:
-        super().__init__(failure["message"])
-        self.failure = failure
-
-
-def refuse_repetition(node: Node, root: OutputRoot) -> None:
-    """RepeatedFailureError for a stage that failed in this very command: it would fail again for every run."""
-    failure = failed_before(node, root)
-    if failure is not None:
-        raise FailedBeforeError(failure)
-
-
-def failed_before(node: Node, root: OutputRoot) -> dict[str, Any] | None:
-    """The failure of a stage that this command does not try again."""
-    path = root.failure(node)
-    if not path.is_file() or node.config.sweep is None:
-        return None
-    failure = {"class": "interrupted", "message": "", **read_object_if_any(path)}
-    ended = failure.get("invocation") == node.config.sweep.invocation and failure["class"] != "interrupted"
-    return failure if ended else None
-
-
-def worth_another_try(error: BaseException) -> bool:
-    """Whether another attempt may do better. A full disk stays full until somebody makes room."""
-    return classify(error)["class"] in RETRIED and not is_full_disk(error)
-
-
-def note_failure(node: Node, root: OutputRoot, error: BaseException) -> None:
-    """Leave word of a failed stage for the other runs of its command."""
-    invocation = node.config.sweep.invocation if node.config.sweep else None
-    path = root.failure(node)
-    with suppress(OSError):  # the failure itself may be a full disk; it is told all the same
-        path.parent.mkdir(parents=True, exist_ok=True)
-        files.write_json(path, {**classify(error), "stage": node.name, "invocation": invocation})
-
-
-def note_attempt(node: Node, store: Store, provenance: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Note what the attempt that begins is made with; what others were made with whose work it goes on with.
-
-    Only who holds the claim of the artefact may call it.
-    """
-    noted, here = store.attempts(*node.place), made_with(provenance)
-    goes_on = any(store.work(*node.place).iterdir())
-    before = read_object_if_any(noted).get("attempts", []) if goes_on else []
-    files.write_json(noted, {"attempts": [*before, *([] if here in before else [here])]})
-    return [attempt for attempt in before if attempt != here]
-
-
-def refuse_changed(sweep: SweepConfig | None, identifier: str) -> None:
-    """ConfigurationError where the command meant another run than the one that its files make of its overrides now."""
-    if sweep and sweep.run not in (None, identifier):
-        raise ConfigurationError(
-            f"this job was to be run {sweep.run}: a file of the configuration, or one that it names, changed since the "
-            "command began, so nothing is run; give the command again"
-        )
-
-
-def why_stopped(root: OutputRoot, sweep: SweepConfig | None) -> str | None:
-    """Return the reason to start no more runs of a command, None if there is none."""
-    with suppress(FileNotFoundError):
-        return None if sweep is None else _stop_mark(root, sweep).read_text(encoding="utf-8")
-    return None
-
-
-def stop(root: OutputRoot, sweep: SweepConfig, why: str) -> None:
-    """Let no more runs of a command start."""
-    files.write_text(_stop_mark(root, sweep), why)
-
-
-def allow_start(root: OutputRoot, sweep: SweepConfig) -> None:
-    """Forget why runs were not to start, so that the command leaves nothing behind."""
-    _stop_mark(root, sweep).unlink(missing_ok=True)
-
-
-def leave_note(config: RunConfig, failure: Mapping[str, Any]) -> None:
-    """Tell the command, which may not see this terminal, why its run did not begin, or why its end is not recorded."""
-    if config.sweep is not None and config.sweep.run is not None:
-        note = OutputRoot.of(config).refusal(config.sweep.run)
-        with suppress(OSError):
-            note.parent.mkdir(parents=True, exist_ok=True)
-            files.write_json(note, failure)
-
-
-def _stop_mark(root: OutputRoot, sweep: SweepConfig) -> Path:
-    return root.sweep(sweep.id) / f"stopped-{sweep.invocation}"
-
-
 def check(config: RunConfig, targets: Sequence[str]) -> None:
     """ConfigurationError where this machine cannot make what is missing of what `targets` need; DataError for files."""
     root = OutputRoot.of(config)
@@ -575,7 +411,7 @@ class JobFunction:
             if failure is not None and failure.failure_class == "interrupted":
                 raise KeyboardInterrupt
             if failure is not None and sweep and config.on_failure == "stop":
-                stop(OutputRoot.of(config), sweep, "another run has failed, and on_failure=stop")
+                files.write_text(OutputRoot.of(config).stop_mark(sweep), "another run has failed, and on_failure=stop")
         except Exception as error:
             told = classify(error)
             display.message(f"  [red]{told['class']}[/red]: {escape(told['message'])}")

@@ -31,11 +31,12 @@ from paribus.commands.rerun import (
 from paribus.config.arguments import parse
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
+from paribus.pipeline.failures import Failure
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.recorder import RunRecord
-from paribus.pipeline.records import Failure, read_run_record
+from paribus.pipeline.records import read_run_record
 from paribus.pipeline.results import environment_changes
 from paribus.pipeline.root import OutputRoot
 from paribus.store.artifacts import Store

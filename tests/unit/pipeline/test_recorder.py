@@ -19,7 +19,8 @@ from paribus.pipeline.prepared import score_numbers
 from paribus.pipeline.recorder import RunRecord, table_numbers
 from paribus.pipeline.records import read_sweeps
 from paribus.pipeline.root import OutputRoot
-from paribus.pipeline.run import perform, stop
+from paribus.pipeline.run import perform
+from paribus.store import files
 from paribus.store.artifacts import read_record, write_record
 from paribus.store.provenance import built_from, git_state, loaded_code
 from support.recorded_sweeps import OVERRIDES, finished_sweep, record
@@ -66,7 +67,7 @@ def test_the_first_line_of_a_run_names_its_arm(tmp_path: Path, words: tuple[str,
     told = SweepConfig(id=sweep, name="a sweep", invocation="1", jobs=len(runs), number=len(runs))
     config = replace(runs[-1].job.config, sweep=told)
     console = Console(file=io.StringIO(), width=200)
-    stop(OutputRoot.of(config), told, "so that nothing is made")
+    files.write_text(OutputRoot.of(config).stop_mark(told), "so that nothing is made")
     assert perform(config, Display(console), loaded_code()) is None
     assert isinstance(console.file, io.StringIO)
     first = console.file.getvalue().splitlines()[0]

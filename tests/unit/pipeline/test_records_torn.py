@@ -18,13 +18,13 @@ from paribus.config.groups.execution import SweepConfig
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.pipeline.display import Display
+from paribus.pipeline.failures import failed_before
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.recorder import RunRecord
 from paribus.pipeline.records import read_run_record
 from paribus.pipeline.results import collect
 from paribus.pipeline.root import OutputRoot
-from paribus.pipeline.run import FailedBeforeError, refuse_repetition
 from paribus.pipeline.standings import STAGES_FILE, announce, write_stages
 from paribus.store import files
 from paribus.store.artifacts import Store
@@ -129,10 +129,9 @@ def test_a_torn_note_or_list_of_stages_hinders_nothing(run: PreparedRun, layout:
     note.parent.mkdir(parents=True)
     failure = {"class": "data", "message": "a file", "stage": "corpus", "invocation": "once"}
     files.write_json(note, failure)
-    with pytest.raises(FailedBeforeError, match="a file"):
-        refuse_repetition(node, layout)
+    assert failed_before(node, layout) == failure
     tear(note)
-    refuse_repetition(node, layout)
+    assert failed_before(node, layout) is None
     write_stages(layout, SWEEP, [run])
     tear(layout.sweep(SWEEP.id) / STAGES_FILE)
     announce(layout, run.job.config, Display(Console()))

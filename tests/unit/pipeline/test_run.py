@@ -24,7 +24,8 @@ from paribus.pipeline.graph import build_graph
 from paribus.pipeline.recorder import RunRecord, read_state
 from paribus.pipeline.results import environment
 from paribus.pipeline.root import OutputRoot
-from paribus.pipeline.run import JobFunction, RunListener, SourceFiles, StageRunner, perform
+from paribus.pipeline.run import JobFunction, RunListener, StageRunner, perform
+from paribus.pipeline.source_files import SourceFiles
 from paribus.store.artifacts import Artifact, Store
 from paribus.store.provenance import loaded_code
 from paribus.tracking.events import EventReader

@@ -1,0 +1,130 @@
+"""Files that a stage reads from outside the store, watched while it reads them."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rich.markup import escape
+
+from paribus.errors import DataError
+from paribus.pipeline.graph import Node, named
+from paribus.pipeline.root import OutputRoot
+from paribus.store import files
+from paribus.store.claims import Claim
+from paribus.store.files import FileDigests, State, read_object_if_any, was_written
+
+SECONDS_UNTIL_ASKED_AGAIN = (1.0, 4.0, 15.0, 40.0)
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class SourceFiles:
+    """The files of a stage. What is told of them is a sentence that can go on, and empty where nothing is wrong."""
+
+    node: Node
+    root: OutputRoot
+
+    @property
+    def mark(self) -> Path:
+        """States of the files when the attempt in hand began; gone once they were found untouched after it."""
+        return self.root.store.reading(*self.node.place)
+
+    @contextmanager
+    def reading(self, held: Claim, say: Callable[[str], None]) -> Iterator[None]:
+        """While the stage reads the files: DataError where they are, or were meanwhile, not those of its key.
+
+        However the stage ends, its work stays only if the files are found untouched; whether those of an attempt that
+        was killed are, the next one sees, and `say`s if it begins anew.
+        """
+        changed, before = _patiently(self._look)
+        if changed:
+            raise DataError(f"{changed} since the command began; give it again when nobody writes there")
+        if self.mark.exists() and (written := _written(read_object_if_any(self.mark).get("states", {}), before)):
+            self._discard_work()
+            doubt = f"{written} changed since an attempt began that was killed"
+            say(f"[yellow]{named(self.node.name)} begun anew: {escape(doubt)}[/yellow]")
+        if before:
+            self.mark.parent.mkdir(parents=True, exist_ok=True)
+            files.write_json(self.mark, {"states": before})
+        try:
+            yield
+        except BaseException:
+            with suppress(OSError, DataError):  # of what is away nothing is known: the mark stays, the next one looks
+                if held.held() and self.touched(before):
+                    self._discard_work()
+            raise
+        if touched := _patiently(lambda: self.touched(before)):
+            self._discard_work()
+            raise DataError(
+                f"{touched} while the stage {self.node.name} read it, so nothing is published; give the command again "
+                "when nobody writes there"
+            )
+
+    def touched(self, before: Mapping[str, State]) -> str:
+        """Whether contents changed since the files were as `before`, also if they are back; if not, forgets the mark.
+
+        DataError where a file is gone.
+        """
+        changed, now = self._look()
+        written = _written(before, now)
+        if changed or written:
+            return changed or f"{written} changed"
+        self.mark.unlink(missing_ok=True)
+        return ""
+
+    def _look(self) -> tuple[str, dict[str, State]]:
+        """Whether contents are no longer those of the key, and the states of all files; each is looked at once."""
+        digests = FileDigests(self.root.cache)
+        names = changed_files(self.node, digests)
+        return f"{', '.join(names)} changed" if names else "", digests.states
+
+    def _discard_work(self) -> None:
+        self.root.store.discard_work(*self.node.place)
+
+
+def _written(before: Mapping[str, State], now: Mapping[str, State]) -> str:
+    """Names of the files that were written to, or replaced, or are there only in one."""
+    paths = sorted(before.keys() | now.keys())
+    both = before.keys() & now.keys()
+    return ", ".join(Path(path).name for path in paths if path not in both or was_written(before[path], now[path]))
+
+
+def _patiently(look: Callable[[], Result]) -> Result:
+    """What `look` gives, asked again where a file server does not answer: a stage's hours hang on it."""
+    for seconds in SECONDS_UNTIL_ASKED_AGAIN:
+        try:
+            return look()
+        except OSError:
+            time.sleep(seconds)
+    return look()
+
+
+def changed_files(node: Node, digests: FileDigests) -> list[str]:
+    """Names of the files outside the configuration that are no longer as the node's key has them.
+
+    DataError where one is gone.
+    """
+    before = node.identity["identity"].get("fingerprint", {})
+    now = node.stage.take_fingerprint(node.config, digests)
+    return list(dict.fromkeys(_differing(f"files of {node.name}", before, now)))
+
+
+def _differing(name: str, before: Any, now: Any) -> Iterator[str]:
+    """Names of what is not the same in two fingerprints: of mappings, and of lists whose entries begin with one.
+
+    Files in different directories may have one name.
+    """
+    if before == now:
+        return
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for part in sorted(before.keys() | now.keys()):
+            yield from _differing(part, before.get(part), now.get(part))
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        for one, other in zip(before, now, strict=True):
+            named = isinstance(one, list) and isinstance(other, list) and one[:1] == other[:1] != []
+            yield from _differing(str(one[0]) if named else name, str(one), str(other))
+    else:
+        yield name
