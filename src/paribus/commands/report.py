@@ -28,7 +28,7 @@ from paribus.config.groups.execution import RunStage, SweepConfig
 from paribus.config.identity import digest, to_plain
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, InfrastructureError, ParibusError, classify
-from paribus.pipeline.prepare import describe_sweep, refuse_same_run_twice
+from paribus.pipeline.prepare import describe_sweep, same_run_twice
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.recorder import read_state
 from paribus.pipeline.records import read_sweep, read_sweeps
@@ -56,7 +56,8 @@ def report_command(command: Command, console: Console) -> int:
     """Write the report of a command's runs and print the table; 1 when a run of it is not done."""
     chosen = select(command, partial(console.print, style="dim", markup=False, soft_wrap=True))
     composition, runs = chosen.composition, chosen.runs
-    refuse_same_run_twice(runs)
+    if repeated := same_run_twice(runs):
+        raise repeated
     with _logging_failures(composition, runs):
         if command.asks_why:
             return explain_differences(composition, runs, console)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -46,10 +46,9 @@ def visible_devices() -> int:
 
 @dataclass
 class Devices:
-    """The devices of this machine; PyTorch is asked once."""
+    """The devices of this machine."""
 
-    ask: Callable[[], int] = visible_devices
-    _seen: int | None = field(default=None, init=False)
+    count: Callable[[], int] = visible_devices
 
     def check(self, config: RunConfig, nodes: Mapping[str, Node]) -> Iterator[Problem]:
         """(config path, what is wrong and what would be right) of each device that a missing stage needs."""
@@ -72,12 +71,12 @@ class Devices:
     def _absent(self, path: str, device: str) -> Iterator[Problem]:
         kind, _, number = device.partition(":")
         # A PyTorch that sees no GPU is a mistake, which costs days of training and minutes of a search.
-        if kind == "auto" and path != "neighbours.device" and visible_gpus() and not self._count():
+        if kind == "auto" and path != "neighbours.device" and visible_gpus() and not self.count():
             yield from (Problem(path, problem) for problem in [unseen(*pytorch_build())] if problem)
-        if kind == "gpu" and not self._count():
+        if kind == "gpu" and not self.count():
             yield Problem(path, "gpu is asked for, and PyTorch sees none here; use auto or cpu")
-        if kind == "cuda" and int(number or 0) >= self._count():
-            seen = _devices_of_cuda(self._count())
+        if kind == "cuda" and int(number or 0) >= self.count():
+            seen = _devices_of_cuda(self.count())
             yield Problem(path, f"{device} is asked for, and PyTorch sees {seen} here; use auto, or cpu")
 
     def _processes(self, training: TrainingConfig) -> Iterator[Problem]:
@@ -136,12 +135,7 @@ class Devices:
         It is not asked where the driver lists none; where it is built for CPUs, it sees none of those listed.
         """
         wanted = device.startswith("cuda") or (device == "auto" and visible_gpus())
-        return self._count() if wanted else 0
-
-    def _count(self) -> int:
-        if self._seen is None:
-            self._seen = self.ask()
-        return self._seen
+        return self.count() if wanted else 0
 
 
 def _devices_of_cuda(count: int) -> str:

@@ -78,26 +78,6 @@ class Node:
         return self.stage.artefact, self.key
 
 
-@dataclass(frozen=True)
-class _Files:
-    """The files outside the configuration, as they are now or as they were."""
-
-    cache: Path
-    tolerate_missing: bool
-    before: Mapping[str, Any]
-
-    def fingerprint(self, stage: Stage, config: RunConfig) -> tuple[Mapping[str, Any], str | None]:
-        """That of what a stage reads, and why it is provisional."""
-        if self.before and (found := self.before.get(group_of_files(stage, config))):
-            return found, None
-        try:
-            return stage.take_fingerprint(config, FileDigests(self.cache)), None
-        except ParibusError as error:
-            if not self.tolerate_missing:
-                raise
-            return {"missing": to_plain(stage.outside.part(config)) if stage.outside else {}}, str(error)
-
-
 def group_of_files(stage: Stage, config: RunConfig) -> str:
     """Name of the configuration group whose files a stage takes the fingerprint of; its own where it is of no group."""
     part = stage.outside.part(config) if stage.outside else None
@@ -121,28 +101,37 @@ def build_graph(
     Raises DataError or ConfigurationError when source files are missing, unless `tolerate_missing`, which a plan uses.
     """
     nodes: dict[str, Node] = {}
-    files = _Files(cache, tolerate_missing, files_before or {})
-    for target in targets or run_targets(config):
-        _visit(target, config, files, nodes)
-    return nodes
 
+    def fingerprint(stage: Stage, own: RunConfig) -> tuple[Mapping[str, Any], str | None]:
+        """Return that of what a stage reads, and why it is provisional."""
+        if files_before and (recorded := files_before.get(group_of_files(stage, own))):
+            return recorded, None
+        try:
+            return stage.take_fingerprint(own, FileDigests(cache)), None
+        except ParibusError as error:
+            if not tolerate_missing:
+                raise
+            return {"missing": to_plain(stage.outside.part(own)) if stage.outside else {}}, str(error)
 
-def _visit(name: str, config: RunConfig, files: _Files, nodes: dict[str, Node]) -> Node:
-    if name in nodes:
+    def visit(name: str) -> Node:
+        if name not in nodes:
+            stage = STAGES[name]
+            own = stage.config(config)
+            inputs = {other: visit(other) for other in stage.inputs(own)}
+            files, problem = fingerprint(stage, own)
+            identity = {
+                "stage": stage.artefact,
+                "code_version": stage.code_version,
+                "identity": stage.identity(own) | ({"fingerprint": files} if files else {}),
+                "inputs": {other: node.key for other, node in inputs.items()},
+            }
+            problem = problem or next((node.problem for node in inputs.values() if node.problem), None)
+            nodes[name] = Node(stage, digest(identity), identity, inputs, own, problem)
         return nodes[name]
-    stage = STAGES[name]
-    own = stage.config(config)
-    inputs = {other: _visit(other, config, files, nodes) for other in stage.inputs(own)}
-    fingerprint, problem = files.fingerprint(stage, own)
-    identity = {
-        "stage": stage.artefact,
-        "code_version": stage.code_version,
-        "identity": stage.identity(own) | ({"fingerprint": fingerprint} if fingerprint else {}),
-        "inputs": {other: node.key for other, node in inputs.items()},
-    }
-    problem = problem or next((node.problem for node in inputs.values() if node.problem), None)
-    nodes[name] = Node(stage, digest(identity), identity, inputs, own, problem)
-    return nodes[name]
+
+    for target in targets or run_targets(config):
+        visit(target)
+    return nodes
 
 
 def needed_for(nodes: Mapping[str, Node], last: str | None) -> dict[str, Node]:

@@ -110,7 +110,7 @@ def _prepare(
             unlike.append(other)
             problems += other if isinstance(job.config.tokenizer, ExistingTokenizer) else []
             problems += _absent_stage(runs[-1])
-            problems += [*([] if tolerate_missing else _too_many_epochs(runs[-1])), *_unscorable(runs[-1])]
+            problems += _check_finished_training(runs[-1], epochs=not tolerate_missing)
             problems += check_ordering(job.config, missing_stages(runs[-1]))
             problems += devices.check(job.config, runs[-1].required) if judged else []
         except ParibusError as error:
@@ -122,8 +122,8 @@ def _prepare(
     problems += [problem for each in unlike for problem in each] if all(unlike) else []
     if problems:
         raise ConfigurationError(*dict.fromkeys(problems))
-    if not tolerate_missing:
-        refuse_same_run_twice(runs)
+    if not tolerate_missing and (repeated := same_run_twice(runs)):
+        raise repeated
     return runs
 
 
@@ -135,12 +135,6 @@ def _unfit(config: RunConfig, *, tolerate_missing: bool, made: bool) -> list[Pro
     judge = check_task_names if tolerate_missing else check_evaluation
     judge_finetuning = check_scrolls_names if tolerate_missing else check_scrolls
     return [*found, *judge(config.evaluation), *judge_finetuning(config.finetuning)]
-
-
-def refuse_same_run_twice(runs: Sequence[PreparedRun]) -> None:
-    """ConfigurationError for two jobs that are one run, which a plan may compare."""
-    if error := same_run_twice(runs):
-        raise error
 
 
 def same_run_twice(runs: Sequence[PreparedRun]) -> ConfigurationError | None:
@@ -187,26 +181,18 @@ def other_tokens(run: PreparedRun, judged: JudgedTokens) -> list[Problem]:
     return judged[key]
 
 
-def _too_many_epochs(run: PreparedRun) -> list[Problem]:
-    """A training that is finished already and read its text more often than `budget.max_epochs` allows."""
+def _check_finished_training(run: PreparedRun, *, epochs: bool) -> Iterator[Problem]:
+    """Yield why a training that is finished cannot be used: too many `epochs`, too few checkpoints to score."""
     config, node = run.job.config, run.nodes["training"]
-    most, trained = config.budget.max_epochs, OutputRoot.of(config).store.find(*node.place)
-    epochs = trained.record()["result"]["epochs"] if trained else 0.0
-    if most is None or epochs <= most:
-        return []
-    message = f"{most:g} refuses this training, which is finished and took {epochs:.4g} epochs; take a smaller budget"
-    return [Problem("budget.max_epochs", message)]
-
-
-def _unscorable(run: PreparedRun) -> list[Problem]:
-    """A training that is finished already and left fewer checkpoints than are to be scored."""
-    config, node = run.job.config, run.nodes["training"]
-    trained = OutputRoot.of(config).store.find(*node.place)
-    if trained is None:
-        return []
-    steps = int(trained.record()["result"]["steps"])
-    few = too_few_checkpoints(config.training, steps, config.evaluation.checkpoints_read)
-    return [Problem(config.evaluation.checkpoints_path, few)] if few else []
+    training = OutputRoot.of(config).store.find(*node.place)
+    if training is None:
+        return
+    result, most = training.record()["result"], config.budget.max_epochs
+    if epochs and most is not None and result["epochs"] > most:
+        message = f"{most:g} refuses this training, which is finished and took {result['epochs']:.4g} epochs"
+        yield Problem("budget.max_epochs", f"{message}; take a smaller budget")
+    if few := too_few_checkpoints(config.training, int(result["steps"]), config.evaluation.checkpoints_read):
+        yield Problem(config.evaluation.checkpoints_path, few)
 
 
 def _absent_stage(run: PreparedRun) -> list[Problem]:

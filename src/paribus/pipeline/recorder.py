@@ -140,7 +140,7 @@ class RunRecord:
         """Close the run: done, stopped after the stage that was asked for, or failed for a reason."""
         if failure is not None:
             _close(self.directory, self.record, failure, self.events)
-        elif self.config.until is not None and self._is_left():
+        elif self.config.until is not None and not all(self.store.find(*node.place) for node in self.nodes.values()):
             self.record |= {"status": "stopped", "ended": time.time()}
             files.write_json(self.directory / RUN_RECORD, self.record)
             end_stopped(self.events, self.config.until)
@@ -158,35 +158,27 @@ class RunRecord:
             self.events.end("FINISHED")
         self.events.close()
 
-    def _is_left(self) -> bool:
-        """Whether an artefact of the run is still to be made."""
-        return any(self.store.find(*node.place) is None for node in self.nodes.values())
-
     def _log_numbers(self) -> None:
-        """What the run puts into tables, as metrics at its last step; why there is none is no failure of the run.
+        """Log what the run puts into tables as metrics at its last step; a tag says why there is nothing.
 
         Where the log has a number at a later step, of another training, it stands there: trackers show the last step's.
         """
         from paribus.reporting.compare import SECTION
 
-        numbers, step = self._numbers()
+        try:
+            numbers, step = table_numbers(self.record["stages"], self.store)
+        except Exception as error:  # whatever the report stumbles over, the run is done
+            self.events.tag(NO_TABLE_TAG, f"no numbers: {classify(error)['message']}"[:5000])
+            numbers, step = {}, 0
+        else:
+            with suppress(OSError):
+                self.events.untag(NO_TABLE_TAG)
         with suppress(OSError):  # as numbers of stages; a report has them from the artefacts
             last = dict.fromkeys(numbers, step)
             for name, at in self.events.points():
                 last[name] = max(at, last.get(name, at))
             points = {(name, last[name]): value for name, value in numbers.items()}
             self.events.correct(points, lambda name, step: name.startswith(SECTION) or "/" not in name)
-
-    def _numbers(self) -> tuple[dict[str, float], int]:
-        """The numbers for tables and their step; a tag of the run says why there are none."""
-        try:
-            found = table_numbers(self.record["stages"], self.store)
-        except Exception as error:  # whatever the report stumbles over, the run is done
-            self.events.tag(NO_TABLE_TAG, f"no numbers: {classify(error)['message']}"[:5000])
-            return {}, 0
-        with suppress(OSError):
-            self.events.untag(NO_TABLE_TAG)
-        return found
 
 
 def table_numbers(stages: Mapping[str, Mapping[str, Any]], store: Store) -> tuple[dict[str, float], int]:
@@ -204,12 +196,6 @@ def table_numbers(stages: Mapping[str, Mapping[str, Any]], store: Store) -> tupl
     found = run_numbers(scores.path, finetuned.path if finetuned else None, training)
     results = [artifact.record()["result"] for artifact in (scores, finetuned) if artifact is not None]
     return found | score_numbers(results), int(training.get("steps", 0))
-
-
-def fail_record(directory: Path, record: dict[str, Any], failure: Failure) -> None:
-    """Close a run that another process has left behind."""
-    with EventLog(directory / FILE_NAME) as events:
-        _close(directory, record, failure, events)
 
 
 def _close(directory: Path, record: dict[str, Any], failure: Failure, events: EventLog) -> None:
@@ -320,10 +306,11 @@ def _why_lost(root: OutputRoot, run_id: str, record: dict[str, Any], why: str | 
 
 def mark_lost(root: OutputRoot, run_id: str, why: str | None) -> None:
     """Record a lost run as failed, in its record and in its events; a run that is held or ended is left alone."""
-    held = acquire(root.run_claim(run_id), root.lease_seconds)
+    held, directory = acquire(root.run_claim(run_id), root.lease_seconds), root.run(run_id)
     if held is None:
         return
     with held:
-        record = read_run_record(root.run(run_id))
+        record = read_run_record(directory)
         if record is not None and record["status"] == "running":
-            fail_record(root.run(run_id), record, _why_lost(root, run_id, record, why))
+            with EventLog(directory / FILE_NAME) as events:
+                _close(directory, record, _why_lost(root, run_id, record, why), events)

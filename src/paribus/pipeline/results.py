@@ -4,12 +4,12 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from paribus.config.groups.ordering import PackingConfig
 from paribus.config.groups.tokenization import draws_of
 from paribus.config.schema import RunConfig
 from paribus.errors import NumericalError, ParibusError
@@ -133,10 +133,10 @@ def _run_record(
         vocabulary_size=found["vocabulary"]["result"].get("vocab_size") if "vocabulary" in found else None,
         tokens=tokens.path if tokens else None,
         readings=trained.path / READINGS if trained and (trained.path / READINGS).exists() else None,
-        find_steps=_StepsRead.of(run.job.config, contexts.path, training) if contexts else None,
+        find_steps=partial(_steps_read, run.job.config, contexts.path, training) if contexts else None,
         commit=(found.get("training", {}).get("provenance", {}).get("git") or {}).get("commit"),
         ended=record.get("ended"),
-        gone=tuple(_gone(name, key, root) for name, key in _without(record, artifacts, root)),
+        gone=tuple(_gone(record, artifacts, root)),
     )
 
 
@@ -152,42 +152,25 @@ def _compared(record: Mapping[str, Any], run: PreparedRun) -> dict[str, Any]:
     return {name: value for name, value in composed.items() if name not in deciding} | recorded
 
 
-@dataclass(frozen=True)
-class _StepsRead:
-    """`FinishedRun.find_steps` of a training; a dataclass, since kept pictures are keyed by the fields of records."""
+def _steps_read(config: RunConfig, contexts: Path, training: Mapping[str, Any]) -> Any:
+    """Return `FinishedRun.find_steps` of a training over the artefact `contexts`."""
+    from paribus.ordering.contexts import read_contexts
+    from paribus.ordering.shuffle import first_steps, traverse
 
-    contexts: Path
-    packing: PackingConfig
-    context_bytes: int | None
-    seed: int
-    draws: int
-    training: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, config: RunConfig, contexts: Path, training: Mapping[str, Any]) -> Self:
-        """Make it of a run's configuration, its artefact `contexts` and the result of its training."""
-        size, draws = config.model.context_bytes, draws_of(config.encoder)
-        return cls(contexts, config.packing, size, config.seed_of("contexts"), draws, training)
-
-    def __call__(self) -> Any:
-        from paribus.ordering.contexts import read_contexts
-        from paribus.ordering.shuffle import first_steps, traverse
-
-        measured = read_contexts(self.contexts)
-        read = traverse(self.packing, measured, self.seed, context_bytes=self.context_bytes, draws=self.draws)
-        return first_steps(read, measured, self.training["global_batch"], self.training["steps"])
+    measured, seed, draws = read_contexts(contexts), config.seed_of("contexts"), draws_of(config.encoder)
+    read = traverse(config.packing, measured, seed, context_bytes=config.model.context_bytes, draws=draws)
+    return first_steps(read, measured, training["global_batch"], training["steps"])
 
 
-def _without(record: Mapping[str, Any], artifacts: Mapping[str, Any], root: OutputRoot) -> list[tuple[str, str]]:
-    """Stage and key of what the record names and is no longer there of the measuring stages, or damaged of any."""
-    absent = [(name, record["stages"][name]["key"]) for name, artifact in artifacts.items() if artifact is None]
-    return [(name, key) for name, key in absent if name in MEASURING_STAGES or root.store.damage(*place_of(name, key))]
-
-
-def _gone(name: str, key: str, root: OutputRoot) -> str:
-    place = place_of(name, key)
-    path, damage = root.store.path(*place), root.store.damage(*place)
-    return f"damaged: {path}: {damage}; {_MADE_AGAIN}" if damage else f"its {name} is gone ({path}); {_MADE_AGAIN}"
+def _gone(record: Mapping[str, Any], artifacts: Mapping[str, Any], root: OutputRoot) -> Iterator[str]:
+    """Yield what is wrong with artefacts that the record names: gone ones of measuring stages, damaged ones of any."""
+    for name in (name for name, artifact in artifacts.items() if artifact is None):
+        place = place_of(name, record["stages"][name]["key"])
+        path, damage = root.store.path(*place), root.store.damage(*place)
+        if damage:
+            yield f"damaged: {path}: {damage}; {_MADE_AGAIN}"
+        elif name in MEASURING_STAGES:
+            yield f"its {name} is gone ({path}); {_MADE_AGAIN}"
 
 
 # What the artefacts of a run were made with: what must agree between compared runs, and what cannot change a number.
@@ -218,14 +201,13 @@ def harmless_packages(found: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
             if shown not in decisive:
                 told = version.removeprefix(minor(version)).lstrip(".") if shown == PATCH else version
                 stages.setdefault(shown, {}).setdefault(told, []).append(stage)
-    return {name: _by_version(versions) for name, versions in stages.items()}
-
-
-def _by_version(stages: Mapping[str, Sequence[str]]) -> str:
-    """One version alone; several with the stages they made."""
-    if len(stages) == 1:
-        return next(iter(stages))
-    return "; ".join(f"{version} in {', '.join(names)}" for version, names in stages.items())
+    # One version alone; several with the stages that they made.
+    return {
+        package: "; ".join(f"{each} in {', '.join(names)}" for each, names in versions.items())
+        if len(versions) > 1
+        else next(iter(versions))
+        for package, versions in stages.items()
+    }
 
 
 def _versions(artifact: Mapping[str, Any]) -> dict[str, str]:
@@ -265,12 +247,8 @@ def recorded_provenance(record: Mapping[str, Any], root: OutputRoot) -> dict[str
     return None if last is None else dict(last.record()["provenance"])
 
 
-def environment_changes(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    """A line for everything of two provenances that may change a number; none where they agree."""
-    return [*_code_changes(recorded, here), *_version_changes(recorded, here), *_arithmetic_changes(recorded, here)]
-
-
-def _code_changes(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
+def environment_changes(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for everything of two provenances that may change a number; none where they agree."""
     before, now = recorded["git"] or {}, here["git"] or {}
     if before.get("commit") != now.get("commit"):
         yield f"commit {_commit(before)}, here {_commit(now)}"
@@ -278,9 +256,6 @@ def _code_changes(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> Itera
         yield f"uncommitted changes in {_changed_files(before)}, here in {_changed_files(now)}"
     if recorded["paribus"] != here["paribus"]:
         yield f"paribus {recorded['paribus']}, here {here['paribus']}"
-
-
-def _version_changes(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
     for name in sorted((recorded["packages"].keys() | here["packages"].keys()) - HARMLESS.keys()):
         before, now = recorded["packages"].get(name), here["packages"].get(name)
         if before != now:
@@ -289,9 +264,6 @@ def _version_changes(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> It
         yield f"Python {recorded['python']}, here {here['python']}"
     if recorded["gpu"] != here["gpu"]:
         yield f"GPU {', '.join(recorded['gpu']) or 'none'}, here {', '.join(here['gpu']) or 'none'}"
-
-
-def _arithmetic_changes(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
     if recorded.get("cpu") != here["cpu"]:
         yield f"CPU {recorded.get('cpu', 'unknown')}, here {here['cpu']}"
     if recorded.get("blas") != here["blas"]:

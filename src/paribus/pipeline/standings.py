@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, mean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -27,11 +27,6 @@ from paribus.pipeline.root import OutputRoot
 from paribus.reporting.measures import SEEDS_TO_JUDGE
 from paribus.store import files
 from paribus.store.files import read_object_if_any
-
-if TYPE_CHECKING:
-    from paribus.reporting.significance.crossed import SeedVariance
-    from paribus.reporting.significance.paired import Matrix
-
 
 _MOST = 8
 """Rows that are shown; a terminal has little room, and the table has all."""
@@ -104,7 +99,7 @@ def standings(scores: Mapping[tuple[str, int], float], rows: Sequence[str]) -> l
 
     Spreads are those of the report for one number a run, pooled over all rows that have ended so far.
     """
-    from paribus.reporting.significance.crossed import half_width, pooled_variance, within_rows
+    from paribus.reporting.significance.crossed import crossed_test, half_width, pooled_variance, within_rows
 
     by_row = {row: {seed: score for (of, seed), score in scores.items() if of == row} for row in rows}
     first, there = by_row[rows[0]], {row: of_row for row, of_row in by_row.items() if of_row}
@@ -118,18 +113,13 @@ def standings(scores: Mapping[tuple[str, int], float], rows: Sequence[str]) -> l
         common = [seed for seed in of_row if seed in first and row != rows[0]]
         pair = np.array([[of_row[seed], first[seed]] for seed in common]).reshape(-1, 2)
         change = float(np.mean(pair[:, 0] - pair[:, 1])) if common else None
-        known = len(common) >= SEEDS_TO_JUDGE and bool(np.isfinite(pair).all())
-        changed = _half_width_of_change(pair, against) if known else None
+        changed = None
+        if len(common) >= SEEDS_TO_JUDGE and np.isfinite(pair).all():
+            largest, variance = float(np.abs(pair).max()), against and against.times(2)
+            changed = crossed_test(pair[:, :1] - pair[:, 1:], largest, variance).half_width
         half = half if half is not None and math.isfinite(half) else None
         found.append(Standing(row, len(of_row), fmean(of_row.values()), half, change, changed))
     return found
-
-
-def _half_width_of_change(pair: "Matrix", against: "SeedVariance | None") -> float | None:
-    """Of the difference between the columns of (seeds, 2), finite scores of two rows."""
-    from paribus.reporting.significance.crossed import crossed_test
-
-    return crossed_test(pair[:, :1] - pair[:, 1:], float(np.abs(pair).max()), against and against.times(2)).half_width
 
 
 def _within(half_width: float | None) -> str:

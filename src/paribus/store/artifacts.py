@@ -123,12 +123,21 @@ class Store:
             raise InfrastructureError(f"{self.path(stage, key)}: {problem}; the same command makes it again")
         return found
 
-    def damage(self, stage: str, key: str) -> str | None:
-        """Damage of an artefact; None if it is sound or absent."""
-        path = self.path(stage, key)
+    def damage(self, stage: str, key: str, *, hash_all: bool = False) -> str | None:
+        """Damage of an artefact, None if it is sound or absent; files that are not remembered as sound are hashed.
+
+        That it lacks files which were removed on purpose is no damage.
+        """
+        path, memory, removed = self.path(stage, key), self.memory(stage, key), self.pruned(stage, key)
         if not path.is_dir():
             return None
-        return find_damage(path, self.memory(stage, key), self.pruned(stage, key))
+        known = {} if hash_all else memory.read()
+        try:
+            states = signatures(path)
+        except FileNotFoundError as error:
+            return f"went away while it was looked at ({error.filename})"
+        same = known.get("files") == states and known.get("removed", []) == sorted(removed)
+        return None if same else _examine(path, states, known, memory, removed)
 
     def memory(self, stage: str, key: str) -> VerificationMemory:
         """Which files of the artefact were found sound."""
@@ -261,7 +270,8 @@ class Store:
                 raise InfrastructureError(f"{target} is there already; nothing was published")
         # Who lost the claim may be writing there still; what stays is for `paribus clean`.
         shutil.rmtree(output.parent, ignore_errors=True)
-        remember(target, memory, hashed, began)
+        same = {name: state for name, state in signatures(target).items() if hashed.get(name) == state}
+        memory.write(sha256(target / RECORD), same, began)
         return Artifact(stage, key, target)
 
     def _output(self, held: Claim, stage: str, key: str) -> Path:
@@ -301,31 +311,6 @@ def _seal(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def find_damage(directory: Path, memory: VerificationMemory, removed: Collection[str] = ()) -> str | None:
-    """Find damage of the artefact in `directory`, None without any; hash unremembered files, and remember them.
-
-    That it lacks `removed` files is no damage.
-    """
-    known = memory.read()
-    try:
-        found = signatures(directory)
-    except FileNotFoundError as error:
-        return f"went away while it was looked at ({error.filename})"
-    same = known.get("files") == found and known.get("removed", []) == sorted(removed)
-    return None if same else _examined(directory, found, known, memory, removed)
-
-
-def hashed_damage(directory: Path, memory: VerificationMemory, removed: Collection[str] = ()) -> str | None:
-    """Find damage as `find_damage` does, with every file hashed."""
-    return _examined(directory, signatures(directory), {}, memory, removed)
-
-
-def remember(directory: Path, memory: VerificationMemory, hashed: Mapping[str, State], began: int | None) -> None:
-    """Remember the files of a published artefact that are as they were when they were `hashed`, from `began` on."""
-    same = {name: state for name, state in signatures(directory).items() if hashed.get(name) == state}
-    memory.write(sha256(directory / RECORD), same, began)
-
-
 def signatures(directory: Path) -> dict[str, State]:
     """Relative path -> signature of everything below `directory` that is no directory."""
     return dict(_signatures(directory, ""))
@@ -337,20 +322,16 @@ def _signatures(directory: Path | str, prefix: str) -> Iterator[tuple[str, State
             if entry.is_dir(follow_symlinks=False):
                 yield from _signatures(entry.path, f"{prefix}{entry.name}/")
                 continue
-            yield f"{prefix}{entry.name}", _signature(entry)
+            try:
+                status = entry.stat()
+            except FileNotFoundError:  # a link to nothing
+                status = entry.stat(follow_symlinks=False)
+            yield f"{prefix}{entry.name}", state_of(status)
 
 
-def _signature(entry: os.DirEntry[str]) -> State:
-    try:
-        status = entry.stat()
-    except FileNotFoundError:  # a link to nothing
-        status = entry.stat(follow_symlinks=False)
-    return state_of(status)
-
-
-def _examined(
+def _examine(
     directory: Path,
-    found: Mapping[str, State],
+    states: Mapping[str, State],
     known: Mapping[str, Any],
     memory: VerificationMemory,
     removed: Collection[str],
@@ -365,29 +346,19 @@ def _examined(
     files, sealed = record["files"], sha256(directory / RECORD)
     remembered = known.get("files") if known.get("record") == sealed else None
     trusted = remembered if isinstance(remembered, dict) else {}
-    changed = [name for name, state in found.items() if name in files and trusted.get(name) != state]
-    problems = [*_by_name(files, found, removed), *_by_content(directory, files, found, changed)]
+    changed = sorted(name for name, state in states.items() if name in files and trusted.get(name) != state)
+    problems = [f"{name} is missing" for name in sorted(files.keys() - states.keys() - set(removed))]
+    problems += [f"{name} is not of it" for name in sorted(states.keys() - files.keys() - {RECORD})]
+    for name in changed:
+        if states[name][0] != files[name]["bytes"]:
+            problems.append(f"{name} has {states[name][0]} bytes, not {files[name]['bytes']}")
+        elif problem := _differing(directory / name, files[name]["sha256"]):
+            problems.append(f"{name} {problem}")
     if problems:
         more = f"; {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
         return "; ".join(problems[:SHOWN]) + more
-    memory.write(sealed, found, began, removed)
+    memory.write(sealed, states, began, removed)
     return None
-
-
-def _by_name(files: Mapping[str, Any], found: Mapping[str, State], removed: Collection[str]) -> Iterator[str]:
-    yield from (f"{name} is missing" for name in sorted(files.keys() - found.keys() - set(removed)))
-    yield from (f"{name} is not of it" for name in sorted(found.keys() - files.keys() - {RECORD}))
-
-
-def _by_content(
-    directory: Path, files: Mapping[str, Any], found: Mapping[str, State], names: list[str]
-) -> Iterator[str]:
-    for name in sorted(names):
-        size, expected = found[name][0], files[name]["bytes"]
-        if size != expected:
-            yield f"{name} has {size} bytes, not {expected}"
-        elif problem := _differing(directory / name, files[name]["sha256"]):
-            yield f"{name} {problem}"
 
 
 def _differing(path: Path, expected: str) -> str | None:

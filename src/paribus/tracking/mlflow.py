@@ -545,10 +545,14 @@ def locked(path: Path, patience: float) -> Iterator[None]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         deadline = time.monotonic() + patience
-        while not _try_lock(descriptor):
-            if time.monotonic() >= deadline:
-                raise TimeoutError(f"another process has held {path} for {patience:g} s")
-            time.sleep(0.05)
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise TimeoutError(f"another process has held {path} for {patience:g} s") from None
+                time.sleep(0.05)
         yield
     finally:
         os.close(descriptor)
@@ -561,11 +565,3 @@ def is_locked(path: Path) -> bool:
             return False
     except TimeoutError:
         return True
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

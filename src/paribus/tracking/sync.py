@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,13 +86,21 @@ class SyncReport:
         return sum(run.events.total() for run in self.runs)
 
 
-def sync(root: Path, tracking: TrackingConfig | None = None, run_ids: Collection[str] | None = None) -> SyncReport:
-    """Send what is missing of all runs below `root`, or of `run_ids`; what arrived before is not sent again.
+def sync(root: Path, changes: Mapping[str, Any], tell: Callable[[RunSync], None] = lambda run: None) -> SyncReport:
+    """Send what is missing of all runs below `root`, and `tell` of each; what arrived before is not sent again.
 
-    `tracking` names the MLflow; None sends each run where its own configuration wanted it. An MLflow that fails is
+    A run goes where its own configuration wanted it, with these `changes` of its fields. An MLflow that fails is
     reported, not raised; ConfigurationError for a URI that MLflow cannot open.
     """
-    return _sync(Path(root), lambda recorded: tracking or recorded, run_ids)
+    sinks: dict[Destination, MlflowSink] = {}
+    unreachable: dict[Destination, str] = {}
+    runs = []
+    logs = (log for kind in KINDS_OF_LOGS for log in (root.resolve() / kind).glob(f"*/{FILE_NAME}"))
+    for directory in sorted(log.parent for log in logs):
+        tracking = dataclasses.replace(_recorded(directory), **changes)
+        runs.append(_sync_run(directory, tracking, root, sinks, unreachable))
+        tell(runs[-1])
+    return SyncReport(tuple(runs))
 
 
 def main(argv: Sequence[str]) -> int:
@@ -110,26 +118,10 @@ def main(argv: Sequence[str]) -> int:
         overrides["patience"] = _positive(overrides["patience"])
     if "uri" in overrides:
         overrides["kind"] = "mlflow"
-    report = _sync(root, lambda recorded: dataclasses.replace(recorded, **overrides), None, _write_line)
+    report = sync(root, overrides, _write_line)
     if not report.runs:
         _write_line(f"no runs below {root.resolve()}")
     return 0 if report.complete else 1
-
-
-def _sync(
-    root: Path,
-    choose: Callable[[TrackingConfig], TrackingConfig],
-    run_ids: Collection[str] | None,
-    tell: Callable[[RunSync], None] = lambda run: None,
-) -> SyncReport:
-    sinks: dict[Destination, MlflowSink] = {}
-    unreachable: dict[Destination, str] = {}
-    runs = []
-    for directory in _run_directories(root.resolve(), run_ids):
-        run = _sync_run(directory, choose(_recorded(directory)), root, sinks, unreachable)
-        runs.append(run)
-        tell(run)
-    return SyncReport(tuple(runs))
 
 
 def _sync_run(
@@ -155,14 +147,6 @@ def _sync_run(
     finally:
         sink.forget(directory)
     return RunSync(directory.name, sent.events, tuple(sent.problems))
-
-
-def _run_directories(root: Path, run_ids: Collection[str] | None) -> list[Path]:
-    logs = sorted(log for kind in KINDS_OF_LOGS for log in (root / kind).glob(f"*/{FILE_NAME}"))
-    found = [log.parent for log in logs if run_ids is None or log.parent.name in run_ids]
-    if missing := sorted(set(run_ids or ()) - {directory.name for directory in found}):
-        raise ConfigurationError(f"no run {', '.join(missing)} below {root / 'runs'}")
-    return found
 
 
 def _recorded(directory: Path) -> TrackingConfig:

@@ -61,7 +61,7 @@ def test_a_run_that_failed_and_then_finished_has_no_failure_any_more(root: Path)
             else:
                 log.tag("paribus.failure", failure)
             log.end(status)
-        assert sync(root, TRACKING).complete
+        assert sync(root, vars(TRACKING)).complete
         run = shown(root)["again"]
         assert (run.data.tags.get("paribus.failure"), run.info.status) == (failure, status)
 
@@ -88,7 +88,7 @@ def history(root: Path, run: Any, name: str = "train/loss") -> list[tuple[int, f
 
 def test_everything_in_the_log_is_shown(root: Path) -> None:
     write_run(root, "one")
-    report = sync(root, TRACKING)
+    report = sync(root, vars(TRACKING))
     assert report.complete
     assert report.runs[0].events == Counter(metric=5, start=1, parameter=1, tag=1, dataset=1, artifact=1, end=1)
     run = shown(root)["one"]
@@ -105,14 +105,14 @@ def test_everything_in_the_log_is_shown(root: Path) -> None:
 
 def test_a_second_sync_sends_nothing(root: Path) -> None:
     write_run(root, "one")
-    assert sync(root, TRACKING).sent == 11
-    assert sync(root, TRACKING).sent == 0
+    assert sync(root, vars(TRACKING)).sent == 11
+    assert sync(root, vars(TRACKING)).sent == 0
 
 
 @pytest.mark.parametrize("damage", ["remove", "rewind"])
 def test_a_sync_that_lost_its_cursor_repeats_without_duplicates(root: Path, damage: str) -> None:
     directory = write_run(root, "one", steps=2500)
-    sync(root, TRACKING)
+    sync(root, vars(TRACKING))
     run = shown(root)["one"]
     before = history(root, run)
     cursor = cursor_path(directory, Destination.resolve(TRACKING, root))
@@ -120,7 +120,7 @@ def test_a_sync_that_lost_its_cursor_repeats_without_duplicates(root: Path, dama
         cursor.unlink()
     else:
         cursor.write_text(json.dumps(json.loads(cursor.read_text()) | {"offset": 1000}))
-    report = sync(root, TRACKING)
+    report = sync(root, vars(TRACKING))
     assert report.complete
     assert report.sent > 2490
     after = shown(root)["one"]
@@ -132,15 +132,15 @@ def test_a_sync_that_lost_its_cursor_repeats_without_duplicates(root: Path, dama
 @pytest.mark.parametrize("cursor", ["kept", "lost"])
 def test_a_corrected_number_is_the_latest_of_its_run_and_each_is_sent_once(root: Path, cursor: str) -> None:
     directory = write_run(root, "one")
-    sync(root, TRACKING)
+    sync(root, vars(TRACKING))
     for values in ((1.0, 9.0), (1.0, 9.0), (0.5, math.nan)):
         with EventLog(directory / "events.jsonl") as log:
             points = {("train/loss", step): value for step, value in zip((3, 4), values, strict=True)}
             log.correct(points, lambda name, step: False)
         if cursor == "lost":
             cursor_path(directory, Destination.resolve(TRACKING, root)).unlink()
-        assert sync(root, TRACKING).complete
-        assert sync(root, TRACKING).sent == 0
+        assert sync(root, vars(TRACKING)).complete
+        assert sync(root, vars(TRACKING)).sent == 0
     run = shown(root)["one"]
     assert run.info.status == "FINISHED"
     assert math.isnan(run.data.metrics["train/loss"])
@@ -151,10 +151,10 @@ def test_a_corrected_number_is_the_latest_of_its_run_and_each_is_sent_once(root:
 
 def test_what_is_logged_after_a_sync_is_added(root: Path) -> None:
     write_run(root, "one", steps=3, status="FAILED")
-    sync(root, TRACKING)
+    sync(root, vars(TRACKING))
     assert shown(root)["one"].info.status == "FAILED"
     write_run(root, "one", steps=5)
-    report = sync(root, TRACKING)
+    report = sync(root, vars(TRACKING))
     assert report.runs[0].events == Counter(start=1, metric=2, end=1)
     run = shown(root)["one"]
     assert run.info.status == "FINISHED"
@@ -164,7 +164,7 @@ def test_what_is_logged_after_a_sync_is_added(root: Path) -> None:
 def test_runs_of_a_sweep_have_one_parent_that_fails_when_one_of_them_does(root: Path) -> None:
     write_run(root, "one", sweep="sweep")
     write_run(root, "two", sweep="sweep")
-    sync(root, TRACKING)
+    sync(root, vars(TRACKING))
     runs = shown(root)
     parent = runs["sweep"]
     assert {runs[name].data.tags["mlflow.parentRunId"] for name in ("one", "two")} == {parent.info.run_id}
@@ -173,7 +173,7 @@ def test_runs_of_a_sweep_have_one_parent_that_fails_when_one_of_them_does(root: 
     with EventLog(root / "sweeps" / "sweep" / "events.jsonl") as log:
         log.start("sweep", "table 1", {"id": "sweep"}, {})
         log.tag("rows", "3")
-    sync(root, TRACKING)
+    sync(root, vars(TRACKING))
     runs = shown(root)
     assert len(runs) == 4
     assert runs["sweep"].info.run_id == parent.info.run_id
@@ -184,14 +184,14 @@ def test_runs_of_a_sweep_have_one_parent_that_fails_when_one_of_them_does(root: 
 def test_a_sweep_whose_runs_stopped_early_is_neither_finished_nor_failed(root: Path) -> None:
     write_run(root, "one", sweep="sweep")
     write_run(root, "two", sweep="sweep", status="SCHEDULED")
-    sync(root, TRACKING)
+    sync(root, vars(TRACKING))
     assert {name: run.info.status for name, run in shown(root).items()} == {
         "one": "FINISHED",
         "two": "SCHEDULED",
         "sweep": "SCHEDULED",
     }
     write_run(root, "three", sweep="sweep", status="FAILED")
-    sync(root, TRACKING)
+    sync(root, vars(TRACKING))
     assert shown(root)["sweep"].info.status == "FAILED"
 
 
@@ -200,7 +200,7 @@ def test_an_inherited_mlflow_run_changes_nothing(root: Path, monkeypatch: pytest
         monkeypatch.setenv(name, "0" * 32)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://localhost:1")
     write_run(root, "one", sweep="sweep")
-    assert sync(root, TRACKING).complete
+    assert sync(root, vars(TRACKING)).complete
     assert set(shown(root)) == {"one", "sweep"}
     assert os.environ["MLFLOW_RUN_ID"] == "0" * 32
     assert "MLFLOW_DISABLE_TELEMETRY" not in os.environ
@@ -215,7 +215,7 @@ def test_nan_and_infinity_and_long_or_odd_names_arrive(root: Path) -> None:
         log.parameter("a=b", "second")
     for _ in range(2):
         (root / "runs" / "odd" / f"tracking-{Destination.resolve(TRACKING, root).key}.json").unlink(missing_ok=True)
-        assert sync(root, TRACKING).complete
+        assert sync(root, vars(TRACKING)).complete
     run = shown(root)["odd"]
     points = history(root, run, "loss")
     assert math.isnan(points[0][1])
@@ -253,23 +253,23 @@ def test_an_error_of_a_store_is_told_without_credentials(
 
     monkeypatch.setattr(MlflowSink, "_connect", fail)
     write_run(root, "one")
-    (run,) = sync(root, dataclasses.replace(TRACKING, uri=uri)).runs
+    (run,) = sync(root, vars(TRACKING) | {"uri": uri}).runs
     assert run.error == told
 
 
 def test_a_store_that_was_removed_is_made_again_and_filled(root: Path, empty_store: Path) -> None:
     write_run(root, "one", sweep="sweep")
-    sync(root, TRACKING)
+    sync(root, vars(TRACKING))
     shutil.copy(empty_store, root)
-    assert sync(root, TRACKING).sent == 11
+    assert sync(root, vars(TRACKING)).sent == 11
     assert set(shown(root)) == {"one", "sweep"}
 
 
 def test_a_run_deleted_in_mlflow_stays_deleted(root: Path) -> None:
     write_run(root, "one")
-    sync(root, TRACKING)
+    sync(root, vars(TRACKING))
     client_of(root).delete_run(shown(root)["one"].info.run_id)
-    (run,) = sync(root, TRACKING).runs
+    (run,) = sync(root, vars(TRACKING)).runs
     assert "was deleted in MLflow" in str(run)
     assert shown(root) == {}
 
@@ -278,7 +278,7 @@ def test_the_root_may_move_before_it_is_synced(root: Path, tmp_path: Path) -> No
     write_run(root, "one")
     moved = tmp_path / "moved"
     root.rename(moved)
-    (run,) = sync(moved).runs
+    (run,) = sync(moved, {}).runs
     assert run.problems == ()
     found = shown(moved)["one"]
     assert [file.path for file in client_of(moved).list_artifacts(found.info.run_id)] == ["config"]

@@ -63,7 +63,7 @@ def here(**changed: Any) -> dict[str, Any]:
 
 
 def test_the_same_environment_has_no_changes() -> None:
-    assert environment_changes(RECORDED, here()) == []
+    assert list(environment_changes(RECORDED, here())) == []
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_the_same_environment_has_no_changes() -> None:
     ],
 )
 def test_what_changed_is_named_with_both_values(changed: dict[str, Any], line: str) -> None:
-    assert environment_changes(RECORDED, here(**changed)) == [line]
+    assert list(environment_changes(RECORDED, here(**changed))) == [line]
 
 
 @pytest.fixture
