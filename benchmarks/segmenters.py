@@ -91,10 +91,7 @@ def text_methods(
     """The methods that need nothing but training texts, by name; the counts of n-grams are shared."""
     shares = SpanSettings(max_length=max_length, min_count=min_count)
     counts = replace(shares, information="counts", least_score=0.0)
-    found = {
-        settings: candidate_ngrams(texts, max_length=max_length, min_count=min_count, information=settings.information)
-        for settings in (shares, counts)
-    }
+    found = {settings: candidate_ngrams(texts, settings) for settings in (shares, counts)}
 
     def spans(settings: SpanSettings, weight: float, *, only: bool = False) -> SpanPretokenizer:
         return SpanPretokenizer.from_ngrams(

@@ -17,6 +17,7 @@ from paribus.tokenization.statistics import (
     count_tokens,
     length_buckets,
     only_in,
+    spellings,
 )
 
 
@@ -75,11 +76,11 @@ class Measured:
 
     def replaced(self) -> TokenGroup:
         """The tokens of BPE that are scaffolds in Scaffold-BPE, in the text that BPE encoded."""
-        return only_in(self.bpe.tokenizer, self.scaffold.tokenizer, self.bpe.counts)
+        return only_in(spellings(self.bpe.tokenizer), spellings(self.scaffold.tokenizer), self.bpe.counts)
 
     def replacing(self) -> TokenGroup:
         """The tokens that Scaffold-BPE has for them, in the text that Scaffold-BPE encoded."""
-        return only_in(self.scaffold.tokenizer, self.bpe.tokenizer, self.scaffold.counts)
+        return only_in(spellings(self.scaffold.tokenizer), spellings(self.bpe.tokenizer), self.scaffold.counts)
 
 
 def change(after: float, before: float) -> float:

@@ -50,7 +50,7 @@ from paribus.config.groups.tokenization import (
     WholeEncoder,
     WordPieceTokenizer,
     WordsTokenizer,
-    encoder_made_for,
+    natural_encoder,
     vocabulary_size,
 )
 from paribus.config.groups.training import (
@@ -674,7 +674,7 @@ def with_natural_encoder(data: Mapping[str, Any]) -> Mapping[str, Any]:
         made_by = algorithm(Path(str(tokenizer.get("path"))))
     except ParibusError:
         return data
-    return {**data, "encoder": encoder_made_for(made_by)}
+    return {**data, "encoder": {"kind": natural_encoder(made_by)}}
 
 
 def check_tokenizer(config: RunConfig) -> list[Problem]:

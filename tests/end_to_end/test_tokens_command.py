@@ -15,7 +15,7 @@ from paribus.corpus.artifact import CorpusArtifact
 from paribus.evaluation.segmentation import tokenizer_scores
 from paribus.pipeline.graph import STAGES
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.statistics import corpus_statistics, count_tokens, only_in
+from paribus.tokenization.statistics import corpus_statistics, count_tokens, only_in, spellings
 from support.command_line import OVERRIDES, paribus, write_corpus
 
 OPTIONS = (*OVERRIDES, "evaluation.data=benchmarks", "evaluation.tasks=[pku]")
@@ -145,8 +145,8 @@ def test_rows_are_compared_with_the_first_of_their_size(own: Path) -> None:
         expected = float(found[arm]["bytes_per_token"]) / float(found[first]["bytes_per_token"]) - 1
         assert float(found[arm]["bytes_per_token_change"]) == pytest.approx(expected)
     scaffold = ("scaffold_bpe", "merge_rank")
-    gone = only_in(made[first], made[scaffold], count_tokens(made[first], train).ids)
-    came = only_in(made[scaffold], made[first], count_tokens(made[scaffold], train).ids)
+    gone = only_in(spellings(made[first]), spellings(made[scaffold]), count_tokens(made[first], train).ids)
+    came = only_in(spellings(made[scaffold]), spellings(made[first]), count_tokens(made[scaffold], train).ids)
     assert gone.tokens and int(found[scaffold]["gone"]) == gone.tokens
     rise = came.mean_frequency / gone.mean_frequency - 1 if gone.mean_frequency else None
     shown = found[scaffold]["frequency_rise"]

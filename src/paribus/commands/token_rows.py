@@ -22,7 +22,7 @@ from paribus.pipeline.run import make
 from paribus.reporting.data_tables import Replaced, TokenRow, joined_labels
 from paribus.reporting.measures import baselines, ordered
 from paribus.store.artifacts import Artifact
-from paribus.tokenization.statistics import Counts, Spellings, spelled_only_in, spellings
+from paribus.tokenization.statistics import Counts, Spellings, only_in, spellings
 from paribus.tokenization.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -162,8 +162,8 @@ def _compare_vocabularies(
 ) -> Replaced | None:
     if spelled[place].keys() == spelled[base].keys():
         return None
-    gone = spelled_only_in(spelled[base], spelled[place], counts[base])
-    came = spelled_only_in(spelled[place], spelled[base], counts[place])
+    gone = only_in(spelled[base], spelled[place], counts[base])
+    came = only_in(spelled[place], spelled[base], counts[place])
     return Replaced(
         gone=gone.tokens,
         gone_share=gone.share,

@@ -38,10 +38,10 @@ def build(context: StageContext) -> dict[str, JSON]:
     config = context.config.corpus
     compile_kernels(SHINGLES, context.listener)
     source, sample = open_source(config, context.engine, context.work), _sample(context)
-    census, drawn, pairs = Census(), Drawn(), isinstance(config, ParallelCorpus)
+    census, pairs = Census(), isinstance(config, ParallelCorpus)
     reading = SourcePass(source, config.limit, context.listener, "reading")
     with CorpusWriter(context.output, heldout=config.heldout, pairs=pairs) as writer:
-        _Copy(config, writer, census, drawn, context.output / SKIPPED_FILE, sample).run(reading)
+        drawn = _copy(reading, sample, writer, census, context.output / SKIPPED_FILE)
     if isinstance(source, FilesSource) and source.without_documents:
         named = "; ".join(first_of(source.without_documents))
         context.listener.message(f"files without a document ({SKIPPED_FILE} says why): {named}")
@@ -94,10 +94,11 @@ def _sample(context: StageContext) -> Sample | None:
         case int(size):
             source = open_source(config, context.engine, context.work)
             reading = SourcePass(source, config.limit, context.listener, "choosing")
-            training = (read for read in reading if isinstance(read, SizedDocument) and _is_training(config, read))
+            documents = (read for read in reading if isinstance(read, SizedDocument))
+            training = (read for read in documents if _is_training(read, config.heldout))
             return of_size(size, training, config.sample_seed)
         case share:
-            return of_share(share, config.sample_seed)
+            return Sample(round(share * 2**64), config.sample_seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +131,14 @@ class SourcePass:
             for item in items:
                 if isinstance(item, Skipped):
                     yield item
-                elif self._fits(read := SizedDocument(item, item.text.encode(), _encoded(item.target))):
-                    yield read
-                else:
+                    self._progress()
+                    continue
+                target = None if item.target is None else item.target.encode()
+                read = SizedDocument(item, item.text.encode(), target)
+                if not self._fits(read):
                     self.complete = False
                     return
+                yield read
                 self._progress()
 
     def _fits(self, read: SizedDocument) -> bool:
@@ -156,8 +160,8 @@ class SourcePass:
             self._listener.progress(source.done, max(source.total, source.done), unit=source.unit, doing=doing)
 
 
-def _is_training(config: CorpusConfig, read: SizedDocument) -> bool:
-    return split_of(read.text, read.item.group, config.heldout) == "train"
+def _is_training(read: SizedDocument, heldout: float) -> bool:
+    return split_of(read.text, read.item.group, heldout) == "train"
 
 
 class Census:
@@ -217,37 +221,22 @@ class Census:
         }
 
 
-@dataclass(frozen=True)
-class _Copy:
-    """Copies what is read of a source into a corpus, without the training documents that are not in `sample`."""
-
-    config: CorpusConfig
-    writer: CorpusWriter
-    census: Census
-    drawn: Drawn
-    skipped: Path
-    sample: Sample | None
-
-    def run(self, reading: SourcePass) -> None:
-        for read in reading:
-            if isinstance(read, Skipped):
-                self._skip(read)
-            elif self.sample and _is_training(self.config, read) and not self.sample.keeps(read.text):
-                self.census.leave_out(read.size)
-            else:
-                self._add(read)
-
-    def _add(self, read: SizedDocument) -> None:
-        item = read.item
-        self.census.add(item.id.encode(), read.text, read.target)
-        place = self.writer.count("train")
-        if self.writer.add(item.id, item.text, item.source, item.target, item.group) == "heldout":
-            self.drawn.add(place, item.group, read.text)
-
-    def _skip(self, item: Skipped) -> None:
-        self.census.skip(item.reason)
-        with self.skipped.open("a", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(json.dumps(asdict(item), ensure_ascii=False) + "\n")
+def _copy(reading: SourcePass, sample: Sample | None, writer: CorpusWriter, census: Census, skipped: Path) -> Drawn:
+    """Copy what is read of a source into a corpus, without the training documents that are not in `sample`."""
+    drawn = Drawn()
+    for read in reading:
+        if isinstance(read, Skipped):
+            census.skip(read.reason)
+            with skipped.open("a", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(json.dumps(asdict(read), ensure_ascii=False) + "\n")
+        elif sample and _is_training(read, writer.heldout) and not sample.keeps(read.text):
+            census.leave_out(read.size)
+        else:
+            item, place = read.item, writer.count("train")
+            census.add(item.id.encode(), read.text, read.target)
+            if writer.add(item.id, item.text, item.source, item.target, item.group) == "heldout":
+                drawn.add(place, item.group, read.text)
+    return drawn
 
 
 def _require_both_splits(config: CorpusConfig, source: Source, writer: CorpusWriter, census: Census) -> None:
@@ -270,15 +259,6 @@ def _require_both_splits(config: CorpusConfig, source: Source, writer: CorpusWri
                 f"into the {split} split; {source.hint()}, raise corpus.limit, or {changes[split]} corpus.heldout"
                 f"{groups}{lines}"
             )
-
-
-def _encoded(target: str | None) -> bytes | None:
-    return None if target is None else target.encode()
-
-
-def of_share(share: float, seed: int = 0) -> Sample:
-    """The sample of about this share of all texts."""
-    return Sample(round(share * 2**64), seed)
 
 
 def of_size(size: int, documents: Iterable[SizedDocument], seed: int = 0) -> Sample:

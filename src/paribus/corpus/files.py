@@ -11,14 +11,13 @@ from typing import BinaryIO, Literal, Protocol
 import pyarrow as pa
 
 from paribus.config.groups.corpus import FilesCorpus, ParallelCorpus
-from paribus.corpus.paths import compression_of, format_of, labels, record_format, resolve, sides
+from paribus.corpus.paths import compression_of, labels, record_format, resolve, sides
 from paribus.corpus.readers import (
     ArchiveError,
     Fields,
     Item,
     Record,
     RecordProblem,
-    Unit,
     open_decompressed,
     read_jsonl,
     read_lines,
@@ -30,6 +29,7 @@ from paribus.errors import ConfigurationError, DataError
 from paribus.store import files
 
 Reader = Callable[[Path, BinaryIO], Iterator[Item]]
+TextReader = Callable[[BinaryIO], Iterator[Item]]
 _BATCH_BYTES = 4 * 2**20
 _SCHEMA = pa.schema(
     [
@@ -127,7 +127,7 @@ class FilesSource:
         self._config, self._engine, self._work = config, engine, work
         self._files = resolve(config.paths, skips=config.on_invalid == "skip")
         self._fields = Fields(config.text_field, config.id_field, group=config.group_field)
-        plain = [path for path in self._files if _kind(path) == "txt"]
+        plain = [path for path in self._files if record_format(path) == "text"]
         if config.id_field is not None and plain:
             raise ConfigurationError(
                 f"corpus.id_field={config.id_field}: {plain[0]} is plain text without fields; use null"
@@ -153,7 +153,7 @@ class FilesSource:
 
     def _items(self) -> Iterator[Iterator[tuple[Item, int]]]:
         """For each file its items, and how many bytes of it were read by then."""
-        read = partial(_read_records, fields=self._fields, txt_document=self._config.txt_document)
+        read = partial(_records, fields=self._fields, read_text=partial(read_txt, document=self._config.txt_document))
         if self._engine.shares_memory:
             yield from (_read(path, read) for path in self._files)
             return
@@ -167,8 +167,7 @@ class FilesSource:
     def _file(
         self, path: Path, label: str, items: Iterator[tuple[Item, int]], before: int, intake: Intake
     ) -> Iterator[SourceDocument | Skipped]:
-        unit = "row" if _kind(path) == "parquet" else "line"
-        plain, last, gave = _kind(path) == "txt", 0, False
+        unit, plain, last, gave = _unit(path), record_format(path) == "text", 0, False
         try:
             for item, read in items:
                 self.done = float(before + read)
@@ -191,21 +190,15 @@ def _read(path: Path, read: Reader) -> Iterator[tuple[Item, int]]:
             yield item, raw.tell()
 
 
-def _read_records(path: Path, raw: BinaryIO, *, fields: Fields, txt_document: Unit) -> Iterator[Item]:
-    format = format_of(path)
-    stream = open_decompressed(path, raw, format.compression if format else None)
-    match _kind(path):
+def _records(path: Path, raw: BinaryIO, *, fields: Fields, read_text: TextReader) -> Iterator[Item]:
+    stream = open_decompressed(path, raw, compression_of(path))
+    match record_format(path):
         case "jsonl":
             return read_jsonl(stream, fields)
         case "parquet":
             return read_parquet(path, stream, fields)
         case _:
-            return read_txt(stream, txt_document)
-
-
-def _kind(path: Path) -> str:
-    format = format_of(path)
-    return "" if format is None else format.name
+            return read_text(stream)
 
 
 # Pairs of source and target out of aligned files: line n of one belongs to line n of the other.
@@ -253,8 +246,9 @@ class ParallelSource:
     def _aligned(self, source: Path, target: Path, left: BinaryIO, right: BinaryIO) -> Iterator[tuple[Item, Item]]:
         config, last = self._config, 0
         fields = Fields(config.source_field, None, "corpus.source_field", config.group_field)
-        ones = _side_records(source, left, fields)
-        others = _side_records(target, right, Fields(config.target_field, None, "corpus.target_field"))
+        ones = _records(source, left, fields=fields, read_text=read_lines)
+        target_fields = Fields(config.target_field, None, "corpus.target_field")
+        others = _records(target, right, fields=target_fields, read_text=read_lines)
         try:
             for one, other in zip_longest(ones, others):
                 if one is None or other is None or one.position != other.position:
@@ -263,17 +257,6 @@ class ParallelSource:
                 yield one, other
         except ArchiveError as error:
             raise DataError(f"{error}; it stops after {_unit(source)} {last}. Make or fetch the file again") from error
-
-
-def _side_records(path: Path, raw: BinaryIO, fields: Fields) -> Iterator[Item]:
-    stream = open_decompressed(path, raw, compression_of(path))
-    match record_format(path):
-        case "jsonl":
-            return read_jsonl(stream, fields)
-        case "parquet":
-            return read_parquet(path, stream, fields)
-        case _:
-            return read_lines(stream)
 
 
 def _pair(intake: Intake, one: Item, other: Item, paths: tuple[Path, Path], label: str) -> SourceDocument | Skipped:

@@ -351,11 +351,11 @@ def _counts(path: Path | None, size: int) -> "Counts | None":
 
 def _frequency(mine: "Spellings", theirs: "Spellings", counts: "Counts | None") -> float | None:
     """How often, in a million tokens, a token occurs on average that only one has."""
-    from paribus.tokenization.statistics import spelled_only_in
+    from paribus.tokenization.statistics import only_in
 
     if counts is None or not counts.sum():
         return None
-    own = spelled_only_in(mine, theirs, counts)
+    own = only_in(mine, theirs, counts)
     return 1e6 * own.mean_frequency / float(counts.sum()) if own.tokens else None
 
 

@@ -1,7 +1,7 @@
 """The stages `vocabulary` and `tokens`."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -364,15 +364,7 @@ def make_pretokenizer(config: PretokenizerConfig, texts: Iterable[str]) -> str |
 
 def span_settings(config: SpansPretokenizer) -> SpanSettings:
     """What the search for spans is asked for."""
-    return SpanSettings(
-        max_length=config.max_length,
-        min_count=config.min_count,
-        entropy_weight=config.entropy_weight,
-        entropy_only=config.entropy_only,
-        information=config.information,
-        least_score=config.least_score,
-        classes=config.classes,
-    )
+    return SpanSettings(**{field.name: getattr(config, field.name) for field in fields(SpanSettings)})
 
 
 def predictive_entropy(config: PredictiveEntropyPretokenizer) -> PredictiveEntropySpans:

@@ -160,15 +160,7 @@ class SpanPretokenizer:
         """Find the spans of `texts`, which are read once; a text's ends and line breaks in it are line ends."""
         settings = settings or SpanSettings()
         given = stream_of_texts(texts, "SpanPretokenizer.train")
-        ngrams = candidate_ngrams(
-            given,
-            max_length=settings.max_length,
-            min_count=settings.min_count,
-            information=settings.information,
-            classes=settings.classes,
-            progress=progress,
-        )
-        return cls.from_ngrams(ngrams, settings)
+        return cls.from_ngrams(candidate_ngrams(given, settings, progress), settings)
 
     @classmethod
     def from_ngrams(cls, ngrams: Sequence[Ngrams], settings: SpanSettings) -> "SpanPretokenizer":
@@ -250,25 +242,14 @@ def _lengths(spans: Iterable[str]) -> dict[str, tuple[int, ...]]:
     return {first: tuple(sorted(lengths, reverse=True)) for first, lengths in found.items()}
 
 
-def candidate_ngrams(
-    texts: Iterable[str],
-    *,
-    max_length: int = 4,
-    min_count: int = 2,
-    information: Information = "shares",
-    classes: Classes = "one",
-    progress: Progress | None = None,
-) -> list[Ngrams]:
-    """The candidates of `texts` of each length from 2 to `max_length`.
+def candidate_ngrams(texts: Iterable[str], settings: SpanSettings, progress: Progress | None = None) -> list[Ngrams]:
+    """The candidates of `texts`, which are read once, of each length from 2 to `settings.max_length`.
 
     PMI(x, y) = log2(p(xy) / (p(x) p(y))), with p(x) over all characters and p(xy) over all adjacent positions inside
-    lines; of `counts` the same without the totals. `texts` is read once. Raises ConfigurationError for a length below
-    2, a count below 1 and names that are none.
+    lines; of `counts` the same without the totals.
     """
-    settings = SpanSettings(max_length=max_length, min_count=min_count, information=information, classes=classes)
     with CodeSpool(texts) as spool:
-        search = _Search(spool, settings, progress)
-        return search.ngrams()
+        return _Search(spool, settings, progress).ngrams()
 
 
 class CodeSpool:

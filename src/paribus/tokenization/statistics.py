@@ -93,11 +93,6 @@ def corpus_statistics(tok: Tokenizer, texts: Iterable[str]) -> CorpusStatistics:
     return count_statistics(tok, count_tokens(tok, texts))
 
 
-def encoded_statistics(corpus: EncodedCorpus) -> CorpusStatistics:
-    """Statistics of an encoded corpus, from its ids alone."""
-    return count_statistics(corpus.tokenizer, count_encoded(corpus))
-
-
 def count_tokens(tok: Tokenizer, texts: Iterable[str]) -> TokenCounts:
     """Encode `texts` and count their ids."""
     ids = np.zeros(tok.vocab_size, dtype=np.int64)
@@ -246,55 +241,24 @@ class TokenGroup:
     """Occurrences a token in the texts that were counted; NaN for an empty group."""
 
 
-@dataclass(frozen=True)
-class VocabularyOverlap:
-    """Two vocabularies as sets of spellings (bytes, and whether they continue a word); special tokens are out."""
-
-    shared: int
-    jaccard: float
-    """Shared of all spellings that one of them has."""
-    share_of_first: float
-    """Of its tokens."""
-    share_of_second: float
-
-
-def vocabulary_overlap(first: Tokenizer, second: Tokenizer) -> VocabularyOverlap:
-    """How much the vocabularies in use, scaffolds out, have in common."""
-    left, right = spellings(first), spellings(second)
-    shared = len(left.keys() & right.keys())
-    return VocabularyOverlap(
-        shared=shared,
-        jaccard=shared / max(len(left) + len(right) - shared, 1),
-        share_of_first=_share(left, right),
-        share_of_second=_share(right, left),
-    )
-
-
 def overlap_shares(spelled: Sequence[Spellings]) -> list[list[float]]:
     """Of the tokens of vocabulary i, the share that vocabulary j has too, at [i][j]."""
-    return [[_share(mine, theirs) for theirs in spelled] for mine in spelled]
+    return [
+        [
+            sum(len(ids) for spelling, ids in mine.items() if spelling in theirs) / max(tokens_of(mine), 1)
+            for theirs in spelled
+        ]
+        for mine in spelled
+    ]
 
 
 def tokens_of(spelled: Spellings) -> int:
     """How many tokens are spelled."""
-    return _count(spelled.values())
+    return sum(map(len, spelled.values()))
 
 
-def _share(mine: Spellings, theirs: Spellings) -> float:
-    return _count(ids for spelling, ids in mine.items() if spelling in theirs) / max(tokens_of(mine), 1)
-
-
-def _count(ids: Iterable[tuple[int, ...]]) -> int:
-    return sum(map(len, ids))
-
-
-def only_in(tok: Tokenizer, other: Tokenizer, counts: npt.NDArray[np.int64]) -> TokenGroup:
-    """The tokens of `tok` that `other` lacks, with their `counts` (vocab_size,) in texts that `tok` encoded."""
-    return spelled_only_in(spellings(tok), spellings(other), counts)
-
-
-def spelled_only_in(mine: Spellings, theirs: Spellings, counts: npt.NDArray[np.int64]) -> TokenGroup:
-    """The same of the spellings of two vocabularies, with the `counts` of the first."""
+def only_in(mine: Spellings, theirs: Spellings, counts: npt.NDArray[np.int64]) -> TokenGroup:
+    """The tokens of one vocabulary that another lacks, with their `counts` by id in texts that the first encoded."""
     ids = [identity for spelling, each in mine.items() if spelling not in theirs for identity in each]
     return TokenGroup(
         tokens=len(ids),

@@ -2,8 +2,8 @@
 
 import dataclasses
 import json
-from collections.abc import Iterable
-from functools import cached_property
+from collections.abc import Callable, Iterable
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,12 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.errors import ConfigurationError, DataError, ParibusError, is_full_disk
-from paribus.tokenization import settings as files
 from paribus.tokenization.arguments import listed_texts, one_text, token_ids
 from paribus.tokenization.encode import Encoding, Ids
 from paribus.tokenization.predictive import PredictiveEntropySpans
 from paribus.tokenization.pretokenize import PATTERNS, BertWords, Pretokenizer, SentencePieceText
-from paribus.tokenization.settings import Candidates, EncoderName, Settings
+from paribus.tokenization.settings import Candidates, EncoderName, Settings, read, read_tokenizer_json, write
 from paribus.tokenization.spans import SpanPretokenizer
 from paribus.tokenization.vocabulary import SPECIAL, UNKNOWN, Demolish, Vocabulary
 
@@ -185,8 +184,19 @@ class TextTokenizer:
 
         DataError where there can be no directory: `path` is a file, lies below one, or may not be made.
         """
-
-        save(self.vocabulary, self.settings, self.cutter, Path(path))
+        path = Path(path)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            if is_full_disk(error):  # no fault of the path
+                raise
+            why = "it is a file" if isinstance(error, FileExistsError) else error.strerror
+            message = f"{path}: no directory can be made there ({why}); name another for Tokenizer.save"
+            raise DataError(message) from error
+        write(self.vocabulary, self.settings, path)
+        if self.cutter is not None:
+            state = json.dumps(self.cutter.to_state(), ensure_ascii=False, indent=1, sort_keys=True)
+            (path / PRETOKENIZER).write_text(state + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path, *, device: str = "cpu") -> Self:
@@ -195,8 +205,20 @@ class TextTokenizer:
         `device` (auto, cpu, cuda, cuda:N) is where the language model of `predictive_entropy` computes; no other
         pre-tokenizer has one.
         """
-
-        return cls(*load(Path(path), device))
+        vocabulary, settings = read(Path(path))
+        readers: dict[str, Callable[[Any], Pretokenizer]] = {
+            "spans": SpanPretokenizer.from_state,
+            "predictive_entropy": partial(PredictiveEntropySpans.from_state, device=device),
+            "sentencepiece": SentencePieceText.from_state,
+            "bert": BertWords.from_state,
+        }
+        cutter, state = None, Path(path) / PRETOKENIZER
+        if settings.pretokenizer not in PATTERNS:
+            try:
+                cutter = readers[settings.pretokenizer](read_tokenizer_json(state))
+            except ParibusError as error:
+                raise DataError(f"{state}: {error}") from error
+        return cls(vocabulary, settings, cutter)
 
     @cached_property
     def _spellings(self) -> list[bytes]:
@@ -221,63 +243,6 @@ class TextTokenizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["vocabulary"], state["settings"], state["cutter"])  # type: ignore[misc]
-
-
-# A tokenizer on disk, the same bytes for the same tokenizer.
-#
-# Its vocabulary and settings (`settings.py`), and `pretokenizer.json` where the pre-tokenizer was made from
-# data.
-def save(vocabulary: Vocabulary, settings: Settings, cutter: Pretokenizer | None, path: Path) -> None:
-    """Write the files into directory `path`, which is made if need be; DataError where none can be there."""
-    _make_directory(path)
-    files.write(vocabulary, settings, path)
-    if cutter is not None:
-        state = json.dumps(cutter.to_state(), ensure_ascii=False, indent=1, sort_keys=True)
-        (path / PRETOKENIZER).write_text(state + "\n", encoding="utf-8")
-
-
-def _make_directory(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        if is_full_disk(error):  # no fault of the path
-            raise
-        why = "it is a file" if isinstance(error, FileExistsError) else error.strerror
-        raise DataError(f"{path}: no directory can be made there ({why}); name another for Tokenizer.save") from error
-
-
-def load(path: Path, device: str = "cpu") -> tuple[Vocabulary, Settings, Pretokenizer | None]:
-    """Read what `save` wrote; `device` is where a pre-tokenizer's model computes.
-
-    DataError names the file and what is wrong with it.
-    """
-    vocabulary, settings = files.read(path)
-    return vocabulary, settings, _cutter(settings.pretokenizer, path / PRETOKENIZER, device)
-
-
-def _cutter(kind: str, path: Path, device: str) -> Pretokenizer | None:
-    if kind in PATTERNS:
-        return None
-    try:
-        return cutter_from_state(kind, files.read_tokenizer_json(path), device)
-    except ParibusError as error:
-        raise DataError(f"{path}: {error}") from error
-
-
-def cutter_from_state(kind: str, state: Any, device: str = "cpu") -> Pretokenizer:
-    """What `to_state` gave; `device` is where a language model computes.
-
-    DataError where it is malformed or its model is not the one it was made with.
-    """
-    if kind == "spans":
-        return SpanPretokenizer.from_state(state)
-    if kind == "predictive_entropy":
-        return PredictiveEntropySpans.from_state(state, device=device)
-    if kind == "sentencepiece":
-        return SentencePieceText.from_state(state)
-    if kind == "bert":
-        return BertWords.from_state(state)
-    raise DataError(f"pretokenizer {kind!r} has no state")
 
 
 def kind_of(pretokenizer: str | Pretokenizer) -> str:

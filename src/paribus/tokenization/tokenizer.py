@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from paribus.config.groups.tokenization import natural_encoder
 from paribus.errors import ConfigurationError
 from paribus.tokenization.arguments import several_strings, stream_of_texts
 from paribus.tokenization.bpe import Progress
@@ -18,8 +19,6 @@ from paribus.tokenization.vocabulary import Demolish, UnitKind, Unknown
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
-
-NATURAL_ENCODERS: dict[Algorithm, EncoderName] = {"wordpiece": "left_to_right", "unigram": "viterbi", "words": "whole"}
 
 
 class Tokenizer(TextTokenizer):
@@ -85,7 +84,7 @@ class Tokenizer(TextTokenizer):
             unit=request.unit,
             unknown=unknown or "byte_fallback",
             pretokenizer=name,
-            encoder=encoder or NATURAL_ENCODERS.get(algorithm, "merge_rank"),
+            encoder=encoder or natural_encoder(algorithm),
             candidates=candidates,
             demolish=demolish,
             special_tokens=request.special_tokens,

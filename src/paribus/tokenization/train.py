@@ -16,7 +16,7 @@ from paribus.tokenization.counts import SymbolCorpus, WordCounts, count_words, d
 from paribus.tokenization.kernels import layout
 from paribus.tokenization.pretokenize import class_table
 from paribus.tokenization.settings import Algorithm, Settings
-from paribus.tokenization.unigram import LONGEST, PRUNE, UnigramTraining, train_unigram_table
+from paribus.tokenization.unigram import LONGEST, PRUNE, UnigramTraining, train_unigram
 from paribus.tokenization.vocabulary import (
     FALLBACK,
     SPECIAL,
@@ -31,7 +31,6 @@ from paribus.tokenization.vocabulary import (
     utf8,
 )
 
-_FALLBACK_UNITS = 256
 _NO_MERGES = np.empty((0, 3), np.int32)
 _MERGERS = {"bpe": train_bpe, "bytes": train_bpe, "scaffold_bpe": train_scaffold_bpe, "wordpiece": train_wordpiece}
 _KERNELS = {"bpe": BPE, "bytes": BPE, "scaffold_bpe": BPE, "wordpiece": WORDPIECE}
@@ -113,7 +112,10 @@ def train_vocabulary(
     replaced = unknown == "token" and request.unit == "character"
     stopped: Stopped
     if request.algorithm == "unigram":
-        pieces = _unigram(corpus, size, request, progress)
+        pieces = train_unigram(
+            *corpus.words(), corpus.weights, corpus.units, size,
+            longest=LONGEST[request.unit], prune=request.prune, progress=progress,
+        )  # fmt: skip
         tokens, stopped, merges, equal = _unigram_tokens(pieces, corpus), pieces.stopped, _NO_MERGES, 0
     elif request.algorithm == "words":
         tokens, merges, equal = words_over_units(corpus, size), _NO_MERGES, 0
@@ -186,7 +188,7 @@ def _alphabet(words: WordCounts, request: TrainingRequest) -> tuple[Alphabet, Un
     if request.unit == "byte":
         return Alphabet(None, marked=request.continuation), "byte_fallback"
     observed = observed_characters(words)
-    needed = (len(observed) + _FALLBACK_UNITS) * (1 + request.continuation) + len(request.special_tokens)
+    needed = (len(observed) + _BYTES) * (1 + request.continuation) + len(request.special_tokens)
     fits = request.vocab_size is None or request.vocab_size >= needed
     unknown = request.unknown or ("byte_fallback" if fits else "refuse")
     return Alphabet(observed, fallback=unknown == "byte_fallback", marked=request.continuation), unknown
@@ -210,7 +212,7 @@ def _size(request: TrainingRequest, alphabet: Alphabet, extra: int, unknown: Unk
 def _corpus(words: WordCounts, alphabet: Alphabet) -> SymbolCorpus:
     if alphabet.characters is None:
         return SymbolCorpus.of_bytes(words, marked=alphabet.marked)
-    others = _FALLBACK_UNITS * alphabet.fallback
+    others = _BYTES * alphabet.fallback
     return SymbolCorpus.of_characters(words, alphabet.characters, others=others, marked=alphabet.marked)
 
 
@@ -236,20 +238,6 @@ def _merged_tokens(training: MergeTraining) -> TrainedTokens:
         np.column_stack([training.left, training.right]),
         training.scaffold,
         np.zeros(len(training.left)),
-    )
-
-
-def _unigram(corpus: SymbolCorpus, size: int, request: TrainingRequest, progress: Progress | None) -> UnigramTraining:
-    units, offsets = corpus.words()
-    return train_unigram_table(
-        units,
-        offsets,
-        corpus.weights,
-        corpus.units,
-        size,
-        longest=LONGEST[request.unit],
-        prune=request.prune,
-        progress=progress,
     )
 
 

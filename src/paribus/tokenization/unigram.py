@@ -66,26 +66,6 @@ class UnigramTraining:
 
 
 def train_unigram(
-    words: Mapping[str, int],
-    alphabet: Sequence[str],
-    size: int,
-    *,
-    longest: int = LONGEST["character"],
-    prune: float = PRUNE,
-    progress: Progress | None = None,
-) -> UnigramTraining:
-    """Train on `words` (unit string -> count) to `size` pieces of at most `longest` units, all of `alphabet` included.
-
-    Each round of pruning removes the share `prune` of the pieces, those whose loss costs the least likelihood.
-    `progress` is called with the pieces there are at the start and at the end: the trainer tells nothing in between.
-    Raises ConfigurationError for a size below the alphabet or an alphabet of more than 158,000 units.
-    """
-    spelled = str.maketrans(dict(zip(alphabet, _codepoints(len(alphabet)), strict=True)))
-    translated = ((word.translate(spelled), count) for word, count in words.items())
-    return _train(translated, len(alphabet), size, longest=longest, prune=prune, progress=progress)
-
-
-def train_unigram_table(
     units: npt.NDArray[np.int32],
     offsets: npt.NDArray[np.int64],
     counts: npt.NDArray[np.int64],
@@ -96,24 +76,24 @@ def train_unigram_table(
     prune: float = PRUNE,
     progress: Progress | None = None,
 ) -> UnigramTraining:
-    """The same for words as unit indices below `alphabet`: word i is `units[offsets[i]:offsets[i + 1]]`."""
-    codepoints = np.fromiter(map(ord, _codepoints(alphabet)), dtype=np.uint32, count=alphabet)
-    text = codepoints[units].tobytes().decode("utf-32-le")
-    spans = itertools.pairwise(offsets.tolist())
-    words = ((text[start:end], count) for (start, end), count in zip(spans, counts.tolist(), strict=True))
-    return _train(words, alphabet, size, longest=longest, prune=prune, progress=progress)
+    """Train on words of unit indices below `alphabet` to `size` pieces of at most `longest` units, all units included.
 
-
-def _train(
-    words: Iterable[tuple[str, int]], alphabet: int, size: int, *, longest: int, prune: float, progress: Progress | None
-) -> UnigramTraining:
+    Word i is `units[offsets[i]:offsets[i + 1]]` and occurs `counts[i]` times. Each round of pruning removes the share
+    `prune` of the pieces, those whose loss costs the least likelihood. `progress` is called with the pieces there are
+    at the start and at the end: the trainer tells nothing in between. Raises ConfigurationError for a size below the
+    alphabet or an alphabet of more than 158,000 units.
+    """
+    units_as_text = _codepoints(alphabet)
     if not _LEAST_PRUNED <= prune <= _MOST_PRUNED:
         raise ConfigurationError(f"tokenizer.prune: {prune} is not in {_LEAST_PRUNED} to {_MOST_PRUNED}")
     if size < alphabet:
         raise ConfigurationError(
             f"tokenizer.vocab_size: {size} pieces are fewer than the {alphabet} units of the alphabet"
         )
-    table = _table(itertools.chain(words, ((unit, 1) for unit in _codepoints(alphabet))))
+    text = np.array([*map(ord, units_as_text)], np.uint32)[units].tobytes().decode("utf-32-le")
+    spans = itertools.pairwise(offsets.tolist())
+    words = ((text[start:end], count) for (start, end), count in zip(spans, counts.tolist(), strict=True))
+    table = _table(itertools.chain(words, ((unit, 1) for unit in units_as_text)))
     if progress is not None:
         progress(alphabet)
     pieces = _pieces(table, size, longest, prune) if table else {}

@@ -123,13 +123,7 @@ def sentences(real_data: RealData) -> list[str]:
 
 def check_candidates(texts: list[str], settings: SpanSettings) -> None:
     expected = obvious_candidates(texts, settings)
-    levels = candidate_ngrams(
-        texts,
-        max_length=settings.max_length,
-        min_count=settings.min_count,
-        information=settings.information,
-        classes=settings.classes,
-    )
+    levels = candidate_ngrams(texts, settings)
     found = {
         string: (int(level.counts[i]), level.information[i], level.left_entropy[i], level.right_entropy[i])
         for level in levels
@@ -201,20 +195,20 @@ def test_pieces_of_random_text_are_the_best_scored_candidates_from_the_left(seed
 
 def test_a_worked_example() -> None:
     """`ab` twice with line ends around it: PMI log2((2/3) / (1/3 * 1/3)) = log2 6, no entropy on the left."""
-    (level,) = candidate_ngrams(["ab", "abc", "c"], max_length=2, min_count=2)
+    (level,) = candidate_ngrams(["ab", "abc", "c"], SpanSettings(max_length=2))
     assert level.strings == ["ab"]
     assert level.information.tolist() == pytest.approx([math.log2((2 / 3) / (2 / 6 * 2 / 6))])
     assert (level.left_entropy.tolist(), level.right_entropy.tolist()) == ([0.0], [1.0])
 
 
 def test_line_ends_are_one_symbol_whatever_they_are_made_of() -> None:
-    (level,) = candidate_ngrams(["甲乙\n甲乙\r\n甲乙\u2028甲乙", "甲乙"], max_length=2, min_count=5)
+    (level,) = candidate_ngrams(["甲乙\n甲乙\r\n甲乙\u2028甲乙", "甲乙"], SpanSettings(max_length=2, min_count=5))
     assert (level.strings, level.left_entropy.tolist(), level.right_entropy.tolist()) == (["甲乙"], [0.0], [0.0])
 
 
 def test_candidates_never_cross_punctuation_classes_or_line_ends() -> None:
     text = "中，中A中1中\n" * 4 + "——"
-    assert [level.strings for level in candidate_ngrams([text] * 3)] == [[], [], []]
+    assert [level.strings for level in candidate_ngrams([text] * 3, SpanSettings())] == [[], [], []]
 
 
 def test_characters_have_the_class_a_reader_gives_them() -> None:

@@ -11,9 +11,10 @@ from paribus.tokenization.encoded_corpus import EncodedCorpus, EncodedCorpusWrit
 from paribus.tokenization.statistics import (
     containing,
     corpus_statistics,
+    count_encoded,
     count_ids,
+    count_statistics,
     count_tokens,
-    encoded_statistics,
     only_in,
     overlap_shares,
     own_shares,
@@ -21,7 +22,6 @@ from paribus.tokenization.statistics import (
     renyi_entropy,
     spellings,
     tokens_of,
-    vocabulary_overlap,
 )
 from paribus.tokenization.vocabulary import Token
 from support.real_data import RealData
@@ -111,7 +111,7 @@ def test_an_encoded_corpus_has_the_statistics_of_its_texts(
         for text in TEXTS:
             ids = tok.encode(text)
             writer.append(ids, np.array([len(ids)]), np.array([len(text.encode())]))
-    assert encoded_statistics(EncodedCorpus(tmp_path)) == corpus_statistics(tok, TEXTS)
+    assert count_statistics(tok, count_encoded(EncodedCorpus(tmp_path))) == corpus_statistics(tok, TEXTS)
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 4, 1 << 22])
@@ -134,18 +134,7 @@ def test_words_of_stripped_text_are_its_tokens_that_continue_no_word(tmp_path: P
         for text in texts:
             ids = tok.encode(text)
             writer.append(ids, np.array([len(ids)]), np.array([len(text.encode())]))
-    assert encoded_statistics(EncodedCorpus(tmp_path)).words == 9
-
-
-def test_the_overlap_of_vocabularies_is_by_bytes() -> None:
-    first, second = (Tokenizer.train([text], vocab_size=258, special_tokens=["<s>"]) for text in ("aabb", "aacc"))
-    found = vocabulary_overlap(first, second)
-    assert (first.merges, second.merges) == ([(b"a", b"a")], [(b"a", b"a")])
-    assert (found.shared, found.jaccard, found.share_of_first) == (257, 1.0, 1.0)
-    third = Tokenizer.train(["ccccc"], vocab_size=258)
-    other = vocabulary_overlap(first, third)
-    assert (other.shared, other.jaccard) == (256, 256 / 259)
-    assert (other.share_of_first, other.share_of_second) == (256 / 257, 256 / 258)
+    assert count_encoded(EncodedCorpus(tmp_path)).words == 9
 
 
 def test_shares_of_several_vocabularies_are_those_of_each_pair() -> None:
@@ -154,8 +143,6 @@ def test_shares_of_several_vocabularies_are_those_of_each_pair() -> None:
     assert [len(mine) for mine in spelled] == [257, 259, 256]
     shares = overlap_shares(spelled)
     assert shares == [[1.0, 1.0, 256 / 257], [257 / 259, 1.0, 256 / 259], [1.0, 1.0, 1.0]]
-    for i, first in enumerate(toks):
-        assert shares[i] == [vocabulary_overlap(first, second).share_of_first for second in toks]
 
 
 def test_shares_are_of_tokens_where_characters_are_bytes_for_what_is_unknown_too() -> None:
@@ -164,10 +151,9 @@ def test_shares_are_of_tokens_where_characters_are_bytes_for_what_is_unknown_too
     first, second = (Tokenizer.train([text] * 3, vocab_size=270, unit="character") for text in texts)
     (mine, theirs), size = map(spellings, (first, second)), first.vocab_size
     assert len(mine) < tokens_of(mine) == size
-    gone = only_in(first, second, count_tokens(first, texts).ids)
+    gone = only_in(mine, theirs, count_tokens(first, texts).ids)
     assert gone.tokens > 0 and gone.share == gone.tokens / size
     assert overlap_shares([mine, theirs])[0] == [1.0, 1 - gone.share]
-    assert vocabulary_overlap(first, second).share_of_first == 1 - gone.share
 
 
 def test_what_replaces_scaffold_tokens_is_more_frequent(real_data: RealData) -> None:
@@ -175,8 +161,8 @@ def test_what_replaces_scaffold_tokens_is_more_frequent(real_data: RealData) -> 
     plain, scaffold = (
         Tokenizer.train([text], algorithm=algorithm, vocab_size=1200) for algorithm in ("bpe", "scaffold_bpe")
     )
-    left_out = only_in(plain, scaffold, count_tokens(plain, [text]).ids)
-    taken_in = only_in(scaffold, plain, count_tokens(scaffold, [text]).ids)
+    left_out = only_in(spellings(plain), spellings(scaffold), count_tokens(plain, [text]).ids)
+    taken_in = only_in(spellings(scaffold), spellings(plain), count_tokens(scaffold, [text]).ids)
     scaffolds = {entry.bytes for entry in scaffold.vocabulary if entry.scaffold}
     first = {entry.bytes for entry in scaffold.vocabulary[:1200]}
     assert left_out.tokens == taken_in.tokens == len(first & scaffolds) > 0

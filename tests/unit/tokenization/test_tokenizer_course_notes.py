@@ -15,8 +15,8 @@ import pytest
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.counts import WordCounts
 from paribus.tokenization.settings import Algorithm, EncoderName, Settings
-from paribus.tokenization.unigram import train_unigram
 from paribus.tokenization.vocabulary import Token, Vocabulary
+from support.unigram import train_on_words
 
 DOCUMENTS = ["i hug pugs", "hugging pugs is fun", "i make puns"]
 MERGES = [("u", "g"), (" ", "p"), ("h", "ug"), (" p", "ug"), (" pug", "s"), ("u", "n"), (" ", "hug")]
@@ -241,7 +241,7 @@ def test_the_loss_and_what_it_costs_to_remove_a_token() -> None:
 
 
 def test_training_to_fewer_tokens_keeps_all_letters_and_removes_what_costs_least() -> None:
-    training = train_unigram(WORDS, sorted(set("".join(WORDS))), 9)
+    training = train_on_words(WORDS, sorted(set("".join(WORDS))), 9)
     pieces = training.strings(sorted(set("".join(WORDS))))
     assert pieces[:7] == tuple("bghnpsu")
     # Whole words are seeds here, and the letters of no others occur together as often: 15 and 12 times.

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from paribus.errors import ConfigurationError
-from paribus.tokenization.unigram import UnigramTraining, seed_pieces, train_unigram
+from paribus.tokenization.unigram import UnigramTraining, seed_pieces
 from support.encoder_references import viterbi
+from support.unigram import train_on_words
 
 BYTES = [chr(byte) for byte in range(256)]
 TEXT = (
@@ -49,7 +50,7 @@ def test_pieces_are_exactly_as_many_as_asked_and_every_unit_has_a_score(unit: st
     words = words_of(TEXT) if unit == "character" else as_bytes(words_of(TEXT))
     alphabet = alphabet_of(words) if unit == "character" else BYTES
     size = len(alphabet) + 40
-    training = train_unigram(words, alphabet, size)
+    training = train_on_words(words, alphabet, size)
     strings = training.strings(alphabet)
     assert training.stopped == "vocab_size"
     assert len(strings) == len(set(strings)) == len(training.scores) == size
@@ -62,7 +63,7 @@ def test_pieces_are_exactly_as_many_as_asked_and_every_unit_has_a_score(unit: st
 
 
 def test_a_unit_that_never_occurs_scores_no_more_than_one_that_does() -> None:
-    found = scores(train_unigram({"abab": 5, "ab": 3, "b": 2}, BYTES, 258), BYTES)
+    found = scores(train_on_words({"abab": 5, "ab": 3, "b": 2}, BYTES, 258), BYTES)
     assert found["\0"] == pytest.approx(found["\xff"])
     assert found["\0"] <= found["a"] < found["b"] < found["ab"]
 
@@ -72,33 +73,33 @@ def test_a_unit_that_never_occurs_scores_no_more_than_one_that_does() -> None:
 )
 def test_units_that_the_library_treats_specially_are_units_like_others(words: dict[str, int]) -> None:
     alphabet = alphabet_of(words)
-    training = train_unigram(words, alphabet, len(alphabet) + 1)
+    training = train_on_words(words, alphabet, len(alphabet) + 1)
     assert set(alphabet) <= set(training.strings(alphabet))
     assert np.isfinite(training.scores).all()
 
 
 def test_a_corpus_too_poor_for_the_size_is_reported_and_gives_what_there_is() -> None:
-    training = train_unigram({"ab": 4}, ["a", "b"], 50)
+    training = train_on_words({"ab": 4}, ["a", "b"], 50)
     assert training.stopped == "exhausted"
     assert training.strings(["a", "b"]) == ("a", "b", "ab")
-    empty = train_unigram({}, ["a", "b"], 50)
+    empty = train_on_words({}, ["a", "b"], 50)
     assert (empty.stopped, empty.tokens, empty.scores.tolist()) == ("exhausted", ((0,), (1,)), [empty.scores[0]] * 2)
     assert empty.scores[0] < 0
-    assert train_unigram({"ab": 4}, ["a", "b"], 2).stopped == "vocab_size"
+    assert train_on_words({"ab": 4}, ["a", "b"], 2).stopped == "vocab_size"
 
 
 def test_two_trainings_are_equal_whatever_the_order_of_the_words() -> None:
     words = list(as_bytes(words_of(TEXT)).items())
-    first = train_unigram(dict(words), BYTES, 320)
+    first = train_on_words(dict(words), BYTES, 320)
     random.Random(5).shuffle(words)
-    again = train_unigram(dict(words), BYTES, 320)
+    again = train_on_words(dict(words), BYTES, 320)
     assert first.tokens == again.tokens
     assert np.array_equal(first.scores, again.scores)
 
 
 def test_pieces_are_no_longer_than_allowed_and_long_words_train_too() -> None:
     words = {"ab" * 5000: 2, "abc" * 30: 3}
-    training = train_unigram(words, ["a", "b", "c"], 20, longest=4)
+    training = train_on_words(words, ["a", "b", "c"], 20, longest=4)
     assert max(map(len, training.tokens)) == 4
 
 
@@ -135,7 +136,7 @@ def test_scores_are_the_library_s_own_for_the_same_seeds(tmp_path: Path) -> None
     counted = words + Counter(alphabet)
     pieces = seed_pieces(list(counted), list(counted.values()), 16, 10**6)
     seeds.write_text("".join(f"{piece}\t{count}\n" for piece, count in pieces))
-    mine = scores(train_unigram(words, alphabet, 60), alphabet)
+    mine = scores(train_on_words(words, alphabet, 60), alphabet)
     theirs = library([*listed, *alphabet], 60, seed_sentencepieces_file=str(seeds))
     assert mine.keys() == theirs.keys()
     assert [mine[piece] for piece in theirs] == pytest.approx(list(theirs.values()), abs=2e-4)
@@ -146,7 +147,7 @@ def test_exact_seeds_explain_english_better_than_the_library_s_own_from_the_same
 
     words = Counter(" " + word for text in topics.values() for word in text.split())
     alphabet = alphabet_of(words)
-    mine = scores(train_unigram(words, alphabet, 2000), alphabet)
+    mine = scores(train_on_words(words, alphabet, 2000), alphabet)
     table = [f"{word}\t{count}".replace(" ", "\u2581") for word, count in words.items()]
     theirs = library(table, 2000, input_format="tsv")
 
@@ -181,10 +182,10 @@ def test_seeds_are_the_substrings_counted_one_by_one(words: dict[str, int], long
 def test_the_share_that_is_pruned_a_round_is_the_trainers_own_unless_told() -> None:
     words = words_of(TEXT)
     alphabet = alphabet_of(words)
-    default = train_unigram(words, alphabet, len(alphabet) + 20)
-    assert default.tokens == train_unigram(words, alphabet, len(alphabet) + 20, prune=0.25).tokens
-    slow, fast = (train_unigram(words, alphabet, len(alphabet) + 20, prune=prune) for prune in (0.05, 0.5))
+    default = train_on_words(words, alphabet, len(alphabet) + 20)
+    assert default.tokens == train_on_words(words, alphabet, len(alphabet) + 20, prune=0.25).tokens
+    slow, fast = (train_on_words(words, alphabet, len(alphabet) + 20, prune=prune) for prune in (0.05, 0.5))
     assert len(slow.tokens) == len(fast.tokens) == len(default.tokens)
     assert slow.scores.tolist() != fast.scores.tolist()
     with pytest.raises(ConfigurationError, match=r"prune: 0.9 is not in 0.05 to 0.5"):
-        train_unigram(words, alphabet, len(alphabet) + 20, prune=0.9)
+        train_on_words(words, alphabet, len(alphabet) + 20, prune=0.9)

@@ -22,7 +22,6 @@ SPECIAL_DOC = "Special tokens; the first one ends a document. They are never mat
 
 BYTES = 256
 NATURAL = {"kind": "natural"}
-_NATURAL_ENCODERS = {"wordpiece": "left_to_right", "unigram": "viterbi", "words": "whole"}
 
 
 @config_class
@@ -190,9 +189,9 @@ def vocabulary_size(tokenizer: TrainableTokenizerConfig) -> int:
     return tokenizer.vocab_size
 
 
-def encoder_made_for(tokenizer: str) -> Mapping[str, str]:
-    """What `encoder=natural` is of a kind of tokenizer."""
-    return {"kind": _NATURAL_ENCODERS.get(tokenizer, "merge_rank")}
+def natural_encoder(tokenizer: str) -> Any:
+    """Kind of the encoder that a kind of tokenizer is made for."""
+    return {"wordpiece": "left_to_right", "unigram": "viterbi", "words": "whole"}.get(tokenizer, "merge_rank")
 
 
 def with_natural_encoder(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -203,7 +202,7 @@ def with_natural_encoder(data: Mapping[str, Any]) -> Mapping[str, Any]:
     encoder, tokenizer = data.get("encoder"), data.get("tokenizer")
     if encoder != NATURAL or not isinstance(tokenizer, Mapping):
         return data
-    return {**data, "encoder": encoder_made_for(str(tokenizer.get("kind")))}
+    return {**data, "encoder": {"kind": natural_encoder(str(tokenizer.get("kind")))}}
 
 
 @config_class
