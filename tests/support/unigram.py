@@ -1,0 +1,16 @@
+"""Unigram training on words given as strings."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from paribus.tokenization.unigram import UnigramTraining, train_unigram
+
+
+def train_on_words(words: Mapping[str, int], alphabet: Sequence[str], size: int, **options: Any) -> UnigramTraining:
+    """Train on `words` (unit string -> count) over `alphabet`."""
+    places = {unit: place for place, unit in enumerate(alphabet)}
+    units = np.array([places[unit] for word in words for unit in word], np.int32)
+    offsets = np.cumsum([0, *map(len, words)], dtype=np.int64)
+    return train_unigram(units, offsets, np.array([*words.values()], np.int64), len(alphabet), size, **options)
