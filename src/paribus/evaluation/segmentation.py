@@ -14,7 +14,8 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from paribus.corpus.readers import FRAMES, RecordProblem, decode, lines, open_decompressed
+from paribus.corpus.paths import compression_of
+from paribus.corpus.readers import RecordProblem, decode, lines, open_decompressed
 from paribus.errors import DataError
 
 _UNKNOWN = "\ufffd".encode()
@@ -79,11 +80,10 @@ def read_segmented(path: Path) -> list[list[str]]:
     `path` is UTF-8 text, plain or compressed as .gz, .zst or .bz2. Raises DataError naming file and line for a file
     that is missing, truncated, not UTF-8, or without words.
     """
-    compression = path.suffix.removeprefix(".")
     sentences: list[list[str]] = []
     try:
         with path.open("rb") as raw:
-            for line in lines(open_decompressed(path, raw, compression if compression in FRAMES else None)):
+            for line in lines(open_decompressed(path, raw, compression_of(path))):
                 text = decode(line.data, line=line.number, offset=line.offset)
                 if isinstance(text, RecordProblem):
                     raise DataError(f"{path}, line {text.position}: {text.message}")

@@ -27,10 +27,20 @@ def decompressed(data: bytes, compression: str) -> bytes:
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @settings(max_examples=25, deadline=None)
-@given(parts=st.lists(st.binary(max_size=300), min_size=1, max_size=4))
+@given(parts=st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=4))
 def test_every_frame_of_an_archive_is_read(compression: str, parts: list[bytes]) -> None:
     archive = b"".join(COMPRESS[compression](part) for part in parts)
     assert decompressed(archive, compression) == b"".join(parts)
+
+
+def test_an_empty_frame_between_others_is_read_or_refused() -> None:
+    for compression, compress in COMPRESS.items():
+        archive = compress(b"a") + compress(b"") + compress(b"b")
+        if compression == "bz2":
+            with pytest.raises(ArchiveError):
+                decompressed(archive, compression)
+        else:
+            assert decompressed(archive, compression) == b"ab"
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
@@ -38,7 +48,7 @@ def test_every_cut_inside_a_frame_is_noticed(compression: str) -> None:
     frame = COMPRESS[compression](b"one line\nand another\n" * 20)
     for kept in range(1, len(frame)):
         for before in (b"", frame):
-            with pytest.raises(ArchiveError, match=rf"some\.txt: (truncated|damaged) \.{compression} archive"):
+            with pytest.raises(ArchiveError, match=rf"some\.txt: truncated or damaged \.{compression} archive"):
                 decompressed(before + frame[:kept], compression)
 
 
