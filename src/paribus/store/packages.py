@@ -109,6 +109,7 @@ HARMLESS: Mapping[str, str] = {
     "statsmodels": "adjusts the p-values of a report, which is made of all runs at once",
     "datasets": "carries documents and items, whose contents are compared",
     "pyarrow": "carries documents and scores, and gives back what it was given",
+    "protobuf": "reads models of SentencePiece, and gives back what it was given",
     "safetensors": "carries weights, and gives back what it was given",
     PATCH: "mends Python and leaves its rules",
     "numba": "compiles loops whose every operation is fixed",

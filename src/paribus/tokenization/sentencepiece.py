@@ -5,9 +5,8 @@ that make a piece, in the order of that piece's score, leftmost first among equa
 before; Unigram's sums, ties and runs of unknown characters are the library's (`kernels.match`, `kernels.scan`).
 """
 
-import struct
+import itertools
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,8 +30,6 @@ _NATURAL: dict[int, tuple[Algorithm, EncoderName]] = {BPE: ("bpe", "merge_rank")
 _BYTE_COUNT = 256
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 """Types of pieces."""
-_VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
-Value = int | bytes
 
 
 def from_sentencepiece(path: Path) -> tuple[Vocabulary, Settings, SentencePieceText]:
@@ -179,103 +176,38 @@ def _merges(model: SentencePieceModel, entries: list[Token]) -> list[tuple[int, 
 
 def read_model(path: Path) -> SentencePieceModel:
     """Read a file. DataError where it is none."""
+    from google.protobuf.message import DecodeError
+    from sentencepiece.sentencepiece_model_pb2 import ModelProto
+
+    proto = ModelProto()
     try:
-        return _model(path.read_bytes())
-    except (OSError, ValueError, IndexError, struct.error) as error:
+        proto.ParseFromString(path.read_bytes())
+        texts = [piece.piece for piece in proto.pieces]
+    except (OSError, DecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: no complete SentencePiece model ({error})") from error
-
-
-def _model(data: bytes) -> SentencePieceModel:
-    parts = list(_fields(data))
-    raw = [value for number, value in parts if number == 1 and isinstance(value, bytes)]
-    trainer = dict(_fields(_only(parts, 2)))
-    normalizer = dict(_fields(_only(parts, 3)))
-    byte_fallback = bool(_number(trainer, 35, 0))
-    pieces = tuple(_piece(piece, byte_fallback=byte_fallback) for piece in raw)
+    trainer, normalizer = proto.trainer_spec, proto.normalizer_spec
+    # The library never finds a null character where it has the byte for it, as InternLM's model has.
+    pieces = tuple(
+        Piece(text, piece.score, CONTROL if text == "\0" and trainer.byte_fallback else piece.type)
+        for text, piece in zip(texts, proto.pieces, strict=True)
+    )
     if not pieces:
-        raise ValueError("it has no pieces")
+        raise DataError(f"{path}: no complete SentencePiece model (it has no pieces)")
     # The library loads no model without a piece that is learned.
     first = next((place for place, piece in enumerate(pieces) if piece.kind == NORMAL), -1)
-    kept = [
-        raw[place]
-        for place, piece in enumerate(pieces)
-        if place == first or piece.kind in (UNKNOWN, USER_DEFINED, BYTE)
-    ]
-    rules = b"".join(_field(number, value) for number, value in [
-        *((1, piece) for piece in kept), (2, _only(parts, 2)), (3, _only(parts, 3)),
-    ])  # fmt: skip
+    needed = (place == first or piece.kind in (UNKNOWN, USER_DEFINED, BYTE) for place, piece in enumerate(pieces))
+    rules = ModelProto(
+        pieces=itertools.compress(proto.pieces, needed), trainer_spec=trainer, normalizer_spec=normalizer
+    )
+    # The end of a sentence, where it is a control piece, as it is in every model that the library makes.
+    ends = 0 <= trainer.eos_id < len(pieces) and pieces[trainer.eos_id].kind == CONTROL
     return SentencePieceModel(
         pieces=pieces,
-        kind=_number(trainer, 3, UNIGRAM),
-        byte_fallback=byte_fallback,
-        whitespace_after=bool(_number(trainer, 24, 0)),
-        dummy_prefix=bool(_number(normalizer, 3, 1)),
-        escaped=bool(_number(normalizer, 5, 1)),
-        end=_end(trainer, pieces),
-        rules=rules,
+        kind=trainer.model_type,
+        byte_fallback=trainer.byte_fallback,
+        whitespace_after=trainer.treat_whitespace_as_suffix,
+        dummy_prefix=normalizer.add_dummy_prefix,
+        escaped=normalizer.escape_whitespaces,
+        end=trainer.eos_id if ends else -1,
+        rules=rules.SerializeToString(),
     )
-
-
-def _piece(data: bytes, *, byte_fallback: bool) -> Piece:
-    fields = dict(_fields(data))
-    text, score = fields.get(1, b""), fields.get(2, bytes(4))
-    if not isinstance(text, bytes) or not isinstance(score, bytes):
-        raise ValueError("a piece has no text or score")
-    # The library never finds a null character where it has the byte for it, as InternLM's model has.
-    kind = CONTROL if text == b"\0" and byte_fallback else _number(fields, 3, NORMAL)
-    return Piece(text.decode("utf-8"), float(struct.unpack("<f", score)[0]), kind)
-
-
-def _end(trainer: dict[int, Value], pieces: tuple[Piece, ...]) -> int:
-    """The end of a sentence, where it is there and a control piece, as it is in every model that the library makes."""
-    identity = _number(trainer, 42, 2)
-    return identity if 0 <= identity < len(pieces) and pieces[identity].kind == CONTROL else -1
-
-
-def _number(fields: dict[int, Value], number: int, default: int) -> int:
-    value = fields.get(number, default)
-    if not isinstance(value, int):
-        raise ValueError(f"field {number} is no number")
-    return value - (1 << 64) if value >= 1 << 63 else value
-
-
-def _only(parts: list[tuple[int, Value]], number: int) -> bytes:
-    return b"".join(value for found, value in parts if found == number and isinstance(value, bytes))
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, Value]]:
-    """(number, value) of each field: an integer, or bytes for everything that is none."""
-    position = 0
-    while position < len(data):
-        key, position = _varint(data, position)
-        if key & 7 == _VARINT:
-            value, position = _varint(data, position)
-            yield key >> 3, value
-            continue
-        length = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}.get(key & 7)
-        if length is None:
-            if key & 7 != _BYTES:
-                raise ValueError(f"field of wire type {key & 7}")
-            length, position = _varint(data, position)
-        if position + length > len(data):
-            raise ValueError("it ends early")
-        yield key >> 3, data[position : position + length]
-        position += length
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[position]
-        value |= (byte & 0x7F) << shift
-        position, shift = position + 1, shift + 7
-        if byte < 0x80:
-            return value, position
-
-
-def _field(number: int, value: bytes) -> bytes:
-    length, written = len(value), bytearray()
-    while length >= 0x80:
-        written.append(length & 0x7F | 0x80)
-        length >>= 7
-    return bytes([number << 3 | _BYTES, *written, length]) + value
