@@ -120,9 +120,8 @@ def plan_of(experiment: Experiment) -> Plan:
 def row(experiment: Experiment, plan: Plan) -> str:
     """A line of the table."""
     run = plan.runs[0]
-    hours, wall = plan.device_hours, plan.wall_hours
+    hours = plan.device_hours
     assert hours is not None
-    assert wall is not None
     at_most = "at most " if run.pairs else ""
     cells = (
         experiment.title,
@@ -130,8 +129,8 @@ def row(experiment: Experiment, plan: Plan) -> str:
         at_most + " and on to ".join(format_count(each.length.tokens) for each in (*plan.firsts[:1], run)),
         format_count(run.parameters),
         f"{plan.flops:.2e}",
-        at_most + format_hours(hours.value),
-        at_most + format_hours(wall),
+        at_most + format_hours(hours),
+        at_most + format_hours(hours / plan.devices),
         format_size(plan.disk_bytes),
         "—" if run.memory is None else format_size(run.memory),
     )
@@ -141,7 +140,7 @@ def row(experiment: Experiment, plan: Plan) -> str:
 def total(plans: Sequence[Plan]) -> str:
     """All of them, a training that several share once."""
     unique = {run.training.key: run for plan in plans for run in plan.trainings}
-    hours = sum(run.hours.value for run in unique.values() if run.hours is not None)
+    hours = sum(run.hours for run in unique.values() if run.hours is not None)
     flops = sum(run.length.flops_left for run in unique.values())
     shared = sum(len(plan.trainings) for plan in plans) - len(unique)
     return (

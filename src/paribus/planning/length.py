@@ -1,18 +1,21 @@
 """Length of a training: tokens, text, steps, epochs and FLOPs, before and after it has run.
 
-Before anything is encoded, the bytes of text that a token stands for are taken from this root's records, or by a rule.
+Before anything is encoded, the bytes of text that a token stands for are taken by a rule.
 """
 
-import json
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from math import log
 from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.ordering import NearestOrdering, OrderingConfig, PairPacking, pads
-from paribus.config.groups.tokenization import BytesTokenizer, ExistingTokenizer, WordPieceTokenizer, vocabulary_size
+from paribus.config.groups.tokenization import (
+    BytesTokenizer,
+    ExistingTokenizer,
+    TokenizerConfig,
+    WordPieceTokenizer,
+    vocabulary_size,
+)
 from paribus.config.groups.training import EqualFlopsBudget, EqualStepsBudget, EqualTextBudget, EqualTokensBudget
 from paribus.config.schema import RunConfig, in_contexts, in_tokens
 from paribus.errors import DataError
@@ -21,7 +24,6 @@ from paribus.pipeline.graph import Node
 from paribus.pipeline.prepare import made_vocabulary
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.root import OutputRoot
-from paribus.store.artifacts import RECORD
 from paribus.training.start import first_config, has_first, steps_before
 
 
@@ -110,14 +112,14 @@ def known_text(run: PreparedRun, root: OutputRoot) -> Text:
             pair = _pair_size(encoded["source_tokens"], targets, encoded["documents"], training)
     else:
         size = known_vocabulary_size(run.job.config, run.nodes["vocabulary"], root)
-        guess = estimate_bytes_per_token(run.nodes["tokens"], size.value, root)
-        source, bytes_per_token = f"{guess.value:.3g} {guess.source}", guess.value
+        guess, rule = estimate_bytes_per_token(run.job.config.tokenizer, size.value)
+        source, bytes_per_token = f"{guess:.3g} {rule}", guess
         if training.get("bytes"):
             ends = training["documents"] * (2 if "target_bytes" in training else 1)
-            bytes_per_token = training["bytes"] / (training["bytes"] / guess.value + ends)
+            bytes_per_token = training["bytes"] / (training["bytes"] / guess + ends)
         if training.get("target_bytes"):
             sources, targets = training["bytes"] - training["target_bytes"], training["target_bytes"]
-            pair = _pair_size(sources / guess.value, targets / guess.value, training["documents"], training)
+            pair = _pair_size(sources / guess, targets / guess, training["documents"], training)
     # Duplicates that were removed and neighbours that repeat are taken to be as long as other documents.
     order = order or _expected_order(run.job.config.ordering, training.get("documents", 0))
     read = order["entries"] / (order["documents"] + order["removed"]) if order else 1.0
@@ -272,32 +274,6 @@ RULE = (0.00147, -0.10397, 1.95541, -6.61883)
 FITTED = (300, 65_536)
 """Sizes of the smallest and of the largest vocabulary that the rule was fitted on."""
 ALL_BYTES = 256
-NEAR_THE_RULE = ("bpe", "scaffold_bpe", "unigram")
-"""Tokenizers that on English text are near the rule, so that on other text their distance is that of the text."""
-Record = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class _MeasuredText:
-    """What an artefact `tokens` of the corpus has."""
-
-    size: int
-    """Of its vocabulary."""
-    value: float
-    """Bytes a token."""
-    tokenizer: str
-    same_kind: bool
-    """Whether all but the size of the vocabulary is as asked for."""
-    by_rule: bool
-    """Whether its distance from the rule is that of the text."""
-
-
-@dataclass(frozen=True)
-class BytesPerToken:
-    """An estimate, and in words what it is taken from."""
-
-    value: float
-    source: str
 
 
 def bytes_by_rule(vocabulary: int) -> float:
@@ -311,82 +287,11 @@ def bytes_by_rule(vocabulary: int) -> float:
     return max(1.0, value)
 
 
-def estimate_bytes_per_token(node: Node, vocabulary: int, root: OutputRoot) -> BytesPerToken:
-    """Bytes a token of the artefact `tokens` that `node` is to be, with a vocabulary of so many tokens.
-
-    Other vocabularies of the same corpus tell by how much the text differs from the rule: those of the same kind, else
-    those of other kinds that cut text about as the rule says.
-    """
-    if isinstance(node.config.tokenizer, BytesTokenizer):
-        return BytesPerToken(1.0, "(tokenizer=bytes)")
-    found = sorted(_measured_texts(node, root), key=lambda each: (each.size, each.tokenizer))
-    same = [each for each in found if each.same_kind]
-    used = same or [each for each in found if each.by_rule]
-    short = isinstance(node.config.tokenizer, WordPieceTokenizer) and not same
+def estimate_bytes_per_token(tokenizer: TokenizerConfig, vocabulary: int) -> tuple[float, str]:
+    """Bytes of text a token of a vocabulary of so many tokens, and in words what they are taken from."""
+    if isinstance(tokenizer, BytesTokenizer):
+        return 1.0, "(tokenizer=bytes)"
+    most = f", which is that of {FITTED[1]:,}, the largest it was fitted on" if vocabulary > FITTED[1] else ""
+    short = isinstance(tokenizer, WordPieceTokenizer)
     far = "; WordPiece took 2 to 3.5 times as many tokens where it was measured" if short else ""
-    if not used:
-        most = f", which is that of {FITTED[1]:,}, the largest it was fitted on" if vocabulary > FITTED[1] else ""
-        source = f"by the rule for English text and BPE of {vocabulary:,} tokens{most}{far}"
-        return BytesPerToken(bytes_by_rule(vocabulary), source)
-    of_size = {each.size: each for each in used}
-    measured = {size: each.value for size, each in of_size.items()}
-    nearest = min(of_size.values(), key=lambda each: abs(log(each.size / vocabulary)))
-    sizes = f"{len(measured)} vocabularies" if len(measured) > 1 else "a vocabulary"
-    other = "" if same else f" of another kind ({nearest.tokenizer})"
-    source = f"from {sizes} of this corpus here, the nearest of {nearest.size:,} tokens{other}, for {vocabulary:,}{far}"
-    return BytesPerToken(bytes_by_rule(vocabulary) * _interpolated(measured, vocabulary), source)
-
-
-def _interpolated(measured: Mapping[int, float], vocabulary: int) -> float:
-    """What was measured over what the rule says, between two sizes linear in the logarithm of the size."""
-    ratios = {size: value / bytes_by_rule(size) for size, value in measured.items()}
-    for (low, first), (high, second) in pairwise(ratios.items()):
-        if low <= vocabulary <= high:
-            share = log(vocabulary / low) / log(high / low)
-            return first + share * (second - first)
-    return ratios[min(ratios, key=lambda size: abs(log(size / vocabulary)))]
-
-
-def _measured_texts(node: Node, root: OutputRoot) -> Iterator[_MeasuredText]:
-    """Of artefacts `tokens` of the same corpus."""
-    corpus, wanted = (
-        node.inputs["corpus"].key,
-        _all_but_size(node.identity["identity"], node.inputs["vocabulary"].identity),
-    )
-    for path in sorted((root.store.root / node.name).glob(f"*/{RECORD}")):
-        record = _read_record(path)
-        if record is None or record["inputs"].get("corpus") != corpus:
-            continue
-        trained = root.store.find("vocabulary", record["inputs"]["vocabulary"])
-        result = record["result"]
-        if trained and result["tokens"]:
-            made, encoder = trained.record(), record["identity"]["encoder"]["kind"]
-            tokenizer = str((made["identity"].get("tokenizer") or {}).get("kind"))
-            yield _MeasuredText(
-                size=int(result["vocab_size"]),
-                value=result["bytes"] / result["tokens"],
-                tokenizer=tokenizer,
-                same_kind=_all_but_size(record["identity"], made) == wanted,
-                by_rule=tokenizer in NEAR_THE_RULE and not str(encoder).startswith("dropout"),
-            )
-
-
-def _all_but_size(encoder: Any, vocabulary: Record) -> tuple[Any, Any]:
-    """All that decides tokens beside the corpus and the size of the vocabulary."""
-    groups = {
-        name: {field: value for field, value in group.items() if field != "vocab_size"}
-        for name, group in vocabulary["identity"].items()
-        if isinstance(group, dict)
-    }
-    return json.dumps(encoder, sort_keys=True), json.dumps(groups, sort_keys=True)
-
-
-def _read_record(path: Path) -> Record | None:
-    """A record that can be read; `paribus clean --verify` is for the others."""
-    try:
-        record: Record = json.loads(path.read_text(encoding="utf-8"))
-        _ = record["inputs"]["corpus"], record["inputs"]["vocabulary"], record["identity"]["encoder"]["kind"]
-        _ = record["result"]["vocab_size"] + record["result"]["tokens"] + record["result"]["bytes"]
-        return record
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    return bytes_by_rule(vocabulary), f"by the rule for English text and BPE of {vocabulary:,} tokens{most}{far}"

@@ -41,13 +41,10 @@ from paribus.planning.length import (
     trained_sizes,
 )
 from paribus.planning.speed import (
-    Hours,
     Say,
     Speed,
     Throughputs,
-    total_hours,
     trains_on_gpu,
-    wall_hours,
     with_device_counts,
 )
 from paribus.reporting.measures import SEEDS_TO_JUDGE, baselines
@@ -74,10 +71,9 @@ class PlannedRun:
     training: PlannedStage
     length: Length
     parameters: int
-    hours: Hours | None
+    hours: float | None
     """Device-hours of its training; None where the speed is not known."""
     throughput: Speed
-    global_batch: int
     disk_bytes: int
     memory: int | None
     """Bytes of one training process on its device; None where there is no formula."""
@@ -158,7 +154,7 @@ class Plan:
     """The first trainings of runs that go on from one of their own."""
     config: PlanConfig
     devices: int
-    """At hand, for wall time."""
+    """At hand; hours of wall time are those of devices over their number."""
     encoded: Encoded
     """Room for what is encoded before training."""
     until: str | None
@@ -187,16 +183,10 @@ class Plan:
         return sum(run.length.flops_left for run in self.trainings)
 
     @property
-    def device_hours(self) -> Hours | None:
+    def device_hours(self) -> float | None:
         """Device-hours for those FLOPs; None where the speed of one of them is not known."""
         hours = [run.hours for run in self.trainings]
-        return None if None in hours else total_hours(part for part in hours if part is not None)
-
-    @property
-    def wall_hours(self) -> float | None:
-        """Hours until all trainings are done on `devices` devices."""
-        jobs = [(run.hours.value, run.global_batch) for run in self.trainings if run.hours is not None]
-        return wall_hours(jobs, self.devices) if len(jobs) == len(self.trainings) else None
+        return None if None in hours else sum(part for part in hours if part is not None)
 
     @property
     def disk_bytes(self) -> int:
@@ -281,7 +271,7 @@ def _plan_run(
         config = trained_sizes(config, result)
         length, throughput = trained_length(result), Speed(None, "")
         parameters = int(result["parameters"])
-        hours: Hours | None = Hours(float(result["device_hours"]))
+        hours: float | None = float(result["device_hours"])
     else:
         text = known_text(run, root)
         source, length = text.source, planned_length(config, size, text)
@@ -296,7 +286,6 @@ def _plan_run(
         parameters=parameters,
         hours=hours,
         throughput=throughput,
-        global_batch=config.training.global_batch,
         disk_bytes=artefact_bytes(config.model, vocabulary, _kept_checkpoints(config, length)),
         memory=_device_memory(config, vocabulary),
         gpu=_on_gpu(config),

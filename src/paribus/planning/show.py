@@ -13,7 +13,7 @@ from paribus.config.units import format_count, format_hours, format_size
 from paribus.errors import ConfigurationError, Problem
 from paribus.pipeline.prepared import PreparedRun
 from paribus.planning.plan import Encoded, Plan, PlannedRun, make_plan
-from paribus.planning.speed import NEVER_PROBED, NOT_PROBED, Hours, Say, devices_of_training
+from paribus.planning.speed import NEVER_PROBED, NOT_PROBED, Say
 from paribus.reporting.data_tables import bare_table
 
 STYLES = {"cached": "green", "failed": "red", "running": "yellow"}
@@ -146,7 +146,7 @@ def _run_figures(run: PlannedRun) -> dict[str, str]:
         "epochs": "—" if length.epochs is None else _mark(run, "epochs") + f"{length.epochs:.3g}",
         "params": _mark(run, "parameters") + format_count(run.parameters),
         "FLOPs": _mark(run, "flops") + f"{length.flops:.3g}",
-        "hours": "—" if run.hours is None else _mark(run, "device_hours") + format_hours(run.hours.value),
+        "hours": "—" if run.hours is None else _mark(run, "device_hours") + format_hours(run.hours),
         "disk": _mark(run, "disk") + format_size(run.disk_bytes),
         "memory": "—" if run.memory is None else _mark(run, "memory") + format_size(run.memory),
     }
@@ -169,7 +169,7 @@ def bill(plan: Plan) -> Iterator[str]:
         yield from _training_lines(plan)
     yield from _encoding_lines(plan.encoded)
     if plan.config.max_device_hours is not None and plan.device_hours is not None:
-        yield f"plan.max_device_hours: {plan.device_hours} of {plan.config.max_device_hours:g}"
+        yield f"plan.max_device_hours: {format_hours(plan.device_hours)} of {plan.config.max_device_hours:g}"
 
 
 def _training_lines(plan: Plan) -> Iterator[str]:
@@ -178,11 +178,12 @@ def _training_lines(plan: Plan) -> Iterator[str]:
         yield "nothing is left to train"
         return
     hours = plan.device_hours
-    known = f"{hours} device-hours" if hours else "device-hours are not known"
+    known = "device-hours are not known" if hours is None else f"{format_hours(hours)} device-hours"
     noun = "training" if len(trainings) == 1 else "trainings"
     size = format_size(plan.disk_bytes)
     yield f"still to train: {len(trainings)} {noun}, {plan.flops:.3g} FLOPs, {known}; {size} of checkpoints"
-    yield from _wall_line(plan)
+    if hours is not None and plan.devices > 1:
+        yield f"  {format_hours(hours / plan.devices)} hours on {plan.devices} devices that are never idle"
     for source in dict.fromkeys(run.throughput.source for run in trainings):
         yield f"  speed: {source}"
     sources = [run.throughput.source for run in trainings]
@@ -190,17 +191,6 @@ def _training_lines(plan: Plan) -> Iterator[str]:
         yield f"  {HOW_TO_PROBE.format(seconds=plan.config.probe_seconds + SECONDS_TO_IMPORT)}{HOW_TO_STATE}"
     elif any(source.endswith(NEVER_PROBED) for source in sources):
         yield f"  a stated speed: {HOW_TO_STATE}"
-
-
-def _wall_line(plan: Plan) -> Iterator[str]:
-    """Only where several devices are at hand: on one, it is the device-hours."""
-    if plan.wall_hours is None or plan.devices == 1:
-        return
-    most = max(devices_of_training(run.global_batch, plan.devices) for run in plan.trainings)
-    yield (
-        f"  {format_hours(plan.wall_hours)} hours of wall time on {plan.devices} devices, of which a training uses "
-        f"{most}: trainings at once where devices are left, data parallelism at no further loss"
-    )
 
 
 def _encoding_lines(encoded: Encoded) -> Iterator[str]:
@@ -228,8 +218,8 @@ def plan_document(plan: Plan, runs: Sequence[PreparedRun]) -> dict[str, Any]:
         "left": {
             "trainings": len(plan.trainings),
             "flops": plan.flops,
-            "device_hours": _hours_number(plan.device_hours),
-            "wall_hours": plan.wall_hours,
+            "device_hours": plan.device_hours,
+            "wall_hours": None if plan.device_hours is None else plan.device_hours / plan.devices,
             "checkpoint_bytes": plan.disk_bytes,
         },
         "devices": plan.devices,
@@ -252,17 +242,13 @@ def _run_document(planned: PlannedRun, run: PreparedRun) -> dict[str, Any]:
         "epochs": length.epochs,
         "parameters": planned.parameters,
         "flops": length.flops,
-        "device_hours": _hours_number(planned.hours),
+        "device_hours": planned.hours,
         "disk_bytes": planned.disk_bytes,
         "memory_bytes": planned.memory,
         "estimated": sorted(_FIGURE_KEYS.get(name, name) for name in length.estimated),
         "refused": planned.refused,
         "too_few": planned.too_few,
     }
-
-
-def _hours_number(hours: Hours | None) -> float | None:
-    return None if hours is None else hours.value
 
 
 LIMIT = "plan.max_device_hours"
@@ -284,8 +270,8 @@ def check_limit(plan: Plan) -> None:
         sources = dict.fromkeys(run.throughput.source for run in plan.trainings if run.hours is None)
         why = f"{'; '.join(sources)}; state the speed with {HOW_TO_STATE}, or leave the limit out"
         raise ConfigurationError(Problem(LIMIT, f"{limit:g} cannot be judged: {why}"))
-    if hours.value > limit:
+    if hours > limit:
         number = len(plan.trainings)
         trainings = "training takes" if number == 1 else "trainings take"
-        what = f"{limit:g}, but {number} {trainings} {hours} device-hours"
+        what = f"{limit:g}, but {number} {trainings} {format_hours(hours)} device-hours"
         raise ConfigurationError(Problem(LIMIT, f"{what}; run less, or raise the limit"))

@@ -11,11 +11,11 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 from typing import Any
 
 from paribus.config.groups.execution import PlanConfig
@@ -24,7 +24,7 @@ from paribus.config.groups.ordering import within_documents
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.identity import digest, to_plain
 from paribus.config.schema import RunConfig
-from paribus.config.units import format_count, format_hours
+from paribus.config.units import format_count
 from paribus.engine.gpus import visible_gpus
 from paribus.errors import ParibusError
 from paribus.modeling.parameters import parameter_count, resolve_model, training_flops
@@ -39,45 +39,6 @@ from paribus.training.metrics import peak_flops
 SECONDS_AN_HOUR = 3600
 
 
-@dataclass(frozen=True)
-class Hours:
-    """A number of hours; `error` is the relative half-width that was measured, None where nothing says."""
-
-    value: float
-    error: float | None = None
-
-    def __str__(self) -> str:
-        spread = "" if self.error is None else f" ± {self.error:.0%}".replace("%", " %")
-        return f"{format_hours(self.value)}{spread}"
-
-
-def total_hours(parts: Iterable[Hours]) -> Hours:
-    """The sum. Errors of one device do not cancel out, so they are added; those not known are left out."""
-    listed = list(parts)
-    value = sum(part.value for part in listed)
-    known = [part.value * part.error for part in listed if part.error is not None]
-    return Hours(value, sum(known) / value if known and value else None)
-
-
-def devices_of_training(global_batch: int, devices: int) -> int:
-    """The most of `devices` that one training can use: each takes as many contexts of the global batch."""
-    return max(number for number in range(1, min(global_batch, devices) + 1) if global_batch % number == 0)
-
-
-def wall_hours(trainings: Iterable[tuple[float, int]], devices: int) -> float:
-    """Hours until all trainings, (device-hours, global batch) of each, are done on `devices` devices.
-
-    The longest goes first and each begins as soon as enough devices are free. Data parallelism is taken to lose nothing
-    beyond what the device-hours already have.
-    """
-    used = [(hours / share, share) for hours, batch in trainings for share in [devices_of_training(batch, devices)]]
-    free = [0.0] * devices
-    for hours, share in sorted(used, reverse=True):
-        free.sort()
-        free[:share] = [free[share - 1] + hours] * share
-    return max(free)
-
-
 Say = Callable[[str], None]
 NOT_PROBED = "not probed yet"
 NEVER_PROBED = "no probe measures an encoder-decoder"
@@ -90,12 +51,10 @@ class Speed:
     flops: float | None
     """Training FLOP/s; None where nothing says."""
     source: str
-    error: float | None = None
-    """Relative half-width of what was measured; None for what was stated."""
 
-    def hours(self, flops: float) -> Hours | None:
+    def hours(self, flops: float) -> float | None:
         """Hours of one device for FLOPs."""
-        return None if self.flops is None else Hours(flops / self.flops / SECONDS_AN_HOUR, self.error)
+        return None if self.flops is None else flops / self.flops / SECONDS_AN_HOUR
 
 
 @dataclass
@@ -176,23 +135,16 @@ class Probe:
         """At the median step."""
         return self.tokens / median(self.seconds)
 
-    @property
-    def error(self) -> float:
-        """Half of the distance between the 10th and the 90th percentile of steps, relative to the median."""
-        tenths = quantiles(self.seconds, n=10, method="inclusive")
-        return (tenths[-1] - tenths[0]) / 2 / median(self.seconds)
-
 
 def _throughput_of(config: RunConfig, vocabulary: int, probe: Probe, when: str) -> Speed:
     flops = training_flops(config.model, vocabulary, probe.tokens) / probe.tokens * probe.tokens_per_second
     where = f"{probe.device}, {probe.precision}, micro-batch {probe.micro_batch}"
-    speed = f"{probe.tokens_per_second:,.0f} tokens/s ± {probe.error:.0%}".replace("%", " %")
     threads = "" if trains_on_gpu(config.training) else f", {probe.threads} thread{'s' if probe.threads > 1 else ''}"
     reckoned = ""
     if len(probe.layers) > 1:
         reckoned = f", reckoned from {' and '.join(map(str, probe.layers))} layers, without what processes exchange"
-    source = f"{shape_name(config, vocabulary)}: {speed} on {where}{threads}{reckoned}; {when}"
-    return Speed(flops, source, probe.error)
+    speed = f"{probe.tokens_per_second:,.0f} tokens/s on {where}{threads}{reckoned}"
+    return Speed(flops, f"{shape_name(config, vocabulary)}: {speed}; {when}")
 
 
 SECONDS_TO_START = {True: 240.0, False: 60.0}

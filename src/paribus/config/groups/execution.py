@@ -160,7 +160,7 @@ class PlanConfig:
         0.4, doc="Share of the peak that training achieves (model FLOPs utilisation), where the speed is stated."
     )
     devices: Positive | None = execution(
-        None, doc="Devices at hand, for hours of wall time; null is training.processes x training.nodes."
+        None, doc="Devices at hand, over which hours are divided; null is training.processes x training.nodes."
     )
     max_device_hours: Limit = execution(
         None, doc="Most device-hours: plan and run refuse a command whose missing trainings take more."
