@@ -42,8 +42,6 @@ _SECONDS_UNTIL_SEEN = 60.0
 """How long a network file system may hide a new file."""
 _LONGEST_DIRECTORY = 30
 """Characters of a temporary directory below which the names of Ray's sockets still fit."""
-_ATTEMPTS = 3
-"""Ray gives up its start after half a minute, which a busy machine may need."""
 _ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """What makes Ray bind to the loopback interface alone: a machine of a kind on which it offers no clusters does."""
 _SILENT = {"RAY_USAGE_STATS_ENABLED": "0"}
@@ -232,22 +230,16 @@ class Connection:
             ) from error
 
     def _start(self, ray: Any) -> None:
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                ray.init(**self._starting())
-                return
-            except Exception as error:  # Ray has no class of its own for a start that took too long
-                ray.shutdown()
-                self._forget_directory()
-                if attempt == _ATTEMPTS:
-                    raise InfrastructureError(f"engine=ray: Ray does not start on this machine: {error}") from error
-
-    def _starting(self) -> dict[str, Any]:
         base = tempfile.gettempdir()
         short = base if len(base) <= _LONGEST_DIRECTORY else "/tmp"
         self._directory = Path(tempfile.mkdtemp(prefix="paribus-ray-", dir=short))
         cores = self._workers or os.cpu_count() or 1
-        return {"address": "local", "num_cpus": cores, "include_dashboard": False, "_temp_dir": str(self._directory)}
+        try:
+            ray.init("local", num_cpus=cores, include_dashboard=False, _temp_dir=str(self._directory))
+        except Exception as error:  # Ray has no class of its own for a start that took too long
+            ray.shutdown()
+            self._forget_directory()
+            raise InfrastructureError(f"engine=ray: Ray does not start on this machine: {error}") from error
 
     def _forget_directory(self) -> None:
         if self._directory is not None:

@@ -1,11 +1,10 @@
 """Files that a stage reads from outside the store, watched while it reads them."""
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from rich.markup import escape
 
@@ -15,9 +14,6 @@ from paribus.pipeline.root import OutputRoot
 from paribus.store import files
 from paribus.store.claims import Claim
 from paribus.store.files import FileDigests, State, read_object_if_any, was_written
-
-SECONDS_UNTIL_ASKED_AGAIN = (1.0, 4.0, 15.0, 40.0)
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -39,11 +35,11 @@ class SourceFiles:
         However the stage ends, its work stays only if the files are found untouched; whether those of an attempt that
         was killed are, the next one sees, and `say`s if it begins anew.
         """
-        changed, before = _patiently(self._look)
+        changed, before = self._look()
         if changed:
             raise DataError(f"{changed} since the command began; give it again when nobody writes there")
         if self.mark.exists() and (written := _written(read_object_if_any(self.mark).get("states", {}), before)):
-            self._discard_work()
+            self.root.store.discard_work(*self.node.place)
             doubt = f"{written} changed since an attempt began that was killed"
             say(f"[yellow]{named(self.node.name)} begun anew: {escape(doubt)}[/yellow]")
         if before:
@@ -54,10 +50,10 @@ class SourceFiles:
         except BaseException:
             with suppress(OSError, DataError):  # of what is away nothing is known: the mark stays, the next one looks
                 if held.held() and self.touched(before):
-                    self._discard_work()
+                    self.root.store.discard_work(*self.node.place)
             raise
-        if touched := _patiently(lambda: self.touched(before)):
-            self._discard_work()
+        if touched := self.touched(before):
+            self.root.store.discard_work(*self.node.place)
             raise DataError(
                 f"{touched} while the stage {self.node.name} read it, so nothing is published; give the command again "
                 "when nobody writes there"
@@ -81,25 +77,12 @@ class SourceFiles:
         names = changed_files(self.node, digests)
         return f"{', '.join(names)} changed" if names else "", digests.states
 
-    def _discard_work(self) -> None:
-        self.root.store.discard_work(*self.node.place)
-
 
 def _written(before: Mapping[str, State], now: Mapping[str, State]) -> str:
     """Names of the files that were written to, or replaced, or are there only in one."""
     paths = sorted(before.keys() | now.keys())
     both = before.keys() & now.keys()
     return ", ".join(Path(path).name for path in paths if path not in both or was_written(before[path], now[path]))
-
-
-def _patiently(look: Callable[[], Result]) -> Result:
-    """What `look` gives, asked again where a file server does not answer: a stage's hours hang on it."""
-    for seconds in SECONDS_UNTIL_ASKED_AGAIN:
-        try:
-            return look()
-        except OSError:
-            time.sleep(seconds)
-    return look()
 
 
 def changed_files(node: Node, digests: FileDigests) -> list[str]:
