@@ -1,5 +1,6 @@
 """Rows of the table of tokenizers, from the artefacts that were made for them."""
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -131,7 +132,7 @@ def token_rows(
             labels=row,
             name=joined_labels(row, table) or alone[0],
             config=to_plain(one.config),
-            statistics=TokenRow.read(one.made["token_statistics"].path),
+            statistics=json.loads((one.made["token_statistics"].path / "statistics.json").read_text(encoding="utf-8")),
             vocab_size=one.vocab_size,
             baseline=base,
         )

@@ -126,9 +126,13 @@ class _ColumnMaker:
         if name == AVERAGE:
             return [self._average(self._averaged())]
         whole, _, shots = name.partition("/")
-        if shots:
-            return [self._of_shots(name, whole, shots)]
-        return self._task(whole)
+        if not shots:
+            return self._task(whole)
+        number = shots.removesuffix("_shot")
+        if not number.isdigit():
+            raise ConfigurationError(f"{self.path}: {name!r} is no task/N_shot, such as boolq/5_shot")
+        part = replace(self._part(whole), shots=(int(number),))
+        return [self._column(f"{whole}/{number}_shot", part, f"{number}-shot")]
 
     def _sets_without_scores(self) -> list[str]:
         """Sets of texts that the table names and no run was scored on; only such names tell them from tasks."""
@@ -155,14 +159,6 @@ class _ColumnMaker:
             slipped = name not in known and "/" not in name and not self._known(name)
             if slipped and difflib.get_close_matches(name, known, n=1, cutoff=0.8):
                 raise ConfigurationError(f"{self.path}: {unknown(name, known)}")
-
-    def _of_shots(self, name: str, whole: str, shots: str) -> Measure:
-        number = shots.removesuffix("_shot")
-        if not number.isdigit():
-            raise ConfigurationError(f"{self.path}: {name!r} is no task/N_shot, such as boolq/5_shot")
-        return self._column(
-            f"{whole}/{number}_shot", replace(self._part(whole), shots=(int(number),)), f"{number}-shot"
-        )
 
     def _part(self, name: str) -> MeasuredTask:
         """`task` or `task:metric`."""
@@ -254,8 +250,7 @@ def _measured_columns(
 
 def texts_cut_alike(column: Measure, scores: Sequence[RunScores]) -> bool:
     """Whether all runs that have a set of texts cut each document into as many tokens, so that bits a token compare."""
-    found = {tuple(score.texts[column.field].tokens) for score in scores if column.field in score.texts}
-    return len(found) == 1
+    return len({tuple(score.texts[column.field].tokens) for score in scores if column.field in score.texts}) == 1
 
 
 def unequal(column: Measure, training: Sequence[Mapping[str, Any]]) -> bool:
@@ -437,7 +432,10 @@ class Cell:
 
 def item_averages(values: Sequence[Mapping[str, Values]]) -> list[dict[str, Vector]]:
     """Each item's score (items,), averaged over checkpoints and seeds, of every row and column that has any."""
-    return [{key: _item_means(list(seeds.values())) for key, seeds in row.items() if seeds} for row in values]
+    return [
+        {key: np.mean([each.mean(axis=0) for each in seeds.values()], axis=0) for key, seeds in row.items() if seeds}
+        for row in values
+    ]
 
 
 def cells_of(values: Sequence[Mapping[str, Values]], averages: Sequence[Mapping[str, Vector]]) -> list[Cells]:
@@ -492,13 +490,6 @@ def _make_cell(
     half = half_width(np.stack([found.mean(axis=0) for found in seeds]), within)
     over: Literal["items", "seeds"] | None = None if half is None else "items" if within is None else "seeds"
     return Cell(value, half, over, over_seeds, steps, error, **counts)
-
-
-def _item_means(seeds: Sequence[Matrix]) -> Vector:
-    if len(seeds) == 1 and seeds[0].shape[0] == 1:
-        return np.asarray(seeds[0][0])
-    mean: Vector = np.mean([values.mean(axis=0) for values in seeds], axis=0)
-    return mean
 
 
 def with_perplexities(cells: Sequence[Mapping[str, Cell]], columns: Sequence[Measure]) -> list[Cells]:

@@ -7,7 +7,6 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from paribus.config.groups.evaluation import TableConfig, default_table
 from paribus.config.groups.ordering import SHUFFLED_TEXT
 from paribus.config.units import rounded_up_size
-from paribus.errors import ConfigurationError, DataError
+from paribus.errors import ConfigurationError
 from paribus.reporting.columns import (
     Cell,
     Cells,
@@ -38,9 +37,9 @@ from paribus.reporting.runs import (
     FinishedRun,
     LeftOut,
     MissingRun,
-    Remembered,
     RunScores,
     leave_out_cut_prompts,
+    load_all,
     load_scores,
     prompts_cut_alike,
 )
@@ -53,8 +52,6 @@ from paribus.reporting.significance.judgement import (
     with_tests,
     without_inference,
 )
-
-_READERS = 2
 
 
 @dataclass(frozen=True)
@@ -71,15 +68,15 @@ class Arm:
     baseline: int | None = None
     """Place of the row that this one is compared with; None for such a row itself."""
 
-    @property
-    def may_lose_text(self) -> bool:
-        """Whether there is text that its tokenizer loses."""
-        return any(run.training.get("lossy") for run in self.runs)
+    def scored(self, scores: Mapping[str, RunScores]) -> list[RunScores]:
+        """Scores of its runs that have any; `scores` by run id."""
+        return [scores[run.run_id] for run in self.runs if run.run_id in scores]
 
     def loses_text(self, scores: Mapping[str, RunScores]) -> bool:
         """Whether its tokenizer loses what is scored, so that its models predict less than what their bits are of."""
-        found = [scores[run.run_id] for run in self.runs if run.run_id in scores]
-        return self.may_lose_text and (not found or any(each.changed_documents != 0 for each in found))
+        known = self.scored(scores)
+        lossy = any(run.training.get("lossy") for run in self.runs)
+        return lossy and (not known or any(each.changed_documents != 0 for each in known))
 
 
 @dataclass(frozen=True)
@@ -204,7 +201,7 @@ def compare(
         )
     table = table or default_table()
     factors = factors_of(factors, table)
-    scores, gone = _load_all(runs)
+    scores, gone = load_all(runs)
     refuse(runs, factors, scores)
     groups = _in_order_of_sweep(by_labels(runs, factors), runs, missing, factors)
     _refuse_repeated_seeds(groups)
@@ -308,7 +305,7 @@ def _with_fewest(
     found = [dict(row) for row in cells]
     for row, by_column in zip(rows, found, strict=True):
         for column in columns:
-            known = [fewest_items(column, scores[run.run_id]) for run in row.runs if run.run_id in scores]
+            known = [fewest_items(column, score) for score in row.scored(scores)]
             sizes = [(size, False) for size in known if size is not None]
             sizes += [
                 (out.whole(part.shots), True) for part in column.parts if (out := left_out.get(part.task)) and out.kept
@@ -332,23 +329,6 @@ def _without_losses_per_token(
             "bits_per_byte"
         )
     return [column for column in columns if column.kind != "loss"]
-
-
-def _load_all(runs: Sequence[FinishedRun]) -> tuple[dict[str, RunScores], dict[str, str]]:
-    """Scores by run id, and why there are none for runs that should have them."""
-
-    remembered = Remembered()
-
-    def read(run: FinishedRun) -> RunScores | str | None:
-        try:
-            return load_scores(run.scores, run.finetuned, remembered) if run.scores else None
-        except DataError as error:
-            return str(error)
-
-    with ThreadPoolExecutor(_READERS) as readers:
-        found = {run.run_id: result for run, result in zip(runs, readers.map(read, runs), strict=True)}
-    scores = {run_id: result for run_id, result in found.items() if isinstance(result, RunScores)}
-    return scores, {run_id: result for run_id, result in found.items() if isinstance(result, str)}
 
 
 def _in_order_of_sweep(
@@ -403,12 +383,11 @@ def _refuse_repeated_seeds(groups: Mapping[Labels, Sequence[FinishedRun]]) -> No
 
 def _chance(columns: Sequence[Measure], scores: Sequence[RunScores]) -> dict[str, float]:
     known = {task: level for score in scores for task, level in score.chance.items()}
-    levels: dict[str, float] = {}
-    for column in columns:
-        right = all(part.metric.startswith("acc") and part.task in known for part in column.parts)
-        if column.parts and right:
-            levels[column.key] = float(np.mean([known[part.task] for part in column.parts]))
-    return levels
+    return {
+        column.key: float(np.mean([known[part.task] for part in column.parts]))
+        for column in columns
+        if column.parts and all(part.metric.startswith("acc") and part.task in known for part in column.parts)
+    }
 
 
 Readings = NDArray[np.int64]
@@ -422,28 +401,23 @@ LARGEST_SAMPLE = 1.1
 
 def shared_texts(row: int, runs: Sequence[FinishedRun], base: int, baseline: Sequence[FinishedRun]) -> list[CommonText]:
     """For every seed that a row and the one it is compared with share, where the records say what was read."""
-    found, others = [], {run.seed: run for run in baseline}
+    texts, by_seed = [], {run.seed: run for run in baseline}
     for run in runs:
-        if run.seed in others and (shares := _shares_of_runs(run, others[run.seed])) is not None:
-            found.append(_compare_texts((row, base), run, others[run.seed], shares))
-    return found
+        other = by_seed.get(run.seed)
+        if other and run.readings and other.readings and run.corpus.get("digest") == other.corpus.get("digest"):
+            files = (run.readings, other.readings)
+            ours, theirs = (np.load(file, allow_pickle=False).astype(np.int64) for file in files)
+            if len(ours) == len(theirs):
+                texts.append(_compare_texts((row, base), run, other, common_shares(ours, theirs)))
+    return texts
 
 
-def _shares_of_runs(run: FinishedRun, other: FinishedRun) -> tuple[float, float] | None:
-    """None where one of them does not say what it read, or they read different corpora."""
-    digests = {run.corpus.get("digest"), other.corpus.get("digest")}
-    if run.readings is None or other.readings is None or len(digests) > 1:
-        return None
-    one, two = (np.load(path, allow_pickle=False).astype(np.int64) for path in (run.readings, other.readings))
-    return common_shares(one, two) if len(one) == len(two) else None
-
-
-def common_shares(one: Readings, other: Readings) -> tuple[float, float]:
+def common_shares(ours: Readings, theirs: Readings) -> tuple[float, float]:
     """Shares of the text of the training that read less, and of the other's, which both read.
 
     Both (places,) say how often each of a sample of the corpus' bytes was read.
     """
-    common, less, more = int(np.minimum(one, other).sum()), *sorted((int(one.sum()), int(other.sum())))
+    common, less, more = int(np.minimum(ours, theirs).sum()), *sorted((int(ours.sum()), int(theirs.sum())))
     return (common / less, common / more) if less else (0.0, 0.0)
 
 
@@ -452,13 +426,17 @@ def _compare_texts(
 ) -> CommonText:
     both = (run, other)
     order_seeds = [(each.config.get("seeds") or {}).get("order") for each in both]
+    first, second, by_step = run.steps_read, other.steps_read, None
+    if first is not None and second is not None and (read := (first >= 0) & (second >= 0)).any():
+        apart = np.abs(first - second)[read]
+        by_step = float((apart == 0).mean()), float((apart <= NEAR_STEPS).mean())
     return CommonText(
         row=places[0],
         base=places[1],
         seed=run.seed,
         share=shares[0],
         share_of_more=shares[1],
-        by_step=_by_step(run.steps_read, other.steps_read),
+        by_step=by_step,
         shuffled_contexts=any(
             packing.get("shuffle") != SHUFFLED_TEXT and packing.get("kind") != "pair" for packing in map(_packing, both)
         ),
@@ -472,13 +450,6 @@ def _compare_texts(
         epochs=min(float(each.training.get("epochs") or 0.0) for each in both),
         text_bytes=min(int(each.training["text_bytes"]) for each in both),
     )
-
-
-def _by_step(one: Readings | None, other: Readings | None) -> tuple[float, float] | None:
-    if one is None or other is None or not (both := (one >= 0) & (other >= 0)).any():
-        return None
-    apart = np.abs(one - other)[both]
-    return float((apart == 0).mean()), float((apart <= NEAR_STEPS).mean())
 
 
 def _packing(run: FinishedRun) -> Mapping[str, Any]:
@@ -496,21 +467,21 @@ def _sampled(run: FinishedRun) -> bool:
     return isinstance(sample, int) and sample <= LARGEST_SAMPLE * int(run.training["text_bytes"])
 
 
-def common_text_notes(found: Sequence[CommonText]) -> list[str]:
+def common_text_notes(texts: Sequence[CommonText]) -> list[str]:
     """For the proof under a table: how much is common."""
-    if not found:
+    if not texts:
         return []
-    told = (
+    note = (
         "Training text that two rows which are compared share at one seed: "
-        f"{_share_range([each.share for each in found])} of what the one that read less has read, "
-        f"{_share_range([each.share_of_more for each in found])} of what the other has."
+        f"{_share_range([each.share for each in texts])} of what the one that read less has read, "
+        f"{_share_range([each.share_of_more for each in texts])} of what the other has."
     )
-    if known := [each.by_step for each in found if each.by_step]:
+    if known := [each.by_step for each in texts if each.by_step]:
         same, near = map(_share_range, zip(*known, strict=True))
-        told += f" Of it both first read {same} at the same step, and {near} within {NEAR_STEPS} steps."
-    if straddling := max(each.straddling for each in found):
-        told += f" Contexts with text of two stretches of what is shuffled: up to {straddling:.1%}."
-    return [told]
+        note += f" Of it both first read {same} at the same step, and {near} within {NEAR_STEPS} steps."
+    if straddling := max(each.straddling for each in texts):
+        note += f" Contexts with text of two stretches of what is shuffled: up to {straddling:.1%}."
+    return [note]
 
 
 def _share_range(shares: Sequence[float]) -> str:
@@ -518,12 +489,10 @@ def _share_range(shares: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def remedies(found: Sequence[CommonText]) -> list[str]:
-    """Overrides that let the rows of `found` read the same text."""
-    if not found:
-        return []
-    text = rounded_up_size(max(each.text_bytes for each in found))
-    return list(dict.fromkeys(remedy for each in found if (remedy := _remedy(each, text))))
+def remedies(texts: Sequence[CommonText]) -> list[str]:
+    """Overrides that let the rows of `texts`, of which there are some, read the same text."""
+    text = rounded_up_size(max(each.text_bytes for each in texts))
+    return list(dict.fromkeys(remedy for each in texts if (remedy := _remedy(each, text))))
 
 
 def _remedy(each: CommonText, text: str) -> str | None:
@@ -535,23 +504,19 @@ def _remedy(each: CommonText, text: str) -> str | None:
             "where contexts differ in length, so do the stretches of text that are shuffled: give all one "
             "packing.stretch_bytes"
         )
-    if each.other_order:
-        return _remedy_of_orders(each, text)
-    if each.epochs >= 1:
-        return None
-    if each.best_fit:
-        return "with best_fit a context holds documents of a whole window: packing=concatenate has more in common"
-    return "the budget reads only a few contexts of each stretch of text: a larger one has more in common"
-
-
-def _remedy_of_orders(each: CommonText, text: str) -> str | None:
-    if each.repeats:
+    if each.other_order and each.repeats:
         return "ordering=nn repeats documents, and so reads fewer of them"
-    if each.epochs >= 1 or each.sampled:
+    if each.epochs >= 1 or (each.other_order and each.sampled):
         return None
+    if each.other_order:
+        return (
+            f"a budget below an epoch takes other documents from each order: corpus.sample={text} chooses them before "
+            "they are ordered"
+        )
     return (
-        f"a budget below an epoch takes other documents from each order: corpus.sample={text} chooses them before they "
-        "are ordered"
+        "with best_fit a context holds documents of a whole window: packing=concatenate has more in common"
+        if each.best_fit
+        else "the budget reads only a few contexts of each stretch of text: a larger one has more in common"
     )
 
 
@@ -570,12 +535,14 @@ def run_numbers(scores: Path, finetuned: Path | None, training: Mapping[str, Any
     Raises:
         DataError: the scores are torn.
     """
-    found = load_scores(scores, finetuned)
-    columns = {
-        logged_column_name(column): column for column in _columns_of_run(found, training) if len(column.parts) <= 1
-    }
-    means = {SECTION + name: _run_mean(column, training, found) for name, column in columns.items()}
-    return {name: value for name, value in means.items() if value is not None}
+    score = load_scores(scores, finetuned)
+    numbers = {}
+    for column in _columns_of_run(score, training):
+        values = measure(column, training, score) if len(column.parts) <= 1 else None
+        if values is not None:
+            mean = float(values.mean(axis=1).mean())  # in the order in which a cell averages: items, then checkpoints
+            numbers[SECTION + logged_column_name(column)] = perplexity(mean) if column.kind == "perplexity" else mean
+    return numbers
 
 
 def table_numbers(comparison: Comparison) -> dict[str, float]:
@@ -585,8 +552,18 @@ def table_numbers(comparison: Comparison) -> dict[str, float]:
     found: dict[str, float] = {}
     for row in comparison.rows:
         for column in comparison.columns:
-            name = f"{SECTION}{logged_row_name(row.labels)}/{logged_column_name(column)}"
-            found |= {name + part: value for part, value in _cell_numbers(row.cells[column.key]).items()}
+            name, cell = f"{SECTION}{logged_row_name(row.labels)}/{logged_column_name(column)}", row.cells[column.key]
+            low, high = cell.interval or (None, None)
+            numbers = {
+                name: cell.value,
+                f"{name}/half_width": cell.half_width,
+                f"{name}/difference": cell.difference,
+                f"{name}/low": low,
+                f"{name}/high": high,
+                f"{name}/p_value": cell.p_value,
+                f"{name}/p_adjusted": cell.p_adjusted,
+            }
+            found |= {key: float(value) for key, value in numbers.items() if value is not None}
     return found
 
 
@@ -607,34 +584,11 @@ def logged_column_name(column: Measure) -> str:
 
 def _columns_of_run(scores: RunScores, training: Mapping[str, Any]) -> list[Measure]:
     """Every column a table could have of a run, by each metric of each task."""
-    metrics: dict[str, set[str]] = {}
-    for task, _, metric in scores.blocks:
-        derived = [name for name, about in METRICS.items() if about.source == metric]
-        metrics.setdefault(task, set()).update([metric, *derived])
-    named = tuple(f"{task}:{metric}" for task, found in sorted(metrics.items()) for metric in sorted(found))
-    to_plain = default_table()
-    tables = [to_plain, replace(to_plain, columns=named)] if named else [to_plain]
-    return [column for table in tables for column in columns_of([scores], [training], table)]
-
-
-def _run_mean(column: Measure, training: Mapping[str, Any], scores: RunScores) -> float | None:
-    """The run's number, averaged in the order in which a cell averages: items, then checkpoints."""
-    values = measure(column, training, scores)
-    if values is None:
-        return None
-    mean = float(values.mean(axis=1).mean())
-    return perplexity(mean) if column.kind == "perplexity" else mean
-
-
-def _cell_numbers(cell: Cell) -> dict[str, float]:
-    low, high = cell.interval or (None, None)
-    numbers = {
-        "": cell.value,
-        "/half_width": cell.half_width,
-        "/difference": cell.difference,
-        "/low": low,
-        "/high": high,
-        "/p_value": cell.p_value,
-        "/p_adjusted": cell.p_adjusted,
+    named = {
+        f"{task}:{name}": None
+        for task, _, metric in sorted(scores.blocks)
+        for name in (metric, *(derived for derived, about in METRICS.items() if about.source == metric))
     }
-    return {name: float(value) for name, value in numbers.items() if value is not None}
+    plain = default_table()
+    tables = [plain, replace(plain, columns=tuple(named))] if named else [plain]
+    return [column for table in tables for column in columns_of([scores], [training], table)]

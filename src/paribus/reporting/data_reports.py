@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,18 @@ from paribus.reporting.data_tables import (
     LEGEND,
     WORD_SCORES,
     Number,
+    NumberColumn,
     TokenRow,
     all_numbers,
     bare_table,
+    cell_text,
+    digits,
     length_lines,
     main_lines,
     plain_table,
     replaced_lines,
     terminal_table,
+    whole,
 )
 from paribus.reporting.figures import MOST_ROWS
 from paribus.reporting.figures_data import (
@@ -80,42 +84,38 @@ def write_token_report(
 ) -> list[Table]:
     """Write `statistics.md`, `statistics.csv` and `plots/` into `directory`; the tables for a terminal of `width`."""
     directory.mkdir(parents=True, exist_ok=True)
-    found, head = all_numbers(rows), ", ".join(factors) or "tokenizer"
+    numbers, head = all_numbers(rows), ", ".join(factors) or "tokenizer"
     plots = _token_plots(rows, factors, overlap)
     for plot in plots:
         plot.write(directory / "plots")
-    beside = paper_lines(paper, rows, found, factors) if paper and paper.numbers else []
+    beside = paper_lines(paper, rows, numbers, factors) if paper and paper.numbers else []
     alone = bool(beside) and all(line[3] == ABSENT for line in beside[1:])
     beside = [line[:3] for line in beside] if alone else beside
-    tables = {
-        title: main_lines(rows, head, found),
-        LENGTHS_TITLE: length_lines(rows, head),
-        REPLACED_TITLE: replaced_lines(rows, head),
-        PAPER_TITLE: beside,
-    }
     of_paper = f"{paper_sentence(paper)} {PAPER_ALONE if alone else PAPER_BESIDE}" if paper and beside else ""
+    lengths, replaced = length_lines(rows, head), replaced_lines(rows, head)
+    tables = (
+        (title, main_lines(rows, head, numbers), LEGEND),
+        (LENGTHS_TITLE, lengths, LENGTHS_NOTE),
+        (REPLACED_TITLE, replaced, REPLACED_NOTE),
+        (PAPER_TITLE, beside, of_paper),
+    )
     parts: list[str] = []
-    for name, lines in tables.items():
+    for name, lines, note in tables:
         if lines:
-            notes = {title: LEGEND, LENGTHS_TITLE: LENGTHS_NOTE, REPLACED_TITLE: REPLACED_NOTE, PAPER_TITLE: of_paper}
-            parts += [
-                f"{'##' if parts else '#'} {escape_markdown(name)}",
-                markdown_lines(lines),
-                escape_markdown(notes.get(name, "")),
-            ]
+            heading = f"{'##' if parts else '#'} {escape_markdown(name)}"
+            parts += [heading, markdown_lines(lines), escape_markdown(note)]
     parts += map(markdown_picture, plots)
     files.write_text(directory / "statistics.md", "\n\n".join(filter(None, parts)) + "\n")
-    files.write_text(directory / "statistics.csv", _token_csv(rows, factors, found))
-    shown = [terminal_table(title, rows, head, found, width)]
-    heads, *counts = tables[LENGTHS_TITLE]
-    lengths = [[heading.removesuffix(" characters") for heading in heads], *counts[: len(rows)]]
-    narrow = {
-        LENGTHS_TITLE: lengths,
-        REPLACED_TITLE: [line[:-1] for line in tables[REPLACED_TITLE]],
-        PAPER_TITLE: tables[PAPER_TITLE],
-    }
-    said = {LENGTHS_TITLE: LENGTHS_NOTE, REPLACED_TITLE: REPLACED_NOTE, PAPER_TITLE: of_paper}
-    return [*shown, *(plain_table(name, lines, width, said.get(name)) for name, lines in narrow.items() if lines)]
+    labelled = [(row.labels or (row.name,), own) for row, own in zip(rows, numbers, strict=True)]
+    files.write_text(directory / "statistics.csv", _numbers_csv(factors or ["tokenizer"], labelled))
+    heads, *counts = lengths
+    narrow = (
+        (LENGTHS_TITLE, [[each.removesuffix(" characters") for each in heads], *counts[: len(rows)]], LENGTHS_NOTE),
+        (REPLACED_TITLE, [line[:-1] for line in replaced], REPLACED_NOTE),
+        (PAPER_TITLE, beside, of_paper),
+    )
+    shown = [plain_table(name, lines, width, note) for name, lines, note in narrow if lines]
+    return [terminal_table(title, rows, head, numbers, width), *shown]
 
 
 def _token_plots(every: Sequence[TokenRow], factors: Sequence[str], overlap: OverlapMatrix | None) -> list[Plot]:
@@ -135,13 +135,11 @@ def _token_plots(every: Sequence[TokenRow], factors: Sequence[str], overlap: Ove
     return [plot for plot in made if plot is not None]
 
 
-def _token_csv(rows: Sequence[TokenRow], factors: Sequence[str], found: Sequence[Mapping[str, Number]]) -> str:
-    names = list(dict.fromkeys(name for row in found for name in row))
-    lines: list[Sequence[object]] = [[*(factors or ["tokenizer"]), *names]]
-    for row, own in zip(rows, found, strict=True):
-        values = ["" if own.get(name) is None else own[name] for name in names]
-        lines.append([*(row.labels or (row.name,)), *values])
-    return _csv(lines)
+def _numbers_csv(heads: Sequence[str], rows: Sequence[tuple[Sequence[str], Mapping[str, Number]]]) -> str:
+    """A line a row: its labels and numbers, empty where there is none."""
+    names = list(dict.fromkeys(name for _, numbers in rows for name in numbers))
+    body = [[*labels, *(numbers.get(name) for name in names)] for labels, numbers in rows]
+    return _csv([[*heads, *names], *body])
 
 
 def _csv(lines: Iterable[Sequence[object]]) -> str:
@@ -155,7 +153,7 @@ _PERCENT_ENDINGS = ("_share", "_change", "_rise", *WORD_SCORES)
 
 
 def paper_lines(
-    paper: Paper, rows: Sequence[TokenRow], found: Sequence[Mapping[str, Number]], factors: Sequence[str]
+    paper: Paper, rows: Sequence[TokenRow], numbers: Sequence[Mapping[str, Number]], factors: Sequence[str]
 ) -> list[list[str]]:
     """A header line, then a line for each number of the paper: its row, its column, theirs, ours and the difference.
 
@@ -170,7 +168,7 @@ def paper_lines(
             label = wanted.label if place is None or len(alike) < 2 else f"{wanted.label} ({rows[place].name})"
             for position, (number, column) in enumerate(zip(printed, paper.columns, strict=True)):
                 if number is not None:
-                    ours = None if place is None else found[place].get(column.task)
+                    ours = None if place is None else numbers[place].get(column.task)
                     scale = 100 if column.task.endswith(_PERCENT_ENDINGS) else 1
                     compared = _ours_and_difference(number, ours, scale, paper.decimals(position))
                     lines.append([label, column.label, paper.printed(number, position), *compared])
@@ -208,11 +206,13 @@ class CandidateScores:
     """Candidates by their length in characters."""
 
 
-def write_candidate_report(found: CandidateScores, directory: Path, *, title: str, text: str, width: int) -> Table:
+def write_candidate_report(scores: CandidateScores, directory: Path, *, title: str, text: str, width: int) -> Table:
     """Write `candidates.md`, `candidates.csv` (histograms) and `plots/` into `directory`; the table for a terminal
     of `width`: Figure 2 of arXiv 2506.15889. `text` says what the candidates are of.
+
+    The CSV has a row a quantity and bin; `low` and `high` are its edges in bits.
     """
-    quantities = {INFORMATION: found.information, LEFT: found.left_entropy, RIGHT: found.right_entropy}
+    quantities = {INFORMATION: scores.information, LEFT: scores.left_entropy, RIGHT: scores.right_entropy}
     histograms = Histograms.of(quantities)
     with mpl.rc_context(style()):
         plot = candidates_plot(histograms, text)
@@ -222,44 +222,35 @@ def write_candidate_report(found: CandidateScores, directory: Path, *, title: st
         numbers = (least, low, median, float(values.mean()), high, greatest)
         # Adding 0.0 makes a plain zero of the negative one.
         lines.append((name, *(f"{round(number, 3) + 0.0:.3f}" for number in numbers)))
-    lengths = ", ".join(f"{count:,} of {length} characters" for length, count in sorted(found.by_length.items()))
-    note = f"{len(found.information):,} candidates of {text}: {lengths}. Each counts once, however often it occurs."
+    lengths = ", ".join(f"{count:,} of {length} characters" for length, count in sorted(scores.by_length.items()))
+    note = f"{len(scores.information):,} candidates of {text}: {lengths}. Each counts once, however often it occurs."
     parts = [f"# {escape_markdown(title)}", markdown_lines(lines), escape_markdown(note), markdown_picture(plot)]
     plot.write(directory / "plots")
     files.write_text(directory / "candidates.md", "\n\n".join(parts) + "\n")
-    files.write_text(directory / "candidates.csv", _candidate_csv(histograms))
+    bins: list[Sequence[object]] = [["quantity", "low", "high", "candidates"]]
+    edges = histograms.edges.tolist()
+    for name, counts in histograms.counts.items():
+        bins += zip([name] * len(counts), edges[:-1], edges[1:], counts.tolist(), strict=True)
+    files.write_text(directory / "candidates.csv", _csv(bins))
     return plain_table(title, lines, width, note)
 
 
-def _candidate_csv(histograms: Histograms) -> str:
-    """A row a quantity and bin; `low` and `high` are its edges in bits."""
-    lines: list[Sequence[object]] = [["quantity", "low", "high", "candidates"]]
-    edges = histograms.edges.tolist()
-    for name, counts in histograms.counts.items():
-        lines += zip([name] * len(counts), edges[:-1], edges[1:], counts.tolist(), strict=True)
-    return _csv(lines)
-
-
 def write_entropy_report(lines: Sequence[EntropyLine], directory: Path) -> None:
-    """Write `entropy.csv` and `plots/entropy.svg` into `directory`: Figures 3 and 5 of arXiv 2506.15889."""
+    """Write `entropy.csv` and `plots/entropy.svg` into `directory`: Figures 3 and 5 of arXiv 2506.15889.
+
+    A row a character: line from 1, place in it from 1, bits after it, whether a piece ends there. Place 0, without a
+    character, is before the first one, where the model gives that. The end of a line ends a piece.
+    """
     with mpl.rc_context(style()):
         plot = entropy_plot(lines)
     plot.write(directory / "plots")
-    files.write_text(directory / "entropy.csv", _entropy_csv(lines))
-
-
-def _entropy_csv(lines: Sequence[EntropyLine]) -> str:
-    """A row a character: line from 1, place in it from 1, bits after it, whether a piece ends there.
-
-    Place 0, without a character, is before the first one, where the model gives that. The end of a line ends a piece.
-    """
     rows: list[Sequence[object]] = [["line", "place", "character", "entropy", "boundary"]]
     for number, line in enumerate(lines, start=1):
         ends = {*line.boundaries, len(line.text)}
         for place, (character, entropy) in enumerate(zip(["", *line.text], line.entropies, strict=True)):
             if not math.isnan(entropy):
                 rows.append([number, place, character, f"{entropy:.4f}", "yes" if place in ends else "no"])
-    return _csv(rows)
+    files.write_text(directory / "entropy.csv", _csv(rows))
 
 
 ORDER_LEGEND = (
@@ -297,30 +288,21 @@ class OrderRow:
         return cls(label, own | content["numbers"], content["curves"], embeddings)
 
 
-@dataclass(frozen=True)
-class _OrderColumn:
-    heading: str
-    name: str
-    show: Callable[[float], str]
-    narrow: bool = True
-    """Whether a terminal of 80 columns has room for it."""
-
-
 _ORDER_COLUMNS = (
-    _OrderColumn("docs", "documents", lambda value: f"{value:,.0f}", narrow=False),
-    _OrderColumn("removed", "removed", lambda value: f"{value:,.0f}", narrow=False),
-    _OrderColumn("jumps", "jumps", lambda value: f"{value:,.0f}", narrow=False),
-    _OrderColumn("path weight", "path_weight", lambda value: f"{value:,.0f}", narrow=False),
-    _OrderColumn("contexts", "contexts", lambda value: f"{value:,.0f}", narrow=False),
-    _OrderColumn("per ctx", "documents_per_context", lambda value: f"{value:.2f}"),
-    _OrderColumn("cut", "cut_share", lambda value: f"{value:.1%}"),
-    _OrderColumn("padding", "padding", lambda value: f"{value:.1%}", narrow=False),
-    _OrderColumn("straddling", "straddling", lambda value: f"{value:.1%}", narrow=False),
-    _OrderColumn("inside", "similarity_inside", lambda value: f"{value:.3f}"),
-    _OrderColumn("shuffled", "similarity_shuffled", lambda value: f"{value:.3f}"),
-    _OrderColumn("next", "similarity_following", lambda value: f"{value:.3f}"),
-    _OrderColumn("random", "similarity_random", lambda value: f"{value:.3f}"),
-    _OrderColumn("adjacent", "similarity_adjacent", lambda value: f"{value:.3f}"),
+    NumberColumn("docs", "documents", whole, wide=True),
+    NumberColumn("removed", "removed", whole, wide=True),
+    NumberColumn("jumps", "jumps", whole, wide=True),
+    NumberColumn("path weight", "path_weight", whole, wide=True),
+    NumberColumn("contexts", "contexts", whole, wide=True),
+    NumberColumn("per ctx", "documents_per_context", digits(2)),
+    NumberColumn("cut", "cut_share", "{:.1%}".format),
+    NumberColumn("padding", "padding", "{:.1%}".format, wide=True),
+    NumberColumn("straddling", "straddling", "{:.1%}".format, wide=True),
+    NumberColumn("inside", "similarity_inside", digits(3)),
+    NumberColumn("shuffled", "similarity_shuffled", digits(3)),
+    NumberColumn("next", "similarity_following", digits(3)),
+    NumberColumn("random", "similarity_random", digits(3)),
+    NumberColumn("adjacent", "similarity_adjacent", digits(3)),
 )
 
 
@@ -334,15 +316,22 @@ def write_order_report(rows: Sequence[OrderRow], directory: Path, head: str = "o
         plots = order_plots(rows)
     for plot in plots:
         plot.write(directory / "plots")
-    others = SIMILARITY_PLOTS if _embeddings_differ(rows) else ()
-    captions = [f"{plot.caption} {OTHER_EMBEDDINGS}" if plot.name in others else plot.caption for plot in plots]
-    pictures = [markdown_picture(replace(plot, caption=caption)) for plot, caption in zip(plots, captions, strict=True)]
-    few = few_documents(rows)
-    told = [_order_legend(rows), few] if few else [_order_legend(rows)]
-    text = "\n\n".join(["# What the orderings do", _order_markdown(rows, head), *told, *pictures])
-    files.write_text(directory / "statistics.md", text + "\n")
-    files.write_text(directory / "statistics.csv", _order_csv(rows, head))
-    return _order_table(rows, head)
+    differ = len({row.embeddings for row in rows}) > 1
+    legend = f"{ORDER_LEGEND} {OTHER_EMBEDDINGS}" if differ else ORDER_LEGEND
+    pictures = [
+        markdown_picture(replace(plot, caption=f"{plot.caption} {OTHER_EMBEDDINGS}"))
+        if differ and plot.name in SIMILARITY_PLOTS
+        else markdown_picture(plot)
+        for plot in plots
+    ]
+    headings = [head, *(column.heading for column in _ORDER_COLUMNS)]
+    lines = [headings, ["---", *("---:" for _ in _ORDER_COLUMNS)], *([row.label, *_order_cells(row)] for row in rows)]
+    table = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    parts = ["# What the orderings do", table, legend, few_documents(rows), *pictures]
+    files.write_text(directory / "statistics.md", "\n\n".join(filter(None, parts)) + "\n")
+    labelled = [((row.label,), row.numbers) for row in rows]
+    files.write_text(directory / "statistics.csv", _numbers_csv([head], labelled))
+    return _order_table(rows, head, legend)
 
 
 def few_documents(rows: Sequence[OrderRow]) -> str | None:
@@ -360,29 +349,7 @@ def few_documents(rows: Sequence[OrderRow]) -> str | None:
     )
 
 
-def _order_legend(rows: Sequence[OrderRow]) -> str:
-    return f"{ORDER_LEGEND} {OTHER_EMBEDDINGS}" if _embeddings_differ(rows) else ORDER_LEGEND
-
-
-def _embeddings_differ(rows: Sequence[OrderRow]) -> bool:
-    return len({row.embeddings for row in rows}) > 1
-
-
-def _order_markdown(rows: Sequence[OrderRow], head: str) -> str:
-    headings = [head, *(column.heading for column in _ORDER_COLUMNS)]
-    lines = [headings, ["---", *("---:" for _ in _ORDER_COLUMNS)], *([row.label, *_order_cells(row)] for row in rows)]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-
-
-def _order_csv(rows: Sequence[OrderRow], head: str) -> str:
-    names = list(dict.fromkeys(name for row in rows for name in row.numbers))
-    lines: list[Sequence[object]] = [[head, *names]]
-    for row in rows:
-        lines.append([row.label, *("" if row.numbers.get(name) is None else row.numbers[name] for name in names)])
-    return _csv(lines)
-
-
-def _order_table(rows: Sequence[OrderRow], head: str) -> Table:
+def _order_table(rows: Sequence[OrderRow], head: str, legend: str) -> Table:
     """The columns for a terminal in which rows differ; what they agree in stands below."""
     cells = list(zip(*map(_order_cells, rows), strict=True))
     common = [
@@ -393,10 +360,10 @@ def _order_table(rows: Sequence[OrderRow], head: str) -> Table:
     shown = [
         place
         for place, values in enumerate(cells)
-        if _ORDER_COLUMNS[place].narrow and (len(rows) == 1 or len(set(values)) > 1)
+        if not _ORDER_COLUMNS[place].wide and (len(rows) == 1 or len(set(values)) > 1)
     ]
     agreed = f"All rows: {', '.join(common)}. " if common else ""
-    table = bare_table("What the orderings do", f"{agreed}The files have more columns. {_order_legend(rows)}")
+    table = bare_table("What the orderings do", f"{agreed}The files have more columns. {legend}")
     table.add_column(head, overflow="fold")
     for place in shown:
         table.add_column(_ORDER_COLUMNS[place].heading, justify="right", no_wrap=True)
@@ -407,7 +374,4 @@ def _order_table(rows: Sequence[OrderRow], head: str) -> Table:
 
 
 def _order_cells(row: OrderRow) -> list[str]:
-    return [
-        "–" if row.numbers.get(column.name) is None else column.show(float(row.numbers[column.name] or 0))
-        for column in _ORDER_COLUMNS
-    ]
+    return [cell_text(column, row.numbers) for column in _ORDER_COLUMNS]

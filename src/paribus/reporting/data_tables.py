@@ -1,9 +1,7 @@
 """Tables of tokenizers, for which no model is trained, as numbers, as text and for a terminal."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -58,12 +56,6 @@ class TokenRow:
     replaced: Replaced | None = None
     """None where the vocabularies are the same, and without a row to compare with."""
 
-    @staticmethod
-    def read(directory: Path) -> Mapping[str, Any]:
-        """The statistics in the directory of an artefact."""
-        content: Mapping[str, Any] = json.loads((directory / "statistics.json").read_text(encoding="utf-8"))
-        return content
-
     @property
     def train(self) -> Mapping[str, Any]:
         """Statistics of the training text."""
@@ -72,10 +64,6 @@ class TokenRow:
     def lengths(self) -> Sequence[int]:
         """Tokens in the training text by `LENGTHS`."""
         return counts_by_length(self.train["token_lengths"])
-
-    def vocabulary_lengths(self) -> Sequence[int]:
-        """Tokens of the vocabulary by `LENGTHS`."""
-        return counts_by_length(self.statistics["vocabulary_lengths"])
 
 
 def counts_by_length(buckets: Mapping[str, int]) -> list[int]:
@@ -100,7 +88,7 @@ def row_numbers(row: TokenRow, other: TokenRow | None) -> dict[str, Number]:
     train, heldout = row.train, row.statistics["heldout"]
     before = other.train if other else None
     total = max(sum(row.lengths()), 1)
-    found: dict[str, Number] = {
+    numbers: dict[str, Number] = {
         "vocab_size": row.vocab_size,
         **{name: train[name] for name in _TRAIN_NUMBERS},
         "own_share": row.statistics["own_share"],
@@ -113,10 +101,10 @@ def row_numbers(row: TokenRow, other: TokenRow | None) -> dict[str, Number]:
     }  # fmt: skip
     for place, bucket in enumerate(LENGTHS):
         key = "tokens_" + bucket.replace("-", "_").replace("+", "_more")
-        found[f"{key}_share"] = row.lengths()[place] / total
-        found[f"{key}_change"] = changed(row.lengths()[place], other.lengths()[place]) if other else None
+        numbers[f"{key}_share"] = row.lengths()[place] / total
+        numbers[f"{key}_change"] = changed(row.lengths()[place], other.lengths()[place]) if other else None
     replaced = row.replaced
-    return found | {
+    return numbers | {
         "gone": replaced.gone if replaced else None,
         "gone_share": replaced.gone_share if replaced else None,
         "gone_frequency": replaced.gone_frequency if replaced else None,
@@ -134,7 +122,7 @@ ABSENT = "–"
 
 
 @dataclass(frozen=True)
-class TokenColumn:
+class NumberColumn:
     """A number of each row."""
 
     heading: str
@@ -167,19 +155,19 @@ def digits(number: int) -> Callable[[float], str]:
 
 
 COLUMNS = (
-    TokenColumn("vocabulary", "vocab_size", whole, rank=5),
-    TokenColumn("tokens", "tokens", whole, wide=True),
-    TokenColumn("bytes/token", "bytes_per_token", digits(4), rank=0),
-    TokenColumn("change", "bytes_per_token_change", signed, rank=1),
-    TokenColumn("held out", "heldout_bytes_per_token", digits(4), rank=4),
-    TokenColumn("chars/token", "mean_token_length", digits(3), wide=True),
-    TokenColumn("tokens/word", "tokens_per_word", digits(3), rank=6),
-    TokenColumn("entropy", "entropy", digits(4), rank=3),
-    TokenColumn("redundancy", "redundancy", digits(4), rank=7),
-    TokenColumn("Rényi", "renyi_efficiency", digits(4), wide=True),
-    TokenColumn("unused", "unused_tokens", whole, wide=True),
-    TokenColumn("own share", "own_share", percent, wide=True),
-    TokenColumn("scaffolds", "scaffold_share", percent, wide=True),
+    NumberColumn("vocabulary", "vocab_size", whole, rank=5),
+    NumberColumn("tokens", "tokens", whole, wide=True),
+    NumberColumn("bytes/token", "bytes_per_token", digits(4), rank=0),
+    NumberColumn("change", "bytes_per_token_change", signed, rank=1),
+    NumberColumn("held out", "heldout_bytes_per_token", digits(4), rank=4),
+    NumberColumn("chars/token", "mean_token_length", digits(3), wide=True),
+    NumberColumn("tokens/word", "tokens_per_word", digits(3), rank=6),
+    NumberColumn("entropy", "entropy", digits(4), rank=3),
+    NumberColumn("redundancy", "redundancy", digits(4), rank=7),
+    NumberColumn("Rényi", "renyi_efficiency", digits(4), wide=True),
+    NumberColumn("unused", "unused_tokens", whole, wide=True),
+    NumberColumn("own share", "own_share", percent, wide=True),
+    NumberColumn("scaffolds", "scaffold_share", percent, wide=True),
 )
 LEGEND = (
     "Of the training text; special tokens are out. change: of bytes a token, from the row that a row is compared "
@@ -191,14 +179,14 @@ LEGEND = (
 )
 
 
-def columns_of(numbers: Sequence[Mapping[str, Number]]) -> list[TokenColumn]:
+def columns_of(numbers: Sequence[Mapping[str, Number]]) -> list[NumberColumn]:
     """The columns in which some row has a number: those above, and precision, recall and F1 of segmented words."""
     words = list(dict.fromkeys(name for row in numbers for name in row if name.endswith(WORD_SCORES)))
-    every = [*COLUMNS, *(TokenColumn(name.replace("_", " "), name, percent, rank=2) for name in words)]
+    every = [*COLUMNS, *(NumberColumn(name.replace("_", " "), name, percent, rank=2) for name in words)]
     return [column for column in every if any(row.get(column.name) is not None for row in numbers)]
 
 
-def cell_text(column: TokenColumn, row: Mapping[str, Number]) -> str:
+def cell_text(column: NumberColumn, row: Mapping[str, Number]) -> str:
     """What a cell says."""
     value = row.get(column.name)
     return ABSENT if value is None else column.show(float(value))
@@ -214,10 +202,10 @@ def all_numbers(rows: Sequence[TokenRow]) -> list[dict[str, Number]]:
     return [row_numbers(row, None if row.baseline is None else rows[row.baseline]) for row in rows]
 
 
-def main_lines(rows: Sequence[TokenRow], head: str, found: Sequence[Mapping[str, Number]]) -> Lines:
+def main_lines(rows: Sequence[TokenRow], head: str, numbers: Sequence[Mapping[str, Number]]) -> Lines:
     """Every number that is not in a table of its own."""
-    columns = columns_of(found)
-    body = [[row.name, *(cell_text(column, own) for column in columns)] for row, own in zip(rows, found, strict=True)]
+    columns = columns_of(numbers)
+    body = [[row.name, *(cell_text(column, own) for column in columns)] for row, own in zip(rows, numbers, strict=True)]
     return [[head, *(column.heading for column in columns)], *body]
 
 
@@ -238,31 +226,21 @@ def length_lines(rows: Sequence[TokenRow], head: str) -> Lines:
 
 def vocabulary_lengths(rows: Sequence[TokenRow]) -> dict[str, Sequence[int]]:
     """Tokens of each vocabulary by length, by the first row that has it; of the rows alike, one."""
-    found: dict[tuple[int, ...], str] = {}
+    names: dict[tuple[int, ...], str] = {}
     for row in rows:
-        found.setdefault(tuple(row.vocabulary_lengths()), row.name)
-    return {name: counts for counts, name in found.items()}
+        names.setdefault(tuple(counts_by_length(row.statistics["vocabulary_lengths"])), row.name)
+    return {name: counts for counts, name in names.items()}
 
 
 def replaced_lines(rows: Sequence[TokenRow], head: str) -> Lines:
     """What vocabularies have in place of others' tokens (Scaffold-BPE, section 1 and Figure 5); empty for none."""
-    once = digits(1)
-    lines = [
-        [head, "gone", "share", "frequency", "of new", "rise", "compared with"],
-        *(
-            [
-                row.name,
-                whole(new.gone),
-                percent(new.gone_share),
-                once(new.gone_frequency),
-                once(new.came_frequency) if new.came else ABSENT,
-                ABSENT if new.rise is None else signed(new.rise),
-                rows[row.baseline].name,
-            ]
-            for row in rows
-            if (new := row.replaced) is not None and row.baseline is not None and new.gone
-        ),
-    ]
+    once, lines = digits(1), [[head, "gone", "share", "frequency", "of new", "rise", "compared with"]]
+    for row in rows:
+        if (new := row.replaced) is not None and row.baseline is not None and new.gone:
+            came = once(new.came_frequency) if new.came else ABSENT
+            rise = ABSENT if new.rise is None else signed(new.rise)
+            gone = [whole(new.gone), percent(new.gone_share), once(new.gone_frequency)]
+            lines.append([row.name, *gone, came, rise, rows[row.baseline].name])
     return lines if len(lines) > 1 else []
 
 
@@ -277,13 +255,19 @@ _GAP = 2
 
 
 def terminal_table(
-    title: str, rows: Sequence[TokenRow], head: str, found: Sequence[Mapping[str, Number]], width: int
+    title: str, rows: Sequence[TokenRow], head: str, numbers: Sequence[Mapping[str, Number]], width: int
 ) -> Table:
-    """The columns that say most, as many as fit; the files have all of them."""
-    columns = [column for column in columns_of(found) if not column.wide]
-    cells = {column.name: [cell_text(column, own) for own in found] for column in columns}
+    """The columns that say most, as many as fit, those of the lowest rank first; the files have all of them."""
+    columns = [column for column in columns_of(numbers) if not column.wide]
+    cells = {column.name: [cell_text(column, own) for own in numbers] for column in columns}
     left = max(len(row.name) for row in rows)
-    fitting = _fitting_columns(columns, cells, width - left)
+    room, shown = width - left, set()
+    for column in sorted(columns, key=lambda column: column.rank):
+        room -= _GAP + max(map(len, [column.heading, *cells[column.name]]))
+        if room < 0:
+            break
+        shown.add(column.name)
+    fitting = [column for column in columns if column.name in shown]
     caption = f"{LEGEND.partition(' tokens/word')[0]} The files have more columns, lengths of tokens and pictures."
     table = bare_table(title, caption)
     table.add_column(head, overflow="fold", min_width=min(left, width // 2))
@@ -323,19 +307,6 @@ def _count_fitting(lines: Sequence[Sequence[str]], width: int) -> int:
             if width < 0:
                 return place
     return len(lines[0])
-
-
-def _fitting_columns(
-    columns: Sequence[TokenColumn], cells: Mapping[str, Sequence[str]], width: int
-) -> list[TokenColumn]:
-    """The columns that fit, those of the lowest rank first, in their own order."""
-    kept: set[str] = set()
-    for column in sorted(columns, key=lambda column: column.rank):
-        width -= _GAP + max(map(len, [column.heading, *cells[column.name]]))
-        if width < 0:
-            break
-        kept.add(column.name)
-    return [column for column in columns if column.name in kept]
 
 
 def bare_table(title: str, caption: str | None = None) -> Table:

@@ -5,7 +5,7 @@ Nothing heavy is imported.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,18 @@ class FairnessError(ConfigurationError):
         super().__init__("\n".join(line for line in lines if line))
 
 
+def unequal(entries: Iterable[tuple[str, str, str]]) -> list[Difference]:
+    """Differences among (path, value, name of the run that has it), by path."""
+    values: dict[str, dict[str, list[str]]] = {}
+    for path, value, name in entries:
+        values.setdefault(path, {}).setdefault(value, []).append(name)
+    return [
+        Difference(path, tuple((value, tuple(names)) for value, names in by_value.items()))
+        for path, by_value in sorted(values.items())
+        if len(by_value) > 1
+    ]
+
+
 def flatten(config: Mapping[str, Any]) -> dict[str, str]:
     """The fields of a nested configuration; lists are single values, as they are compared."""
     return {path: _leaf(value) for path, value in leaves(config)}
@@ -61,17 +73,15 @@ def differing(runs: Sequence[tuple[str, Fields]], factors: Sequence[str]) -> lis
     computed on. A package that the record of such a stage
     lacks is a difference, since nothing says that it had no part.
     """
-    unequal = {path for _, fields in runs[1:] for path, _ in runs[0][1].items() ^ fields.items()}
-    allowed = covering([fields for _, fields in runs], factors) if unequal else []
-    found = []
-    for path in sorted(path for path in unequal if not covered(path, allowed)):
-        values: dict[str, list[str]] = {}
-        for name, fields in runs:
-            if path in fields or not _of_an_unneeded_stage(path, fields):
-                values.setdefault(fields.get(path, MISSING), []).append(name)
-        if len(values) > 1:
-            found.append(Difference(path, tuple((value, tuple(names)) for value, names in values.items())))
-    return found
+    paths = {path for _, fields in runs[1:] for path, _ in runs[0][1].items() ^ fields.items()}
+    allowed = covering([fields for _, fields in runs], factors) if paths else []
+    return unequal(
+        (path, fields.get(path, MISSING), name)
+        for path in paths
+        if not covered(path, allowed)
+        for name, fields in runs
+        if path in fields or not _of_an_unneeded_stage(path, fields)
+    )
 
 
 def scored_at_other_shares(runs: Sequence[tuple[str, Fields]]) -> list[Difference]:

@@ -1,12 +1,12 @@
 """Proof that the runs of a table differ only in what they are declared to differ in, or every other difference."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from paribus.config.identity import digest
 from paribus.config.units import format_count, format_size
-from paribus.errors import ConfigurationError, DataError
+from paribus.errors import ConfigurationError
 from paribus.reporting.equality import (
     DIGEST,
     ENVIRONMENT,
@@ -17,8 +17,9 @@ from paribus.reporting.equality import (
     covering,
     differing,
     scored_at_other_shares,
+    unequal,
 )
-from paribus.reporting.runs import FinishedRun, RunScores, load_scores
+from paribus.reporting.runs import FinishedRun, RunScores, load_all
 from paribus.store.packages import why_harmless
 
 OTHER_SHARES = "These runs are scored at the last of several checkpoints, which stand at other shares of their budgets"
@@ -71,15 +72,7 @@ def score_differences(scores: Mapping[str, RunScores]) -> list[Difference]:
 
     A run without any line of a task and shot count is a gap in the table, not a difference.
     """
-    values: dict[str, dict[str, list[str]]] = {}
-    for run_id, score in scores.items():
-        for path, value in score.content.items():
-            values.setdefault(path, {}).setdefault(value, []).append(run_id)
-    return [
-        Difference(path, tuple((value, tuple(ids)) for value, ids in by_value.items()))
-        for path, by_value in sorted(values.items())
-        if len(by_value) > 1
-    ]
+    return unequal((path, value, run_id) for run_id, score in scores.items() for path, value in score.content.items())
 
 
 def refuse(runs: Sequence[FinishedRun], factors: Sequence[str], scores: Mapping[str, RunScores]) -> None:
@@ -163,9 +156,9 @@ _MOST_RUNS = 6
 
 def explanation(runs: Sequence[FinishedRun], factors: Sequence[str]) -> tuple[list[str], bool]:
     """Lines that name each differing field with its values and their runs, and whether a table may be made."""
-    found = differences(runs, factors)
-    undeclared = [*found, *score_differences(_readable_scores(runs))]
-    paths = {difference.path for difference in found}
+    in_settings = differences(runs, factors)
+    undeclared = [*in_settings, *score_differences(load_all(runs)[0])]
+    paths = {difference.path for difference in in_settings}
     allowed = covering([run.fields for run in runs], factors)
     declared = [
         difference
@@ -176,23 +169,11 @@ def explanation(runs: Sequence[FinishedRun], factors: Sequence[str]) -> tuple[li
     lines = [f"{len(runs)} finished runs; declared to differ: {', '.join(factors) or 'nothing'}, and the seed."]
     lines += _difference_lines("Declared, and differing:", declared, labels)
     lines += _difference_lines("Not declared, so that the table is refused:", undeclared, labels)
-    lines += _harmless_lines(runs, labels)
+    packages = unequal((name, version, run.run_id) for run in runs for name, version in run.harmless.items())
+    harmless = [replace(package, path=f"{package.path}: {why_harmless(package.path)}") for package in packages]
+    lines += _difference_lines("Differs, but cannot change a number:", harmless, labels)
     lines += [] if undeclared else ["Nothing else could change a number: the table may be made."]
     return lines, not undeclared
-
-
-def _harmless_lines(runs: Sequence[FinishedRun], labels: dict[str, str]) -> list[str]:
-    """Packages that differ where they decide nothing, each with the reason."""
-    found: dict[str, dict[str, list[str]]] = {}
-    for run in runs:
-        for name, versions in run.harmless.items():
-            found.setdefault(name, {}).setdefault(versions, []).append(run.run_id)
-    differences = [
-        Difference(f"{name}: {why_harmless(name)}", tuple((version, tuple(ids)) for version, ids in versions.items()))
-        for name, versions in sorted(found.items())
-        if len(versions) > 1
-    ]
-    return _difference_lines("Differs, but cannot change a number:", differences, labels)
 
 
 def _difference_lines(title: str, found: Sequence[Difference], labels: dict[str, str]) -> list[str]:
@@ -203,14 +184,3 @@ def _difference_lines(title: str, found: Sequence[Difference], labels: dict[str,
             more = f" and {len(runs) - _MOST_RUNS} more" if len(runs) > _MOST_RUNS else ""
             lines.append(f"    {value}: {', '.join(labels[run] for run in runs[:_MOST_RUNS])}{more}")
     return lines
-
-
-def _readable_scores(runs: Sequence[FinishedRun]) -> dict[str, RunScores]:
-    """Scores that can be read, by run id."""
-    found: dict[str, RunScores] = {}
-    for run in runs:
-        try:
-            found |= {run.run_id: load_scores(run.scores, run.finetuned)} if run.scores else {}
-        except DataError:
-            continue
-    return found

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
@@ -25,7 +24,6 @@ from paribus.reporting.measures import AVERAGE, Measure
 from paribus.reporting.plots import (
     Axis,
     Line,
-    Look,
     Looks,
     Panel,
     Plot,
@@ -55,11 +53,6 @@ class Curve:
     amounts: Mapping[str, Sequence[float]]
     """`train/tokens`, `train/text_bytes`, `train/flops` so far; empty where a run did not say."""
 
-    @property
-    def convertible(self) -> bool:
-        """Whether tokens and bytes are known, so that the loss has a unit that vocabularies share."""
-        return all(self.amounts.get(name) for name in ("train/tokens", "train/text_bytes"))
-
 
 def plots(
     comparison: Comparison,
@@ -79,7 +72,7 @@ def plots(
             factors_plot(comparison, findings),
             *(_score_plot(comparison, rows, column) for column in main_columns(comparison)),
             _effects_plot(comparison, rows),
-            *scaling_plots(comparison, main_columns(comparison)),
+            *(_scaling_plot(comparison, main_columns(comparison), axis) for axis in _SCALING_AXES),
             examples_plot(comparison),
             checkpoints_plot(comparison, main_columns(comparison)),
             learning_curves(comparison, rows, curves),
@@ -102,25 +95,21 @@ def main_columns(comparison: Comparison) -> list[Measure]:
 
 def segmentations(comparison: Comparison, rows: Sequence[Arm]) -> list[Segmentation]:
     """How rows cut the held-out text; rows that cut it alike are one."""
-    groups: dict[tuple[tuple[str, int], ...], list[Arm]] = {}
-    found: dict[tuple[tuple[str, int], ...], Mapping[str, Any]] = {}
+    groups: dict[tuple[tuple[str, int], ...], list[tuple[Arm, Mapping[str, Any]]]] = {}
     for row in rows:
         score = comparison.scores.get(row.runs[0].run_id)
         statistics = score.statistics if score else {}
-        lengths = tuple(statistics.get("token_lengths", {}).items())
-        if lengths:
-            groups.setdefault(lengths, []).append(row)
-            found.setdefault(lengths, statistics)
-    return [
-        Segmentation(
-            _common_labels(alike, comparison),
-            looks_of(comparison).of(alike[0].labels),
-            dict(lengths),
-            found[lengths].get("frequency_by_rank", ()),
-            comparison.place(alike[0]) if len(alike) == 1 else None,
-        )
-        for lengths, alike in groups.items()
-    ]
+        if lengths := tuple(statistics.get("token_lengths", {}).items()):
+            groups.setdefault(lengths, []).append((row, statistics))
+    segmentations = []
+    for lengths, alike in groups.items():
+        first, statistics = alike[0]
+        shared = [label for index, label in enumerate(first.labels) if all(r.labels[index] == label for r, _ in alike)]
+        name = " · ".join(map(comparison.name, shared)) or "all rows"
+        place = comparison.place(first) if len(alike) == 1 else None
+        curve = statistics.get("frequency_by_rank", ())
+        segmentations.append(Segmentation(name, looks_of(comparison).of(first.labels), dict(lengths), curve, place))
+    return segmentations
 
 
 def _score_plot(comparison: Comparison, every: Sequence[Arm], column: Measure) -> Plot | None:
@@ -153,13 +142,7 @@ def _score_plot(comparison: Comparison, every: Sequence[Arm], column: Measure) -
     numbers = "; ".join(
         f"{comparison.row_name(row)} {column.factor * (row.cells[column.key].value or 0):.3f}" for row in rows
     )
-    return picture(
-        name,
-        caption,
-        f"{what}: {numbers}.",
-        (9.2 if tested else 6.5, _height(len(rows))),
-        draw,
-    )
+    return picture(name, caption, f"{what}: {numbers}.", (9.2 if tested else 6.5, _height(len(rows))), draw)
 
 
 _COLUMN_UNITS = {
@@ -200,15 +183,15 @@ def _effects_plot(comparison: Comparison, every: Sequence[Arm]) -> Plot | None:
     judged = any(row.cells[column.key].p_adjusted is not None for column, row in lines)
     filled = " Filled: beyond chance, adjusted for all that decides." if judged else ""
     caption = f"Effects: difference from {_compared_with(comparison)}; {_intervals(comparison)}{filled}"
-    told = "; ".join(_effect_text(row, column, comparison) for column, row in lines)
-    return picture("effects", caption, f"{caption} {told}.", (9.2, 0.6 * len(kinds) + _height(len(lines))), draw)
+    texts = "; ".join(_effect_text(row, column, comparison) for column, row in lines)
+    return picture("effects", caption, f"{caption} {texts}.", (9.2, 0.6 * len(kinds) + _height(len(lines))), draw)
 
 
 def _effect_text(row: Arm, column: Measure, comparison: Comparison) -> str:
     cell = row.cells[column.key]
     middle, bounds = column.factor * (cell.difference or 0.0), cell.interval
-    told = f" ({column.factor * bounds[0]:+.3f} to {column.factor * bounds[1]:+.3f})" if bounds else ""
-    return f"{heading(column)}, {comparison.row_name(row)}: {middle:+.3f}{told}"
+    interval = f" ({column.factor * bounds[0]:+.3f} to {column.factor * bounds[1]:+.3f})" if bounds else ""
+    return f"{heading(column)}, {comparison.row_name(row)}: {middle:+.3f}{interval}"
 
 
 def _draw_effects(axes: Axes, lines: Sequence[tuple[Measure, Arm]], comparison: Comparison) -> None:
@@ -223,8 +206,7 @@ def _draw_effects(axes: Axes, lines: Sequence[tuple[Measure, Arm]], comparison: 
     axes.set_yticks(range(len(lines)), names)
     axes.set_ylim(len(lines) - 0.5, -0.5)
     _centre_on_zero(axes, comparison)
-    kind = lines[0][0].kind
-    axes.set_xlabel(_COLUMN_UNITS.get(kind, "difference"))
+    axes.set_xlabel(_COLUMN_UNITS.get(lines[0][0].kind, "difference"))
 
 
 def _percent_of(column: Measure) -> str:
@@ -245,9 +227,12 @@ def _draw_values(axes: Axes, rows: Sequence[Arm], comparison: Comparison, column
         cell = row.cells[column.key]
         look, value = looks_of(comparison).of(row.labels), column.factor * (cell.value or 0.0)
         error = column.factor * cell.half_width if cell.half_width else None
-        spread = f" ± {error:.3f}" if error else ""
-        told = f"{heading(column)}, {comparison.row_name(row)}: {value:.3f}{spread}"
-        mark(_draw_point(axes, value, place, look, error), told, comparison.place(row))
+        drawn, spread = [], ""
+        if error:
+            spread = f" ± {error:.3f}"
+            drawn += axes.plot([value - error, value + error], [place, place], color=look.colour, linewidth=1.8)
+        drawn += axes.plot([value], [place], look.marker, color=look.colour, markersize=6)
+        mark(drawn, f"{heading(column)}, {comparison.row_name(row)}: {value:.3f}{spread}", comparison.place(row))
     if column.key in comparison.chance:
         level = column.factor * comparison.chance[column.key]
         axes.axvline(level, color="#666666", linestyle=":", linewidth=1.2)
@@ -274,11 +259,8 @@ def _draw_difference(
     if cell.difference is not None:
         face, middle = "#ffffff" if hollow else look.colour, [column.factor * cell.difference]
         drawn += axes.plot(middle, [place], look.marker, color=look.colour, markersize=6, markerfacecolor=face)
-    mark(
-        drawn,
-        f"{_effect_text(row, column, comparison)}, difference from {_compared_with(comparison)}",
-        comparison.place(row),
-    )
+    text = f"{_effect_text(row, column, comparison)}, difference from {_compared_with(comparison)}"
+    mark(drawn, text, comparison.place(row))
 
 
 def _centre_on_zero(axes: Axes, comparison: Comparison) -> None:
@@ -288,18 +270,6 @@ def _centre_on_zero(axes: Axes, comparison: Comparison) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="y", visible=False)
-
-
-def _draw_point(axes: Axes, value: float, place: int, look: Look, error: float | None) -> list[Line2D]:
-    drawn = []
-    if error:
-        drawn += axes.plot([value - error, value + error], [place, place], color=look.colour, linewidth=1.8)
-    return drawn + axes.plot([value], [place], look.marker, color=look.colour, markersize=6)
-
-
-def _common_labels(rows: Sequence[Arm], comparison: Comparison) -> str:
-    shared = [label for index, label in enumerate(rows[0].labels) if all(row.labels[index] == label for row in rows)]
-    return " · ".join(map(comparison.name, shared)) or "all rows"
 
 
 FACTORS = "factors"
@@ -312,41 +282,47 @@ _DIFFERENCE_UNITS = {"accuracy": "percentage points", "percent": "points", "perp
 def factors_plot(comparison: Comparison, findings: Sequence[Decision]) -> Plot | None:
     """A panel a measure and a line an effect; None where there is no effect."""
     drawn = findings[:MOST_EFFECTS]
-    columns = [column for column in comparison.columns if any(each.effect.column == column.key for each in drawn)]
     if not drawn:
         return None
-    panels = [(column, [each for each in drawn if each.effect.column == column.key]) for column in columns]
+    by_column = [(c, [each for each in drawn if each.effect.column == c.key]) for c in comparison.columns]
+    panels = [(column, own) for column, own in by_column if own]
 
     def draw(figure: Figure) -> None:
-        heights = [len(found) + 1 for _, found in panels]
+        heights = [len(own) + 1 for _, own in panels]
         axes = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights})[:, 0]
-        for panel, (column, found) in zip(axes, panels, strict=True):
-            _draw_factors(panel, column, found, comparison)
+        for panel, (column, own) in zip(axes, panels, strict=True):
+            _draw_factors(panel, column, own, comparison)
 
     left = f" The first {MOST_EFFECTS} of {len(findings)}." if len(findings) > MOST_EFFECTS else ""
     caption = (
         "What each factor does, over all values of the others: intervals over seeds and items of 95 % confidence, all "
         f"effects together. Filled: beyond chance, and not due to the text that was read.{left}"
     )
-    told = " ".join(each.text for each in drawn)
-    return picture(FACTORS, caption, told, (9.2, 0.5 * len(panels) + 0.6 + 0.36 * len(drawn)), draw)
+    texts = " ".join(each.text for each in drawn)
+    return picture(FACTORS, caption, texts, (9.2, 0.5 * len(panels) + 0.6 + 0.36 * len(drawn)), draw)
 
 
-def _draw_factors(axes: Axes, column: Measure, found: Sequence[Decision], comparison: Comparison) -> None:
-    for place, finding in enumerate(found):
-        effect, colour = finding.effect, _effect_colour(finding, comparison)
-        low, middle, high = (
-            column.factor * number for number in (effect.test.low, effect.test.difference, effect.test.high)
+def _draw_factors(axes: Axes, column: Measure, findings: Sequence[Decision], comparison: Comparison) -> None:
+    names = []
+    for place, finding in enumerate(findings):
+        test, contrast, colour = finding.effect.test, finding.effect.contrast, None
+        if len(contrast.factors) == 1:
+            colour = looks_of(comparison).colour_of(contrast.factors[0], contrast.values[0])
+        joint = contrast.kind == "interaction"
+        value, reference = (
+            (" × " if joint else " · ").join(map(comparison.name, side))
+            for side in (contrast.values, contrast.references)
         )
-        ends = [] if finding.state == "unjudged" else [low, high]
-        line = axes.plot(ends, [place] * len(ends), color=colour, linewidth=1.8)
-        face = "#ffffff" if finding.state in ("reserved", "undecided", "unjudged") else colour
-        shape = "d" if effect.contrast.kind == "interaction" else "o"
-        line += axes.plot([middle], [place], shape, color=colour, markerfacecolor=face)
+        names.append(value if joint else f"{value} against {reference}")
+        ends = [] if finding.state == "unjudged" else [column.factor * test.low, column.factor * test.high]
+        line = axes.plot(ends, [place] * len(ends), color=colour or _INK, linewidth=1.8)
+        face = "#ffffff" if finding.state in ("reserved", "undecided", "unjudged") else colour or _INK
+        middle = [column.factor * test.difference]
+        line += axes.plot(middle, [place], "d" if joint else "o", color=colour or _INK, markerfacecolor=face)
         mark(line, finding.text)
     axes.axvline(0, color="#444444", linewidth=1, zorder=0)
-    axes.set_yticks(range(len(found)), [_effect_name(finding, comparison) for finding in found])
-    axes.set_ylim(len(found) - 0.5, -0.5)
+    axes.set_yticks(range(len(findings)), names)
+    axes.set_ylim(len(findings) - 0.5, -0.5)
     axes.xaxis.set_major_locator(MaxNLocator(6))
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="y", visible=False)
@@ -355,58 +331,34 @@ def _draw_factors(axes: Axes, column: Measure, found: Sequence[Decision], compar
     axes.set_xlabel(f"difference in {heading(column)}{unit}{better}")
 
 
-def _effect_name(finding: Decision, comparison: Comparison) -> str:
-    contrast = finding.effect.contrast
-    joint = " × " if contrast.kind == "interaction" else " · "
-    value, reference = (joint.join(map(comparison.name, side)) for side in (contrast.values, contrast.references))
-    return value if contrast.kind == "interaction" else f"{value} against {reference}"
-
-
-def _effect_colour(finding: Decision, comparison: Comparison) -> str:
-    """Colour of the value, where its factor is the coloured one."""
-    contrast = finding.effect.contrast
-    if len(contrast.factors) > 1:
-        return _INK
-    return looks_of(comparison).colour_of(contrast.factors[0], contrast.values[0]) or _INK
-
-
 _MOST_LINES = 12
 """Rows that a picture of lines has room for."""
 
 
-@dataclass(frozen=True)
-class _ScalingAxis:
-    """What the x axis says, and which number of training it is."""
-
-    name: str
-    group: str
-    """Configuration group whose factors make it vary."""
-    fields: tuple[str, ...]
-
-
-_SCALING_AXES = (
-    _ScalingAxis("size", "model", ("parameters",)),
-    _ScalingAxis("budget", "budget", ("tokens", "text_bytes", "flops")),
-)
 _AMOUNT_UNITS = {
     "parameters": "parameters",
     "tokens": "tokens read",
     "text_bytes": "bytes of text read",
     "flops": "FLOPs",
 }
+_SCALING_AXES = (("size", "model", ("parameters",)), ("budget", "budget", ("tokens", "text_bytes", "flops")))
+"""Name, configuration group whose factors make it vary, and the numbers of training that it may be."""
 
 
-def scaling_plots(comparison: Comparison, columns: Sequence[Measure]) -> list[Plot]:
-    """One plot for each of size and budget that varies between rows with otherwise the same labels."""
-    return [plot for axis in _SCALING_AXES if (plot := _scaling_plot(comparison, columns, axis)) is not None]
-
-
-def _scaling_plot(comparison: Comparison, columns: Sequence[Measure], axis: _ScalingAxis) -> Plot | None:
-    others = [index for index, factor in enumerate(comparison.factors) if factor.split(".")[0] != axis.group]
+def _scaling_plot(
+    comparison: Comparison, columns: Sequence[Measure], axis: tuple[str, str, tuple[str, ...]]
+) -> Plot | None:
+    """A plot over a size or budget that varies between rows with otherwise the same labels."""
+    others = [index for index, factor in enumerate(comparison.factors) if factor.split(".")[0] != axis[1]]
     groups: dict[tuple[str, ...], list[Arm]] = {}
     for row in comparison.finished:
         groups.setdefault(tuple(row.labels[index] for index in others), []).append(row)
-    field = next((field for field in axis.fields if any(_varies(rows, field) for rows in groups.values())), None)
+
+    def varies(field: str) -> bool:
+        amounts = [[_mean_amount(row, field) for row in rows] for rows in groups.values()]
+        return any(min(each) > 0 and max(each) > 1.01 * min(each) for each in amounts)
+
+    field = next(filter(varies, axis[2]), None)
     if len(others) == len(comparison.factors) or field is None or not columns:
         return None
     shown = list(groups.items())[:_MOST_LINES]
@@ -414,21 +366,13 @@ def _scaling_plot(comparison: Comparison, columns: Sequence[Measure], axis: _Sca
     every = [[row.labels[index] for index in others] for row in comparison.rows]
     looks = Looks([comparison.factors[index] for index in others], every)
     lines = [Line(" · ".join(map(comparison.name, labels)) or "all rows", looks.of(labels)) for labels, _ in shown]
-    panels = [
-        Panel(
-            heading(column),
-            column.factor,
-            [[(_mean_amount(row, field), row.cells[column.key]) for row in rows] for _, rows in shown],
-        )
-        for column in columns
-    ]
+    amounts = [[(_mean_amount(row, field), row) for row in rows] for _, rows in shown]
+    panels = []
+    for column in columns:
+        points = [[(amount, row.cells[column.key]) for amount, row in line] for line in amounts]
+        panels.append(Panel(heading(column), column.factor, points))
     caption = f"{' and '.join(heading(column) for column in columns)} by {_AMOUNT_UNITS[field]}"
-    return series_plot(f"by_{axis.name}", caption, Axis(_AMOUNT_UNITS[field], logarithmic=True), lines, panels)
-
-
-def _varies(rows: Sequence[Arm], field: str) -> bool:
-    values = {_mean_amount(row, field) for row in rows}
-    return len(values) > 1 and min(values) > 0 and max(values) > 1.01 * min(values)
+    return series_plot(f"by_{axis[0]}", caption, Axis(_AMOUNT_UNITS[field], logarithmic=True), lines, panels)
 
 
 def _mean_amount(row: Arm, field: str) -> float:
@@ -443,48 +387,32 @@ _MOST_EXAMPLE_PANELS = 4
 
 def examples_plot(comparison: Comparison) -> Plot | None:
     """A panel for each mean over tasks that the table has; where it has none, for each of the first tasks."""
-    numbers = _shots_by_task(comparison)
-    curves = [
-        column for column in comparison.columns if column.scored and column.parts and _curve_shots(column, numbers)
-    ]
+    numbers: dict[tuple[str, str], set[int]] = {}
+    for part in (part for column in comparison.columns for part in column.parts):
+        numbers.setdefault((part.task, part.metric), set()).update(part.shots)
+
+    def common_shots(column: Measure) -> list[int]:
+        each = {frozenset(numbers[part.task, part.metric]) for part in column.parts}
+        shots = sorted(each.pop()) if len(each) == 1 else []
+        return shots if len(shots) >= FEWEST_SHOTS else []
+
+    curves = [column for column in comparison.columns if column.scored and common_shots(column)]
     several = [column for column in curves if len(column.parts) > 1]
     tasks = [replace(column, parts=tuple(replace(part, shots=()) for part in column.parts)) for column in curves]
     chosen = several or list({column.parts: column for column in tasks}.values())
-    shots = [_curve_shots(column, numbers) for column in chosen]
-    shown = [column for column, own in zip(chosen, shots, strict=True) if own == shots[0]][:_MOST_EXAMPLE_PANELS]
-    if not shown:
+    if not chosen:
         return None
-    rows = comparison.finished[:_MOST_LINES]
-    panels = [_example_panel(comparison, rows, column, shots[0]) for column in shown]
-    what = " and ".join(panel.label for panel in panels)
-    caption = f"{what} by the number of examples in the prompt"
-    axis = Axis("examples in the prompt", ticks=[*map(str, shots[0])])
+    shots, rows, panels = common_shots(chosen[0]), comparison.finished[:_MOST_LINES], []
+    for column in [column for column in chosen if common_shots(column) == shots][:_MOST_EXAMPLE_PANELS]:
+        lines: list[list[tuple[float, Cell]]] = [[] for _ in rows]
+        for place, number in enumerate(shots):
+            own = replace(column, parts=tuple(replace(part, shots=(number,)) for part in column.parts))
+            for line, by_column in zip(lines, cells_by_column(comparison, [own]), strict=False):
+                line.append((float(place), by_column[own.key]))
+        panels.append(Panel(column.group, column.factor, lines))
+    caption = f"{' and '.join(panel.label for panel in panels)} by the number of examples in the prompt"
+    axis = Axis("examples in the prompt", ticks=[*map(str, shots)])
     return series_plot("by_examples", caption, axis, lines_of(comparison, rows), panels)
-
-
-def _shots_by_task(comparison: Comparison) -> dict[tuple[str, str], tuple[int, ...]]:
-    """By task and metric the numbers of examples that the table has."""
-    found: dict[tuple[str, str], set[int]] = {}
-    for column in comparison.columns:
-        for part in column.parts:
-            found.setdefault((part.task, part.metric), set()).update(part.shots)
-    return {key: tuple(sorted(shots)) for key, shots in found.items()}
-
-
-def _curve_shots(column: Measure, numbers: dict[tuple[str, str], tuple[int, ...]]) -> tuple[int, ...]:
-    """The numbers of examples that all its tasks have; none where these make no curve."""
-    each = {numbers.get((part.task, part.metric), ()) for part in column.parts}
-    shots = each.pop() if len(each) == 1 else ()
-    return shots if len(shots) >= FEWEST_SHOTS else ()
-
-
-def _example_panel(comparison: Comparison, rows: Sequence[Arm], column: Measure, shots: Sequence[int]) -> Panel:
-    found = []
-    for number in shots:
-        own = replace(column, parts=tuple(replace(part, shots=(number,)) for part in column.parts))
-        found.append([by_column[own.key] for by_column in cells_by_column(comparison, [own])])
-    lines = [[(float(place), cells[line]) for place, cells in enumerate(found)] for line in range(len(rows))]
-    return Panel(column.group, column.factor, lines)
 
 
 FEWEST_CHECKPOINTS = 3
@@ -495,21 +423,18 @@ def checkpoints_plot(comparison: Comparison, columns: Sequence[Measure]) -> Plot
     """A panel a measure; the amount is the share of its training that a row had behind it."""
     if comparison.checkpoints < FEWEST_CHECKPOINTS or not columns:
         return None
-    rows = comparison.finished[:_MOST_LINES]
-    panels = [_checkpoint_panel(comparison, rows, column) for column in columns]
+    rows, panels = comparison.finished[:_MOST_LINES], []
+    for column in columns:
+        lines: list[list[tuple[float, Cell]]] = [[] for _ in rows]
+        for checkpoint in range(comparison.checkpoints):
+            cells = cells_by_column(comparison, [column], checkpoint)
+            for line, row, by_column in zip(lines, rows, cells, strict=False):
+                share = _training_share(comparison, row, checkpoint)
+                if share is not None:
+                    line.append((share, by_column[column.key]))
+        panels.append(Panel(heading(column), column.factor, lines))
     caption = f"{' and '.join(heading(column) for column in columns)} by checkpoint"
     return series_plot("by_checkpoint", caption, Axis("share of the training (%)"), lines_of(comparison, rows), panels)
-
-
-def _checkpoint_panel(comparison: Comparison, rows: Sequence[Arm], column: Measure) -> Panel:
-    lines: list[list[tuple[float, Cell]]] = [[] for _ in rows]
-    for checkpoint in range(comparison.checkpoints):
-        cells = cells_by_column(comparison, [column], checkpoint)
-        for line, row, by_column in zip(lines, rows, cells, strict=False):
-            share = _training_share(comparison, row, checkpoint)
-            if share is not None:
-                line.append((share, by_column[column.key]))
-    return Panel(heading(column), column.factor, lines)
 
 
 def _training_share(comparison: Comparison, row: Arm, checkpoint: int) -> float | None:
@@ -533,8 +458,7 @@ LEARNING_CURVES = "learning_curves"
 
 def read_curves(runs: Sequence[FinishedRun]) -> dict[str, Curve]:
     """Curves from the runs' events, by run id; runs without events have none."""
-    curves = {run.run_id: _read_curve(run) for run in runs}
-    return {run_id: curve for run_id, curve in curves.items() if curve is not None}
+    return {run.run_id: curve for run in runs if (curve := _read_curve(run)) is not None}
 
 
 def learning_curves(comparison: Comparison, rows: Sequence[Arm], curves: Mapping[str, Curve]) -> Plot | None:
@@ -547,10 +471,9 @@ def learning_curves(comparison: Comparison, rows: Sequence[Arm], curves: Mapping
     ]
     if not shown:
         return None
-    convertible = all(curve.convertible for _, _, curve in shown)
-    names = (
-        [name for name in _CURVE_AXES if all(curve.amounts.get(name) for _, _, curve in shown)] if convertible else []
-    )
+    names = [name for name in _CURVE_AXES if all(curve.amounts.get(name) for _, _, curve in shown)]
+    # With tokens and bytes the loss has a unit that vocabularies share.
+    names = names if {"train/tokens", "train/text_bytes"} <= set(names) else []
     powers = {name: _thousands(max(curve.amounts[name][-1] for _, _, curve in shown)) for name in names}
     lines = {name: _curve_lines(shown, name, powers[name][0] if name else 1.0) for name in names or [""]}
     unit = "bits per byte" if names else "nats per token"
@@ -564,11 +487,14 @@ def learning_curves(comparison: Comparison, rows: Sequence[Arm], curves: Mapping
         panels[0].set_ylabel(f"training loss ({unit})")
         figure.legend(loc="outside lower center", fontsize=9, ncols=3 if len(rows) > 4 else 2)
 
-    told = "in bits per byte of the text read" if names else "in nats per token, not comparable between vocabularies"
+    scale = "in bits per byte of the text read" if names else "in nats per token, not comparable between vocabularies"
     several = any(line.run is None for drawn in lines.values() for line in drawn)
     what = "a row's mean over seeds, and thin each of its runs" if several else "a line a run"
-    what += _looks_text(comparison)
-    caption = f"Training loss {told}, running mean over a tenth of a run; {what}."
+    coloured, shaped = looks_of(comparison).legend_factors
+    if coloured is not None and shaped:
+        shapes = " and ".join(map(comparison.name, shaped))
+        what += f"; colours by {comparison.name(coloured)}, dashes by {shapes}"
+    caption = f"Training loss {scale}, running mean over a tenth of a run; {what}."
     ends = "; ".join(
         f"{comparison.row_name(line.row)} (seed {line.run.seed}) ends at {line.y[-1]:.3f}"
         for line in next(iter(lines.values()))
@@ -576,14 +502,6 @@ def learning_curves(comparison: Comparison, rows: Sequence[Arm], curves: Mapping
     )
     height = 3.6 + 0.2 * math.ceil(len(rows) / (3 if len(rows) > 4 else 2))
     return picture(LEARNING_CURVES, caption, f"{caption} {ends}.", (9.2, height), draw)
-
-
-def _looks_text(comparison: Comparison) -> str:
-    """What colours and dashes stand for, where it is not the same."""
-    coloured, shaped = looks_of(comparison).legend_factors
-    if coloured is None or not shaped:
-        return ""
-    return f"; colours by {comparison.name(coloured)}, dashes by {' and '.join(map(comparison.name, shaped))}"
 
 
 @dataclass(frozen=True)
@@ -603,8 +521,7 @@ class _CurveLine:
 def _curve_lines(shown: Sequence[tuple[Arm, FinishedRun, Curve]], name: str, scale: float) -> list[_CurveLine]:
     """Those of runs first, so that means lie above them. Runs of other steps, such as unfinished ones, have none."""
     runs, means = [], []
-    for _, found in itertools.groupby(shown, key=lambda each: each[0].labels):
-        group = list(found)
+    for group in (list(runs) for _, runs in itertools.groupby(shown, key=lambda each: each[0].labels)):
         # Lines of many steps have about as many points as those of a few.
         averaged = len(group) > 1 and len({tuple(curve.steps) for _, _, curve in group}) == 1
         own = [
@@ -621,15 +538,9 @@ def _curve_lines(shown: Sequence[tuple[Arm, FinishedRun, Curve]], name: str, sca
 
 def _draw_curve(panel: Axes, line: _CurveLine, comparison: Comparison, *, named: bool) -> None:
     look, name = looks_of(comparison).of(line.row.labels), comparison.row_name(line.row)
-    drawn = panel.plot(
-        line.x,
-        line.y,
-        linestyle="-" if line.beside else look.dashes,
-        color=look.colour,
-        linewidth=0.6 if line.beside else 1.6,
-        alpha=0.45 if line.beside else None,
-        label=name if named and line.first else None,
-    )
+    dashes, width, alpha = ("-", 0.6, 0.45) if line.beside else (look.dashes, 1.6, None)
+    options: dict[str, Any] = {"linestyle": dashes, "linewidth": width, "alpha": alpha, "color": look.colour}
+    drawn = panel.plot(line.x, line.y, label=name if named and line.first else None, **options)
     whose = "mean over seeds" if line.run is None else f"seed {line.run.seed}, run {line.run.run_id[:8]}"
     mark(drawn, f"{name}, {whose}", comparison.place(line.row))
 
@@ -639,24 +550,20 @@ def _read_curve(run: FinishedRun) -> Curve | None:
     path = run.directory / EVENTS
     if not path.is_file():
         return None
-    found: dict[str, dict[int, float]] = {name: {} for name in (LOSS, *_CURVE_AXES)}
-    wanted = tuple(f'"{name}"'.encode() for name in found)
+    values: dict[str, dict[int, float]] = {name: {} for name in (LOSS, *_CURVE_AXES)}
+    names = tuple(f'"{name}"'.encode() for name in values)
     for line in path.read_bytes().splitlines():
-        if not any(name in line for name in wanted):
+        if not any(name in line for name in names):
             continue
         try:
             event = json.loads(line)
         except ValueError:
             continue
-        if event.get("event") == "metric" and event.get("name") in found and math.isfinite(event["value"]):
-            found[event["name"]][int(event["step"])] = float(event["value"])
-    steps = sorted(found[LOSS])
-    amounts = {
-        name: [found[name][step] for step in steps]
-        for name in _CURVE_AXES
-        if steps and all(step in found[name] for step in steps)
-    }
-    return Curve(steps, [found[LOSS][step] for step in steps], amounts) if steps else None
+        if event.get("event") == "metric" and event.get("name") in values and math.isfinite(event["value"]):
+            values[event["name"]][int(event["step"])] = float(event["value"])
+    steps = sorted(values[LOSS])
+    amounts = {name: [values[name][step] for step in steps] for name in _CURVE_AXES if values[name].keys() >= {*steps}}
+    return Curve(steps, [values[LOSS][step] for step in steps], amounts) if steps else None
 
 
 def _thousands(largest: float) -> tuple[float, str]:
@@ -689,13 +596,7 @@ def _bits_per_nat(curve: Curve, place: int, window: int) -> float:
 
 EMBEDDINGS = "embeddings.parquet"
 ALONE = "only here"
-_TOKEN_CLASSES = {
-    "unused": "#8C8C8C",
-    "rare": "#DDA6EE",
-    "medium": "#B565D9",
-    "frequent": "#7B2CBF",
-    ALONE: "#C1121F",
-}
+_TOKEN_CLASSES = {"unused": "#8C8C8C", "rare": "#DDA6EE", "medium": "#B565D9", "frequent": "#7B2CBF", ALONE: "#C1121F"}
 """Their colours, those below first; none is that of a factor's value."""
 _CLOUD_POINTS = 1_500
 """Tokens of a class that a panel has room for."""
@@ -746,9 +647,12 @@ def embedding_plot(comparison: Comparison, rows: Sequence[Arm], own: Mapping[str
         caption += f" {ALONE.capitalize()}: tokens that occur and that no other vocabulary of the table has."
     if len(clouds) > len(shown):
         caption += f" The first {len(shown)} of {len(clouds)} rows."
-    told = "; ".join(f"{cloud.name}: {_uniformity_text(cloud.uniformity)}" for cloud in shown)
+    texts = []
+    for cloud in shown:
+        numbers = (f"{name} {value:.3f}" for name, value in cloud.uniformity.items() if value is not None)
+        texts.append(f"{cloud.name}: {', '.join(numbers)}")
     size = (max(4.5, 2.6 * columns), 2.9 * lines + 0.4)
-    return picture("embeddings", caption, f"{caption} Uniformity of {told}.", size, draw)
+    return picture("embeddings", caption, f"{caption} Uniformity of {'; '.join(texts)}.", size, draw)
 
 
 def _cloud(comparison: Comparison, row: Arm, own: Mapping[str, Collection[int]]) -> _Cloud | None:
@@ -763,8 +667,7 @@ def _cloud(comparison: Comparison, row: Arm, own: Mapping[str, Collection[int]])
     names = table["class"].to_numpy(zero_copy_only=False)
     places = np.column_stack([table["x"].to_numpy(), table["y"].to_numpy()])
     alone = np.isin(table["id"].to_numpy(), list(own.get(run.run_id, ()))) & (names != "unused")
-    points = {name: _thinned(places[(names == name) & ~alone]) for name in _TOKEN_CLASSES if name != ALONE}
-    points[ALONE] = _thinned(places[alone])
+    points = {name: _thinned(places[alone if name == ALONE else (names == name) & ~alone]) for name in _TOKEN_CLASSES}
     return _Cloud(comparison.row_name(row), points, scores.uniformity)
 
 
@@ -780,22 +683,10 @@ def _draw_cloud(axes: Axes, cloud: _Cloud) -> None:
     for name, points in cloud.points.items():
         if name == ALONE and not len(points):
             continue
-        axes.scatter(
-            points[:, 0],
-            points[:, 1],
-            s=3,
-            color=_TOKEN_CLASSES[name],
-            alpha=0.6,
-            linewidths=0,
-            label=name,
-            rasterized=True,
-        )
+        looks: dict[str, Any] = {"s": 3, "color": _TOKEN_CLASSES[name], "alpha": 0.6, "linewidths": 0, "label": name}
+        axes.scatter(points[:, 0], points[:, 1], rasterized=True, **looks)
     used = cloud.uniformity.get("used")
     shown = "" if used is None else f"\nU = {used:.2f}".replace("-", "−")
     axes.set_title(cloud.name + shown, fontsize=9)
     axes.set_xticks([])
     axes.set_yticks([])
-
-
-def _uniformity_text(uniformity: Mapping[str, float | None]) -> str:
-    return ", ".join(f"{name} {value:.3f}" for name, value in uniformity.items() if value is not None)

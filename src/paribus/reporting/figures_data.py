@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from rich.cells import cell_len
@@ -47,13 +46,13 @@ def token_lengths(segmentations: Sequence[Segmentation], text: str) -> Plot | No
     shares = [(part, _length_shares(part.token_lengths)) for part in segmentations if sum(part.token_lengths.values())]
     if not shares:
         return None
-    buckets = sorted({bucket for _, found in shares for bucket in found}, key=_first_length)
+    buckets = sorted({bucket for _, own in shares for bucket in own}, key=_first_length)
 
     def draw(figure: Figure) -> None:
         axes, width = figure.subplots(), 0.8 / len(shares)
-        for place, (part, found) in enumerate(shares):
+        for place, (part, own) in enumerate(shares):
             left = [position - 0.4 + (place + 0.5) * width for position in range(len(buckets))]
-            heights = [100 * found.get(bucket, 0.0) for bucket in buckets]
+            heights = [100 * own.get(bucket, 0.0) for bucket in buckets]
             bars = axes.bar(
                 left, heights, 0.92 * width, label=part.name, color=part.look.colour, hatch=part.look.hatch,
                 edgecolor="#ffffff", linewidth=0,
@@ -67,9 +66,12 @@ def token_lengths(segmentations: Sequence[Segmentation], text: str) -> Plot | No
         figure.legend(loc="outside right center", fontsize=9)
 
     caption = f"Lengths of the tokens of {text}."
-    told = [f"{part.name}: " + ", ".join(f"{bucket} {100 * found.get(bucket, 0):.1f} %" for bucket in buckets)
-            for part, found in shares]  # fmt: skip
-    return picture("token_lengths", caption, f"{caption} {'; '.join(told)}.", (9.2, max(3.8, 0.24 * len(shares))), draw)
+    texts = [
+        f"{part.name}: " + ", ".join(f"{bucket} {100 * own.get(bucket, 0):.1f} %" for bucket in buckets)
+        for part, own in shares
+    ]
+    size = (9.2, max(3.8, 0.24 * len(shares)))
+    return picture("token_lengths", caption, f"{caption} {'; '.join(texts)}.", size, draw)
 
 
 def token_frequencies(segmentations: Sequence[Segmentation], text: str) -> Plot | None:
@@ -87,8 +89,7 @@ def token_frequencies(segmentations: Sequence[Segmentation], text: str) -> Plot 
             ranks, counts = zip(*part.frequency_by_rank, strict=True)
             label = part.name if panel is panels[0] else None
             looks: dict[str, Any] = {"linestyle": part.look.dashes, "color": part.look.colour}
-            drawn = panel.plot(ranks, counts, linewidth=1.6, label=label, **looks)
-            mark(drawn, part.name, part.row)
+            mark(panel.plot(ranks, counts, linewidth=1.6, label=label, **looks), part.name, part.row)
             panel.set_xlabel("rank of a token by frequency")
         panels[0].set_xscale("log")
         panels[0].set_yscale("log")
@@ -97,8 +98,8 @@ def token_frequencies(segmentations: Sequence[Segmentation], text: str) -> Plot 
         figure.legend(loc="outside lower center", fontsize=9, ncols=min(2, len(shown)))
 
     caption = f"Occurrences of the tokens of {text} by rank. First: ranks on a log scale; second: on an even one."
-    told = "; ".join(f"{part.name}: {_rank_text(part.frequency_by_rank)}" for part in shown)
-    return picture("token_frequencies", caption, f"{caption} {told}.", (9.2, 4.2 + 0.1 * len(shown)), draw)
+    texts = "; ".join(f"{part.name}: {_rank_text(part.frequency_by_rank)}" for part in shown)
+    return picture("token_frequencies", caption, f"{caption} {texts}.", (9.2, 4.2 + 0.1 * len(shown)), draw)
 
 
 def _length_shares(counts: Mapping[str, int]) -> dict[str, float]:
@@ -145,12 +146,12 @@ def own_shares_plot(rows: Sequence[tuple[str, Look, Sequence[int]]]) -> Plot | N
 
     caption = "Tokens by how much of what they spell is their own: on the left those that mostly occur inside longer "
     caption += "tokens, which Scaffold-BPE calls scaffold tokens."
-    told = "; ".join(
+    texts = "; ".join(
         f"{name}: {100 * counts[0] / sum(counts):.1f} % in the lowest bin, "
         f"{100 * counts[-1] / sum(counts):.1f} % in the highest"
         for name, _, counts in shown
     )
-    return picture("own_shares", caption, f"{caption} {told}.", (7.0, 3.8 + 0.1 * len(shown)), draw)
+    return picture("own_shares", caption, f"{caption} {texts}.", (7.0, 3.8 + 0.1 * len(shown)), draw)
 
 
 _DARK_SHARE = 0.6
@@ -180,14 +181,10 @@ class OverlapMatrix:
     def metrics(self) -> dict[str, float]:
         """Every share and frequency of two different vocabularies, named for a tracker."""
         numbers = {}
-        labels = _metric_labels(self.names)
-        for i, first in enumerate(labels):
-            for j, second in enumerate(labels):
-                frequency = self.frequencies[i][j]
-                if i != j:
-                    numbers[f"vocabulary_overlap/{first} in {second}"] = self.shares[i][j]
-                if i != j and frequency is not None:
-                    numbers[f"vocabulary_overlap/occurrences per million of {first} not in {second}"] = frequency
+        for (i, first), (j, second) in itertools.permutations(enumerate(_metric_labels(self.names)), 2):
+            numbers[f"vocabulary_overlap/{first} in {second}"] = self.shares[i][j]
+            if (frequency := self.frequencies[i][j]) is not None:
+                numbers[f"vocabulary_overlap/occurrences per million of {first} not in {second}"] = frequency
         return numbers
 
 
@@ -218,16 +215,14 @@ def overlap_plot(overlap: OverlapMatrix) -> Plot:
     caption = "Tokens that vocabularies share, by their bytes: of the tokens of each row, the percentage that the "
     caption += "vocabulary of the column has too. Special tokens and scaffolds are out. Others: how often each of the "
     caption += "other tokens of the row occurs on average, in a million tokens of the row's training text."
-    told = "; ".join(
+    texts = "; ".join(
         f"{first} in {second} {100 * overlap.shares[i][j]:.1f} %"
         + ("" if (frequency := overlap.frequencies[i][j]) is None else f", others {frequency:.1f} in a million")
-        for i, first in enumerate(names)
-        for j, second in enumerate(names)
-        if i != j
+        for (i, first), (j, second) in itertools.permutations(enumerate(names), 2)
     )
     most = max(name.count("\n") for name in labels)
     size = (2.4 + 0.09 * longest + 1.1 * count, 1.2 + (0.05 * longest if turned else 0) + (0.9 + 0.1 * most) * count)
-    return picture("vocabulary_overlap", caption, f"{caption} {told}.", size, draw)
+    return picture("vocabulary_overlap", caption, f"{caption} {texts}.", size, draw)
 
 
 def _in_lines(name: str) -> str:
@@ -245,15 +240,13 @@ def _metric_labels(names: Sequence[str]) -> list[str]:
     One that is too long, or like another once the refused characters are replaced, ends in its digest.
     """
     plain = [re.sub(r"[^\w. -]", "_", name) for name in names]
+    endings = [f" {hashlib.sha256(name.encode()).hexdigest()[:8]}" for name in names]
     return [
-        label if len(label) <= _LABEL_LENGTH and plain.count(label) == 1 else _with_digest(label, name)
-        for label, name in zip(plain, names, strict=True)
+        label
+        if len(label) <= _LABEL_LENGTH and plain.count(label) == 1
+        else label[: _LABEL_LENGTH - len(ending)] + ending
+        for label, ending in zip(plain, endings, strict=True)
     ]
-
-
-def _with_digest(label: str, name: str) -> str:
-    ending = f" {hashlib.sha256(name.encode()).hexdigest()[:8]}"
-    return label[: _LABEL_LENGTH - len(ending)] + ending
 
 
 _COSINE_BIN = 2.0 / 100
@@ -272,28 +265,16 @@ class _Order(Protocol):
 
 def order_plots(rows: Sequence[_Order]) -> list[Plot]:
     """All plots for which there is something to show."""
+    inside = ("mean cosine of two documents of a context", "share of contexts (%)")
+    documents = ("documents in a context", "share of contexts (%)")
+    along = ("part of the order (%)", "mean cosine with the next document")
+    inside_caption = "Contexts by the mean cosine of two of their documents."
+    documents_caption = "Contexts by the number of documents they hold."
+    along_caption = "Mean cosine of documents that follow each other, along the order."
     return [
-        _order_plot(
-            rows,
-            "similarity_inside",
-            "Contexts by the mean cosine of two of their documents.",
-            ("mean cosine of two documents of a context", "share of contexts (%)"),
-            _cosine_shares,
-        ),
-        _order_plot(
-            rows,
-            "contexts_of_documents",
-            "Contexts by the number of documents they hold.",
-            ("documents in a context", "share of contexts (%)"),
-            _document_shares,
-        ),
-        _order_plot(
-            rows,
-            "similarity_along",
-            "Mean cosine of documents that follow each other, along the order.",
-            ("part of the order (%)", "mean cosine with the next document"),
-            _cosines_along,
-        ),
+        _order_plot(rows, "similarity_inside", inside_caption, inside, _cosine_shares),
+        _order_plot(rows, "contexts_of_documents", documents_caption, documents, _document_shares),
+        _order_plot(rows, "similarity_along", along_caption, along, _cosines_along),
     ]
 
 
@@ -338,8 +319,8 @@ def _document_shares(counts: Sequence[float]) -> tuple[list[float], list[float]]
 
 
 def _cosines_along(values: Sequence[float]) -> tuple[list[float], list[float]]:
-    told = [(100 * (place + 0.5) / len(values), value) for place, value in enumerate(values) if value is not None]
-    return [place for place, _ in told], [value for _, value in told]
+    points = [(100 * (place + 0.5) / len(values), value) for place, value in enumerate(values) if value is not None]
+    return [place for place, _ in points], [value for _, value in points]
 
 
 _CHARACTERS_A_PANEL = 48
@@ -363,57 +344,45 @@ def entropy_plot(lines: Sequence[EntropyLine], name: str = "entropy") -> Plot:
 
     *Entropy-Driven Pre-Tokenization for Byte-Pair Encoding*, arXiv 2506.15889, Figures 3 and 5.
     """
-    every = [part for line in lines for part in _line_parts(line)]
+    every = [(line, places) for line in lines for places in _line_parts(line)]
     parts = every[:_MOST_PANELS]
-    longest = max(part.stop - part.start for part in parts)
+    longest = max(len(places) for _, places in parts)
     highest = max(entropy for line in lines for entropy in line.entropies if not math.isnan(entropy))
 
     def draw(figure: Figure) -> None:
         panels = figure.subplots(len(parts), 1, squeeze=False)[:, 0]
-        for panel, part in zip(panels, parts, strict=True):
-            _draw_entropy(panel, part)
-            panel.set_xlim(part.start - 0.5, part.start + longest - 0.5)
+        for panel, (line, places) in zip(panels, parts, strict=True):
+            entropies = [line.entropies[place] for place in places]
+            panel.plot(places, entropies, color=COLOURS[0], linewidth=1.4, marker=".")
+            for place in line.boundaries:
+                if place in places:
+                    panel.axvline(place, color=COLOURS[1], linestyle=":", linewidth=1.4)
+            panel.set_xticks(places, ["", *line.text][places.start : places.stop])
+            panel.grid(axis="x", visible=False)
+            panel.set_xlim(places.start - 0.5, places.start + longest - 0.5)
             panel.set_ylim(0, 1.05 * highest)
         figure.supylabel("entropy of the next character (bits)", fontsize=10)
 
     caption = "Entropy of a language model's next character after each character; a piece ends where a dotted line is."
     if len(parts) < len(every):
         caption += f" The first {len(parts)} of {len(every)} panels."
-    told = "; ".join("|".join(pieces(line)) for line in lines)
+    texts = "; ".join("|".join(pieces(line)) for line in lines)
     size = (max(4.0, 1.1 + 0.22 * longest), 0.5 + 1.5 * len(parts))
-    return picture(name, caption, f"{caption} {told}.", size, draw)
+    return picture(name, caption, f"{caption} {texts}.", size, draw)
 
 
 def pieces(line: EntropyLine) -> list[str]:
-    """What the boundaries cut the line into."""
+    """Pieces into which the boundaries cut the line."""
     ends = [*line.boundaries, len(line.text)]
     return [line.text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
-@dataclass(frozen=True)
-class _LinePart:
-    """The places from `start` up to `stop` of a line, of which place 0 is before the first character."""
-
-    line: EntropyLine
-    start: int
-    stop: int
-
-
-def _line_parts(line: EntropyLine) -> Iterator[_LinePart]:
+def _line_parts(line: EntropyLine) -> Iterator[range]:
+    """Places in the line that a panel has room for; place 0 is before the first character."""
     places = len(line.text) + 1
     rows = math.ceil(places / _CHARACTERS_A_PANEL)
     for row in range(rows):
-        yield _LinePart(line, places * row // rows, places * (row + 1) // rows)
-
-
-def _draw_entropy(panel: Axes, part: _LinePart) -> None:
-    line, places = part.line, range(part.start, part.stop)
-    panel.plot(places, [line.entropies[place] for place in places], color=COLOURS[0], linewidth=1.4, marker=".")
-    for place in line.boundaries:
-        if place in places:
-            panel.axvline(place, color=COLOURS[1], linestyle=":", linewidth=1.4)
-    panel.set_xticks(places, ["", *line.text][part.start : part.stop])
-    panel.grid(axis="x", visible=False)
+        yield range(places * row // rows, places * (row + 1) // rows)
 
 
 Reals = npt.NDArray[np.float64]
@@ -453,8 +422,8 @@ def candidates_plot(histograms: Histograms, text: str) -> Plot:
 
     def draw(figure: Figure) -> None:
         panels = figure.subplots(len(counts), 1, sharex=True, squeeze=False)[:, 0]
-        for place, (panel, (name, found)) in enumerate(zip(panels, counts.items(), strict=True)):
-            heights = 100 * found / found.sum()
+        for place, (panel, (name, own)) in enumerate(zip(panels, counts.items(), strict=True)):
+            heights = 100 * own / own.sum()
             panel.bar(edges[:-1], heights, np.diff(edges), align="edge", color=COLOURS[place % len(COLOURS)])
             panel.set_title(name)
             panel.set_ylabel("candidates (%)")
@@ -462,11 +431,8 @@ def candidates_plot(histograms: Histograms, text: str) -> Plot:
         panels[-1].set_xlabel("bits")
 
     caption = f"Candidate spans of {text} by mutual information and by the entropies of what stands beside them."
-    told = "; ".join(f"{name}: {_range_text(edges, found)}" for name, found in counts.items())
-    return picture("candidates", caption, f"{caption} {told}.", (7.0, 2.1 * len(counts) + 0.4), draw)
-
-
-def _range_text(edges: Reals, counts: npt.NDArray[np.int64]) -> str:
-    filled = np.flatnonzero(counts)
-    most = int(counts.argmax())
-    return f"{edges[filled[0]]:g} to {edges[filled[-1] + 1]:g} bits, most of them from {edges[most]:g} bits"
+    texts = []
+    for name, own in counts.items():
+        filled, most = np.flatnonzero(own), f"most of them from {edges[own.argmax()]:g} bits"
+        texts.append(f"{name}: {edges[filled[0]]:g} to {edges[filled[-1] + 1]:g} bits, {most}")
+    return picture("candidates", caption, f"{caption} {'; '.join(texts)}.", (7.0, 2.1 * len(counts) + 0.4), draw)

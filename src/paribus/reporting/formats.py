@@ -17,7 +17,6 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from paribus.reporting.columns import Cell
 from paribus.reporting.compare import Arm, Comparison
 from paribus.reporting.items import DifferentItems
 from paribus.reporting.measures import HELDOUT_SETS, Measure
@@ -55,7 +54,6 @@ class ReportDocument:
     plots: "Sequence[Plot]"
     items: Sequence[DifferentItems]
     paper: Paper | None
-    beside: Beside
     directory: Path
 
 
@@ -63,24 +61,23 @@ _ROW_FIELDS = ("row", "measure", "run_ids", "run_seeds", "missing")
 
 
 def report_document(
-    comparison: Comparison,
-    tidy: pa.Table,
-    *,
-    title: str,
-    summary: Summary,
-    notes: Sequence[str],
-    files: Mapping[str, Path],
-    missing: Sequence[MissingRun],
+    document: ReportDocument, tidy: pa.Table, files: Mapping[str, Path], missing: Sequence[MissingRun]
 ) -> dict[str, Any]:
     """Rows with their cells as `report.csv` has them, what is said below the table, and where the report is."""
+    comparison, summary = document.comparison, document.summary
+    left_out = {*_ROW_FIELDS, *comparison.factors}
+    cells: list[dict[str, Any]] = [{} for _ in comparison.rows]
+    for cell in tidy.to_pylist():
+        cells[cell["row"] - 1][cell["measure"]] = {k: value for k, value in cell.items() if k not in left_out}
+    rows = [row_document(comparison, row) for row in comparison.rows]
     return {
-        "title": title,
+        "title": document.title,
         "factors": list(comparison.factors),
         "primary": sorted(comparison.primary),
         "setting": list(summary.setting),
         "findings": [_finding_document(finding) for finding in summary.findings],
-        "rows": _row_documents(comparison, tidy.to_pylist()),
-        "notes": [*summary.rows, *notes],
+        "rows": [row | {"cells": own} for row, own in zip(rows, cells, strict=True)],
+        "notes": [*summary.rows, *document.notes.lines],
         "missing": missing_document(missing),
         "files": {name: str(path) for name, path in sorted(files.items())},
     }
@@ -118,18 +115,6 @@ def _finding_document(finding: Decision) -> dict[str, Any]:
         "seeds": effect.test.seeds,
         "text": finding.text,
     }
-
-
-def _row_documents(comparison: Comparison, cells: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    left_out = {*_ROW_FIELDS, *comparison.factors}
-    found = []
-    for place, row in enumerate(comparison.rows, start=1):
-        own = [cell for cell in cells if cell["row"] == place]
-        cells_of_row = {
-            cell["measure"]: {name: value for name, value in cell.items() if name not in left_out} for cell in own
-        }
-        found.append(row_document(comparison, row) | {"cells": cells_of_row})
-    return found
 
 
 _TEXT, _NUMBER, _COUNT = pa.string(), pa.float64(), pa.int64()
@@ -178,8 +163,7 @@ def tidy_csv(table: pa.Table) -> str:
     # Only what is in the terminator is quoted, and a carriage return alone ends a line for whoever reads it.
     writer = csv.writer(buffer, lineterminator="\r\n")
     writer.writerow(table.column_names)
-    lines = zip(*(table[name].to_pylist() for name in table.column_names), strict=True)
-    writer.writerows([["" if value is None else value for value in line] for line in lines])
+    writer.writerows(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))
     return buffer.getvalue()
 
 
@@ -193,7 +177,8 @@ def tidy_parquet(table: pa.Table) -> bytes:
 
 def _cell_fields(row: Arm, column: Measure, comparison: Comparison, paper: Published | None) -> dict[str, Any]:
     cell = row.cells[column.key]
-    base = comparison.rows[row.baseline] if row.baseline is not None and cell.test else None
+    test, (low, high) = cell.test, cell.interval or (None, None)
+    base = comparison.rows[row.baseline] if row.baseline is not None and test else None
     gap = None if paper is None or cell.value is None else cell.value * column.factor - paper.number
     return {
         "measure": column.key,
@@ -202,21 +187,6 @@ def _cell_fields(row: Arm, column: Measure, comparison: Comparison, paper: Publi
         "shots": _joined(dict.fromkeys(str(shots) for part in column.parts for shots in part.shots)),
         "metric": _joined(dict.fromkeys(part.metric for part in column.parts)),
         "better": column.better,
-        **_number_fields(cell),
-        "chance": comparison.chance.get(column.key),
-        "baseline": ", ".join(base.labels) if base else None,
-        **_test_fields(cell),
-        "paper": None if paper is None else paper.number,
-        "paper_difference": gap,
-        "paper_parameters": None if paper is None else paper.parameters,
-        "run_ids": _joined([run.run_id for run in row.runs]),
-        "run_seeds": _joined([str(run.seed) for run in row.runs]),
-        "missing": "; ".join(row.missing) or None,
-    }
-
-
-def _number_fields(cell: Cell) -> dict[str, Any]:
-    return {
         "value": cell.value,
         "best": cell.best,
         "seeds": cell.seeds,
@@ -226,13 +196,8 @@ def _number_fields(cell: Cell) -> dict[str, Any]:
         "spread_seeds": cell.seed_spread,
         "spread_checkpoints": cell.checkpoint_spread,
         "standard_error_items": cell.error,
-    }
-
-
-def _test_fields(cell: Cell) -> dict[str, Any]:
-    test = cell.test
-    low, high = cell.interval or (None, None)
-    return {
+        "chance": comparison.chance.get(column.key),
+        "baseline": ", ".join(base.labels) if base else None,
         "difference": cell.difference,
         "low": low,
         "high": high,
@@ -245,6 +210,12 @@ def _test_fields(cell: Cell) -> dict[str, Any]:
         "high_items": test.high if test else None,
         "p_items": test.p_value if test else None,
         "p_plain_t": cell.plain_p,
+        "paper": None if paper is None else paper.number,
+        "paper_difference": gap,
+        "paper_parameters": None if paper is None else paper.parameters,
+        "run_ids": _joined([run.run_id for run in row.runs]),
+        "run_seeds": _joined([str(run.seed) for run in row.runs]),
+        "missing": "; ".join(row.missing) or None,
     }
 
 
@@ -265,7 +236,10 @@ def markdown_report(document: ReportDocument) -> str:
         parts.append(f"<details><summary>Tests, overlap and what was equal</summary>\n\n{listed}\n\n</details>")
     parts.append("Intervals, p-values and detectable effects are in [report.csv](report.csv), where a cell has them.")
     parts += ["Items in which rows differ most are in [items.md](items.md)."] if document.items else []
-    parts += _paper_section(document)
+    if document.paper is not None:
+        parts += ["## The paper", escape_markdown(paper_sentence(document.paper))]
+        if document.paper.numbers:
+            parts.append(markdown_lines(side_by_side(document.paper, document.comparison)))
     parts += map(markdown_picture, document.plots)
     lines = [_runs_line(number, row, document) for number, row in enumerate(document.comparison.rows, start=1)]
     return "\n\n".join([*parts, "## Runs", "\n".join(lines)]) + "\n"
@@ -275,10 +249,8 @@ def markdown_items(document: ReportDocument) -> str:
     """The items in which rows differ most, a table a task."""
     parts = [f"# {escape_markdown(document.title)}: items in which rows differ most"]
     for each in document.items:
-        parts += [
-            f"## {escape_markdown(each.name)}, {len(each.lines) - 1} of {each.count:,}",
-            markdown_lines(each.lines),
-        ]
+        title = f"## {escape_markdown(each.name)}, {len(each.lines) - 1} of {each.count:,}"
+        parts += [title, markdown_lines(each.lines)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -333,23 +305,10 @@ def _markdown_entry(entry: TableEntry) -> str:
     return f"{text} {escape_markdown(entry.beside)}" if entry.paper else text
 
 
-def _paper_section(document: ReportDocument) -> list[str]:
-    if document.paper is None:
-        return []
-    parts = ["## The paper", escape_markdown(paper_sentence(document.paper))]
-    return (
-        [*parts, markdown_lines(side_by_side(document.paper, document.comparison))] if document.paper.numbers else parts
-    )
-
-
 def markdown_lines(lines: Sequence[Sequence[str]]) -> str:
     """A table of ready text: a header line, then lines that begin with a label."""
     rows = [lines[0], [":--", *["--:"] * (len(lines[0]) - 1)], *lines[1:]]
-    return "\n".join(f"| {' | '.join(map(_escape_cell, row))} |" for row in rows)
-
-
-def _escape_cell(text: str) -> str:
-    return text if set(text) <= {":", "-"} else escape_markdown(text)
+    return "\n".join(f"| {' | '.join(map(escape_markdown, row))} |" for row in rows)
 
 
 def _runs_line(number: int, row: Arm, document: ReportDocument) -> str:
@@ -388,8 +347,13 @@ def escape_latex(text: str) -> str:
     return "".join(_LATEX_ESCAPES.get(character, character) for character in " ".join(text.split()))
 
 
+def column_groups(layout: TableLayout) -> list[tuple[str, int]]:
+    """Groups of columns that stand beside each other, and how many each has."""
+    return [(name, len(list(columns))) for name, columns in groupby(layout.columns, key=lambda column: column.group)]
+
+
 def _latex_head(layout: TableLayout) -> list[str]:
-    groups = [(name, len(list(columns))) for name, columns in groupby(layout.columns, key=lambda column: column.group)]
+    groups = column_groups(layout)
     first = [""] * len(layout.factors) + [
         rf"\multicolumn{{{width}}}{{c}}{{{escape_latex(name)}}}" for name, width in groups
     ]
@@ -411,11 +375,8 @@ def _latex_lines(layout: TableLayout) -> list[str]:
         lines.append(" & ".join(cells) + r" \\")
         previous = line.labels
     if layout.chance and layout.factors:
-        blanks = [""] * (len(layout.factors) - 1)
-        lines += [
-            r"\midrule",
-            " & ".join(["chance", *blanks, *(escape_latex(entry.text) for entry in layout.chance)]) + r" \\",
-        ]
+        cells = ["chance", *[""] * (len(layout.factors) - 1), *(escape_latex(entry.text) for entry in layout.chance)]
+        lines += [r"\midrule", " & ".join(cells) + r" \\"]
     return lines
 
 
@@ -507,8 +468,7 @@ def unrepeated(labels: Sequence[str], previous: Sequence[str]) -> list[str]:
 def _fit_rows(layout: TableLayout, width: int) -> TableLayout:
     """The first rows; without the spread over checkpoints where that makes room for a column."""
     layout = replace(layout, lines=layout.lines[:_LONGEST_TABLE])
-    to_plain = list(range(len(layout.columns)))
-    if _table_width(layout, to_plain) <= width:
+    if _table_width(layout, range(len(layout.columns))) <= width:
         return layout
     bare = [replace(line, entries=tuple(replace(e, checkpoints="") for e in line.entries)) for line in layout.lines]
     return replace(layout, lines=tuple(bare))
@@ -536,7 +496,8 @@ def _fit_columns(layout: TableLayout, width: int) -> list[int]:
     parts = [i for i in giving if layout.columns[i].field in HELDOUT_SETS]
     minor = [i for i in giving if layout.columns[i].key.endswith("_shot") or not layout.columns[i].main]
     means = {column.key for column in layout.columns if column.key.endswith("/mean")}
-    beside_means = [i for i in shown if _mean_key(layout.columns[i].key) in means - {layout.columns[i].key}]
+    task_means = [f"{column.key.partition('/')[0]}/mean" for column in layout.columns]
+    beside_means = [i for i in shown if task_means[i] in means - {layout.columns[i].key}]
     for less in (empty, parts, minor, beside_means):
         if _table_width(layout, shown) > width:
             shown = [i for i in shown if i not in less] or shown
@@ -544,11 +505,6 @@ def _fit_columns(layout: TableLayout, width: int) -> list[int]:
         rest = [i for i in shown if i in giving] or shown
         shown.remove(rest[0] if layout.columns[rest[0]].scored else rest[-1])
     return shown
-
-
-def _mean_key(key: str) -> str:
-    """The key of the mean over the shots of a task."""
-    return f"{key.partition('/')[0]}/mean"
 
 
 def _table_width(layout: TableLayout, shown: Sequence[int]) -> int:

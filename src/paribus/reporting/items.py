@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from paribus.config.groups.evaluation import TableConfig
 from paribus.errors import DataError
 from paribus.reporting.columns import columns_of
-from paribus.reporting.compare import Arm, Comparison
+from paribus.reporting.compare import Comparison
 from paribus.reporting.measures import BITS_PER_BYTE, METRICS, PERCENT, Measure
-from paribus.reporting.runs import Block, FinishedRun, Heldout, Remembered, RunScores, load_scores
+from paribus.reporting.runs import Block, FinishedRun, Heldout, Key, Remembered, RunScores, load_scores
 from paribus.reporting.significance.paired import Matrix, Vector
 
 
@@ -49,12 +49,12 @@ def written_by(run: FinishedRun, task: str) -> dict[tuple[int, str], str]:
 
     DataError for a file that cannot be read.
     """
-    found: dict[tuple[int, str], str] = {}
+    texts: dict[tuple[int, str], str] = {}
     if run.scores is not None:
-        found |= _read_written(run.scores / _TRANSLATIONS, task, "document", "translation")
+        texts |= _read_written(run.scores / _TRANSLATIONS, task, "document", "translation")
     if run.finetuned is not None:
-        found |= _read_written(run.finetuned / _PREDICTIONS, task, "item", "prediction")
-    return found
+        texts |= _read_written(run.finetuned / _PREDICTIONS, task, "item", "prediction")
+    return texts
 
 
 def _read_written(path: Path, task: str, item: str, text: str) -> dict[tuple[int, str], str]:
@@ -64,8 +64,8 @@ def _read_written(path: Path, task: str, item: str, text: str) -> dict[tuple[int
         table = pq.read_table(path, columns=["checkpoint", item, text], filters=[("task", "=", task)])
     except (pa.ArrowException, KeyError) as error:
         raise DataError(f"{path} is no readable table of what models wrote ({error}); score the run again") from error
-    columns = (table[name].to_pylist() for name in ("checkpoint", item, text))
-    return {(step, name): said for step, name, said in zip(*columns, strict=True)}
+    steps, items, texts = (table[name].to_pylist() for name in ("checkpoint", item, text))
+    return dict(zip(zip(steps, items, strict=True), texts, strict=True))
 
 
 HELDOUT = "heldout"
@@ -106,8 +106,7 @@ class Scored:
 
     def documents(self, scores: RunScores) -> Heldout | None:
         """A run's documents; None where it has none of this set."""
-        found = scores.texts.get(self.column.field) if self.column.field else scores.heldout
-        return found if found else None
+        return (scores.texts.get(self.column.field) if self.column.field else scores.heldout) or None
 
 
 def left_out(scored: Scored, comparison: Comparison) -> frozenset[str]:
@@ -122,11 +121,8 @@ def all_scored(comparison: Comparison) -> dict[str, Scored]:
     tasks = sorted({task for score in scores for task, _, _ in score.blocks})
     read = any(len(score.heldout) for score in scores)
     sets = dict.fromkeys(name for score in scores for name in score.texts)
-    named = (
-        *(_named_in_table(task, comparison.table) for task in tasks),
-        *([BITS_PER_BYTE.key] if read else []),
-        *sets,
-    )
+    whole = [BITS_PER_BYTE.key] if read else []
+    named = (*(_named_in_table(task, comparison.table) for task in tasks), *whole, *sets)
     if not named:
         return {}
     # Groups may be called as tasks are.
@@ -203,8 +199,16 @@ def answers_of(scored: Scored, comparison: Comparison, scores: Mapping[str, RunS
         return _document_answers(scored, comparison, scores)
     lists = {block.items for score in scores.values() for key, block in score.blocks.items() if key[0] == scored.name}
     items = tuple(sorted({item for names in lists for item in names}, key=_item_order))
-    places = _Places(items)
-    rows = {place: _row_answers(scored, row, scores, places) for place, row in enumerate(comparison.rows) if row.runs}
+    index = {item: place for place, item in enumerate(items)}
+    places = {names: np.array([index[item] for item in names], dtype=np.int64) for names in lists}
+    (part,) = scored.column.parts
+    rows = {}
+    for place, row in enumerate(comparison.rows):
+        if row.runs:
+            blocks = [score.blocks for score in row.scored(scores)]
+            count, value = _summed(blocks, scored, part.scored, places, len(items))
+            bits_count, bits = _summed(blocks, scored, scored.bits, places, len(items))
+            rows[place] = RowAnswers(count, _divided(value, count), _divided(bits, bits_count))
     return Answers(items, rows)
 
 
@@ -214,39 +218,20 @@ def _item_order(item: str) -> tuple[str, int, str]:
     return (head, int(number), "") if number.isascii() and number.isdecimal() and len(number) < 19 else (item, 0, item)
 
 
-class _Places:
-    """Where the items of a block stand among all; blocks mostly have the same."""
-
-    def __init__(self, items: Sequence[str]) -> None:
-        self.count = len(items)
-        self._of = {item: place for place, item in enumerate(items)}
-        self._known: dict[tuple[str, ...], NDArray[np.int64]] = {}
-
-    def of(self, block: Block) -> NDArray[np.int64]:
-        """(items of the block,)."""
-        if block.items not in self._known:
-            self._known[block.items] = np.array([self._of[item] for item in block.items], dtype=np.int64)
-        return self._known[block.items]
-
-
-def _row_answers(scored: Scored, row: Arm, scores: Mapping[str, RunScores], places: _Places) -> RowAnswers:
-    (part,) = scored.column.parts
-    found = [scores[run.run_id] for run in row.runs if run.run_id in scores]
-    judged = [(scored.name, shots, part.scored) for shots in scored.shots]
-    count, value = _summed(found, judged, places)
-    keys = [(scored.name, shots, scored.bits) for shots in scored.shots] if scored.bits else []
-    told, bits = _summed(found, keys, places)
-    return RowAnswers(count, _divided(value, count), _divided(bits, told))
-
-
 def _summed(
-    found: Sequence[RunScores], keys: Sequence[tuple[str, int, str]], places: _Places
+    runs: Sequence[Mapping[Key, Block]],
+    scored: Scored,
+    metric: str | None,
+    places: Mapping[tuple[str, ...], NDArray[np.int64]],
+    items: int,
 ) -> tuple[NDArray[np.int64], Vector]:
-    """(items,) how many values there are, and their sum."""
-    count, total = np.zeros(places.count, np.int64), np.zeros(places.count)
-    for block in (scores.blocks[key] for scores in found for key in keys if key in scores.blocks):
-        count[places.of(block)] += len(block.values)
-        total[places.of(block)] += block.values.sum(axis=0)
+    """(items,) how many values of the metric there are, and their sum."""
+    count, total = np.zeros(items, np.int64), np.zeros(items)
+    for blocks in runs:
+        for (task, shots, name), block in blocks.items():
+            if task == scored.name and name == metric and shots in scored.shots:
+                count[places[block.items]] += len(block.values)
+                total[places[block.items]] += block.values.sum(axis=0)
     return count, total
 
 
@@ -260,8 +245,7 @@ def _document_answers(scored: Scored, comparison: Comparison, scores: Mapping[st
     names, sizes = known[0].documents, known[0].bytes
     rows: dict[int, RowAnswers] = {}
     for place, row in enumerate(comparison.rows):
-        found = [scored.documents(scores[run.run_id]) for run in row.runs if run.run_id in scores]
-        bits = [each.bits for each in found if each is not None]
+        bits = [each.bits for score in row.scored(scores) if (each := scored.documents(score)) is not None]
         if bits:
             count = sum(len(each) for each in bits)
             mean = np.sum([each.sum(axis=0) for each in bits], axis=0) / count
@@ -276,8 +260,8 @@ def by_difference(scored: Scored, comparison: Comparison, answers: Answers) -> l
     By the measure, then by the bits of the right answer. Where nothing is compared those that were answered worst come
     first.
     """
-    found = [(place, row.baseline) for place, row in enumerate(comparison.rows)]
-    pairs = [(row, base) for row, base in found if base is not None and {row, base} <= answers.rows.keys()]
+    bases = [(place, row.baseline) for place, row in enumerate(comparison.rows)]
+    pairs = [(row, base) for row, base in bases if base is not None and {row, base} <= answers.rows.keys()]
     if not pairs:
         values = np.sum([np.nan_to_num(row.value) for row in answers.rows.values()], axis=0)
         bits = np.sum([np.nan_to_num(row.bits) for row in answers.rows.values()], axis=0)
@@ -335,10 +319,9 @@ def most_different(
 
 def _texts_written(scored: Scored, comparison: Comparison, row: int) -> dict[str, str]:
     """What the first run of a row wrote, by item, at the last checkpoint that was scored."""
-    run = comparison.rows[row].runs[0]
-    said = written_by(run, scored.name)
-    last = max((step for step, _ in said), default=None)
-    return {item: text for (step, item), text in said.items() if step == last}
+    texts = written_by(comparison.rows[row].runs[0], scored.name)
+    last = max((step for step, _ in texts), default=None)
+    return {item: text for (step, item), text in texts.items() if step == last}
 
 
 def _answer_text(scored: Scored, answers: Answers, row: int, place: int, written: str | None) -> str:
@@ -358,8 +341,8 @@ def _answer_text(scored: Scored, answers: Answers, row: int, place: int, written
 def _item_line(scored: Scored, text: ItemText) -> str:
     """The end of a question, or the beginning of what is scored whole, and the right answer."""
     whole = scored.kind == "documents" or scored.metric in PERCENT
-    asked = _one_line(text.question)
-    parts = [asked[:_LONGEST_TEXT] if whole else asked[-_LONGEST_TEXT:]] if asked else []
+    question = _one_line(text.question)
+    parts = [question[:_LONGEST_TEXT] if whole else question[-_LONGEST_TEXT:]] if question else []
     parts += [f"{'✓' if place == text.right else '·'} {_one_line(each)}" for place, each in enumerate(text.choices)]
     parts += [_one_line(text.ending)] if text.ending else []
     parts += [f"✓ {_one_line(' | '.join(text.accepted))[:_LONGEST_TEXT]}"] if text.accepted else []
@@ -401,15 +384,20 @@ def items_table(
     own = dict(_ITEM_FIELDS)  # where seeds are a factor they have a column
     schema = pa.schema([*((factor, _TEXT) for factor in comparison.factors if factor not in own), *_ITEM_FIELDS])
     runs = [(row, run, scores[run.run_id]) for row in comparison.rows for run in row.runs if run.run_id in scores]
-    count = sum(values.size for each in scored for *_, found in runs for *_, values, _ in _matrices(each, found))
+    count = sum(values.size for each in scored for *_, score in runs for *_, values, _ in _matrices(each, score))
     parts: list[pa.Table] = []
     for each in scored:
         out = left_out(each, comparison)
-        for row, run, found in runs:
+        for row, run, score in runs:
             labels = dict(zip(comparison.factors, row.labels, strict=True))
             constant = {**labels, "run_id": run.run_id, "seed": run.seed, "task": each.name}
-            for columns in _item_columns(each, found, written_by(run, each.name), out, last=count > most):
-                parts.append(_cast_table(constant | columns, schema))
+            for columns in _item_columns(each, score, written_by(run, each.name), out, last=count > most):
+                lines = len(columns["value"])
+                whole = {
+                    name: value if isinstance(value, pa.Array) else pa.repeat(value, lines)
+                    for name, value in (constant | columns).items()
+                }
+                parts.append(pa.table({field.name: whole[field.name].cast(field.type) for field in schema}, schema))
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
 
@@ -423,17 +411,10 @@ def texts_table(texts: Mapping[str, Texts]) -> pa.Table:
     return pa.Table.from_pylist(lines, schema=_TEXT_SCHEMA)
 
 
-def _cast_table(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
-    """Columns as the schema has them; a value that is no column stands in every line."""
-    count = len(columns["value"])
-    whole = {name: value if isinstance(value, pa.Array) else pa.repeat(value, count) for name, value in columns.items()}
-    return pa.table({field.name: whole[field.name].cast(field.type) for field in schema}, schema=schema)
-
-
 def _item_columns(
     scored: Scored, scores: RunScores, written: Written, out: frozenset[str], *, last: bool
 ) -> Iterator[dict[str, Any]]:
-    """The columns of each metric and number of shots of one run, (checkpoints * items,)."""
+    """The columns of each metric and number of shots of one run, (checkpoints * items,), or one value for all lines."""
     for shots, metric, items, values, sizes in _matrices(scored, scores):
         shown = values[-1:] if last else values
         checkpoints, count = shown.shape

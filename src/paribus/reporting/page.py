@@ -4,9 +4,7 @@ import base64
 import hashlib
 import html
 import re
-from collections.abc import Sequence
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from markupsafe import Markup
 from paribus.reporting.columns import Cell
 from paribus.reporting.compare import Comparison
 from paribus.reporting.figures import FACTORS, LEARNING_CURVES
-from paribus.reporting.formats import ReportDocument
+from paribus.reporting.formats import ReportDocument, column_groups
 from paribus.reporting.measures import Measure
 from paribus.reporting.plots import ON_A_DARK_PAGE, looks_of
 from paribus.reporting.table import TableLayout, TableLine, change, heading, link, paper_sentence, side_by_side
@@ -40,26 +38,26 @@ def page(document: ReportDocument) -> str:
     )
     # Before the table, beside it or among what unfolds.
     where = {FACTORS: "first", LEARNING_CURVES: "shown"}
-    pictures = [
-        {
-            "svg": Markup(inline(plot.svg, plot.name, plot.alternative)),
-            "plot": plot,
-            "where": where.get(plot.name, "more"),
-        }
-        for plot in document.plots
-    ]
+    pictures: dict[str, list[dict[str, Any]]] = {"first": [], "shown": [], "more": []}
+    for plot in document.plots:
+        svg = Markup(inline(plot.svg, plot.name, plot.alternative))
+        pictures[where.get(plot.name, "more")].append({"svg": svg, "plot": plot})
     comparison, script = document.comparison, environment.get_template(SCRIPT).render()
+    looks = looks_of(comparison)
     return environment.get_template(TEMPLATE).render(
         title=document.title,
         question=document.question,
         tables=[_table(*_folded(table)) for table in document.tables],
-        looks=_looks(comparison),
+        looks={
+            number: {"sign": look.sign, "colour": themed(look.colour)}
+            for number, look in enumerate((looks.of(row.labels) for row in comparison.rows), start=1)
+        },
         summary=document.summary,
         notes=document.notes,
         items=document.items,
         tests=_tests(comparison),
         baseline=_baseline(comparison),
-        pictures={place: [each for each in pictures if each["where"] == place] for place in ("first", "shown", "more")},
+        pictures=pictures,
         paper={
             "sentence": paper_sentence(document.paper),
             "lines": side_by_side(document.paper, comparison) if document.paper.numbers else [],
@@ -70,13 +68,6 @@ def page(document: ReportDocument) -> str:
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
-
-
-def _looks(comparison: Comparison) -> dict[int, dict[str, str]]:
-    """What stands before the name of a row, by its number, as it stands for it in the pictures."""
-    looks = looks_of(comparison)
-    found = {number: looks.of(row.labels) for number, row in enumerate(comparison.rows, start=1)}
-    return {number: {"sign": look.sign, "colour": themed(look.colour)} for number, look in found.items()}
 
 
 def _baseline(comparison: Comparison) -> str:
@@ -90,32 +81,27 @@ def _baseline(comparison: Comparison) -> str:
 
 def _folded(layout: TableLayout) -> tuple[TableLayout, TableLayout | None]:
     """The table and, where it is wider than a page, the one that unfolds: its columns that are rarely asked for."""
-    kept = [place for place, column in enumerate(layout.columns) if column.main]
-    others = [place for place, column in enumerate(layout.columns) if not column.main]
-    if len(layout.columns) <= _MOST_COLUMNS or not (kept and others):
+    main = [place for place, column in enumerate(layout.columns) if column.main]
+    rest = [place for place, column in enumerate(layout.columns) if not column.main]
+    if len(layout.columns) <= _MOST_COLUMNS or not (main and rest):
         return layout, None
-    return layout.of(kept), replace(layout.of(others), title=f"{layout.title}: more columns")
+    return layout.of(main), replace(layout.of(rest), title=f"{layout.title}: more columns")
 
 
 def _table(layout: TableLayout, folded: TableLayout | None = None) -> dict[str, Any]:
-    groups = [(name, len(list(columns))) for name, columns in groupby(layout.columns, key=lambda column: column.group)]
+    bodies: list[list[TableLine]] = []
+    for line in layout.lines:
+        if line.starts_group or not bodies:
+            bodies.append([])
+        bodies[-1].append(line)
     return {
         "layout": layout,
-        "groups": groups,
-        "bodies": _bodies(layout.lines),
+        "groups": column_groups(layout),
+        "bodies": bodies,
         "width": len(layout.factors),
         "scored": any(column.scored for column in layout.columns),
         "more": _table(folded) if folded else None,
     }
-
-
-def _bodies(lines: Sequence[TableLine]) -> list[list[TableLine]]:
-    bodies: list[list[TableLine]] = []
-    for line in lines:
-        if line.starts_group or not bodies:
-            bodies.append([])
-        bodies[-1].append(line)
-    return bodies
 
 
 def _tests(comparison: Comparison) -> dict[str, Any]:
@@ -200,7 +186,7 @@ def inline(svg: bytes, name: str, alternative: str) -> str:
     if head is None:
         raise ValueError(f"{name}: no SVG")
     body = _SVG_STYLES.sub("", text[head.end() :])
-    used = {found[1] for tag in _TAG.findall(body) for found in _REFERENCE.findall(tag)}
+    used = {reference[1] for tag in _TAG.findall(body) for reference in _REFERENCE.findall(tag)}
 
     def changed(attribute: re.Match[str]) -> str:
         whole, kind, value = attribute[0], attribute[1], attribute[2]

@@ -8,7 +8,7 @@ import re
 import textwrap
 import warnings
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +17,6 @@ from urllib.parse import quote, unquote
 
 from matplotlib import font_manager
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.collections import Collection
 from matplotlib.container import Container
 from matplotlib.figure import Figure
@@ -45,12 +44,8 @@ _WIDEST_NAMES = 0.45
 _UNNAMED = re.compile(r"_(nolegend_|child\d+|container\d+)")
 """What matplotlib calls what it was given no name for."""
 FALLBACK_FONTS = (
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",
-    "WenQuanYi Zen Hei",
-    "Source Han Sans SC",
-    "Droid Sans Fallback",
-)
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Zen Hei", "Source Han Sans SC", "Droid Sans Fallback",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -124,7 +119,12 @@ class _Figure(Figure):
         """Names beside axes that would leave these no room stand in several lines, and so do titles of panels."""
         room, most = _WIDEST_NAMES * self.bbox.width, 1
         for axes in self.axes:
-            _fold_title(axes, self.bbox.width)
+            place = axes.get_subplotspec()
+            title, above = axes.get_title("left"), self.bbox.width / (place.get_gridspec().ncols if place else 1)
+            for text in axes.findobj(Text) if title else []:
+                if isinstance(text, Text) and text.get_text() == title:
+                    text.set_parse_math(False)
+                    text.set_text(_fold_text(text, above))
             labels = axes.get_yticklabels() if isinstance(axes.yaxis.get_major_locator(), FixedLocator) else []
             for label in labels:
                 label.set_parse_math(False)
@@ -135,22 +135,12 @@ class _Figure(Figure):
         self.set_figheight(self.get_figheight() * max(1.0, 0.5 * most))
 
 
-def _fold_title(axes: Axes, width: float) -> None:
-    """Keep a title above its own panel, of those that stand beside each other in a width in pixels."""
-    place = axes.get_subplotspec()
-    room = width / (place.get_gridspec().ncols if place else 1)
-    for title in axes.findobj(lambda artist: isinstance(artist, Text) and artist.get_text() == axes.get_title("left")):
-        if isinstance(title, Text) and title.get_text():
-            title.set_parse_math(False)
-            title.set_text(_fold_text(title, room))
-
-
 def _fold_text(text: Text, room: float) -> str:
-    """What it says in lines as long as there is room for in pixels, with nothing left out."""
-    said, width = text.get_text(), text.get_window_extent().width
+    """Its text in lines as long as there is room for in pixels, with nothing left out."""
+    whole, width = text.get_text(), text.get_window_extent().width
     if width <= room:
-        return said
-    lines = said.split("\n")
+        return whole
+    lines = whole.split("\n")
     most = max(1, int(0.9 * max(map(len, lines)) * room / width))  # characters are not equally wide
     return "\n".join(part for line in lines for part in textwrap.wrap(line, most, drop_whitespace=False))
 
@@ -168,25 +158,22 @@ def picture(
         _lay_out(figure)
         svg = io.BytesIO()
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
-    return Plot(name, caption, alternative, with_titles(svg.getvalue().decode()).encode())
+    titled = _MARKED_GROUP.sub(lambda group: _titled_group(*_decode_mark(group[1])), svg.getvalue().decode())
+    return Plot(name, caption, alternative, titled.encode())
 
 
 def _lay_out(figure: Figure) -> None:
-    _without_mathematics(figure)
-    if engine := figure.get_layout_engine():
-        engine.execute(figure)
-    # The layout is made once: saving would make it again, twice.
-    figure.set_layout_engine(None)
-    mark_legends(figure)
-
-
-def _without_mathematics(figure: Figure) -> None:
-    """Leave dollar signs in names, between which matplotlib would set mathematics: as it does numbers of log scales."""
+    # Dollar signs in names are no mathematics; numbers of log scales are.
     for text in figure.findobj(Text):
         text.set_parse_math(False)
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) if axis.get_scale() == "log"):
         for text in axis.findobj(Text):
             text.set_parse_math(True)
+    if engine := figure.get_layout_engine():
+        engine.execute(figure)
+    # The layout is made once: saving would make it again, twice.
+    figure.set_layout_engine(None)
+    _mark_legends(figure)
 
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#101010", "#8C8C8C")
@@ -317,12 +304,11 @@ class Panel:
 
     def points(self, line: int) -> list[tuple[float, float, float]]:
         """Amount, value and half width of the points of a line that have a value, by amount."""
-        found = [
+        return sorted(
             (x, self.factor * (cell.value or 0.0), self.factor * (cell.half_width or 0.0))
             for x, cell in self.lines[line]
             if finite(cell.value)
-        ]
-        return sorted(found)
+        )
 
 
 @dataclass(frozen=True)
@@ -368,17 +354,16 @@ def series_plot(name: str, caption: str, axis: Axis, lines: Sequence[Line], pane
 
 def _series_text(lines: Sequence[Line], axis: Axis, panels: Sequence[Panel]) -> str:
     """Every line in words: its measures at each amount."""
-    told = []
+    texts = []
     for index, line in enumerate(lines):
         values: dict[float, list[str]] = {}
         for panel in panels:
             for x, value, _ in panel.points(index):
                 values.setdefault(x, []).append(f"{value:.3f}")
-        told += [
-            f"{line.name} {axis.ticks[int(x)] if axis.ticks else f'{x:.3g}'}: {', '.join(found)}"
-            for x, found in values.items()
-        ]
-    return "; ".join(told)
+        for x, numbers in values.items():
+            amount = axis.ticks[int(x)] if axis.ticks else f"{x:.3g}"
+            texts.append(f"{line.name} {amount}: {', '.join(numbers)}")
+    return "; ".join(texts)
 
 
 def lines_of(comparison: Comparison, rows: Sequence[Arm]) -> list[Line]:
@@ -390,48 +375,37 @@ def lines_of(comparison: Comparison, rows: Sequence[Arm]) -> list[Line]:
 _MARKED_GROUP = re.compile(r'<g id="(said:[^"]*)">')
 
 
-def mark(artists: Sequence[Artist], told: str, row: int | None = None) -> None:
-    """Say `told` of the artists; `row` is the place of their row among those of the comparison, if they have one.
+def mark(artists: Sequence[Artist], title: str, row: int | None = None) -> None:
+    """Give artists a title; `row` is the place of their row among those of the comparison, if they have one.
 
     Matplotlib writes an artist's identifier as that of its group in the SVG. Here it carries what is said, which
     becomes the group's title, shown by browsers under the pointer, and its `data-row`, from 1, as the page counts rows.
     """
     for artist in artists:
         # Without anything that an attribute would have to escape.
-        artist.set_gid(f"said:{quote(json.dumps([told, row]))}")
+        artist.set_gid(f"said:{quote(json.dumps([title, row]))}")
 
 
-def mark_legends(figure: Figure) -> None:
+def _mark_legends(figure: Figure) -> None:
     """Mark the names in legends as their lines."""
     # Names that a table shows may be equal: a legend has them in the order in which they are drawn.
     rows: dict[str, deque[int | None]] = defaultdict(deque)
-    for label, gid in (said for axes in figure.axes for said in _labels_and_marks(axes)):
-        if gid:
-            rows[label].append(_decode_mark(gid)[1])
+    for axes in figure.axes:
+        named = [(artist, artist) for artist in (*axes.lines, *axes.collections)]
+        for artist, marked in named + [(container, container.get_children()[0]) for container in axes.containers]:
+            if gid := marked.get_gid():
+                rows[str(artist.get_label())].append(_decode_mark(gid)[1])
     for legend in figure.legends:
         for handle, name in zip(legend.legend_handles, legend.get_texts(), strict=True):
             # A long one stands in several lines.
-            if found := rows.get(label := name.get_text().replace("\n", "")):
-                mark([each for each in (handle, name) if each is not None], label, found.popleft())
-
-
-def with_titles(svg: str) -> str:
-    """Replace the identifiers of an SVG by what they say."""
-    return _MARKED_GROUP.sub(lambda found: _titled_group(*_decode_mark(found[1])), svg)
+            if places := rows.get(label := name.get_text().replace("\n", "")):
+                mark([each for each in (handle, name) if each is not None], label, places.popleft())
 
 
 def _decode_mark(gid: str) -> Any:
     return json.loads(unquote(gid.removeprefix("said:")))
 
 
-def _labels_and_marks(axes: Axes) -> Iterator[tuple[str, str | None]]:
-    """Labels of what a legend may name, and what is said of it."""
-    for artist in (*axes.lines, *axes.collections):
-        yield str(artist.get_label()), artist.get_gid()
-    for container in axes.containers:
-        yield str(container.get_label()), container.get_children()[0].get_gid()
-
-
-def _titled_group(told: str, row: int | None) -> str:
+def _titled_group(title: str, row: int | None) -> str:
     own = f' data-row="{row + 1}"' if row is not None else ""
-    return f'<g class="mark"{own}><title>{html.escape(told)}</title>'
+    return f'<g class="mark"{own}><title>{html.escape(title)}</title>'

@@ -102,46 +102,42 @@ def write_report(
     comparison = compare(runs, factors, missing, table)
     numbers = beside(reference, comparison) if reference else {}
     shown = numbers if comparison.table.paper else {}
-    said = notes(comparison)
-    said = replace(said, warnings=(*said.warnings, *looked_before(looks)))
-    if reference:
-        said = replace(said, legend=(*said.legend, *without_number(reference, comparison)))
-    head = summary(comparison)
+    sentences = notes(comparison)
+    sentences = replace(
+        sentences,
+        warnings=(*sentences.warnings, *looked_before(looks)),
+        legend=(*sentences.legend, *(without_number(reference, comparison) if reference else ())),
+    )
     document = ReportDocument(
         title=title,
         question=question,
         comparison=comparison,
         tables=layouts(comparison, directory, shown),
-        summary=head,
-        notes=said,
+        summary=summary(comparison),
+        notes=sentences,
         plots=(),
         items=(),
         paper=reference,
-        beside=numbers,
         directory=directory,
     )
     terminal = _terminal(document)
     tell(terminal)
     tidy, scored, scores = tidy_table(comparison, numbers), all_scored(comparison), with_left_out(comparison, runs)
-    asked = {name: texts(name) for name in scored}
-    items = [most_different(comparison, each, scores, asked[name], SHOWN_ITEMS) for name, each in scored.items()]
+    item_texts = {name: texts(name) for name in scored}
+    items = [most_different(comparison, each, scores, item_texts[name], SHOWN_ITEMS) for name, each in scored.items()]
     document = replace(document, plots=_plots(document, curves, overlap), items=items)
     contents = _contents(document, tidy)
     if scored:
         contents["items.parquet"] = tidy_parquet(items_table(comparison, list(scored.values()), scores))
-        contents["texts.parquet"] = tidy_parquet(texts_table(asked))
+        contents["texts.parquet"] = tidy_parquet(texts_table(item_texts))
     files = {name: _write(directory / name, content) for name, content in contents.items()}
-    _remove_others(directory / PLOTS, files)
-    plain = report_document(
-        comparison, tidy, title=title, summary=document.summary, notes=said.lines, files=files, missing=missing
-    )
-    return Report(comparison, files, terminal, plain, markdown_head(document))
+    for path in {*(directory / PLOTS).glob("*.svg")} - {*files.values()}:
+        path.unlink()  # of an earlier report
+    return Report(comparison, files, terminal, report_document(document, tidy, files, missing), markdown_head(document))
 
 
 def _plots(
-    document: ReportDocument,
-    curves: "Mapping[str, Curve] | None",
-    overlap: "OverlapMatrix | None",
+    document: ReportDocument, curves: "Mapping[str, Curve] | None", overlap: "OverlapMatrix | None"
 ) -> list["Plot"]:
     """The pictures of a document, of `curves` or those of the runs' events."""
     from paribus.reporting.figures import MOST_ROWS, plots, read_curves
@@ -177,10 +173,10 @@ def _terminal(document: ReportDocument) -> RenderableType:
     parts += [Padding(TerminalTable(table), (1, 0, 0, 0)) for table in document.tables]
     parts += [Text(), *(Text(note, style="dim") for note in notes.legend)]
     if notes.details:
-        told = (
+        more = (
             f"{len(notes.details)} more notes, of tests, overlap and what was equal, are in report.html and report.md."
         )
-        parts.append(Text(told, style="dim"))
+        parts.append(Text(more, style="dim"))
     if document.paper:
         parts += [Text(), Text(paper_sentence(document.paper), style="dim")]
     if document.paper and document.paper.numbers:
@@ -194,11 +190,3 @@ def _write(path: Path, content: bytes) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, content)
     return path
-
-
-def _remove_others(directory: Path, files: Mapping[str, Path]) -> None:
-    """Plots of an earlier report that this one does not have."""
-    kept = set(files.values())
-    for path in sorted(directory.glob("*.svg")):
-        if path not in kept:
-            path.unlink()

@@ -7,10 +7,11 @@ a test.
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +24,6 @@ from paribus.errors import DataError
 from paribus.reporting.equality import ENVIRONMENT, flatten
 from paribus.reporting.measures import ITEMS_TO_JUDGE
 from paribus.reporting.significance.paired import Matrix, Vector
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -102,26 +100,6 @@ class MissingRun:
     """Whether it failed by a number, such as a loss that is not finite."""
     after: int | None = None
     """How many of the finished runs were asked for before it, None for all: rows stand in the order of the sweep."""
-
-
-def frame(runs: Sequence[FinishedRun]) -> "pd.DataFrame":
-    """All items of all runs, one line an item and checkpoint, whatever becomes of them.
-
-    Columns run_id, one a factor, seed, checkpoint (0 for the first of the scored ones), task, shots, item, doc_hash,
-    metric, value.
-    """
-    import pandas as pd
-
-    parts = []
-    for run in runs:
-        labels: dict[str, Any] = {"run_id": run.run_id, **run.factors, "seed": run.seed}
-        for (task, shots, metric), block in load_scores(run.scores, run.finetuned).blocks.items() if run.scores else ():
-            for checkpoint, values in enumerate(block.values):
-                named = {"checkpoint": checkpoint, "task": task, "shots": shots, "item": block.items}
-                parts.append(
-                    pd.DataFrame(labels | named | {"doc_hash": block.hashes, "metric": metric, "value": values})
-                )
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 ITEMS = "items.parquet"
@@ -239,6 +217,7 @@ class DocumentLines:
 
 _Lines = TypeVar("_Lines", ItemLines, DocumentLines)
 _MOST_REMEMBERED = 8
+_READERS = 2
 _CHECKPOINT = "checkpoint"
 
 
@@ -315,6 +294,22 @@ def load_scores(directory: Path, finetuned: Path | None = None, remembered: Reme
     )
 
 
+def load_all(runs: Sequence[FinishedRun]) -> tuple[dict[str, RunScores], dict[str, str]]:
+    """Scores by run id, and why there are none for runs that should have them."""
+    remembered = Remembered()
+
+    def read(run: FinishedRun) -> RunScores | str | None:
+        try:
+            return load_scores(run.scores, run.finetuned, remembered) if run.scores else None
+        except DataError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(_READERS) as readers:
+        results = {run.run_id: result for run, result in zip(runs, readers.map(read, runs), strict=True)}
+    scores = {run_id: result for run_id, result in results.items() if isinstance(result, RunScores)}
+    return scores, {run_id: result for run_id, result in results.items() if isinstance(result, str)}
+
+
 def _items_table(directory: Path) -> pa.Table:
     return _read_table(directory / ITEMS, ITEM_COLUMNS, ("task", "item", "doc_hash", "metric"))
 
@@ -338,9 +333,7 @@ def _blocks(table: pa.Table, lines: ItemLines) -> dict[Key, Block]:
     values = table["value"].to_numpy()[lines.order].astype(np.float64)
     return {
         block.key: Block(
-            block.items,
-            block.hashes,
-            np.ascontiguousarray(values[block.lines].reshape(-1, lines.checkpoints).T),
+            block.items, block.hashes, np.ascontiguousarray(values[block.lines].reshape(-1, lines.checkpoints).T)
         )
         for block in lines.blocks
     }
@@ -353,52 +346,46 @@ def _heldout_scores(table: pa.Table, lines: DocumentLines) -> Heldout:
 
 def _text_sets(path: Path, known: Remembered) -> tuple[dict[str, Heldout], dict[str, str]]:
     """The sets of texts by name, and their content."""
-    table = _read_table(path, TEXTS_COLUMNS, ("text_set", "document")).select(TEXTS_COLUMNS)
-    found: dict[str, Heldout] = {}
+    whole = _read_table(path, TEXTS_COLUMNS, ("text_set", "document")).select(TEXTS_COLUMNS)
+    sets: dict[str, Heldout] = {}
     content: dict[str, str] = {}
-    for name in table["text_set"].unique().to_pylist():
-        found[name], about = _text_set(table.filter(pc.field("text_set") == name), name, path, known)
-        content |= about
-    return found, content
-
-
-def _text_set(table: pa.Table, name: str, path: Path, known: Remembered) -> tuple[Heldout, dict[str, str]]:
-    """Tokens are no part of what was scored: another tokenizer has others of the same documents."""
-    scored = table.drop_columns(["tokens"])
-    lines = known.arranged(scored, "bits", lambda: document_lines(scored, path, f"scores.texts.{name}"))
-    tokens = table["tokens"].to_numpy()[lines.order].astype(np.float64).reshape(-1, lines.checkpoints)[:, 0]
-    return replace(_heldout_scores(scored, lines), tokens=tokens), dict(lines.content)
+    for name in whole["text_set"].unique().to_pylist():
+        table = whole.filter(pc.field("text_set") == name)
+        scored = table.drop_columns(["tokens"])  # another tokenizer has other tokens of the same documents
+        lines = known.arranged(scored, "bits", partial(document_lines, scored, path, f"scores.texts.{name}"))
+        tokens = table["tokens"].to_numpy()[lines.order].astype(np.float64).reshape(-1, lines.checkpoints)[:, 0]
+        sets[name] = replace(_heldout_scores(scored, lines), tokens=tokens)
+        content |= dict(lines.content)
+    return sets, content
 
 
 def _read_table(path: Path, columns: Sequence[str], texts: Sequence[str]) -> pa.Table:
-    if not path.is_file():
-        raise DataError(
-            f"{path} is missing: the scores of this run are incomplete; `paribus clean --verify` checks the store"
-        )
+    _check_present(path)
     try:
+        present = pq.read_schema(path).names
+        if absent := [column for column in columns if column not in present]:
+            raise DataError(f"{path} lacks the columns {', '.join(absent)}; a scores table has {', '.join(columns)}")
         file = pq.ParquetFile(path, memory_map=True, read_dictionary=list(texts))
-        present = set(file.schema_arrow.names)
-        absent = [column for column in columns if column not in present]
         table = file.read(columns=list(columns), use_threads=False)
-    except KeyError:
-        absent = [column for column in columns if column not in pq.read_schema(path).names]
     except pa.ArrowException as error:
         raise DataError(f"{path} is no readable Parquet file ({error}); score the run again") from error
-    if absent:
-        raise DataError(f"{path} lacks the columns {', '.join(absent)}; a scores table has {', '.join(columns)}")
     several = any(table[name].num_chunks > 1 for name in texts)
     return table.unify_dictionaries() if several else table
 
 
 def _read_json(path: Path) -> Any:
-    if not path.is_file():
-        raise DataError(
-            f"{path} is missing: the scores of this run are incomplete; `paribus clean --verify` checks the store"
-        )
+    _check_present(path)
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise DataError(f"{path} is no JSON ({error}); score the run again") from error
+
+
+def _check_present(path: Path) -> None:
+    if not path.is_file():
+        raise DataError(
+            f"{path} is missing: the scores of this run are incomplete; `paribus clean --verify` checks the store"
+        )
 
 
 @dataclass(frozen=True)
@@ -422,11 +409,11 @@ class LeftOut:
 
 def prompts_cut_alike(scores: Mapping[str, RunScores]) -> bool:
     """Whether all runs cut the prompts of the same items, of the tasks that they were scored on."""
-    found: dict[tuple[str, int], set[frozenset[str]]] = {}
+    cuts: dict[tuple[str, int], set[frozenset[str]]] = {}
     for each in scores.values():
         for place in {key[:2] for key in each.blocks}:
-            found.setdefault(place, set()).add(frozenset(each.truncated.get(place, ())))
-    return all(len(cuts) == 1 for cuts in found.values())
+            cuts.setdefault(place, set()).add(frozenset(each.truncated.get(place, ())))
+    return all(len(items) == 1 for items in cuts.values())
 
 
 def leave_out_cut_prompts(scores: Mapping[str, RunScores]) -> tuple[dict[str, RunScores], dict[str, LeftOut]]:
@@ -438,10 +425,10 @@ def leave_out_cut_prompts(scores: Mapping[str, RunScores]) -> tuple[dict[str, Ru
     """
     cut: dict[str, dict[int, set[str]]] = {}
     items: dict[str, set[str]] = {}
-    for found in scores.values():
-        for (task, shots), named in found.truncated.items():
+    for score in scores.values():
+        for (task, shots), named in score.truncated.items():
             cut.setdefault(task, {}).setdefault(shots, set()).update(named)
-        for (task, _, _), block in found.blocks.items():
+        for (task, _, _), block in score.blocks.items():
             items.setdefault(task, set()).update(block.items)
     every = {task: set[str]().union(*by_shots.values()) for task, by_shots in cut.items()}
     out = {
@@ -452,17 +439,16 @@ def leave_out_cut_prompts(scores: Mapping[str, RunScores]) -> tuple[dict[str, Ru
         if every[task] and task in items
     }
     gone = {task: every[task] for task, about in out.items() if not about.kept}
-    return {run: _without_items(found, gone) for run, found in scores.items()}, out
-
-
-def _without_items(scores: RunScores, gone: Mapping[str, set[str]]) -> RunScores:
-    blocks = {
-        key: _block_without(block, gone[key[0]]) if key[0] in gone else block for key, block in scores.blocks.items()
-    }
-    return replace(scores, blocks=blocks)
+    remaining = {}
+    for run, score in scores.items():
+        blocks = {key: _block_without(block, gone.get(key[0], set())) for key, block in score.blocks.items()}
+        remaining[run] = replace(score, blocks=blocks)
+    return remaining, out
 
 
 def _block_without(block: Block, gone: set[str]) -> Block:
+    if not gone:
+        return block
     chosen = np.array([place for place, item in enumerate(block.items) if item not in gone], dtype=np.int64)
     items, hashes = (tuple(each[place] for place in chosen.tolist()) for each in (block.items, block.hashes))
     return Block(items, hashes, np.ascontiguousarray(block.values[:, chosen]))

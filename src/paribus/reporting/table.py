@@ -17,7 +17,6 @@ from paribus.reporting.columns import Cell
 from paribus.reporting.compare import Arm, Comparison
 from paribus.reporting.measures import SEEDS_TO_JUDGE, Kind, Measure
 from paribus.reporting.paper import Paper, PaperColumn, PaperRow, Setting, describe_settings
-from paribus.reporting.prompts import some
 from paribus.reporting.significance.judgement import most_seeds
 
 _ROUNDING = 1e-9
@@ -32,6 +31,8 @@ _NUMBER_FORMATS: Mapping[Kind, Callable[[float], str]] = MappingProxyType(
 )
 _DECIMALS: Mapping[Kind, int] = MappingProxyType({"accuracy": 1, "percent": 2})
 _MOST_DECIMALS = 8
+_NAMED = 40
+"""Rows that are named one by one."""
 EXPLORATORY = "†"
 LEVELS = ((0.01, "**"), (0.05, "*"))
 
@@ -131,9 +132,7 @@ def layouts(comparison: Comparison, directory: Path, beside: Beside | None = Non
     scored = [column for column in comparison.columns if column.scored]
     other = [column for column in comparison.columns if not column.scored]
     chance = tuple(
-        TableEntry(quantity(comparison.chance.get(column.key), column))
-        if column.key in comparison.chance
-        else TableEntry("")
+        TableEntry(quantity(comparison.chance[column.key], column) if column.key in comparison.chance else "")
         for column in scored
     )
     maker = _LayoutMaker(comparison, directory, beside or {})
@@ -205,6 +204,12 @@ def heading(column: Measure) -> str:
     return f"{column.group} {column.label}" if column.scored else column.label
 
 
+def some(lines: Sequence[str]) -> list[str]:
+    """The first lines, and how many more there are."""
+    more = len(lines) - _NAMED
+    return [*lines[:_NAMED], *([f"and {more:,} more; report.csv names all"] if more > 0 else [])]
+
+
 def seeds_note(comparison: Comparison) -> str:
     """What a caption says of ± and of the seeds: how few, where there are too few to judge by."""
     scored = [column for column in comparison.columns if column.scored]
@@ -215,19 +220,16 @@ def seeds_note(comparison: Comparison) -> str:
         frozenset({"seeds"}): f"±: half the 95 % interval over seeds{f' (with {held} held)' if held else ''} and items",
         frozenset({"items"}): "±: half the 95 % interval over items alone",
     }.get(frozenset(over), "±: half the 95 % interval" if over else "")
-    found = [most_seeds(row.cells, scored) for row in comparison.finished]
-    few = [seeds for seeds in found if seeds is not None and seeds < SEEDS_TO_JUDGE]
-    seeds = comparison.proof.seeds
+    most = [most_seeds(row.cells, scored) for row in comparison.finished]
+    few = [seeds for seeds in most if seeds is not None and seeds < SEEDS_TO_JUDGE]
     if not few:
         return interval
-    if len(seeds) == 1:
-        told = f"One seed ({seeds[0]}) a row: this cannot say which is better"
-    else:
-        told = (
-            f"{'' if len(few) == len(comparison.finished) else 'Some '}rows have fewer than three seeds: these cannot "
-        )
-        told = told[0].upper() + told[1:] + "say which is better"
-    return f"{interval}. {told}" if interval else told
+    warning = "Rows have fewer than three seeds: these cannot say which is better"
+    if len(few) < len(comparison.finished):
+        warning = "Some rows have fewer than three seeds: these cannot say which is better"
+    if len(comparison.proof.seeds) == 1:
+        warning = f"One seed ({comparison.proof.seeds[0]}) a row: this cannot say which is better"
+    return f"{interval}. {warning}" if interval else warning
 
 
 class _LayoutMaker:
@@ -241,35 +243,25 @@ class _LayoutMaker:
         ]
 
     def layout(self, title: str, columns: Sequence[Measure], chance: tuple[TableEntry, ...] | None) -> TableLayout:
-        lines, previous = [], None
-        for place, row in enumerate(self.comparison.rows):
+        comparison, lines, previous = self.comparison, [], None
+        for place, row in enumerate(comparison.rows):
             entries = tuple(self._entry(row.cells.get(column.key, Cell()), column, place) for column in columns)
+            labels = tuple(map(comparison.name, row.labels))
+            if row.missing and row.runs and labels:
+                labels = (*labels[:-1], f"{labels[-1]} ({len(row.missing)} missing)")
             starts = len(row.labels) > 1 and previous is not None and row.labels[0] != previous
             previous = row.labels[0] if row.labels else None
             ids = tuple(run.run_id for run in row.runs)
-            lines.append(TableLine(place + 1, self._labels(row), entries, ids, starts, row.missing))
-        factors = tuple(map(self.comparison.name, self.comparison.factors))
-        note = seeds_note(self.comparison) if chance is not None or any(column.scored for column in columns) else ""
-        return TableLayout(title, factors, self._headed(columns), tuple(lines), chance, note, self.comparison.primary)
-
-    def _headed(self, columns: Sequence[Measure]) -> tuple[Measure, ...]:
-        """The columns, those that are exploratory with a mark."""
-        if not self.comparison.exploratory:
-            return tuple(columns)
-        primary = self.comparison.primary
-        return tuple(
+            lines.append(TableLine(place + 1, labels, entries, ids, starts, row.missing))
+        headed = tuple(
             replace(column, label=f"{column.label} {EXPLORATORY}")
-            if column.scored and column.key not in primary
+            if comparison.exploratory and column.scored and column.key not in comparison.primary
             else column
             for column in columns
         )
-
-    def _labels(self, row: Arm) -> tuple[str, ...]:
-        """The labels; the last one says how many runs a row with numbers lacks."""
-        labels = tuple(map(self.comparison.name, row.labels))
-        if not (row.missing and row.runs and labels):
-            return labels
-        return (*labels[:-1], f"{labels[-1]} ({len(row.missing)} missing)")
+        factors = tuple(map(comparison.name, comparison.factors))
+        note = seeds_note(comparison) if any(column.scored for column in columns) else ""
+        return TableLayout(title, factors, headed, tuple(lines), chance, note, comparison.primary)
 
     def _entry(self, cell: Cell, column: Measure, place: int) -> TableEntry:
         if cell.value is None:
@@ -320,15 +312,12 @@ def without_number(paper: Paper, comparison: Comparison) -> list[str]:
     unlike = [row for row in alone if row not in others]
     reasons = [(others, "it has no row of the same choices")] if others else []
     if unlike:
-        ours = [Setting.of(run) for row in unlike for run in row.runs]
-        theirs = [
-            paper.rows[index].setting for row in unlike for index in _rows_of_same_choices(row, paper, comparison)
-        ]
+        alike = [index for row in unlike for index in _rows_of_same_choices(row, paper, comparison)]
+        theirs = [paper.rows[index].setting for index in alike]
         budget = any(setting.budget for setting in theirs)
-        mine, its = (
-            describe_settings(ours, "another kind", budget=budget),
-            describe_settings(theirs, "any size", budget=budget),
-        )
+        ours = [Setting.of(run) for row in unlike for run in row.runs]
+        mine = describe_settings(ours, "another kind", budget=budget)
+        its = describe_settings(theirs, "any size", budget=budget)
         reasons.append((unlike, f"ours have {mine}; its rows of the same choices have {its}"))
     names = [(", ".join(some([comparison.row_name(row) for row in rows])), reason) for rows, reason in reasons]
     return [f"No number of the paper stands beside {who}: {reason}." for who, reason in names]

@@ -9,10 +9,9 @@ from paribus.config.units import format_count, format_size
 from paribus.reporting.columns import finite
 from paribus.reporting.compare import LOW_SHARE, Comparison, remedies
 from paribus.reporting.measures import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, Measure
-from paribus.reporting.prompts import some
 from paribus.reporting.significance.crossed import LEVEL
 from paribus.reporting.significance.judgement import Effect, too_few_items
-from paribus.reporting.table import change, heading, readable, unit_of
+from paribus.reporting.table import change, heading, readable, some, unit_of
 
 State = Literal["better", "worse", "different", "reserved", "undecided", "unjudged"]
 """`reserved` is beyond chance, and may be due to the text that only one side has read."""
@@ -274,10 +273,3 @@ def _also(effect: Effect, comparison: Comparison) -> str:
     if not unlike:
         return ""
     return f"; also different: {', '.join(unlike)} ({' and '.join(overrides)} would make them equal)"
-
-
-def duration(hours: float) -> str:
-    """Hours of devices in the unit that fits."""
-    if hours >= 1:
-        return f"{hours:,.1f} device-hours"
-    return f"{60 * hours:.0f} device-minutes" if hours >= 1 / 30 else f"{3600 * hours:.0f} device-seconds"

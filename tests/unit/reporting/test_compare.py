@@ -11,7 +11,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 from paribus.config.groups.evaluation import TableConfig, default_table
 from paribus.errors import ConfigurationError, DataError
 from paribus.reporting.compare import Comparison, compare
-from paribus.reporting.runs import FinishedRun, MissingRun, Remembered, frame, load_scores
+from paribus.reporting.runs import FinishedRun, MissingRun, Remembered, load_scores
 from paribus.reporting.significance.crossed import crossed_test, pooled_variance
 from paribus.reporting.significance.joint import judged_together
 from paribus.reporting.table import layouts
@@ -185,14 +185,6 @@ def test_nan_stays_nan_is_never_best_and_is_not_tested(tmp_path: Path) -> None:
     assert (cell.best, cell.test, cell.half_width) == (False, None, None)
     assert np.isnan(second.cells["final_loss"].value or 0)
     assert first.cells["boolq/mean"].best is False
-
-
-def test_the_frame_has_one_line_an_item_with_the_factors_of_its_run(tmp_path: Path) -> None:
-    runs = demo_runs(tmp_path, items=4, curves=False)
-    table = frame(runs)
-    assert list(table.columns[:5]) == ["run_id", *FACTORS, "seed"]
-    assert len(table) == 8 * 2 * 4
-    assert frame([replace(runs[0], scores=None)]).empty
 
 
 def test_scores_that_cannot_be_right_are_refused(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_nothing_is_said_where_records_do_not_say_what_was_read_or_the_corpora_d
     assert under([known, unknown]) == []
     other = replace(run(tmp_path / "larger", "bytes", 0, [1, 1]), corpus={"digest": "another"})
     assert compare([replace(known, corpus={"digest": "one"}), other], TOKENIZER).common_text == []
-    assert common_text_notes([]) == remedies([]) == []
+    assert common_text_notes([]) == []
 
 
 BPE = {"tokenizer": "bpe", "encoder": "merge_rank", "ordering": "standard"}
@@ -141,5 +141,5 @@ def test_only_what_differs_is_told(tmp_path: Path) -> None:
 
 def test_the_rounding_to_whole_steps_and_contexts_is_no_difference(tmp_path: Path) -> None:
     comparison = compared(tmp_path, (1000, 20), (1009, 20))
-    assert other_sizes(comparison) == []
+    assert not [*other_sizes(comparison)]
     assert not {"batch_bytes", "context_bytes"} & {column.key for column in comparison.columns}

@@ -343,7 +343,6 @@ def test_learning_curves_come_from_the_events_of_each_run(tmp_path: Path) -> Non
     assert list(curves) == [run.run_id for run in runs]
     curve = curves[runs[0].run_id]
     assert curve.steps == list(range(8, 257, 8))
-    assert curve.convertible
     assert curve.amounts["train/tokens"][-1] == runs[0].training["tokens"]
 
 

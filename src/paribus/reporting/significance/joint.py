@@ -27,52 +27,36 @@ Weights = Mapping[int, float]
 def judged_together(
     tests: Sequence[Estimate], weights: Sequence[Weights], measures: int
 ) -> list[tuple[Estimate, float]]:
-    """Adjust the levels and p-values of one measure's tests; `measures` is Bonferroni's factor."""
-    if not tests:
-        return []
-    rule = _Rule(_correlation(weights), max(test.quantile.freedom for test in tests), len(tests), measures)
-    level = rule.level()
-    return [(replace(test, level=level), rule.adjusted(test.p_value)) for test in tests]
-
-
-class _Rule:
-    """Family-wise adjustment of the p-value of one test.
+    """Adjust the levels and p-values of one measure's tests; `measures` is Bonferroni's factor.
 
     Levels of single tests are compared and not their t, whose degrees of freedom may differ. The largest of these are
     conservative: with fewer, all tests would share one random scale, and so depend on each other more.
     """
+    from scipy.optimize import brentq
+    from scipy.special import stdtrit
+    from scipy.stats import multivariate_t
 
-    def __init__(self, correlation: Matrix | None, freedom: float, tests: int, measures: int) -> None:
-        self._correlation, self._freedom, self._tests, self._measures = correlation, freedom, tests, measures
+    if not tests:
+        return []
+    correlation, freedom = _correlation(weights), max(test.quantile.freedom for test in tests)
 
-    def adjusted(self, p_value: float) -> float:
-        """The adjusted p-value."""
-        return min(1.0, self._measures * self._any(p_value))
-
-    def level(self) -> float:
-        """The p-value of one test that is adjusted to 0.05."""
-        from scipy.optimize import brentq
-
-        wanted = LEVEL / self._measures
-        if self._correlation is None:
-            return wanted / self._tests
-
-        def beyond(logarithm: float) -> float:
-            return self._any(float(np.exp(logarithm))) - wanted
-
-        return float(np.exp(brentq(beyond, np.log(wanted / self._tests) - 1e-3, np.log(wanted) + 1e-3, xtol=1e-4)))
-
-    def _any(self, p_value: float) -> float:
-        """The chance that any of the tests has at most this p-value where nothing differs."""
-        from scipy.special import stdtrit
-        from scipy.stats import multivariate_t
-
-        bound = self._tests * p_value
-        if self._correlation is None or bound < _BOUND:
+    def chance(p_value: float) -> float:
+        """Chance that any of the tests has at most this p-value where nothing differs."""
+        bound = len(tests) * p_value
+        if correlation is None or bound < _BOUND:
             return bound
-        reach = np.full(self._tests, float(stdtrit(self._freedom, 1 - p_value / 2)))
-        joint = multivariate_t(np.zeros(self._tests), self._correlation, self._freedom)
+        reach = np.full(len(tests), float(stdtrit(freedom, 1 - p_value / 2)))
+        joint = multivariate_t(np.zeros(len(tests)), correlation, freedom)
         return max(p_value, min(bound, 1 - float(joint.cdf(reach, lower_limit=-reach, random_state=_SEED))))
+
+    def beyond(logarithm: float) -> float:
+        return chance(float(np.exp(logarithm))) - whole
+
+    whole = LEVEL / measures
+    level = whole / len(tests)
+    if correlation is not None:
+        level = float(np.exp(brentq(beyond, np.log(level) - 1e-3, np.log(whole) + 1e-3, xtol=1e-4)))
+    return [(replace(test, level=level), min(1.0, measures * chance(test.p_value))) for test in tests]
 
 
 def _correlation(weights: Sequence[Weights]) -> Matrix | None:

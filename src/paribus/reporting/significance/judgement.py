@@ -95,21 +95,16 @@ def with_tests(
     items = paired_tests([(averages[row][key], averages[base][key]) for row, base, key in places], test=table.test)
     tested_cells = [without_inference(row, columns) for row in cells]
     for (row, base, key), test in zip(places, items, strict=True):
-        plain = (
-            unpaired_t_test(*(_seed_samples(values[each][key]) for each in (row, base))) if table.plain_t_test else None
-        )
-        crossed = against(row, base, cells[row][key], cells[base][key], scores[key])
+        plain = None
+        if table.plain_t_test:  # over the means of each seed and checkpoint
+            samples = ([each.mean(axis=1) for each in values[place][key].values()] for place in (row, base))
+            plain = unpaired_t_test(*map(np.concatenate, samples))
+        # Where two go on from different checkpoints, seeds vary the continuation alone; where the tokenizer of one
+        # loses text, its model has less to predict.
+        alike = cells[row][key].ground == cells[base][key].ground
+        crossed = scores[key].test({row: 1.0, base: -1.0}) if alike else None
         tested_cells[row][key] = replace(tested_cells[row][key], test=test, plain_p=plain, crossed=crossed)
     return tested_cells
-
-
-def against(row: int, base: int, ours: Cell, theirs: Cell, scores: ArmScores) -> Estimate | None:
-    """Test of two rows, over seeds and items; None too for rows whose numbers have another ground.
-
-    Where they go on from different checkpoints, seeds vary the continuation alone; where the tokenizer of one loses
-    text, its model has less to predict.
-    """
-    return scores.test({row: 1.0, base: -1.0}) if ours.ground == theirs.ground else None
 
 
 def too_few_items(column: Measure, cell: Cell) -> bool:
@@ -182,11 +177,6 @@ def _best_is_judged(column: Measure, cells: Sequence[Cell]) -> bool:
     return not column.of_model or enough
 
 
-def _seed_samples(seeds: Values) -> Vector:
-    """The mean of each seed and checkpoint, shape (seeds x checkpoints,)."""
-    return np.concatenate([values.mean(axis=1) for values in seeds.values()])
-
-
 @dataclass(frozen=True)
 class Contrast:
     """A mean of differences of rows: what `values` of `factors` do against `references`; of two in an interaction."""
@@ -203,11 +193,11 @@ class Contrast:
     @property
     def weights(self) -> dict[int, float]:
         """Contrast weights by row."""
-        found: dict[int, float] = {}
+        weights: dict[int, float] = {}
         for pair in self.pairs:
             for row, sign in zip(pair, (1.0, -1.0), strict=True):
-                found[row] = found.get(row, 0.0) + sign / self.differences
-        return found
+                weights[row] = weights.get(row, 0.0) + sign / self.differences
+        return weights
 
     @property
     def named(self) -> tuple[Labels, Labels, Labels]:
@@ -258,34 +248,34 @@ def effects(
     ]
     judged = [[effect for effect in each if effect.test.sufficient] for each in measures]
     several, tests = sum(map(bool, judged)), sum(map(len, judged))
-    found = list[Effect]()
-    for every_effect, sufficient in zip(measures, judged, strict=True):
+    every: list[Effect] = []
+    for measure, sufficient in zip(measures, judged, strict=True):
         weights = [effect.contrast.weights for effect in sufficient]
         decided = iter(judged_together([effect.test for effect in sufficient], weights, several))
-        for effect in every_effect:
+        for effect in measure:
             if effect.test.sufficient:
                 test, p_adjusted = next(decided)
-                found.append(replace(effect, test=test, p_adjusted=p_adjusted, tests=tests))
+                every.append(replace(effect, test=test, p_adjusted=p_adjusted, tests=tests))
             else:
-                found.append(effect)
-    return found
+                every.append(effect)
+    return every
 
 
 def with_decisions(cells: Sequence[Cells], effects: Sequence[Effect], baselines: Sequence[int | None]) -> list[Cells]:
     """Copy the test and adjusted p-value of each effect into the cell that shows it; others have no interval."""
     decided = {(effect.column, frozenset(effect.contrast.weights.items())): effect for effect in effects}
     judged = {effect.column for effect in effects if effect.p_adjusted is not None}
-    found = [dict(row) for row in cells]
-    for place, (row, base) in enumerate(zip(found, baselines, strict=True)):
+    copies = [dict(row) for row in cells]
+    for place, (row, base) in enumerate(zip(copies, baselines, strict=True)):
         if base is None:
             continue
         for key, cell in row.items():
-            effect = decided.get((key, frozenset({place: 1.0, base: -1.0}.items())))
+            effect = decided.get((key, frozenset({(place, 1.0), (base, -1.0)})))
             if effect and cell.crossed:
                 row[key] = replace(cell, crossed=effect.test, p_adjusted=effect.p_adjusted)
             elif key in judged:
                 row[key] = replace(cell, of_factors=True)
-    return found
+    return copies
 
 
 def _effects_in_measure(
@@ -299,18 +289,16 @@ def _effects_in_measure(
 ) -> list[Effect]:
     """Test the contrasts of factors in one measure, then those of rows that no contrast of factors covers."""
     usable = _usable_rows(cells, column)
-    every = {
-        contrast.named: contrast.differences for contrast in _factor_contrasts(labels, references, range(len(labels)))
-    }
+    every = {each.named: each.differences for each in _factor_contrasts(labels, references, range(len(labels)))}
+    pairs = [(place, base) for place in usable if (base := baselines[place]) is not None and base in usable]
+    factors = tuple(references)
+    of_rows = [Contrast("row", factors, labels[place], labels[base], ((place, base),), 1) for place, base in pairs]
     tested: list[Effect] = []
-    for contrasts in (
-        _factor_contrasts(labels, references, usable),
-        _row_contrasts(labels, references, baselines, usable),
-    ):
-        said = {row for effect in tested if effect.test.sufficient for row in effect.contrast.weights}
+    for contrasts in (_factor_contrasts(labels, references, usable), of_rows):
+        judged = {row for effect in tested if effect.test.sufficient for row in effect.contrast.weights}
         for contrast in contrasts:
             used = _comparable(contrast, cells, scores)
-            if used and not said.issuperset(used.weights) and (test := scores.test(used.weights)):
+            if used and not judged.issuperset(used.weights) and (test := scores.test(used.weights)):
                 tested.append(Effect(used, column.key, every.get(contrast.named, 1), test))
     return tested
 
@@ -321,8 +309,8 @@ def _comparable(contrast: Contrast, cells: Sequence[Cell], scores: ArmScores) ->
     groups = [contrast.pairs[at : at + size] for at in range(0, len(contrast.pairs), size)]
     alike = [each for each in groups if all(cells[row].ground == cells[base].ground for row, base in each)]
     enough = [each for each in alike if all(len(scores.shared(pair)) >= SEEDS_TO_JUDGE for pair in each)]
-    kept = enough or alike
-    return replace(contrast, pairs=tuple(chain(*kept)), differences=len(kept)) if kept else None
+    used = enough or alike
+    return replace(contrast, pairs=tuple(chain(*used)), differences=len(used)) if used else None
 
 
 def _usable_rows(cells: Sequence[Cell], column: Measure) -> list[int]:
@@ -339,14 +327,6 @@ def _factor_contrasts(labels: Sequence[Labels], references: Mapping[str, str], u
     factors, standard = tuple(references), tuple(references.values())
     places = {labels[place]: place for place in usable}
     return [*_main_effects(factors, places, standard), *_interactions(factors, places, standard)]
-
-
-def _row_contrasts(
-    labels: Sequence[Labels], references: Mapping[str, str], baselines: Sequence[int | None], usable: Sequence[int]
-) -> list[Contrast]:
-    pairs = [(place, base) for place in usable if (base := baselines[place]) is not None and base in usable]
-    factors = tuple(references)
-    return [Contrast("row", factors, labels[place], labels[base], ((place, base),), 1) for place, base in pairs]
 
 
 def _main_effects(factors: Labels, places: Mapping[Labels, int], references: Labels) -> Iterator[Contrast]:
@@ -382,24 +362,20 @@ def _parse_amount(label: str) -> float:
 
 
 def _interactions(factors: Labels, places: Mapping[Labels, int], references: Labels) -> Iterator[Contrast]:
-    for one, two in combinations(range(len(factors)), 2):
-        for value in dict.fromkeys(label[one] for label in places if label[one] != references[one]):
-            for other in dict.fromkeys(label[two] for label in places if label[two] != references[two]):
-                named = (factors[one], factors[two]), (value, other), (references[one], references[two])
+    for first, second in combinations(range(len(factors)), 2):
+        named, standard = (factors[first], factors[second]), (references[first], references[second])
+        changes = ({first: standard[0]}, {first: standard[0], second: standard[1]}, {second: standard[1]})
+        for value in dict.fromkeys(label[first] for label in places if label[first] != standard[0]):
+            for other in dict.fromkeys(label[second] for label in places if label[second] != standard[1]):
                 squares = [
-                    (
-                        place,
-                        places.get(_with_values(label, {one: references[one]}), -1),
-                        places.get(_with_values(label, {one: references[one], two: references[two]}), -1),
-                        places.get(_with_values(label, {two: references[two]}), -1),
-                    )
+                    [place, *(places.get(_with_values(label, change), -1) for change in changes)]
                     for label, place in places.items()
-                    if label[one] == value and label[two] == other
+                    if label[first] == value and label[second] == other
                 ]
                 whole = [square for square in squares if min(square) >= 0]
                 if whole:
-                    pairs = tuple(pair for square in whole for pair in (square[:2], square[2:]))
-                    yield Contrast("interaction", *named, pairs, len(whole))
+                    pairs = tuple(pair for a, b, c, d in whole for pair in ((a, b), (c, d)))
+                    yield Contrast("interaction", named, (value, other), standard, pairs, len(whole))
 
 
 def _with_values(label: Labels, change: Mapping[int, str]) -> Labels:
