@@ -1,7 +1,7 @@
 """The verb `paribus clean`: free disk without losing a number, and find damage."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 from rich.console import Console
@@ -62,8 +62,12 @@ def clean_command(arguments: Sequence[str], console: Console) -> int:
     else:
         removals = cleaning.of_runs(named) if names else cleaning.unused()
         say(f"{_total(removals)} can be removed ({YES}):" if removals else "nothing can be removed")
-    for line in _by_kind(removals):
-        say(line)
+    sizes: Counter[str] = Counter()
+    for removal in removals:
+        sizes[removal.kind] += removal.size
+    counts = Counter(removal.kind for removal in removals)
+    for kind, size in sizes.most_common():
+        say(f"  {format_size(size):>10}  {kind} ({counts[kind]:,})")
     if not names:
         _show_runs(cleaning, console)
     return 0
@@ -89,15 +93,6 @@ def _runs(name: str, root: OutputRoot, cleaning: Cleaning) -> set[str]:
 
 def _total(removals: Collection[Removal]) -> str:
     return format_size(sum(removal.size for removal in removals))
-
-
-def _by_kind(removals: Collection[Removal]) -> Iterator[str]:
-    sizes: Counter[str] = Counter()
-    for removal in removals:
-        sizes[removal.kind] += removal.size
-    counts = Counter(removal.kind for removal in removals)
-    for kind, size in sizes.most_common():
-        yield f"  {format_size(size):>10}  {kind} ({counts[kind]:,})"
 
 
 def _show_runs(cleaning: Cleaning, console: Console) -> None:

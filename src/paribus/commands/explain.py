@@ -44,19 +44,17 @@ def explain_command(arguments: Sequence[str], console: Console) -> int:
     return 0
 
 
-def explain(asked: str) -> str:
+def explain(word: str) -> str:
     """The text about a field, a group or an option. ConfigurationError where there is none of that name."""
-    name, chosen, option = asked.lstrip("+~").partition("=")
-    found = [field for field in fields_of() if field.path == name]
-    if name in groups() and option:
-        return _explain_option(name, option)
+    name, chosen, option = word.lstrip("+~").partition("=")
+    fields = [field for field in fields_of() if field.path == name]
     if name in groups():
-        return _explain_group(name)
-    if not found:
-        raise ConfigurationError(f"{asked!r} is no field and no group; {_nearest_names(name)}")
-    block = next((field for field in found if field.group), None)
+        return _explain_option(name, option) if option else _explain_group(name)
+    if not fields:
+        raise ConfigurationError(f"{word!r} is no field and no group; {_nearest_names(name)}")
+    block = next((field for field in fields if field.group), None)
     if block is None or chosen:
-        return "\n\n".join(_explain_field(*same) for same in _merge_equal(found))
+        return "\n\n".join(_explain_field(*same) for same in _merge_equal(fields))
     below = [field for field in fields_of() if field.path.startswith(f"{block.path}.")]
     return "\n".join([f"{block.path}: {block.doc}", "", "fields:", *_field_lines(below)])
 
@@ -68,8 +66,7 @@ def _overview() -> str:
     lines = ["groups (paribus explain GROUP lists the options and fields of one):"]
     lines += _columns([(name, named.get(name, "")) for name in groups()])
     lines += ["", "fields of the run itself:"]
-    single = [field for field in own if not field.group]
-    return "\n".join([*lines, *_columns([(field.path, field.doc) for field in single])])
+    return "\n".join([*lines, *_columns([(field.path, field.doc) for field in own if not field.group])])
 
 
 def _explain_group(name: str) -> str:
@@ -96,8 +93,8 @@ def _explain_option(group: str, name: str) -> str:
         raise ConfigurationError(f"{group}={name} is no option of {group}; {hint}options: {', '.join(known)}")
     option = known[name]
     text = option.path.read_text(encoding="utf-8").rstrip()
-    said = "" if option.comment else _first_sentence(group, option)
-    title = f"{group}={name}: {said}" if said else f"{group}={name}"
+    sentence = "" if option.comment else _first_sentence(group, option)
+    title = f"{group}={name}: {sentence}" if sentence else f"{group}={name}"
     return f"{title}\n({option.path})\n\n{text}"
 
 
@@ -105,9 +102,8 @@ def _first_sentence(group: str, option: Option) -> str:
     """What an option is: the first sentence of its file, else of the class of its kind."""
     if option.comment:
         return option.comment[0]
-    lines = option.path.read_text(encoding="utf-8").splitlines()
-    kind = next((line.partition(":")[2].strip(" '\"") for line in lines if line.startswith("kind:")), "")
-    return summaries(group).get(kind, "")
+    kind = _value_in_option(option, "kind", nested=False) or ""
+    return summaries(group).get(kind.strip("'\""), "")
 
 
 def _explain_field(field: Field, kinds: Sequence[str]) -> str:
@@ -132,15 +128,13 @@ def _set_by(group: str, name: str) -> Iterator[str]:
         return
     for option in options(group):
         value = _value_in_option(option, name, nested=group == SCALE)
-        if value is not None:
-            taken = value.removeprefix(f"${{{SCALE}.").removesuffix("}")
-            sizes = (
-                [(each.name, _value_in_option(each, taken, nested=True)) for each in options(SCALE)]
-                if taken != value
-                else []
-            )
-            listed = ", ".join(f"{SCALE}={scale}: {size}" for scale, size in sizes if size is not None)
-            yield f"  {group}={option.name} sets {value}{f' ({listed})' if listed else ''}"
+        if value is None:
+            continue
+        taken = value.removeprefix(f"${{{SCALE}.").removesuffix("}")
+        scales = options(SCALE) if taken != value else ()
+        sizes = [(scale.name, _value_in_option(scale, taken, nested=True)) for scale in scales]
+        listed = ", ".join(f"{SCALE}={scale}: {size}" for scale, size in sizes if size is not None)
+        yield f"  {group}={option.name} sets {value}{f' ({listed})' if listed else ''}"
 
 
 def _value_in_option(option: Option, name: str, *, nested: bool) -> str | None:
@@ -154,11 +148,11 @@ def _value_in_option(option: Option, name: str, *, nested: bool) -> str | None:
 
 def _merge_equal(fields: Sequence[Field]) -> list[tuple[Field, list[str]]]:
     """Fields of one path that say the same, with the kinds of all of them."""
-    found: dict[tuple[str, str, str | None], tuple[Field, list[str]]] = {}
+    merged: dict[tuple[str, str, str | None], tuple[Field, list[str]]] = {}
     for field in fields:
-        _, kinds = found.setdefault((field.doc, field.type, field.default), (field, []))
+        _, kinds = merged.setdefault((field.doc, field.type, field.default), (field, []))
         kinds += field.kinds
-    return list(found.values())
+    return list(merged.values())
 
 
 def _nearest_names(name: str) -> str:
@@ -202,7 +196,7 @@ def completion_command(arguments: Sequence[str], console: Console) -> int:
     if len(arguments) == 1 and arguments[0] in SCRIPTS:
         text = SCRIPTS[arguments[0]]
     elif len(arguments) == 2 and arguments[0] == "query":
-        text = "".join(f"{found}\n" for found in complete(arguments[1]))
+        text = "".join(f"{word}\n" for word in complete(arguments[1]))
     else:
         raise ConfigurationError(f"--completion takes a shell: {' or '.join(SCRIPTS)}")
     console.print(text, markup=False, end="", soft_wrap=True, highlight=False)
@@ -232,25 +226,21 @@ def complete(line: str) -> list[str]:
 def _with_values(word: str) -> list[str]:
     """A group or field with each value that it may have, of a sweep with the values before it."""
     name, equals, value = word.partition("=")
-    kept = f"{name}={value[: value.rfind(',') + 1]}"
     if not equals:
         return []
-    return [f"{kept}{choice}" for choice in _choices_of(name)]
-
-
-def _choices_of(name: str) -> list[str]:
-    if name in groups():
-        return [option.name for option in options(name)]
     types = [field.type for field in fields_of() if field.path == name]
-    quoted = [part for text in types for part in text.split("`")[1::2]]
-    return list(dict.fromkeys([*quoted, *(["true", "false"] if "bool" in types else [])]))
+    choices = [part for text in types for part in text.split("`")[1::2]]
+    choices += ["true", "false"] if "bool" in types else []
+    if name in groups():
+        choices = [option.name for option in options(name)]
+    return [f"{name}={value[: value.rfind(',') + 1]}{choice}" for choice in dict.fromkeys(choices)]
 
 
 def _field_paths() -> list[str]:
     """Fields that an override may set, the blocks of which have no options."""
     hidden = ("experiment.", "scale.", "sweep")
-    found = (field.path for field in fields_of() if not field.group and not field.path.startswith(hidden))
-    return sorted({path for path in found if path.rpartition(".")[2] != "kind"})
+    paths = (field.path for field in fields_of() if not field.group and not field.path.startswith(hidden))
+    return sorted({path for path in paths if path.rpartition(".")[2] != "kind"})
 
 
 def _beginning_with(word: str, candidates: Iterable[str]) -> list[str]:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import yaml  # type: ignore[import-untyped]
@@ -66,28 +65,28 @@ def export_command(arguments: Sequence[str], console: Console) -> int:
     if HELP_FLAGS & set(arguments):
         console.print(HELP, end="", markup=False, highlight=False, soft_wrap=True)
         return 0
-    wanted = parse(arguments)
-    if wanted.target.exists() and (not wanted.target.is_dir() or any(wanted.target.iterdir())):
-        raise _occupied(wanted.target)
-    run_id = find_run_id(wanted.name, wanted.root.path)
-    record = _read_record(run_id, wanted.root)
-    training = _training(record, run_id, wanted)
-    step, checkpoint = _checkpoint(training, wanted.step)
+    request = parse(arguments)
+    if request.target.exists() and (not request.target.is_dir() or any(request.target.iterdir())):
+        raise _occupied(request.target)
+    run_id = find_run_id(request.name, request.root.path)
+    record = _read_record(run_id, request.root)
+    training = _training(record, run_id, request.root)
+    step, checkpoint = _checkpoint(training, request.step)
     origin = Origin(
         run_id=run_id,
         record=record,
         step=step,
-        command=command_line(run_id, wanted.root.path),
+        command=command_line(run_id, request.root.path),
         training=training.record(),
-        scores=_logged_scores(record, step, wanted.root),
+        scores=_logged_scores(record, step, request.root),
     )
-    with _parents_of(wanted.target), _refusing_others(wanted.target), files.replacing(wanted.target) as aside:
+    with _appearing(request.target) as aside:
         _copy(training, checkpoint, aside)
         complete(aside)
-        (aside / CARD).write_text(model_card(origin, aside, wanted.target.name), encoding="utf-8")
+        (aside / CARD).write_text(model_card(origin, aside, request.target.name), encoding="utf-8")
         size = sum(path.stat().st_size for path in aside.rglob("*") if path.is_file())
-    told = f"{wanted.target}: step {step:,} of run {run_id}, {format_size(size)}; see {CARD} there for how to load it"
-    console.print(told, markup=False, soft_wrap=True)
+    done = f"{request.target}: step {step:,} of run {run_id}, {format_size(size)}; see {CARD} there for how to load it"
+    console.print(done, markup=False, soft_wrap=True)
     return 0
 
 
@@ -118,25 +117,25 @@ def _read_record(run_id: str, root: OutputRoot) -> Mapping[str, Any]:
     return record
 
 
-def _training(record: Mapping[str, Any], run_id: str, wanted: ExportRequest) -> Artifact:
+def _training(record: Mapping[str, Any], run_id: str, root: OutputRoot) -> Artifact:
     if TRAINING not in record["stages"]:
         raise DataError(f"run {run_id} has no training yet: it is {record['status']}; see `paribus status {run_id}`")
-    key, store = str(record["stages"][TRAINING]["key"]), wanted.root.store
-    found = store.find(TRAINING, key)
-    if found is not None and not found.whole:
+    key = str(record["stages"][TRAINING]["key"])
+    training = root.store.find(TRAINING, key)
+    if training is not None and not training.whole:
         raise DataError(
-            f"the checkpoints of run {run_id} were removed; `paribus rerun {run_id} root={wanted.root.path}` makes it "
-            f"again in a root of its own below {wanted.root.reruns}, which root=... then names here"
+            f"the checkpoints of run {run_id} were removed; `paribus rerun {run_id} root={root.path}` makes it "
+            f"again in a root of its own below {root.reruns}, which root=... then names here"
         )
-    return found or store.require(TRAINING, key)
+    return training or root.store.require(TRAINING, key)
 
 
-def _checkpoint(training: Artifact, wanted: int | None) -> tuple[int, Path]:
+def _checkpoint(training: Artifact, requested: int | None) -> tuple[int, Path]:
     """The checkpoint of a step, or the last one."""
     steps = checkpoint_directories(training.path)
     if not steps:
         raise DataError(f"{training.path} has no checkpoints")
-    step = max(steps) if wanted is None else wanted
+    step = max(steps) if requested is None else requested
     if step not in steps:
         raise ConfigurationError(
             f"step={step}: no such checkpoint; there are those of steps {', '.join(map(str, steps))}"
@@ -146,14 +145,15 @@ def _checkpoint(training: Artifact, wanted: int | None) -> tuple[int, Path]:
 
 def _logged_scores(record: Mapping[str, Any], step: int, root: OutputRoot) -> dict[str, float]:
     """Every number that was logged of a checkpoint, by name; none of one that was not scored."""
-    found: dict[str, float] = {}
+    scores: dict[str, float] = {}
     for stage in (EVALUATION, FINETUNING):
         artefact = root.store.find(stage, str(record["stages"][stage]["key"])) if stage in record["stages"] else None
         path = artefact.path / METRICS if artefact else None
         for line in path.read_text(encoding="utf-8").splitlines() if path and path.is_file() else ():
             values = json.loads(line)
-            found |= {name: float(value) for name, value in values.items() if name != "step" and values["step"] == step}
-    return found
+            if values.pop("step") == step:
+                scores |= {name: float(value) for name, value in values.items()}
+    return scores
 
 
 def _copy(training: Artifact, checkpoint: Path, target: Path) -> None:
@@ -176,27 +176,19 @@ def _occupied(target: Path) -> ConfigurationError:
 
 
 @contextmanager
-def _refusing_others(target: Path) -> Iterator[None]:
-    """ConfigurationError where another export made `target` meanwhile."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-            raise _occupied(target) from error
-        raise
-
-
-@contextmanager
-def _parents_of(target: Path) -> Iterator[None]:
-    """Make the directories above `target`; those that were made go again where the block fails."""
+def _appearing(target: Path) -> Iterator[Path]:
+    """Directory that becomes `target` at the end; where the block fails, directories made above it go again."""
     made = [parent for parent in target.absolute().parents if not parent.exists()]
     try:
         target.absolute().parent.mkdir(parents=True, exist_ok=True)
-        yield
-    except BaseException:
+        with files.replacing(target) as aside:
+            yield aside
+    except BaseException as error:
         for parent in made:
             with suppress(OSError):
                 parent.rmdir()
+        if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            raise _occupied(target) from error  # another export made it meanwhile
         raise
 
 
@@ -222,11 +214,8 @@ def complete(directory: Path) -> None:
     generation = {"eos_token_id": config["eos_token_id"], "pad_token_id": special[padding], "use_cache": True}
     write_json(directory / _GENERATION, read_object_if_any(directory / _GENERATION) | generation)
     # The spelling of a special token is text in a corpus; for who prompts a model it is the token, as everywhere there.
-    habits = {
-        "model_max_length": config["max_position_embeddings"],
-        "pad_token": padding,
-        "split_special_tokens": False,
-    }
+    length = config["max_position_embeddings"]
+    habits = {"model_max_length": length, "pad_token": padding, "split_special_tokens": False}
     write_json(directory / _TOKENIZER, read_object(directory / _TOKENIZER) | habits)
 
 
@@ -261,14 +250,19 @@ class Origin:
 
 def model_card(origin: Origin, directory: Path, name: str) -> str:
     """The card of the model in `directory`, which is to be called `name`."""
-    parts = (
-        _card_head(origin, directory, name),
-        _model_section(origin, directory),
-        _loading_section(directory, name),
-        _score_section(origin),
-        _making_section(origin),
-    )
-    return "\n".join(line for part in parts for line in part) + "\n"
+    result = origin.training["result"]
+    lines = [
+        *_card_head(origin, directory, name),
+        "## Model",
+        "",
+        *model_table(origin.record["identity"], _configuration(directory), result, early=origin.early),
+        *_loading_section(directory, name),
+        "## Scores",
+        "",
+        *(score_tables(origin.scores) if origin.scores else ("This checkpoint was not scored.", "")),
+        *_making_section(origin),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _card_head(origin: Origin, directory: Path, name: str) -> Iterator[str]:
@@ -284,20 +278,13 @@ def _card_head(origin: Origin, directory: Path, name: str) -> Iterator[str]:
     yield from ("", "No licence is given here: whoever publishes the model says which.", "")
 
 
-def _model_section(origin: Origin, directory: Path) -> Iterator[str]:
-    yield from ("## Model", "")
-    configuration, result = _configuration(directory), origin.training["result"]
-    yield from model_table(origin.record["identity"], configuration, result, early=origin.early)
-
-
 def _has_encoder(directory: Path) -> bool:
     return not str(_configuration(directory)["architectures"][0]).endswith("ForCausalLM")
 
 
 def _configuration(directory: Path) -> Mapping[str, Any]:
-    """That of transformers."""
-    found: Mapping[str, Any] = json.loads((directory / "config.json").read_text(encoding="utf-8"))
-    return found
+    """Configuration of transformers."""
+    return read_object(directory / _CONFIG)
 
 
 def _loading_section(directory: Path, name: str) -> Iterator[str]:
@@ -318,14 +305,6 @@ def _loading_section(directory: Path, name: str) -> Iterator[str]:
     yield "Without transformers, the same tokenizer is read by these two lines of the package paribus:"
     yield from ("", "```python", "from paribus.tokenization import Tokenizer")
     yield from (f'tokenizer = Tokenizer.load("{name}/tokenizer")', "```", "")
-
-
-def _score_section(origin: Origin) -> Iterator[str]:
-    yield from ("## Scores", "")
-    if not origin.scores:
-        yield from ("This checkpoint was not scored.", "")
-        return
-    yield from score_tables(origin.scores)
 
 
 def _making_section(origin: Origin) -> Iterator[str]:
@@ -353,77 +332,69 @@ def _making_section(origin: Origin) -> Iterator[str]:
 
 
 _BITS_PER_BYTE = re.compile(r"eval/(?:(?P<text>.+)/)?bits_per_byte")
-METRIC_WORDS: Mapping[str, str] = MappingProxyType(
-    {
-        "acc": "accuracy",
-        "acc_norm": "accuracy, by log-probability a character",
-        "acc_bytes": "accuracy, by log-probability a byte",
-        "exact_match": "exact match",
-        "em": "exact match",
-        "f1": "F1",
-        "mcc": "Matthews correlation",
-        "bleu": "BLEU",
-        "tokenized_bleu": "BLEU of tokenized text",
-        "chrf": "chrF",
-        "rouge_geometric_mean": "geometric mean of ROUGE-1, ROUGE-2 and ROUGE-L",
-        "rouge1": "ROUGE-1",
-        "rouge2": "ROUGE-2",
-        "rougeL": "ROUGE-L",
-        "bits_per_byte": "bits per byte",
-        "choice_bits": "bits of the right choice (minus log2 of its share of the choices' probabilities)",
-        "target_bits": "bits of the right answer (minus log2 of its probability)",
-        "word_precision": "precision of words",
-        "word_recall": "recall of words",
-        "word_f1": "F1 of words",
-    }
-)
-TEXT_WORDS: Mapping[str | None, str] = MappingProxyType(
-    {
-        None: "held-out text",
-        "heldout_clean": "held-out text that is unlike all training text",
-        "heldout_concatenated": "held-out text, documents end to end",
-    }
-)
-STATISTIC_WORDS: Mapping[str, str] = MappingProxyType(
-    {
-        "text/bytes_per_token": "bytes per token",
-        "text/tokens_per_word": "tokens per word",
-        "text/mean_token_length": "characters per token",
-        "text/entropy": "entropy of the token frequencies (bits)",
-        "text/redundancy": "redundancy (1 - entropy / log2 of the vocabulary size)",
-        "text/renyi_efficiency": "Rényi efficiency (order 2.5)",
-        "text/used_tokens": "tokens of the vocabulary that occur",
-        "text/unused_tokens": "tokens of the vocabulary that do not occur",
-        "text/scaffold_share": "scaffold tokens (kept only to be merged further) per token of the vocabulary",
-        "embeddings/uniformity": "uniformity of the embeddings of tokens that occur (0: all alike, about -4: random)",
-        "embeddings/uniformity_frequent": "the same, of the most frequent third",
-        "embeddings/uniformity_medium": "the same, of the middle third",
-        "embeddings/uniformity_rare": "the same, of the rarest third",
-        "embeddings/uniformity_unused": "the same, of tokens that do not occur",
-    }
-)
-_GROUP_WORDS: Mapping[str, str] = MappingProxyType(
-    {
-        "model": "architecture",
-        "start": "initial weights",
-        "tokenizer": "tokenizer",
-        "pretokenizer": "pre-tokenizer",
-        "encoder": "encoding of text into tokens",
-        "corpus": "training text",
-        "ordering": "order of the documents",
-        "packing": "contexts",
-    }
-)
+METRIC_WORDS: Mapping[str, str] = {
+    "acc": "accuracy",
+    "acc_norm": "accuracy, by log-probability a character",
+    "acc_bytes": "accuracy, by log-probability a byte",
+    "exact_match": "exact match",
+    "em": "exact match",
+    "f1": "F1",
+    "mcc": "Matthews correlation",
+    "bleu": "BLEU",
+    "tokenized_bleu": "BLEU of tokenized text",
+    "chrf": "chrF",
+    "rouge_geometric_mean": "geometric mean of ROUGE-1, ROUGE-2 and ROUGE-L",
+    "rouge1": "ROUGE-1",
+    "rouge2": "ROUGE-2",
+    "rougeL": "ROUGE-L",
+    "bits_per_byte": "bits per byte",
+    "choice_bits": "bits of the right choice (minus log2 of its share of the choices' probabilities)",
+    "target_bits": "bits of the right answer (minus log2 of its probability)",
+    "word_precision": "precision of words",
+    "word_recall": "recall of words",
+    "word_f1": "F1 of words",
+}
+TEXT_WORDS: Mapping[str | None, str] = {
+    None: "held-out text",
+    "heldout_clean": "held-out text that is unlike all training text",
+    "heldout_concatenated": "held-out text, documents end to end",
+}
+STATISTIC_WORDS: Mapping[str, str] = {
+    "text/bytes_per_token": "bytes per token",
+    "text/tokens_per_word": "tokens per word",
+    "text/mean_token_length": "characters per token",
+    "text/entropy": "entropy of the token frequencies (bits)",
+    "text/redundancy": "redundancy (1 - entropy / log2 of the vocabulary size)",
+    "text/renyi_efficiency": "Rényi efficiency (order 2.5)",
+    "text/used_tokens": "tokens of the vocabulary that occur",
+    "text/unused_tokens": "tokens of the vocabulary that do not occur",
+    "text/scaffold_share": "scaffold tokens (kept only to be merged further) per token of the vocabulary",
+    "embeddings/uniformity": "uniformity of the embeddings of tokens that occur (0: all alike, about -4: random)",
+    "embeddings/uniformity_frequent": "the same, of the most frequent third",
+    "embeddings/uniformity_medium": "the same, of the middle third",
+    "embeddings/uniformity_rare": "the same, of the rarest third",
+    "embeddings/uniformity_unused": "the same, of tokens that do not occur",
+}
+_GROUP_WORDS: Mapping[str, str] = {
+    "model": "architecture",
+    "start": "initial weights",
+    "tokenizer": "tokenizer",
+    "pretokenizer": "pre-tokenizer",
+    "encoder": "encoding of text into tokens",
+    "corpus": "training text",
+    "ordering": "order of the documents",
+    "packing": "contexts",
+}
 """Group of the configuration -> what people call what it decides."""
 
 
-def score_tables(found: Mapping[str, float]) -> Iterator[str]:
+def score_tables(scores: Mapping[str, float]) -> Iterator[str]:
     """The scores of a model as a table, then what is counted of its tokens as another."""
-    counted = {name: value for name, value in found.items() if name in STATISTIC_WORDS}
+    counted = {name: value for name, value in scores.items() if name in STATISTIC_WORDS}
     yield from _value_table(
-        "measure", [(score_words(name), value) for name, value in found.items() if name not in counted]
+        "measure", [(score_words(name), value) for name, value in scores.items() if name not in counted]
     )
-    if any(name.startswith(f"eval/{CONTINUATION}/") for name in found):
+    if any(name.startswith(f"eval/{CONTINUATION}/") for name in scores):
         yield (
             f"`{CONTINUATION}` asks which of four texts goes on with a passage of held-out text; a blind guess is "
             "right in a quarter. Accuracies are shares of 1."
@@ -461,8 +432,8 @@ def model_table(
     for group, called in _GROUP_WORDS.items():
         kind = (identity.get(group) or {}).get("kind")
         if kind is not None:
-            told = [summaries(group).get(kind, kind), more.get(group, "")]
-            yield f"| {called} | {'; '.join(filter(None, told))} (`{kind}`) |"
+            words = [summaries(group).get(kind, kind), more.get(group, "")]
+            yield f"| {called} | {'; '.join(filter(None, words))} (`{kind}`) |"
     yield ""
 
 

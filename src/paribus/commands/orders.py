@@ -20,18 +20,18 @@ def orders_command(command: Command, console: Console) -> int:
     from paribus.reporting.data_reports import OrderRow, few_documents, write_order_report
 
     composition = compose_command(command)
+    targets = ("context_statistics",)
     for job in composition.jobs:
-        check(job.config, ("context_statistics",))
-    caches = [OutputRoot.of(job.config).cache for job in composition.jobs]
+        check(job.config, targets)
     runs = [
-        PreparedRun(job, build_graph(job.config, cache, targets=("context_statistics",)))
-        for job, cache in zip(composition.jobs, caches, strict=True)
+        PreparedRun(job, build_graph(job.config, OutputRoot.of(job.config).cache, targets=targets))
+        for job in composition.jobs
     ]
     rows: dict[str, OrderRow] = {}
     all_made: list[Artifact] = []
     named = labels(runs) if len(runs) > 1 else [run.job.config.ordering.kind for run in runs]
     for label, run in zip(named, runs, strict=True):
-        made = make(run.job.config, ("context_statistics",), asked_by=ORDERS)
+        made = make(run.job.config, targets, asked_by=ORDERS)
         all_made += made.values()
         statistics = made["context_statistics"]
         if statistics.key not in rows:

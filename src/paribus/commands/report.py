@@ -11,7 +11,6 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,9 +23,7 @@ from paribus.commands.status import UNTIL, show_unfinished, typed_command
 from paribus.config.arguments import Command, override_key, override_value
 from paribus.config.compose import Composition
 from paribus.config.groups.evaluation import table_of
-from paribus.config.groups.execution import RunStage, SweepConfig
 from paribus.config.identity import digest, to_plain
-from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, InfrastructureError, ParibusError, classify
 from paribus.pipeline.prepare import describe_sweep, same_run_twice
 from paribus.pipeline.prepared import PreparedRun
@@ -97,77 +94,80 @@ def _logging_failures(composition: Composition, runs: Sequence[PreparedRun]) -> 
     except Exception as error:  # the runs took hours, so no mistake in drawing them may look like a failure of theirs
         root = OutputRoot.of(composition.jobs[0].config)
         log = root.sweep(describe_sweep(composition, runs).id) / FAILURE_LOG
-        what = " ".join(classify(error)["message"].split())
-        raise InfrastructureError(f"{what} ({_log_traceback(log)})") from error
-
-
-def _log_traceback(log: Path) -> str:
-    """Write the traceback of the exception in hand to `log`; in words, where it is."""
-    try:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        files.write_text(log, traceback.format_exc())
-    except OSError as error:
-        return f"its traceback could not be written to {log}: {error.strerror}"
-    return f"traceback: {log}"
+        where = f"traceback: {log}"
+        try:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            files.write_text(log, traceback.format_exc())
+        except OSError as unwritten:
+            where = f"its traceback could not be written to {log}: {unwritten.strerror}"
+        raise InfrastructureError(f"{' '.join(classify(error)['message'].split())} ({where})") from error
 
 
 _TABLE_FIELDS = ("experiment.table", "experiment.title", "experiment.question", "experiment.paper")
 """Fields that say of the runs of a sweep what its report shows."""
-Show = Callable[["Report"], None]
-
-
-@dataclass(frozen=True)
-class _Output:
-    """What is called with the table, before anything is drawn or written, and with the written report."""
-
-    shown: Callable[["RenderableType"], None]
-    finish: Show
 
 
 def compare_runs(
-    composition: Composition, runs: Sequence[PreparedRun], console: Console, show: Show | None = None
+    composition: Composition,
+    runs: Sequence[PreparedRun],
+    console: Console,
+    show: Callable[["Report"], None] | None = None,
 ) -> bool:
-    """Print the table, write the report and put it into the tracker; whether every run was there.
+    """Print the table, write the report and put it into the tracker; True if every run was there.
 
     Given `show`, that is called with the written report, and nothing else is printed of it.
 
-    Another table than the sweep was given with is written beside the sweep's own, in the root and in the tracker.
+    Another table than the sweep was given with is written beside the sweep's own, in the root and in the tracker, which
+    keeps the numbers and the description of the sweep's own.
 
     Commands that end at once write one after the other, each what it finds then, so that no report is a mixture. Where
     the output root may only be read, or is not there, the report is written beside the system's temporary files.
     """
     config = composition.jobs[0].config
     root = OutputRoot.of(config)
-    output = (
-        _Output(lambda shown: None, show) if show else _Output(console.print, partial(_print_path, console=console))
+    say = partial(console.print, soft_wrap=True, markup=False)
+    tell: Callable[[RenderableType], None] = (lambda shown: None) if show else console.print
+    finish = show or (
+        lambda report: say(f"report: {report.files['report.html']} (beside it .md, .csv, .parquet, .tex)")
     )
     sweep = describe_sweep(composition, runs)
-    if not (root.path.is_dir() and os.access(root.path, os.W_OK)):
-        return _compare_aside(composition, runs, sweep, console, output)
-    events = root.sweep(sweep.id)
-    events.mkdir(parents=True, exist_ok=True)
-    with exclusive(events):
-        own = report_directory(root.path, sweep.id, sweep.name)
-        beside = _suffix_of_other_table(composition, events)
-        report, missing, numbers = _write_report(composition, runs, own.with_name(own.name + beside), output)
+    if root.path.is_dir() and os.access(root.path, os.W_OK):
+        events = root.sweep(sweep.id)
+        events.mkdir(parents=True, exist_ok=True)
+        with exclusive(events):
+            own = report_directory(root.path, sweep.id, sweep.name)
+            beside = _suffix_of_other_table(composition, events)
+            report, missing, numbers = _write_report(composition, runs, own.with_name(own.name + beside), tell)
+            with EventLog(events / FILE_NAME) as log:
+                log.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, to_plain(config.tracking))
+                if not beside:
+                    revise_numbers(log, numbers)
+                log.artifact(report.files["report.html"].parent, f"report{beside}")
+                if not beside:
+                    log.tag(DESCRIPTION_TAG, report.head)
+                log.end("FINISHED")
+        finish(report)
         if beside:
-            track_other_table(report, beside, sweep, config, events)
-        else:
-            track_report(report, numbers, sweep, config, events)
-    output.finish(report)
-    if beside:
-        left = f", whose report {own} is left as it was" if own.is_dir() else ""
-        console.print(f"another table than the sweep's own{left}", style="dim", soft_wrap=True, markup=False)
-    message = Follower(events, config.tracking, root.path).finish(config.tracking.patience)
-    console.print(message, style="dim", markup=False)
-    if config.tracking.kind == "mlflow":
-        how = Destination.resolve(config.tracking, root.path).how_to_open
-        console.print(f"see the runs in MLflow: {how}", soft_wrap=True, markup=False)
-    return _is_complete(report, missing)
+            left = f", whose report {own} is left as it was" if own.is_dir() else ""
+            say(f"another table than the sweep's own{left}", style="dim")
+        message = Follower(events, config.tracking, root.path).finish(config.tracking.patience)
+        console.print(message, style="dim", markup=False)
+        if config.tracking.kind == "mlflow":
+            say(f"see the runs in MLflow: {Destination.resolve(config.tracking, root.path).how_to_open}")
+    else:
+        directory = Path(tempfile.mkdtemp(prefix=f"paribus-report-{sweep.id[:8]}-"))
+        try:
+            report, missing, _ = _write_report(composition, runs, directory, tell)
+        except BaseException:
+            shutil.rmtree(directory)
+            raise
+        finish(report)
+        say(f"{root.path} may not be written, so the report is not there", style="dim")
+    return not missing and not any(row.missing for row in report.comparison.rows)
 
 
 def _suffix_of_other_table(composition: Composition, sweep: Path) -> str:
-    """What the name of a report ends in that has another table than its sweep was given with; nothing of its own."""
+    """End of the name of a report that has another table than its sweep was given with; nothing for its own."""
     record, job = read_sweep(sweep), composition.jobs[0]
     if record is None or _table_overrides(record.runs[0].overrides) == _table_overrides(job.overrides):
         return ""
@@ -180,74 +180,52 @@ def _table_overrides(overrides: Sequence[str]) -> dict[str, str]:
     return {key: value for key, value in given.items() if key == "experiment" or key.startswith(_TABLE_FIELDS)}
 
 
-def _compare_aside(
-    composition: Composition, runs: Sequence[PreparedRun], sweep: SweepConfig, console: Console, output: _Output
-) -> bool:
-    """`compare` without anything written below the output root, and so without the tracker."""
-    directory = Path(tempfile.mkdtemp(prefix=f"paribus-report-{sweep.id[:8]}-"))
-    try:
-        report, missing, _ = _write_report(composition, runs, directory, output)
-    except BaseException:
-        shutil.rmtree(directory)
-        raise
-    output.finish(report)
-    root = OutputRoot.of(composition.jobs[0].config).path
-    console.print(f"{root} may not be written, so the report is not there", style="dim", markup=False, soft_wrap=True)
-    return _is_complete(report, missing)
-
-
-def _print_path(report: "Report", console: Console) -> None:
-    console.print(
-        f"report: {report.files['report.html']} (beside it .md, .csv, .parquet, .tex)", soft_wrap=True, markup=False
-    )
-
-
-def _is_complete(report: "Report", missing: Sequence["MissingRun"]) -> bool:
-    return not missing and not any(row.missing for row in report.comparison.rows)
-
-
 def _write_report(
-    composition: Composition, runs: Sequence[PreparedRun], directory: Path, output: _Output
+    composition: Composition,
+    runs: Sequence[PreparedRun],
+    directory: Path,
+    tell: Callable[["RenderableType"], None],
 ) -> tuple["Report", list["MissingRun"], dict[str, float]]:
-    """The report in `directory`, the runs that it lacks, and its numbers for the tracker."""
+    """The report in `directory`, the runs that it lacks, and its numbers for the tracker.
+
+    `tell` is called with the table before anything is drawn or written.
+    """
     from paribus.pipeline.item_texts import stored_texts
     from paribus.reporting.compare import table_numbers
     from paribus.reporting.report import write_report
 
-    config = composition.jobs[0].config
-    records, missing = collect(runs, composition.factors, OutputRoot.of(config))
-    experiment = config.experiment
-    titled = experiment.title if experiment else None
+    experiment, root = composition.jobs[0].config.experiment, OutputRoot.of(composition.jobs[0].config)
+    records, missing = collect(runs, composition.factors, root)
     table = table_of(experiment)
     overlap = compare_vocabularies(records, table.names)
     report = write_report(
         records,
         missing=missing,
-        looks=_earlier_reports(records, describe_sweep(composition, runs).id, OutputRoot.of(config)),
-        title=titled or f"Comparison by {', '.join(composition.factors) or 'run'}",
+        looks=_earlier_reports(records, describe_sweep(composition, runs).id, root),
+        title=(experiment.title if experiment else None) or f"Comparison by {', '.join(composition.factors) or 'run'}",
         question=experiment.question if experiment else "",
         factors=composition.factors,
         directory=directory,
         paper=experiment.paper if experiment else None,
         overlap=overlap,
         table=table,
-        texts=stored_texts(runs, OutputRoot.of(config)),
-        tell=output.shown,
+        texts=stored_texts(runs, root),
+        tell=tell,
     )
     return report, missing, table_numbers(report.comparison) | (overlap.metrics() if overlap else {})
 
 
 def _earlier_reports(records: Sequence["FinishedRun"], sweep: str, root: OutputRoot) -> dict[str, int]:
     """Name of each sweep that judged two or more of these arms by fewer seeds before -> how many those were."""
-    found = {}
+    earlier = {}
     for other in read_sweeps(root.path):
         ids = {run.run_id for run in other.runs}
         shared = [record for record in records if record.run_id in ids]
         seeds, arms = {record.seed for record in shared}, {tuple(record.factors.values()) for record in shared}
         fewer = len(arms) > 1 and SEEDS_TO_JUDGE <= len(seeds) < len({record.seed for record in records})
         if fewer and _first_reported(root, other.id) < _first_reported(root, sweep):
-            found[f"{other.name} {other.id[:8]}"] = len(seeds)
-    return found
+            earlier[f"{other.name} {other.id[:8]}"] = len(seeds)
+    return earlier
 
 
 def _first_reported(root: OutputRoot, sweep: str) -> float:
@@ -263,26 +241,6 @@ DESCRIPTION_TAG = "mlflow.note.content"
 """What MLflow shows as the description of a run, Markdown."""
 
 
-def track_report(
-    report: "Report", numbers: Mapping[str, float], sweep: SweepConfig, config: RunConfig, log: Path
-) -> None:
-    """Put the report into the events of the sweep: its numbers, its files, and its first lines as the description."""
-    with EventLog(log / FILE_NAME) as events:
-        events.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, to_plain(config.tracking))
-        revise_numbers(events, numbers)
-        events.artifact(report.files["report.html"].parent, "report")
-        events.tag(DESCRIPTION_TAG, report.head)
-        events.end("FINISHED")
-
-
-def track_other_table(report: "Report", beside: str, sweep: SweepConfig, config: RunConfig, log: Path) -> None:
-    """Put the files of a report with another table there too; numbers and description stay those of the sweep's own."""
-    with EventLog(log / FILE_NAME) as events:
-        events.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, to_plain(config.tracking))
-        events.artifact(report.files["report.html"].parent, f"report{beside}")
-        events.end("FINISHED")
-
-
 def revise_numbers(events: EventLog, numbers: Mapping[str, float]) -> None:
     """The numbers of this report; those of an earlier one that it lacks become NaN, so that none passes for current."""
     from paribus.reporting.compare import SECTION
@@ -294,17 +252,10 @@ def revise_numbers(events: EventLog, numbers: Mapping[str, float]) -> None:
         events.revise(name, value)
 
 
-TOKEN_STATISTICS, ORDER_STATISTICS = "tokens statistics", "orders"
-VERB_OF_STAGE: Mapping[RunStage, str] = {
-    "vocabulary": TOKEN_STATISTICS,
-    "tokens": TOKEN_STATISTICS,
-    "embeddings": ORDER_STATISTICS,
-    "neighbours": ORDER_STATISTICS,
-    "lexical_neighbours": ORDER_STATISTICS,
-    "duplicates": ORDER_STATISTICS,
-    "order": ORDER_STATISTICS,
-    "contexts": ORDER_STATISTICS,
-}
+_ORDER_STAGES = ("embeddings", "neighbours", "lexical_neighbours", "duplicates", "order", "contexts")
+VERB_OF_STAGE: Mapping[str, str] = {"vocabulary": "tokens statistics", "tokens": "tokens statistics"} | dict.fromkeys(
+    _ORDER_STAGES, "orders"
+)
 """Stage -> the verb whose table is of what is made up to it."""
 
 
@@ -319,8 +270,8 @@ def show_verb_of_table(
     if until is None or until not in VERB_OF_STAGE:
         return
     typed = typed_command(command, without=UNTIL, multirun=composition.multirun, verb=VERB_OF_STAGE[until])
-    told = f"{UNTIL}={until} ends before the models that a report compares; the table of what is there then: {typed}"
+    message = f"{UNTIL}={until} ends before the models that a report compares; the table of what is there then: {typed}"
     root = OutputRoot.of(composition.jobs[0].config)
     if not any(read_state(root, run).status == "done" for run in runs):
-        raise ConfigurationError(told)
-    console.print(told, style="dim", markup=False, soft_wrap=True)
+        raise ConfigurationError(message)
+    console.print(message, style="dim", markup=False, soft_wrap=True)

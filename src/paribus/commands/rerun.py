@@ -7,8 +7,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -72,20 +71,13 @@ def rerun_command(arguments: Sequence[str], console: Console) -> int:
         return 0
     name, root, devices = _parse(arguments)
     run_id = find_run_id(name, root)
-    with _refusing():
+    try:
         original = _recorded_config(run_id, root, devices, console)
         again = _unfinished_rerun(original, run_id, console) or _new_rerun(original, run_id)
+    except DataError as error:  # files are gone: nothing was made, and nothing differs
+        raise ConfigurationError(str(error)) from error
     JobFunction(loaded_code())(again)
     return _report(original, again, console)
-
-
-@contextmanager
-def _refusing() -> Iterator[None]:
-    """Refuse for files that are gone too: nothing was made, and nothing differs."""
-    try:
-        yield
-    except DataError as error:
-        raise ConfigurationError(str(error)) from error
 
 
 def _recorded_config(run_id: str, root: Path, devices: Mapping[str, str], console: Console) -> RunConfig:
@@ -111,8 +103,8 @@ def _unfinished_rerun(original: RunConfig, run_id: str, console: Console) -> Run
     again = unfinished(original, run_id)
     if again is not None:
         _require_fit(again)
-        told = f"going on with {again.root}, which was not finished; remove it to begin from nothing"
-        console.print(told, markup=False, soft_wrap=True)
+        message = f"going on with {again.root}, which was not finished; remove it to begin from nothing"
+        console.print(message, markup=False, soft_wrap=True)
     return again
 
 
@@ -172,17 +164,16 @@ def _refuse_changed(record: Mapping[str, Any], config: RunConfig, changes: Seque
 def _report(original: RunConfig, again: RunConfig, console: Console) -> int:
     roots = OutputRoot.of(original), OutputRoot.of(again)
     nodes = needed_for(build_graph(again, roots[1].cache), again.until)
-    found = [match(node, roots[0].store, roots[1].store) for node in nodes.values()]
-    console.print(_artefact_table(found))
-    for one in found:
-        for line in _number_lines(one):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
-    same = sum(one.identical for one in found)
-    agree = sum(one.agrees for one in found) - same
+    matches = [match(node, roots[0].store, roots[1].store) for node in nodes.values()]
+    console.print(_artefact_table(matches))
+    for line in (line for artefact in matches for line in _number_lines(artefact)):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    same = sum(artefact.identical for artefact in matches)
+    agree = sum(artefact.agrees for artefact in matches) - same
     also = f", {agree} within {TOLERANCE:.0%}, as computed on a GPU" if agree else ""
-    told = f"{same} of {len(found)} artefacts identical{also}; kept in {roots[1].path}"
-    console.print(told, markup=False, soft_wrap=True)
-    return 0 if same + agree == len(found) else EXIT_DIFFERS
+    message = f"{same} of {len(matches)} artefacts identical{also}; kept in {roots[1].path}"
+    console.print(message, markup=False, soft_wrap=True)
+    return 0 if same + agree == len(matches) else EXIT_DIFFERS
 
 
 @dataclass(frozen=True)
@@ -213,8 +204,7 @@ class Match:
     """Files that differ."""
     numbers: int = 0
     """How many numbers its metrics have."""
-    differences: tuple[Mismatch, ...] = field(default=())
-
+    differences: tuple[Mismatch, ...] = ()
     losses: int = 0
     """How many of these are losses."""
     rounded: bool = False
@@ -225,9 +215,9 @@ class Match:
         """Whether it is the same as far as may be expected of what it was computed on."""
         losses = [number for number in self.differences if LOSS.fullmatch(number.measure)]
         close = all(number.size <= TOLERANCE * abs(number.original) for number in losses)
-        there = self.original is not None and self.again is not None
+        published = self.original is not None and self.again is not None
         comparable = self.losses > 0 and not set(EXACT_FILES).intersection(self.files)
-        return self.identical or (self.rounded and there and comparable and close)
+        return self.identical or (self.rounded and published and comparable and close)
 
     @property
     def identical(self) -> bool:
@@ -305,8 +295,8 @@ def _is_rounded(node: Node, original: Store, again: Store) -> bool:
     training = node if node.stage.artefact == TRAINING.name else node.inputs.get(TRAINING.name)
     if training is None:
         return False
-    found = [store.find(*training.place) for store in (original, again)]
-    computed_on = [artifact.record()["result"]["computed_on"] for artifact in found if artifact is not None]
+    trainings = [store.find(*training.place) for store in (original, again)]
+    computed_on = [artifact.record()["result"]["computed_on"] for artifact in trainings if artifact is not None]
     repeated = training.config.training.deterministic and all(devices == computed_on[0] for devices in computed_on)
     return not repeated and any(not device.startswith("cpu ") for devices in computed_on for device in devices)
 
@@ -318,11 +308,12 @@ def _files_digest(artifact: Artifact | None) -> str | None:
 def _read_metrics(path: Path) -> Numbers:
     file = path / METRICS
     lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
-    found: dict[tuple[str, int], float] = {}
-    for values in map(json.loads, lines):
-        step = int(values.pop("step"))
-        found |= {(name, step): float(value) for name, value in values.items()}
-    return found
+    return {
+        (name, int(values["step"])): float(value)
+        for values in map(json.loads, lines)
+        for name, value in values.items()
+        if name != "step"
+    }
 
 
 def _differences(original: Numbers, again: Numbers) -> tuple[Mismatch, ...]:
@@ -354,18 +345,17 @@ def causes_of_other_keys(record: Mapping[str, Any], config: RunConfig, nodes: Ma
 
 def _shown_values(before: str | None, now: str | None) -> tuple[str, str]:
     """Two values in JSON that differ, None for one that is not there, for people."""
-    lists = [[] if text is None else json.loads(text) for text in (before, now)]
-    if all(isinstance(entries, list) for entries in lists):
-        one, other = lists
-        own = _only_in(one, other), _only_in(other, one)
+    first, second = ([] if text is None else json.loads(text) for text in (before, now))
+    if isinstance(first, list) and isinstance(second, list):
+        own = _only_in(first, second), _only_in(second, first)
         if any(own):
             return _entries(own[0]), _entries(own[1])
     return _shortened(before), _shortened(now)
 
 
-def _only_in(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
-    known = {canonical(entry) for entry in other}
-    return [entry for entry in one if canonical(entry) not in known]
+def _only_in(entries: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+    known = {canonical(entry) for entry in others}
+    return [entry for entry in entries if canonical(entry) not in known]
 
 
 def _entries(entries: Sequence[Any]) -> str:

@@ -75,8 +75,8 @@ def run_command(command: Command, console: Console) -> int:
         _show_done(runs, console)
     else:
         root.require_writable()
-        for told in (*remarks_on_judgement(runs, root), *remarks_on_orders(runs, root)):
-            console.print(told, style="yellow", markup=False, highlight=False, soft_wrap=True)
+        for remark in (*remarks_on_judgement(runs, root), *remarks_on_orders(runs, root)):
+            console.print(remark, style="yellow", markup=False, highlight=False, soft_wrap=True)
         write_sweep(root, sweep, command, runs)
         write_stages(root, sweep, runs)
         with _shown_sweep(sweep, runs, root, failures, console) if composition.multirun else nullcontext():
@@ -141,7 +141,7 @@ class _Launches:
     def _launch(self, runs: Sequence[PreparedRun]) -> str | None:
         """What the launcher said of jobs that it lost, None when it lost none."""
         numbers = {run.run_id: number for number, run in enumerate(self.runs, start=1)}
-        jobs = [[*run.job.overrides, self._told(run.run_id, numbers[run.run_id])] for run in runs]
+        jobs = [[*run.job.overrides, self._sweep_override(run.run_id, numbers[run.run_id])] for run in runs]
         shown = {name: self.root.run(run.run_id) for name, run in zip(labels(runs), runs, strict=True)}
         try:
             stopping = self._jobs_end_first(runs) if self.sweep.launcher == JOBLIB else nullcontext()
@@ -188,7 +188,7 @@ class _Launches:
             if received:
                 raise KeyboardInterrupt
 
-    def _told(self, run_id: str, number: int) -> str:
+    def _sweep_override(self, run_id: str, number: int) -> str:
         """The override that tells a job about its sweep."""
         sweep = self.sweep
         factors = ",".join(f"'{factor}'" for factor in sweep.factors)
@@ -211,26 +211,22 @@ class _Launches:
         if is_made(run, self.root):
             return False
         state, config = read_state(self.root, run), run.job.config
-        if state.status == LOST and not self._settled(run, trouble):
-            return False
-        told = (state.record or {}).get("invocation") == self.sweep.invocation
+        if state.status == LOST:
+            try:
+                mark_lost(self.root, run.run_id, trouble)
+            except OSError as error:
+                if not is_full_disk(error):
+                    raise
+                # Nothing else would have room either.
+                self.console.print(classify(error)["message"], style="yellow", markup=False, soft_wrap=True)
+                return False
+        begun = (state.record or {}).get("invocation") == self.sweep.invocation
         helps = state.status == LOST and not state.full_disk
         if trouble is not None:
-            helps = helps or state.status == "interrupted" or not told
+            helps = helps or state.status == "interrupted" or not begun
         if run.run_id in elsewhere:
             helps = state.failure is None or state.failure.failure_class in RETRIED
         return helps and launched <= config.retries and config.on_failure != "stop"
-
-    def _settled(self, run: PreparedRun, trouble: str | None) -> bool:
-        """Record a lost run as failed; False where the disk has no room even for that, so nothing else would have."""
-        try:
-            mark_lost(self.root, run.run_id, trouble)
-        except OSError as error:
-            if not is_full_disk(error):
-                raise
-            self.console.print(classify(error)["message"], style="yellow", markup=False, soft_wrap=True)
-            return False
-        return True
 
 
 @contextmanager

@@ -95,12 +95,12 @@ def _reference_of(command: Command) -> Reference | None:
     return last
 
 
-def _with_flags(found: Command, given: Command) -> Command:
-    """The command that was found, in the output root, with the table and with the flags that are given now."""
-    own = [text for text in found.overrides if not text.startswith(f"{ROOT}=")]
+def _with_flags(recorded: Command, given: Command) -> Command:
+    """The recorded command in the output root, with the table and with the flags that are given now."""
+    own = [text for text in recorded.overrides if not text.startswith(f"{ROOT}=")]
     roots = [text for text in given.overrides if text.startswith(f"{ROOT}=")]
     table = [f"++{text.lstrip('+')}" for text in given.overrides if _TABLE_OVERRIDE.match(text)]
-    return Command((*found.flags, *given.flags), (*own, *roots, *table))
+    return Command((*recorded.flags, *given.flags), (*own, *roots, *table))
 
 
 def _named_runs(composition: Composition, reference: Reference, root: Path) -> tuple[list[PreparedRun], int]:
@@ -110,22 +110,17 @@ def _named_runs(composition: Composition, reference: Reference, root: Path) -> t
     other text would stand beside each other.
     """
     made = prepare(composition, tolerate_missing=True, judge_made=False, before=_files_before(root, reference.runs))
-    if {run.run_id for run in made} <= {run.run_id for run in reference.runs}:
-        return made, _count_moved(made)
-    return prepare(composition, tolerate_missing=True, judge_made=False), 0
-
-
-def _count_moved(runs: Sequence[PreparedRun]) -> int:
-    """Of how many runs their configurations make others of the files of now."""
-    with overlay(OutputRoot.of(runs[0].job.config).cache) as cache:
-        now = [run_id(build_graph(run.job.config, cache, tolerate_missing=True)) for run in runs]
-    return sum(one != run.run_id for one, run in zip(now, runs, strict=True))
+    if not {run.run_id for run in made} <= {run.run_id for run in reference.runs}:
+        return prepare(composition, tolerate_missing=True, judge_made=False), 0
+    with overlay(OutputRoot.of(made[0].job.config).cache) as cache:
+        ids = [run_id(build_graph(run.job.config, cache, tolerate_missing=True)) for run in made]
+    return made, sum(now != run.run_id for now, run in zip(ids, made, strict=True))
 
 
 def _files_before(root: Path, runs: Sequence[SweptRun]) -> FilesBefore:
     """What each job had read when it ran; one that never did, what the others of its sweep had of the same groups."""
-    found = {_run_overrides(run.overrides): read_run_record(root / "runs" / run.run_id) for run in runs}
-    records = {overrides: record for overrides, record in found.items() if record}
+    every = {_run_overrides(run.overrides): read_run_record(root / "runs" / run.run_id) for run in runs}
+    records = {overrides: record for overrides, record in every.items() if record}
     of_groups = files_of_groups(records.values())
 
     def of_job(job: Job) -> Mapping[str, Any]:

@@ -3,12 +3,15 @@
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from paribus.commands.output import print_json
+from paribus.commands.selection import names_nothing, root_of, select
 from paribus.config.arguments import Command
 from paribus.config.compose import Composition
 from paribus.config.metrics import BITS, main_scores
@@ -26,6 +29,23 @@ STYLES = {DONE: "green", FAILED: "red", LOST: "red", "interrupted": "red", INCOM
 
 EXPLAINED = ("configuration", "data", "interrupted")
 """Classes of failures whose message says what to change."""
+
+
+def status_command(command: Command, console: Console) -> int:
+    """Show the runs that a command is about, or all of an output root; 1 when some of them are not done."""
+    if names_nothing(command):
+        root = root_of(command.overrides)
+        if command.asks_json:
+            print_json(root_document(root))
+        else:
+            show_root(root, console)
+        return 0
+    runs = select(command, partial(console.print, style="dim", markup=False, soft_wrap=True)).runs
+    if not command.asks_json:
+        return show_status(runs, console)
+    document = status_document(runs)
+    print_json(document)
+    return 0 if document["done"] else 1
 
 
 def show_status(runs: Sequence[PreparedRun], console: Console) -> int:
@@ -60,16 +80,16 @@ def show_status(runs: Sequence[PreparedRun], console: Console) -> int:
 
 def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
     """Each reason with the names that have it, in order."""
-    found: dict[str, list[str]] = defaultdict(list)
+    names: dict[str, list[str]] = defaultdict(list)
     for name, why in reasons.items():
-        found[why].append(name)
-    return found
+        names[why].append(name)
+    return names
 
 
 def status_document(runs: Sequence[PreparedRun]) -> dict[str, Any]:
-    """What `show_status` prints as plain data: the keys are described in docs/json.md."""
-    found = [_run_status(name, run) for name, run in zip(labels(runs), runs, strict=True)]
-    return {"done": all(one["made"] for one in found), "runs": found}
+    """The content of `show_status` as plain data: the keys are described in docs/json.md."""
+    documents = [_run_status(name, run) for name, run in zip(labels(runs), runs, strict=True)]
+    return {"done": all(document["made"] for document in documents), "runs": documents}
 
 
 def _run_status(name: str, run: PreparedRun) -> dict[str, Any]:
@@ -177,9 +197,9 @@ def _root_table(inventory: Inventory, sweeps: Sequence[SweepRecord]) -> Table:
             table.add_row(Text(sweep.name), sweep.id[:SHORT], state, "", "", given, style="bold")
         for run in new:
             _add_run(table, run.run_id, f"  {run.label}" if several else run.name, inventory)
-    for kept in inventory.runs.values():
-        if kept.run_id not in listed:
-            _add_run(table, kept.run_id, kept.name, inventory)
+    for recorded in inventory.runs.values():
+        if recorded.run_id not in listed:
+            _add_run(table, recorded.run_id, recorded.name, inventory)
     return table
 
 
@@ -216,7 +236,7 @@ def _states_of_sweep(sweep: SweepRecord, inventory: Inventory) -> list[str]:
 
 def _run_document(run_id: str, sweeps: Sequence[SweepRecord], inventory: Inventory) -> dict[str, Any]:
     run = inventory.runs.get(run_id)
-    swept = next((one for sweep in sweeps for one in sweep.runs if one.run_id == run_id), None)
+    swept = next((member for sweep in sweeps for member in sweep.runs if member.run_id == run_id), None)
     return {
         "id": run_id,
         "name": run.name if run else swept.name if swept else run_id,
@@ -251,11 +271,11 @@ def show_unfinished(command: Command, composition: Composition, runs: Sequence[P
     nodes = [node for run in left for node in run.nodes.values()]
     stages = dict.fromkeys(node.name for node in nodes if root.store.find(*node.place) is None)
     given = typed_command(command, without=UNTIL, multirun=composition.multirun)
-    told = f"{len(left)} of {len(runs)} stopped early, without {', '.join(stages)}; the rest is made by\n  {given}"
-    console.print(told, markup=False, soft_wrap=True)
+    message = f"{len(left)} of {len(runs)} stopped early, without {', '.join(stages)}; the rest is made by\n  {given}"
+    console.print(message, markup=False, soft_wrap=True)
 
 
 def typed_command(command: Command, *, without: str | None = None, multirun: bool, verb: str = "run") -> str:
     """`paribus run`, or another `verb`, of a command's overrides `without` those of one field."""
-    kept = [override for override in command.overrides if override.lstrip("+").partition("=")[0] != without]
-    return Command(command.flags, tuple(kept)).typed(verb, multirun=multirun)
+    overrides = [override for override in command.overrides if override.lstrip("+").partition("=")[0] != without]
+    return Command(command.flags, tuple(overrides)).typed(verb, multirun=multirun)

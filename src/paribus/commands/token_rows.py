@@ -1,10 +1,8 @@
 """Rows of the table of tokenizers, from the artefacts that were made for them."""
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +21,7 @@ from paribus.pipeline.run import make
 from paribus.reporting.data_tables import Replaced, TokenRow, joined_labels
 from paribus.reporting.measures import baselines, ordered
 from paribus.store.artifacts import Artifact
+from paribus.store.files import read_object
 from paribus.tokenization.statistics import Counts, Spellings, only_in, spellings
 from paribus.tokenization.tokenizer import Tokenizer
 
@@ -45,29 +44,27 @@ class Counted:
 
     @property
     def config(self) -> RunConfig:
-        """What was asked for."""
+        """Configuration of the first such run."""
         return self.run.job.config
 
     @property
-    def key(self) -> str:
-        """Configurations of one key are one row."""
-        return self.made["token_statistics"].key
-
-    @property
-    def vocabulary(self) -> Path:
-        """Directory of the tokenizer with its encoder."""
-        return self.made["tokens"].path / "tokenizer"
+    def statistics(self) -> Artifact:
+        """Artefact of the token statistics; configurations of one key are one row."""
+        return self.made["token_statistics"]
 
     @property
     def vocab_size(self) -> int:
         """Tokens of the vocabulary, which may be fewer than were asked for."""
-        size: int = self.made["token_statistics"].record()["result"]["vocab_size"]
-        return size
+        return int(self.statistics.record()["result"]["vocab_size"])
+
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer with its encoder."""
+        return Tokenizer.load(self.made["tokens"].path / "tokenizer")
 
     def counts(self) -> Counts:
         """Occurrences by id in the training text."""
-        found: Counts = np.load(self.made["token_statistics"].path / "counts.npy", allow_pickle=False)
-        return found
+        counts: Counts = np.load(self.statistics.path / "counts.npy", allow_pickle=False)
+        return counts
 
 
 def refuse_absent_baseline(jobs: Sequence[Job], factors: Sequence[str], table: TableConfig) -> None:
@@ -99,13 +96,13 @@ def count_tokens(jobs: Sequence[Job], asked_by: str) -> tuple[list[Counted], lis
             nodes = build_graph(job.config, root.cache, targets=TARGETS)
             if len(jobs) > 1 and any(root.store.find(*node.place) is None for node in nodes.values()):
                 own = " ".join(override for override in job.overrides if override not in shared)
-                told = f"row {number} of {len(jobs)}  {own}"
-                open_console(stderr=True).print(told, markup=False, highlight=False, soft_wrap=True)
-            one = Counted(PreparedRun(job, nodes), make(job.config, TARGETS, asked_by=asked_by))
+                message = f"row {number} of {len(jobs)}  {own}"
+                open_console(stderr=True).print(message, markup=False, highlight=False, soft_wrap=True)
+            tokens = Counted(PreparedRun(job, nodes), make(job.config, TARGETS, asked_by=asked_by))
         except ParibusError as error:
             failed.append((job, error))
         else:
-            counted.setdefault(one.key, one)
+            counted.setdefault(tokens.statistics.key, tokens)
     return list(counted.values()), failed
 
 
@@ -117,28 +114,31 @@ def token_rows(
     Raises:
         ConfigurationError: the experiment's table names a factor or a baseline that there is not.
     """
-    by_labels = {tuple(factor_labels(one.run, factors).values()): one for one in counted}
+    by_labels = {tuple(factor_labels(tokens.run, factors).values()): tokens for tokens in counted}
     if len(by_labels) < len(counted):
         raise ConfigurationError(
             f"{len(counted)} different tokens have {len(by_labels)} names; sweep over what differs"
         )
     labels = ordered(list(by_labels), factors, table)
-    alone = [one.config.tokenizer.kind for one in counted]
-    found = [by_labels[row] for row in labels]
-    bases = baselines(labels, factors, table) if table.baseline else _first_of_a_size(found)
-    spelled = [spellings(Tokenizer.load(one.vocabulary)) for one in found]
+    in_order = [by_labels[row] for row in labels]
+    if table.baseline:
+        bases = baselines(labels, factors, table)
+    else:  # the first of the same corpus and vocabulary size, as it came out
+        kinds = [(tokens.made["corpus"].key, tokens.vocab_size) for tokens in in_order]
+        bases = [None if kinds.index(kind) == place else kinds.index(kind) for place, kind in enumerate(kinds)]
+    spelled = [spellings(tokens.tokenizer()) for tokens in in_order]
     rows = [
         TokenRow(
             labels=row,
-            name=joined_labels(row, table) or alone[0],
-            config=to_plain(one.config),
-            statistics=json.loads((one.made["token_statistics"].path / "statistics.json").read_text(encoding="utf-8")),
-            vocab_size=one.vocab_size,
+            name=joined_labels(row, table) or counted[0].config.tokenizer.kind,
+            config=to_plain(tokens.config),
+            statistics=read_object(tokens.statistics.path / "statistics.json"),
+            vocab_size=tokens.vocab_size,
             baseline=base,
         )
-        for row, one, base in zip(labels, found, bases, strict=True)
+        for row, tokens, base in zip(labels, in_order, bases, strict=True)
     ]
-    counts = [one.counts() for one in found]
+    counts = [tokens.counts() for tokens in in_order]
     return with_replaced(rows, spelled, counts), _overlap_of(rows, spelled, counts)
 
 
@@ -150,12 +150,6 @@ def with_replaced(rows: Sequence[TokenRow], spelled: Sequence[Spellings], counts
         else replace(row, replaced=_compare_vocabularies(place, row.baseline, spelled, counts))
         for place, row in enumerate(rows)
     ]
-
-
-def _first_of_a_size(found: Sequence[Counted]) -> list[int | None]:
-    """For each row the first of the same corpus and vocabulary size, as it came out; None for such a one itself."""
-    kinds = [(one.made["corpus"].key, one.vocab_size) for one in found]
-    return [None if kinds.index(kind) == place else kinds.index(kind) for place, kind in enumerate(kinds)]
 
 
 def _compare_vocabularies(

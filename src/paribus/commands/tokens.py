@@ -138,10 +138,10 @@ def _write_report(composition: Composition, counted: Sequence["Counted"], consol
     rows, overlap = token_rows(counted, composition.factors, table)
     # What is compared with what makes another report of the same artefacts.
     compared = [[*row.labels, row.baseline] for row in rows]
-    keys = [one.key for one in counted]
-    told = [experiment.name if experiment else None, list(composition.factors), compared, keys]
-    directory = report_directory(OutputRoot.of(composition.jobs[0].config), told)
-    note_made_of(directory, (artefact for one in counted for artefact in one.made.values()))
+    keys = [tokens.statistics.key for tokens in counted]
+    subject = [experiment.name if experiment else None, list(composition.factors), compared, keys]
+    directory = report_directory(OutputRoot.of(composition.jobs[0].config), subject)
+    note_made_of(directory, (artefact for tokens in counted for artefact in tokens.made.values()))
     tables = write_token_report(
         rows,
         directory,
@@ -151,8 +151,8 @@ def _write_report(composition: Composition, counted: Sequence["Counted"], consol
         overlap=overlap,
         width=console.width,
     )
-    for one in tables:
-        console.print(one)
+    for each in tables:
+        console.print(each)
     console.print(f"tables, numbers and plots: {directory}", markup=False, soft_wrap=True)
 
 
@@ -179,7 +179,6 @@ def _show_encoded(text: str, command: Command, console: Console) -> int:
 def _show_containing(token: str, composition: Composition, console: Console) -> int:
     from paribus.commands.token_rows import TARGETS, count_tokens
     from paribus.tokenization.statistics import containing
-    from paribus.tokenization.tokenizer import Tokenizer
 
     check(composition.jobs[0].config, TARGETS)
     made, failed = count_tokens(composition.jobs, TOKENS)
@@ -187,21 +186,20 @@ def _show_containing(token: str, composition: Composition, console: Console) -> 
         raise failed[0][1]
     (counted,) = made
     part = token.encode(errors="surrogatepass")
-    found = containing(Tokenizer.load(counted.vocabulary), counted.counts(), part)
+    matches = containing(counted.tokenizer(), counted.counts(), part)
     say = partial(console.print, markup=False, soft_wrap=True)
-    if not found:
+    if not matches:
         say(f"no token contains {token!r}")
         return 0
-    say(f"{len(found):,} tokens contain {token!r}; occurrences in the training text:")
-    for one in found[:_MOST_SHOWN]:
-        shown = one.token.decode(errors="backslashreplace")
-        say(f"  {100 * one.share:6.2f} %  {one.occurrences:>12,}  {shown!r}{'  (itself)' if one.token == part else ''}")
-    if len(found) > _MOST_SHOWN:
-        rest = found[_MOST_SHOWN:]
-        say(f"  {100 * sum(one.share for one in rest):6.2f} %  in {len(rest):,} others")
-    own = next((one for one in found if one.token == part), None)
+    say(f"{len(matches):,} tokens contain {token!r}; occurrences in the training text:")
+    for each in matches[:_MOST_SHOWN]:
+        text = repr(each.token.decode(errors="backslashreplace"))
+        say(f"  {100 * each.share:6.2f} %  {each.occurrences:>12,}  {text}{'  (itself)' if each.token == part else ''}")
+    if rest := matches[_MOST_SHOWN:]:
+        say(f"  {100 * sum(each.share for each in rest):6.2f} %  in {len(rest):,} others")
+    own = next((each for each in matches if each.token == part), None)
     if own is None:
         say(f"{token!r} is no token of this vocabulary")
-    elif own not in found[:_MOST_SHOWN]:
+    elif own in rest:
         say(f"{token!r} itself: {100 * own.share:.2f} %, {own.occurrences:,} times")
     return 0

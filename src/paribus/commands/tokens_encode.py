@@ -61,11 +61,11 @@ def encode_command(arguments: Sequence[str]) -> int:
     if not arguments or "=" in arguments[0]:
         raise ConfigurationError(f"name the directory or file of a tokenizer, or give --text TEXT\n{USAGE}")
     options = read_options(arguments[1:], OPTIONS)
-    check_choice("output", options.get("output", "ids"), OUTPUTS)
+    output = options.pop("output", "ids")
+    check_choice("output", output, OUTPUTS)
     _compile_kernels()
     tokenizer = _tokenizer(Path(arguments[0]), options)
     text = _read_input()
-    output = options.get("output", "ids")
     if output == "ids":
         sys.stdout.write(" ".join(map(str, tokenizer.encode(text).tolist())) + "\n")
     elif output == "tokens":
@@ -90,21 +90,17 @@ def _compile_kernels() -> None:
 
 def _tokenizer(path: Path, options: dict[str, str]) -> Tokenizer:
     tokenizer = open_existing(path)
-    if not options.keys() - {"output"}:
+    if not options:
         return tokenizer
-    settings = tokenizer.settings
+    choices: dict[str, Any] = {}
+    for name, known in (("encoder", EncoderName), ("candidates", Candidates), ("demolish", Demolish)):
+        choices[name] = options.get(name, getattr(tokenizer.settings, name))
+        check_choice(name, choices[name], get_args(known))
     return tokenizer.with_encoder(
-        _choice("encoder", options.get("encoder", settings.encoder), get_args(EncoderName)),
-        candidates=_choice("candidates", options.get("candidates", settings.candidates), get_args(Candidates)),
-        demolish=_choice("demolish", options.get("demolish", settings.demolish), get_args(Demolish)),
+        **choices,
         dropout=_number("probability", options.get("probability", DROPOUT), float),
         seed=_number("seed", options.get("seed", 0), int),
     )
-
-
-def _choice(name: str, value: str, known: tuple[Any, ...]) -> Any:
-    check_choice(name, value, known)
-    return value
 
 
 def _number(name: str, value: Any, kind: type[Number]) -> Number:
@@ -145,12 +141,12 @@ def cut_table(text: str, arms: Sequence[tuple[str, Path, EncoderConfig]]) -> "Ta
     from paribus.tokenization.build import with_encoder
 
     table = bare_table("How the text is cut")
-    found = [(name, with_encoder(Tokenizer.load(path), encoder)) for name, path, encoder in arms]
-    pieces = [pretokens(tokenizer, text) for _, tokenizer in found]
+    tokenizers = [(name, with_encoder(Tokenizer.load(path), encoder)) for name, path, encoder in arms]
+    pieces = [pretokens(tokenizer, text) for _, tokenizer in tokenizers]
     for heading in ("", "tokens", "pre-tokens", "cut into"):
         if heading != "pre-tokens" or any(pieces):
             table.add_column(heading, justify="right" if heading.endswith("tokens") else "left", overflow="fold")
-    for (name, tokenizer), parts in zip(found, pieces, strict=True):
+    for (name, tokenizer), parts in zip(tokenizers, pieces, strict=True):
         tokens = tokenizer.tokenize(text)
         counts = [str(len(tokens)), *([str(len(parts)) if parts else "–"] if any(pieces) else [])]
         table.add_row(name, *counts, Text(BAR.join(map(token_text, tokens))))

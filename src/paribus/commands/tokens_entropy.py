@@ -42,14 +42,14 @@ def show_entropy(text: str, config: RunConfig, pretokenizer: PredictiveEntropyPr
     disable_progress_bar()
     cutter = predictive_entropy(pretokenizer)
     directory = report_directory(OutputRoot.of(config), ["entropy", cutter.digest, cutter.threshold, lines])
-    found = [
+    cut = [
         EntropyLine(line, entropies.tolist(), cutter.boundaries(entropies))
         for line, entropies in zip(lines, cutter.entropies(lines), strict=True)
     ]
     note_made_of(directory, ())
-    write_entropy_report(found, directory)
+    write_entropy_report(cut, directory)
     say = partial(console.print, markup=False, soft_wrap=True)
-    for line in found:
+    for line in cut:
         say(BAR.join(token_text(piece.encode()) for piece in pieces(line)))
     say(f"tables, numbers and plots: {directory}")
     return 0
@@ -69,10 +69,10 @@ def show_candidates(config: RunConfig, pretokenizer: SpansPretokenizer, console:
     sample = None if isinstance(tokenizer, BytesTokenizer | ExistingTokenizer) else tokenizer.sample
     experiment = config.experiment
     directory = report_directory(OutputRoot.of(config), ["candidates", corpus.key, asdict(pretokenizer), sample])
-    found = _score_candidates(pretokenizer, corpus.path, sample)
+    scores = _score_candidates(pretokenizer, corpus.path, sample)
     note_made_of(directory, [corpus])
     title = (experiment.title if experiment else None) or CANDIDATES_TITLE
-    console.print(write_candidate_report(found, directory, title=title, text="the training text", width=console.width))
+    console.print(write_candidate_report(scores, directory, title=title, text="the training text", width=console.width))
     console.print(f"tables, numbers and plots: {directory}", markup=False, soft_wrap=True)
     return 0
 

@@ -7,6 +7,8 @@ That help, `paribus VERB --help`, is without Hydra, whose own composes a configu
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
+from typing import Any
 
 from rich.console import Console
 
@@ -87,6 +89,16 @@ EXIT_REFUSED_BY_RUN = 1
 """Of a plan that is whole, for scripts that go on with `paribus run`, which could not begin or would refuse it."""
 
 
+def _of(module: str) -> Callable[..., int]:
+    """Function of a verb, whose file is imported when it is called."""
+
+    def verb(*arguments: Any) -> int:
+        status: int = getattr(import_module(f"paribus.commands.{module}"), f"{module}_command")(*arguments)
+        return status
+
+    return verb
+
+
 def _with_overrides(name: str, function: Callable[[Command, Console], int]) -> Callable[[Sequence[str]], int]:
     """A verb that lets Hydra answer --cfg and the like, and otherwise runs `function`."""
 
@@ -106,10 +118,8 @@ def _with_overrides(name: str, function: Callable[[Command, Console], int]) -> C
     return verb
 
 
-def _run(command: Command, console: Console) -> int:
-    from paribus.commands.run import run_command
-
-    return run_command(command, console)
+def _without_overrides(name: str) -> Callable[[Sequence[str]], int]:
+    return lambda arguments: _of(name)(arguments, open_console())
 
 
 def _plan(command: Command, console: Console) -> int:
@@ -133,83 +143,15 @@ def _plan(command: Command, console: Console) -> int:
     return 0 if plan.would_begin else EXIT_REFUSED_BY_RUN
 
 
-def _status(command: Command, console: Console) -> int:
-    from paribus.commands.selection import names_nothing, root_of, select
-    from paribus.commands.status import root_document, show_root, show_status, status_document
-
-    if names_nothing(command):
-        root = root_of(command.overrides)
-        if command.asks_json:
-            print_json(root_document(root))
-        else:
-            show_root(root, console)
-        return 0
-    runs = select(command, partial(console.print, style="dim", markup=False, soft_wrap=True)).runs
-    if not command.asks_json:
-        return show_status(runs, console)
-    document = status_document(runs)
-    print_json(document)
-    return 0 if document["done"] else 1
-
-
-def _report(command: Command, console: Console) -> int:
-    from paribus.commands.report import report_command
-
-    return report_command(command, console)
-
-
 def _sync(arguments: Sequence[str]) -> int:
     from paribus.tracking.sync import main
 
     return main(arguments)
 
 
-def _orders(command: Command, console: Console) -> int:
-    from paribus.commands.orders import orders_command
-
-    return orders_command(command, console)
-
-
-def _tokens(arguments: Sequence[str]) -> int:
-    from paribus.commands.tokens import tokens_command
-
-    return tokens_command(arguments, open_console())
-
-
-def _rerun(arguments: Sequence[str]) -> int:
-    from paribus.commands.rerun import rerun_command
-
-    return rerun_command(arguments, open_console())
-
-
-def _explain(arguments: Sequence[str]) -> int:
-    from paribus.commands.explain import explain_command
-
-    return explain_command(arguments, open_console())
-
-
-def _export(arguments: Sequence[str]) -> int:
-    from paribus.commands.export import export_command
-
-    return export_command(arguments, open_console())
-
-
-def _clean(arguments: Sequence[str]) -> int:
-    from paribus.commands.clean import clean_command
-
-    return clean_command(arguments, open_console())
-
-
 FUNCTIONS: dict[str, Callable[[Sequence[str]], int]] = {
-    "run": _with_overrides("run", _run),
+    **{name: _with_overrides(name, _of(name)) for name in ("run", "status", "report", "orders")},
+    **{name: _without_overrides(name) for name in ("export", "clean", "tokens", "rerun", "explain")},
     "plan": _with_overrides("plan", _plan),
-    "status": _with_overrides("status", _status),
-    "report": _with_overrides("report", _report),
-    "export": _export,
-    "clean": _clean,
-    "orders": _with_overrides("orders", _orders),
-    "tokens": _tokens,
     "sync": _sync,
-    "rerun": _rerun,
-    "explain": _explain,
 }

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -388,18 +387,16 @@ def _latex_entry(entry: TableEntry) -> str:
 
 
 _NARROW, _LONGEST_LABEL, _LONGEST_TABLE = 80, 16, 60
-_TABLE_STYLE: Mapping[str, Any] = MappingProxyType({"box": SIMPLE_HEAD, "show_edge": False, "padding": (0, 1, 0, 0)})
+_TABLE_STYLE: Mapping[str, Any] = {"box": SIMPLE_HEAD, "show_edge": False, "padding": (0, 1, 0, 0)}
 
-_STATE_SIGNS: Mapping[State, tuple[str, str]] = MappingProxyType(
-    {
-        "better": ("✓", "green"),
-        "worse": ("✗", "red"),
-        "different": ("≠", "cyan"),
-        "reserved": ("!", "yellow"),
-        "undecided": ("?", ""),
-        "unjudged": ("–", "dim"),
-    }
-)
+_STATE_SIGNS: Mapping[State, tuple[str, str]] = {
+    "better": ("✓", "green"),
+    "worse": ("✗", "red"),
+    "different": ("≠", "cyan"),
+    "reserved": ("!", "yellow"),
+    "undecided": ("?", ""),
+    "unjudged": ("–", "dim"),
+}
 
 
 @dataclass(frozen=True)

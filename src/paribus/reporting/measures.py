@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Literal
 
 from paribus.config.groups.evaluation import TableConfig
@@ -33,49 +32,45 @@ class Metric:
     """The metric of items that it is computed from, where that has another name."""
 
 
-METRICS: Mapping[str, Metric] = MappingProxyType(
-    {
-        "acc": Metric("higher", "accuracy"),
-        "exact_match": Metric("higher", "exact match"),
-        "em": Metric("higher", "exact match"),
-        "f1": Metric("higher", "F1"),
-        "acc_norm": Metric("higher", "accuracy"),
-        "acc_bytes": Metric("higher", "accuracy"),
-        "precision": Metric("higher", "precision"),
-        "recall": Metric("higher", "recall"),
-        "mcc": Metric("higher", "Matthews correlation"),
-        "bleu": Metric("higher", "BLEU"),
-        "tokenized_bleu": Metric("higher", "tokenized BLEU"),
-        "chrf": Metric("higher", "chrF"),
-        "rouge_geometric_mean": Metric("higher", "ROUGE"),
-        "rouge1": Metric("higher", "ROUGE-1"),
-        "rouge2": Metric("higher", "ROUGE-2"),
-        "rougeL": Metric("higher", "ROUGE-L"),
-        "bits_per_byte": Metric("lower", "bits per byte"),
-        "choice_bits": Metric("lower", "bits of the right choice"),
-        "target_bits": Metric("lower", "bits of the target"),
-        "perplexity": Metric("lower", "perplexity", source="target_bits"),
-        "word_f1": Metric("higher", "F1 of words"),
-        "word_precision": Metric("higher", "precision of words"),
-        "word_recall": Metric("higher", "recall of words"),
-    }
-)
+METRICS: Mapping[str, Metric] = {
+    "acc": Metric("higher", "accuracy"),
+    "exact_match": Metric("higher", "exact match"),
+    "em": Metric("higher", "exact match"),
+    "f1": Metric("higher", "F1"),
+    "acc_norm": Metric("higher", "accuracy"),
+    "acc_bytes": Metric("higher", "accuracy"),
+    "precision": Metric("higher", "precision"),
+    "recall": Metric("higher", "recall"),
+    "mcc": Metric("higher", "Matthews correlation"),
+    "bleu": Metric("higher", "BLEU"),
+    "tokenized_bleu": Metric("higher", "tokenized BLEU"),
+    "chrf": Metric("higher", "chrF"),
+    "rouge_geometric_mean": Metric("higher", "ROUGE"),
+    "rouge1": Metric("higher", "ROUGE-1"),
+    "rouge2": Metric("higher", "ROUGE-2"),
+    "rougeL": Metric("higher", "ROUGE-L"),
+    "bits_per_byte": Metric("lower", "bits per byte"),
+    "choice_bits": Metric("lower", "bits of the right choice"),
+    "target_bits": Metric("lower", "bits of the target"),
+    "perplexity": Metric("lower", "perplexity", source="target_bits"),
+    "word_f1": Metric("higher", "F1 of words"),
+    "word_precision": Metric("higher", "precision of words"),
+    "word_recall": Metric("higher", "recall of words"),
+}
 """Known metrics, those that a task is rather reported by first."""
 
-PERCENT: Mapping[str, str] = MappingProxyType(
-    {
-        "bleu": "BLEU",
-        "tokenized_bleu": "tokenized BLEU",
-        "rouge_geometric_mean": "ROUGE",
-        "word_precision": "precision",
-        "word_recall": "recall",
-        "word_f1": "F1",
-    }
-)
+PERCENT: Mapping[str, str] = {
+    "bleu": "BLEU",
+    "tokenized_bleu": "tokenized BLEU",
+    "rouge_geometric_mean": "ROUGE",
+    "word_precision": "precision",
+    "word_recall": "recall",
+    "word_f1": "F1",
+}
 """Metrics of a whole corpus, and the labels of their columns."""
 WORDS = ("word_precision", "word_recall", "word_f1")
 """What a segmented corpus is reported by: none says much alone."""
-BESIDE: Mapping[str, str] = MappingProxyType({"bleu": "tokenized_bleu"})
+BESIDE: Mapping[str, str] = {"bleu": "tokenized_bleu"}
 """What a task is reported by beside the metric that it is rather reported by."""
 
 
@@ -148,7 +143,7 @@ class Measure:
 
 BITS_PER_BYTE = Measure("bits_per_byte", "Held-out text", "bits / byte", "bits_per_byte", "lower")
 
-HELDOUT_SETS: Mapping[str, str] = MappingProxyType({"heldout_clean": "clean", "heldout_concatenated": "concatenated"})
+HELDOUT_SETS: Mapping[str, str] = {"heldout_clean": "clean", "heldout_concatenated": "concatenated"}
 """Sets of texts that are held-out documents of the corpus, and the labels of their columns."""
 
 CONCATENATED = "_concatenated"

@@ -11,7 +11,6 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -31,13 +30,11 @@ from paribus.store import files
 
 ON_LIGHT, ON_DARK = "#1a1a1b", "#fefefe"
 """Text on a coloured area, which stays as it is on a dark page."""
-ON_A_DARK_PAGE: Mapping[str, str] = MappingProxyType(
-    {
-        "#ffffff": "#14171a", "#222222": "#e3e6e9", "#444444": "#8b939b", "#555555": "#aab2ba", "#666666": "#98a1aa",
-        "#e4e4e4": "#2c3238", "#101010": "#dfe3e7", "#0072b2": "#4aa8e0", "#d55e00": "#ff8a3d", "#009e73": "#2bc49a",
-        "#8c8c8c": "#a7adb3",
-    }
-)  # fmt: skip
+ON_A_DARK_PAGE: Mapping[str, str] = {
+    "#ffffff": "#14171a", "#222222": "#e3e6e9", "#444444": "#8b939b", "#555555": "#aab2ba", "#666666": "#98a1aa",
+    "#e4e4e4": "#2c3238", "#101010": "#dfe3e7", "#0072b2": "#4aa8e0", "#d55e00": "#ff8a3d", "#009e73": "#2bc49a",
+    "#8c8c8c": "#a7adb3",
+}  # fmt: skip
 """Colours of light pictures, and what stands for them on a dark page; what is not among them stays."""
 _WIDEST_NAMES = 0.45
 """Of the width of a picture, what names beside its axes may take."""

@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
@@ -20,16 +19,14 @@ from paribus.reporting.paper import Paper, PaperColumn, PaperRow, Setting, descr
 from paribus.reporting.significance.judgement import most_seeds
 
 _ROUNDING = 1e-9
-_NUMBER_FORMATS: Mapping[Kind, Callable[[float], str]] = MappingProxyType(
-    {
-        "count": format_count,
-        "size": format_size,
-        "flops": "{:.2e}".format,
-        "hours": format_hours,
-        "perplexity": lambda value: f"{value:,.2f}" if value < 1_000 else f"{value:,.0f}",
-    }
-)
-_DECIMALS: Mapping[Kind, int] = MappingProxyType({"accuracy": 1, "percent": 2})
+_NUMBER_FORMATS: Mapping[Kind, Callable[[float], str]] = {
+    "count": format_count,
+    "size": format_size,
+    "flops": "{:.2e}".format,
+    "hours": format_hours,
+    "perplexity": lambda value: f"{value:,.2f}" if value < 1_000 else f"{value:,.0f}",
+}
+_DECIMALS: Mapping[Kind, int] = {"accuracy": 1, "percent": 2}
 _MOST_DECIMALS = 8
 _NAMED = 40
 """Rows that are named one by one."""
