@@ -290,13 +290,11 @@ def _check_pairs(config: RunConfig) -> Iterator[Problem]:
     if translates and not isinstance(config.corpus, ParallelCorpus):
         message = f"{config.corpus.kind} has documents, and model.kind=encoder_decoder trains on pairs"
         yield Problem(
-            "corpus.kind",
-            f"{message} of source and target; use corpus=parallel, or a model that is llama or gpt_neox",
+            "corpus.kind", f"{message} of source and target; use corpus=parallel, or a model that is llama or gpt_neox"
         )
     if isinstance(config.corpus, ParallelCorpus) and not translates:
         yield Problem(
-            "model.kind",
-            f"{config.model.kind} trains on documents, and corpus=parallel has pairs; use model=wmt_small",
+            "model.kind", f"{config.model.kind} trains on documents, and corpus=parallel has pairs; use model=wmt_small"
         )
     if isinstance(config.packing, PairPacking) != translates:
         right = "pair" if translates else "concatenate, best_fit or one_document"
@@ -657,8 +655,7 @@ def check_plan(plan: PlanConfig) -> Iterator[Problem]:
     if plan.throughput == "probe" and (plan.device or plan.peak_tflops):
         other = "plan.device" if plan.device else "plan.peak_tflops"
         yield Problem(
-            "plan.throughput",
-            f"probe measures this machine, which {other} is not about; leave that out, or take auto",
+            "plan.throughput", f"probe measures this machine, which {other} is not about; leave that out, or take auto"
         )
 
 

@@ -181,10 +181,7 @@ def _table_overrides(overrides: Sequence[str]) -> dict[str, str]:
 
 
 def _write_report(
-    composition: Composition,
-    runs: Sequence[PreparedRun],
-    directory: Path,
-    tell: Callable[["RenderableType"], None],
+    composition: Composition, runs: Sequence[PreparedRun], directory: Path, tell: Callable[["RenderableType"], None]
 ) -> tuple["Report", list["MissingRun"], dict[str, float]]:
     """The report in `directory`, the runs that it lacks, and its numbers for the tracker.
 

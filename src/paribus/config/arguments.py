@@ -1,13 +1,11 @@
 """Arguments of the command line: flags, the overrides of Hydra and what they may choose, and `name=value` options."""
 
-import dataclasses
 import difflib
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
 
 from paribus.errors import ConfigurationError
 
@@ -28,10 +26,7 @@ _AS_JSON = "print one JSON document (docs/json.md) instead of tables"
 OF_A_VERB: Mapping[str, Mapping[str, str]] = {
     "plan": {"--json": _AS_JSON},
     "status": {"--json": _AS_JSON},
-    "report": {
-        "--json": _AS_JSON,
-        "--why": "list every setting in which the runs differ, instead of the table",
-    },
+    "report": {"--json": _AS_JSON, "--why": "list every setting in which the runs differ, instead of the table"},
 }
 """Verb -> flags of ours that it alone has -> what each asks for."""
 _EVERYWHERE = {*SHOWING, *VALUES, *ONLY_BESIDE, "--multirun"}
@@ -43,10 +38,6 @@ class Flag:
 
     name: str
     value: str | None = None
-
-    def words(self) -> list[str]:
-        """As Hydra reads it."""
-        return [self.name] if self.value is None else [self.name, self.value]
 
 
 @dataclass(frozen=True)
@@ -101,7 +92,8 @@ class Command:
     def shown_by_hydra(self) -> list[str]:
         """The words of a command that only shows something; of a multirun, what its overrides compose."""
         own = {"--multirun", *(name for names in OF_A_VERB.values() for name in names)}
-        return [*(word for flag in self.flags if flag.name not in own for word in flag.words()), *self.overrides]
+        words = [word for flag in self.flags if flag.name not in own for word in (flag.name, flag.value)]
+        return [*filter(None, words), *self.overrides]
 
 
 def parse(arguments: Sequence[str], verb: str = "run") -> Command:
@@ -112,48 +104,38 @@ def parse(arguments: Sequence[str], verb: str = "run") -> Command:
     flags: list[Flag] = []
     overrides: list[str] = []
     problems: list[str] = []
-    left = list(arguments)
-    while left:
-        argument = left.pop(0)
-        if argument.startswith("-"):
-            _add_flag(argument, left, verb, flags, problems)
+    words = list(arguments)
+    while words:
+        word = words.pop(0)
+        if not word.startswith("-"):
+            overrides.append(f"+{word}" if word.startswith("experiment=") else word)
+            continue
+        written, joined, value = word.partition("=")
+        name = SHORT.get(written, written)
+        if name not in known_flags(verb):
+            problems.append(_no_flag(name, value if joined else _taken(words), verb))
+        elif name in VALUES:
+            given = value if joined else _taken(words)
+            flags.append(Flag(name, given))
+            problems += [] if given else [f"{written} needs a value: {VALUES[name]}"]
         else:
-            overrides.append(f"+{argument}" if argument.startswith("experiment=") else argument)
-    problems += _misplaced(flags)
+            flags.append(Flag(name))
+            problems += [f"{written} has no value; leave {joined}{value} away"] if joined else []
+    names = dict.fromkeys(flag.name for flag in flags)
+    problems += [
+        f"{name} goes with {ONLY_BESIDE[name]} only" for name in names if ONLY_BESIDE.get(name, name) not in names
+    ]
+    if {"--json", "--why"} <= set(names):
+        problems.append("--json and --why do not go together; ask for one at a time")
     if problems:
         raise ConfigurationError("\n".join(problems))
     return Command(tuple(flags), tuple(overrides))
 
 
-def _add_flag(argument: str, left: list[str], verb: str, flags: list[Flag], problems: list[str]) -> None:
-    """Read one flag with its value, which may be the first of the words that are `left`."""
-    written, joined, value = argument.partition("=")
-    name = SHORT.get(written, written)
-    if name not in known_flags(verb):
-        problems.append(no_flag(name, value if joined else _taken(left), verb))
-    elif (wanted := VALUES.get(name)) is not None:
-        given = value if joined else _taken(left)
-        flags.append(Flag(name, given))
-        problems += [] if given else [f"{written} needs a value: {wanted}"]
-    else:
-        flags.append(Flag(name))
-        problems += [f"{written} has no value; leave {joined}{value} away"] if joined else []
-
-
-def _taken(left: list[str]) -> str | None:
+def _taken(words: list[str]) -> str | None:
     """The next word, taken away, where it may be a value: no flag and no override."""
-    may = bool(left) and not left[0].startswith("-") and ("=" not in left[0] or left[0].startswith(_PATHS))
-    return left.pop(0) if may else None
-
-
-def _misplaced(flags: Sequence[Flag]) -> Iterator[str]:
-    """Flags that mean nothing without another, and two that each want something else."""
-    names = list(dict.fromkeys(flag.name for flag in flags))
-    for name in names:
-        if name in ONLY_BESIDE and ONLY_BESIDE[name] not in names:
-            yield f"{name} goes with {ONLY_BESIDE[name]} only"
-    if {"--json", "--why"} <= set(names):
-        yield "--json and --why do not go together; ask for one at a time"
+    may = bool(words) and not words[0].startswith("-") and ("=" not in words[0] or words[0].startswith(_PATHS))
+    return words.pop(0) if may else None
 
 
 @dataclass(frozen=True)
@@ -178,14 +160,14 @@ class Torn:
 
 def torn(overrides: Sequence[str]) -> list[Torn]:
     """The lists among the words of a command that are in pieces."""
-    left, found = list(overrides), []
-    while left:
-        words = [left.pop(0)]
-        while "=" in words[0] and left and _goes_on(words[-1], left[0]):
-            words.append(left.pop(0))
+    rest, pieces = list(overrides), []
+    while rest:
+        words = [rest.pop(0)]
+        while "=" in words[0] and rest and _goes_on(words[-1], rest[0]):
+            words.append(rest.pop(0))
         if len(words) > 1 or ("=" in words[0] and words[0].endswith(",")):
-            found.append(Torn(tuple(words)))
-    return found
+            pieces.append(Torn(tuple(words)))
+    return pieces
 
 
 def _goes_on(word: str, following: str) -> bool:
@@ -246,40 +228,22 @@ def known_flags(verb: str) -> list[str]:
     return sorted({*_EVERYWHERE, *OF_A_VERB.get(verb, ())})
 
 
-def no_flag(name: str, value: str | None, verb: str) -> str:
+def _no_flag(name: str, value: str | None, verb: str) -> str:
     """The sentence for a flag that `verb` does not have, with what was probably meant."""
-    return f"{name} is no flag of paribus {verb}: {_meant(name, value, verb)}"
+    from paribus.config.explain import fields_of
 
-
-def _meant(name: str, value: str | None, verb: str) -> str:
     word, flags = name.lstrip("-").replace("-", "_"), known_flags(verb)
-    if owners := [owner for owner, own in OF_A_VERB.items() if name in own]:
-        return f"it is one of paribus {' and '.join(owners)}"
-    fields = _fields()
+    fields = sorted({field.path for field in fields_of()}, key=lambda path: (path.count("."), path))
     paths = [word] if word in fields else [path for path in fields if path.rpartition(".")[2] == word]
-    if paths:
+    meant = f"known: {', '.join(flags)}; fields are set without dashes: seed=3"
+    if owners := [owner for owner, own in OF_A_VERB.items() if name in own]:
+        meant = f"it is one of paribus {' and '.join(owners)}"
+    elif paths:
         texts = [f"{path}={'...' if value is None else value}" for path in paths]
-        return f"fields are set without dashes; say {' or '.join(texts[:3])}"
-    if close := difflib.get_close_matches(name, flags, n=1, cutoff=0.75):
-        return f"did you mean {close[0]}?"
-    return f"known: {', '.join(flags)}; fields are set without dashes: seed=3"
-
-
-def _fields() -> list[str]:
-    """Paths of all fields and groups of a configuration, the shortest first."""
-    from paribus.config.schema import RunConfig
-
-    return sorted(set(_below(RunConfig, "")), key=lambda path: (path.count("."), path))
-
-
-def _below(cls: type[Any], prefix: str) -> Iterator[str]:
-    from paribus.config.schema import dataclasses_of
-
-    hints = get_type_hints(cls)
-    for field in dataclasses.fields(cls):
-        yield prefix + field.name
-        for inner in dataclasses_of(hints[field.name]):
-            yield from _below(inner, f"{prefix}{field.name}.")
+        meant = f"fields are set without dashes; say {' or '.join(texts[:3])}"
+    elif close := difflib.get_close_matches(name, flags, n=1, cutoff=0.75):
+        meant = f"did you mean {close[0]}?"
+    return f"{name} is no flag of paribus {verb}: {meant}"
 
 
 def read_options(arguments: Sequence[str], known: Collection[str]) -> dict[str, str]:
@@ -340,5 +304,5 @@ def groups() -> list[str]:
 def options(group: str) -> list[Option]:
     """The options of a group; files whose names begin with an underscore are parts of others."""
     directory = configuration_directory() / group
-    found = sorted(path for path in directory.rglob("*.yaml") if not path.name.startswith("_"))
-    return [Option(path.relative_to(directory).with_suffix("").as_posix(), path) for path in found]
+    paths = sorted(path for path in directory.rglob("*.yaml") if not path.name.startswith("_"))
+    return [Option(path.relative_to(directory).with_suffix("").as_posix(), path) for path in paths]

@@ -87,8 +87,7 @@ def _job(overrides: list[str], build: Build, composer: Composer, problems: list[
     except Exception as error:  # as in `_compose`
         problems.append(Problem("overrides", in_a_line(error)))
         return None
-    unfit = [*_several(overrides, composed, composer), *_unlike_arm(composed.choices, composer)]
-    if add_problems(problems, unfit):
+    if add_problems(problems, [*_unfit_choices(overrides, composed, composer)]):
         return None
     try:
         if composed.refused:
@@ -101,22 +100,21 @@ def _job(overrides: list[str], build: Build, composer: Composer, problems: list[
     return None
 
 
-def _several(overrides: Sequence[str], composed: Composed, composer: Composer) -> Iterator[Problem]:
-    """Groups in which a list of defaults chooses several, of which Hydra would merge the files into one of no name."""
-    deleted = [override_key(text) for text in overrides if text.startswith("~")]
+def _unfit_choices(overrides: Sequence[str], composed: Composed, composer: Composer) -> Iterator[Problem]:
+    """Groups in which a list of defaults chooses several, of which Hydra would merge the files into one of no name.
+
+    Then those in which something else is chosen than the arm does: rows would be named by what they are not.
+    """
+    choices, deleted = composed.choices, [override_key(text) for text in overrides if text.startswith("~")]
     for group in (*map(str, composed.values), ARM):
-        if group not in (*composed.choices, *deleted, "experiment") and composer.options(group):
-            told = "takes one choice, and a list of defaults names several"
-            yield Problem(group, f"{told}; under {PARAMETERS} {group}: a,b makes a run of each")
-
-
-def _unlike_arm(choices: Mapping[str, Any], composer: Composer) -> Iterator[Problem]:
-    """Groups in which something else is chosen than the arm does: rows would be named by what they are not."""
+        if group not in (*choices, *deleted, "experiment") and composer.options(group):
+            message = "takes one choice, and a list of defaults names several"
+            yield Problem(group, f"{message}; under {PARAMETERS} {group}: a,b makes a run of each")
     arm = choices.get(ARM)
     for group, option in ((arm and composer.chosen_by(arm)) or {}).items():
         if choices[group] != option:
-            told = f"{ARM}={arm} chooses {group}={option}, and the command or its experiment {group}={choices[group]}"
-            yield Problem(group, f"{told}; leave one of them out")
+            other = f"the command or its experiment {group}={choices[group]}"
+            yield Problem(group, f"{ARM}={arm} chooses {group}={option}, and {other}; leave one of them out")
 
 
 def expand(
@@ -134,12 +132,17 @@ def expand(
         return [], (), False
     given = {override_key(text) for text in (*usable.plain, *usable.sweeping)}
     named = {str(key): f"{key}={value}" for key, value in parameters.items() if str(key) not in given}
-    if add_problems(problems, _unswept(named, base) if not multirun else _unfit(named, usable, base, composer)):
+    if multirun and add_problems(problems, _unfit(named, usable, base, composer)):
+        return [], (), False
+    if not multirun and named and base is not None and OmegaConf.select(base, "hydra.mode") is None:
+        # Without it the arms of a file would be one run.
+        message = f"a multirun alone reads {', '.join(named)}: set hydra.mode: MULTIRUN in the file that names them"
+        problems.append(Problem(PARAMETERS, f"{message}, or give -m"))
         return [], (), False
     swept = {str(key): f"{key}={value}" for key, value in parameters.items()} if multirun else {}
     swept |= {text.split("=", 1)[0]: text for text in usable.sweeping}
     parsed = OverridesParser.create().parse_overrides([*swept.values(), *usable.plain])
-    if add_problems(problems, [*_given_twice(parsed), *_experiments(parsed)]):
+    if add_problems(problems, [*_refused_sweeps(parsed)]):
         return [], (), False
     lists = BasicSweeper.split_arguments(parsed, None)[0]
     names = [o.get_key_element().lstrip("+") for o in parsed if o.is_sweep_override()]
@@ -148,29 +151,19 @@ def expand(
     return [list(job) for job in jobs], factors, multirun
 
 
-def _given_twice(parsed: Sequence[Override]) -> Iterator[Problem]:
-    """Sweeps of which another override leaves one value, `seed=0,1 ++seed=2`: a table would have one run twice."""
+def _refused_sweeps(parsed: Sequence[Override]) -> Iterator[Problem]:
+    """Sweeps of which another override leaves one value, `seed=0,1 ++seed=2`: a table would have one run twice.
+
+    And a sweep over experiments, whose files may sweep in ways of their own.
+    """
     for place, override in enumerate(parsed):
         key, element = override_key(override.get_key_element()), override.get_key_element()
         for other in parsed[:place]:
             again = override_key(other.get_key_element()) == key and other.get_key_element() != element
             if again and (override.is_sweep_override() or other.is_sweep_override()):
                 yield Problem(key, f"given by {other.input_line} and by {override.input_line}; leave one of them out")
-
-
-def _experiments(parsed: Sequence[Override]) -> Iterator[Problem]:
-    """A sweep over experiments, whose files may sweep in ways of their own."""
     if any(override_key(text.get_key_element()) == EXPERIMENT and text.is_sweep_override() for text in parsed):
         yield Problem(EXPERIMENT, "takes one experiment; give each a command of its own")
-
-
-def _unswept(listed: Mapping[str, str], base: DictConfig | None) -> list[Problem]:
-    """Parameters of Hydra's sweeper, which only a multirun reads: without it the arms of a file would be one run."""
-    if not listed or base is None or OmegaConf.select(base, "hydra.mode") is not None:
-        return []
-    remedy = "set hydra.mode: MULTIRUN in the file that names them, or give -m"
-    told = f"a multirun alone reads {', '.join(listed)}: {remedy}"
-    return [Problem(PARAMETERS, told)]
 
 
 def _unfit(listed: Mapping[str, str], usable: Overrides, base: DictConfig | None, composer: Composer) -> list[Problem]:
@@ -204,9 +197,9 @@ def with_fields_of_files(usable: Overrides, base: DictConfig | None, composer: C
         return usable
     choices = [*filter(composer.is_choice, listed), *_chosen(usable, composer)]
     swept = swept_groups(choices, base, composer)
-    found = {path: choices_with(override, choices, swept, composer) for path, override in fields.items()}
-    known = {path: knowing for path, knowing in found.items() if knowing}
-    return replace(usable, only_for={**known, **usable.only_for})
+    known = {path: choices_with(override, choices, swept, composer) for path, override in fields.items()}
+    only_for = {path: knowing for path, knowing in known.items() if knowing}
+    return replace(usable, only_for=only_for | dict(usable.only_for))
 
 
 def _chosen(usable: Overrides, composer: Composer) -> list[Override]:
@@ -222,23 +215,23 @@ def parse_override(text: str, problems: list[Problem]) -> Override | None:
     try:
         parsed = OverridesParser.create().parse_override(text)
     except (HydraException, ValueError) as error:  # ValueError: a number of more digits than Python reads
-        told = f"is not a Hydra override: {in_a_line(error)}{_as_text(text)}"
+        message = f"is not a Hydra override: {in_a_line(error)}{_as_text(text)}"
         if "=" not in text and not text.startswith("~"):
-            told = "is no override, which is typed NAME=VALUE; paribus explain lists groups and fields"
-        problems.append(Problem(shown, told))
+            message = "is no override, which is typed NAME=VALUE; paribus explain lists groups and fields"
+        problems.append(Problem(shown, message))
         return None
+    wrong = None
     if not parsed.key_or_group:
         problems.append(Problem(shown, "is not a Hydra override: it names no field and no group"))
         return None
     if parsed.value_type in (ValueType.INTERVAL_SWEEP, ValueType.GLOB_CHOICE_SWEEP):
-        problems.append(Problem(str(parsed.key_or_group), f"{text} does not name its values; list them: a,b,c"))
-        return None
-    if parsed.is_sweep_override() and getattr(parsed.value(), "shuffle", False):
-        told = f"{text} has another order whenever it is read, and the first row is what others are compared with"
-        problems.append(Problem(str(parsed.key_or_group), f"{told}; list them: a,b,c"))
-        return None
-    if parsed.is_sweep_override() and not list(parsed.sweep_iterator()):
-        problems.append(Problem(str(parsed.key_or_group), f"{text} has no values, and so no run; list them: a,b,c"))
+        wrong = "does not name its values"
+    elif parsed.is_sweep_override() and getattr(parsed.value(), "shuffle", False):
+        wrong = "has another order whenever it is read, and the first row is what others are compared with"
+    elif parsed.is_sweep_override() and not list(parsed.sweep_iterator()):
+        wrong = "has no values, and so no run"
+    if wrong:
+        problems.append(Problem(str(parsed.key_or_group), f"{text} {wrong}; list them: a,b,c"))
         return None
     return parsed
 
@@ -267,29 +260,23 @@ def choices_of(override: Override) -> list[str]:
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]
 
 
-def last_of_each(overrides: Sequence[Override]) -> list[Override]:
-    """Without what a later override of the same key replaces, whether it gives one value or several to sweep."""
-    last = {override.get_key_element(): place for place, override in enumerate(overrides) if _sets(override)}
-    return [o for place, o in enumerate(overrides) if not _sets(o) or last[o.get_key_element()] == place]
-
-
 def _sets(override: Override) -> bool:
-    """Whether it gives a value to a key that is there, and neither adds nor deletes one."""
+    """True if it gives a value to a key that is there, and neither adds nor deletes one."""
     return not (override.is_add() or override.is_force_add() or override.is_delete())
 
 
-def add_problems(problems: list[Problem], found: list[Problem]) -> bool:
-    """Add what was found to the problems; whether that was any."""
-    problems += found
-    return bool(found)
+def add_problems(problems: list[Problem], more: list[Problem]) -> bool:
+    """Add more problems; True if there are any."""
+    problems += more
+    return bool(more)
 
 
 def unknown_choice(override: Override, composer: Composer) -> list[Problem]:
     """What is wrong with the choices of a group; nothing where its files are there."""
     group = str(override.key_or_group)
     if group == "hydra/sweeper" and choices_of(override) != ["basic"]:
-        told = "no sweeper is used: paribus composes all jobs before the first runs, and hands them to the launcher"
-        return [Problem(group, f"{told}; list what is to be compared, -m seed=0,1,2")]
+        message = "no sweeper is used: paribus composes all jobs before the first runs, and hands them to the launcher"
+        return [Problem(group, f"{message}; list what is to be compared, -m seed=0,1,2")]
     options = composer.options(group)
     chosen = [] if override.is_delete() else choices_of(override)
     if not chosen and not override.is_delete():
@@ -331,8 +318,8 @@ def unknown_key(override: Override, reference: DictConfig) -> list[Problem]:
             if not kinds and not path.startswith("hydra.") and not did_you_mean(part, known):
                 listed = f"paribus explain {where}".strip()
                 return [Problem(path, f"{part!r} is unknown; `{listed}` says what there is")]
-            told = f"{unknown(part, known)}{f' (in {where})' if where else ''}"
-            return [Problem(path, f"{told}; {where} of kind {' or '.join(kinds)} has it" if kinds else told)]
+            message = f"{unknown(part, known)}{f' (in {where})' if where else ''}"
+            return [Problem(path, f"{message}; {where} of kind {' or '.join(kinds)} has it" if kinds else message)]
         node = node._get_node(part)
     return _block_as_value(override, node)
 
@@ -395,7 +382,9 @@ def usable_overrides(overrides: Sequence[str], composer: Composer) -> tuple[list
             only_for[path] = knowing
         if knowing or not add_problems(problems, unknown_key(override, reference)):
             accepted.append(override)
-    accepted = last_of_each(accepted)
+    # A later override of the same key, of one value or several to sweep, replaces an earlier one.
+    last = {override.get_key_element(): place for place, override in enumerate(accepted) if _sets(override)}
+    accepted = [o for place, o in enumerate(accepted) if not _sets(o) or last[o.get_key_element()] == place]
     return problems, Overrides(
         [o.input_line or "" for o in accepted if not o.is_sweep_override()],
         [o.input_line or "" for o in accepted if o.is_sweep_override()],

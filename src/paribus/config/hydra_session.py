@@ -45,7 +45,6 @@ _HYDRAS = "hydra/"
 _MERGED = "hydra of these files"
 ALLOWED = ("oc.select", "oc.dict.keys", "oc.dict.values", "now")
 _NOT_FOUND = re.compile(r"Interpolation key '(\w+)\.(\w+)' not found")
-_OF_THE_BUDGET = ("budget", "text")
 PLUGINS = ("hydra_plugins.", "hydra._internal.core_plugins.")
 _DIRECTORIES = ("hydra.run", "hydra.sweep")
 _PLUGGED = ("hydra.launcher._target_", "hydra.sweeper._target_")
@@ -83,7 +82,13 @@ def refused(value: Any, path: str = "") -> Iterator[Problem]:
         for number, item in enumerate(value):
             yield from refused(item, f"{path}[{number}]")
     elif isinstance(value, str) and "${" in value:
-        yield from (Problem(path, _message(name, value)) for name in resolvers(value) if name not in ALLOWED)
+        for name in (name for name in resolvers(value) if name not in ALLOWED):
+            message = f"{value} asks {name}; a value may refer to others, as in ${{seed}}, and ask {', '.join(ALLOWED)}"
+            if name == "oc.env":
+                message = (
+                    f"the value of {value} would be written into records; have the shell put it there, if it may be"
+                )
+            yield Problem(path, message)
 
 
 @dataclass(frozen=True)
@@ -116,10 +121,10 @@ class Composer:
         """
         if group not in self._known:
             try:
-                found = GlobalHydra.instance().config_loader().get_group_options(group)
+                names = GlobalHydra.instance().config_loader().get_group_options(group)
             except OSError:  # a name that no directory can have
-                found = []
-            self._known[group] = [name for name in found if not name.startswith("_")]
+                names = []
+            self._known[group] = [name for name in names if not name.startswith("_")]
         return self._known[group]
 
     def nested_options(self, group: str) -> list[str]:
@@ -133,13 +138,12 @@ class Composer:
         loader = GlobalHydra.instance().config_loader()
         assert isinstance(loader, ConfigLoaderImpl)
         try:
-            found = loader.repository.load_config(f"{ARM}/{arm}")
+            file = loader.repository.load_config(f"{ARM}/{arm}")
         except HydraException:  # told by whoever composes the whole
             return None
-        in_place = found is not None and found.header.get("package") == "_global_"
-        listed = (found.defaults_list or []) if found and in_place else []
-        overridden = [one for one in listed if isinstance(one, GroupDefault) and one.override]
-        groups = {(one.group or "").strip("/"): str(one.value) for one in overridden}
+        defaults = (file.defaults_list or []) if file and file.header.get("package") == "_global_" else []
+        overridden = [entry for entry in defaults if isinstance(entry, GroupDefault) and entry.override]
+        groups = {(entry.group or "").strip("/"): str(entry.value) for entry in overridden}
         return {group: option for group, option in groups.items() if group in CHOSEN}
 
     def is_choice(self, override: Override) -> bool:
@@ -176,27 +180,24 @@ class Composer:
         parsed = [self._parse(text) for text in overrides]
         if any(override.key_or_group == "hydra.searchpath" for override in parsed):  # has groups unknown to us
             return tuple(overrides), []
-        files = [override for override in parsed if self._is_read_first(override)]
+        chosen: dict[str, str] = {}
+        added, values = [], []
+        for override in parsed:
+            of_hydra = str(override.key_or_group).split(".", maxsplit=1)[0] == "hydra"
+            changes = override.is_add() or override.is_force_add() or override.is_delete()
+            if self.is_choice(override) and not changes:
+                chosen[override.get_key_element()] = str(override.input_line)
+            elif of_hydra or self.is_choice(override):
+                added.append(str(override.input_line))
+            else:
+                values.append(override)
         # Which group is chosen first makes no difference, but in which order files are added to all others.
-        chosen = {override.get_key_element(): str(override.input_line) for override in files if self._chooses(override)}
-        added = [str(override.input_line) for override in files if not self._chooses(override)]
-        return (*sorted(chosen.values()), *added), [
-            override for override in parsed if not self._is_read_first(override)
-        ]
+        return (*sorted(chosen.values()), *added), values
 
     def _parse(self, text: str) -> Override:
         if text not in self._parsed:
             (self._parsed[text],) = OverridesParser.create().parse_overrides([text])
         return self._parsed[text]
-
-    def _chooses(self, override: Override) -> bool:
-        """Whether it takes another choice of a group that has one."""
-        changes = override.is_add() or override.is_force_add() or override.is_delete()
-        return self.is_choice(override) and not changes
-
-    def _is_read_first(self, override: Override) -> bool:
-        of_hydra = str(override.key_or_group).split(".", maxsplit=1)[0] == "hydra"
-        return of_hydra or self.is_choice(override)
 
 
 def values_of(cfg: DictConfig) -> DictConfig:
@@ -307,11 +308,16 @@ class Loader(ConfigLoaderImpl):
         """
         if isinstance(default, _Merged):
             return ConfigResult(provider="", path="", config=copy.deepcopy(default.config), header={})
-        found = super()._load_single_config(default, repo)
-        read = repo.load_config(str(default.config_path))
-        if read is not None and _says_nothing(read) and not str(default.config_path).startswith(_HYDRAS):
-            raise HydraException(_needed(read, str(default.config_path)))
-        return replace(found, config=copy.deepcopy(found.config)) if read and found.config is read.config else found
+        loaded, path = super()._load_single_config(default, repo), str(default.config_path)
+        read = repo.load_config(path)
+        others = [entry for entry in (read and read.defaults_list) or [] if not entry.is_self()]
+        empty = read is not None and not others and OmegaConf.is_dict(read.config) and not read.config
+        if read is not None and empty and not path.startswith(_HYDRAS):
+            needed = "a file of a group gives the group's fields, such as kind"
+            if path.startswith("experiment/"):
+                needed = "an experiment gives values, or arms under hydra.sweeper.params, as demo.yaml does"
+            raise HydraException(f"{read.path.partition('://')[2]}/{path}.yaml says nothing; {needed}")
+        return replace(loaded, config=copy.deepcopy(loaded.config)) if read and loaded.config is read.config else loaded
 
     def _compose_config_from_defaults_list(self, defaults: list[ResultDefault], repo: IConfigRepository) -> DictConfig:
         """As Hydra's own, which begins with what it says of itself: half of the files, and the same for most jobs."""
@@ -322,20 +328,6 @@ class Loader(ConfigLoaderImpl):
             self._of_hydra[key] = super()._compose_config_from_defaults_list(first, repo)
         merged = _Merged(self._of_hydra[key])
         return super()._compose_config_from_defaults_list([merged, *defaults[len(first) :]], repo)
-
-
-def _says_nothing(read: ConfigResult) -> bool:
-    """Whether a file has neither values nor a list of defaults."""
-    others = [one for one in read.defaults_list or [] if not one.is_self()]
-    return not others and OmegaConf.is_dict(read.config) and not read.config
-
-
-def _needed(read: ConfigResult, config_path: str) -> str:
-    """Which file says nothing, and what it would say."""
-    file = f"{read.path.partition('://')[2]}/{config_path}.yaml"
-    if config_path.startswith("experiment/"):
-        return f"{file} says nothing; an experiment gives values, or arms under hydra.sweeper.params, as demo.yaml does"
-    return f"{file} says nothing; a file of a group gives the group's fields, such as kind"
 
 
 class _Merged(ResultDefault):
@@ -387,12 +379,12 @@ def resolvers(text: str) -> tuple[str, ...]:
 
 def with_remedy(message: str) -> str:
     """OmegaConf's message; of a key that only other choices of its group have, with which these are."""
-    found = _NOT_FOUND.fullmatch(message)
-    if found is None or not (kinds := kinds_with(*found.groups())):
+    match = _NOT_FOUND.fullmatch(message)
+    if match is None or not (kinds := kinds_with(*match.groups())):
         return message
-    if found.groups() == _OF_THE_BUDGET:
+    if match.groups() == ("budget", "text"):
         return f"{message}: only budget=equal_text has it; give a size such as 500MB, or null"
-    return f"{message}: only {found[1]} of kind {' or '.join(kinds)} has it; give a value"
+    return f"{message}: only {match[1]} of kind {' or '.join(kinds)} has it; give a value"
 
 
 def _asked(node: Any) -> Iterator[str]:
@@ -400,12 +392,6 @@ def _asked(node: Any) -> Iterator[str]:
         yield str(node.resolverName().getText())  # type: ignore[no-untyped-call]
     for child in getattr(node, "children", None) or ():
         yield from _asked(child)
-
-
-def _message(name: str, value: str) -> str:
-    if name == "oc.env":
-        return f"the value of {value} would be written into records; have the shell put it there, if it may be"
-    return f"{value} asks {name}; a value may refer to others, as in ${{seed}}, and ask {', '.join(ALLOWED)}"
 
 
 # What may not be said in Hydra's own block `hydra`: names of code, and directories named by the environment.
@@ -426,10 +412,7 @@ def check_hydra_settings(block: Any, path: str = "hydra") -> Iterator[Problem]:
         elif where == "hydra.job.chdir" and value:
             yield Problem(where, "would look for relative paths in a directory of the job; leave it out")
         elif path in _DIRECTORIES and "oc.env" in str(value):
-            yield Problem(
-                where,
-                f"{value!r} would name a directory by the environment; have the shell put it there",
-            )
+            yield Problem(where, f"{value!r} would name a directory by the environment; have the shell put it there")
         yield from check_hydra_settings(value, where)
 
 

@@ -1,7 +1,7 @@
 """The few numbers by which a run is known: bits per byte, and each task by the metric that tables take."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from statistics import fmean
 
 BITS = "bits_per_byte"
@@ -19,12 +19,12 @@ def main_scores(metrics: Mapping[str, float]) -> dict[str, float]:
 
     `metrics` are those of the result of an evaluation, such as `eval/boolq/5shot/acc`: shares for accuracies.
     """
-    found: dict[str, dict[str, list[float]]] = {}
+    scores: dict[str, dict[str, list[float]]] = {}
     for name, value in metrics.items():
         if match := SCORE.fullmatch(name):
-            found.setdefault(match["task"], {}).setdefault(match["metric"], []).append(value)
+            scores.setdefault(match["task"], {}).setdefault(match["metric"], []).append(value)
     bits = {BITS: metrics[f"eval/{BITS}"]} if f"eval/{BITS}" in metrics else {}
-    return bits | {task: fmean(of_task[_preferred(of_task)]) for task, of_task in sorted(found.items())}
+    return bits | {task: fmean(of_task[choose_metric(of_task)]) for task, of_task in sorted(scores.items())}
 
 
 def score_texts(scores: Mapping[str, float], most: int | None = None) -> list[str]:
@@ -35,5 +35,6 @@ def score_texts(scores: Mapping[str, float], most: int | None = None) -> list[st
     return [*texts[:most], f"{len(texts) - most} more"]
 
 
-def _preferred(metrics: Mapping[str, list[float]]) -> str:
-    return next((metric for metric in PREFERRED if metric in metrics), min(metrics))
+def choose_metric(available: Collection[str]) -> str:
+    """The metric a task is known and reported by: accuracy where it has one, as the papers do."""
+    return next((metric for metric in PREFERRED if metric in available), min(available))

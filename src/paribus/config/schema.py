@@ -196,8 +196,7 @@ def check_byte_sizes(config: RunConfig) -> Iterator[Problem]:
         )
     if training.batch_bytes is None and not training.global_batch:
         yield Problem(
-            "training.global_batch",
-            "must be above 0, or 0 where training.batch_bytes says how much text a step reads",
+            "training.global_batch", "must be above 0, or 0 where training.batch_bytes says how much text a step reads"
         )
     if training.batch_bytes is None and training.batch_multiple > 1:
         message = "rounds what training.batch_bytes gives, which is null"

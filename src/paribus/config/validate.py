@@ -58,13 +58,16 @@ def _value(name: str, value: Any, hint: Any, prefix: str, problems: list[Problem
         return None
     if classes:
         return _nested(classes, value, prefix + name, problems)
-    if infinite := [Problem(prefix + name + where, _boundless(found, hint)) for where, found in _not_finite(value)]:
-        problems += infinite
+    if infinite := [*_not_finite(value)]:
+        unlimited = NULL_IS_NO_LIMIT in getattr(hint, "__metadata__", ())
+        for where, number in infinite:
+            remedy = "; null is no limit" if number > 0 and unlimited else ""
+            problems.append(Problem(prefix + name + where, f"should be a finite number, not {number!r}{remedy}"))
         return None
     try:
         return _adapter(hint).validate_python(_tuples(value))
     except ValidationError as error:
-        for detail in _told(error.errors(include_url=False)):
+        for detail in _not_repeating(error.errors(include_url=False)):
             keys = value if isinstance(value, Mapping) else {}
             parts = [part for part in detail["loc"] if isinstance(part, int) or part in keys]
             where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
@@ -98,20 +101,14 @@ def _not_finite(value: Any, where: str = "") -> Iterator[tuple[str, float]]:
             yield from _not_finite(item, f"{where}[{position}]")
 
 
-def _boundless(value: float, hint: Any) -> str:
-    """What is wrong with a number that is not finite; how to say what was meant by it, where there is a way."""
-    unlimited = value > 0 and NULL_IS_NO_LIMIT in getattr(hint, "__metadata__", ())
-    return f"should be a finite number, not {value!r}" + ("; null is no limit" if unlimited else "")
-
-
-def _told(details: Sequence[Any]) -> Sequence[Any]:
+def _not_repeating(details: Sequence[Any]) -> Sequence[Any]:
     """The details without those that repeat others.
 
     Of a field that may be null pydantic says too that it is not null; of a list with a wrong item, that it is short.
     """
-    told = [detail for detail in details if detail["type"] != "none_required"] or details
-    inside = {detail["loc"][:length] for detail in told for length in range(len(detail["loc"]))}
-    return [detail for detail in told if detail["loc"] not in inside]
+    own = [detail for detail in details if detail["type"] != "none_required"] or details
+    inside = {detail["loc"][:length] for detail in own for length in range(len(detail["loc"]))}
+    return [detail for detail in own if detail["loc"] not in inside]
 
 
 def _tuples(value: Any) -> Any:
@@ -162,6 +159,6 @@ def _explain(detail: Any, value: Any) -> str:
     if detail["type"] == "too_short":
         least = detail["ctx"]["min_length"]
         return f"should have {least} {'entry' if least == 1 else 'entries'} or more"
-    told = message if repr(value) in message else f"{message}, not {value!r}"
+    message = message if repr(value) in message else f"{message}, not {value!r}"
     number = detail["type"] == "string_type" and isinstance(value, int | float)
-    return f"{told}: quote what is text and reads as a number, as in field=\"'1e5'\"" if number else told
+    return f"{message}: quote what is text and reads as a number, as in field=\"'1e5'\"" if number else message

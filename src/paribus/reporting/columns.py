@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from paribus.config.groups.evaluation import TableConfig
+from paribus.config.metrics import choose_metric
 from paribus.config.validate import unknown
 from paribus.errors import ConfigurationError
 from paribus.reporting.measures import (
@@ -31,7 +32,6 @@ from paribus.reporting.measures import (
     Kind,
     Measure,
     MeasuredTask,
-    choose_metric,
     of_texts,
     perplexity_of_texts,
 )
@@ -165,7 +165,7 @@ class _ColumnMaker:
         task, _, metric = name.partition(":")
         metrics = self.available.get(task, {})
         wanted = metric or (self.table.metrics or {}).get(task)
-        chosen = wanted or (choose_metric(list(metrics)) if metrics else "acc")
+        chosen = wanted or (choose_metric(metrics) if metrics else "acc")
         part = MeasuredTask(task, (), chosen)
         if wanted and metrics and part.scored not in metrics:
             known = [*metrics, *(name for name, about in METRICS.items() if about.source in metrics)]

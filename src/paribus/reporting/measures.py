@@ -195,11 +195,6 @@ MEASURES = (AVERAGE, *(column.key for column in FIXED))
 """Names of the columns that stand for no task, group of tasks or set of texts."""
 
 
-def choose_metric(available: Sequence[str]) -> str:
-    """The metric a task is reported by: accuracy where it has one, as the papers do."""
-    return next((metric for metric in METRICS if metric in available), min(available))
-
-
 Labels = tuple[str, ...]
 
 

@@ -136,8 +136,7 @@ class ParallelCorpus:
     sample: ShareOrSize | None = identity(None, doc=SAMPLE_DOC)
     sample_seed: Seed = identity(0, doc=SAMPLE_SEED_DOC)
     heldout: Fraction = identity(
-        0.05,
-        doc="Share of pairs held out for evaluation, chosen by a hash of the source, or of the group's name.",
+        0.05, doc="Share of pairs held out for evaluation, chosen by a hash of the source, or of the group's name."
     )
     near_duplicate: Fraction | None = identity(0.8, doc=f"{NEAR_DOC} Both sides of a pair count.")
 

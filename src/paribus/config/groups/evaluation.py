@@ -210,12 +210,10 @@ class TableConfig:
         None, doc="What tables and plots say for a label, a factor or a task: `{longest_first: LBPE, boolq: BoolQ}`."
     )
     test: Literal["auto", "t", "bootstrap", "permutation"] = execution(
-        "auto",
-        doc="The test over items. auto: McNemar's where every item is right or wrong, else the paired t-test.",
+        "auto", doc="The test over items. auto: McNemar's where every item is right or wrong, else the paired t-test."
     )
     plain_t_test: bool = execution(
-        False,
-        doc="Whether to show the unpaired t-test of papers too, over the scores of each seed and checkpoint.",
+        False, doc="Whether to show the unpaired t-test of papers too, over the scores of each seed and checkpoint."
     )
     paper: bool = execution(
         False, doc="Whether each number has the paper's beside it, with the difference of ours from it."

@@ -150,8 +150,7 @@ class PlanConfig:
     )
     probe_seconds: PositiveFloat = execution(10.0, doc="Seconds of training steps that a probe measures, at most.")
     device: str | None = execution(
-        None,
-        doc="Device to reckon for, by a name with a known peak, such as h800 or a100; null is this machine's.",
+        None, doc="Device to reckon for, by a name with a known peak, such as h800 or a100; null is this machine's."
     )
     peak_tflops: PositiveFloat | None = execution(
         None, doc="TFLOP/s that the device can do at most; null is the known peak of plan.device (dense bfloat16)."

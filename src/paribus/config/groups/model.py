@@ -121,8 +121,7 @@ class CheckpointStart:
 
     kind: Literal["checkpoint"] = identity("checkpoint", doc="Weights of a checkpoint.")
     path: PathText | None = execution(
-        None,
-        doc="Directory: a checkpoint, an artefact `training`, a run, or a Hugging Face model with safetensors.",
+        None, doc="Directory: a checkpoint, an artefact `training`, a run, or a Hugging Face model with safetensors."
     )
     run: RunId | None = execution(None, doc="Id of a run below start.root, or its beginning; instead of start.path.")
     step: NonNegative | None = execution(

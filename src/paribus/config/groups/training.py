@@ -116,8 +116,7 @@ class TrainingConfig:
         "and must agree in a table.",
     )
     activation_checkpointing: bool = execution(
-        False,
-        doc="Compute activations again instead of keeping them: far less memory, a third more time.",
+        False, doc="Compute activations again instead of keeping them: far less memory, a third more time."
     )
     checkpoint_every: Positive = execution(
         1_000, doc="Steps between checkpoints that only a killed job goes on from; they are not kept."
