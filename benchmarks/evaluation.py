@@ -33,9 +33,9 @@ from lm_eval.models.huggingface import HFLM
 import paribus.tokenization.export  # noqa: F401 (AutoTokenizer learns of ParibusTokenizer)
 from paribus.config.groups.model import LlamaModel
 from paribus.evaluation.benchmarks import BENCHMARKS
-from paribus.evaluation.data_files import benchmark_file, fewshot_file, read_benchmark
+from paribus.evaluation.data_files import benchmark_items
 from paribus.evaluation.evaluate import HarnessModel, build_requests, load_task
-from paribus.evaluation.items import ItemSet, read_items, split_pool, write_task
+from paribus.evaluation.items import ItemSet, read_records, write_task
 from paribus.evaluation.prompts import evaluation_tokenizer
 from paribus.evaluation.scoring import SCORED_TOKENS, Scorer, load_checkpoint_model
 from paribus.modeling.device import resolve_device
@@ -98,9 +98,7 @@ def write_tasks(directory: Path, given: argparse.Namespace) -> None:
     """The tasks' files, with the first `--items` questions."""
     for name in given.tasks:
         benchmark = BENCHMARKS[name]
-        scored = benchmark_file(str(given.data), benchmark)
-        training = fewshot_file(scored, benchmark)
-        items = split_pool(read_benchmark(scored, benchmark), read_benchmark(training, benchmark) if training else None)
+        items = benchmark_items(str(given.data), benchmark, max(given.shots))
         items = ItemSet(items.evaluated[: given.items], items.fewshot, items.fewshot_source)
         write_task(directory, name, items, benchmark.prompt)
 
@@ -108,7 +106,7 @@ def write_tasks(directory: Path, given: argparse.Namespace) -> None:
 def write_checkpoint(directory: Path, given: argparse.Namespace) -> Path:
     """A model with random weights and its tokenizer, as a checkpoint of a run has them."""
     files = [directory / f"{name}{kind}.jsonl" for name in given.tasks for kind in ("", ".fewshot")]
-    texts = [f"{item.query} {' '.join(item.choices)}" for file in files for item in read_items(file)]
+    texts = [f"{item['query']} {' '.join(item['choices'])}" for file in files for item in read_records(file)]
     tokenizer = Tokenizer.train(texts, vocab_size=given.vocabulary, special_tokens=["<|endoftext|>"])
     width, checkpoint = given.width, directory / "checkpoint"
     model = LlamaModel(

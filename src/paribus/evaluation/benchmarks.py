@@ -6,7 +6,7 @@ as Python needs them all before it.
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -24,6 +24,7 @@ from paribus.evaluation.items import (
     Reader,
     TextItem,
     accepted_answers,
+    block,
     entry,
     index,
     lettered,
@@ -33,34 +34,20 @@ from paribus.evaluation.items import (
     texts,
 )
 
+
 # BoolQ (Clark et al. 2019): yes or no questions about a passage.
-BOOLQ_ANSWERS = ("no", "yes")
-
-
 def _boolq_item(name: str, record: Fields) -> Item:
     """Fields passage, question and label (0 no, 1 yes)."""
-    query = f"{text(record, 'passage')}\nQuestion: {text(record, 'question')}?\nAnswer:"
-    return Item(name, query, BOOLQ_ANSWERS, index(record, "label", BOOLQ_ANSWERS))
-
-
-BOOLQ = Benchmark(
-    "boolq",
-    "validation",
-    _boolq_item,
-    BenchmarkPrompt("BoolQ validation, prompt of lm-eval boolq"),
-    Hub("aps/super_glue", "boolq"),
-)
+    query, choices = f"{text(record, 'passage')}\nQuestion: {text(record, 'question')}?\nAnswer:", ("no", "yes")
+    return Item(name, query, choices, index(record, "label", choices))
 
 
 # HellaSwag (Zellers et al. 2019): how a description of a scene goes on.
 def _hellaswag_item(name: str, record: Fields) -> Item:
     """Fields activity_label, ctx_a, ctx_b (may be empty), endings and label (index)."""
-    context = f"{text(record, 'ctx_a')} {string(record, 'ctx_b').capitalize()}"
-    endings = texts(record, "endings")
-    choices = tuple(_hellaswag_text(ending) for ending in endings)
-    return Item(
-        name, _hellaswag_text(f"{text(record, 'activity_label')}: {context}"), choices, index(record, "label", endings)
-    )
+    context, endings = f"{text(record, 'ctx_a')} {string(record, 'ctx_b').capitalize()}", texts(record, "endings")
+    query = _hellaswag_text(f"{text(record, 'activity_label')}: {context}")
+    return Item(name, query, tuple(map(_hellaswag_text, endings)), index(record, "label", endings))
 
 
 def _hellaswag_text(content: str) -> str:
@@ -69,28 +56,10 @@ def _hellaswag_text(content: str) -> str:
     return re.sub(r"\[.*?\]", "", content).replace("  ", " ")
 
 
-HELLASWAG = Benchmark(
-    "hellaswag",
-    "validation",
-    _hellaswag_item,
-    BenchmarkPrompt("HellaSwag validation, prompt of lm-eval hellaswag"),
-    Hub("Rowan/hellaswag"),
-)
-
-
 # OpenBookQA (Mihaylov et al. 2018): elementary science, four choices.
 def _openbookqa_item(name: str, record: Fields) -> Item:
     """Fields question_stem, choices (text and label lists) and answerKey (one of the labels)."""
     return Item(name, text(record, "question_stem"), *lettered(record))
-
-
-OPENBOOKQA = Benchmark(
-    "openbookqa",
-    "test",
-    _openbookqa_item,
-    BenchmarkPrompt("OpenBookQA test, prompt of lm-eval openbookqa"),
-    Hub("allenai/openbookqa", "main"),
-)
 
 
 # PIQA (Bisk et al. 2020): which of two solutions reaches a goal.
@@ -98,11 +67,6 @@ def _piqa_item(name: str, record: Fields) -> Item:
     """Fields goal, sol1, sol2 and label (0 or 1)."""
     choices = (text(record, "sol1"), text(record, "sol2"))
     return Item(name, f"Question: {text(record, 'goal')}\nAnswer:", choices, index(record, "label", choices))
-
-
-PIQA = Benchmark(
-    "piqa", "validation", _piqa_item, BenchmarkPrompt("PIQA validation, prompt of lm-eval piqa"), Hub("baber/piqa")
-)
 
 
 # Social IQa (Sap et al. 2019): questions about people's motives and reactions.
@@ -116,57 +80,22 @@ def _siqa_item(name: str, record: Fields) -> Item:
     return Item(name, query, choices, index(record, "label", choices, first=1))
 
 
-SIQA = Benchmark(
-    "siqa",
-    "validation",
-    _siqa_item,
-    BenchmarkPrompt("Social IQa validation, prompt of lm-eval social_iqa"),
-    Hub("lighteval/siqa"),
-)
-
-
 # StoryCloze (Mostafazadeh et al. 2016): the right ending of a story of four sentences.
-STORYCLOZE_SENTENCES = 4
-
-
 def _storycloze_item(name: str, record: Fields) -> Item:
     """Fields input_sentence_1 to input_sentence_4, sentence_quiz1, sentence_quiz2, answer_right_ending (1 or 2)."""
-    query = " ".join(text(record, f"input_sentence_{number}") for number in range(1, STORYCLOZE_SENTENCES + 1))
+    query = " ".join(text(record, f"input_sentence_{number}") for number in (1, 2, 3, 4))
     choices = (text(record, "sentence_quiz1"), text(record, "sentence_quiz2"))
     return Item(name, query, choices, index(record, "answer_right_ending", choices, first=1))
 
 
-STORYCLOZE = Benchmark(
-    "storycloze",
-    "test",
-    _storycloze_item,
-    BenchmarkPrompt("StoryCloze 2016 test, prompt of lm-eval storycloze_2016"),
-    Hub("LSDSem/story_cloze", "2016", train=False),
-)
-
-
 # Winogrande (Sakaguchi et al. 2020): which of two names a pronoun, here a blank, stands for.
-WINOGRANDE_BLANK = "_"
-
-
 def _winogrande_item(name: str, record: Fields) -> BlankItem:
     """Fields sentence (with the blank `_`), option1, option2 and answer (1 or 2)."""
-    before, blank, after = text(record, "sentence").partition(WINOGRANDE_BLANK)
+    before, blank, after = text(record, "sentence").partition("_")
     if not blank or not after.strip():
-        raise DataError(
-            f"field `sentence` must have a blank `{WINOGRANDE_BLANK}` with text after it, not {record['sentence']!r}"
-        )
+        raise DataError(f"field `sentence` must have a blank `_` with text after it, not {record['sentence']!r}")
     contexts = tuple(before + text(record, field) for field in ("option1", "option2"))
     return BlankItem(name, contexts, after.strip(), index(record, "answer", contexts, first=1))
-
-
-WINOGRANDE = Benchmark(
-    "winogrande",
-    "validation",
-    _winogrande_item,
-    BenchmarkPrompt("Winogrande validation, prompt of lm-eval winogrande"),
-    Hub("allenai/winogrande", "winogrande_xl"),
-)
 
 
 # ARC (Clark et al. 2018): grade-school science, an easy and a challenge set.
@@ -179,22 +108,6 @@ def _arc_item(name: str, record: Fields) -> Item:
         choices = texts(record, "choices")
         return Item(name, f"{text(record, 'query')}\nAnswer:", choices, index(record, "gold", choices))
     return Item(name, f"Question: {text(record, 'question')}\nAnswer:", *lettered(record))
-
-
-ARC_EASY = Benchmark(
-    "arc_easy",
-    "test",
-    _arc_item,
-    BenchmarkPrompt("ARC-Easy test, prompt of lm-eval arc_easy"),
-    Hub("allenai/ai2_arc", "ARC-Easy"),
-)
-ARC_CHALLENGE = Benchmark(
-    "arc_challenge",
-    "test",
-    _arc_item,
-    BenchmarkPrompt("ARC-Challenge test, prompt of lm-eval arc_challenge"),
-    Hub("allenai/ai2_arc", "ARC-Challenge"),
-)
 
 
 # CommonsenseQA (Talmor et al. 2019), answered by the letter of the choice.
@@ -211,15 +124,6 @@ def _commonsense_qa_item(name: str, record: Fields) -> Item:
     letters = tuple("ABCDEFGHIJ"[: len(choices)])
     listed = "\n".join(f"{letter}. {choice}" for letter, choice in zip(letters, choices, strict=True))
     return Item(name, f"Question: {text(record, 'question').strip()}\n{listed}\nAnswer:", letters, gold)
-
-
-COMMONSENSE_QA = Benchmark(
-    "commonsense_qa",
-    "validation",
-    _commonsense_qa_item,
-    BenchmarkPrompt("CommonsenseQA validation, prompt as in the file"),
-    Hub("tau/commonsense_qa"),
-)
 
 
 # COPA (Roemmele et al. 2011): the more plausible cause or effect.
@@ -244,15 +148,6 @@ def _copa_item(name: str, record: Fields) -> Item:
     return Item(name, query, choices, index(record, "label", choices))
 
 
-COPA = Benchmark(
-    "copa",
-    "validation",
-    _copa_item,
-    BenchmarkPrompt("COPA validation, prompt as in the file"),
-    Hub("aps/super_glue", "copa"),
-)
-
-
 # LAMBADA (Paperno et al. 2016), in OpenAI's form: the last word of a passage.
 def _lambada_item(name: str, record: Fields) -> TextItem:
     """Field text, whose last word is predicted; or the fields context and continuation."""
@@ -264,36 +159,11 @@ def _lambada_item(name: str, record: Fields) -> TextItem:
     return TextItem(name, context, space + word)
 
 
-LAMBADA_OPENAI = Benchmark(
-    "lambada_openai",
-    "test",
-    _lambada_item,
-    BenchmarkPrompt("LAMBADA test, prompt of lm-eval lambada_openai", target_delimiter=""),
-    Hub("EleutherAI/lambada_openai", "default", train=False),
-)
-
-
 # MemoTrap (Liu and Liu 2023): prompts whose right answer is not the one that was often read.
-MEMOTRAP_FILES = ("proverb_ending", "proverb_translation", "hate_speech_ending", "history_of_science")
-
-
 def _memotrap_item(name: str, record: Fields) -> Item:
     """Fields prompt, classes (a list, or one written as a string) and answer_index."""
     choices = texts({"classes": literal(record, "classes")}, "classes")
     return Item(name, text(record, "prompt"), choices, index(record, "answer_index", choices))
-
-
-MEMOTRAP = tuple(
-    Benchmark(
-        f"memotrap_{file}",
-        file,
-        _memotrap_item,
-        BenchmarkPrompt(f"MemoTrap {file}, prompt of lm-eval inverse_scaling_memo_trap", target_delimiter=""),
-        parent="memotrap",
-        also=("exact_match",),
-    )
-    for file in MEMOTRAP_FILES
-)
 
 
 # Classification of texts, with the label words of Min et al. 2022 (MetaICL, arXiv 2110.15943).
@@ -328,31 +198,8 @@ def _label_reader(field: str, words: tuple[str, ...]) -> Reader:
     return item
 
 
-def _classification(name: str, split: str, item: Reader, hub: Hub) -> Benchmark:
-    source = f"{name} {split}, label words of MetaICL"
-    return Benchmark(name, split, item, BenchmarkPrompt(source, target_delimiter="\n", fewshot_delimiter="\n\n\n"), hub)
-
-
-SST2 = _classification("sst2", "validation", _label_reader("sentence", SENTIMENTS), Hub("nyu-mll/glue", "sst2"))
-AMAZON = _classification(
-    "amazon", "test", _label_reader("content", SENTIMENTS), Hub("fancyzhx/amazon_polarity", examples=MIXED_RECORDS)
-)
-YELP = _classification(
-    "yelp", "test", _label_reader("text", SENTIMENTS), Hub("fancyzhx/yelp_polarity", examples=MIXED_RECORDS)
-)
-TWEET_HATE = _classification("tweet_hate", "test", _label_reader("text", HATE), Hub("cardiffnlp/tweet_eval", "hate"))
-TWEET_OFFENSIVE = _classification(
-    "tweet_offensive", "test", _label_reader("text", OFFENSIVE), Hub("cardiffnlp/tweet_eval", "offensive")
-)
-AG_NEWS = _classification("ag_news", "test", _label_reader("text", TOPICS), Hub("fancyzhx/ag_news"))
-DBPEDIA = _classification("dbpedia", "test", _label_reader("content", ONTOLOGY), Hub("fancyzhx/dbpedia_14"))
-CLASSIFICATION = (AMAZON, SST2, YELP, TWEET_HATE, TWEET_OFFENSIVE, AG_NEWS, DBPEDIA)
-
-
 # RACE (Lai et al. 2017): English examinations for high and middle school.
 RACE_LETTERS = "ABCD"
-RACE_BLANK = "  _  ."
-"""How a question that is a sentence with a gap at its end is written."""
 
 
 def _race_item(name: str, record: Fields) -> Item:
@@ -362,7 +209,7 @@ def _race_item(name: str, record: Fields) -> Item:
     fields question, options and answer has one problem.
     """
     problems = literal(record, "problems") if "problems" in record else [record]
-    if not isinstance(problems, list) or not problems or not all(isinstance(one, Mapping) for one in problems):
+    if not isinstance(problems, list) or not problems or not all(isinstance(problem, Mapping) for problem in problems):
         raise DataError(f"field `problems` must be a list of one or more problems, not {problems!r}")
     *shown, asked = problems
     query = f"Article: {text(record, 'article')}\n\n{''.join(map(_race_answered, shown))}{text(asked, 'question')}"
@@ -371,7 +218,7 @@ def _race_item(name: str, record: Fields) -> Item:
 
 def _race_answered(problem: Mapping[str, Any]) -> str:
     question, answer = text(problem, "question"), texts(problem, "options", least=4)[_race_gold(problem)]
-    if question.endswith(RACE_BLANK):
+    if question.endswith("  _  ."):  # a sentence with a gap at its end
         return f"{question[:-5]}{answer}\n"
     return f"Question: {question}\nAnswer: {answer}\n"
 
@@ -383,76 +230,31 @@ def _race_gold(problem: Mapping[str, Any]) -> int:
     return RACE_LETTERS.index(answer)
 
 
-RACE_HIGH = Benchmark(
-    "race_high",
-    "test",
-    _race_item,
-    BenchmarkPrompt("RACE-High test, prompt of lm-eval race"),
-    Hub("EleutherAI/race", "high", train_path="ehovy/race"),
-)
-RACE_MIDDLE = Benchmark(
-    "race_middle",
-    "test",
-    _race_item,
-    BenchmarkPrompt("RACE-Middle test, prompt of lm-eval race; on the hub every question is a record of its own"),
-    Hub("ehovy/race", "middle"),
-)
-
-
 # SQuAD v1.1 (Rajpurkar et al. 2016): the span of a passage that answers a question.
 def _squad_item(name: str, record: Fields) -> AnswerItem:
     """Fields title, context, question and answers (with the list text)."""
     title, context, question = (text(record, field) for field in ("title", "context", "question"))
-    found = entry(record, "answers")
-    if not isinstance(found, Mapping):
-        raise DataError(f"field `answers` must hold the list text, not {found!r}")
     query = f"Title: {title}\n\nBackground: {context}\n\nQuestion: {question}\n\nAnswer:"
-    return AnswerItem(name, query, accepted_answers(found, "text"))
-
-
-SQUAD = Benchmark(
-    "squad",
-    "validation",
-    _squad_item,
-    BenchmarkPrompt("SQuAD v1.1 validation, prompt of lm-eval squadv2"),
-    Hub("rajpurkar/squad"),
-    Generation(("\n",), "squad"),
-)
+    return AnswerItem(name, query, accepted_answers(block(record, "answers", "the list text"), "text"))
 
 
 # HotpotQA (Yang et al. 2018), distractor setting: questions that need two of ten paragraphs.
 def _hotpotqa_item(name: str, record: Fields) -> AnswerItem:
     """Fields question, answer and context (the lists title and, for each, sentences)."""
-    context = entry(record, "context")
-    if not isinstance(context, Mapping):
-        raise DataError(f"field `context` must hold the lists title and sentences, not {context!r}")
-    query = f"{_hotpotqa_paragraphs(context)}\nQuestion: {text(record, 'question')}\nAnswer:"
-    return AnswerItem(name, query, ((text(record, "answer"),),))
-
-
-def _hotpotqa_paragraphs(context: Fields) -> str:
-    titles, sentences = texts(context, "title", least=1), entry(context, "sentences")
-    if not isinstance(sentences, list) or len(sentences) != len(titles) or not all(map(_hotpotqa_sentences, sentences)):
+    context = block(record, "context", "the lists title and sentences")
+    titles, paragraphs = texts(context, "title", least=1), entry(context, "sentences")
+    if not isinstance(paragraphs, list) or len(paragraphs) != len(titles) or not all(map(_are_texts, paragraphs)):
         raise DataError(f"field `sentences` must be a list of texts for each of {len(titles)} titles")
-    return "\n".join(f"{title}: {''.join(part).strip()}" for title, part in zip(titles, sentences, strict=True))
+    shown = "\n".join(f"{title}: {''.join(part).strip()}" for title, part in zip(titles, paragraphs, strict=True))
+    return AnswerItem(name, f"{shown}\nQuestion: {text(record, 'question')}\nAnswer:", ((text(record, "answer"),),))
 
 
-def _hotpotqa_sentences(sentences: Any) -> bool:
-    return isinstance(sentences, list) and all(isinstance(sentence, str) for sentence in sentences)
-
-
-HOTPOTQA = Benchmark(
-    "hotpotqa",
-    "validation",
-    _hotpotqa_item,
-    BenchmarkPrompt("HotpotQA validation, distractor setting, all paragraphs before the question"),
-    Hub("hotpotqa/hotpot_qa", "distractor"),
-    Generation(("\n",), "squad"),
-)
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(part, str) for part in value)
 
 
 # DROP (Dua et al. 2019): questions about a passage that need counting, sorting or arithmetic.
-DROP_DATE = ("day", "month", "year")
+_DROP_FIELDS = "number, spans and date"
 
 
 def _drop_item(name: str, record: Fields) -> AnswerItem:
@@ -460,26 +262,19 @@ def _drop_item(name: str, record: Fields) -> AnswerItem:
 
     Examples show the answer's text; lm-eval's own task shows the names of its fields there.
     """
-    answers = dict.fromkeys(map(_drop_spans, [_drop_block(record, "answer"), *_drop_validated(record)]))
-    if not any(spans[0].strip() for spans in answers):
+    answers = [block(record, "answer", _DROP_FIELDS), *_drop_validated(record)]
+    accepted = tuple(spans for spans in dict.fromkeys(map(_drop_spans, answers)) if spans[0].strip())
+    if not accepted:
         raise DataError("field `answer` has no number, spans or date")
-    accepted = tuple(spans for spans in answers if spans[0].strip())
     return AnswerItem(name, f"{text(record, 'passage')} {text(record, 'question')}", accepted)
-
-
-def _drop_block(record: Fields, field: str) -> Fields:
-    block = entry(record, field)
-    if not isinstance(block, Mapping):
-        raise DataError(f"field `{field}` must hold number, spans and date, not {block!r}")
-    return block
 
 
 def _drop_validated(record: Fields) -> list[Fields]:
     """The other annotators' answers."""
-    block = _drop_block(record, "validated_answers") if "validated_answers" in record else {}
-    lists = [block.get(field, []) for field in ("number", "spans", "date")]
+    columns = block(record, "validated_answers", _DROP_FIELDS) if "validated_answers" in record else {}
+    lists = [columns.get(field, []) for field in ("number", "spans", "date")]
     if not all(isinstance(part, list) and len(part) == len(lists[0]) for part in lists):
-        raise DataError(f"field `validated_answers` must hold lists of one length, not {block!r}")
+        raise DataError(f"field `validated_answers` must hold lists of one length, not {columns!r}")
     return [{"number": number, "spans": spans, "date": date} for number, spans, date in zip(*lists, strict=True)]
 
 
@@ -487,50 +282,38 @@ def _drop_spans(answer: Fields) -> tuple[str, ...]:
     if number := string(answer, "number"):
         return (number,)
     spans = entry(answer, "spans")
-    if not isinstance(spans, list) or not all(isinstance(span, str) for span in spans):
+    if not _are_texts(spans):
         raise DataError(f"field `spans` must be a list of texts, not {spans!r}")
     if spans:
         return tuple(spans)
-    date = _drop_block(answer, "date")
-    return (" ".join(string(date, part) for part in DROP_DATE).strip(),)
-
-
-DROP = Benchmark(
-    "drop",
-    "validation",
-    _drop_item,
-    BenchmarkPrompt("DROP validation, prompt of lm-eval drop"),
-    Hub("EleutherAI/drop"),
-    Generation((".",), "drop"),
-)
+    date = block(answer, "date", _DROP_FIELDS)
+    return (" ".join(string(date, part) for part in ("day", "month", "year")).strip(),)
 
 
 PASSAGES = 10
 """The first so many are in the prompt, as in In-Context Pretraining (arXiv 2310.10638)."""
 
 
-def open_book_item(name: str, record: Fields, query: str) -> AnswerItem:
-    """Fields answers and ctxs (passages with title and text, the best first), as retrievers write them."""
-    return AnswerItem(name, passages(record) + query, accepted_answers(record, "answers"))
+def _open_book_reader(query: Callable[[Fields], str]) -> Reader:
+    """A reader of records with those of `query`, answers and ctxs (passages with title and text, the best first)."""
+
+    def item(name: str, record: Fields) -> AnswerItem:
+        shown = "".join(map(_passage_line, _passages(record)))
+        return AnswerItem(name, shown + query(record), accepted_answers(record, "answers"))
+
+    return item
 
 
-def passages(record: Fields) -> str:
-    """The first passages of the field `ctxs`, each title and text, a line each."""
-    found = entry(record, "ctxs")
-    if not isinstance(found, list) or not found or not all(isinstance(passage, Mapping) for passage in found):
-        raise DataError(f"field `ctxs` must be a list of one or more passages with title and text, not {found!r}")
-    return "".join(
-        f"{_passage_heading(passage)}{_on_one_line(text(passage, 'text'))}\n" for passage in found[:PASSAGES]
-    )
+def _passages(record: Fields) -> list[Fields]:
+    passages = entry(record, "ctxs")
+    if not isinstance(passages, list) or not passages or not all(isinstance(part, Mapping) for part in passages):
+        raise DataError(f"field `ctxs` must be a list of one or more passages with title and text, not {passages!r}")
+    return passages[:PASSAGES]
 
 
-def _passage_heading(passage: Fields) -> str:
-    title = _on_one_line(string(passage, "title")) if "title" in passage else ""
-    return f"{title}: " if title else ""
-
-
-def _on_one_line(content: str) -> str:
-    return " ".join(content.split())
+def _passage_line(passage: Fields) -> str:
+    title = " ".join(string(passage, "title").split()) if "title" in passage else ""
+    return (f"{title}: " if title else "") + " ".join(text(passage, "text").split()) + "\n"
 
 
 # TriviaQA (Joshi et al. 2017), without context and with retrieved passages.
@@ -541,36 +324,12 @@ TRIVIAQA_GENERATION = Generation(
 
 def _triviaqa_item(name: str, record: Fields) -> AnswerItem:
     """Fields question and answer (with the list aliases)."""
-    answer = entry(record, "answer")
-    if not isinstance(answer, Mapping):
-        raise DataError(f"field `answer` must hold the list aliases, not {answer!r}")
+    answer = block(record, "answer", "the list aliases")
     return AnswerItem(name, _triviaqa_query(record), accepted_answers(answer, "aliases"))
-
-
-def _triviaqa_open_book(name: str, record: Fields) -> AnswerItem:
-    """Field question, and those of `open_book_item`."""
-    return open_book_item(name, record, _triviaqa_query(record))
 
 
 def _triviaqa_query(record: Fields) -> str:
     return f"Question: {text(record, 'question')}?\nAnswer:"
-
-
-TRIVIAQA = Benchmark(
-    "triviaqa",
-    "validation",
-    _triviaqa_item,
-    BenchmarkPrompt("TriviaQA validation without context, prompt of lm-eval triviaqa"),
-    Hub("mandarjoshi/trivia_qa", "rc.nocontext"),
-    TRIVIAQA_GENERATION,
-)
-TRIVIAQA_OPEN_BOOK = Benchmark(
-    "triviaqa_open_book",
-    "validation",
-    _triviaqa_open_book,
-    BenchmarkPrompt("TriviaQA with retrieved passages before the prompt of lm-eval triviaqa"),
-    generation=TRIVIAQA_GENERATION,
-)
 
 
 # WebQuestions (Berant et al. 2013): questions that Freebase answers.
@@ -579,27 +338,13 @@ def _webqs_item(name: str, record: Fields) -> AnswerItem:
     return AnswerItem(name, f"Question: {text(record, 'question')}\nAnswer:", accepted_answers(record, "answers"))
 
 
-WEBQS = Benchmark(
-    "webqs",
-    "test",
-    _webqs_item,
-    BenchmarkPrompt("WebQuestions test, prompt of lm-eval webqs, the answer written instead of scored"),
-    Hub("stanfordnlp/web_questions"),
-    Generation(("\n",), "squad"),
-)
-
-
 # Natural Questions with short answers (Lee et al. 2019), without context and with retrieved passages.
 NQ_DESCRIPTION = "Answer these questions:\n\n"
 NQ_GENERATION = Generation(
     ("\n", ".", ","),
     "lm_eval",
     MappingProxyType(
-        {
-            "ignore_case": True,
-            "ignore_punctuation": True,
-            "regexes_to_ignore": [r"\b(?:The |the |An |A |The |a |an )"],
-        }
+        {"ignore_case": True, "ignore_punctuation": True, "regexes_to_ignore": [r"\b(?:The |the |An |A |The |a |an )"]}
     ),
 )
 
@@ -609,32 +354,8 @@ def _nq_item(name: str, record: Fields) -> AnswerItem:
     return AnswerItem(name, _nq_query(record), accepted_answers(record, "answer"))
 
 
-def _nq_open_book(name: str, record: Fields) -> AnswerItem:
-    """Field question, and those of `open_book_item`."""
-    return open_book_item(name, record, _nq_query(record))
-
-
 def _nq_query(record: Fields) -> str:
     return f"Q: {text(record, 'question')}?\nA:"
-
-
-NQ_OPEN = Benchmark(
-    "nq_open",
-    "validation",
-    _nq_item,
-    BenchmarkPrompt(
-        "NQ-open validation, prompt of lm-eval nq_open", fewshot_delimiter="\n", description=NQ_DESCRIPTION
-    ),
-    Hub("google-research-datasets/nq_open"),
-    NQ_GENERATION,
-)
-NQ_OPEN_BOOK = Benchmark(
-    "nq_open_book",
-    "validation",
-    _nq_open_book,
-    BenchmarkPrompt("NQ-open with retrieved passages before the prompt of lm-eval nq_open", description=NQ_DESCRIPTION),
-    generation=NQ_GENERATION,
-)
 
 
 # NQ-Swap (Longpre et al. 2021): questions whose passage was changed, so that it contradicts what a model remembers.
@@ -644,28 +365,160 @@ def _nq_swap_item(name: str, record: Fields) -> AnswerItem:
     return AnswerItem(name, query, accepted_answers(record, "sub_answer"))
 
 
-NQ_SWAP = Benchmark(
-    "nq_swap",
-    "dev",
-    _nq_swap_item,
-    BenchmarkPrompt("NQ-Swap, the changed passage before the question"),
-    Hub("pminervini/NQ-Swap", train=False),
-    Generation(("\n",), "squad"),
-)
-
-
 CONTINUATION = "continuation"
 """The task made from held-out text; it needs no files."""
 
+
+def _as_lm_eval(  # noqa: PLR0917 (the columns of a table)
+    name: str, title: str, split: str, item: Reader, hub: Hub, task: str | None = None, form: Generation | None = None
+) -> Benchmark:
+    """A benchmark with the prompt of lm-eval's task of that name, or of `task`."""
+    prompt = BenchmarkPrompt(f"{title} {split}, prompt of lm-eval {task or name}")
+    return Benchmark(name, split, item, prompt, hub, form)
+
+
+def _classification(name: str, split: str, field: str, words: tuple[str, ...], hub: Hub) -> Benchmark:
+    source = f"{name} {split}, label words of MetaICL"
+    prompt = BenchmarkPrompt(source, target_delimiter="\n", fewshot_delimiter="\n\n\n")
+    return Benchmark(name, split, _label_reader(field, words), prompt, hub)
+
+
+_LINE = Generation(("\n",), "squad")
 _COMMONSENSE = (
-    BOOLQ, HELLASWAG, OPENBOOKQA, PIQA, SIQA, STORYCLOZE, WINOGRANDE, ARC_EASY, ARC_CHALLENGE, COMMONSENSE_QA, COPA,
-)  # fmt: skip
-_READING = (RACE_HIGH, RACE_MIDDLE, SQUAD, HOTPOTQA, DROP)
-_ANSWERS = (TRIVIAQA, WEBQS, NQ_OPEN, TRIVIAQA_OPEN_BOOK, NQ_OPEN_BOOK, NQ_SWAP)
+    _as_lm_eval("boolq", "BoolQ", "validation", _boolq_item, Hub("aps/super_glue", "boolq")),
+    _as_lm_eval("hellaswag", "HellaSwag", "validation", _hellaswag_item, Hub("Rowan/hellaswag")),
+    _as_lm_eval("openbookqa", "OpenBookQA", "test", _openbookqa_item, Hub("allenai/openbookqa", "main")),
+    _as_lm_eval("piqa", "PIQA", "validation", _piqa_item, Hub("baber/piqa")),
+    _as_lm_eval("siqa", "Social IQa", "validation", _siqa_item, Hub("lighteval/siqa"), "social_iqa"),
+    _as_lm_eval(
+        "storycloze",
+        "StoryCloze 2016",
+        "test",
+        _storycloze_item,
+        Hub("LSDSem/story_cloze", "2016", train=False),
+        "storycloze_2016",
+    ),
+    _as_lm_eval("winogrande", "Winogrande", "validation", _winogrande_item, Hub("allenai/winogrande", "winogrande_xl")),
+    _as_lm_eval("arc_easy", "ARC-Easy", "test", _arc_item, Hub("allenai/ai2_arc", "ARC-Easy")),
+    _as_lm_eval("arc_challenge", "ARC-Challenge", "test", _arc_item, Hub("allenai/ai2_arc", "ARC-Challenge")),
+    Benchmark(
+        "commonsense_qa",
+        "validation",
+        _commonsense_qa_item,
+        BenchmarkPrompt("CommonsenseQA validation, prompt as in the file"),
+        Hub("tau/commonsense_qa"),
+    ),
+    Benchmark(
+        "copa",
+        "validation",
+        _copa_item,
+        BenchmarkPrompt("COPA validation, prompt as in the file"),
+        Hub("aps/super_glue", "copa"),
+    ),
+)
+_LAMBADA = Benchmark(
+    "lambada_openai",
+    "test",
+    _lambada_item,
+    BenchmarkPrompt("LAMBADA test, prompt of lm-eval lambada_openai", target_delimiter=""),
+    Hub("EleutherAI/lambada_openai", "default", train=False),
+)
+_MEMOTRAP = tuple(
+    Benchmark(
+        f"memotrap_{file}",
+        file,
+        _memotrap_item,
+        BenchmarkPrompt(f"MemoTrap {file}, prompt of lm-eval inverse_scaling_memo_trap", target_delimiter=""),
+        parent="memotrap",
+        also=("exact_match",),
+    )
+    for file in ("proverb_ending", "proverb_translation", "hate_speech_ending", "history_of_science")
+)
+_CLASSIFICATION = (
+    _classification("amazon", "test", "content", SENTIMENTS, Hub("fancyzhx/amazon_polarity", examples=MIXED_RECORDS)),
+    _classification("sst2", "validation", "sentence", SENTIMENTS, Hub("nyu-mll/glue", "sst2")),
+    _classification("yelp", "test", "text", SENTIMENTS, Hub("fancyzhx/yelp_polarity", examples=MIXED_RECORDS)),
+    _classification("tweet_hate", "test", "text", HATE, Hub("cardiffnlp/tweet_eval", "hate")),
+    _classification("tweet_offensive", "test", "text", OFFENSIVE, Hub("cardiffnlp/tweet_eval", "offensive")),
+    _classification("ag_news", "test", "text", TOPICS, Hub("fancyzhx/ag_news")),
+    _classification("dbpedia", "test", "content", ONTOLOGY, Hub("fancyzhx/dbpedia_14")),
+)
+_READING = (
+    _as_lm_eval(
+        "race_high", "RACE-High", "test", _race_item, Hub("EleutherAI/race", "high", train_path="ehovy/race"), "race"
+    ),
+    Benchmark(
+        "race_middle",
+        "test",
+        _race_item,
+        BenchmarkPrompt("RACE-Middle test, prompt of lm-eval race; on the hub every question is a record of its own"),
+        Hub("ehovy/race", "middle"),
+    ),
+    _as_lm_eval("squad", "SQuAD v1.1", "validation", _squad_item, Hub("rajpurkar/squad"), "squadv2", _LINE),
+    Benchmark(
+        "hotpotqa",
+        "validation",
+        _hotpotqa_item,
+        BenchmarkPrompt("HotpotQA validation, distractor setting, all paragraphs before the question"),
+        Hub("hotpotqa/hotpot_qa", "distractor"),
+        _LINE,
+    ),
+    _as_lm_eval("drop", "DROP", "validation", _drop_item, Hub("EleutherAI/drop"), form=Generation((".",), "drop")),
+)
+_ANSWERS = (
+    Benchmark(
+        "triviaqa",
+        "validation",
+        _triviaqa_item,
+        BenchmarkPrompt("TriviaQA validation without context, prompt of lm-eval triviaqa"),
+        Hub("mandarjoshi/trivia_qa", "rc.nocontext"),
+        TRIVIAQA_GENERATION,
+    ),
+    Benchmark(
+        "webqs",
+        "test",
+        _webqs_item,
+        BenchmarkPrompt("WebQuestions test, prompt of lm-eval webqs, the answer written instead of scored"),
+        Hub("stanfordnlp/web_questions"),
+        _LINE,
+    ),
+    Benchmark(
+        "nq_open",
+        "validation",
+        _nq_item,
+        BenchmarkPrompt("NQ-open validation, prompt of lm-eval nq_open", " ", "\n", NQ_DESCRIPTION),
+        Hub("google-research-datasets/nq_open"),
+        NQ_GENERATION,
+    ),
+    Benchmark(
+        "triviaqa_open_book",
+        "validation",
+        _open_book_reader(_triviaqa_query),
+        BenchmarkPrompt("TriviaQA with retrieved passages before the prompt of lm-eval triviaqa"),
+        generation=TRIVIAQA_GENERATION,
+    ),
+    Benchmark(
+        "nq_open_book",
+        "validation",
+        _open_book_reader(_nq_query),
+        BenchmarkPrompt(
+            "NQ-open with retrieved passages before the prompt of lm-eval nq_open", description=NQ_DESCRIPTION
+        ),
+        generation=NQ_GENERATION,
+    ),
+    Benchmark(
+        "nq_swap",
+        "dev",
+        _nq_swap_item,
+        BenchmarkPrompt("NQ-Swap, the changed passage before the question"),
+        Hub("pminervini/NQ-Swap", train=False),
+        _LINE,
+    ),
+)
 BENCHMARKS = MappingProxyType(
     {
         benchmark.name: benchmark
-        for benchmark in (*_COMMONSENSE, LAMBADA_OPENAI, *MEMOTRAP, *CLASSIFICATION, *_READING, *_ANSWERS)
+        for benchmark in (*_COMMONSENSE, _LAMBADA, *_MEMOTRAP, *_CLASSIFICATION, *_READING, *_ANSWERS)
     }
 )
 
@@ -677,7 +530,7 @@ def task_names() -> list[str]:
 
 def is_ours(name: str) -> bool:
     """Whether a task is one of ours."""
-    return name in (CONTINUATION, *BENCHMARKS, *TRANSLATIONS, *SEGMENTATIONS)
+    return name in task_names()
 
 
 def unknown_task(name: str, tasks: Sequence[str] | None = None) -> str | None:
@@ -688,11 +541,6 @@ def unknown_task(name: str, tasks: Sequence[str] | None = None) -> str | None:
     near = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
     hint = f"nearest: {', '.join(near)}; " if near else ""
     return f"unknown task {name!r}; {hint}known: {', '.join(known)}"
-
-
-def benchmarks(tasks: tuple[str, ...]) -> list[Benchmark]:
-    """The benchmarks among known `tasks`, in the order asked for."""
-    return [BENCHMARKS[name] for name in tasks if name in BENCHMARKS]
 
 
 def prompted(tasks: tuple[str, ...]) -> list[str]:

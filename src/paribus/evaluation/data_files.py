@@ -22,7 +22,7 @@ from paribus.corpus.paths import compression_of
 from paribus.corpus.readers import ArchiveError, Record, RecordProblem, checked, open_decompressed
 from paribus.errors import ConfigurationError, DataError, Problem
 from paribus.evaluation.heldout import TextPair
-from paribus.evaluation.items import AnyItem, Benchmark, Fields, Hub, entry, string, text
+from paribus.evaluation.items import AnyItem, Benchmark, Fields, Hub, ItemSet, block, entry, split_pool, string, text
 from paribus.stage import cache_alone_without_network
 
 FEWSHOT_SPLIT = "train"
@@ -56,24 +56,17 @@ class DataFile:
         path = self.find_in(Path(data))
         if path is None:
             expected = " or ".join(str(Path(data) / self.directory / name) for name in self.names)
-            raise DataError(
-                Problem(
-                    "evaluation.data", f"{self.owner} needs {expected} or the same with .gz or .zst{self.otherwise}"
-                )
-            )
+            message = f"{self.owner} needs {expected} or the same with .gz or .zst{self.otherwise}"
+            raise DataError(Problem("evaluation.data", message))
         return path
 
     def find_in(self, data: Path) -> Path | None:
         """Where it lies below `data`, None for nowhere; DataError when there are several."""
-        found = [
-            path
-            for name in self.names
-            for suffix in COMPRESSIONS
-            if (path := data / self.directory / f"{name}{suffix}").is_file()
-        ]
-        if len(found) > 1:
-            raise DataError(Problem("evaluation.data", f"both {found[0]} and {found[1].name} exist; keep one"))
-        return found[0] if found else None
+        names = [f"{name}{suffix}" for name in self.names for suffix in COMPRESSIONS]
+        paths = [path for name in names if (path := data / self.directory / name).is_file()]
+        if len(paths) > 1:
+            raise DataError(Problem("evaluation.data", f"both {paths[0]} and {paths[1].name} exist; keep one"))
+        return paths[0] if paths else None
 
 
 def benchmark_file(data: str | None, benchmark: Benchmark) -> Path:
@@ -98,6 +91,14 @@ def read_benchmark(path: Path, benchmark: Benchmark) -> list[AnyItem]:
     return list(read_lines(path, f"task {benchmark.name}", benchmark.item))
 
 
+def benchmark_items(data: str | None, benchmark: Benchmark, shots: int) -> ItemSet:
+    """The items of a benchmark's files and the pool of their examples, for prompts of at most so many."""
+    scored = benchmark_file(data, benchmark)
+    training = fewshot_file(scored, benchmark)
+    examples = None if training is None else read_benchmark(training, benchmark)
+    return split_pool(read_benchmark(scored, benchmark), examples, shots)
+
+
 def read_lines(path: Path, owner: str, parse: Callable[[str, Fields], T]) -> Iterator[T]:
     """What `parse` makes of the name `<split>/<line>` and the record of each line; there is one at least.
 
@@ -105,21 +106,17 @@ def read_lines(path: Path, owner: str, parse: Callable[[str, Fields], T]) -> Ite
     """
     split, number = path.name.split(".")[0], 0
     for number, line in _decoded_lines(path):
-        yield _parse_line(parse, f"{split}/{number}", line, path, number)
+        try:
+            record = json.loads(line)
+            if not isinstance(record, dict):
+                raise DataError(f"a JSON object was expected, not {type(record).__name__}")
+            parsed = parse(f"{split}/{number}", record)
+        except (json.JSONDecodeError, DataError) as error:
+            reason = f"not JSON: {error}" if isinstance(error, json.JSONDecodeError) else error
+            raise DataError(f"{path}, line {number}: {reason}") from error
+        yield parsed
     if not number:
         raise DataError(f"{path} is empty; {owner} needs its lines there, each a JSON object")
-
-
-def _parse_line(parse: Callable[[str, Fields], T], name: str, line: str, path: Path, number: int) -> T:
-    try:
-        record = json.loads(line)
-        if not isinstance(record, dict):
-            raise DataError(f"a JSON object was expected, not {type(record).__name__}")
-        return parse(name, record)
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}, line {number}: not JSON: {error}") from error
-    except DataError as error:
-        raise DataError(f"{path}, line {number}: {error}") from error
 
 
 def _decoded_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -159,27 +156,22 @@ def read_texts(path: Path) -> Iterator[tuple[str, str]]:
 
     DataError names file and line of what is no text, is empty, or repeats an id; and the file where it is empty.
     """
-    return read_lines(path, "a set of texts", _TextDocuments().of)
+    named: bool | None = None
+    seen: set[str] = set()
 
-
-class _TextDocuments:
-    """Makes documents of records; the first says whether they have ids."""
-
-    def __init__(self) -> None:
-        self._named: bool | None = None
-        self._seen: set[str] = set()
-
-    def of(self, name: str, record: Fields) -> tuple[str, str]:
-        """(id, text) of a record; DataError."""
-        self._named = "id" in record if self._named is None else self._named
-        document = str(entry(record, "id")) if self._named else name
-        found = checked(Record(0, document, string(record, "text")))
-        if isinstance(found, RecordProblem):
-            raise DataError(found.message)
-        if document in self._seen:
+    def parse(name: str, record: Fields) -> tuple[str, str]:
+        nonlocal named
+        named = "id" in record if named is None else named
+        document = str(entry(record, "id")) if named else name
+        result = checked(Record(0, document, string(record, "text")))
+        if isinstance(result, RecordProblem):
+            raise DataError(result.message)
+        if document in seen:
             raise DataError(f"the id {document!r} occurred before")
-        self._seen.add(document)
-        return document, found.text
+        seen.add(document)
+        return document, result.text
+
+    return read_lines(path, "a set of texts", parse)
 
 
 TRANSLATION = "translation"
@@ -213,25 +205,19 @@ class TranslationSet:
         return (self.directory, self.source) == (other.directory, other.target)
 
 
-def _both_ways(corpus: str, other: str, **about: Any) -> tuple[TranslationSet, TranslationSet]:
+def _both_ways(corpus: str, other: str, hub: Hub, files: tuple[str, ...] = ()) -> Iterator[TranslationSet]:
     """A set from English and one into it, from the same file."""
-    directory = f"{corpus}_en_{other}"
-    return (
-        TranslationSet(directory, "en", other, directory, **about),
-        TranslationSet(f"{corpus}_{other}_en", other, "en", directory, **about),
-    )
+    for source, target in (("en", other), (other, "en")):
+        yield TranslationSet(f"{corpus}_{source}_{target}", source, target, f"{corpus}_en_{other}", hub, others=files)
 
 
-_WMT14_DE = Hub("wmt/wmt14", train=False, files="de-en/{split}-*.parquet")
-_WMT14_FR = Hub("wmt/wmt14", train=False, files="fr-en/{split}-*.parquet")
-_MULTI30K = Hub("bentrevett/multi30k", train=False)
 TRANSLATIONS: Mapping[str, TranslationSet] = MappingProxyType(
     {
         chosen.name: chosen
         for chosen in (
-            *_both_ways("wmt14", "de", hub=_WMT14_DE),
-            *_both_ways("wmt14", "fr", hub=_WMT14_FR),
-            *_both_ways("multi30k", "de", hub=_MULTI30K, others=("test_2016_flickr",)),
+            *_both_ways("wmt14", "de", Hub("wmt/wmt14", train=False, files="de-en/{split}-*.parquet")),
+            *_both_ways("wmt14", "fr", Hub("wmt/wmt14", train=False, files="fr-en/{split}-*.parquet")),
+            *_both_ways("multi30k", "de", Hub("bentrevett/multi30k", train=False), ("test_2016_flickr",)),
         )
     }
 )
@@ -239,21 +225,13 @@ TRANSLATIONS: Mapping[str, TranslationSet] = MappingProxyType(
 
 def read_translations(path: Path, chosen: TranslationSet) -> list[TextPair]:
     """All pairs of a file in order, named `<split>/<line>`. DataError names file and line."""
-    return list(
-        read_lines(
-            path, f"task {chosen.name}", lambda name, record: TextPair(name, *_translation_sides(record, chosen))
-        )
-    )
 
+    def parse(name: str, record: Fields) -> TextPair:
+        languages = f"the texts {chosen.source} and {chosen.target}"
+        sides = block(record, "translation", languages) if "translation" in record else record  # as the hub has it
+        return TextPair(name, text(sides, chosen.source), text(sides, chosen.target))
 
-def _translation_sides(record: Fields, chosen: TranslationSet) -> tuple[str, str]:
-    """Source and target, of `translation` as the hub has it or of the record itself."""
-    block = record.get("translation", record)
-    if not isinstance(block, Mapping):
-        raise DataError(
-            f"field `translation` must hold the texts {chosen.source} and {chosen.target}, not {type(block).__name__}"
-        )
-    return text(block, chosen.source), text(block, chosen.target)
+    return list(read_lines(path, f"task {chosen.name}", parse))
 
 
 SEGMENTATIONS: Mapping[str, DataFile] = MappingProxyType(
@@ -277,17 +255,12 @@ def fetch_benchmark(data: Path, benchmark: Benchmark | TranslationSet) -> None:
     Raises DataError where the benchmark is on no hub, or its data set neither there nor in the Hugging Face cache.
     """
     hub, scored, directory = benchmark.hub, benchmark.split, benchmark.directory
-    if isinstance(benchmark, TranslationSet):
-        published = benchmark.file.find_in(data)
-    else:
-        published = split_file(data, directory, scored)
-    if published is not None:
+    file = benchmark.file if isinstance(benchmark, TranslationSet) else DataFile("", directory, (f"{scored}.jsonl",))
+    if file.find_in(data) is not None:
         return
     if hub is None:
-        expected = data / directory / f"{scored}.jsonl"
-        raise DataError(
-            Problem("evaluation.source", f"task {benchmark.name} is on no hub data set known here; give {expected}")
-        )
+        message = f"task {benchmark.name} is on no hub data set known here; give {data / directory / scored}.jsonl"
+        raise DataError(Problem("evaluation.source", message))
     elsewhere = hub.train and hub.train_path is not None
     if elsewhere and isinstance(benchmark, Benchmark) and lacks_training(data, benchmark):
         fetch_training(data, benchmark)
@@ -304,8 +277,8 @@ def lacks_training(data: Path, benchmark: Benchmark) -> bool:
 def fetch_training(data: Path, benchmark: Benchmark) -> None:
     """Write the training split alone, where the data set has one; DataError where that cannot be had."""
     if benchmark.hub is not None:
-        found = _load_splits(_training_hub(benchmark.hub), benchmark.name, FEWSHOT_SPLIT)
-        write_some(data, benchmark.directory, found, [FEWSHOT_SPLIT])
+        splits = _load_splits(_training_hub(benchmark.hub), benchmark.name, FEWSHOT_SPLIT)
+        write_some(data, benchmark.directory, splits, [FEWSHOT_SPLIT])
 
 
 def training_set(benchmark: Benchmark) -> str | None:
@@ -319,24 +292,22 @@ def _training_hub(hub: Hub) -> Hub:
 
 
 def write_splits(
-    data: Path, directory: str, found: tuple[Splits, str], scored: str, examples: Sequence[str] = ()
+    data: Path, directory: str, data_set: tuple[Splits, str], scored: str, examples: Sequence[str] = ()
 ) -> None:
     """Write the scored split of a data set, and before it those of examples that it has, where they are not there.
 
-    `found` has the name of the data set beside it. DataError where it has no such split.
+    `data_set` has its name too. DataError where it has no such split.
     """
-    splits, named = found
+    splits, name = data_set
     if scored not in splits:
-        known = ", ".join(map(str, splits))
-        raise DataError(
-            Problem("evaluation.source", f"{named} has no split {scored} for task {directory}; it has {known}")
-        )
+        message = f"{name} has no split {scored} for task {directory}; it has {', '.join(map(str, splits))}"
+        raise DataError(Problem("evaluation.source", message))
     write_some(data, directory, splits, [*examples, scored])
 
 
-def write_some(data: Path, directory: str, splits: Splits, wanted: Collection[str]) -> None:
-    """Write those of the wanted splits that a data set has, where they are not there."""
-    for split in wanted:
+def write_some(data: Path, directory: str, splits: Splits, names: Collection[str]) -> None:
+    """Write those of the named splits that a data set has, where they are not there."""
+    for split in names:
         if split in splits and split_file(data, directory, split) is None:
             _write_records(data / directory / f"{split}.jsonl", splits[split])
 
@@ -347,8 +318,8 @@ def fetch_archive(data: Path, directory: str, split: str, address: str) -> None:
     `address` may be inside an archive (`zip://FILE::https://...`). Raises DataError where it cannot be had.
     """
     if split_file(data, directory, split) is None:
-        found = load_data_set(address, directory, "json", data_files={split: address}, split=split)
-        _write_records(data / directory / f"{split}.jsonl", found)
+        records = load_data_set(address, directory, "json", data_files={split: address}, split=split)
+        _write_records(data / directory / f"{split}.jsonl", records)
 
 
 def _load_splits(hub: Hub, task: str, split: str) -> Splits:
@@ -356,12 +327,12 @@ def _load_splits(hub: Hub, task: str, split: str) -> Splits:
     options: dict[str, Any] = {}
     if hub.files:  # what the hub knows of the whole data set does not hold for a split of it
         options = {"data_files": {split: hub.files.format(split=split)}, "verification_mode": "no_checks"}
-    if hub.examples is None:
-        found: Splits = load_data_set(name, task, hub.path, hub.name, **options)
-        return found
-    found = load_data_set(name, task, hub.path, hub.name, streaming=True, **options)
+    streaming = hub.examples is not None
+    splits: Splits = load_data_set(name, task, hub.path, hub.name, streaming=streaming, **options)
+    if not streaming:
+        return splits
     most = {FEWSHOT_SPLIT: hub.examples}
-    return {part: _stream_records(islice(records, most.get(part)), name, task) for part, records in found.items()}
+    return {part: _stream_records(islice(records, most.get(part)), name, task) for part, records in splits.items()}
 
 
 def _hub_name(hub: Hub) -> str:
@@ -385,13 +356,8 @@ def _download_error(named: str, task: str, error: Exception) -> DataError:
     why, cause = "is neither reachable nor in the Hugging Face cache; connect once, or", error
     if isinstance(error, DatasetsError) and not isinstance(error, OSError):
         why, cause = "cannot be read;", error.__cause__ or error  # such an error says less than its cause
-    return DataError(
-        Problem(
-            "evaluation.source",
-            f"task {task} needs the hub's {named}, which {why} give its files with "
-            f"evaluation.source=files ({' '.join(str(cause).split())})",
-        )
-    )
+    needed = f"task {task} needs the hub's {named}, which {why} give its files with evaluation.source=files"
+    return DataError(Problem("evaluation.source", f"{needed} ({' '.join(str(cause).split())})"))
 
 
 def _stream_records(records: Iterable[Mapping[str, Any]], named: str, task: str) -> Iterator[Mapping[str, Any]]:
@@ -420,10 +386,7 @@ def _as_text(path: Path, value: object) -> str:
     """A value that JSON has no form for, as lm-eval's templates write it; DataError where that is no text."""
     if isinstance(value, date | time | timedelta | Decimal):
         return str(value)
+    reason = f"{path} cannot be written, since its data set has values of {type(value).__name__}, which are no text"
     raise DataError(
-        Problem(
-            "evaluation.source",
-            f"{path} cannot be written, since its data set has values of {type(value).__name__}, which "
-            "are no text; give that file with evaluation.source=files, without them",
-        )
+        Problem("evaluation.source", f"{reason}; give that file with evaluation.source=files, without them")
     )

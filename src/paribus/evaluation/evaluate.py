@@ -17,7 +17,7 @@ from typing import Any
 import datasets
 import numpy as np
 from lm_eval.api.instance import Instance
-from lm_eval.api.model import TemplateLM
+from lm_eval.api.model import LM
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.evaluator import evaluate
 from numpy.typing import NDArray
@@ -29,9 +29,9 @@ from paribus.evaluation.benchmarks import prompted
 from paribus.evaluation.data_files import HELDOUT_CONCATENATED, segmented
 from paribus.evaluation.embeddings import measure_embeddings
 from paribus.evaluation.generation import Coder, GenerationRequest, Generator
-from paribus.evaluation.heldout import HELDOUT, TextPair, read_heldout, read_pairs, text_digest
-from paribus.evaluation.items import read_records, read_task_config
-from paribus.evaluation.pairs import Pair, fit_pair, progress_counter, windows
+from paribus.evaluation.heldout import HELDOUT, TextPair, read_heldout, read_pairs
+from paribus.evaluation.items import read_records, read_task_config, text_digest
+from paribus.evaluation.pairs import progress_counter
 from paribus.evaluation.prompts import EncodedRequests, ItemKey, encode_requests, evaluation_tokenizer
 from paribus.evaluation.rows import (
     ResultRow,
@@ -93,8 +93,8 @@ def score_checkpoints(context: StageContext, host: Host = ALONE) -> dict[str, JS
     """
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     evaluation, training = context.config.evaluation, context.inputs["training"]
-    number, asked = evaluation.checkpoints_read, evaluation.checkpoints_path
-    checkpoints = last_checkpoints(training, context.config.training, number, asked)
+    number, field = evaluation.checkpoints_read, evaluation.checkpoints_path
+    checkpoints = last_checkpoints(training, context.config.training, number, field)
     checkpoints = averaged_checkpoints(checkpoints, evaluation.average_checkpoints, context.work / "averaged", host)
     heldout = _Heldout(context.inputs["tasks"] / HELDOUT, pairs=isinstance(context.config.model, EncoderDecoderModel))
     tokenizer = evaluation_tokenizer(next(iter(checkpoints.values())) / "tokenizer")
@@ -113,17 +113,13 @@ def score_checkpoints(context: StageContext, host: Host = ALONE) -> dict[str, JS
 def _write_scores(
     context: StageContext, tokenizer: Tokenizer, checkpoints: dict[int, Path], heldout: "_Heldout", scored: Scored
 ) -> dict[str, JSON]:
-    clean = clean_set(
-        CorpusArtifact(context.inputs["corpus"]),
-        heldout.documents,
-        scored.heldout,
-        context.config.evaluation.clean_overlap,
-    )
+    corpus, config = CorpusArtifact(context.inputs["corpus"]), context.config.evaluation
+    clean = clean_set(corpus, heldout.documents, scored.heldout, config.clean_overlap)
     scored.texts += clean
     for step, bits in scored.heldout.items():
         context.listener.metric(BITS_PER_BYTE, bits.bits_per_byte, step=step)
-        for found in clean:
-            _report_metrics(context.listener, found.metrics(step), step)
+        for texts in clean:
+            _report_metrics(context.listener, texts.metrics(step), step)
     write_items_table(context.output / "items.parquet", scored.rows)
     write_heldout_table(context.output / "heldout.parquet", heldout.documents, scored.heldout)
     if scored.translated.texts:
@@ -137,18 +133,25 @@ def _write_scores(
     # What stands before the first token of a text, in lm-eval's words. Without `add_bos_token` it stands before
     # documents, and before a context that has no token of its own; any other context begins with its own tokens.
     beginning: JSON = {"token": tokenizer.settings.special_tokens[0], "id": tokenizer.eos_id, "add_bos_token": False}
-    about: dict[str, JSON] = {"beginning": beginning, "omitted_at_boundaries": scored.omitted}
-    about["changed_documents"] = changed_texts(tokenizer, _heldout_texts(context, heldout))
-    about |= {**scored.translated.signatures, "texts": {found.name: found.about() for found in scored.texts}}
-    about |= {} if scored.cut_sources is None else {"cut_sources": scored.cut_sources}
-    about["embeddings"] = measure_embeddings(context, checkpoints[last], last, tokenizer, counts.ids)
-    content = {
+    content: dict[str, JSON] = {
         "heldout": asdict(statistics),
-        "tasks": _task_facts(context.config.evaluation, context.inputs["tasks"], scored),
-        **about,
+        "tasks": _task_facts(config, context.inputs["tasks"], scored),
+        "beginning": beginning,
+        "omitted_at_boundaries": scored.omitted,
+        "changed_documents": changed_texts(tokenizer, _heldout_texts(context, heldout)),
+        **scored.translated.signatures,
+        "texts": {texts.name: texts.about() for texts in scored.texts},
+        **({} if scored.cut_sources is None else {"cut_sources": scored.cut_sources}),
+        "embeddings": measure_embeddings(context, checkpoints[last], last, tokenizer, counts.ids),
     }
     write_json(context.output / "statistics.json", content)
-    return _stage_result(scored, list(checkpoints))
+    # Means over items and checkpoints; every checkpoint has the same items.
+    values: dict[str, JSON] = {score_name(*key): value for key, value in means(scored.rows).items()}
+    every = [result.bits_per_byte for result in scored.heldout.values()]
+    values[BITS_PER_BYTE] = sum(every) / len(every)
+    for texts in scored.texts:
+        values |= texts.means()
+    return {"checkpoints": [*checkpoints], "metrics": values}
 
 
 def _heldout_texts(context: StageContext, heldout: "_Heldout") -> Iterator[str]:
@@ -183,16 +186,17 @@ def _score_texts(  # noqa: PLR0917 (what is scored, by what, and where it goes)
                 scored.texts.append(TextSet(HELDOUT_CONCATENATED, heldout.documents, stream))
             scored.requests = model.encode(build_requests(list(tasks.values()), config.fewshot_seed))
         if tasks:
-            model.scorer, model.progress = scorer, progress.requests
+            model.scorer, model.progress = scorer, progress("requests", "scoring tasks")
             samples = run_tasks(model, list(tasks.values()))
             rows = [row for key in keys for row in item_rows(step, *key, samples[task_name(*key)])]
             _keep_rows(context.listener, rows, scored)
             for name, answered in samples.items():
                 scored.names |= {(name, int(sample["doc_id"])): str(sample["doc"]["id"]) for sample in answered}
             scored.omitted, scored.truncated = model.omitted, model.truncated
-        scored.heldout[step] = documents.bits(scorer, progress.text)
-        for found in scored.texts:
-            _report_metrics(context.listener, found.score(step, scorer, progress.text_of(found.name)), step)
+        scored.heldout[step] = documents.bits(scorer, progress("bytes", "scoring held-out text"))
+        for texts in scored.texts:
+            metrics = texts.score(step, scorer, progress("bytes", f"scoring {texts.name}"))
+            _report_metrics(context.listener, metrics, step)
 
 
 def _report_metrics(listener: StageListener, metrics: Mapping[str, float], step: int) -> None:
@@ -222,15 +226,26 @@ def _score_pairs(  # noqa: PLR0917 (as above)
     for step, path, progress in _scored_steps(context.listener, checkpoints):
         model = load_checkpoint_model(path, config.device, config.precision)
         targets = TargetScorer(model, tokenizer, length, config.batch_tokens, host)
-        scored.heldout[step] = targets.bits(pairs, progress.text)
-        how = (config.batch_tokens, config.beams, config.length_penalty, host)
-        translator = Translator(model, tokenizer, length, *how)
-        _keep_rows(context.listener, scored.translated.add(step, translator, progress.translations), scored)
+        scored.heldout[step] = targets.bits(pairs, progress("bytes", "scoring held-out text"))
+        translator = Translator(
+            model, tokenizer, length, config.batch_tokens, config.beams, config.length_penalty, host
+        )
+        rows = scored.translated.add(step, translator, progress("pairs", "translating"))
+        _keep_rows(context.listener, rows, scored)
 
 
-def _scored_steps(listener: StageListener, checkpoints: dict[int, Path]) -> Iterator[tuple[int, Path, "_Progress"]]:
+Progress = Callable[[str, str], Callable[[int, int], None]]
+"""From a unit and what is done of a checkpoint to who is told of it."""
+
+
+def _scored_steps(listener: StageListener, checkpoints: dict[int, Path]) -> Iterator[tuple[int, Path, Progress]]:
     for number, (step, path) in enumerate(checkpoints.items(), start=1):
-        yield step, path, _Progress(listener, f"step {step} ({number} of {len(checkpoints)})")
+        where = f"step {step} ({number} of {len(checkpoints)})"
+
+        def progress(unit: str, doing: str, where: str = where) -> Callable[[int, int], None]:
+            return lambda done, total: listener.progress(done, total, unit=unit, doing=f"{doing}, {where}")
+
+        yield step, path, progress
 
 
 class _Heldout:
@@ -251,27 +266,6 @@ def score_name(task: str, shots: int, metric: str) -> str:
     return f"eval/{task}/{shots}shot/{metric}"
 
 
-class _Progress:
-    """Passes on what is done of a checkpoint."""
-
-    def __init__(self, listener: StageListener, doing: str) -> None:
-        self._listener, self._doing = listener, doing
-
-    def requests(self, done: int, total: int) -> None:
-        self._listener.progress(done, total, unit="requests", doing=f"scoring tasks, {self._doing}")
-
-    def translations(self, done: int, total: int) -> None:
-        self._listener.progress(done, total, unit="pairs", doing=f"translating, {self._doing}")
-
-    def text(self, done: int, total: int) -> None:
-        self.text_of("held-out text")(done, total)
-
-    def text_of(self, name: str) -> Callable[[int, int], None]:
-        return lambda done, total: self._listener.progress(
-            done, total, unit="bytes", doing=f"scoring {name}, {self._doing}"
-        )
-
-
 def _task_facts(config: EvaluationConfig, tasks: Path, scored: Scored) -> dict[str, JSON]:
     """What a reader of the tasks' scores must know."""
     about: dict[str, JSON] = {}
@@ -283,37 +277,25 @@ def _task_facts(config: EvaluationConfig, tasks: Path, scored: Scored) -> dict[s
             "chance": metadata["chance"],
             "items": len({row.item for row in scored.rows if row.task == name}),
             "fewshot_source": metadata["fewshot_source"],
-            "truncated_items": {key: _named_items(task, scored) for key, task in names.items()},
+            "truncated_items": {
+                key: [*sorted(scored.names[item] for item in scored.truncated if item[0] == task)]
+                for key, task in names.items()
+            },
             "crossed_items": {key: _item_count(task, requests.crossed) for key, task in names.items()},
             "crossed_choices": {key: _item_count(task, requests.crossed.elements()) for key, task in names.items()},
         }
     return about
 
 
-def _named_items(task: str, scored: Scored) -> list[JSON]:
-    """The items of a task whose prompt was cut."""
-    return [*sorted(scored.names[item] for item in scored.truncated if item[0] == task)]
-
-
 def _item_count(task: str, items: Iterable[tuple[str, int]]) -> int:
     return sum(name == task for name, _ in items)
-
-
-def _stage_result(scored: Scored, steps: list[int]) -> dict[str, JSON]:
-    """Means over items and checkpoints; every checkpoint has the same items."""
-    values: dict[str, JSON] = {score_name(*key): value for key, value in means(scored.rows).items()}
-    bits = [result.bits_per_byte for result in scored.heldout.values()]
-    values[BITS_PER_BYTE] = sum(bits) / len(bits)
-    for found in scored.texts:
-        values |= found.means()
-    return {"checkpoints": [*steps], "metrics": values}
 
 
 Answer = tuple[float, bool]
 """Natural log-probability of a continuation, and whether greedy decoding gives it."""
 
 
-class HarnessModel(TemplateLM):  # type: ignore[misc]
+class HarnessModel(LM):  # type: ignore[misc]
     """A language model of ours for lm-eval; texts become ids by the rule of `paribus.evaluation.pairs`.
 
     Requests are encoded once: the `scorer` of another checkpoint may be put in, and the same requests scored again.
@@ -335,19 +317,9 @@ class HarnessModel(TemplateLM):  # type: ignore[misc]
         self._encoded = EncodedRequests(0)
 
     @property
-    def eot_token_id(self) -> int:
-        """The end-of-document token."""
-        return self.encoder.eos_id
-
-    @property
     def max_length(self) -> int:
         """Context length of the model in tokens."""
         return self.scorer.context_length
-
-    def tok_encode(self, string: str, add_special_tokens: bool | None = None, **kwargs: Any) -> list[int]:
-        """Token ids of a text, without special tokens."""
-        ids: list[int] = self.encoder.encode(string).tolist()
-        return ids
 
     def encode(self, requests: list[Instance]) -> EncodedRequests:
         """Requests for log-probabilities as ids; DataError where a token crosses a boundary and has no bytes of it."""
@@ -359,44 +331,27 @@ class HarnessModel(TemplateLM):  # type: ignore[misc]
 
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[Answer]:
         """Score continuations after contexts; an empty continuation has log-probability 0."""
-        return self._score(self.encode(requests))
-
-    def _loglikelihood_tokens(
-        self, requests: list[tuple[tuple[str, str], list[int], list[int]]], **kwargs: Any
-    ) -> list[Answer]:
-        pairs = [Pair(np.array(context), np.array(continuation)) for _, context, continuation in requests]
-        return self._score_parts([fit_pair(pair, self.max_length) for pair in pairs])
-
-    def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
-        """Log-probability of whole texts after an end-of-document token."""
-        encoded = [self.encoder.encode(request.args[0]) for request in requests]
-        parts = [windows(ids, self.eot_token_id, self.max_length) for ids in encoded]
-        return [log_probability for log_probability, _ in self._score_parts(parts)]
-
-    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        """Greedy texts after the prompts, up to the first of their stop strings."""
-        asked = [
-            GenerationRequest(text, tuple(how["until"]), int(how["max_gen_toks"]))
-            for text, how in (request.args for request in requests)
-        ]
-        written = Generator(self.scorer, self.encoder).write(asked, progress_counter(self.progress, len(asked)))
-        for request, answer in zip(requests, written, strict=True):
-            if answer.truncated:
-                self.truncated.add((str(request.task_name), int(request.doc_id)))
-        return [answer.text for answer in written]
-
-    def _score_parts(self, requests: Sequence[Sequence[Pair]]) -> list[Answer]:
-        """Sums over the windows of each request."""
-        encoded = EncodedRequests(len(requests))
-        for owner, parts in enumerate(requests):
-            encoded.add(owner, parts)
-        return self._score(encoded)
-
-    def _score(self, encoded: EncodedRequests) -> list[Answer]:
+        encoded = self.encode(requests)
         progress = progress_counter(self.progress, len(encoded.pairs), encoded.number)
         sums, greedy, omitted = encoded.score(self.scorer, progress)
         self.omitted = max(self.omitted, omitted)
         return list(zip(sums.tolist(), greedy.tolist(), strict=True))
+
+    def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
+        """Refused: no task that is scored here asks for whole texts (`paribus.evaluation.text` scores them)."""
+        raise NotImplementedError
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        """Greedy texts after the prompts, up to the first of their stop strings."""
+        prompts = [
+            GenerationRequest(text, tuple(how["until"]), int(how["max_gen_toks"]))
+            for text, how in (request.args for request in requests)
+        ]
+        written = Generator(self.scorer, self.encoder).write(prompts, progress_counter(self.progress, len(prompts)))
+        for request, answer in zip(requests, written, strict=True):
+            if answer.truncated:
+                self.truncated.add((str(request.task_name), int(request.doc_id)))
+        return [answer.text for answer in written]
 
 
 class _StoredTask(ConfigurableTask):  # type: ignore[misc]

@@ -14,12 +14,9 @@ from torch.nn.functional import linear
 
 from paribus.errors import NumericalError
 from paribus.evaluation.pairs import Ids, Progress, PromptEncoder
-from paribus.evaluation.scoring import WRITTEN_TOKENS, Scorer, computed
+from paribus.evaluation.scoring import NOT_A_NUMBER, WRITTEN_TOKENS, Scorer, computed
 from paribus.modeling.decoder import KVCache
 from paribus.modeling.device import batches
-
-SPARE_TOKENS = 8
-"""Looked at beside as many as a stop string has bytes, since some tokens stand for no byte of text."""
 
 
 class Coder(PromptEncoder, Protocol):
@@ -68,14 +65,14 @@ class Generator:
         most = max((request.max_tokens for request in requests), default=0)
 
         def run(places: Sequence[int]) -> list[str]:
-            asked, prompts = [requests[place] for place in places], [encoded[place][0] for place in places]
-            return self._run(_Batch(asked, prompts, self.coder))
+            prompts = [encoded[place][0] for place in places]
+            return self._run(_Batch([requests[place] for place in places], prompts, self.coder))
 
         parts = batches(order, lambda place: len(encoded[place][0]) + most, tokens)
         texts: dict[int, str] = {}
         done = computed(self.scorer.host, "writing answers", parts, run, lambda place: (encoded[place][0],), progress)
-        for places, found in done:
-            texts |= dict(zip(places, found, strict=True))
+        for places, answers in done:
+            texts |= dict(zip(places, answers, strict=True))
         return [Written(texts[place], encoded[place][1]) for place in range(len(requests))]
 
     def _encode(self, request: GenerationRequest) -> tuple[Ids, bool]:
@@ -98,15 +95,15 @@ class Generator:
             hidden = model(ids, positions, mask, cache)[:, -1]
             logits = linear(hidden, model.output_weight.to(hidden.dtype)).float()
             if not torch.isfinite(logits).all():
-                raise NumericalError("the model's output is not a number; its weights are not finite or overflow")
+                raise NumericalError(NOT_A_NUMBER)
             best = logits.argmax(dim=1)
             unfinished = batch.append(best.tolist(), self.scorer.context_length)
             if not unfinished:
                 return batch.texts()
             if len(unfinished) < len(best):
-                kept = torch.tensor(unfinished, device=model.device)
-                cache.keep(kept)
-                best, read, positions = best[kept], read[kept], positions[kept]
+                rows = torch.tensor(unfinished, device=model.device)
+                cache.keep(rows)
+                best, read, positions = best[rows], read[rows], positions[rows]
             ids, positions = best[:, None], positions[:, -1:] + 1
             read = torch.cat([read, read.new_ones(len(best), 1)], dim=1)
             mask = read[:, None, None, :]
@@ -152,8 +149,12 @@ class _Batch:
         return unfinished
 
     def texts(self) -> list[str]:
-        """The text of each row."""
-        return [_before_stop(self._text(row), request.until) for row, request in enumerate(self._requests)]
+        """The text of each row, up to its first stop string."""
+        texts = [self._text(row) for row in range(len(self._requests))]
+        for row, request in enumerate(self._requests):
+            stops = (place for stop in request.until if (place := texts[row].find(stop)) >= 0)
+            texts[row] = texts[row][: min(stops, default=len(texts[row]))]
+        return texts
 
     def _finished(self, row: int, context_length: int) -> bool:
         request, written = self._requests[row], self._written[row]
@@ -161,16 +162,12 @@ class _Batch:
         if full or len(written) >= request.max_tokens or written[-1] == self._coder.eos_id:
             return True
         # Of what was looked at before, a stop string that ends in the last token can have only its own bytes' worth of
-        # tokens. Where these are cut they may spell something else, so the whole text confirms it.
-        recent = max((len(stop.encode()) for stop in request.until), default=0) + SPARE_TOKENS
+        # tokens, and some that stand for no byte. Where these are cut they may spell something else, so the whole text
+        # confirms it.
+        recent = max((len(stop.encode()) for stop in request.until), default=0) + 8
         tail = self._coder.decode(written[-recent:]) if request.until else ""
         return any(stop in tail and stop in self._text(row) for stop in request.until)
 
     def _text(self, row: int) -> str:
         written = self._written[row]
         return self._coder.decode(written[:-1] if written[-1] == self._coder.eos_id else written)
-
-
-def _before_stop(text: str, until: Sequence[str]) -> str:
-    """The text before the first stop string in it."""
-    return text[: min((place for stop in until if (place := text.find(stop)) >= 0), default=len(text))]

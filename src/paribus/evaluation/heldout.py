@@ -9,9 +9,7 @@ Passages are counted in characters, so every tokenizer of a sweep gets the same.
 characters, before the document does: how it ends tells nothing about whether it is the true one.
 """
 
-import hashlib
 import heapq
-import json
 import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -21,7 +19,7 @@ from typing import TypeVar
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import DataError
-from paribus.evaluation.items import Item, ItemSet
+from paribus.evaluation.items import Item, ItemSet, read_records, text_digest, write_records
 
 HELDOUT = "heldout.jsonl"
 T = TypeVar("T")
@@ -41,16 +39,12 @@ def sample_documents(documents: Iterable[tuple[str, str]], config: EvaluationCon
 
 def write_heldout(path: Path, documents: Iterable[tuple[str, str]]) -> None:
     """One document (id, text) a line, as JSON."""
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        for document, text in documents:
-            file.write(json.dumps({"id": document, "text": text}, ensure_ascii=False) + "\n")
+    write_records(path, ({"id": document, "text": text} for document, text in documents))
 
 
 def read_heldout(path: Path) -> list[tuple[str, str]]:
     """(id, text) of each document, in corpus order."""
-    with path.open(encoding="utf-8", newline="\n") as file:
-        records = [json.loads(line) for line in file]
-    return [(record["id"], record["text"]) for record in records]
+    return [(record["id"], record["text"]) for record in read_records(path)]
 
 
 @dataclass(frozen=True)
@@ -69,15 +63,12 @@ def sample_pairs(pairs: Iterable[TextPair], count: int) -> list[TextPair]:
 
 def write_pairs(path: Path, pairs: Iterable[TextPair]) -> None:
     """One pair a line, as JSON with id, source and target."""
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        for pair in pairs:
-            file.write(json.dumps(asdict(pair), ensure_ascii=False) + "\n")
+    write_records(path, map(asdict, pairs))
 
 
 def read_pairs(path: Path) -> list[TextPair]:
     """The pairs that `write_pairs` wrote, in order."""
-    with path.open(encoding="utf-8", newline="\n") as file:
-        return [TextPair(**json.loads(line)) for line in file]
+    return [TextPair(**record) for record in read_records(path)]
 
 
 SHORTEST_TEXT = 40
@@ -104,11 +95,6 @@ class Passage:
         return self.continuation[0].isspace()
 
 
-def text_digest(text: str) -> str:
-    """A hexadecimal digest that orders texts evenly, whatever corpus they come from."""
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-
 def cut_passage(document: str, text: str, lengths: tuple[int, int]) -> Passage | None:
     """The passage of a document, or None where the text is too short or its continuation mostly blank.
 
@@ -130,24 +116,17 @@ def _word_boundary(text: str, target: int) -> int:
     for i in range(target, target // 2, -1):
         if text[i].isspace() and not text[i - 1].isspace():
             return i
-    boundary = target
-    while boundary > 1 and not _between_characters(text, boundary):
-        boundary -= 1
-    return boundary
+    return next((i for i in range(target, 1, -1) if _between_characters(text[i - 1], text[i])), min(target, 1))
 
 
-def _between_characters(text: str, i: int) -> bool:
-    """Whether what follows is no mark or joiner that belongs to the character before it, and that is no space."""
-    after = text[i]
-    joined = unicodedata.category(after).startswith("M") or JOINER in (after, text[i - 1])
-    return not joined and not text[i - 1].isspace()
+def _between_characters(before: str, after: str) -> bool:
+    """Whether `after` is no mark or joiner that belongs to the character before it, and that is no space."""
+    joined = unicodedata.category(after).startswith("M") or JOINER in (after, before)
+    return not joined and not before.isspace()
 
 
 class PassageSample:
-    """The passages of smallest digest, distinct, at most `size`: an even sample in one pass and bounded memory.
-
-    `lengths` are the largest numbers of characters of a context and of a continuation.
-    """
+    """The passages of smallest digest, distinct, at most `size`: an even sample in one pass and bounded memory."""
 
     def __init__(self, size: int, lengths: tuple[int, int]) -> None:
         self.size, self.lengths = size, lengths
@@ -231,13 +210,13 @@ def _passage_item(passages: list[Passage], i: int, longest: int) -> Item | None:
 def _wrong_choices(passages: list[Passage], i: int, true: str) -> list[str]:
     """Choices from the passages after the i-th, cyclically: same kind of split first, then nearest in bytes."""
     passage, size = passages[i], len(true.encode())
-    found: dict[str, tuple[bool, int, int]] = {}
+    candidates: dict[str, tuple[bool, int, int]] = {}
     for step in range(1, len(passages)):
         other = passages[(i + step) % len(passages)]
         text = other.continuation[: len(true)]
         if len(text) < len(true) or text == true or other.context == passage.context:
             continue
-        found.setdefault(text, (other.spaced != passage.spaced, abs(len(text.encode()) - size), step))
-        if len(found) == CANDIDATES:
+        candidates.setdefault(text, (other.spaced != passage.spaced, abs(len(text.encode()) - size), step))
+        if len(candidates) == CANDIDATES:
             break
-    return sorted(found, key=found.__getitem__)[: CHOICES_OF_ITEM - 1]
+    return sorted(candidates, key=candidates.__getitem__)[: CHOICES_OF_ITEM - 1]

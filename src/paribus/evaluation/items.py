@@ -12,7 +12,7 @@ content. Either way no scored item equals an example.
 import ast
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -36,8 +36,7 @@ class _Question:
     def digest(self) -> str:
         """Hexadecimal digest of the question, whatever its id; equal questions have equal digests."""
         _, *content = asdict(self).values()
-        text = json.dumps(content, ensure_ascii=False)
-        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+        return text_digest(json.dumps(content, ensure_ascii=False))
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,6 @@ class Item(_Question):
 
     @property
     def chance(self) -> float:
-        """Expected accuracy of a blind guess."""
         return 1 / len(self.choices)
 
 
@@ -73,7 +71,6 @@ class BlankItem(_Question):
 
     @property
     def chance(self) -> float:
-        """Expected accuracy of a blind guess."""
         return 1 / len(self.contexts)
 
 
@@ -114,23 +111,22 @@ class ItemSet:
         return sum(item.chance for item in self.evaluated) / len(self.evaluated)
 
 
-def write_items(path: Path, items: Iterable[AnyItem]) -> None:
-    """One item a line, as JSON."""
+def text_digest(text: str) -> str:
+    """A hexadecimal digest that orders texts evenly, whatever corpus they come from."""
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def write_records(path: Path, records: Iterable[Any]) -> None:
+    """One record a line, as JSON."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        for item in items:
-            file.write(json.dumps(asdict(item), ensure_ascii=False) + "\n")
+        for record in records:
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
-def read_records(path: Path) -> list[dict[str, Any]]:
-    """The items that `write_items` wrote, in order, as plain data."""
+def read_records(path: Path) -> list[Any]:
+    """The records that `write_records` wrote, in order."""
     with path.open(encoding="utf-8", newline="\n") as file:
         return [json.loads(line) for line in file]
-
-
-def read_items(path: Path) -> Iterator[Item]:
-    """The multiple-choice items that `write_items` wrote, in order."""
-    for record in read_records(path):
-        yield Item(record["id"], record["query"], tuple(record["choices"]), record["gold"])
 
 
 Fields = Mapping[str, Any]
@@ -248,12 +244,18 @@ def entry(record: Fields, field: str) -> Any:
     return record[field]
 
 
+def block(record: Fields, field: str, content: str) -> Fields:
+    """A field that must be a mapping, which holds `content`."""
+    value = entry(record, field)
+    if not isinstance(value, Mapping):
+        raise DataError(f"field `{field}` must hold {content}, not {value!r}")
+    return value
+
+
 def lettered(record: Fields) -> tuple[tuple[str, ...], int]:
     """Choices and the index of the right one from `choices` (text and label lists) and `answerKey` (a label)."""
-    block = entry(record, "choices")
-    if not isinstance(block, Mapping):
-        raise DataError(f"field `choices` must hold the lists text and label, not {block!r}")
-    choices, labels = texts(block, "text"), texts(block, "label")
+    lists = block(record, "choices", "the lists text and label")
+    choices, labels = texts(lists, "text"), texts(lists, "label")
     answer = text(record, "answerKey").strip()
     if len(labels) != len(choices) or answer not in labels:
         raise DataError(f"field `answerKey` must be one of {len(choices)} labels {list(labels)}, not {answer!r}")
@@ -292,12 +294,9 @@ def split_pool(items: Sequence[AnyItem], training: Sequence[AnyItem] | None, sho
         outside = {item.digest(): item for item in reversed(training) if item.digest() not in scored}
         return ItemSet(items, [outside[key] for key in sorted(outside)[: training_size(shots)]], "train split")
     distinct = {item.digest(): item for item in reversed(items)}
-    chosen = sorted(distinct)[: split_off(len(distinct), shots)]
-    taken = set(chosen)
-    rest = [item for item in items if item.digest() not in taken]
-    return ItemSet(
-        rest, [distinct[key] for key in chosen], "split off from the scored items, of which a quarter at most"
-    )
+    examples = {key: distinct[key] for key in sorted(distinct)[: split_off(len(distinct), shots)]}
+    scored_items = [item for item in items if item.digest() not in examples]
+    return ItemSet(scored_items, [*examples.values()], "split off from the scored items, of which a quarter at most")
 
 
 def training_size(shots: int) -> int:
@@ -329,16 +328,14 @@ def write_task(  # noqa: PLR0917 (what a task is made of)
     """
     import yaml  # type: ignore[import-untyped]  # which light commands, that need the benchmarks, do without
 
-    write_items(directory / f"{name}.jsonl", items.evaluated)
-    write_items(directory / f"{name}.fewshot.jsonl", items.fewshot)
-    config = task_config(name, items, prompt, generation) | dict(changes)
+    write_records(directory / f"{name}.jsonl", map(asdict, items.evaluated))
+    write_records(directory / f"{name}.fewshot.jsonl", map(asdict, items.fewshot))
+    config = _task_config(name, items, prompt, generation) | dict(changes)
     content = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
     (directory / f"{name}.yaml").write_text(content, encoding="utf-8")
 
 
-def task_config(
-    name: str, items: ItemSet, prompt: BenchmarkPrompt, generation: Generation | None = None
-) -> dict[str, Any]:
+def _task_config(name: str, items: ItemSet, prompt: BenchmarkPrompt, generation: Generation | None) -> dict[str, Any]:
     """An lm-eval task over the two files."""
     form = _item_form(items, generation)
     metrics = form.pop("metric_list")
@@ -373,17 +370,28 @@ def _item_form(items: ItemSet, generation: Generation | None) -> dict[str, Any]:
         case BlankItem():  # an integer as text tells lm-eval that the choices are contexts
             return _choice_form("gold", "contexts", "ending", "acc")
         case TextItem():
-            metrics = [_metric("perplexity", "perplexity", better="lower"), _metric("acc")]
+            perplexity = {"metric": "perplexity", "aggregation": "perplexity", "higher_is_better": False}
             return {
                 "output_type": "loglikelihood",
                 "doc_to_text": "query",
                 "doc_to_target": "target",
-                "metric_list": metrics,
+                "metric_list": [perplexity, _metric("acc")],
             }
         case AnswerItem():
-            if generation is None:
-                raise ValueError("items whose answer is written need a Generation")
-            return _generation_form(generation)
+            assert generation is not None
+            filters = [{"function": "remove_whitespace"}, {"function": "take_first"}]
+            return {
+                "output_type": "generate_until",
+                "doc_to_text": "query",
+                "doc_to_target": SPANS_JOINED,
+                "generation_kwargs": {
+                    "until": list(generation.until),
+                    "max_gen_toks": generation.max_tokens,
+                    "do_sample": False,
+                },
+                "filter_list": [{"name": "remove_whitespace", "filter": filters}],
+                "metric_list": [_metric("exact_match") | dict(generation.exact_match)],
+            }
 
 
 def _choice_form(text: str, choice: str, target: str, *metrics: str) -> dict[str, Any]:
@@ -396,30 +404,17 @@ def _choice_form(text: str, choice: str, target: str, *metrics: str) -> dict[str
     }
 
 
-def _generation_form(generation: Generation) -> dict[str, Any]:
-    ending = {"until": list(generation.until), "max_gen_toks": generation.max_tokens, "do_sample": False}
-    filters = [{"function": "remove_whitespace"}, {"function": "take_first"}]
-    return {
-        "output_type": "generate_until",
-        "doc_to_text": "query",
-        "doc_to_target": SPANS_JOINED,
-        "generation_kwargs": ending,
-        "filter_list": [{"name": "remove_whitespace", "filter": filters}],
-        "metric_list": [_metric("exact_match") | dict(generation.exact_match)],
-    }
-
-
 def choice_metrics(also: Sequence[str] = ()) -> list[dict[str, Any]]:
     """The metrics of items with choices, and others of lm-eval's."""
     return [_metric(name) for name in (*ACCURACIES, *also)]
 
 
-def _metric(name: str, aggregation: str = "mean", *, better: str = "higher") -> dict[str, Any]:
-    return {"metric": name, "aggregation": aggregation, "higher_is_better": better == "higher"}
+def _metric(name: str) -> dict[str, Any]:
+    return {"metric": name, "aggregation": "mean", "higher_is_better": True}
 
 
 def read_task_config(directory: Path, name: str) -> dict[str, Any]:
-    """The task's YAML; DataError where it is none or names code, as lm-eval's own may."""
+    """The task's YAML; DataError where it is none."""
     import yaml
 
     path = directory / f"{name}.yaml"

@@ -4,8 +4,8 @@ Imports lm_eval where items are made.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from hashlib import blake2b
+from dataclasses import dataclass, replace
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from paribus.evaluation.items import (
@@ -18,9 +18,10 @@ from paribus.evaluation.items import (
     TextItem,
     split_off,
     split_pool,
+    text_digest,
     training_size,
 )
-from paribus.evaluation.lm_eval_tasks import Definition, SplitFiles, harness_version, read_split
+from paribus.evaluation.lm_eval_tasks import Definition, SplitFiles, read_split
 from paribus.stage import JSON
 from paribus.store.files import FileDigests
 
@@ -54,27 +55,24 @@ def borrowed_items(task: Definition, files: SplitFiles, shots: int) -> RenderedT
     if examples:
         chosen = _outside(items, examples)
         shown = chosen if _in_order(task) else _even(chosen, training_size(shots))
-        source = f"{task.fewshot_split} split" if task.fewshot_split else "the task's own YAML"
-        found = ItemSet(items, [example.like(items[0]) for example in shown], source)
+        pool = ItemSet(items, [], f"{task.fewshot_split} split" if task.fewshot_split else "the task's own YAML")
     else:
-        split = split_pool(items, None, shots)
-        numbers = [int(item.id.rpartition("/")[2]) for item in split.fewshot]
-        found = ItemSet(
-            split.evaluated, [made.as_example(number).like(items[0]) for number in numbers], split.fewshot_source
-        )
+        pool = split_pool(items, None, shots)
+        shown = [made.as_example(int(item.id.rpartition("/")[2])) for item in pool.fewshot]
+    pool = replace(pool, fewshot=[example.like(items[0]) for example in shown])
     generation = None
     if _writes(task):
         limits = task.config.get("generation_kwargs") or {}
         most = next((limits[name] for name in _TOKENS if limits.get(name) is not None), _DEFAULT_TOKENS)
         generation = Generation(made.until, "lm_eval", max_tokens=int(most))
-    return RenderedTask(found, made.prompt, generation, _changes(task))
+    return RenderedTask(pool, made.prompt, generation, _changes(task))
 
 
 def pinned(task: Definition, files: SplitFiles, digests: FileDigests) -> dict[str, JSON]:
     """What the items depend on: lm-eval, the YAML, Python beside a YAML of the user's, and the records."""
     code: dict[str, JSON] = {path.relative_to(task.root).as_posix(): digests.of(path) for path in task.code()}
     return {
-        "lm_eval": harness_version(),
+        "lm_eval": version("lm_eval"),
         "task": task.pin(),
         **({"code": code} if code else {}),
         "scored": digests.of(files.scored),
@@ -84,11 +82,10 @@ def pinned(task: Definition, files: SplitFiles, digests: FileDigests) -> dict[st
 
 def count_examples(task: Definition, files: SplitFiles, shots: int) -> int:
     """Examples there may be, by the records alone."""
-    samples = task.fewshot.get("samples")
-    if files.fewshot is None and samples is not None:
-        return len(samples) if isinstance(samples, list) else shots
     if files.fewshot is not None:
         return len(read_split(files.fewshot, task))
+    if (samples := task.fewshot.get("samples")) is not None:
+        return len(samples) if isinstance(samples, list) else shots
     return split_off(len(read_split(files.scored, task)), shots)
 
 
@@ -109,7 +106,6 @@ def _writes(task: Definition) -> bool:
 
 
 def _in_order(task: Definition) -> bool:
-    """Whether every prompt has the first examples."""
     return bool(task.fewshot.get("sampler") == "first_n")
 
 
@@ -139,6 +135,6 @@ def _answered(item: AnyItem) -> tuple[str, str]:
 
 def _even(examples: Sequence["Example"], most: int) -> list["Example"]:
     """At most so many, those of the smallest digests, in their order."""
-    keys = [blake2b(f"{example.query}\0{example.answer}".encode(), digest_size=16).hexdigest() for example in examples]
+    keys = [text_digest(f"{example.query}\0{example.answer}") for example in examples]
     chosen = set(sorted(keys)[:most])
     return [example for example, key in zip(examples, keys, strict=True) if key in chosen]

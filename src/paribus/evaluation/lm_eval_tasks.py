@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
@@ -42,11 +41,7 @@ SCORED_METRICS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """By kind of task the metrics of lm-eval that are means over items; others are left out."""
 _DEFAULT_METRICS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "multiple_choice": ("acc", "acc_norm"),
-        "loglikelihood": ("perplexity", "acc"),
-        "generate_until": ("exact_match",),
-    }
+    {"multiple_choice": ("acc", "acc_norm"), "loglikelihood": ("perplexity", "acc"), "generate_until": ("exact_match",)}
 )
 """What lm-eval takes where a task names no metric."""
 _ELSEWHERE: Mapping[str, str] = MappingProxyType(
@@ -120,8 +115,8 @@ class Definition:
     @property
     def left_out(self) -> list[str]:
         """Names of its other metrics."""
-        kept = self.metrics
-        return [_value_text(entry.get("metric")) for entry in self._metric_list if entry not in kept]
+        scored = self.metrics
+        return [_value_text(entry.get("metric")) for entry in self._metric_list if entry not in scored]
 
     @property
     def _metric_list(self) -> list[dict[str, Any]]:
@@ -172,10 +167,10 @@ class Definition:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def _written(self, value: Any) -> str:
-        if isinstance(value, Function):
-            owner = next(folder for folder in (self.root, harness_folder()) if _below(value.file, (folder,)))
-            return f"!function {value.folder.relative_to(owner.resolve()).as_posix()}/{value.qualified}"
-        return str(value)
+        if not isinstance(value, Function):
+            return str(value)
+        owner = next(folder for folder in (self.root, harness_folder()) if _below(value.file, (folder,)))
+        return f"!function {value.folder.relative_to(owner.resolve()).as_posix()}/{value.qualified}"
 
     def code(self) -> list[Path]:
         """The Python files that a task of the user's may run: all below the directory, since one imports another."""
@@ -247,11 +242,6 @@ def harness_folder() -> Path:
     return Path(spec.submodule_search_locations[0]) / "tasks"
 
 
-def harness_version() -> str:
-    """That of the lm-eval that is installed."""
-    return version("lm_eval")
-
-
 @lru_cache(maxsize=1)
 def harness_names() -> Names:
     """What lm-eval itself defines, which reads some ten thousand small files."""
@@ -274,14 +264,10 @@ def names_in(folder: Path) -> Names:
             again.setdefault(found["task"], path)
         elif "task" in found:
             tasks[found["task"]] = path
-            for tag in _task_tags(text):
+            listed = re.sub(r"(?m)^[ \t]*-", "", match["tags"]) if (match := _TAGS.search(text)) else ""
+            for tag in re.findall(r"[^\s\"'\[\]{},#]+", listed):
                 tags.setdefault(tag, []).append(found["task"])
     return Names(tasks, groups, {tag: tuple(members) for tag, members in tags.items()}, again)
-
-
-def _task_tags(text: str) -> list[str]:
-    match = _TAGS.search(text)
-    return re.findall(r"[^\s\"'\[\]{},#]+", re.sub(r"(?m)^[ \t]*-", "", match["tags"])) if match else []
 
 
 def read_yaml(path: Path, within: tuple[Path, ...] = ()) -> dict[str, Any]:
@@ -324,9 +310,6 @@ def functions_in(value: Any) -> Iterator[Function]:
     elif isinstance(value, list):
         for part in value:
             yield from functions_in(part)
-
-
-_NEAREST = 5
 
 
 def find_definition(config: EvaluationConfig, name: str) -> Definition:
@@ -391,14 +374,11 @@ def _unknown(name: str, included: Names | None, folder: str | None) -> str:
     places = [place for place in (included, harness_names()) if place]
     if any(name in place.groups or name in place.tags for place in places):
         listed = ", ".join(_members_in(name, places))
-        return (
-            f"{name} is a group of tasks, which stands for {listed}; name them"
-            if listed
-            else f"{name} is a group without tasks; leave it out"
-        )
+        advice = f"of tasks, which stands for {listed}; name them" if listed else "without tasks; leave it out"
+        return f"{name} is a group {advice}"
     ours = task_names()
     known = list(dict.fromkeys([*ours, *(task for place in places for task in place.tasks)]))
-    near = difflib.get_close_matches(name, known, n=_NEAREST, cutoff=0.6)
+    near = difflib.get_close_matches(name, known, n=5, cutoff=0.6)
     hint = f"nearest: {', '.join(near)}; " if near else ""
     own = "; evaluation.include_path=DIR makes tasks of your own known, a YAML file each"
     if included:
@@ -418,17 +398,13 @@ def _names_members(name: str, names: Names, above: tuple[str, ...]) -> Iterator[
     if name in names.groups:
         yield from _listed_members(read_yaml(names.groups[name]).get("task"), names, (*above, name))
     elif name in names.tags:
-        yield from _tag_members(name, names)
-
-
-def _tag_members(tag: str, names: Names) -> Iterator[str]:
-    """Tasks beside those that name the tag may have it from a file that they include."""
-    folders = {names.tasks[task].parent for task in names.tags[tag]}
-    for task, path in names.tasks.items():
-        if path.parent in folders:
-            found = read_yaml(path).get("tag") or []
-            if tag in (found if isinstance(found, list) else [found]):
-                yield task
+        # Tasks beside those that name the tag may have it from a file that they include.
+        folders = {names.tasks[task].parent for task in names.tags[name]}
+        for task, path in names.tasks.items():
+            if path.parent in folders:
+                tags = read_yaml(path).get("tag") or []
+                if name in (tags if isinstance(tags, list) else [tags]):
+                    yield task
 
 
 def _listed_members(members: Any, names: Names, above: tuple[str, ...]) -> Iterator[str]:
@@ -490,8 +466,8 @@ def _load_task_splits(task: Definition) -> Splits:
     if not task.config.get("dataset_path"):
         raise DataError(Problem("evaluation.source", f"task {task.name} names no data set (dataset_path)"))
     path, name = task.config["dataset_path"], task.config.get("dataset_name")
-    found: Splits = load_data_set(_data_set(task), task.name, path, name, **_arguments(task))
-    return found
+    splits: Splits = load_data_set(_data_set(task), task.name, path, name, **_arguments(task))
+    return splits
 
 
 def data_set_text(task: Definition) -> str:

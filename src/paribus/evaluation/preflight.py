@@ -5,7 +5,7 @@ task that is none of ours. Imports nothing heavy, unless a benchmark must be fet
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterator, Sized
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,19 +24,18 @@ from paribus.evaluation.data_files import (
     TEXT_SET_NAME,
     TRANSLATIONS,
     benchmark_file,
+    benchmark_items,
     concatenated_name,
     fetch_benchmark,
     fetch_training,
     fewshot_file,
     lacks_training,
-    read_benchmark,
     read_texts,
     read_translations,
     split_file,
     text_file,
     training_set,
 )
-from paribus.evaluation.items import Benchmark, ItemSet, split_pool
 from paribus.evaluation.lm_eval_items import count_examples, pinned
 from paribus.evaluation.lm_eval_tasks import (
     data_set_text,
@@ -58,16 +57,17 @@ _MOST_ALIKE = 10
 
 def check_evaluation(config: EvaluationConfig) -> list[Problem]:
     """(config path, what is wrong and what would be right) of every problem; empty when there is none."""
-    texts = [name for name in dict.fromkeys(config.texts) if not _wrong_text(config, name)]
-    missing = (
-        [[Problem("evaluation.include_path", f"{config.include_path} is not a directory")]]
-        if _lacks_include_path(config)
-        else []
-    )
-    lacking = [found for name in config.tasks if _is_known(config, name) for found in _file_problems(config, name)]
-    missing += [_joined_problems(config, lacking)]
-    missing += [_raised_problems(text_file(name).find, config.data) for name in texts]
-    return check_task_names(config) + [each for found in missing for each in found]
+    problems = check_task_names(config)
+    if _lacks_include_path(config):
+        problems.append(Problem("evaluation.include_path", f"{config.include_path} is not a directory"))
+        known = [name for name in config.tasks if is_ours(name)]
+    else:
+        known = [name for name in config.tasks if not _wrong_task(config, name)]
+    problems += _joined_problems(config, [each for name in known for each in _raised_problems(_look_for, config, name)])
+    for name in dict.fromkeys(config.texts):
+        if not _wrong_text(config, name):
+            problems += _raised_problems(text_file(name).find, config.data)
+    return problems
 
 
 def _joined_problems(config: EvaluationConfig, found: list[Problem]) -> list[Problem]:
@@ -87,11 +87,13 @@ def check_task_names(config: EvaluationConfig) -> list[Problem]:
     for names in ("tasks", "texts"):
         counts = Counter(getattr(config, names)).items()
         found += [Problem(f"evaluation.{names}", f"names {name} {count} times") for name, count in counts if count > 1]
-    return found + [
-        Problem(f"evaluation.shots_of.{name}", wrong)
-        for name in config.shots_of or {}
-        if (wrong := _no_shots(config, name))
-    ]
+    for name in config.shots_of or {}:
+        if name not in config.tasks and (problems := _wrong_task(config, name)):
+            found.append(Problem(f"evaluation.shots_of.{name}", problems[0].message))
+        elif not prompted((name,)):
+            reason = f"{name} has no prompt, so no examples in it; leave it out"
+            found.append(Problem(f"evaluation.shots_of.{name}", reason))
+    return found
 
 
 def _wrong_task(config: EvaluationConfig, name: str) -> list[Problem]:
@@ -109,18 +111,11 @@ def _lacks_include_path(config: EvaluationConfig) -> bool:
     return config.include_path is not None and not Path(config.include_path).is_dir()
 
 
-def _is_known(config: EvaluationConfig, name: str) -> bool:
-    """Whether there is more to ask of a task."""
-    return is_ours(name) if _lacks_include_path(config) else not _wrong_task(config, name)
-
-
 def _wrong_text(config: EvaluationConfig, name: str) -> str | None:
     if is_ours(name) or name in config.tasks:
         return f"{name!r} is the name of a task; give the set, and its directory, another name"
     if name in (HELDOUT_CLEAN, HELDOUT_CONCATENATED):
-        return (
-            f"{name!r} is what a run calls a set of held-out documents; give the set, and its directory, another name"
-        )
+        return f"{name!r} is the name of a set of held-out documents; give the set, and its directory, another name"
     if name in map(concatenated_name, config.texts):
         return f"{name!r} is what a run calls the texts of another set end to end; give the set another name"
     if TEXT_SET_NAME.fullmatch(name) is None:
@@ -128,33 +123,22 @@ def _wrong_text(config: EvaluationConfig, name: str) -> str | None:
     return None
 
 
-def _no_shots(config: EvaluationConfig, name: str) -> str | None:
-    if name not in config.tasks and (wrong := _wrong_task(config, name)):
-        return wrong[0][1]
-    return None if prompted((name,)) else f"{name} has no prompt, so no examples in it; leave it out"
-
-
-def _file_problems(config: EvaluationConfig, name: str) -> list[Problem]:
-    if name in SEGMENTATIONS:
-        return _raised_problems(SEGMENTATIONS[name].find, config.data)
-    return [] if name == CONTINUATION else _raised_problems(_look_for, config, name)
-
-
 def _look_for(config: EvaluationConfig, name: str) -> None:
     """DataError or ConfigurationError where the files of a task are not there and on no hub."""
-    if not is_ours(name):
+    if name in SEGMENTATIONS:
+        SEGMENTATIONS[name].find(config.data)
+    elif not is_ours(name):
         task = find_definition(config, name)
         if config.source == "hub":
             fetch_records(config, task)
         split_files(config, task)
-        return
-    chosen = TRANSLATIONS.get(name) or BENCHMARKS[name]
-    if config.source == "hub" and config.data is not None:
-        fetch_benchmark(Path(config.data), chosen)
-    if name in TRANSLATIONS:
-        TRANSLATIONS[name].file.find(config.data)
-    else:
-        fewshot_file(benchmark_file(config.data, BENCHMARKS[name]), BENCHMARKS[name])
+    elif name != CONTINUATION:
+        if config.source == "hub" and config.data is not None:
+            fetch_benchmark(Path(config.data), TRANSLATIONS.get(name) or BENCHMARKS[name])
+        if name in TRANSLATIONS:
+            TRANSLATIONS[name].file.find(config.data)
+        else:
+            fewshot_file(benchmark_file(config.data, BENCHMARKS[name]), BENCHMARKS[name])
 
 
 def _raised_problems(look: Callable[..., Any], *arguments: Any) -> list[Problem]:
@@ -194,9 +178,9 @@ def _missing_of_task(config: EvaluationConfig, data: Path, name: str) -> Missing
         task = find_definition(config, name)
         if split_file(data, name, task.scored_split) is None or not lacks_examples(data, task):
             return None
+        data_set = None if is_here(task) else data_set_text(task)
         fetch = partial(fetch_examples, data, task)
-        asked = None if is_here(task) else data_set_text(task)
-        return MissingExamples(name, data / name, str(task.fewshot_split), asked, fetch)
+        return MissingExamples(name, data / name, str(task.fewshot_split), data_set, fetch)
     ours = BENCHMARKS.get(name)
     if ours is None or split_file(data, ours.directory, ours.split) is None or not lacks_training(data, ours):
         return None
@@ -222,10 +206,8 @@ def fetch_missing(missing: MissingExamples, cache: Path) -> str | None:
             f"examples of task {missing.task} are split off its scored file: {why}"
         )
     has_none = split_file(missing.directory.parent, missing.directory.name, missing.split) is None
-    if has_none and missing.data_set is not None and is_writable(cache):
-        with suppress(OSError):  # what cannot be remembered is found again
-            cache.mkdir(parents=True, exist_ok=True)
-            write_text(absent, f"{missing.data_set} has no split {missing.split}\n")
+    if has_none and missing.data_set is not None:
+        _remember(absent, f"{missing.data_set} has no split {missing.split}\n")
     return None
 
 
@@ -236,9 +218,7 @@ def tasks_fingerprint(config: EvaluationConfig, digests: FileDigests) -> dict[st
     Raises ConfigurationError for an unknown task and for more examples in the prompt than a benchmark has; DataError
     for a file that is missing, torn or empty, or has a record that its reader cannot take. Each is read whole once.
     """
-    tasks: dict[str, JSON] = {
-        name: found for name in config.tasks if (found := _task_fingerprint(name, config, digests))
-    }
+    tasks: dict[str, JSON] = {name: pins for name in config.tasks if (pins := _task_fingerprint(name, config, digests))}
     texts: dict[str, JSON] = {
         name: _whole_digest(text_file(name).find(config.data), digests, lambda path: list(read_texts(path)))
         for name in config.texts
@@ -254,53 +234,28 @@ def _task_fingerprint(name: str, config: EvaluationConfig, digests: FileDigests)
         return {"scored": _whole_digest(path, digests, lambda path: read_translations(path, chosen), chosen.directory)}
     if name in SEGMENTATIONS:
         return {"scored": _whole_digest(SEGMENTATIONS[name].find(config.data), digests, read_segmented)}
-    if not is_ours(name):
-        return _lm_eval_fingerprint(name, config, digests)
-    if name not in BENCHMARKS:
+    if name == CONTINUATION:
         return None
-    scored = benchmark_file(config.data, BENCHMARKS[name])
-    fewshot = fewshot_file(scored, BENCHMARKS[name])
-    files: dict[str, JSON] = {"scored": digests.of(scored), "fewshot": digests.of(fewshot) if fewshot else None}
-    found = _Examples(
-        name, fewshot, lambda shots: len(_benchmark_items(BENCHMARKS[name], scored, fewshot, shots).fewshot)
-    )
-    found.require(config, files, digests)
-    return files
+    shots = max(config.task_shots(name))
+    if is_ours(name):
+        scored = benchmark_file(config.data, BENCHMARKS[name])
+        fewshot = fewshot_file(scored, BENCHMARKS[name])
+        pins: dict[str, JSON] = {"scored": digests.of(scored), "fewshot": digests.of(fewshot) if fewshot else None}
+    else:
+        task = find_definition(config, name)
+        files = split_files(config, task)
+        fewshot, pins = files.fewshot, pinned(task, files, digests)
 
+    def count() -> int:
+        if is_ours(name):
+            return len(benchmark_items(config.data, BENCHMARKS[name], shots).fewshot)
+        return count_examples(task, files, shots)
 
-def _lm_eval_fingerprint(name: str, config: EvaluationConfig, digests: FileDigests) -> dict[str, JSON]:
-    task = find_definition(config, name)
-    files = split_files(config, task)
-    found = pinned(task, files, digests)
-    examples = _Examples(name, files.fewshot, lambda shots: count_examples(task, files, shots))
-    examples.require(config, found, digests)
-    return found
-
-
-def _benchmark_items(benchmark: Benchmark, scored: Path, fewshot: Path | None, shots: int) -> ItemSet:
-    training = None if fewshot is None else read_benchmark(fewshot, benchmark)
-    return split_pool(read_benchmark(scored, benchmark), training, shots)
-
-
-@dataclass(frozen=True)
-class _Examples:
-    """The examples of a task, which are counted once for each content of its files."""
-
-    name: str
-    file: Path | None
-    count: Callable[[int], int]
-    """How many there are for prompts of so many."""
-
-    def require(self, config: EvaluationConfig, files: Mapping[str, JSON], digests: FileDigests) -> None:
-        """ConfigurationError where prompts are to have more."""
-        shots = max(config.task_shots(self.name))
-        # By all that decides: a task of the user's own has examples in its YAML, and code that chooses among them.
-        mark = f"{digest(dict(files))[:32]}.{self.name}.{shots}.examples"
-        available = _counted_once(digests.directory / mark, lambda: self.count(shots))
-        source = (
-            f"in {self.file}" if self.file else "a quarter of the scored file at most, as no training file is there"
-        )
-        require_examples(config, self.name, available, source)
+    # By all that decides: a task of the user's own has examples in its YAML, and code that chooses among them.
+    available = _counted_once(digests.directory / f"{digest(pins)[:32]}.{name}.{shots}.examples", count)
+    source = f"in {fewshot}" if fewshot else "a quarter of the scored file at most, as no training file is there"
+    require_examples(config, name, available, source)
+    return pins
 
 
 def require_examples(config: EvaluationConfig, name: str, available: int, source: str) -> None:
@@ -316,19 +271,22 @@ def require_examples(config: EvaluationConfig, name: str, available: int, source
 
 def _whole_digest(path: Path, digests: FileDigests, read: Callable[[Path], Sized], of: str = "") -> str:
     """Digest of a file that `read` reads to its end, which is tried once for each of its contents."""
-    digest = digests.of(path)
-
-    _counted_once(digests.directory / f"{digest}.{of or read.__name__}.whole", lambda: len(read(path)))
-    return digest
+    sha256 = digests.of(path)
+    _counted_once(digests.directory / f"{sha256}.{of or read.__name__}.whole", lambda: len(read(path)))
+    return sha256
 
 
 def _counted_once(mark: Path, count: Callable[[], int]) -> int:
     """What `count` gives, remembered in the file `mark` where its directory may be written."""
     with suppress(OSError, ValueError):
         return int(mark.read_text(encoding="utf-8"))
-    found = count()
+    number = count()
+    _remember(mark, str(number))
+    return number
+
+
+def _remember(mark: Path, text: str) -> None:
     if is_writable(mark.parent):
         with suppress(OSError):  # what cannot be remembered is found again
             mark.parent.mkdir(parents=True, exist_ok=True)
-            write_text(mark, str(found))
-    return found
+            write_text(mark, text)

@@ -174,7 +174,4 @@ def drop_scores(prediction: str, answers: Answers) -> dict[str, float]:
     Numbers are compared as numbers, and F1 is 0 where they differ.
     """
     pairs = [get_metrics([prediction], tuple(spans)) for spans in answers]
-    return {
-        "exact_match": max(float(exact) for exact, _ in pairs),
-        "f1": max(float(f1) for _, f1 in pairs),
-    }
+    return {"exact_match": max(float(exact) for exact, _ in pairs), "f1": max(float(f1) for _, f1 in pairs)}

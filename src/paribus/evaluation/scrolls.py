@@ -7,20 +7,19 @@ The files of all tasks are read before anything is trained, so that a malformed 
 with the number of its document. Documents, and answers that are trained on, are cut as the configuration says.
 """
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TextIO
+from typing import Any
 
 from paribus.config.groups.evaluation import FinetuningConfig, NoFinetuning, ScrollsFinetuning
 from paribus.errors import ConfigurationError, DataError, ParibusError, Problem
 from paribus.evaluation.benchmarks import unknown_task
 from paribus.evaluation.data_files import fetch_archive, read_lines, split_file
-from paribus.evaluation.items import Fields, entry, read_records, string, text
+from paribus.evaluation.items import Fields, entry, read_records, string, text, text_digest, write_records
 from paribus.stage import JSON, StageContext
 from paribus.store.files import FileDigests
 
@@ -70,48 +69,37 @@ class Example:
     document: str
     answers: tuple[str, ...]
 
-    def digest(self) -> str:
-        """Hexadecimal digest of question and document."""
-        return _texts_digest([self.question, self.document])
-
-    def whole_digest(self) -> str:
-        """Hexadecimal digest of question, document and answers."""
-        return _texts_digest([self.question, self.document, *self.answers])
+    def digest(self, *more: str) -> str:
+        """Hexadecimal digest of question, document and `more`."""
+        return text_digest(json.dumps([self.question, self.document, *more], ensure_ascii=False))
 
 
 def examples_of(name: str, record: Fields, task: Task) -> list[Example]:
     """The examples of a record; DataError where it is of neither schema, or a text is missing or empty."""
     if task.name == "qmsum" and "meeting_transcripts" in record:
         return list(_meeting_examples(name, record))
-    question, document = _split_input(text(record, "input"), task)
+    question, document = "", text(record, "input")
+    if task.question:
+        question, _, document = document.partition(SEPARATOR)
+        if not question.strip() or not document.strip():
+            beginning = record["input"][:60]
+            raise DataError(f"field `input` must be a question, an empty line and a document, not {beginning!r}")
     return [Example(text(record, "id"), question, document, (text(record, "output"),))]
 
 
-def _split_input(given: str, task: Task) -> tuple[str, str]:
-    if not task.question:
-        return "", given
-    question, found, document = given.partition(SEPARATOR)
-    if not found or not question.strip() or not document.strip():
-        raise DataError(f"field `input` must be a question, an empty line and a document, not {given[:60]!r}")
-    return question, document
-
-
 def _meeting_examples(name: str, record: Fields) -> Iterator[Example]:
-    spoken = [
-        (text(turn, "speaker"), string(turn, "content")) for turn in _list_of_objects(record, "meeting_transcripts")
-    ]
-    turns = [f"{speaker}: {content}" for speaker, content in spoken if content.strip()]
-    if not turns:
+    turns = _list_of_objects(record, "meeting_transcripts")
+    spoken = [(text(turn, "speaker"), string(turn, "content")) for turn in turns]
+    document = "\n".join(f"{speaker}: {content}" for speaker, content in spoken if content.strip())
+    if not document:
         raise DataError("field `meeting_transcripts` says nothing")
-    document = "\n".join(turns)
     for field in QUERIES:
-        for number, asked in enumerate(_list_of_objects(record, field), start=1):
+        for number, query in enumerate(_list_of_objects(record, field), start=1):
             kind = field.partition("_")[0]
-            yield Example(f"{name}/{kind}/{number}", text(asked, "query"), document, (text(asked, "answer"),))
+            yield Example(f"{name}/{kind}/{number}", text(query, "query"), document, (text(query, "answer"),))
 
 
 def _list_of_objects(record: Fields, field: str) -> list[dict[str, Any]]:
-    """A field that must be a list of objects."""
     value = entry(record, field)
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise DataError(f"field `{field}` must be a list of objects, not {str(value)[:60]}")
@@ -123,19 +111,14 @@ def merged_examples(examples: Iterable[Example]) -> list[Example]:
 
     Raises DataError where they ask something else.
     """
-    found: dict[str, Example] = {}
+    merged: dict[str, Example] = {}
     for example in examples:
-        before = found.setdefault(example.id, example)
-        if before is example:
-            continue
+        before = merged.setdefault(example.id, example)
         if before.digest() != example.digest():
             raise DataError(f"id {example.id!r} names two questions: {before.question!r} and {example.question!r}")
-        found[example.id] = replace(before, answers=tuple(dict.fromkeys((*before.answers, *example.answers))))
-    return list(found.values())
-
-
-def _texts_digest(texts: list[str]) -> str:
-    return hashlib.blake2b(json.dumps(texts, ensure_ascii=False).encode(), digest_size=16).hexdigest()
+        if before is not example:
+            merged[example.id] = replace(before, answers=tuple(dict.fromkeys((*before.answers, *example.answers))))
+    return list(merged.values())
 
 
 @dataclass(frozen=True)
@@ -172,76 +155,47 @@ def build_data(context: StageContext) -> dict[str, JSON]:
 
 
 def read_task(directory: Path) -> TaskData:
-    """What `build` wrote of a task."""
-    documents: list[Any] = read_records(directory / "documents.jsonl")
-    return TaskData(
-        documents, _read_questions(directory / f"{TRAIN}.jsonl"), _read_questions(directory / f"{SCORED}.jsonl")
+    """What `build_data` wrote of a task."""
+    train, scored = (
+        [
+            Question(**record | {"answers": tuple(record["answers"])})
+            for record in read_records(directory / f"{split}.jsonl")
+        ]
+        for split in (TRAIN, SCORED)
     )
+    return TaskData(read_records(directory / "documents.jsonl"), train, scored)
 
 
 def _write_task(directory: Path, config: ScrollsFinetuning, task: Task) -> dict[str, JSON]:
     directory.mkdir()
-    scored = _scored_examples(config, task)
-    same = {example.digest() for example in scored}
-    left_out = 0
-    with (directory / "documents.jsonl").open("w", encoding="utf-8", newline="\n") as file:
-        writer = _TaskWriter(file, config.document_characters)
-        _write_questions(
-            directory / f"{SCORED}.jsonl", [writer.question(example) for example in scored[: config.limit]]
-        )
-        kept = []
-        for example in read_split(config, task, TRAIN):
-            if example.digest() in same:
-                left_out += 1
-            else:
-                answers = tuple(answer[: config.answer_characters] for answer in example.answers)
-                kept.append(writer.question(replace(example, answers=answers)))
-        _write_questions(directory / f"{TRAIN}.jsonl", kept)
-    if not kept:
-        path = task_file(config, task.name, TRAIN)
-        raise DataError(f"{path}: every example of it is scored too, so that none is left to train {task.name} on")
-    shown = len(scored[: config.limit])
-    return {"train": len(kept), "scored": shown, "documents": writer.documents, "left_out": left_out}
-
-
-def _scored_examples(config: ScrollsFinetuning, task: Task) -> list[Example]:
     try:
-        return merged_examples(read_split(config, task, SCORED))
+        scored = merged_examples(read_split(config, task, SCORED))
     except DataError as error:
         path = str(task_file(config, task.name, SCORED))
         raise error if path in str(error) else DataError(f"{path}: {error}") from error
+    digests = {example.digest() for example in scored}
+    numbers: dict[str, int] = {}
 
+    def numbered(example: Example) -> dict[str, Any]:
+        document = numbers.setdefault(example.document[: config.document_characters], len(numbers))
+        digest = example.digest(*example.answers)
+        return asdict(Question(example.id, example.question, document, example.answers, digest))
 
-class _TaskWriter:
-    """Writes documents once each, and gives examples their numbers."""
-
-    def __init__(self, file: TextIO, characters: int | None) -> None:
-        self._file, self._characters = file, characters
-        self._numbers: dict[str, int] = {}
-
-    @property
-    def documents(self) -> int:
-        """Documents written so far."""
-        return len(self._numbers)
-
-    def question(self, example: Example) -> Question:
-        """The example with its document written, if it is the first of that document."""
-        document = example.document[: self._characters]
-        if document not in self._numbers:
-            self._numbers[document] = len(self._numbers)
-            self._file.write(json.dumps(document, ensure_ascii=False) + "\n")
-        number = self._numbers[document]
-        return Question(example.id, example.question, number, example.answers, example.whole_digest())
-
-
-def _write_questions(path: Path, questions: Iterable[Question]) -> None:
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        for question in questions:
-            file.write(json.dumps(asdict(question), ensure_ascii=False) + "\n")
-
-
-def _read_questions(path: Path) -> list[Question]:
-    return [Question(**record | {"answers": tuple(record["answers"])}) for record in read_records(path)]
+    questions = [numbered(example) for example in scored[: config.limit]]
+    train, left_out = [], 0
+    for example in read_split(config, task, TRAIN):
+        if example.digest() in digests:
+            left_out += 1
+        else:
+            answers = tuple(answer[: config.answer_characters] for answer in example.answers)
+            train.append(numbered(replace(example, answers=answers)))
+    if not train:
+        path = str(task_file(config, task.name, TRAIN))
+        raise DataError(f"{path}: every example of it is scored too, so that none is left to train {task.name} on")
+    write_records(directory / f"{SCORED}.jsonl", questions)
+    write_records(directory / f"{TRAIN}.jsonl", train)
+    write_records(directory / "documents.jsonl", numbers)
+    return {"train": len(train), "scored": len(questions), "documents": len(numbers), "left_out": left_out}
 
 
 HUB = "https://huggingface.co/datasets/tau/scrolls/resolve/main"
@@ -250,23 +204,15 @@ HUB = "https://huggingface.co/datasets/tau/scrolls/resolve/main"
 def task_file(config: ScrollsFinetuning, task: str, split: str) -> Path:
     """The file of a split; ConfigurationError where there is no directory to look in, DataError for a missing file."""
     if config.data is None:
-        raise ConfigurationError(
-            Problem(
-                "evaluation.data",
-                f"finetuning.tasks names {task}, which needs the directory that holds "
-                f"{task}/{TRAIN}.jsonl[.gz] and {task}/{SCORED}.jsonl[.gz]; it is null",
-            )
-        )
-    found = split_file(Path(config.data), task, split)
-    if found is None:
+        files = f"{task}/{TRAIN}.jsonl[.gz] and {task}/{SCORED}.jsonl[.gz]"
+        message = f"finetuning.tasks names {task}, which needs the directory that holds {files}; it is null"
+        raise ConfigurationError(Problem("evaluation.data", message))
+    path = split_file(Path(config.data), task, split)
+    if path is None:
         expected = Path(config.data) / task / f"{split}.jsonl"
-        raise DataError(
-            Problem(
-                "evaluation.data",
-                f"fine-tuning on {task} needs {expected} or the same with .gz; evaluation.source=hub fetches it",
-            )
-        )
-    return found
+        message = f"fine-tuning on {task} needs {expected} or the same with .gz; evaluation.source=hub fetches it"
+        raise DataError(Problem("evaluation.data", message))
+    return path
 
 
 def read_split(config: ScrollsFinetuning, task: Task, split: str) -> Iterator[Example]:

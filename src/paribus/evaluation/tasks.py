@@ -4,6 +4,7 @@ The latter are sets of texts, pairs to translate and segmented text.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,7 @@ from paribus.evaluation.benchmarks import BENCHMARKS, CONTINUATION, prompted
 from paribus.evaluation.data_files import (
     SEGMENTATIONS,
     TRANSLATIONS,
-    benchmark_file,
-    fewshot_file,
-    read_benchmark,
+    benchmark_items,
     read_texts,
     read_translations,
     text_file,
@@ -32,16 +31,8 @@ from paribus.evaluation.heldout import (
     write_heldout,
     write_pairs,
 )
-from paribus.evaluation.items import (
-    Benchmark,
-    BenchmarkPrompt,
-    Generation,
-    ItemSet,
-    choice_metrics,
-    split_pool,
-    write_task,
-)
-from paribus.evaluation.lm_eval_items import RenderedTask, borrowed_items
+from paribus.evaluation.items import BenchmarkPrompt, Generation, choice_metrics, write_task
+from paribus.evaluation.lm_eval_items import borrowed_items
 from paribus.evaluation.lm_eval_tasks import find_definition, split_files
 from paribus.evaluation.preflight import check_evaluation, require_examples
 from paribus.evaluation.segmentation import read_segmented
@@ -75,7 +66,6 @@ def build(context: StageContext) -> dict[str, JSON]:
 
 
 def _write_pairs(config: EvaluationConfig, corpus: CorpusArtifact, output: Path, listener: StageListener) -> JSON:
-    """The scored pairs."""
     read = _read_heldout(corpus, listener)
     pairs = sample_pairs((TextPair(each.id, each.text, each.target or "") for each in read), config.heldout_documents)
     if not pairs:
@@ -118,13 +108,18 @@ def _write_task(context: StageContext, name: str, passages: PassageSample) -> JS
         prompt = BenchmarkPrompt("held-out part of the corpus", target_delimiter="")
     elif name in BENCHMARKS:
         benchmark = BENCHMARKS[name]
-        items, prompt, generation = _benchmark_items(config, benchmark), benchmark.prompt, benchmark.generation
+        items = benchmark_items(config.data, benchmark, max(config.task_shots(name)))
+        prompt, generation = benchmark.prompt, benchmark.generation
         changes = {"metric_list": choice_metrics(benchmark.also)} if benchmark.also else {}
     else:
-        found = _lm_eval_items(config, name, context.listener)
-        items, prompt, generation, changes = found.items, found.prompt, found.generation, found.changes
+        task = find_definition(config, name)
+        if task.left_out:
+            left_out = ", ".join(task.left_out)
+            context.listener.message(f"{name}: {left_out} of its measures are no means over items and are left out")
+        rendered = borrowed_items(task, split_files(config, task), max(config.task_shots(name)))
+        items, prompt, generation, changes = rendered.items, rendered.prompt, rendered.generation, rendered.changes
     require_examples(config, name, len(items.fewshot), items.fewshot_source)
-    items = ItemSet(items.evaluated[: config.limit], items.fewshot, items.fewshot_source)
+    items = replace(items, evaluated=items.evaluated[: config.limit])
     scored = len(items.evaluated)
     if copies := scored - len({item.digest() for item in items.evaluated}):
         context.listener.message(
@@ -137,23 +132,6 @@ def _write_task(context: StageContext, name: str, passages: PassageSample) -> JS
         "fewshot_source": items.fewshot_source,
         "written": generation is not None,
     }
-
-
-def _benchmark_items(config: EvaluationConfig, benchmark: Benchmark) -> ItemSet:
-    scored = benchmark_file(config.data, benchmark)
-    training = fewshot_file(scored, benchmark)
-    return split_pool(
-        read_benchmark(scored, benchmark),
-        read_benchmark(training, benchmark) if training is not None else None,
-        max(config.task_shots(benchmark.name)),
-    )
-
-
-def _lm_eval_items(config: EvaluationConfig, name: str, listener: StageListener) -> RenderedTask:
-    task = find_definition(config, name)
-    if task.left_out:
-        listener.message(f"{name}: {', '.join(task.left_out)} of its measures are no means over items and are left out")
-    return borrowed_items(task, split_files(config, task), max(config.task_shots(name)))
 
 
 def texts_path(tasks: Path, name: str) -> Path:
@@ -201,12 +179,12 @@ def write_texts(config: EvaluationConfig, output: Path, listener: StageListener)
 
     Returns documents and bytes of each. DataError for missing and malformed files.
     """
-    found: dict[str, JSON] = {}
+    sizes: dict[str, JSON] = {}
     for number, name in enumerate(config.texts):
         listener.progress(number, len(config.texts), unit="sets", doing=f"reading the texts of {name}")
         documents = sample_documents(read_texts(text_file(name).find(config.data)), config)
         write_heldout(texts_path(output, name), documents)
         if config.concatenated:
             write_order(order_path(output, name), random_order(len(documents)))
-        found[name] = {"documents": len(documents), "bytes": sum(len(text.encode()) for _, text in documents)}
-    return found
+        sizes[name] = {"documents": len(documents), "bytes": sum(len(text.encode()) for _, text in documents)}
+    return sizes

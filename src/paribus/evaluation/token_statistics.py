@@ -94,8 +94,4 @@ def _vocabulary_lengths(tokenizer: Tokenizer) -> dict[str, int]:
 
 def _word_scores(name: str, *, tokenizer_path: Path, tasks: Path) -> dict[str, JSON]:
     scores = tokenizer_scores(evaluation_tokenizer(tokenizer_path), read_segmented(segmented_path(tasks, name)))
-    return {
-        f"{name}_precision": scores.precision,
-        f"{name}_recall": scores.recall,
-        f"{name}_f1": scores.f1,
-    }
+    return {f"{name}_precision": scores.precision, f"{name}_recall": scores.recall, f"{name}_f1": scores.f1}

@@ -21,10 +21,11 @@ from torch.nn.functional import cross_entropy, linear
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import NumericalError
 from paribus.evaluation.data_files import TRANSLATION, TRANSLATIONS
-from paribus.evaluation.heldout import TextPair, read_pairs, text_digest
+from paribus.evaluation.heldout import TextPair, read_pairs
+from paribus.evaluation.items import text_digest
 from paribus.evaluation.pairs import Ids, PromptEncoder, progress_counter, windows
 from paribus.evaluation.rows import ResultRow
-from paribus.evaluation.scoring import LOGITS, SCORED_TOKENS, WRITTEN_TOKENS, computed
+from paribus.evaluation.scoring import LOGITS, NOT_A_NUMBER, SCORED_TOKENS, WRITTEN_TOKENS, computed
 from paribus.evaluation.tasks import pairs_path
 from paribus.evaluation.text import DocumentBits
 from paribus.modeling.device import batches
@@ -66,7 +67,7 @@ class Translator:
         most, end = self.context_length - 1, self.tokenizer.eos_id
         rows = [np.append(self.tokenizer.encode(source)[:most], end) for source in sources]
         order = sorted(range(len(rows)), key=lambda place: -len(rows[place]))
-        found = [""] * len(rows)
+        translations = [""] * len(rows)
         tokens = self.batch_tokens or WRITTEN_TOKENS[self.model.device.type]
         parts = batches(order, lambda place: (1 + self.beams) * len(rows[place]), tokens)
         generated = computed(
@@ -79,8 +80,8 @@ class Translator:
         )
         for places, ids in generated:
             for place, translation in zip(places, ids, strict=True):
-                found[place] = self.tokenizer.decode(translation)
-        return found
+                translations[place] = self.tokenizer.decode(translation)
+        return translations
 
     @torch.inference_mode()
     def _generated(self, rows: Sequence[Ids]) -> list[Ids]:
@@ -101,7 +102,8 @@ class Translator:
             pad_token_id=end,
         )
         # The first token is the one that targets begin with.
-        return [_until_end(ids[1:], end) for ids in hypotheses.cpu().numpy()]
+        found = (ids[1:] for ids in hypotheses.cpu().numpy())
+        return [ids[: np.append(np.flatnonzero(ids == end), len(ids))[0]] for ids in found]
 
 
 @dataclass
@@ -120,9 +122,18 @@ class Translated:
         for task, pairs in self.sets.items():
             texts = translator.translate([pair.source for pair in pairs], progress)
             self.texts[step, task] = {pair.id: text for pair, text in zip(pairs, texts, strict=True)}
-            for name, found in _bleu_measures(task, texts, [pair.target for pair in pairs]).items():
-                self.signatures[name] = found.signature
-                rows += _bleu_rows(step, task, pairs, name, found)
+            references = [pair.target for pair in pairs]
+            measured = {BLEU: bleu(texts, references)}
+            if task in TRANSLATIONS:  # a test set, whose language is known by its name
+                measured[TOKENIZED_BLEU] = tokenized_bleu(texts, references, TRANSLATIONS[task].target)
+            for name, score in measured.items():
+                self.signatures[name] = score.signature
+                rows += [
+                    ResultRow(
+                        step, task, 0, pair.id, text_digest(f"{pair.source}\0{pair.target}"), name, float(value) / 100
+                    )
+                    for pair, value in zip(pairs, score.sentences, strict=True)
+                ]
         return rows
 
 
@@ -141,33 +152,12 @@ class Bleu:
     """sacrebleu's: tokenization, smoothing, case and version."""
 
 
-def _bleu_measures(task: str, translations: Sequence[str], references: Sequence[str]) -> dict[str, Bleu]:
-    """BLEU, and tokenized BLEU of test sets, whose language is known by their names."""
-    measured = {BLEU: bleu(translations, references)}
-    if task in TRANSLATIONS:
-        measured[TOKENIZED_BLEU] = tokenized_bleu(translations, references, TRANSLATIONS[task].target)
-    return measured
-
-
-def _bleu_rows(step: int, task: str, pairs: Sequence[TextPair], measure: str, found: Bleu) -> list[ResultRow]:
-    digests = [text_digest(f"{pair.source}\0{pair.target}") for pair in pairs]
-    return [
-        ResultRow(step, task, 0, pair.id, digest, measure, float(value) / 100)
-        for pair, digest, value in zip(pairs, digests, found.sentences, strict=True)
-    ]
-
-
 def translated_sets(config: EvaluationConfig, tasks: Path, heldout: Sequence[TextPair]) -> Translated:
     """The first held-out pairs, and the test sets of the artefact `tasks`."""
     first = heldout[: config.translations]
     named = [name for name in config.tasks if name in TRANSLATIONS]
     sets = {name: read_pairs(pairs_path(tasks, name)) for name in named}
     return Translated(({TRANSLATION: first} if first else {}) | sets)
-
-
-def _until_end(ids: Ids, end: int) -> Ids:
-    found = np.flatnonzero(ids == end)
-    return ids[: found[0]] if len(found) else ids
 
 
 @dataclass(frozen=True)
@@ -208,14 +198,14 @@ class TargetScorer:
         parts.sort(key=lambda part: (len(part.before) + len(part.scored), len(part.source)), reverse=True)
         nats = np.zeros(len(pairs))
         longest = max((len(part.source) for part in parts), default=0)
-        told = progress_counter(progress, len(parts), int(sizes.sum()))
+        report = progress_counter(progress, len(parts), int(sizes.sum()))
         tokens = self.batch_tokens or SCORED_TOKENS[self.model.device.type]
         dealt = batches(parts, lambda part: longest + len(part.before) + len(part.scored), tokens)
-        scored = computed(self.host, "scoring", dealt, partial(_window_nats, self.model), _Window.ids, told)
-        for some, found in scored:
-            np.add.at(nats, [part.owner for part in some], found)
+        scored = computed(self.host, "scoring", dealt, partial(_window_nats, self.model), _Window.ids, report)
+        for windows_of_batch, losses in scored:
+            np.add.at(nats, [part.owner for part in windows_of_batch], losses)
         if not np.isfinite(nats).all():
-            raise NumericalError("the model's output is not a number; its weights are not finite or overflow")
+            raise NumericalError(NOT_A_NUMBER)
         scored_tokens = np.zeros(len(pairs), np.int64)
         np.add.at(scored_tokens, [part.owner for part in parts], [len(part.scored) for part in parts])
         return DocumentBits(nats / np.log(2), sizes, scored_tokens)
@@ -302,8 +292,8 @@ def tokenized_bleu(translations: Sequence[str], references: Sequence[str], langu
     def cut(texts: Sequence[str]) -> list[str]:
         return [moses.tokenize(text, aggressive_dash_splits=True, return_str=True, escape=False) for text in texts]
 
-    found = _bleu_of(cut(translations), cut(references), _MULTI_BLEU)
-    return replace(found, signature=f"{found.signature}|moses:{language}-a-sacremoses-{version('sacremoses')}")
+    score = _bleu_of(cut(translations), cut(references), _MULTI_BLEU)
+    return replace(score, signature=f"{score.signature}|moses:{language}-a-sacremoses-{version('sacremoses')}")
 
 
 def _bleu_of(translations: Sequence[str], references: Sequence[str], setting: Mapping[str, Any]) -> Bleu:
@@ -314,7 +304,7 @@ def _bleu_of(translations: Sequence[str], references: Sequence[str], setting: Ma
     metric = BLEU(**setting)
     whole = metric.corpus_score(list(translations), [list(references)])
     alone = BLEU(effective_order=True, **setting)
-    parts = [alone.sentence_score(one, [other]) for one, other in zip(translations, references, strict=True)]
+    parts = [alone.sentence_score(text, [target]) for text, target in zip(translations, references, strict=True)]
     counts, totals = (np.array([getattr(part, name) for part in parts], np.float64) for name in ("counts", "totals"))
     lengths = np.array([[part.sys_len, part.ref_len] for part in parts], np.float64)
     values = _linearised_bleu(float(whole.score), counts, totals, lengths)

@@ -44,7 +44,7 @@ from paribus.ordering.packing import OrderedDocuments
 from paribus.ordering.pairs import PromptContexts
 from paribus.ordering.shuffle import ShuffledContexts
 from paribus.stage import JSON, OFFLINE, StageContext, StageListener
-from paribus.store.files import METRICS, replacing, write_json
+from paribus.store.files import METRICS, read_object, replacing, write_json
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus, EncodedCorpusWriter
 from paribus.training.checkpoint import Checkpoints
@@ -103,7 +103,11 @@ class Start:
 def begin(context: StageContext, requests: Requests) -> tuple[StageContext, Start]:
     """The context as the model has it, and what every task begins with."""
     ((step, checkpoint),) = last_checkpoints(context.inputs["training"], context.config.training, 1).items()
-    context = replace(context, config=_as_trained(context.config, checkpoint))
+    if context.config.model.context_bytes is not None:  # which in tokens is what the model has
+        stored = json.loads((checkpoint / "config.json").read_text(encoding="utf-8"))
+        length = int(stored["max_position_embeddings"])
+        model = replace(context.config.model, context_length=length, context_bytes=None)
+        context = replace(context, config=replace(context.config, model=model))
     expect_many_shapes()
     accelerator, precision = make_accelerator(replace(context.config.training, processes=1, nodes=1))
     tokenizer = evaluation_tokenizer(checkpoint / "tokenizer")
@@ -124,15 +128,6 @@ def _task_result(context: StageContext, name: str) -> Path:
     return context.work / f"{name}.json"
 
 
-def _as_trained(config: RunConfig, checkpoint: Path) -> RunConfig:
-    """The configuration with the context length in tokens, which the model has where it was given in bytes."""
-    if config.model.context_bytes is None:
-        return config
-    stored = json.loads((checkpoint / "config.json").read_text(encoding="utf-8"))
-    length = int(stored["max_position_embeddings"])
-    return replace(config, model=replace(config.model, context_length=length, context_bytes=None))
-
-
 def finish(context: StageContext, name: str, start: Start) -> dict[str, Any]:
     """Answers and numbers of a task, as they are in the working directory or are made now."""
     done = _task_result(context, name)
@@ -144,8 +139,7 @@ def finish(context: StageContext, name: str, start: Start) -> dict[str, Any]:
             shutil.copyfile(work / METRICS, aside)
         write_json(done, outcome)
         shutil.rmtree(work)
-    found: dict[str, Any] = json.loads(done.read_text(encoding="utf-8"))
-    return found
+    return read_object(done)
 
 
 def _finetune(context: StageContext, name: str, task_data: TaskData, start: Start) -> dict[str, Any]:
@@ -153,22 +147,21 @@ def _finetune(context: StageContext, name: str, task_data: TaskData, start: Star
     assert isinstance(config, ScrollsFinetuning)
     rows = Rows(start.tokenizer, task_data, context.config.model.context_length)
     cuts = _encode_rows(context.work, rows, task_data)
-    trained = finetune(context, name, start)
+    model, training = finetune(context, name, start)
     prompts = [rows.prompt(question) for question in task_data.scored]
 
     def progress(done: int, total: int) -> None:
         context.listener.progress(done, total, unit="answers", doing=f"answering {name}")
 
-    answers = write_answers(trained.model, rows, prompts, evaluation, progress)
-    read: dict[str, JSON] = {
+    answers = write_answers(model, rows, prompts, evaluation, progress)
+    numbers = {
         "answer_tokens": rows.answer_tokens,
         "items": len(prompts),
         "documents_cut": sum(prompt.cut for prompt in prompts),
         "document_bytes": sum(prompt.document_bytes for prompt in prompts) / len(prompts),
+        "training": {**training, **cuts},
     }
-    answers = [answer[: config.answer_characters] for answer in answers]
-    training: dict[str, JSON] = {**trained.numbers, **cuts}
-    return {"answers": answers, "numbers": {**read, "training": training}}
+    return {"answers": [answer[: config.answer_characters] for answer in answers], "numbers": numbers}
 
 
 @dataclass(frozen=True)
@@ -190,18 +183,18 @@ class Rows:
         self._asked = tokenizer.encode(ASKED)
         self._lengths = tokenizer.token_byte_lengths()
         self._context_length = context_length
-        longest = max(len(self._answer(question)) for question in data.train) + 1
+        longest = max(len(self.whole_answer(question)) for question in data.train) + 1
         self.answer_tokens = min(longest, context_length // 2)
         """Room for an answer and the end-of-document token after it: that of the longest, half a context at most."""
         self._documents = [tokenizer.encode(document)[: context_length + 1] for document in data.documents]
 
     def answer(self, question: Question) -> Ids:
         """The first accepted answer, cut to its room."""
-        return self._answer(question)[: self.answer_tokens - 1]
+        return self.whole_answer(question)[: self.answer_tokens - 1]
 
-    def is_cut(self, question: Question) -> bool:
-        """Whether the answer loses its end."""
-        return len(self._answer(question)) >= self.answer_tokens
+    def whole_answer(self, question: Question) -> Ids:
+        """The first accepted answer."""
+        return self.tokenizer.encode(f" {question.answers[0]}")
 
     def prompt(self, question: Question) -> FinetuningPrompt:
         """The prompt of a question, of `context_length` - `answer_tokens` tokens at most."""
@@ -213,17 +206,13 @@ class Rows:
         ids = np.concatenate([asking[:room], part, self._asked])
         return FinetuningPrompt(ids, int(self._lengths[part].sum()), cut)
 
-    def _answer(self, question: Question) -> Ids:
-        return self.tokenizer.encode(f" {question.answers[0]}")
-
 
 def _encode_rows(work: Path, rows: Rows, task_data: TaskData) -> dict[str, int]:
     """Write the rows that are trained on, unless they are there; how many of them lost a part."""
     if not (work / CUTS).is_file():
         shutil.rmtree(work / ROWS_DIRECTORY, ignore_errors=True)
         write_json(work / CUTS, write_rows(work / ROWS_DIRECTORY, rows, task_data.train))
-    found: dict[str, int] = json.loads((work / CUTS).read_text(encoding="utf-8"))
-    return found
+    return read_object(work / CUTS)
 
 
 def _answer_rows(step: int, name: str, task_data: TaskData, answers: list[str]) -> list[ResultRow]:
@@ -313,16 +302,8 @@ def recipe(config: RunConfig, examples: int) -> tuple[TrainingConfig, int]:
     return training, steps
 
 
-@dataclass(frozen=True)
-class Finetuned:
-    """A fine-tuned model on disk, and what its training was."""
-
-    model: Path
-    numbers: dict[str, JSON]
-
-
-def finetune(context: StageContext, task: str, start: Start) -> Finetuned:
-    """Train the model of `start` on the rows in `context.work`, going on from what is there already."""
+def finetune(context: StageContext, task: str, start: Start) -> tuple[Path, dict[str, JSON]]:
+    """The model of `start` trained on the rows in `context.work`, going on from what is there, and figures of that."""
     rows = EncodedCorpus(context.work / ROWS_DIRECTORY)
     training, steps = recipe(context.config, len(rows))
     config, listener = replace(context.config, training=training), TaskListener(context.listener, task)
@@ -351,7 +332,7 @@ def finetune(context: StageContext, task: str, start: Start) -> Finetuned:
         "flops": run.budget.flops,
         "final_loss": run.metrics.recent("train/loss"),
     }
-    return Finetuned(run.checkpoints.read(steps).path, numbers)
+    return run.checkpoints.read(steps).path, numbers
 
 
 def _training_run(
@@ -395,7 +376,7 @@ def write_rows(directory: Path, rows: Rows, questions: Sequence[Question]) -> di
             size = np.array([len(question.answers[0].encode())])
             writer.append(ids, np.array([len(ids)]), size, np.array([len(prompt.ids)]))
             cut["documents_cut"] += prompt.cut
-            cut["answers_cut"] += rows.is_cut(question)
+            cut["answers_cut"] += len(rows.whole_answer(question)) > len(answer)
     return cut
 
 
@@ -441,13 +422,12 @@ def rouge_scores(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -
     found = [{name: float(scores[name].fmeasure) for name in ROUGE_TYPES} for scores in best]
     means = {name: math.fsum(scores[name] for scores in found) / len(found) for name in ROUGE_TYPES}
     whole = math.prod(means.values()) ** (1 / len(means))
-    return [scores | {GEOMETRIC_MEAN: _linearised_rouge(scores, means, whole)} for scores in found]
 
+    def linearised(scores: dict[str, float]) -> float:
+        changes = ((scores[name] - mean) / mean for name, mean in means.items())
+        return whole + whole / len(means) * sum(changes) if whole else 0.0
 
-def _linearised_rouge(scores: dict[str, float], means: dict[str, float], whole: float) -> float:
-    if not whole:
-        return 0.0
-    return whole + whole / len(means) * sum((scores[name] - mean) / mean for name, mean in means.items())
+    return [scores | {GEOMETRIC_MEAN: linearised(scores)} for scores in found]
 
 
 GROUP_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
@@ -466,23 +446,17 @@ def finetune_worker(context: StageContext, processes: int, requests: Requests) -
     context = replace(context, config=replace(config, training=training, evaluation=evaluation))
     context, start = begin(context, requests)
     for name in pending_tasks(context):
-        if _takes_task(context, name):
-            try:
-                finish(context, name, start)
-            except InterruptedRunError:
-                # Half a minute after the end of one process its agent ends the others by force.
-                requests.wait_for_others()
-                raise
+        try:
+            (context.work / "group" / f"{name}.taken").touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        try:
+            finish(context, name, start)
+        except InterruptedRunError:
+            # Half a minute after the end of one process its agent ends the others by force.
+            requests.wait_for_others()
+            raise
     return {}
-
-
-def _takes_task(context: StageContext, name: str) -> bool:
-    """Whether this process is the first of its group to ask for a task."""
-    try:
-        (context.work / "group" / f"{name}.taken").touch(exist_ok=False)
-    except FileExistsError:
-        return False
-    return True
 
 
 def main() -> int:

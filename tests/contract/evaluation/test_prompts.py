@@ -1,13 +1,14 @@
 """The stage `prompts`: what is known of a tokenizer and the tasks before a model is trained."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.evaluation.items import AnswerItem, AnyItem, BlankItem, Item, TextItem, read_records, write_items
+from paribus.evaluation.items import AnswerItem, AnyItem, BlankItem, Item, TextItem, read_records, write_records
 from paribus.evaluation.prompts import ItemTokens, PromptCutter, build_prompts
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.stage import StageContext
@@ -61,12 +62,12 @@ def test_the_counts_before_training_are_those_of_scoring(tmp_path: Path, tokeniz
 def test_every_kind_of_item_is_cut_with_what_joins_its_answer(
     tmp_path: Path, item: AnyItem, expected: ItemTokens
 ) -> None:
-    write_items(tmp_path / "items.jsonl", [item])
+    write_records(tmp_path / "items.jsonl", [asdict(item)])
     (record,) = read_records(tmp_path / "items.jsonl")
     assert PromptCutter(ByteEncoder()).item(record, " ", ("t", 0)) == expected
 
 
 def test_a_token_over_the_boundary_is_one_crossing_choice(tmp_path: Path) -> None:
-    write_items(tmp_path / "items.jsonl", [Item("1", "four", ("a", "bb"), 0)])
+    write_records(tmp_path / "items.jsonl", [asdict(Item("1", "four", ("a", "bb"), 0))])
     (record,) = read_records(tmp_path / "items.jsonl")
     assert PromptCutter(ByteEncoder((b"ra",))).item(record, "", ("t", 0)) == ItemTokens(6, 2, 1)

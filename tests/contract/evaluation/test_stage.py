@@ -15,7 +15,7 @@ import torch
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.artifact import CorpusWriter
 from paribus.errors import ConfigurationError, DataError
-from paribus.evaluation.items import read_items
+from paribus.evaluation.items import Item, read_records
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.modeling.models import load_model
 from paribus.stage import StageContext
@@ -78,7 +78,7 @@ def test_accuracy_is_that_of_the_most_probable_choice(scored: Any, bpe: Tokenize
     context, _ = scored(shots=(0,))
     model = load_model(context.inputs["training"] / "step_00000020").eval()
     values = {(row["item"], row["metric"]): row["value"] for row in rows(context)}
-    for item in list(read_items(context.inputs["tasks"] / "continuation.jsonl"))[:4]:
+    for item in [Item(**record) for record in read_records(context.inputs["tasks"] / "continuation.jsonl")[:4]]:
         query = bpe.encode(item.query).tolist()
         scores = torch.tensor([brute_force(model, query, bpe.encode(c).tolist())[0] for c in item.choices])
         assert values[item.id, "acc"] == float(int(scores.argmax()) == item.gold)
@@ -149,7 +149,9 @@ def test_prompts_hold_only_examples_of_the_pool_and_follow_the_seed(scored: Any)
     from paribus.evaluation.evaluate import load_task
 
     tasks = scored()[0].inputs["tasks"]
-    pool = {item.query + item.choices[item.gold] for item in read_items(tasks / "continuation.fewshot.jsonl")}
+    pool = {
+        item["query"] + item["choices"][item["gold"]] for item in read_records(tasks / "continuation.fewshot.jsonl")
+    }
 
     def prompts(seed: int) -> list[str]:
         task = load_task(tasks, "continuation", 5)
@@ -282,7 +284,7 @@ def test_tokens_that_cross_a_boundary_are_counted_and_scored_as_text(scored: Any
     texts = [" ".join(WORDS)] * 3 + [" ".join(reversed(WORDS))] * 3
     crossing = Tokenizer.train(texts, vocab_size=300, pretokenizer="none", special_tokens=["<|endoftext|>"])
     context, _ = scored(tokenizer=crossing, shots=(0,))
-    items = list(read_items(context.inputs["tasks"] / "continuation.jsonl"))
+    items = [Item(**record) for record in read_records(context.inputs["tasks"] / "continuation.jsonl")]
     crossed = [
         [not has_prefix(crossing.encode(item.query + choice), crossing.encode(item.query)) for choice in item.choices]
         for item in items

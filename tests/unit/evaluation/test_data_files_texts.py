@@ -110,7 +110,7 @@ def test_pairs_are_read_in_the_direction_of_the_name(record: dict[str, Any], tmp
     [
         ({"en": "a", "fr": "b"}, "field `de` is missing; the record has en, fr"),
         ({"en": "a", "de": " "}, "field `de` must be text"),
-        ({"translation": ["a", "b"]}, "field `translation` must hold the texts en and de, not list"),
+        ({"translation": ["a", "b"]}, "field `translation` must hold the texts en and de, not \\["),
     ],
 )
 def test_a_pair_without_a_side_is_refused_by_file_line_and_field(record: Any, message: str, tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import DataError
-from paribus.evaluation.heldout import continuation_items, cut_passage, passage_sample, sample_documents, text_digest
-from paribus.evaluation.items import Item, ItemSet
+from paribus.evaluation.heldout import continuation_items, cut_passage, passage_sample, sample_documents
+from paribus.evaluation.items import Item, ItemSet, text_digest
 
 WORDS = ("the", "of", "corpus", "token", "order", "and", "vocabulary", "merges", "a", "text", "längste", "straße")
 HAN = "的一是在不了有和人这中大为上个国我以要他时来用们生到作地于出就分对成会可主发年动同工也能下过子说产种面"
