@@ -103,11 +103,7 @@ class Decoder(nn.Module):
         return self.embedding.weight.device
 
     def forward(
-        self,
-        ids: torch.Tensor,
-        positions: torch.Tensor | None = None,
-        mask: Mask = None,
-        cache: KVCache | None = None,
+        self, ids: torch.Tensor, positions: torch.Tensor | None = None, mask: Mask = None, cache: KVCache | None = None
     ) -> torch.Tensor:
         """Hidden states before the output matrix, (rows, length, width) in `computes_in`; `ids`: (rows, length), int64.
 

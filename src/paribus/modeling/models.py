@@ -36,12 +36,7 @@ MODEL_TYPES = (*KINDS, "marian")
 
 
 def build_model(
-    model: ModelConfig,
-    vocab_size: int,
-    seed: int,
-    *,
-    eos_id: int | None = None,
-    tokens: Sequence[bytes] | None = None,
+    model: ModelConfig, vocab_size: int, seed: int, *, eos_id: int | None = None, tokens: Sequence[bytes] | None = None
 ) -> Any:
     """A model with `vocab_size` tokens in float32 on the CPU, its weights set by `initialize`.
 

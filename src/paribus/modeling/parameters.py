@@ -114,8 +114,7 @@ def _position_problems(model: ModelConfig, head: int) -> Iterator[Problem]:
             )
         case EncoderDecoderModel() if model.context_length > model.positions:
             yield Problem(
-                "model.context_length",
-                f"{model.context_length} exceeds the table of model.positions={model.positions}",
+                "model.context_length", f"{model.context_length} exceeds the table of model.positions={model.positions}"
             )
 
 

@@ -107,9 +107,7 @@ def _index(context: StageContext, corpus: CorpusArtifact, ordering: LexicalOrder
             "No document of the training split has a word, so BM25 cannot tell documents apart; use ordering=standard"
         )
     weighted = weights(
-        together(parts).counts,
-        saturation=ordering.saturation,
-        length_normalization=ordering.length_normalization,
+        together(parts).counts, saturation=ordering.saturation, length_normalization=ordering.length_normalization
     )
     with files.replacing(directory) as aside:
         aside.mkdir()

@@ -233,12 +233,7 @@ def _grouped(numbers: Integers) -> list[tuple[int, Integers]]:
 
 
 def traverse(
-    packing: PackingConfig,
-    measured: MeasuredContexts,
-    seed: int,
-    *,
-    context_bytes: int | None = None,
-    draws: int = 1,
+    packing: PackingConfig, measured: MeasuredContexts, seed: int, *, context_bytes: int | None = None, draws: int = 1
 ) -> ContextShuffle:
     """The sequence that `packing.shuffle` names.
 

@@ -171,11 +171,7 @@ class _SummedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        context: Any,
-        hidden: torch.Tensor,
-        output: torch.Tensor,
-        targets: torch.Tensor,
-        of_logits: LossAndDifference,
+        context: Any, hidden: torch.Tensor, output: torch.Tensor, targets: torch.Tensor, of_logits: LossAndDifference
     ) -> torch.Tensor:
         matrix, total = output.to(hidden.dtype), torch.zeros((), device=hidden.device)
         of_hidden, of_output = torch.empty_like(hidden), torch.zeros_like(output, dtype=torch.float32)

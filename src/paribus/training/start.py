@@ -394,10 +394,7 @@ def check_steps_left(config: RunConfig, state: ResumedState, steps: int) -> Iter
     """(config path, what would be right) of a budget of `steps` that leaves nothing to train."""
     if steps <= state.step:
         counted = "with start.optimizer=resumed a budget is that of both trainings together, so take a larger one"
-        yield Problem(
-            amount_path(config.budget),
-            f"it ends after step {steps}, and {state.step} are done; {counted}",
-        )
+        yield Problem(amount_path(config.budget), f"it ends after step {steps}, and {state.step} are done; {counted}")
 
 
 def check_checkpoints_left(config: RunConfig, first: int, steps: int) -> Iterator[Problem]:
