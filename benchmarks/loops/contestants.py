@@ -5,6 +5,7 @@ All build the same weights and have the same optimizer and learning rates; they 
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -130,15 +131,14 @@ def _time_parts(watch: Watch) -> None:
         (loop._Loop, "_save", "checkpoints", lambda *given: None if watch.over else save(*given)),
     ):
         setattr(owner, name, watch.timed(part, function))
-    taken = data._ready_batches
+    ahead = data.BatchReader.ahead
 
-    def timed(ready: Any) -> Iterator[data.Batch]:
-        batches = taken(ready)
-        following = watch.timed("data", lambda: next(batches, None))
-        while (batch := following()) is not None:
-            yield batch
+    @contextmanager
+    def timed(reader: data.BatchReader, start: int, stop: int) -> Iterator[Iterator[data.Batch]]:
+        with ahead(reader, start, stop) as batches:
+            yield iter(watch.timed("data", lambda: next(batches, None)), None)
 
-    data._ready_batches = timed
+    data.BatchReader.ahead = timed  # type: ignore[method-assign]
 
 
 def trainer(config: RunConfig, inputs: Path, work: Path, watch: Watch) -> list[float]:

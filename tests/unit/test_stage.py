@@ -11,10 +11,11 @@ import pytest
 from huggingface_hub import constants
 
 from paribus.config.groups.corpus import HuggingFaceCorpus
+from paribus.config.groups.ordering import TransformersEmbedder
 from paribus.corpus.datasets import HuggingFaceSource
 from paribus.errors import DataError, InfrastructureError
 from paribus.evaluation.data_files import load_data_set
-from paribus.ordering.embedding_files import _fetched
+from paribus.ordering.embedding_files import embedder_directory
 from paribus.pipeline.graph import STAGES
 from paribus.stage import PAUSES, Stage, cache_alone_without_network
 
@@ -54,7 +55,7 @@ def test_what_is_not_in_the_cache_is_named_after_looking_for_an_address(looks: l
     with pytest.raises(InfrastructureError, match="cannot be fetched"):
         HuggingFaceSource(HuggingFaceCorpus(name="owner/name-that-is-nowhere", revision="0" * 40))
     with pytest.raises(DataError, match="cannot be fetched"):
-        _fetched("owner/name-that-is-nowhere", "0" * 40)
+        embedder_directory(TransformersEmbedder(path="owner/name-that-is-nowhere", revision="0" * 40))
     assert looks == [*PAUSES] * 3
     assert offline() == (False, False)
 

@@ -361,7 +361,6 @@ def _download_error(named: str, task: str, error: Exception) -> DataError:
 
 
 def _stream_records(records: Iterable[Mapping[str, Any]], named: str, task: str) -> Iterator[Mapping[str, Any]]:
-    """Records that are downloaded as they are read."""
     try:
         yield from records
     except Exception as error:  # as in `load`

@@ -101,12 +101,6 @@ def uniformity(vectors: Vectors) -> float | None:
     return float(np.log(max(total - len(unit), np.finfo(np.float64).tiny) / pairs))
 
 
-def uniformities(vectors: Vectors, frequencies: Frequencies) -> dict[str, float | None]:
-    """Uniformity of all used tokens, of each class of frequency, and of tokens that do not occur."""
-    groups = {"used": frequencies.used, **frequencies.classes, "unused": frequencies.unused}
-    return {name: uniformity(vectors[ids]) for name, ids in groups.items()}
-
-
 def projection(vectors: Vectors, used: NDArray[np.int64]) -> Vectors:
     """Two coordinates of each vector (n, 2): its first two principal components, of the used tokens about their mean.
 
@@ -134,12 +128,16 @@ def measure_embeddings(
         return None
     embeddings = read_embeddings(checkpoint)
     _write_projection(context.output / TABLE, embeddings[INPUT], counts, frequencies)
-    found = {side: uniformities(vectors, frequencies) for side, vectors in embeddings.items()}
-    for name, value in found[INPUT].items():
-        if value is not None:
-            context.listener.metric(UNIFORMITY + ("" if name == "used" else f"_{name}"), value, step=step)
+    groups = {"used": frequencies.used, **frequencies.classes, "unused": frequencies.unused}
+    by_side: dict[str, JSON] = {}
+    for side, vectors in embeddings.items():
+        values = {name: uniformity(vectors[ids]) for name, ids in groups.items()}
+        by_side[side] = {**values}
+        for name, value in values.items():
+            if side == INPUT and value is not None:
+                context.listener.metric(UNIFORMITY + ("" if name == "used" else f"_{name}"), value, step=step)
     sizes: dict[str, JSON] = {"used": len(frequencies.used), "unused": len(frequencies.unused)}
-    return {"checkpoint": step, "tokens": sizes, "uniformity": {side: {**values} for side, values in found.items()}}
+    return {"checkpoint": step, "tokens": sizes, "uniformity": by_side}
 
 
 def _write_projection(path: Path, vectors: Vectors, counts: Counts, frequencies: Frequencies) -> None:

@@ -28,7 +28,7 @@ from paribus.corpus.artifact import CorpusArtifact
 from paribus.evaluation.benchmarks import prompted
 from paribus.evaluation.data_files import HELDOUT_CONCATENATED, segmented
 from paribus.evaluation.embeddings import measure_embeddings
-from paribus.evaluation.generation import Coder, GenerationRequest, Generator
+from paribus.evaluation.generation import GenerationRequest, Generator
 from paribus.evaluation.heldout import HELDOUT, TextPair, read_heldout, read_pairs
 from paribus.evaluation.items import read_records, read_task_config, text_digest
 from paribus.evaluation.pairs import progress_counter
@@ -42,7 +42,7 @@ from paribus.evaluation.rows import (
     write_translations,
 )
 from paribus.evaluation.scoring import Scorer, averaged_checkpoints, last_checkpoints, load_checkpoint_model
-from paribus.evaluation.segmentation import SegmentedWords, Segmenter, read_segmented, sentence_counts
+from paribus.evaluation.segmentation import SegmentedWords, read_segmented, sentence_counts
 from paribus.evaluation.tasks import segmented_path, texts_path
 from paribus.evaluation.text import ORDER_FILE, DocumentBits, encode_documents, encode_stream, read_order
 from paribus.evaluation.text_sets import TextSet, changed_texts, clean_set, load_text_sets, write_text_sets
@@ -162,19 +162,14 @@ def _heldout_texts(context: StageContext, heldout: "_Heldout") -> Iterator[str]:
 
 
 def _score_texts(  # noqa: PLR0917 (what is scored, by what, and where it goes)
-    context: StageContext,
-    host: Host,
-    tokenizer: Tokenizer,
-    checkpoints: dict[int, Path],
-    heldout: "_Heldout",
-    scored: Scored,
+    context: StageContext, host: Host, tokenizer: Tokenizer, paths: dict[int, Path], heldout: "_Heldout", scored: Scored
 ) -> None:
     """Tasks and held-out text; requests are built, and texts encoded, once for all checkpoints."""
     config = context.config.evaluation
     keys = [(name, shots) for name in prompted(config.tasks) for shots in config.task_shots(name)]
     tasks = {key: load_task(context.inputs["tasks"], *key) for key in keys}
     model: HarnessModel | None = None
-    for step, path, progress in _scored_steps(context.listener, checkpoints):
+    for step, path, progress in _scored_steps(context.listener, paths):
         scorer = Scorer(load_checkpoint_model(path, config.device, config.precision), config.batch_tokens, host)
         if model is None:
             model = HarnessModel(scorer, tokenizer)
@@ -205,7 +200,6 @@ def _report_metrics(listener: StageListener, metrics: Mapping[str, float], step:
 
 
 def _keep_rows(listener: StageListener, rows: list[ResultRow], scored: Scored) -> None:
-    """Rows of one checkpoint, whose means are metrics of the run."""
     for key, value in means(rows).items():
         listener.metric(score_name(*key), value, step=rows[0].checkpoint)
     scored.rows += rows
@@ -215,15 +209,14 @@ def _score_pairs(  # noqa: PLR0917 (as above)
     context: StageContext,
     host: Host,
     tokenizer: Tokenizer,
-    checkpoints: dict[int, Path],
+    paths: dict[int, Path],
     pairs: list[TextPair],
     scored: Scored,
 ) -> None:
-    """Held-out targets and translations, the tasks of an encoder-decoder."""
     config, length = context.config.evaluation, context.config.model.context_length
     scored.translated = translated_sets(config, context.inputs["tasks"], pairs)
     scored.cut_sources = sum(len(tokenizer.encode(pair.source)) > length - 1 for pair in pairs)
-    for step, path, progress in _scored_steps(context.listener, checkpoints):
+    for step, path, progress in _scored_steps(context.listener, paths):
         model = load_checkpoint_model(path, config.device, config.precision)
         targets = TargetScorer(model, tokenizer, length, config.batch_tokens, host)
         scored.heldout[step] = targets.bits(pairs, progress("bytes", "scoring held-out text"))
@@ -249,8 +242,6 @@ def _scored_steps(listener: StageListener, checkpoints: dict[int, Path]) -> Iter
 
 
 class _Heldout:
-    """The sample of held-out documents or pairs."""
-
     def __init__(self, path: Path, *, pairs: bool) -> None:
         self.pairs: list[TextPair] | None = None
         if pairs:
@@ -302,7 +293,7 @@ class HarnessModel(LM):  # type: ignore[misc]
     """
 
     def __init__(
-        self, scorer: Scorer, tokenizer: Coder, progress: Callable[[int, int], None] = lambda done, total: None
+        self, scorer: Scorer, tokenizer: Tokenizer, progress: Callable[[int, int], None] = lambda done, total: None
     ) -> None:
         super().__init__()
         self.scorer = scorer
@@ -418,7 +409,7 @@ WORD_PRECISION, WORD_RECALL, WORD_F1 = "word_precision", "word_recall", "word_f1
 
 
 def segmentation_rows(
-    task: str, tokenizer: Segmenter, gold: Sequence[Sequence[str]], checkpoint: int
+    task: str, tokenizer: Tokenizer, gold: Sequence[Sequence[str]], checkpoint: int
 ) -> list[ResultRow]:
     """A row a measure and sentence; the same at every checkpoint, as no model takes part.
 

@@ -6,24 +6,17 @@ the batch, unless two tokens are equally probable up to rounding.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
 from torch.nn.functional import linear
 
 from paribus.errors import NumericalError
-from paribus.evaluation.pairs import Ids, Progress, PromptEncoder
+from paribus.evaluation.pairs import Ids, Progress
 from paribus.evaluation.scoring import NOT_A_NUMBER, WRITTEN_TOKENS, Scorer, computed
 from paribus.modeling.decoder import KVCache
 from paribus.modeling.device import batches
-
-
-class Coder(PromptEncoder, Protocol):
-    """What generation needs of a tokenizer."""
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """The text of token ids, U+FFFD for what is no UTF-8."""
+from paribus.tokenization import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -49,7 +42,7 @@ class Written:
 class Generator:
     """Writes texts with a causal language model, greedily."""
 
-    def __init__(self, scorer: Scorer, coder: Coder) -> None:
+    def __init__(self, scorer: Scorer, coder: Tokenizer) -> None:
         self.scorer = scorer
         self.coder = coder
 
@@ -85,7 +78,6 @@ class Generator:
         return ids[-room:], len(ids) > room
 
     def _run(self, batch: "_Batch") -> list[str]:
-        """Write the texts of a batch."""
         model = self.scorer.model
         ids, read = (part.to(model.device) for part in batch.padded())
         positions = (read.cumsum(1) - 1).clamp(min=0)
@@ -120,7 +112,7 @@ def _backwards(read: torch.Tensor) -> torch.Tensor:
 class _Batch:
     """The rows of a batch, and which of them are still written."""
 
-    def __init__(self, requests: Sequence[GenerationRequest], prompts: Sequence[Ids], coder: Coder) -> None:
+    def __init__(self, requests: Sequence[GenerationRequest], prompts: Sequence[Ids], coder: Tokenizer) -> None:
         self._requests, self._prompts, self._coder = requests, prompts, coder
         self._written: list[list[int]] = [[] for _ in requests]
         self._rows = list(range(len(requests)))

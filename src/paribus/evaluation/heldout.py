@@ -67,7 +67,6 @@ def write_pairs(path: Path, pairs: Iterable[TextPair]) -> None:
 
 
 def read_pairs(path: Path) -> list[TextPair]:
-    """The pairs that `write_pairs` wrote, in order."""
     return [TextPair(**record) for record in read_records(path)]
 
 

@@ -23,15 +23,8 @@ from paribus.errors import DataError
 
 @dataclass(frozen=True)
 class _Question:
-    """What all items share."""
-
     id: str
     """Stable name: the record's place in its file, or the document the item was made from."""
-
-    @property
-    def chance(self) -> float:
-        """Expected accuracy of a blind guess; 0 where the answer is not chosen among a few."""
-        return 0.0
 
     def digest(self) -> str:
         """Hexadecimal digest of the question, whatever its id; equal questions have equal digests."""
@@ -50,10 +43,6 @@ class Item(_Question):
     gold: int
     """Index of the right choice."""
 
-    @property
-    def chance(self) -> float:
-        return 1 / len(self.choices)
-
 
 @dataclass(frozen=True)
 class BlankItem(_Question):
@@ -68,10 +57,6 @@ class BlankItem(_Question):
     """The text after the blank."""
     gold: int
     """Index of the right context."""
-
-    @property
-    def chance(self) -> float:
-        return 1 / len(self.contexts)
 
 
 @dataclass(frozen=True)
@@ -107,8 +92,9 @@ class ItemSet:
     """Where the examples come from, for the record."""
 
     def chance(self) -> float:
-        """Expected accuracy of a blind guess."""
-        return sum(item.chance for item in self.evaluated) / len(self.evaluated)
+        """Expected accuracy of a blind guess; 0 where the answer is not chosen among a few."""
+        options = [len(getattr(item, "choices", getattr(item, "contexts", ()))) for item in self.evaluated]
+        return sum(1 / number if number else 0.0 for number in options) / len(options)
 
 
 def text_digest(text: str) -> str:
@@ -124,7 +110,6 @@ def write_records(path: Path, records: Iterable[Any]) -> None:
 
 
 def read_records(path: Path) -> list[Any]:
-    """The records that `write_records` wrote, in order."""
     with path.open(encoding="utf-8", newline="\n") as file:
         return [json.loads(line) for line in file]
 
@@ -336,7 +321,6 @@ def write_task(  # noqa: PLR0917 (what a task is made of)
 
 
 def _task_config(name: str, items: ItemSet, prompt: BenchmarkPrompt, generation: Generation | None) -> dict[str, Any]:
-    """An lm-eval task over the two files."""
     form = _item_form(items, generation)
     metrics = form.pop("metric_list")
     surroundings = {"description": prompt.description} if prompt.description else {}
@@ -363,7 +347,6 @@ def _task_config(name: str, items: ItemSet, prompt: BenchmarkPrompt, generation:
 
 
 def _item_form(items: ItemSet, generation: Generation | None) -> dict[str, Any]:
-    """What lm-eval is told about this kind of item."""
     match items.evaluated[0]:
         case Item():
             return _choice_form("query", "choices", "gold", *ACCURACIES)

@@ -6,7 +6,7 @@ import this module late.
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -17,7 +17,19 @@ import datasets
 from lm_eval.api.task import ConfigurableTask
 
 from paribus.errors import DataError, Problem
-from paribus.evaluation.items import AnswerItem, AnyItem, BenchmarkPrompt, BlankItem, Item, TextItem
+from paribus.evaluation.items import (
+    AnswerItem,
+    AnyItem,
+    BenchmarkPrompt,
+    BlankItem,
+    Generation,
+    Item,
+    ItemSet,
+    TextItem,
+    split_pool,
+    text_digest,
+    training_size,
+)
 from paribus.evaluation.lm_eval_tasks import TEXT_FIELDS, Definition, Function, SplitFiles, harness_folder, read_split
 
 T = TypeVar("T")
@@ -43,6 +55,87 @@ class Example:
                 return TextItem(self.id, self.query, self.answer)
             case AnswerItem():
                 return AnswerItem(self.id, self.query, ((self.answer,),))
+
+
+_TOKENS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
+"""lm-eval's names for the largest number of tokens of an answer, the first that is given counts."""
+_DEFAULT_TOKENS = 256
+"""Its number where none is given."""
+
+
+def borrowed_items(
+    task: Definition, files: SplitFiles, shots: int
+) -> tuple[ItemSet, BenchmarkPrompt, Generation | None, dict[str, Any]]:
+    """Items and examples by the texts that lm-eval makes; DataError where it makes none.
+
+    The last is what the YAML of its items does not say of itself: metrics, filters, how examples are drawn.
+    """
+    made = BorrowedTask(task, files)
+    items, examples = made.items(), made.examples()
+    if examples:
+        chosen = _outside(items, examples)
+        shown = chosen if _in_order(task) else _even(chosen, training_size(shots))
+        pool = ItemSet(items, [], f"{task.fewshot_split} split" if task.fewshot_split else "the task's own YAML")
+    else:
+        pool = split_pool(items, None, shots)
+        shown = [made.as_example(int(item.id.rpartition("/")[2])) for item in pool.fewshot]
+    pool = replace(pool, fewshot=[example.like(items[0]) for example in shown])
+    generation = None
+    if _writes(task):
+        limits = task.config.get("generation_kwargs") or {}
+        most = next((limits[name] for name in _TOKENS if limits.get(name) is not None), _DEFAULT_TOKENS)
+        generation = Generation(made.until, "lm_eval", max_tokens=int(most))
+    return pool, made.prompt, generation, _changes(task)
+
+
+def _changes(task: Definition) -> dict[str, Any]:
+    metrics = [{"aggregation": "mean", "higher_is_better": True} | entry for entry in task.metrics]
+    changes: dict[str, Any] = {"metric_list": metrics}
+    if task.config.get("filter_list"):
+        changes["filter_list"] = task.config["filter_list"]
+    elif _writes(task):
+        changes["filter_list"] = [{"name": "none", "filter": [{"function": "take_first"}]}]
+    if _in_order(task):
+        changes["fewshot_config"] = {"sampler": "first_n"}
+    return changes
+
+
+def _writes(task: Definition) -> bool:
+    return task.kind == "generate_until"
+
+
+def _in_order(task: Definition) -> bool:
+    return bool(task.fewshot.get("sampler") == "first_n")
+
+
+def _outside(items: Sequence[AnyItem], examples: Sequence[Example]) -> list[Example]:
+    """Examples that are no scored item, each once."""
+    scored = {_answered(item) for item in items}
+    distinct = {(example.query, example.answer): example for example in reversed(examples)}
+    return [
+        example
+        for example in examples
+        if distinct.get(key := (example.query, example.answer)) is example and key not in scored
+    ]
+
+
+def _answered(item: AnyItem) -> tuple[str, str]:
+    match item:
+        case Item():
+            return item.query, item.choices[item.gold]
+        case BlankItem():
+            return item.contexts[item.gold], item.ending
+        case TextItem():
+            return item.query, item.target
+        case _:
+            return item.query, item.answers[0][0]
+
+
+def _even(examples: Sequence[Example], most: int) -> list[Example]:
+    """At most so many, those of the smallest digests, in their order."""
+    keys = [text_digest(f"{example.query}\0{example.answer}") for example in examples]
+    chosen = set(sorted(keys)[:most])
+    return [example for example, key in zip(examples, keys, strict=True) if key in chosen]
 
 
 class BorrowedTask:
@@ -191,7 +284,6 @@ class BorrowedTask:
 
 
 def _config(task: Definition, splits: dict[str, Any]) -> dict[str, Any]:
-    """The YAML as lm-eval takes it, its functions loaded and its records those of `splits`."""
     config = {key: value for key, value in _loaded(task.config).items() if key not in _OF_DATA}
     config |= {"test_split": _SCORED, "custom_dataset": lambda **_: splits}
     if _EXAMPLES in splits:
@@ -235,7 +327,6 @@ def _module(file: Path) -> ModuleType:
 
 
 def _dataset(path: Path, task: Definition) -> datasets.Dataset:
-    """The records of a file as lm-eval takes them."""
     records = read_split(path, task)
     fields = dict.fromkeys(name for record in records for name in record)  # from_list has those of the first alone
     try:

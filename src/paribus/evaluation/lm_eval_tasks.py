@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
@@ -31,6 +32,9 @@ from paribus.evaluation.data_files import (
     write_some,
     write_splits,
 )
+from paribus.evaluation.items import split_off
+from paribus.stage import JSON
+from paribus.store.files import FileDigests
 
 SCORED_METRICS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -486,7 +490,6 @@ def _arguments(task: Definition) -> dict[str, Any]:
 
 
 def _data_set(task: Definition) -> str:
-    """What messages call it."""
     path, name = task.config.get("dataset_path"), task.config.get("dataset_name")
     return f"{path} ({name})" if name else str(path)
 
@@ -524,3 +527,24 @@ def _split_path(task: Definition, files: Mapping[str, Any], split: str) -> Path:
     if not path.is_file():
         raise DataError(Problem("evaluation.include_path", f"task {task.name} reads {path}, which is not there"))
     return path
+
+
+def pinned(task: Definition, files: SplitFiles, digests: FileDigests) -> dict[str, JSON]:
+    """What the items depend on: lm-eval, the YAML, Python beside a YAML of the user's, and the records."""
+    code: dict[str, JSON] = {path.relative_to(task.root).as_posix(): digests.of(path) for path in task.code()}
+    return {
+        "lm_eval": version("lm_eval"),
+        "task": task.pin(),
+        **({"code": code} if code else {}),
+        "scored": digests.of(files.scored),
+        "fewshot": digests.of(files.fewshot) if files.fewshot else None,
+    }
+
+
+def count_examples(task: Definition, files: SplitFiles, shots: int) -> int:
+    """Examples there may be, by the records alone."""
+    if files.fewshot is not None:
+        return len(read_split(files.fewshot, task))
+    if (samples := task.fewshot.get("samples")) is not None:
+        return len(samples) if isinstance(samples, list) else shots
+    return split_off(len(read_split(files.scored, task)), shots)

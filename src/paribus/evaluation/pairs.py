@@ -12,27 +12,13 @@ alone; so each continuation gets the same score as in a sequence of its own.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Ids = NDArray[Any]
 """A 1-D array of token ids."""
-
-
-class PromptEncoder(Protocol):
-    """What scoring needs of a tokenizer."""
-
-    @property
-    def eos_id(self) -> int:
-        """Id of the end-of-document token."""
-
-    def encode(self, text: str) -> Ids:
-        """1-D array of token ids."""
-
-    def token_bytes(self) -> list[bytes]:
-        """What each id stands for in text; nothing for special tokens. Asked for where a token crosses a boundary."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +122,6 @@ class Group:
     """Tokens of the sequence."""
 
     def ids(self) -> list[Ids]:
-        """All that decides its scores."""
         return [self.context, *self.continuations]
 
     def accepts(self, continuation: Ids) -> bool:
@@ -145,7 +130,6 @@ class Group:
         return not self.members or branches <= BRANCHING * len(self.context)
 
     def add(self, member: int, continuation: Ids) -> None:
-        """Append a branch."""
         self.length = (self.length or len(self.context)) + len(continuation) - 1
         self.members.append(member)
         self.continuations.append(continuation)

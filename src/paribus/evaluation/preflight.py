@@ -36,14 +36,15 @@ from paribus.evaluation.data_files import (
     text_file,
     training_set,
 )
-from paribus.evaluation.lm_eval_items import count_examples, pinned
 from paribus.evaluation.lm_eval_tasks import (
+    count_examples,
     data_set_text,
     fetch_examples,
     fetch_records,
     find_definition,
     is_here,
     lacks_examples,
+    pinned,
     split_files,
     task_problem,
 )
@@ -142,7 +143,6 @@ def _look_for(config: EvaluationConfig, name: str) -> None:
 
 
 def _raised_problems(look: Callable[..., Any], *arguments: Any) -> list[Problem]:
-    """The problems that `look` raises."""
     try:
         look(*arguments)
     except ParibusError as error:
@@ -277,7 +277,6 @@ def _whole_digest(path: Path, digests: FileDigests, read: Callable[[Path], Sized
 
 
 def _counted_once(mark: Path, count: Callable[[], int]) -> int:
-    """What `count` gives, remembered in the file `mark` where its directory may be written."""
     with suppress(OSError, ValueError):
         return int(mark.read_text(encoding="utf-8"))
     number = count()

@@ -40,7 +40,7 @@ from paribus.config.schema import in_tokens
 from paribus.errors import DataError, NumericalError
 from paribus.evaluation.benchmarks import prompted
 from paribus.evaluation.items import read_records, read_task_config
-from paribus.evaluation.pairs import Choices, Ids, Pair, PromptEncoder, encode_choices, fit_context, fit_pair
+from paribus.evaluation.pairs import Choices, Ids, Pair, encode_choices, fit_context, fit_pair
 from paribus.stage import JSON, StageContext, StageListener
 from paribus.store.files import write_json
 from paribus.tokenization import Tokenizer
@@ -176,7 +176,7 @@ class Spellings:
 class PromptCutter:
     """Cuts items with one tokenizer."""
 
-    def __init__(self, tokenizer: PromptEncoder) -> None:
+    def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
 
     @cached_property
@@ -282,7 +282,7 @@ class EncodedRequests:
         return Answers(sums, greedy, omitted)
 
 
-def encode_requests(tokenizer: PromptEncoder, context_length: int, requests: Sequence[Request]) -> EncodedRequests:
+def encode_requests(tokenizer: Tokenizer, context_length: int, requests: Sequence[Request]) -> EncodedRequests:
     """Requests in order; those of one item and context that follow each other are its choices.
 
     Raises DataError where a token crosses a boundary and the tokens' bytes are not those of the text.

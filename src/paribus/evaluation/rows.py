@@ -112,7 +112,6 @@ def means(rows: Iterable[ResultRow]) -> dict[tuple[str, int, str], float]:
 
 
 def write_items_table(path: Path, rows: Sequence[ResultRow]) -> None:
-    """`items.parquet`."""
     pq.write_table(pa.Table.from_pylist([vars(row) for row in rows], schema=ITEMS_SCHEMA), path)
 
 

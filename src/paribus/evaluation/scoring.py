@@ -310,15 +310,12 @@ class MeanTensors:
 
     @property
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """Of whole tensors."""
         return self.files[0].shapes
 
     def rows(self, name: str, start: int, stop: int) -> torch.Tensor:
-        """Rows `start` to `stop` of the mean of a tensor."""
         return _mean_tensor([file.rows(name, start, stop) for file in self.files])
 
     def whole(self, name: str) -> torch.Tensor:
-        """The mean of a tensor."""
         return _mean_tensor([file.whole(name) for file in self.files])
 
 

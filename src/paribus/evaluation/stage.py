@@ -10,6 +10,7 @@ from paribus.config.schema import RunConfig
 from paribus.config.units import format_number, format_size
 from paribus.evaluation.benchmarks import prompted
 from paribus.evaluation.data_files import segmented
+from paribus.evaluation.scrolls import build_data, scrolls_fingerprint
 from paribus.stage import (
     JSON,
     OFFLINE,
@@ -157,9 +158,9 @@ FINETUNING_DATA = Stage(
     code_version=1,
     inputs=always(),
     identity=fields("finetuning", "tasks", "answer_characters", "document_characters", "limit"),
-    build=late("paribus.evaluation.scrolls:build_data"),
+    build=build_data,
     imports=("paribus.evaluation.scrolls",),
-    outside=ExternalFiles(lambda config: config.finetuning, late("paribus.evaluation.scrolls:scrolls_fingerprint")),
+    outside=ExternalFiles(lambda config: config.finetuning, scrolls_fingerprint),
 )
 FINETUNING = Stage(
     "finetuning",

@@ -32,7 +32,6 @@ from paribus.evaluation.heldout import (
     write_pairs,
 )
 from paribus.evaluation.items import BenchmarkPrompt, Generation, choice_metrics, write_task
-from paribus.evaluation.lm_eval_items import borrowed_items
 from paribus.evaluation.lm_eval_tasks import find_definition, split_files
 from paribus.evaluation.preflight import check_evaluation, require_examples
 from paribus.evaluation.segmentation import read_segmented
@@ -116,8 +115,10 @@ def _write_task(context: StageContext, name: str, passages: PassageSample) -> JS
         if task.left_out:
             left_out = ", ".join(task.left_out)
             context.listener.message(f"{name}: {left_out} of its measures are no means over items and are left out")
-        rendered = borrowed_items(task, split_files(config, task), max(config.task_shots(name)))
-        items, prompt, generation, changes = rendered.items, rendered.prompt, rendered.generation, rendered.changes
+        from paribus.evaluation.lm_eval_render import borrowed_items
+
+        shots = max(config.task_shots(name))
+        items, prompt, generation, changes = borrowed_items(task, split_files(config, task), shots)
     require_examples(config, name, len(items.fewshot), items.fewshot_source)
     items = replace(items, evaluated=items.evaluated[: config.limit])
     scored = len(items.evaluated)

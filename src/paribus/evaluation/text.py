@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.evaluation.pairs import Pair, PromptEncoder, progress_counter, windows
+from paribus.evaluation.pairs import Pair, progress_counter, windows
+from paribus.tokenization import Tokenizer
 
 if TYPE_CHECKING:
     from paribus.evaluation.scoring import Scorer
@@ -71,7 +72,7 @@ class EncodedDocuments:
         return DocumentBits(-nats / np.log(2), self.sizes, self.tokens)
 
 
-def encode_documents(tokenizer: PromptEncoder, texts: Sequence[str], context_length: int) -> EncodedDocuments:
+def encode_documents(tokenizer: Tokenizer, texts: Sequence[str], context_length: int) -> EncodedDocuments:
     """Each text in windows of a model's context length."""
     pairs: list[Pair] = []
     owners: list[int] = []
@@ -122,7 +123,6 @@ def write_order(path: Path, order: NDArray[np.int64]) -> None:
 
 
 def read_order(path: Path) -> list[int]:
-    """What `write_order` wrote."""
     order: list[int] = json.loads(path.read_text(encoding="utf-8"))
     return order
 
@@ -147,7 +147,7 @@ class Stream:
         return DocumentBits(-nats / np.log(2), self.sizes, tokens)
 
 
-def encode_stream(tokenizer: PromptEncoder, texts: Sequence[str], order: Sequence[int], context_length: int) -> Stream:
+def encode_stream(tokenizer: Tokenizer, texts: Sequence[str], order: Sequence[int], context_length: int) -> Stream:
     """Texts as one stream in an order of their places."""
     ids, owners = [], []
     between = np.array([tokenizer.eos_id]), np.array([_BETWEEN])

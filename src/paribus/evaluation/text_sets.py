@@ -13,7 +13,6 @@ from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.artifact import CorpusArtifact, read_columns
 from paribus.evaluation.data_files import HELDOUT_CLEAN, HELDOUT_CONCATENATED, concatenated_name
 from paribus.evaluation.heldout import read_heldout
-from paribus.evaluation.pairs import PromptEncoder
 from paribus.evaluation.rows import write_texts_table
 from paribus.evaluation.tasks import order_path, texts_path
 from paribus.evaluation.text import DocumentBits, encode_documents, encode_stream, read_order
@@ -75,9 +74,7 @@ class TextSet:
         }  # fmt: skip
 
 
-def load_text_sets(
-    tasks: Path, config: EvaluationConfig, tokenizer: PromptEncoder, context_length: int
-) -> list[TextSet]:
+def load_text_sets(tasks: Path, config: EvaluationConfig, tokenizer: Tokenizer, context_length: int) -> list[TextSet]:
     """The sets of the artefact `tasks`, encoded once for all checkpoints; with `evaluation.concatenated` each twice."""
     sets = []
     for name in config.texts:
@@ -108,7 +105,6 @@ def clean_set(
 
 
 def write_text_sets(path: Path, sets: Sequence[TextSet]) -> None:
-    """`texts.parquet`."""
     write_texts_table(path, {found.name: (found.documents, found.scored) for found in sets})
 
 

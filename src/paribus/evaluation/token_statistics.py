@@ -29,7 +29,6 @@ from paribus.tokenization.statistics import (
     ordinary_tokens,
     own_shares,
 )
-from paribus.tokenization.tokenizer import Tokenizer
 
 STATISTICS, COUNTS = "statistics.json", "counts.npy"
 SHARE_BINS = np.linspace(0, 1, 11)
@@ -56,12 +55,17 @@ def build(context: StageContext) -> dict[str, JSON]:
     scores: dict[str, JSON] = {}
     for number, name in enumerate(words, start=2):
         listener.progress(number, steps, unit="parts", doing=f"cutting the sentences of {name}")
-        scores |= _word_scores(name, tokenizer_path=corpus.tokenizer_path, tasks=context.inputs["tasks"])
+        sentences = read_segmented(segmented_path(context.inputs["tasks"], name))
+        found = tokenizer_scores(evaluation_tokenizer(corpus.tokenizer_path), sentences)
+        scores |= {f"{name}_precision": found.precision, f"{name}_recall": found.recall, f"{name}_f1": found.f1}
+    columns = tokenizer.vocabulary.columns
+    lengths = character_lengths([columns.spellings[rank] for rank in tokenizer.vocabulary.rank_of_id.tolist()])
+    by_length = length_buckets(lengths, ordinary_tokens(tokenizer).astype(np.int64))
     save_array(context.output / COUNTS, ids)
     content: dict[str, JSON] = {
         "train": asdict(train),
         "heldout": asdict(heldout),
-        "vocabulary_lengths": dict[str, JSON](_vocabulary_lengths(tokenizer)),
+        "vocabulary_lengths": {**by_length},  # tokens by length in characters, special ones left out
         "own_share": float(known.mean()) if len(known) else None,
         "own_shares": np.histogram(known, bins=SHARE_BINS)[0].tolist(),
         "words": scores,
@@ -83,15 +87,3 @@ def count_words(shard: Path) -> int:
 
 def _numbers(statistics: CorpusStatistics) -> dict[str, JSON]:
     return {name: value for name, value in asdict(statistics).items() if isinstance(value, int | float)}
-
-
-def _vocabulary_lengths(tokenizer: Tokenizer) -> dict[str, int]:
-    """Tokens of the vocabulary by length in characters; special ones are out."""
-    columns, ranks = tokenizer.vocabulary.columns, tokenizer.vocabulary.rank_of_id.tolist()
-    lengths = character_lengths([columns.spellings[rank] for rank in ranks])
-    return length_buckets(lengths, ordinary_tokens(tokenizer).astype(np.int64))
-
-
-def _word_scores(name: str, *, tokenizer_path: Path, tasks: Path) -> dict[str, JSON]:
-    scores = tokenizer_scores(evaluation_tokenizer(tokenizer_path), read_segmented(segmented_path(tasks, name)))
-    return {f"{name}_precision": scores.precision, f"{name}_recall": scores.recall, f"{name}_f1": scores.f1}

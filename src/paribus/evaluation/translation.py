@@ -23,7 +23,7 @@ from paribus.errors import NumericalError
 from paribus.evaluation.data_files import TRANSLATION, TRANSLATIONS
 from paribus.evaluation.heldout import TextPair, read_pairs
 from paribus.evaluation.items import text_digest
-from paribus.evaluation.pairs import Ids, PromptEncoder, progress_counter, windows
+from paribus.evaluation.pairs import Ids, progress_counter, windows
 from paribus.evaluation.rows import ResultRow
 from paribus.evaluation.scoring import LOGITS, NOT_A_NUMBER, SCORED_TOKENS, WRITTEN_TOKENS, computed
 from paribus.evaluation.tasks import pairs_path
@@ -179,7 +179,7 @@ class TargetScorer:
     """Scores targets with an encoder-decoder on the model's device."""
 
     model: Any
-    tokenizer: PromptEncoder
+    tokenizer: Tokenizer
     context_length: int
     batch_tokens: int | None = None
     """The most tokens of a batch, sources and targets padded, unless one pair has more."""

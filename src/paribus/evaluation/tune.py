@@ -225,7 +225,6 @@ def _answer_rows(step: int, name: str, task_data: TaskData, answers: list[str]) 
 
 
 def _export(context: StageContext, rows: list[ResultRow], numbers: dict[str, JSON], step: int) -> None:
-    """Fill the artefact from what the tasks have given."""
     write_items_table(context.output / "items.parquet", rows)
     predictions = []
     with (context.output / METRICS).open("w", encoding="utf-8", newline="\n") as metrics:
@@ -259,15 +258,12 @@ class TaskListener:
     task: str
 
     def progress(self, done: float, total: float, *, unit: str, doing: str, detail: str = "") -> None:
-        """Passed on as fine-tuning."""
         self.listener.progress(done, total, unit=unit, doing=f"fine-tuning on {self.task}", detail=detail)
 
     def metric(self, name: str, value: float, *, step: int) -> None:
-        """Passed on under the task's name."""
         self.listener.metric(metric_name(self.task, name), value, step=step)
 
     def message(self, text: str) -> None:
-        """Passed on."""
         self.listener.message(text)
 
 

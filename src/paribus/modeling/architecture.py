@@ -3,7 +3,6 @@
 `paribus plan` uses this, so nothing heavy may be imported here.
 """
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,10 +47,6 @@ class Architecture:
         """Components of each head that carry a rotary position, rounded down as transformers does."""
         return int(self.head_width * self.rotary_fraction)
 
-    def adopted(self, **changes: Any) -> "Architecture":
-        """The same with other values."""
-        return dataclasses.replace(self, **changes)
-
 
 def architecture_of(model: DecoderModel, vocab_size: int, eos_id: int | None) -> Architecture:
     """That of the group `model` as written, with `vocab_size` tokens."""
@@ -71,11 +66,8 @@ def architecture_of(model: DecoderModel, vocab_size: int, eos_id: int | None) ->
         case LlamaModel():
             return Architecture("llama", norm_epsilon=1e-6, **common)
         case GPTNeoXModel():
-            neox: dict[str, Any] = {
-                "rotary_fraction": model.rotary_fraction,
-                "parallel_residual": model.parallel_residual,
-            }
-            return Architecture("gpt_neox", norm_epsilon=1e-5, **neox, **common)
+            common |= {"rotary_fraction": model.rotary_fraction, "parallel_residual": model.parallel_residual}
+            return Architecture("gpt_neox", norm_epsilon=1e-5, **common)
 
 
 def read_architecture(stored: Mapping[str, Any]) -> Architecture:

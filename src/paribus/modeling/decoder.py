@@ -67,7 +67,6 @@ class KVCache:
         """Tokens that were read, in each row."""
 
     def past(self, layer: int) -> LayerCache:
-        """What layer number `layer` keeps."""
         return LayerCache(self._keys[layer], self._values[layer], self.length)
 
     def keep(self, rows: torch.Tensor) -> None:
@@ -99,7 +98,6 @@ class Decoder(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
         return self.embedding.weight.device
 
     def forward(
@@ -173,15 +171,13 @@ class GPTNeoXLayer(nn.Module):
     def forward(self, x: torch.Tensor, rotation: Rotation, mask: Mask, past: LayerCache | None = None) -> torch.Tensor:
         """The residual stream after this layer from that before it, (rows, length, width)."""
         attended = x + self._attention(self.attention_norm(x), rotation, mask, past)
-        return attended + self._mlp(self.mlp_norm(x if self.parallel_residual else attended))
+        inside: torch.Tensor = gelu(self.up(self.mlp_norm(x if self.parallel_residual else attended)))
+        out: torch.Tensor = attended + self.down(inside)
+        return out
 
     def _attention(self, x: torch.Tensor, rotation: Rotation, mask: Mask, past: LayerCache | None) -> torch.Tensor:
         queries, keys, values = rotate(self.qkv(x).unflatten(-1, (self.heads, 3, -1)), rotation, 3)
         out: torch.Tensor = self.attention_output(_attended(queries, keys, values, mask, past))
-        return out
-
-    def _mlp(self, x: torch.Tensor) -> torch.Tensor:
-        out: torch.Tensor = self.down(gelu(self.up(x)))
         return out
 
 
@@ -215,7 +211,6 @@ class Linear(nn.Module):
         self.bias = nn.Parameter(torch.empty(outputs)) if bias else None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """(..., inputs) to (..., outputs)."""
         return linear(x, self.weight.to(x.dtype), None if self.bias is None else self.bias.to(x.dtype))
 
 
@@ -227,7 +222,6 @@ class RMSNorm(nn.Module):
         self.weight, self.epsilon = nn.Parameter(torch.empty(width)), epsilon
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """(..., width) to the same shape."""
         if torch.compiler.is_compiling() or x.is_cuda:
             return rms_norm(x, self.weight.shape, self.weight.to(x.dtype), self.epsilon)
         normalized: torch.Tensor = _RMSNorm.apply(x, self.weight.to(x.dtype), self.epsilon)  # type: ignore[no-untyped-call]
@@ -266,7 +260,6 @@ class LayerNorm(nn.Module):
         self.epsilon = epsilon
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """(..., width) to the same shape."""
         return layer_norm(x, self.weight.shape, self.weight.to(x.dtype), self.bias.to(x.dtype), self.epsilon)
 
 

@@ -96,14 +96,10 @@ class _RotateInPlace(torch.autograd.Function):
 
 def _turn(heads: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> None:
     turning = heads[..., : 2 * cosines.shape[-1]]
-    for half, turned in zip(turning.chunk(2, dim=-1), _turned(turning, cosines, sines), strict=True):
-        half.copy_(turned)
-
-
-def _turned(turning: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Both halves of what turns, in float32."""
     first, second = turning.float().chunk(2, dim=-1)
-    return (first * cosines).addcmul(second, sines, value=-1), (second * cosines).addcmul(first, sines)
+    turned = (first * cosines).addcmul(second, sines, value=-1), (second * cosines).addcmul(first, sines)
+    for half, values in zip(turning.chunk(2, dim=-1), turned, strict=True):
+        half.copy_(values)
 
 
 def swiglu(gate_up: torch.Tensor) -> torch.Tensor:

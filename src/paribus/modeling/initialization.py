@@ -61,17 +61,12 @@ def initialize(
             if tensor.ndim == 1:
                 tensor.fill_(0.0 if name.endswith("bias") else 1.0)
                 continue
-            fill = _fill(tensor, name, model)
-            if tokens is not None and name in vocabulary:
-                _draw_rows(tensor, name, fill, seed, tokens)
-            else:
-                fill(tensor, torch.Generator().manual_seed(_generator_seed(f"{seed}:{name}".encode())))
-
-
-def _draw_rows(matrix: torch.Tensor, name: str, fill: Fill, seed: int, tokens: Sequence[bytes]) -> None:
-    generator, start = torch.Generator(), f"{seed}:{name}:".encode()
-    for row, token in zip(matrix, tokens, strict=True):
-        fill(row, generator.manual_seed(_generator_seed(start + token)))
+            fill, generator, start = _fill(tensor, name, model), torch.Generator(), f"{seed}:{name}".encode()
+            if tokens is None or name not in vocabulary:
+                fill(tensor, generator.manual_seed(_generator_seed(start)))
+                continue
+            for row, token in zip(tensor, tokens, strict=True):
+                fill(row, generator.manual_seed(_generator_seed(start + b":" + token)))
 
 
 def _generator_seed(name: bytes) -> int:

@@ -121,28 +121,23 @@ def training_memory(model: ModelConfig, vocab_size: int, how: TrainingSetting) -
     parts = _Parts(resolved, vocab_size, how)
     parameters = parameter_count(resolved, vocab_size)
     weights = FLOAT32 * parameters // how.shards
+    state = (1 + OPTIMIZER_MOMENTS) * FLOAT32 * parameters // how.shards
+    before = state + (weights if parts.gradients_stay else 0)
     return TrainingMemory(
         weights=weights,
         moments=OPTIMIZER_MOMENTS * weights,
         gradients=weights,
         activations=parts.activations,
-        phases=_phases(parts, FLOAT32 * parameters, how.shards),
+        phases={
+            "loss": before + parts.loss,
+            "backward": before + parts.backward,
+            "end of backward": state + parts.end_of_backward(weights),
+            "optimizer": state + weights,
+        },
         batches=BATCHES * 2 * INT64 * how.share * resolved.context_length,
         checkpoint=(1 + OPTIMIZER_MOMENTS) * weights,
         gpu=how.gpu,
     )
-
-
-def _phases(parts: "_Parts", weights: int, shards: int) -> dict[str, int]:
-    """`weights` are the bytes of all, of which a process has one in `shards`."""
-    state, gradients = (1 + OPTIMIZER_MOMENTS) * weights // shards, weights // shards
-    before = gradients if parts.gradients_stay else 0
-    return {
-        "loss": state + before + parts.loss,
-        "backward": state + before + parts.backward,
-        "end of backward": state + parts.end_of_backward(gradients),
-        "optimizer": state + gradients,
-    }
 
 
 class _Parts:
@@ -181,12 +176,18 @@ class _Parts:
 
     @property
     def activations(self) -> int:
-        """Saved in all layers, and beside them: token ids, the norm at the end, rotations and the mask itself."""
+        """Saved in all layers, and beside them: token ids, the norm at the end, the mask itself, and rotations, which
+        layers and rows share."""
         checkpointed = self.how.activation_checkpointing
         layer = self.tokens * self.kept.layer_input if checkpointed else self.layer
         mask = BOOL * self.tokens * self.model.context_length if self.masked else 0
-        rotations = rotary_bytes(self.model)
-        norm = BFLOAT16 * final_norm_elements(self.model) if self.number == BFLOAT16 else 0
+        rotated = (
+            rotated_width(self.model) if isinstance(self.model, GPTNeoXModel) else self.model.width // self.model.heads
+        )
+        rotations = self.model.context_length * rotated * FLOAT32
+        # An RMSNorm has a weight a column, a LayerNorm a bias too.
+        norm = self.model.width * (1 if isinstance(self.model, LlamaModel) else 2)
+        norm *= BFLOAT16 if self.number == BFLOAT16 else 0
         return self.model.layers * layer + self.tokens * (self.kept.final + INT64) + rotations + norm + mask
 
     @property
@@ -296,18 +297,7 @@ def flash_takes(head_width: int) -> bool:
     return head_width % 8 == 0 and head_width <= 256
 
 
-def rotary_bytes(model: DecoderModel) -> int:
-    """Cosines and sines of all positions, which layers and rows share."""
-    rotated = rotated_width(model) if isinstance(model, GPTNeoXModel) else model.width // model.heads
-    return model.context_length * rotated * FLOAT32
-
-
 def cast_elements(model: DecoderModel) -> int:
     """Elements of a layer's weights that the backward pass needs in bfloat16: all but the matrices' biases."""
     matrices, norms = (3, 2) if isinstance(model, LlamaModel) else (2, 4)
     return 4 * model.width**2 + matrices * model.width * model.ffn_width + norms * model.width
-
-
-def final_norm_elements(model: DecoderModel) -> int:
-    """Elements of the norm after the last layer."""
-    return model.width if isinstance(model, LlamaModel) else 2 * model.width

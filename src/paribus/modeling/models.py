@@ -83,12 +83,17 @@ def save_model(model: Any, directory: Path, weights: dict[str, torch.Tensor] | N
 
     `weights`, if given, are written in place of the model's own, by the names of its parameters.
     """
-    if isinstance(model, Decoder):
-        save_decoder(model, directory, weights)
-    else:
+    if not isinstance(model, Decoder):
         from paribus.modeling import marian
 
         marian.save(model, directory, weights)
+        return
+    parameters = weights or {name: tensor.detach() for name, tensor in model.named_parameters()}
+    stored = huggingface_tensors(model.architecture, parameters)
+    tensors = {name: tensor.to("cpu", torch.float32).contiguous() for name, tensor in stored.items()}
+    directory.mkdir(parents=True, exist_ok=True)
+    save_shape(model, directory)
+    save_file(tensors, directory / WEIGHTS, metadata={"format": "pt"})
 
 
 def save_shape(decoder: Decoder, directory: Path) -> None:
@@ -101,7 +106,14 @@ def load_model(directory: Path) -> Any:
 
     Raises DataError for a directory whose files cannot be read, ConfigurationError for a family unknown here.
     """
-    if _model_type(directory) in KINDS:
+    path = directory / CONFIG
+    try:
+        family = json.loads(path.read_text(encoding="utf-8"))["model_type"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path} does not say which model this is: {error!r}") from error
+    if family not in MODEL_TYPES:
+        raise ConfigurationError(f"{path}: model_type {family!r} is unknown here; known: {', '.join(MODEL_TYPES)}")
+    if family in KINDS:
         return load_decoder(directory)
     from paribus.modeling import marian
 
@@ -131,27 +143,6 @@ def recompute_activations(model: Any) -> None:
         model.activation_checkpointing = True
     else:
         model.gradient_checkpointing_enable()
-
-
-def _model_type(directory: Path) -> str:
-    path = directory / CONFIG
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))["model_type"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path} does not say which model this is: {error!r}") from error
-    if found not in MODEL_TYPES:
-        raise ConfigurationError(f"{path}: model_type {found!r} is unknown here; known: {', '.join(MODEL_TYPES)}")
-    return str(found)
-
-
-def save_decoder(decoder: Decoder, directory: Path, weights: dict[str, torch.Tensor] | None = None) -> None:
-    """Write `decoder` into `directory`; `weights`, by parameter, are written in place of its own."""
-    parameters = weights or {name: tensor.detach() for name, tensor in decoder.named_parameters()}
-    found = huggingface_tensors(decoder.architecture, parameters)
-    tensors = {name: tensor.to("cpu", torch.float32).contiguous() for name, tensor in found.items()}
-    directory.mkdir(parents=True, exist_ok=True)
-    write_json(directory / CONFIG, config_json(decoder.architecture))
-    save_file(tensors, directory / WEIGHTS, metadata={"format": "pt"})
 
 
 def load_decoder(directory: Path) -> Decoder:

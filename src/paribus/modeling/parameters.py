@@ -63,7 +63,8 @@ def source_flops_per_token(model: ModelConfig, vocab_size: int) -> int:
 
 
 def _source_parameters(model: EncoderDecoderModel) -> int:
-    return encoder_parameters(model) + source_projections(model)
+    """The encoder's, and those that decoder layers make keys and values of a source token with."""
+    return encoder_parameters(model) + model.decoder_layers * 2 * (model.width**2 + model.width)
 
 
 def training_flops(model: ModelConfig, vocab_size: int, tokens: int, source_tokens: int = 0) -> int:
@@ -93,29 +94,22 @@ def artefact_bytes(model: ModelConfig, vocab_size: int, checkpoints: int) -> int
 
 def check_shape(model: ModelConfig) -> Iterator[Problem]:
     """(path, what is wrong and what would be right) of a shape, whatever the vocabulary."""
-    if model.width % model.heads:
-        yield Problem("model.heads", f"{model.heads} does not divide model.width={model.width}")
-    else:
-        yield from _position_problems(model, model.width // model.heads)
-    if model.context_length < 2 and model.context_bytes is None:
-        yield Problem(
-            "model.context_length", "must be at least 2, or 0 where model.context_bytes says how much text it holds"
-        )
-
-
-def _position_problems(model: ModelConfig, head: int) -> Iterator[Problem]:
+    head = model.width // model.heads
     match model:
+        case _ if model.width % model.heads:
+            yield Problem("model.heads", f"{model.heads} does not divide model.width={model.width}")
         case LlamaModel() if head % 2:
             yield Problem("model.heads", f"model.width / model.heads = {head} must be even (rotary positions)")
         case GPTNeoXModel() if rotated_width(model) % 2 or not rotated_width(model):
             rotated = f"model.rotary_fraction={model.rotary_fraction} of model.width / model.heads = {head}"
-            yield Problem(
-                "model.rotary_fraction", f"{rotated} is {rotated_width(model)}; it must be even and at least 2"
-            )
+            message = f"{rotated} is {rotated_width(model)}; it must be even and at least 2"
+            yield Problem("model.rotary_fraction", message)
         case EncoderDecoderModel() if model.context_length > model.positions:
-            yield Problem(
-                "model.context_length", f"{model.context_length} exceeds the table of model.positions={model.positions}"
-            )
+            message = f"{model.context_length} exceeds the table of model.positions={model.positions}"
+            yield Problem("model.context_length", message)
+    if model.context_length < 2 and model.context_bytes is None:
+        message = "must be at least 2, or 0 where model.context_bytes says how much text it holds"
+        yield Problem("model.context_length", message)
 
 
 def rotated_width(model: GPTNeoXModel) -> int:
@@ -193,11 +187,6 @@ def decoder_parameters(model: EncoderDecoderModel) -> int:
     """Decoder layers: attention to the target, attention to the source, feed-forward layer, a LayerNorm after each."""
     layer = 2 * _biased_attention(model.width) + _biased_feed_forward(model) + 6 * model.width
     return model.decoder_layers * layer
-
-
-def source_projections(model: EncoderDecoderModel) -> int:
-    """Those decoder parameters a source token is multiplied with: keys and values of the attention to the source."""
-    return model.decoder_layers * 2 * (model.width**2 + model.width)
 
 
 def _llama_layer(model: LlamaModel) -> int:

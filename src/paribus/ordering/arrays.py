@@ -26,11 +26,8 @@ TERM = rf"[{IDEOGRAPHS}]|[^\W{IDEOGRAPHS}]{{2,}}"
 """A word of two characters or more, or one character of a script that is written without spaces."""
 
 
-# Rows of arrays in files: written whole or not at all, read as if they were one array.
-#
-# A unit of work keeps its result in one `.npy` file; a kill leaves the whole file or none.
 def save_array(path: Path, array: Array) -> None:
-    """Replace `path` (.npy) by `array` in one step."""
+    """Replace `path` (.npy) by `array` in one step, so that a kill leaves the whole file or none."""
     with replacing(path) as aside, aside.open("wb") as file:
         np.save(file, array, allow_pickle=False)
 
@@ -130,12 +127,10 @@ class NeighbourLists:
 
     @property
     def count(self) -> int:
-        """Number of documents."""
         return len(self.ids)
 
     @property
     def width(self) -> int:
-        """Neighbours a document has at most."""
         return int(self.ids.shape[1])
 
     def _map(self, name: str) -> npt.NDArray[Any]:
@@ -151,12 +146,6 @@ def create_lists(directory: Path, documents: int, width: int) -> tuple[Ids, npt.
     return create_array(directory / NEIGHBOURS, kind, shape), create_array(directory / SIMILARITIES, np.float32, shape)
 
 
-def write_neighbours(directory: Path, ids: npt.NDArray[Any], similarities: npt.NDArray[Any]) -> None:
-    """Write (n, k) `ids` and `similarities` as lists of neighbours."""
-    written, weights = create_lists(directory, *ids.shape)
-    written[:], weights[:] = ids, similarities
-
-
 def _form(array: npt.NDArray[Any]) -> str:
     return f"{array.dtype} {array.shape}"
 
@@ -167,6 +156,23 @@ def unit_rows(vectors: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float32]
     lengths = np.sqrt(np.einsum("nd,nd->n", exact, exact))[:, None]
     unit = np.divide(exact, lengths, out=np.zeros_like(exact), where=lengths > 0)
     return np.asarray(unit, dtype=np.float32)
+
+
+def write_neighbours(directory: Path, ids: npt.NDArray[Any], similarities: npt.NDArray[Any]) -> None:
+    """Write (n, k) `ids` and `similarities` as lists of neighbours."""
+    written, weights = create_lists(directory, *ids.shape)
+    written[:], weights[:] = ids, similarities
+
+
+def mean_of(values: npt.NDArray[np.floating[Any]]) -> float:
+    """The mean, summed in double precision; 0 of nothing."""
+    return float(values.mean(dtype=np.float64)) if len(values) else 0.0
+
+
+def spread(count: int, most: int) -> npt.NDArray[np.int64]:
+    """At most `most` numbers of range(count), evenly spread and ascending."""
+    taken = min(count, most)
+    return np.arange(taken, dtype=np.int64) * count // max(1, taken)
 
 
 def seed_sequence(purpose: int, *seeds: int) -> np.random.SeedSequence:

@@ -20,7 +20,7 @@ from scipy.sparse import csr_array, vstack
 from paribus.config.groups.ordering import LexicalOrdering
 from paribus.corpus.artifact import CorpusArtifact, read_texts
 from paribus.errors import DataError
-from paribus.ordering.arrays import TERM, create_lists
+from paribus.ordering.arrays import TERM, create_lists, mean_of
 from paribus.stage import JSON, StageContext
 from paribus.store import files
 
@@ -35,16 +35,6 @@ BY_DOCUMENT, BY_TERM = "documents", "terms"
 Row = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]
 
 
-@dataclass(frozen=True)
-class LexicalSearch:
-    """What finding the neighbours of a block of documents needs to know."""
-
-    index: Path
-    results: Path
-    query_terms: int
-    width: int
-
-
 def build(context: StageContext) -> dict[str, JSON]:
     """Write lists of `ordering.neighbours` + 30 neighbours; say how many documents have none.
 
@@ -55,32 +45,6 @@ def build(context: StageContext) -> dict[str, JSON]:
         raise TypeError(f"ordering={ordering.kind} has no lexical neighbours")
     corpus = CorpusArtifact(context.inputs["corpus"])
     documents = corpus.count("train")
-    _refuse_count(documents)
-    index = _index(context, corpus, ordering)
-    search = LexicalSearch(index, context.work, ordering.query_terms, min(ordering.neighbours + SPARE, documents - 1))
-    ids, similarities = create_lists(context.output, documents, search.width)
-    # So many that their scores with all others fit into memory together; the same for any number of workers.
-    rows = max(1, min(MOST_DOCUMENTS_A_BLOCK, SCORES_A_BLOCK // documents))
-    blocks = [(start, min(start + rows, documents)) for start in range(0, documents, rows)]
-    for (start, stop), result in zip(blocks, context.engine.map(partial(find, search), blocks), strict=True):
-        with np.load(result, allow_pickle=False) as found:
-            ids[start:stop], similarities[start:stop] = found["ids"], found["similarities"]
-        context.listener.progress(stop, documents, unit="documents", doing="finding lexical neighbours")
-    return _summary(documents, ids, similarities)
-
-
-def find(search: LexicalSearch, block: tuple[int, int]) -> Path:
-    """File with the neighbours of documents `block[0]` to `block[1]`; one that is there already is taken as it is."""
-    path = search.results / f"neighbours_{block[0]:012d}_{block[1]:012d}.npz"
-    if not path.exists():
-        index = Index.load(search.index)
-        ids, similarities = index.neighbours(*block, query_terms=search.query_terms, count=search.width)
-        with files.replacing(path) as aside, aside.open("wb") as file:
-            np.savez(file, ids=ids, similarities=similarities)
-    return path
-
-
-def _refuse_count(documents: int) -> None:
     if not documents:
         raise DataError("The training split has no documents to compare: give more text, or lower `corpus.heldout`")
     if documents > MOST_DOCUMENTS:
@@ -90,10 +54,36 @@ def _refuse_count(documents: int) -> None:
             "twice as many take four times as long); use ordering=in_context, whose neighbours come from an index, or "
             "lower corpus.limit"
         )
+    index, width = _index(context, corpus, ordering), min(ordering.neighbours + SPARE, documents - 1)
+    search = partial(find, index, context.work, ordering.query_terms, width)
+    ids, similarities = create_lists(context.output, documents, width)
+    # So many that their scores with all others fit into memory together; the same for any number of workers.
+    rows = max(1, min(MOST_DOCUMENTS_A_BLOCK, SCORES_A_BLOCK // documents))
+    blocks = [(start, min(start + rows, documents)) for start in range(0, documents, rows)]
+    for (start, stop), result in zip(blocks, context.engine.map(search, blocks), strict=True):
+        with np.load(result, allow_pickle=False) as found:
+            ids[start:stop], similarities[start:stop] = found["ids"], found["similarities"]
+        context.listener.progress(stop, documents, unit="documents", doing="finding lexical neighbours")
+    nearest = similarities[ids[:, 0] >= 0, 0] if width else similarities.reshape(-1)
+    return {
+        "documents": documents,
+        "neighbours": width,
+        "without_neighbours": documents - len(nearest),
+        "mean_similarity_of_nearest": mean_of(nearest),
+    }
+
+
+def find(index: Path, results: Path, query_terms: int, width: int, block: tuple[int, int]) -> Path:
+    """File with the neighbours of documents `block[0]` to `block[1]`; one that is there already is taken as it is."""
+    path = results / f"neighbours_{block[0]:012d}_{block[1]:012d}.npz"
+    if not path.exists():
+        ids, similarities = Index.load(index).neighbours(*block, query_terms=query_terms, count=width)
+        with files.replacing(path) as aside, aside.open("wb") as file:
+            np.savez(file, ids=ids, similarities=similarities)
+    return path
 
 
 def _index(context: StageContext, corpus: CorpusArtifact, ordering: LexicalOrdering) -> Path:
-    """Directory of the index, made if it is not there yet."""
     directory = context.work / "index"
     if directory.is_dir():
         return directory
@@ -111,18 +101,11 @@ def _index(context: StageContext, corpus: CorpusArtifact, ordering: LexicalOrder
     )
     with files.replacing(directory) as aside:
         aside.mkdir()
-        save_bm25(aside, weighted)
+        for name, matrix in ((BY_DOCUMENT, weighted), (BY_TERM, csr_array(weighted.T.tocsr()))):
+            for array_name in PARTS:
+                np.save(aside / f"{name}_{array_name}.npy", getattr(matrix, array_name), allow_pickle=False)
+        np.save(aside / "shape.npy", np.array(weighted.shape), allow_pickle=False)
     return directory
-
-
-def _summary(documents: int, ids: np.ndarray, similarities: np.ndarray) -> dict[str, JSON]:
-    nearest = similarities[ids[:, 0] >= 0, 0] if ids.shape[1] else similarities.reshape(-1)
-    return {
-        "documents": documents,
-        "neighbours": int(ids.shape[1]),
-        "without_neighbours": documents - len(nearest),
-        "mean_similarity_of_nearest": float(nearest.mean(dtype=np.float64)) if len(nearest) else 0.0,
-    }
 
 
 # BM25 (Robertson and Zaragoza, 2009, equation 3.15) between the documents of one corpus.
@@ -149,14 +132,6 @@ def weights(counts: csr_array, *, saturation: float, length_normalization: float
     return csr_array((values, counts.indices, counts.indptr), shape=counts.shape)
 
 
-def save_bm25(directory: Path, weighted: csr_array) -> None:
-    """Write BM25 weights, (documents, terms), by document and by term."""
-    for name, matrix in ((BY_DOCUMENT, weighted), (BY_TERM, csr_array(weighted.T.tocsr()))):
-        for part in PARTS:
-            np.save(directory / f"{name}_{part}.npy", getattr(matrix, part), allow_pickle=False)
-    np.save(directory / "shape.npy", np.array(weighted.shape), allow_pickle=False)
-
-
 @dataclass(frozen=True)
 class Index:
     """BM25 weights of a corpus, memory-mapped."""
@@ -173,7 +148,6 @@ class Index:
 
     @classmethod
     def load(cls, directory: Path) -> "Index":
-        """The index that `save_index` wrote."""
         documents, terms = np.load(directory / "shape.npy", allow_pickle=False).tolist()
         return cls(_load(directory, BY_DOCUMENT, (documents, terms)), _load(directory, BY_TERM, (terms, documents)))
 
@@ -247,7 +221,6 @@ class TermCounts:
 
 
 def count_shard(shard: Path) -> TermCounts:
-    """Terms of the documents of one shard."""
     return count_texts(read_texts(shard))
 
 

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from paribus.config.groups.ordering import ClusterOrdering
 from paribus.engine import Engine
-from paribus.ordering.arrays import CENTROIDS, CLUSTERS, SHUFFLE, permutation, seed_sequence
+from paribus.ordering.arrays import CENTROIDS, CLUSTERS, SHUFFLE, mean_of, permutation, seed_sequence, spread
 from paribus.ordering.embeddings import Embeddings
 
 MOST_CLUSTERS = 11_000
@@ -67,18 +67,16 @@ def by_cluster(
     place = np.append(permutation(len(centroids), CLUSTERS, seed), len(centroids))
     by_place = shuffle[np.argsort(place[label[shuffle]], kind="stable")]
     sizes = np.bincount(place[label], minlength=len(centroids) + 1)
-    somewhere = label != NOWHERE
-    mean = float(similarity[somewhere].mean(dtype=np.float64)) if somewhere.any() else 0.0
-    return Clustered(documents[by_place], sizes[:-1][sizes[:-1] > 0], int(sizes[-1]), mean)
+    return Clustered(
+        documents[by_place], sizes[:-1][sizes[:-1] > 0], int(sizes[-1]), mean_of(similarity[label != NOWHERE])
+    )
 
 
 def _centroids(embeddings: Embeddings, kept: npt.NDArray[np.bool_], ordering: ClusterOrdering, seed: int) -> Vectors:
     """Unit rows, one a cluster, learned from documents evenly spread over those kept."""
     documents = np.flatnonzero(kept)
     wanted = min(ordering.clusters or cluster_count(len(documents)), len(documents))
-    taken = min(max(ordering.fit_documents, wanted), len(documents))
-    sample = documents[np.arange(taken, dtype=np.int64) * len(documents) // max(1, taken)]
-    vectors = embeddings.take(sample)
+    vectors = embeddings.take(documents[spread(len(documents), max(ordering.fit_documents, wanted))])
     vectors = vectors[vectors.any(axis=1)]
     wanted = min(wanted, len(vectors))
     if not wanted:

@@ -72,7 +72,8 @@ def build(context: StageContext) -> dict[str, JSON]:
     }
     write_summary(context.output, **sizes)
     if isinstance(contexts, AssignedContexts):
-        write_pieces(context.output, contexts.all_pieces)
+        for name in PIECES:
+            save_array(array_path(context.output, name), getattr(contexts.all_pieces, name))
     return {**sizes, "targets": int(kept["targets"].sum()), "text_bytes": int(kept["text_bytes"].sum())}
 
 
@@ -92,7 +93,6 @@ class MeasurePart:
         self._points = sampled_bytes(int(self.text.corpus_begins[-1]))
 
     def __call__(self, part: Part) -> Path:
-        """The file of one part, written unless it is there."""
         start, stop = part
         # The range, since what parts of another size left behind must not be taken for this one.
         target = self._given[2] / f"{start:012d}-{stop:012d}.npz"
@@ -161,7 +161,7 @@ def open_contexts(config: RunConfig, inputs: Mapping[str, Path]) -> tuple[Packed
     DataError where that is of other contexts.
     """
     path, context_bytes = inputs["contexts"], config.model.context_bytes
-    if not has_pieces(path):
+    if not array_path(path, PIECES[0]).exists():
         packed = pack_corpus(config, inputs)
     else:
         config, corpus, order = _open(config, inputs)
@@ -197,17 +197,6 @@ def array_path(directory: Path, name: str) -> Path:
 def write_summary(directory: Path, **sizes: int) -> None:
     """Write what the arrays must agree with: a number for each of `NUMBERS`."""
     files.write_json(directory / SUMMARY, sizes)
-
-
-def write_pieces(directory: Path, pieces: ContextPieces) -> None:
-    """Write the pieces of all contexts."""
-    for name in PIECES:
-        save_array(array_path(directory, name), getattr(pieces, name))
-
-
-def has_pieces(path: Path) -> bool:
-    """Whether the artefact has the pieces of its contexts."""
-    return array_path(path, PIECES[0]).exists()
 
 
 def read_assigned(path: Path, documents: OrderedDocuments, context_length: int) -> AssignedContexts:

@@ -33,7 +33,6 @@ SEED = 1
 """Of the hash functions; another seed is another estimate."""
 NO_WORD = "\0"
 """Begins the one shingle of a text without a word; no word holds it."""
-Keys = npt.NDArray[np.uint64]
 RECALL = 0.99
 """Chance that two documents at the threshold are candidates; all others that are more alike have a better one."""
 KEPT, REMOVED = "kept.npy", "removed.parquet"
@@ -79,14 +78,12 @@ class Pairs(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Iterable["Pairs"]) -> "Pairs":
-        """All pairs of `parts`, in order."""
         found = [cls.none(), *parts]
         columns = zip(*found, strict=True)
         return cls(*(np.concatenate(column) for column in columns))
 
     @classmethod
     def none(cls) -> "Pairs":
-        """No pair."""
         return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
 
 
@@ -100,18 +97,13 @@ def _find_pairs(context: StageContext, parts: Sequence[CorpusPart], count: int) 
             _compute(partial(sign_part, config), parts, context.engine, context.listener)
             return minhash_pairs(parts, config, context.listener)
         case EmbeddingDuplicates() as config:
-            return _embedding_pairs(context.inputs["neighbours"], config, count)
+            lists = NeighbourLists(context.inputs["neighbours"])
+            if lists.count != count:
+                message = f"neighbours of {lists.count} documents, but the training split has {count}"
+                raise DataError(f"{lists.path}: {message}")
+            return embedding_pairs(lists, config.threshold)
         case config:
             raise TypeError(f"duplicates={config.kind} removes nothing")
-
-
-def _embedding_pairs(neighbours: Path, config: EmbeddingDuplicates, count: int) -> Pairs:
-    from paribus.ordering.arrays import NeighbourLists
-
-    lists = NeighbourLists(neighbours)
-    if lists.count != count:
-        raise DataError(f"{lists.path}: neighbours of {lists.count} documents, but the training split has {count}")
-    return embedding_pairs(lists, config.threshold)
 
 
 def _compute(
@@ -158,20 +150,19 @@ def digest_part(part: CorpusPart) -> CorpusPart:
     return part
 
 
-# Near duplicates by embedding (In-Context Pretraining, arXiv 2310.10638, Appendix A.1).
-#
-# Pairs are looked for among the nearest neighbours, which are there for the ordering anyway.
 def embedding_pairs(lists: NeighbourLists, threshold: float) -> Pairs:
-    """Pairs of documents and neighbours whose cosine is above `threshold`."""
-    return Pairs.joined(_close_pairs(lists, threshold))
+    """Pairs of documents and neighbours whose cosine is above `threshold`.
 
-
-def _close_pairs(lists: NeighbourLists, threshold: float) -> Iterator[Pairs]:
+    In-Context Pretraining (arXiv 2310.10638, appendix A.1) looks for near duplicates so: lists of neighbours are there
+    for the ordering anyway.
+    """
+    parts = []
     for start in range(0, lists.count, ROWS_AT_ONCE):
         ids = lists.ids[start : start + ROWS_AT_ONCE].astype(np.int64)
         cosines = np.asarray(lists.similarities[start : start + ROWS_AT_ONCE])
         rows, columns = np.nonzero((ids >= 0) & (cosines > threshold))
-        yield Pairs(rows + start, ids[rows, columns], cosines[rows, columns])
+        parts.append(Pairs(rows + start, ids[rows, columns], cosines[rows, columns]))
+    return Pairs.joined(parts)
 
 
 def minhash_pairs(parts: Sequence[CorpusPart], config: MinHashDuplicates, listener: StageListener) -> Pairs:
@@ -292,7 +283,7 @@ def shingles(text: str, size: int) -> set[bytes]:
     return {" ".join(found[start : start + size]).encode() for start in range(max(1, len(found) - size + 1))}
 
 
-def buckets(documents: Indices, keys: Keys, first: Indices) -> Iterator[Indices]:
+def buckets(documents: Indices, keys: npt.NDArray[np.uint64], first: Indices) -> Iterator[Indices]:
     """Documents, each bucket rising, whose `keys` (n,) of one band are equal.
 
     `first` (n,) are the first documents of their groups so far; where it is one, there is nothing left to compare.
@@ -363,11 +354,22 @@ class Duplicates:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = Path(path)
-        self.kept = self._kept()
-        """(n,) bool: documents, in corpus order, that stay."""
-        removed = self.removed("document", "kept")
-        self._check(removed["document"].to_numpy(), removed["kept"].to_numpy())
+        self.path, file = Path(path), path / KEPT
+        try:
+            self.kept: npt.NDArray[np.bool_] = np.load(file, allow_pickle=False)
+            """(n,) bool: documents, in corpus order, that stay."""
+        except (OSError, ValueError, EOFError) as error:
+            raise DataError(f"{file}: no readable array of kept documents ({error})") from error
+        if self.kept.dtype != np.bool_ or self.kept.ndim != 1:
+            raise DataError(f"{file}: bool (documents,) is expected, but this is {self.kept.dtype} {self.kept.shape}")
+        documents, first = (column.to_numpy() for column in self.removed("document", "kept").columns)
+        if not np.array_equal(documents, np.flatnonzero(~self.kept)):
+            raise DataError(
+                f"{self.path}: {REMOVED} lists {len(documents)} documents, which are not the "
+                f"{int((~self.kept).sum())} of {len(self.kept)} that {KEPT} does not keep"
+            )
+        if not ((first >= 0) & (first < documents)).all() or not self.kept[first].all():
+            raise DataError(f"{self.path / REMOVED}: a document is removed in favour of one that does not stay")
 
     def removed(self, *columns: str) -> pa.Table:
         """Documents that do not stay, in corpus order; all columns where none is named.
@@ -379,24 +381,6 @@ class Duplicates:
             return pq.read_table(self.path / REMOVED, columns=list(columns) or SCHEMA.names)
         except (OSError, pa.ArrowException) as error:
             raise DataError(f"{self.path / REMOVED}: no readable table of removed documents ({error})") from error
-
-    def _kept(self) -> npt.NDArray[np.bool_]:
-        try:
-            kept: npt.NDArray[np.bool_] = np.load(self.path / KEPT, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise DataError(f"{self.path / KEPT}: no readable array of kept documents ({error})") from error
-        if kept.dtype != np.bool_ or kept.ndim != 1:
-            raise DataError(f"{self.path / KEPT}: bool (documents,) is expected, but this is {kept.dtype} {kept.shape}")
-        return kept
-
-    def _check(self, documents: npt.NDArray[np.int64], first: npt.NDArray[np.int64]) -> None:
-        if not np.array_equal(documents, np.flatnonzero(~self.kept)):
-            raise DataError(
-                f"{self.path}: {REMOVED} lists {len(documents)} documents, which are not the "
-                f"{int((~self.kept).sum())} of {len(self.kept)} that {KEPT} does not keep"
-            )
-        if not ((first >= 0) & (first < documents)).all() or not self.kept[first].all():
-            raise DataError(f"{self.path / REMOVED}: a document is removed in favour of one that does not stay")
 
 
 def write_duplicates(directory: Path, groups: Groups, parts: Sequence[CorpusPart]) -> int:

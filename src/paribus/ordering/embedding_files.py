@@ -41,16 +41,11 @@ def check_ordering(config: RunConfig, missing: Collection[str]) -> Iterator[Prob
                 f"use {near}, or null",
             )
     if "embeddings" in missing:
-        yield from _positions(config.embedder)
-
-
-def _positions(embedder: EmbedderConfig) -> Iterator[Problem]:
-    """A chunk that is longer than what the encoder has positions for."""
-    positions = _encoder_config(embedder).get("max_position_embeddings")
-    most = embedder.max_tokens if isinstance(embedder, TransformersEmbedder | MiniLMEmbedder) else 0
-    if isinstance(positions, int) and most > positions:
-        message = f"{most} tokens are more than the {positions} positions of the encoder"
-        yield Problem("embedder.max_tokens", f"{message}, of which special tokens take some; use less")
+        positions = _encoder_config(config.embedder).get("max_position_embeddings")
+        most = getattr(config.embedder, "max_tokens", 0)
+        if isinstance(positions, int) and most > positions:
+            message = f"{most} tokens are more than the {positions} positions of the encoder"
+            yield Problem("embedder.max_tokens", f"{message}, of which special tokens take some; use less")
 
 
 def _dimensions(embedder: EmbedderConfig) -> int | None:
@@ -93,7 +88,8 @@ def fingerprint(config: EmbedderConfig, digests: FileDigests) -> dict[str, JSON]
         case _:
             return {}
     read_layout(directory, pooling)
-    found = {path for folder in module_files(directory) if folder.is_dir() for path in folder.iterdir()}
+    folders = [directory, *(directory / module["path"] for module in _modules(directory) if module["path"])]
+    found = {path for folder in folders if folder.is_dir() for path in folder.iterdir()}
     files = sorted(path for path in found if path.suffix in SUFFIXES and path.is_file())
     return {path.relative_to(directory).as_posix(): digests.of(path) for path in files}
 
@@ -107,7 +103,19 @@ def embedder_directory(config: TransformersEmbedder | MiniLMEmbedder) -> Path:
     if isinstance(config, MiniLMEmbedder):
         return minilm_directory()
     local = local_directory(config)
-    return _fetched(config.path, require_revision(config)) if local is None else local
+    if local is not None:
+        return local
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError
+
+    name, revision = config.path, require_revision(config)
+    try:
+        with cache_alone_without_network():
+            return Path(snapshot_download(name, revision=revision, allow_patterns=READ_FILES))
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        raise DataError(
+            f"`embedder.path` = {name} cannot be fetched at `embedder.revision` = {revision}: {error}"
+        ) from error
 
 
 def local_directory(config: TransformersEmbedder) -> Path | None:
@@ -145,19 +153,6 @@ def minilm_directory() -> Path:
     return Path(package.submodule_search_locations[0]) / "model"
 
 
-def _fetched(name: str, revision: str) -> Path:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError
-
-    try:
-        with cache_alone_without_network():
-            return Path(snapshot_download(name, revision=revision, allow_patterns=READ_FILES))
-    except (HfHubHTTPError, OSError, ValueError) as error:
-        raise DataError(
-            f"`embedder.path` = {name} cannot be fetched at `embedder.revision` = {revision}: {error}"
-        ) from error
-
-
 # How an encoder's directory is laid out: plain `transformers`, or `sentence-transformers` with its modules.
 #
 # A sentence-transformers directory lists its modules in modules.json. An encoder, a pooling by mean or first token, and
@@ -181,17 +176,21 @@ def read_layout(path: Path, pooling: PoolingChoice) -> EncoderLayout:
     modules = _modules(path)
     if not modules:
         return EncoderLayout(_with_config(path), "mean" if pooling == "auto" else pooling)
-    _refuse_others(path, modules)
-    _refuse_prompt(path)
+    kinds = [module["type"] for module in modules]
+    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
+        raise ConfigurationError(
+            f"`embedder.path` = {path}: modules.json lists {', '.join(kinds)}; paribus computes Transformer, Pooling "
+            "and Normalize, in that order"
+        )
+    if prompt := (_optional_json(path / "config_sentence_transformers.json") or {}).get("default_prompt_name"):
+        raise ConfigurationError(
+            f"`embedder.path` = {path}: config_sentence_transformers.json puts the prompt {prompt!r} before every "
+            "text, which paribus does not do; choose an encoder without a default prompt"
+        )
     directory = _with_config(path / modules[0]["path"])
     settings = _optional_json(directory / "sentence_bert_config.json") or {}
     stored = _stored_pooling(path, modules) if pooling == "auto" else pooling
     return EncoderLayout(directory, stored, bool(settings.get("do_lower_case")))
-
-
-def module_files(path: Path) -> list[Path]:
-    """Directories of an encoder whose files decide its vectors: its own and those of its modules."""
-    return [path, *(path / module["path"] for module in _modules(path) if module["path"])]
 
 
 def _modules(path: Path) -> list[dict[str, str]]:
@@ -202,25 +201,6 @@ def _modules(path: Path) -> list[dict[str, str]]:
         return [{"type": module["type"].rsplit(".", 1)[-1], "path": module["path"]} for module in ordered]
     except (KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{path / 'modules.json'}: no list of modules with idx, type and path") from error
-
-
-def _refuse_others(path: Path, modules: list[dict[str, str]]) -> None:
-    kinds = [module["type"] for module in modules]
-    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
-        raise ConfigurationError(
-            f"`embedder.path` = {path}: modules.json lists {', '.join(kinds)}; paribus computes Transformer, Pooling "
-            "and Normalize, in that order"
-        )
-
-
-def _refuse_prompt(path: Path) -> None:
-    settings = _optional_json(path / "config_sentence_transformers.json") or {}
-    if settings.get("default_prompt_name"):
-        raise ConfigurationError(
-            f"`embedder.path` = {path}: config_sentence_transformers.json puts the prompt "
-            f"{settings['default_prompt_name']!r} before every text, which paribus does not do; "
-            "choose an encoder without a default prompt"
-        )
 
 
 def _stored_pooling(path: Path, modules: list[dict[str, str]]) -> Pooling:

@@ -4,8 +4,7 @@ Imports torch: import this module late.
 """
 
 import queue
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +26,11 @@ THREADS_A_GPU = 3
 Chunk = list[int]
 
 
-# A `transformers` encoder over chunks of a document, as Contriever (Izacard et al., 2022) does it.
-#
-# In-Context Pretraining's released configuration: a document is the mean of up to 10 chunks of 510 tokens.
 class EmbeddingModel:
-    """The encoder of a directory; code in that directory is never run. Several threads may embed at once."""
+    """The encoder of a directory; code in that directory is never run. Several threads may embed at once.
+
+    In-Context Pretraining's released configuration: a document is the mean of up to 10 chunks of 510 tokens.
+    """
 
     def __init__(self, directory: Path, config: TransformersEmbedder | MiniLMEmbedder) -> None:
         """Load weights, onto every device, and tokenizer.
@@ -55,32 +54,22 @@ class EmbeddingModel:
         self._free: queue.SimpleQueue[EncoderModel] = queue.SimpleQueue()
         for model in models:
             self._free.put(model)
-        self._special_tokens = len(self.tokenizer("")["input_ids"])
-        self._check_length()
-        self._chunker = self._make_chunker()
-
-    def _make_chunker(self) -> Any:
-        """The tokenizer set to cut texts: to be told so with every call, as transformers does, threads cannot share."""
-        chunker = Tokenizer.from_str(self.tokenizer.backend_tokenizer.to_str())
-        chunker.no_padding()
-        chunker.enable_truncation(
-            self._config.max_tokens + self._special_tokens, direction=self.tokenizer.truncation_side
-        )
-        return chunker
-
-    def _check_length(self) -> None:
+        special = self._special_tokens = len(self.tokenizer("")["input_ids"])
         positions = getattr(self._about.config, "max_position_embeddings", None)
-        if positions is not None and self._config.max_tokens + self._special_tokens > positions:
+        if positions is not None and config.max_tokens + special > positions:
             raise ConfigurationError(
-                f"`embedder.max_tokens` = {self._config.max_tokens} and {self._special_tokens} special tokens "
-                f"are more than the {positions} positions of the encoder in {self._path}: "
-                f"set it to {positions - self._special_tokens} or less"
+                f"`embedder.max_tokens` = {config.max_tokens} and {special} special tokens are more than the "
+                f"{positions} positions of the encoder in {directory}: set it to {positions - special} or less"
             )
         if not self.tokenizer.is_fast:
             raise ConfigurationError(
-                f"`embedder.path` = {self._path} has no tokenizer.json; an encoder with a fast "
-                "tokenizer is needed to cut documents into chunks"
+                f"`embedder.path` = {directory} has no tokenizer.json; an encoder with a fast tokenizer is needed to "
+                "cut documents into chunks"
             )
+        # Set to cut texts: to be told so with every call, as transformers does, threads cannot share.
+        self._chunker = Tokenizer.from_str(self.tokenizer.backend_tokenizer.to_str())
+        self._chunker.no_padding()
+        self._chunker.enable_truncation(config.max_tokens + special, direction=self.tokenizer.truncation_side)
 
     @property
     def threads(self) -> int:
@@ -149,10 +138,16 @@ class EncoderModel:
         by_length = sorted(range(len(chunks)), key=lambda chunk: -len(chunks[chunk]))
         vectors = np.zeros((len(chunks), int(self.config.hidden_size)))
         memory = BatchMemory("an encoder", "embedder.max_tokens")
-        with _one_thread(self._device):
+        threads = torch.get_num_threads()
+        if self._device.type == "cpu":  # with more than one, the last bits would depend on their number
+            torch.set_num_threads(1)
+        try:
             for part in batches(by_length, lambda chunk: len(chunks[chunk]), batch_tokens):
                 for some, found in memory.computed(lambda places: self._batch([chunks[p] for p in places]), part):
                     vectors[list(some)] = found
+        finally:
+            if self._device.type == "cpu":
+                torch.set_num_threads(threads)
         return vectors
 
     @torch.inference_mode()
@@ -169,17 +164,3 @@ class EncoderModel:
         else:
             pooled = (states * mask[:, :, None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
         return np.asarray(pooled.double().cpu().numpy())
-
-
-@contextmanager
-def _one_thread(device: torch.device) -> Iterator[None]:
-    """One thread of this process's share of the CPU: with more, the last bits would depend on their number."""
-    if device.type != "cpu":
-        yield
-        return
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

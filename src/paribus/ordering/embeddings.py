@@ -19,9 +19,9 @@ from paribus.corpus.artifact import CorpusArtifact, CorpusPart, corpus_parts
 from paribus.engine import Engine
 from paribus.engine.local import LocalEngine
 from paribus.errors import DataError
-from paribus.ordering.arrays import FileRows, map_array, save_array, unit_rows
+from paribus.ordering.arrays import FileRows, map_array, save_array, spread, unit_rows
 from paribus.ordering.embedding_files import embedder_directory
-from paribus.stage import JSON, StageContext, StageListener
+from paribus.stage import JSON, StageContext
 from paribus.store import files
 
 ENCODER_BYTES = 2**20
@@ -50,7 +50,11 @@ def build(context: StageContext) -> dict[str, JSON]:
     facts = embed.embedder.facts()
     threads = embed.embedder.threads
     engine: Engine = LocalEngine(threads) if threads else context.engine
-    _watch(engine.map(embed, parts, releases_gil=threads > 0), parts, context.listener)
+    total, done, doing = _documents(parts), 0, "embedding documents"
+    context.listener.progress(done, total, unit="documents", doing=doing)
+    for part in engine.map(embed, parts, releases_gil=threads > 0):
+        done += part.rows
+        context.listener.progress(done, total, unit="documents", doing=doing)
     writer = EmbeddingsWriter(context.output)
     for _, shard in itertools.groupby(parts, key=lambda part: part.shard):
         writer.add([part.target for part in shard])
@@ -77,15 +81,7 @@ def _fitted(config: TfidfEmbedder, parts: list[CorpusPart], context: StageContex
     return directory
 
 
-def _watch(finished: Iterable[CorpusPart], parts: list[CorpusPart], listener: StageListener) -> None:
-    total, done = _documents(parts), 0
-    listener.progress(done, total, unit="documents", doing="embedding documents")
-    for part in finished:
-        done += part.rows
-        listener.progress(done, total, unit="documents", doing="embedding documents")
-
-
-def _documents(parts: list[CorpusPart]) -> int:
+def _documents(parts: Sequence[CorpusPart]) -> int:
     return parts[-1].start + parts[-1].rows
 
 
@@ -103,17 +99,6 @@ class Embedder(Protocol):
         """What the record of the embeddings should say about it."""
 
 
-def open_embedder(config: EmbedderConfig, directory: Path) -> Embedder:
-    """The embedder of `config` whose files are in `directory`; each kind's own errors where they are not."""
-    if isinstance(config, TfidfEmbedder):
-        from paribus.ordering.tfidf import TfidfSvd
-
-        return TfidfSvd.load(directory, config)
-    from paribus.ordering.embedding_model import EmbeddingModel
-
-    return EmbeddingModel(directory, config)
-
-
 class PartEmbedding:
     """Embeds parts of a corpus into their files; a process that it is sent to opens the embedder for itself."""
 
@@ -126,13 +111,20 @@ class PartEmbedding:
 
     @property
     def embedder(self) -> Embedder:
-        """The embedder, opened when it is first asked for."""
-        if self._embedder is None:
-            self._embedder = open_embedder(self.config, self.directory)
+        """The embedder, opened when it is first asked for; each kind's own errors where its files are not there."""
+        if self._embedder is not None:
+            return self._embedder
+        if isinstance(self.config, TfidfEmbedder):
+            from paribus.ordering.tfidf import TfidfSvd
+
+            self._embedder = TfidfSvd.load(self.directory, self.config)
+        else:
+            from paribus.ordering.embedding_model import EmbeddingModel
+
+            self._embedder = EmbeddingModel(self.directory, self.config)
         return self._embedder
 
     def __call__(self, part: CorpusPart) -> CorpusPart:
-        """Write the part's vectors, (rows, d) float16, unless that is done."""
         if not part.target.exists():
             texts = part.texts()
             blocks = [self.embedder.embed(texts[start : start + BLOCK]) for start in range(0, len(texts), BLOCK)]
@@ -147,8 +139,7 @@ def sample_texts(parts: Sequence[CorpusPart], size: int, max_characters: int, en
 
 
 def _chosen(parts: Sequence[CorpusPart], size: int) -> Iterable[Chosen]:
-    count = parts[-1].start + parts[-1].rows
-    positions = np.arange(min(size, count)) * count // min(size, count)
+    positions = spread(_documents(parts), size)
     for part in parts:
         first, last = np.searchsorted(positions, [part.start, part.start + part.rows])
         if first < last:
@@ -161,11 +152,11 @@ def _read(max_characters: int, chosen: Chosen) -> list[str]:
     return [texts[row][:max_characters] for row in rows.tolist()]
 
 
-# The embeddings artefact: one unit vector a document, one float16 array for each Parquet shard of the training split.
-#
-# `embeddings.json` says how many rows each array has and how long they are, so that a lost or cut file is noticed.
 class Embeddings:
     """Reads the embeddings in directory `path`, in corpus order.
+
+    There is a float16 array for each Parquet shard of the training split; `embeddings.json` has how many rows each has
+    and how long they are.
 
     Rows have unit length, or are zeros (a document that is like no other); their directions are those of float16.
     Raises DataError, naming the file, where an array is missing, cut short or of another type or length.
@@ -173,7 +164,14 @@ class Embeddings:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
-        lengths, self.dimensions = _read_manifest(self.path / MANIFEST)
+        manifest = self.path / MANIFEST
+        try:
+            content = json.loads(manifest.read_text(encoding="utf-8"))
+            lengths, self.dimensions = [int(rows) for rows in content["rows"]], int(content["dimensions"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(
+                f"{manifest}: no readable description of embeddings ({error!r}); make them again"
+            ) from error
         self.shards = [self.path / f"{number:05d}.npy" for number in range(len(lengths))]
         for shard, rows in zip(self.shards, lengths, strict=True):
             _check(shard, (rows, self.dimensions))
@@ -186,7 +184,6 @@ class Embeddings:
 
     @property
     def count(self) -> int:
-        """Number of documents."""
         return len(self._rows)
 
     def __len__(self) -> int:
@@ -243,14 +240,6 @@ class EmbeddingsWriter:
     def close(self) -> None:
         """Write what a reader checks the arrays against."""
         files.write_json(self.path / MANIFEST, {"dimensions": self.dimensions, "rows": self.lengths})
-
-
-def _read_manifest(path: Path) -> tuple[list[int], int]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        return [int(rows) for rows in content["rows"]], int(content["dimensions"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path}: no readable description of embeddings ({error!r}); make them again") from error
 
 
 def _check(shard: Path, shape: tuple[int, int]) -> None:

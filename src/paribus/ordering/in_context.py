@@ -95,7 +95,6 @@ class WholeLists:
 
     @property
     def edges(self) -> int:
-        """Directed edges."""
         return int(self.range_sizes.sum())
 
 

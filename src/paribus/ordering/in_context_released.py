@@ -21,7 +21,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paribus.corpus.artifact import CorpusArtifact
 from paribus.ordering.arrays import JUMPS, NeighbourLists, permutation
 from paribus.ordering.in_context import WholeLists, whole_lists
 
@@ -121,7 +120,6 @@ class _Chains:
             self.before[document], self.after[document], self.chain[document] = before, after, chain
 
     def members(self, chain: int) -> list[int]:
-        """Documents of `chain` in order."""
         found, document = list[int](), self.first[chain]
         while document != NOBODY:
             found.append(document)
@@ -140,7 +138,6 @@ class _Chains:
         self.sizes[chain] += 1
 
     def documents(self) -> list[int]:
-        """All documents, chain by chain."""
         return [document for chain in range(len(self.first)) for document in self.members(chain)]
 
 
@@ -167,14 +164,6 @@ def _dissolve_short(chains: _Chains, table: _Table, full: int) -> tuple[int, int
 #
 # Compared are the sets of character trigrams of both starts, by Jaccard similarity: |A and B| / |A or B|.
 @dataclass(frozen=True)
-class Starts:
-    """Id and first characters of every document, in corpus order."""
-
-    ids: list[str]
-    texts: list[str]
-
-
-@dataclass(frozen=True)
 class Dropped:
     """Documents left out, in the order in which they would have been read."""
 
@@ -182,15 +171,6 @@ class Dropped:
     before: list[int]
     """The document that is read instead: the last one before it that is not dropped."""
     similarities: list[float]
-
-
-def starts_of(corpus: CorpusArtifact, characters: int) -> Starts:
-    """The first `characters` characters of every document of the training split."""
-    starts = Starts([], [])
-    for document in corpus.documents("train"):
-        starts.ids.append(document.id)
-        starts.texts.append(document.text[:characters])
-    return starts
 
 
 def without_alike(
@@ -204,8 +184,9 @@ def without_alike(
     before, before_grams = -1, frozenset[str]()
     for position, document in enumerate(documents.tolist()):
         grams = trigrams(texts[document])
-        similarity = _jaccard(before_grams, grams) if before >= 0 else 0.0
-        if similarity > jaccard:
+        shared = len(before_grams & grams)
+        similarity = shared / (len(before_grams) + len(grams) - shared)
+        if before >= 0 and similarity > jaccard:
             stays[position] = False
             dropped.documents.append(document)
             dropped.before.append(before)
@@ -218,11 +199,6 @@ def without_alike(
 def trigrams(text: str) -> frozenset[str]:
     """Substrings of three characters; a text that is shorter is its only one."""
     return frozenset(text[start : start + GRAM] for start in range(max(1, len(text) - GRAM + 1)))
-
-
-def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    shared = len(one & other)
-    return shared / (len(one) + len(other) - shared)
 
 
 def write_dropped(directory: Path, dropped: Dropped, ids: list[str]) -> None:

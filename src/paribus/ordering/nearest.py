@@ -56,7 +56,6 @@ class InvertedShard:
         self._index.nprobe = probes
 
     def probe(self, lists: int) -> None:
-        """Search so many lists a query from now on."""
         self._index.nprobe = lists
 
     def nearest(self, queries: Vectors, itself: Ids, count: int) -> Neighbours:
@@ -124,7 +123,6 @@ def save_index(index: Any, path: Path) -> None:
 
 
 def load_index(path: Path) -> Any:
-    """The index that `save_index` wrote."""
     return faiss.read_index(str(path))
 
 

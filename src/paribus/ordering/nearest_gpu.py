@@ -48,8 +48,6 @@ class DeviceShard:
 
 
 class _Copy:
-    """A shard on one device."""
-
     def __init__(self, base: Vectors, device: torch.device) -> None:
         # Else parts of a sum may be rounded to half precision.
         torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
@@ -66,18 +64,15 @@ class _Copy:
         least, candidates = self._candidates(self._rough(asked), wanted)
         ids, cosines = self._ranked(asked, candidates, own, count)
         if wanted < len(self.exact):
+            # More than a rough product can be wrong by: the vectors' rounding, by Cauchy and Schwarz, and that of sums.
+            moved = self._distance(asked, self._rough(asked))
+            error = moved * (1 + self.error) + self.error + asked.shape[1] * 2.0**-22
             # Where the last neighbour is as near as the last candidate may be, others as near may be no candidates.
-            error = self._most(asked)
             for row in torch.nonzero(cosines[:, -1] <= least + error).flatten().tolist():
                 some = slice(row, row + 1)
                 close = self._above_the_last(asked[some], count, error)
                 ids[some], cosines[some] = self._ranked(asked[some], close, own[some], count)
         return ids.cpu().numpy(), cosines.cpu().numpy()
-
-    def _most(self, asked: torch.Tensor) -> float:
-        """More than a rough product can be wrong by: the vectors' rounding, by Cauchy and Schwarz, and that of sums."""
-        moved = self._distance(asked, self._rough(asked))
-        return moved * (1 + self.error) + self.error + asked.shape[1] * 2.0**-22
 
     def _candidates(self, asked: torch.Tensor, wanted: int) -> tuple[torch.Tensor, torch.Tensor]:
         """The rows of the `wanted` largest rough products of each query, (queries, wanted), and the least of these."""
@@ -163,7 +158,6 @@ class _Copy:
 
 
 def _products(asked: torch.Tensor, base: torch.Tensor) -> torch.Tensor:
-    """(queries, rows) float32."""
     if asked.is_cuda:
         return torch.mm(asked, base.T, out_dtype=torch.float32)
     return asked @ base.T

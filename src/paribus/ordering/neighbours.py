@@ -17,7 +17,7 @@ from paribus.engine.gpus import visible_gpus
 from paribus.engine.local import LocalEngine
 from paribus.errors import ConfigurationError, DataError
 from paribus.native.registry import RANKING
-from paribus.ordering.arrays import NeighbourLists, create_lists
+from paribus.ordering.arrays import NeighbourLists, create_lists, mean_of
 from paribus.ordering.embeddings import Embeddings
 from paribus.ordering.nearest import (
     ExactShard,
@@ -59,10 +59,12 @@ def build(context: StageContext) -> dict[str, JSON]:
         listener.progress(done, total, unit="blocks", doing=doing)
 
     plan, blocks, sample = NeighbourSearch(embeddings, config, context.engine, context.work, progress).run()
-    _collect(blocks, context.output)
+    ids, similarities = create_lists(context.output, blocks.documents, blocks.width)
+    for block in range(blocks.count):
+        part = slice(*blocks.bounds(block))
+        ids[part], similarities[part] = blocks.read(block)
     lists = NeighbourLists(context.output)
     linked = lists.ids[:, 0] >= 0
-    nearest = lists.similarities[linked, 0]
     return {
         "documents": lists.count,
         "index": plan.index,
@@ -73,7 +75,7 @@ def build(context: StageContext) -> dict[str, JSON]:
         "recall_at": min(RECALLED, config.retrieved),
         "recall_sample": len(sample.documents),
         "without_neighbours": int(lists.count - linked.sum()),
-        "mean_similarity_of_nearest": float(nearest.mean(dtype=np.float64)) if len(nearest) else 0.0,
+        "mean_similarity_of_nearest": mean_of(lists.similarities[linked, 0]),
     }
 
 
@@ -88,7 +90,6 @@ class Blocks:
 
     @property
     def count(self) -> int:
-        """Number of blocks."""
         return -(-self.documents // DOCUMENTS_A_BLOCK)
 
     def bounds(self, block: int) -> tuple[int, int]:
@@ -126,19 +127,17 @@ class Blocks:
             return
         if searched < shard:
             raise DataError(f"{self._path(block)}: has {searched} shards, not {shard}; run the command again")
-        before = self._merged(block, shard) if shard else self._nothing(block)
-        if before is None:
-            return
+        before = self._nothing(block)
+        if shard:
+            merged, *lists = self._saved(block, "shards", "ids", "similarities")
+            if merged != shard:
+                return  # another process has merged more
+            before = lists[0], lists[1]
         ids, similarities = merge(before, found, self.width)
         with exclusive(self.work):
             if self.searched(block) == shard:
                 with files.replacing(self._path(block)) as aside, aside.open("wb") as file:
                     np.savez(file, ids=ids, similarities=similarities, shards=np.int64(shard + 1))
-
-    def _merged(self, block: int, shards: int) -> Neighbours | None:
-        """The block's neighbours in exactly so many shards; None where another process has merged more."""
-        merged, ids, similarities = self._saved(block, "shards", "ids", "similarities")
-        return (ids, similarities) if merged == shards else None
 
     def _saved(self, block: int, *names: str) -> list[npt.NDArray[Any]]:
         path = self._path(block)
@@ -156,17 +155,6 @@ class Blocks:
     def _path(self, block: int) -> Path:
         first, last = self.bounds(block)
         return self.work / f"block_{first:09d}_{last:09d}.npz"
-
-
-def _collect(blocks: Blocks, output: Path) -> None:
-    ids, similarities = create_lists(output, blocks.documents, blocks.width)
-    for block in range(blocks.count):
-        part = slice(*blocks.bounds(block))
-        ids[part], similarities[part] = blocks.read(block)
-    for array in (ids, similarities):
-        flush: Any = getattr(array, "flush", None)
-        if flush is not None:
-            flush()
 
 
 @dataclass(frozen=True)
@@ -221,7 +209,6 @@ class BlockSearch:
         self._rows = rows
 
     def __call__(self, block: int) -> None:
-        """Search for one block."""
         if self._shard is None:
             raise RuntimeError("a shard was searched before it was opened")
         let_faiss_use_one_thread()
@@ -339,7 +326,6 @@ class NeighbourSearch:
         return plan
 
     def _training_vectors(self, plan: SearchPlan) -> Vectors:
-        """Vectors evenly spread over the corpus."""
         documents = len(self.embeddings)
         chosen = np.unique(np.linspace(0, documents - 1, min(plan.training_vectors, documents)).astype(np.int64))
         vectors = self.embeddings.take(chosen)

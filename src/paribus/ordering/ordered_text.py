@@ -73,12 +73,6 @@ class OrderedText:
         found[order] = _shares(parts, np.repeat(parts[last] + rests, sizes), whole[order])
         return found
 
-    def _begins_at(self, positions: Integers) -> Integers:
-        """Bytes of the ordered text before each of `positions`, (n,)."""
-        draws, places = np.divmod(positions, len(self.documents.order))
-        begins: Integers = self._begins[places] + draws * self._begins[-1]
-        return begins
-
     def extents(self, pieces: ContextPieces) -> tuple[Integers, Integers]:
         """Bytes of the ordered text before the first token of each context, and before that after its last.
 
@@ -87,8 +81,10 @@ class OrderedText:
         first, last = pieces.bounds[:-1], pieces.bounds[1:] - 1
         positions = np.concatenate([pieces.positions[first], pieces.positions[last]])
         tokens = np.concatenate([pieces.starts[first], pieces.starts[last] + pieces.lengths[last]])
+        draws, of_draw = np.divmod(positions, len(self.documents.order))
         # Where a context ends, the next one begins: together, their document is read once.
-        places, ends = np.split(self._begins_at(positions) + self.within(positions, tokens), 2)
+        begins = self._begins[of_draw] + draws * self._begins[-1]
+        places, ends = np.split(begins + self.within(positions, tokens), 2)
         return places, ends
 
     def spans(self, positions: Integers, starts: Integers, lengths: Integers) -> tuple[Integers, Integers]:
@@ -175,7 +171,6 @@ class MeasuredContexts(Measured):
 
     @property
     def count(self) -> int:
-        """Contexts in one pass over the order."""
         return len(self.places)
 
 

@@ -27,10 +27,10 @@ from paribus.corpus.artifact import CorpusArtifact
 from paribus.engine import Engine
 from paribus.errors import DataError
 from paribus.native.registry import TRAVERSAL
-from paribus.ordering.arrays import NEIGHBOURS, SHUFFLE, NeighbourLists, map_array, permutation
+from paribus.ordering.arrays import NEIGHBOURS, SHUFFLE, NeighbourLists, map_array, mean_of, permutation
 from paribus.ordering.embeddings import Embeddings
 from paribus.ordering.in_context import path_through, whole_lists
-from paribus.ordering.in_context_released import Chained, in_chains, starts_of, without_alike, write_dropped
+from paribus.ordering.in_context_released import Chained, in_chains, without_alike, write_dropped
 from paribus.stage import JSON, StageContext, StageListener, compile_kernels
 
 DocumentMask = npt.NDArray[np.bool_]
@@ -118,9 +118,9 @@ def _ordered(context: StageContext, inputs: _Inputs, kept: DocumentMask) -> Orde
     seed, work = context.config.seed_of("order"), context.work
     match context.config.ordering:
         case StandardOrdering():
-            return Ordered(shuffled(kept, seed=seed))
+            return Ordered(np.flatnonzero(kept)[permutation(int(kept.sum()), SHUFFLE, seed)])
         case SequentialOrdering():
-            return Ordered(as_in_corpus(kept))
+            return Ordered(np.flatnonzero(kept))
         case NearestOrdering() as ordering:
             return _with_neighbours(inputs.lists("neighbours"), ordering, kept, seed, work)
         case ClusterOrdering() as ordering:
@@ -139,13 +139,24 @@ def _ordered(context: StageContext, inputs: _Inputs, kept: DocumentMask) -> Orde
 def _with_neighbours(
     lists: NeighbourLists, ordering: NearestOrdering, kept: DocumentMask, seed: int, work: Path
 ) -> Ordered:
-    groups = with_neighbours(lists, kept, ordering.neighbours, seed=seed, work=work)
+    """The kNN baseline of In-Context Pretraining (arXiv 2310.10638, section 3.1): each document and its neighbours.
+
+    Every kept document heads one group: itself, then its nearest kept neighbours. Groups follow each other in the
+    seeded shuffle that `standard` has, so the two differ in nothing but the neighbours. Documents repeat.
+    """
+    near = whole_lists(lists.ids, lists.similarities, kept=kept, take=ordering.neighbours, work=work)
+    documents = np.flatnonzero(kept)
+    shuffle = permutation(len(documents), SHUFFLE, seed)
+    rows = np.column_stack([np.arange(len(documents), dtype=np.int32), near.ids])[shuffle]
+    present = rows >= 0
+    groups = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum(present.sum(axis=1), out=groups[1:])
     statistics: dict[str, JSON] = {
-        "groups": len(groups.starts) - 1,
-        "without_neighbours": int((np.diff(groups.starts) == 1).sum()),
-        "mean_similarity_of_neighbours": groups.mean_similarity,
+        "groups": len(groups) - 1,
+        "without_neighbours": int((np.diff(groups) == 1).sum()),
+        "mean_similarity_of_neighbours": mean_of(near.weights[near.ids >= 0]),
     }
-    return Ordered(groups.documents, groups.starts, statistics)
+    return Ordered(documents[rows[present]], groups, statistics)
 
 
 def _by_cluster(
@@ -175,8 +186,8 @@ def _along_the_path(
         # The path begins with a landing that is no jump from anywhere.
         "jumps": int(path.jumps[1:].sum()),
         "path_weight": float(path.weights.sum(dtype=np.float64)),
-        "mean_similarity_of_adjacent": _mean(path.weights[1:]),
-        "mean_similarity_along_edges": _mean(path.weights[~path.jumps]),
+        "mean_similarity_of_adjacent": mean_of(path.weights[1:]),
+        "mean_similarity_along_edges": mean_of(path.weights[~path.jumps]),
     }
     return Ordered(path.order, statistics=statistics)
 
@@ -185,9 +196,12 @@ def _without_alike(
     chained: Chained, ordering: InContextReleasedOrdering, corpus: CorpusArtifact, output: Path
 ) -> Ordered:
     """The released code's order; `dropped.parquet` says which documents start like the one before them."""
-    starts = starts_of(corpus, ordering.compared_characters)
-    documents, dropped = without_alike(chained.documents, starts.texts, ordering.jaccard)
-    write_dropped(output, dropped, starts.ids)
+    ids, starts = [], []
+    for document in corpus.documents("train"):
+        ids.append(document.id)
+        starts.append(document.text[: ordering.compared_characters])
+    documents, dropped = without_alike(chained.documents, starts, ordering.jaccard)
+    write_dropped(output, dropped, ids)
     statistics: dict[str, JSON] = {
         "chains": chained.chains,
         "dissolved": chained.dissolved,
@@ -195,57 +209,6 @@ def _without_alike(
         "dropped": len(dropped.documents),
     }
     return Ordered(documents, statistics=statistics)
-
-
-def _mean(values: npt.NDArray[np.floating]) -> float:
-    return float(values.mean(dtype=np.float64)) if len(values) else 0.0
-
-
-def shuffled(kept: npt.NDArray[np.bool_], *, seed: int) -> npt.NDArray[np.int64]:
-    """Document indices of the `kept` documents, (n,) bool, in shuffled order, (m,) int64."""
-    documents: npt.NDArray[np.int64] = np.flatnonzero(kept).astype(np.int64)
-    shuffle: npt.NDArray[np.int64] = permutation(len(documents), SHUFFLE, seed)
-    return documents[shuffle]
-
-
-def as_in_corpus(kept: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """Document indices of the `kept` documents, (n,) bool, in corpus order, (m,) int64."""
-    return np.flatnonzero(kept).astype(np.int64)
-
-
-# The kNN baseline of In-Context Pretraining (arXiv 2310.10638, section 3.1): each document and its neighbours.
-#
-# Every kept document heads one group: itself, then its nearest kept neighbours. Groups follow each other in the seeded
-# shuffle that `standard` has, so the two differ in nothing but the neighbours. Documents repeat.
-@dataclass(frozen=True)
-class NearestGroups:
-    """Documents in the order they are read, in groups."""
-
-    documents: npt.NDArray[np.int64]
-    """(m,) document indices."""
-    starts: npt.NDArray[np.int64]
-    """(g + 1,) positions in `documents` at which a group begins, ending with m."""
-    mean_similarity: float
-    """Of a document and the neighbours that follow it; 0 where nobody has a neighbour."""
-
-
-def with_neighbours(
-    lists: NeighbourLists, kept: npt.NDArray[np.bool_], neighbours: int, *, seed: int, work: Path | None = None
-) -> NearestGroups:
-    """Each kept document followed by its first `neighbours` kept neighbours.
-
-    `kept` is (n,) bool; `work` is a directory for the lists of kept documents, which are in memory without it.
-    """
-    near = whole_lists(lists.ids, lists.similarities, kept=kept, take=neighbours, work=work)
-    documents = np.flatnonzero(kept).astype(np.int64)
-    shuffle = permutation(len(documents), SHUFFLE, seed)
-    rows = np.column_stack([np.arange(len(documents), dtype=np.int32), near.ids])[shuffle]
-    present = rows >= 0
-    starts = np.zeros(len(rows) + 1, dtype=np.int64)
-    np.cumsum(present.sum(axis=1), out=starts[1:])
-    following = near.weights[near.ids >= 0]
-    mean = float(following.mean(dtype=np.float64)) if len(following) else 0.0
-    return NearestGroups(documents[rows[present]], starts, mean)
 
 
 # The order artefact: which document is read after which.

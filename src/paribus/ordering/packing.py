@@ -108,15 +108,18 @@ class OrderedDocuments:
         self.order: Integers = np.asarray(order, dtype=np.int64)
         """Index in the corpus of the document at each position of one draw, (m,)."""
         self._bounds: Integers = np.asarray(offsets, dtype=np.int64)
-        self._in_corpus = (len(self._bounds) - 1) // draws
-        _refuse_absent(self.order, self._in_corpus)
+        documents = self._in_corpus = (len(self._bounds) - 1) // draws
+        if self.order.size and (self.order.min() < 0 or self.order.max() >= documents):
+            raise DataError(
+                f"The order names document {self.order.max()} (smallest: {self.order.min()}), but the encoded corpus "
+                f"has documents 0 to {documents - 1}: order and tokens come from different corpora"
+            )
         given = np.asarray(ids)
         # What the compiled sums read.
         self._ids = given if given.dtype in (np.uint16, np.uint32) else given.astype(np.uint32)
         self._readahead = Readahead(self._ids)
 
     def __len__(self) -> int:
-        """Positions of all draws."""
         return self.draws * len(self.order)
 
     @property
@@ -186,11 +189,6 @@ class OrderedDocuments:
             raise DataError(f"id {wrong} of the encoded corpus is {self._ids[wrong]}, and the vocabulary {len(table)}")
         return sums
 
-    def positions_of(self, document: int) -> Integers:
-        """Positions at which `document` is read in any draw, ascending."""
-        places = np.flatnonzero(self.order == document)
-        return (np.arange(self.draws, dtype=np.int64)[:, None] * len(self.order) + places).reshape(-1)
-
 
 # What every packing gives to training: contexts of one length, gathered from the documents when they are asked for.
 #
@@ -222,10 +220,6 @@ class Contexts(ABC):
 
     @abstractmethod
     def _pieces(self, indices: Integers) -> ContextPieces: ...
-
-    @abstractmethod
-    def _contexts_at(self, positions: Integers) -> Integers:
-        """Indices of the contexts that hold tokens of the documents at `positions`, in any sequence."""
 
     def pieces(self, indices: npt.ArrayLike) -> ContextPieces:
         """The pieces of documents that contexts hold."""
@@ -284,10 +278,6 @@ class Contexts(ABC):
         pieces = self.pieces([index])
         return list(zip(self.documents.texts_at(pieces.positions).tolist(), pieces.lengths.tolist(), strict=True))
 
-    def contexts_of(self, document: int) -> Integers:
-        """Indices of the contexts that hold tokens of `document`, ascending; empty where the order leaves it out."""
-        return np.unique(self._contexts_at(self.documents.positions_of(document)))
-
 
 class PackedStream(Contexts):
     """The concatenation of the documents, cut into contexts.
@@ -299,14 +289,12 @@ class PackedStream(Contexts):
     full = True
 
     def __init__(self, documents: OrderedDocuments, context_length: int) -> None:
-        """Contexts of `context_length` tokens."""
         super().__init__(documents, context_length)
         self._starts = boundaries(documents.lengths)
         self._total = int(self._starts[-1])
 
     @property
     def count(self) -> int:
-        """Contexts in one pass over the stream."""
         return max(self._total - 1, 0) // self.context_length
 
     @property
@@ -318,10 +306,6 @@ class PackedStream(Contexts):
         """Tokens of the stream before each context."""
         return indices * self.context_length
 
-    def _beginning_before(self, tokens: Integers) -> Integers:
-        """Contexts that begin before each of some places in the stream."""
-        return np.clip(-(-tokens // self.context_length), 0, self.count)
-
     def _pieces(self, indices: Integers) -> ContextPieces:
         begins = self._begins(indices)
         ends = begins + self.context_length + 1
@@ -332,10 +316,6 @@ class PackedStream(Contexts):
         lower = np.maximum(np.repeat(begins, pieces), start)
         upper = np.minimum(np.repeat(ends, pieces), self._starts[positions + 1])
         return ContextPieces(positions, lower - start, upper - lower, boundaries(pieces))
-
-    def _contexts_at(self, positions: Integers) -> Integers:
-        first = self._beginning_before(self._starts[positions] - self.context_length)
-        return ranges(first, self._beginning_before(self._starts[positions + 1]))
 
 
 class GroupedStream(PackedStream):
@@ -352,7 +332,6 @@ class GroupedStream(PackedStream):
 
     @property
     def count(self) -> int:
-        """Contexts in one pass over the stream."""
         return len(self._context_begins)
 
     @property
@@ -363,9 +342,6 @@ class GroupedStream(PackedStream):
 
     def _begins(self, indices: Integers) -> Integers:
         return self._context_begins[indices]
-
-    def _beginning_before(self, tokens: Integers) -> Integers:
-        return np.searchsorted(self._context_begins, tokens)
 
 
 def _group_begins(bounds: Integers, context_length: int) -> Integers:
@@ -391,7 +367,6 @@ class AssignedContexts(Contexts):
     left_out_tokens = 0
 
     def __init__(self, documents: OrderedDocuments, context_length: int, pieces: ContextPieces) -> None:
-        """Contexts of `pieces`, context by context."""
         super().__init__(documents, context_length)
         self.all_pieces = replace(pieces, lead=1)
 
@@ -410,15 +385,10 @@ class AssignedContexts(Contexts):
 
     @property
     def count(self) -> int:
-        """Contexts in one pass over the order."""
         return len(self.all_pieces.bounds) - 1
 
     def _pieces(self, indices: Integers) -> ContextPieces:
         return self.all_pieces.of(indices)
-
-    def _contexts_at(self, positions: Integers) -> Integers:
-        pieces = np.flatnonzero(np.isin(self.all_pieces.positions, positions))
-        return np.searchsorted(self.all_pieces.bounds, pieces, side="right") - 1
 
 
 # Packing `best_fit`: documents are put together so that only those longer than a context are cut.
@@ -506,14 +476,6 @@ def cut(lengths: Integers, room: int) -> ContextPieces:
     return ContextPieces(positions, starts, np.minimum(lengths[positions] - starts, room), boundaries(counts))
 
 
-def _refuse_absent(order: Integers, documents: int) -> None:
-    if order.size and (order.min() < 0 or order.max() >= documents):
-        raise DataError(
-            f"The order names document {order.max()} (smallest: {order.min()}), but the encoded corpus has "
-            f"documents 0 to {documents - 1}: order and tokens come from different corpora"
-        )
-
-
 # Parts of a memory-mapped array that are read soon, asked of the disk at once.
 #
 # Read one by one, each part that is not in memory is waited for: some milliseconds, of which a batch of documents in
@@ -528,7 +490,7 @@ class Readahead:
         self._offset = 0
         """Bytes of the mapping before the array."""
         if self._mapped is not None:
-            self._offset = _address(array) - _address(np.frombuffer(self._mapped, dtype=np.uint8))
+            self._offset = address(array) - address(np.frombuffer(self._mapped, dtype=np.uint8))
 
     def expect(self, begins: Integers, stops: Integers) -> None:
         """Begin to read elements `begins[i]` to `stops[i]`, both (n,), and do not wait for them."""
@@ -563,11 +525,6 @@ def _waits() -> int:
 
 
 def _mapped(array: Any) -> mmap.mmap | None:
-    """The mapping that an array is a view of."""
     while isinstance(array, np.ndarray):
         array = array.base
     return array if isinstance(array, mmap.mmap) else None
-
-
-def _address(array: npt.NDArray[Any]) -> int:
-    return int(array.__array_interface__["data"][0])

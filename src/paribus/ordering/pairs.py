@@ -17,7 +17,6 @@ class RaggedContexts(Contexts):
 
     @property
     def count(self) -> int:
-        """Rows in one pass over the order."""
         return len(self.documents)
 
     @abstractmethod
@@ -32,18 +31,13 @@ class RaggedContexts(Contexts):
         """The whole rows: what of them is read leads to what is predicted."""
         return self.pieces(indices)
 
-    def _contexts_at(self, positions: Integers) -> Integers:
-        return positions
-
 
 class PairContexts(RaggedContexts):
     """A row a pair: the source and an end-of-document token, and the same of the target, which is predicted.
 
     Each is cut to `context_length` tokens: of a longer source the last ones are left out and its end stays, of a longer
-    target the end too, since the text does go on. Rows are as long as the longest of those asked for together.
+    target the end too, since the text does go on.
     """
-
-    full = False
 
     def __init__(self, documents: OrderedDocuments, context_length: int, source_lengths: npt.ArrayLike) -> None:
         """Rows of pairs; `source_lengths` (draws · documents of the corpus,) says how many ids are the source."""
@@ -93,7 +87,6 @@ class PairContexts(RaggedContexts):
         return np.minimum(self._sources(np.asarray(indices, dtype=np.int64)) + 1, self.context_length)
 
     def target_tokens(self, indices: npt.ArrayLike) -> Integers:
-        """Tokens that each row predicts, (n,) int64."""
         chosen = np.asarray(indices, dtype=np.int64)
         targets: Integers = self.documents.lengths_at(chosen) - self._sources(chosen)
         return np.minimum(targets, self.context_length)
@@ -152,7 +145,6 @@ class PromptContexts(RaggedContexts):
         return ContextPieces(chosen, self._prompts[chosen], self.target_tokens(chosen), bounds)
 
     def target_tokens(self, indices: npt.ArrayLike) -> Integers:
-        """Tokens that each row predicts, (n,) int64."""
         chosen = np.asarray(indices, dtype=np.int64)
         return self.documents.lengths_at(chosen) - self._prompts[chosen]
 

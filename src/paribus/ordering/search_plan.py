@@ -42,12 +42,6 @@ class SearchPlan:
         quantizers = CENTROIDS_A_CODE * _VECTORS_A_CENTROID if self.code_size else 0
         return max(self.lists * TRAINING_VECTORS_A_LIST, quantizers)
 
-    def __str__(self) -> str:
-        if self.index == "flat":
-            return "flat (exact)"
-        codes = f",PQ{self.code_size}" if self.code_size else ""
-        return f"IVF{self.lists}{codes}, {self.probes} probes"
-
 
 def plan_search(documents: int, dimensions: int, config: NeighboursConfig) -> SearchPlan:
     """The index for so many documents that have a direction, where `config` leaves it open.

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from paribus.config.groups.ordering import PackingConfig
 from paribus.ordering import SAMPLED_BYTES
-from paribus.ordering.arrays import CONTEXTS, STRETCHES, seed_sequence
+from paribus.ordering.arrays import CONTEXTS, STRETCHES, seed_sequence, spread
 from paribus.ordering.ordered_text import MeasuredContexts
 from paribus.ordering.packing import Integers, boundaries, ranges
 
@@ -47,11 +47,9 @@ class Sequential(ContextShuffle):
     """Contexts as they are numbered, epoch after epoch."""
 
     def at(self, places: Integers, epoch: int) -> Integers:
-        """See `ContextShuffle.at`."""
         return places
 
     def places_of(self, contexts: Integers, epoch: int) -> Integers:
-        """See `ContextShuffle.places_of`."""
         return contexts
 
 
@@ -66,11 +64,9 @@ class ShuffledContexts(ContextShuffle):
         self._seed = seed
 
     def at(self, places: Integers, epoch: int) -> Integers:
-        """See `ContextShuffle.at`."""
         return permute(places, self.count, seed=self._seed, epoch=epoch)
 
     def places_of(self, contexts: Integers, epoch: int) -> Integers:
-        """See `ContextShuffle.places_of`."""
         return unpermute(contexts, self.count, seed=self._seed, epoch=epoch)
 
 
@@ -161,7 +157,6 @@ class ShuffledText(ContextShuffle):
         self._window: tuple[int, int, Integers] | None = None
 
     def at(self, places: Integers, epoch: int) -> Integers:
-        """See `ContextShuffle.at`."""
         bounds = self.stretches(epoch).window_bounds
         found = np.empty(places.shape, dtype=np.int64)
         for window, chosen in _grouped(np.searchsorted(bounds, places, side="right") - 1):
@@ -169,7 +164,6 @@ class ShuffledText(ContextShuffle):
         return found
 
     def places_of(self, contexts: Integers, epoch: int) -> Integers:
-        """See `ContextShuffle.places_of`."""
         stretches = self.stretches(epoch)
         found = np.empty(contexts.shape, dtype=np.int64)
         for window, chosen in _grouped(stretches.windows_of(contexts)):
@@ -203,12 +197,10 @@ class Redrawn(ContextShuffle):
     """
 
     def __init__(self, within: ContextShuffle, draws: int) -> None:
-        """`within` is the sequence of the pairs of one draw."""
         super().__init__(draws * within.count)
         self.draws, self._within = draws, within
 
     def at(self, places: Integers, epoch: int) -> Integers:
-        """See `ContextShuffle.at`."""
         draws, inside = np.divmod(places, self._within.count)
         found = np.empty(places.shape, dtype=np.int64)
         for draw, chosen in _grouped(draws):
@@ -216,7 +208,6 @@ class Redrawn(ContextShuffle):
         return found
 
     def places_of(self, contexts: Integers, epoch: int) -> Integers:
-        """See `ContextShuffle.places_of`."""
         draws, inside = np.divmod(contexts, self._within.count)
         found = np.empty(contexts.shape, dtype=np.int64)
         for draw, chosen in _grouped(draws):
@@ -240,31 +231,25 @@ def traverse(
     `context_bytes` are those of a context where they, and not its tokens, are the same for all tokenizers. `draws` is
     how often the tokens of pairs were drawn.
     """
-    if draws > 1:
-        return Redrawn(_traverse(packing, measured, measured.count // draws, seed, context_bytes), draws)
-    return _traverse(packing, measured, measured.count, seed, context_bytes)
-
-
-def _traverse(
-    packing: PackingConfig, measured: MeasuredContexts, count: int, seed: int, context_bytes: int | None
-) -> ContextShuffle:
+    count = measured.count // draws
+    traversal: ContextShuffle
     match packing.shuffle:
         case "none":
-            return Sequential(count)
+            traversal = Sequential(count)
         case "contexts":
-            return ShuffledContexts(count, seed)
+            traversal = ShuffledContexts(count, seed)
         case "text":
             size = context_bytes or BYTES_A_TOKEN * measured.context_length
             stretch = packing.stretch_bytes or CONTEXTS_A_STRETCH * size
-            return ShuffledText(measured.places, measured.ordered_bytes, stretch, seed)
+            traversal = ShuffledText(measured.places, measured.ordered_bytes, stretch, seed)
+    return Redrawn(traversal, draws) if draws > 1 else traversal
 
 
 def straddling(traversal: ContextShuffle, measured: MeasuredContexts) -> float | None:
     """Share of contexts with text of more than one stretch of the first epoch, of a sample; None without stretches."""
     if not isinstance(traversal, ShuffledText):
         return None
-    taken = min(measured.count, SAMPLED)
-    sample = np.arange(taken, dtype=np.int64) * measured.count // taken
+    sample = spread(measured.count, SAMPLED)
     first, after = measured.places[sample], measured.ends[sample]
     stretches = traversal.stretches(0)
     return float(np.mean(stretches.of(first) != stretches.of(np.maximum(first, after - 1))))

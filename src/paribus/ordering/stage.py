@@ -19,6 +19,7 @@ from paribus.config.groups.ordering import (
 )
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_number
+from paribus.ordering.embedding_files import fingerprint
 from paribus.stage import (
     Device,
     ExternalFiles,
@@ -89,7 +90,7 @@ EMBEDDINGS = Stage(
     build=late("paribus.ordering.embeddings:build"),
     imports=("paribus.ordering.embeddings",),
     online=lambda config: isinstance(config.embedder, TransformersEmbedder),
-    outside=ExternalFiles(lambda config: config.embedder, late("paribus.ordering.embedding_files:fingerprint")),
+    outside=ExternalFiles(lambda config: config.embedder, fingerprint),
     device=_device_of_embedder,
 )
 NEIGHBOURS = Stage(

@@ -12,11 +12,10 @@ import numpy.typing as npt
 
 from paribus.config.groups.ordering import PairPacking
 from paribus.errors import ConfigurationError
-from paribus.ordering.arrays import MIXED, SAMPLES, permutation, seed_sequence
+from paribus.ordering.arrays import MIXED, SAMPLES, permutation, seed_sequence, spread
 from paribus.ordering.contexts import GivenOrder, open_contexts, pack
 from paribus.ordering.embeddings import Embeddings
-from paribus.ordering.orders import Order
-from paribus.ordering.packing import CONTEXTS_AT_ONCE, ContextPieces, Contexts, Integers
+from paribus.ordering.packing import CONTEXTS_AT_ONCE, Contexts, Integers
 from paribus.ordering.shuffle import ContextShuffle, straddling
 from paribus.stage import JSON, StageContext
 from paribus.store import files
@@ -59,14 +58,19 @@ def build(context: StageContext) -> dict[str, JSON]:
         "padding": packed.padding,
         "left_out_tokens": packed.left_out_tokens,
         "straddling": straddling(traversal, measured),
-        **_means(similar),
+        "similarity_inside": _number(mean(similar.inside)),
+        "similarity_shuffled": _number(mean(similar.shuffled)),
+        "similarity_random": _number(mean(similar.random)),
+        "similarity_following": _number(mean(similar.following)),
+        "similarity_adjacent": _number(mean(similar.adjacent)),
     }
     curves = {
         "contexts_of_documents": list(packed.contexts_of_documents),
         "similarity_inside": _histogram(similar.inside),
         "similarity_shuffled": _histogram(similar.shuffled),
         "similarity_along": [_number(value) for value in similar.along()],
-        "positions": _positions(order),
+        # Where in the corpus, from 0 to 1, the documents at places evenly spread over the order lie.
+        "positions": (order.documents[spread(len(order), PLACES)] / order.corpus_documents).round(6).tolist(),
     }
     files.write_json(context.output / STATISTICS, {"numbers": numbers, "curves": curves})
     return numbers
@@ -96,23 +100,6 @@ class ContextSimilarity:
         return [mean(part) for part in np.array_split(self.adjacent, min(STRETCHES, max(1, len(self.adjacent))))]
 
 
-def _means(similar: ContextSimilarity) -> dict[str, JSON]:
-    return {
-        "similarity_inside": _number(mean(similar.inside)),
-        "similarity_shuffled": _number(mean(similar.shuffled)),
-        "similarity_random": _number(mean(similar.random)),
-        "similarity_following": _number(mean(similar.following)),
-        "similarity_adjacent": _number(mean(similar.adjacent)),
-    }
-
-
-def _positions(order: Order) -> list[float]:
-    """Where in the corpus, from 0 to 1, the documents at places evenly spread over the order lie."""
-    places = np.arange(min(PLACES, len(order)), dtype=np.int64) * len(order) // min(PLACES, len(order))
-    found: list[float] = (order.documents[places] / order.corpus_documents).round(6).tolist()
-    return found
-
-
 def _number(value: float) -> float | None:
     """What JSON can hold: None for no number."""
     return value if math.isfinite(value) else None
@@ -140,14 +127,14 @@ def context_similarity(
     """
     generator = np.random.Generator(np.random.PCG64(seed_sequence(SAMPLES, seed)))
     order = contexts.documents.order
-    places = _spread(contexts.count, CONTEXTS_SAMPLED)
+    places = spread(contexts.count, CONTEXTS_SAMPLED)
     first, after, drawn = (
         [_documents(contexts, context) for context in traversal.at(chosen, 0).tolist()]
         for chosen in (places, (places + 1) % contexts.count, generator.integers(0, contexts.count, len(places)))
     )
-    mixed = [_documents(shuffled, context) for context in _spread(shuffled.count, CONTEXTS_SAMPLED).tolist()]
+    mixed = [_documents(shuffled, context) for context in spread(shuffled.count, CONTEXTS_SAMPLED).tolist()]
     vectors = _Vectors(embeddings, [*first, *after, *drawn, *mixed])
-    pairs = _spread(len(order) - 1, PAIRS_SAMPLED)
+    pairs = spread(len(order) - 1, PAIRS_SAMPLED)
     return ContextSimilarity(
         inside=np.array([vectors.within(part) for part in first]),
         shuffled=np.array([vectors.within(part) for part in mixed]),
@@ -155,11 +142,6 @@ def context_similarity(
         random=np.array([vectors.between(a, b) for a, b in zip(first, drawn, strict=True)]),
         adjacent=_cosines(embeddings, order[pairs], order[pairs + 1]),
     )
-
-
-def _spread(count: int, most: int) -> Integers:
-    taken = min(count, most)
-    return np.arange(taken, dtype=np.int64) * count // max(1, taken)
 
 
 def _documents(contexts: Contexts, context: int) -> Integers:
@@ -236,40 +218,23 @@ class PackingStatistics:
 
 def packing_statistics(contexts: Contexts) -> PackingStatistics:
     """Statistics of all contexts; no token is read, and memory is O(documents)."""
-    tally = _Tally(contexts)
-    for start in range(0, contexts.count, CONTEXTS_AT_ONCE):
-        tally.add(contexts.pieces(np.arange(start, min(start + CONTEXTS_AT_ONCE, contexts.count))))
-    return tally.statistics()
-
-
-class _Tally:
-    """Counts over the contexts seen so far."""
-
-    def __init__(self, contexts: Contexts) -> None:
-        self.contexts = contexts
-        self.held, self.whole = np.zeros((2, len(contexts.documents)), dtype=bool)
-        self.by_documents: Integers = np.zeros(contexts.context_length + 2, dtype=np.int64)
-        self.targets = 0
-
-    def add(self, pieces: ContextPieces) -> None:
-        """Count some more contexts."""
-        lengths = self.contexts.documents.lengths_at(pieces.positions)
-        self.held[pieces.positions] = True
-        self.whole[pieces.positions[pieces.lengths == lengths]] = True
-        self.by_documents += np.bincount(np.diff(pieces.bounds), minlength=len(self.by_documents))
-        self.targets += int(pieces.targets.sum())
-
-    def statistics(self) -> PackingStatistics:
-        """The statistics of what was counted."""
-        count, length = self.contexts.count, self.contexts.context_length
-        return PackingStatistics(
-            contexts=count,
-            context_length=length,
-            target_tokens=self.targets,
-            padding=1 - self.targets / (count * length),
-            documents_per_context=float(self.by_documents @ np.arange(len(self.by_documents))) / count,
-            contexts_of_documents=tuple(np.trim_zeros(self.by_documents, "b").tolist()),
-            documents=int(self.held.sum()),
-            cut_documents=int((self.held & ~self.whole).sum()),
-            left_out_tokens=self.contexts.left_out_tokens,
-        )
+    count, length = contexts.count, contexts.context_length
+    held, whole = np.zeros((2, len(contexts.documents)), dtype=bool)
+    by_documents, targets = np.zeros(length + 2, dtype=np.int64), 0
+    for start in range(0, count, CONTEXTS_AT_ONCE):
+        pieces = contexts.pieces(np.arange(start, min(start + CONTEXTS_AT_ONCE, count)))
+        held[pieces.positions] = True
+        whole[pieces.positions[pieces.lengths == contexts.documents.lengths_at(pieces.positions)]] = True
+        by_documents += np.bincount(np.diff(pieces.bounds), minlength=len(by_documents))
+        targets += int(pieces.targets.sum())
+    return PackingStatistics(
+        contexts=count,
+        context_length=length,
+        target_tokens=targets,
+        padding=1 - targets / (count * length),
+        documents_per_context=float(by_documents @ np.arange(len(by_documents))) / count,
+        contexts_of_documents=tuple(np.trim_zeros(by_documents, "b").tolist()),
+        documents=int(held.sum()),
+        cut_documents=int((held & ~whole).sum()),
+        left_out_tokens=contexts.left_out_tokens,
+    )

@@ -88,7 +88,6 @@ class TfidfSvd:
 
     @classmethod
     def load(cls, directory: Path, config: TfidfEmbedder) -> Self:
-        """Read what `save` wrote."""
         content = json.loads((directory / TERMS).read_text("utf-8"))
         with np.load(directory / ARRAYS, allow_pickle=False) as arrays:
             return cls(config, content["terms"], arrays["idf"], arrays["directions"], content["documents"])

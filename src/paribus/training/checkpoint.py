@@ -75,7 +75,6 @@ class Checkpoint:
 
     @property
     def architecture(self) -> Architecture:
-        """Of a `Decoder`."""
         return read_architecture(read_object(self.path / CONFIG))
 
     def weights(self) -> StoredTensors:
@@ -155,7 +154,6 @@ class Checkpoints:
             host.gathered_by_writers({})
 
     def steps(self) -> list[int]:
-        """Steps of the checkpoints on disk, ascending."""
         return list(checkpoint_directories(self.directory))
 
     def discard_after(self, step: int) -> None:

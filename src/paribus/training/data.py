@@ -9,9 +9,9 @@ continued on other data or by another recipe.
 
 import hashlib
 import math
-import queue
-import threading
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,21 +89,6 @@ class Batches:
         epochs, rest = divmod(steps * self.global_batch, self.contexts.count)
         return epochs + (self.traversal.places_of(contexts, epochs) < rest)
 
-    def steps_of(self, indices: npt.ArrayLike, steps: int) -> list[tuple[int, int]]:
-        """(0-based step, context) of every time one of the contexts `indices` is read in the first `steps` steps.
-
-        Sorted; a context that a step reads twice is listed twice. With `Contexts.contexts_of` this says when a
-        document was seen.
-        """
-        contexts, count = np.unique(np.asarray(indices, dtype=np.int64)), self.contexts.count
-        last = steps * self.global_batch
-        found: list[tuple[int, int]] = []
-        for epoch in range(-(-last // count)):
-            numbers = epoch * count + self.traversal.places_of(contexts, epoch)
-            read = numbers < last
-            found += zip((numbers[read] // self.global_batch).tolist(), contexts[read].tolist(), strict=True)
-        return sorted(found)
-
 
 def context_text_bytes(contexts: Contexts, token_byte_lengths: Integers) -> Integers:
     """Bytes of source text that the targets of each context cover, int64 (count,)."""
@@ -134,11 +119,9 @@ class SourceTokens:
     contexts: PairContexts
 
     def __getitem__(self, indices: Integers, /) -> Integers:
-        """See `Amounts`."""
         return self.contexts.source_tokens(indices)
 
     def sum(self) -> int:
-        """See `Amounts`."""
         return sum(int(self[indices].sum()) for indices in _context_parts(self.contexts.count))
 
 
@@ -181,10 +164,6 @@ class Batch:
         return (_without_padding(inputs), _without_padding(targets)) if self.ragged else (inputs, targets)
 
 
-Item = Batch | BaseException | None
-"""What the reading thread gives: a batch, what went wrong, or the end."""
-
-
 @dataclass(frozen=True)
 class BatchReader:
     """Reads what process `rank` of `processes` trains on; consecutive rows of the global batch."""
@@ -200,62 +179,39 @@ class BatchReader:
     def read(self, step: int, indices: Integers) -> Batch:
         """The batch of 0-based `step`, whose contexts are `indices`."""
         share = len(indices) // self.processes
-        mine = indices[self.rank * share : (self.rank + 1) * share]
+        own = indices[self.rank * share : (self.rank + 1) * share]
         contexts = self.batches.contexts
-        ragged = isinstance(contexts, RaggedContexts)
-        inputs, targets = contexts.rows(contexts.by_length(mine) if isinstance(contexts, RaggedContexts) else mine)
-        predicted = int(self.predicted[indices].sum())
-        return Batch(step, indices, self._tensor(inputs), self._tensor(targets), predicted, ragged)
-
-    def _tensor(self, array: Integers) -> torch.Tensor:
-        tensor = torch.from_numpy(np.ascontiguousarray(array))
-        return tensor.pin_memory() if self.pinned else tensor
+        if ragged := isinstance(contexts, RaggedContexts):
+            own = contexts.by_length(own)
+        tensors = [torch.from_numpy(np.ascontiguousarray(part)) for part in contexts.rows(own)]
+        inputs, targets = (tensor.pin_memory() if self.pinned else tensor for tensor in tensors)
+        return Batch(step, indices, inputs, targets, int(self.predicted[indices].sum()), ragged)
 
     @contextmanager
     def ahead(self, start: int, stop: int) -> Iterator[Iterator[Batch]]:
         """The batches of steps `start` to `stop`, read by a thread that is up to two steps ahead."""
-        ready: queue.Queue[Item] = queue.Queue(STEPS_AHEAD)
-        ended = threading.Event()
-        thread = threading.Thread(target=self._fill, args=(ready, ended, start, stop), name="batches", daemon=True)
-        thread.start()
-        try:
-            yield _ready_batches(ready)
-        finally:
-            ended.set()
-            thread.join()
+        pool, each = ThreadPoolExecutor(1, "batches"), self.batches.each(start, stop)
 
-    def _fill(self, ready: queue.Queue[Item], ended: threading.Event, start: int, stop: int) -> None:
+        def read_next() -> Batch | None:
+            numbered = next(each, None)
+            return self.read(*numbered) if numbered else None
+
+        def batches() -> Iterator[Batch]:
+            while (batch := pending.popleft().result()) is not None:
+                pending.append(pool.submit(read_next))
+                yield batch
+
+        pending = deque(pool.submit(read_next) for _ in range(STEPS_AHEAD))
         try:
-            for step, indices in self.batches.each(start, stop):
-                if not _put(ready, self.read(step, indices), ended):
-                    return
-            _put(ready, None, ended)
-        except BaseException as error:
-            _put(ready, error, ended)
+            yield batches()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _without_padding(tokens: torch.Tensor) -> torch.Tensor:
     """The first columns, in which every row ends; a multiple of `COLUMNS` of them where there are as many."""
     longest = int((tokens >= 0).any(dim=0).nonzero().max()) + 1
     return tokens[:, : -(-longest // COLUMN_MULTIPLE) * COLUMN_MULTIPLE]
-
-
-def _put(ready: queue.Queue[Item], item: Item, ended: threading.Event) -> bool:
-    """Whether there was room for the item before the reader was ended."""
-    while not ended.is_set():
-        try:
-            ready.put(item, timeout=0.1)
-            return True
-        except queue.Full:
-            continue
-    return False
-
-
-def _ready_batches(ready: queue.Queue[Item]) -> Iterator[Batch]:
-    while (item := ready.get()) is not None:
-        if isinstance(item, BaseException):
-            raise item
-        yield item
 
 
 @dataclass(frozen=True)
@@ -296,11 +252,8 @@ def amount_of(contexts: int, batches: Batches, of_contexts: Amounts) -> int:
     """What the first `contexts` contexts that training reads have in sum; `of_contexts` as for `steps_of`."""
     passes, rest = divmod(contexts, batches.contexts.count)
     total = passes * int(of_contexts.sum()) if passes else 0
-    for start in range(0, rest, CONTEXTS_AT_ONCE):
-        numbers = (
-            np.arange(start, min(start + CONTEXTS_AT_ONCE, rest), dtype=np.int64) + passes * batches.contexts.count
-        )
-        total += int(of_contexts[batches.numbered(numbers)].sum())
+    for numbers in _context_parts(rest):
+        total += int(of_contexts[batches.numbered(numbers + passes * batches.contexts.count)].sum())
     return total
 
 
@@ -375,7 +328,6 @@ def _epochs_refusal(budget: BudgetConfig, needed: Budget, allowed: Budget, token
 
 
 SAMPLED_IDS = 2**20
-RECIPE_GROUPS = ("packing", "model", "start", "budget", "training")
 
 
 def data_fingerprint(corpus: EncodedCorpus, order: DocumentOrder, contexts: Contexts) -> dict[str, JSON]:
@@ -400,7 +352,7 @@ def data_fingerprint(corpus: EncodedCorpus, order: DocumentOrder, contexts: Cont
 def recipe_fingerprint(config: RunConfig, tokenizer: Path) -> dict[str, JSON]:
     """The fields that decide how a model is trained, by their path, and the digest of the files of its tokenizer."""
     fields: dict[str, JSON] = {f"seeds.{part}": seed for part, seed in training_seeds(config).items()}
-    for group in RECIPE_GROUPS:
+    for group in ("packing", "model", "start", "budget", "training"):
         fields |= {f"{group}.{name}": value for name, value in identity(getattr(config, group)).items()}
     digest = hashlib.sha256()
     for path in sorted(tokenizer.iterdir()):
@@ -410,9 +362,8 @@ def recipe_fingerprint(config: RunConfig, tokenizer: Path) -> dict[str, JSON]:
 
 def contexts_digest(batches: Batches, steps: int) -> str:
     """SHA-256 of the context indices of the first `steps` steps, in order, as little-endian int64."""
-    digest, contexts = hashlib.sha256(), steps * batches.global_batch
-    for start in range(0, contexts, CONTEXTS_AT_ONCE):
-        numbers = np.arange(start, min(start + CONTEXTS_AT_ONCE, contexts), dtype=np.int64)
+    digest = hashlib.sha256()
+    for numbers in _context_parts(steps * batches.global_batch):
         digest.update(batches.numbered(numbers).astype("<i8").tobytes())
     return digest.hexdigest()
 

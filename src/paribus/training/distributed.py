@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from threading import Event, Thread
 from types import FrameType
 from typing import Any, NamedTuple, TypeVar
@@ -41,7 +41,7 @@ from paribus.errors import (
 )
 from paribus.modeling.device import resolve_device
 from paribus.stage import JSON, ChannelListener, SilentListener, StageContext, StageListener, deliver
-from paribus.store.files import write_json
+from paribus.store.files import read_object, write_json
 from paribus.store.provenance import Code, loaded_code, pin_code
 
 
@@ -54,7 +54,6 @@ class Processes:
 
     @property
     def total(self) -> int:
-        """All of them."""
         return self.a_node * self.nodes
 
 
@@ -90,11 +89,6 @@ def beside(asked: int | None, device: str, training: TrainingConfig, path: str) 
     if asked > visible:
         raise ConfigurationError(f"{path} is {asked}, and {visible} CUDA devices are visible to it; lower it")
     return Processes(asked or visible, 1)
-
-
-def on_this_node() -> int:
-    """How many processes the agent that started this one has started; 1 where none did."""
-    return int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
 
 
 def check_shares(training: TrainingConfig, processes: int) -> None:
@@ -158,16 +152,19 @@ class Requests:
     @contextmanager
     def heeded(self) -> Iterator[None]:
         """In the block, keep what signals ask; must be entered by the main thread."""
-        told = _stepping_file(self._file.parent) if self._file else nullcontext()
-        with _signals_handled(lambda number: self._own.extend(ASKED_BY[number])), told:
+        with (
+            _signals_handled(lambda number: self._own.extend(ASKED_BY[number])),
+            # It says that signals are handled, so it is made once they are.
+            NamedTemporaryFile(prefix=STEPPING, dir=self._file.parent) if self._file else nullcontext(),
+        ):
             yield
 
     def take(self) -> PendingRequests:
         """What was asked for since the last call."""
         # Taken out at once: a signal may come between any two steps of this.
         own, self._own = self._own, bytearray()
-        told = bytes(own) + self._read()
-        return PendingRequests(SAVE in told, STOP in told)
+        requests = bytes(own) + self._read()
+        return PendingRequests(SAVE in requests, STOP in requests)
 
     def wait_for_others(self) -> None:
         """Wait while processes that the same agent started take steps, or write the checkpoint that they end with."""
@@ -177,9 +174,9 @@ class Requests:
     def _read(self) -> bytes:
         if self._file is None or not self._file.exists():
             return b""
-        told = self._file.read_bytes()[self._taken :]
-        self._taken += len(told)
-        return told
+        requests = self._file.read_bytes()[self._taken :]
+        self._taken += len(requests)
+        return requests
 
 
 Work = Callable[[StageContext, int, Requests], dict[str, JSON]]
@@ -196,7 +193,17 @@ def run_worker(work: Work, *, all_report: bool = False) -> int:
     ignore_requests()
     directory, rank = Path(sys.argv[1]), int(os.environ["RANK"])
     try:
-        _carry_out(work, directory, rank, Requests(Path(sys.argv[2])), reports=all_report or rank == 0)
+        job = read_object(directory / JOB)
+        code = Code.from_json(job["code"])
+        code.require(loaded_code())
+        pin_code(code)
+        listener: StageListener = SilentListener()
+        if all_report or rank == 0:
+            listener = ChannelListener((directory / REPORTS).open("a", encoding="utf-8"))
+        processes = job["processes_a_node"] * job["nodes"]
+        result = work(_stage_context(job, listener), processes, Requests(Path(sys.argv[2])))
+        if rank == 0:
+            write_json(directory / RESULT, result)
     except BaseException as error:
         report_failure(directory, f"process {rank}", error)
         with suppress(OSError):  # a full disk takes no traceback
@@ -206,19 +213,6 @@ def run_worker(work: Work, *, all_report: bool = False) -> int:
             sys.stderr.flush()
         os._exit(1)
     return 0
-
-
-def _carry_out(work: Work, directory: Path, rank: int, requests: Requests, *, reports: bool) -> None:
-    job = read_job(directory)
-    code = Code.from_json(job["code"])
-    code.require(loaded_code())
-    pin_code(code)
-    listener: StageListener = SilentListener()
-    if reports:
-        listener = ChannelListener((directory / REPORTS).open("a", encoding="utf-8"))
-    result = work(stage_context(job, listener), job["processes_a_node"] * job["nodes"], requests)
-    if rank == 0:
-        write_json(directory / RESULT, result)
 
 
 AGENT = "PARIBUS_AGENT"
@@ -242,14 +236,7 @@ def write_job(directory: Path, context: StageContext, processes: Processes, **re
     write_json(directory / JOB, job)
 
 
-def read_job(directory: Path) -> dict[str, Any]:
-    """The job of a group."""
-    job: dict[str, Any] = json.loads((directory / JOB).read_text(encoding="utf-8"))
-    return job
-
-
-def stage_context(job: dict[str, Any], listener: StageListener) -> StageContext:
-    """The context of the stage that the group carries out."""
+def _stage_context(job: dict[str, Any], listener: StageListener) -> StageContext:
     config = build_run(job["config"])
     return StageContext(
         config=config,
@@ -277,8 +264,8 @@ def report_failure(directory: Path, who: str, error: BaseException) -> None:
 
 def read_failures(directory: Path) -> list[dict[str, Any]]:
     """The failures of a group in order of time, those that say more than that a machine or a peer failed first."""
-    found = [json.loads(path.read_text(encoding="utf-8")) for path in directory.glob("failed_*.json")]
-    return sorted(found, key=lambda failure: (failure["class"] == "infrastructure", failure["time"]))
+    failures = map(read_object, directory.glob("failed_*.json"))
+    return sorted(failures, key=lambda failure: (failure["class"] == "infrastructure", failure["time"]))
 
 
 @contextmanager
@@ -326,11 +313,7 @@ class Host:
 
     def gathered_by_writers(self, found: dict[str, str]) -> dict[str, str]:
         """What the writing threads of all processes found, once all are here."""
-        if self.writers is None:
-            return found
-        told: list[dict[str, str]] = [{} for _ in range(torch.distributed.get_world_size(self.writers))]
-        torch.distributed.all_gather_object(told, found, group=self.writers)
-        return {name: value for one in told for name, value in one.items()}
+        return {name: value for part in _gather(found, self.writers) for name, value in part.items()}
 
     @property
     def rank(self) -> int:
@@ -344,11 +327,7 @@ class Host:
 
     def gathered(self, found: Result) -> list[Result]:
         """What all processes found, by rank."""
-        if self.group is None:
-            return [found]
-        told: list[Any] = [None] * self.size
-        torch.distributed.all_gather_object(told, found, group=self.group)
-        return told
+        return _gather(found, self.group)
 
     def wait(self) -> None:
         """Wait until every process is here."""
@@ -359,9 +338,17 @@ class Host:
         """Of each claim whether any process makes it, the same in all; clocks and signals differ from node to node."""
         if self.group is None:
             return list(claims)
-        told = torch.tensor(claims, dtype=torch.uint8)
-        torch.distributed.all_reduce(told, torch.distributed.ReduceOp.MAX, group=self.group)
-        return [bool(claim) for claim in told]
+        made = torch.tensor(claims, dtype=torch.uint8)
+        torch.distributed.all_reduce(made, torch.distributed.ReduceOp.MAX, group=self.group)
+        return [bool(claim) for claim in made]
+
+
+def _gather(found: Result, group: Any) -> list[Result]:
+    if group is None:
+        return [found]
+    results: list[Any] = [None] * torch.distributed.get_world_size(group)
+    torch.distributed.all_gather_object(results, found, group=group)
+    return results
 
 
 ALONE = Host(main=True, group=None)
@@ -414,12 +401,6 @@ def passed_on(file: Path) -> Iterator[None]:
         os.close(descriptor)
 
     with _signals_handled(write):
-        yield
-
-
-@contextmanager
-def _stepping_file(directory: Path) -> Iterator[None]:
-    with tempfile.NamedTemporaryFile(prefix=STEPPING, dir=directory):
         yield
 
 

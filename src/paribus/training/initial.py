@@ -4,7 +4,8 @@ A checkpoint's model gets the run's vocabulary. With `start.optimizer=resumed` a
 training in place of step 0.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 
 from paribus.config.groups.model import CheckpointStart, EncoderDecoderModel
 from paribus.config.schema import RunConfig
-from paribus.errors import ConfigurationError, DataError, Problem
+from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.decoder import VOCABULARY, Decoder
 from paribus.modeling.models import build_empty, build_model, empty_decoder, load_decoder, load_model
 from paribus.store.artifacts import RECORD
@@ -70,9 +71,8 @@ def initial_model(config: RunConfig, tokenizer: Tokenizer) -> Any:
         size, end = tokenizer.vocab_size, tokenizer.eos_id
         return build_model(config.model, size, config.seed_of("weights"), eos_id=end, tokens=names(tokenizer))
     directory = checkpoint_directory(config.start)
-    found = list(check_stored_model(config.model, directory, longer_context=config.start.longer_context))
-    if found:
-        raise ConfigurationError("; ".join(f"{path}: {problem}" for path, problem in found))
+    if problems := list(check_stored_model(config.model, directory, longer_context=config.start.longer_context)):
+        raise ConfigurationError("; ".join(map(str, problems)))
     theirs = open_existing(directory)
     if config.start.vocabulary == "same":
         same_tokens(tokenizer, theirs, directory)
@@ -91,28 +91,21 @@ def initial_model(config: RunConfig, tokenizer: Tokenizer) -> Any:
 
 def _with_vocabulary(model: Decoder, rows: Sequence[Rows], config: RunConfig, tokenizer: Tokenizer) -> Decoder:
     """The model with the run's context length and end-of-document token; its token i has the mean of rows `rows[i]`."""
-    changed = model.architecture.adopted(
-        vocab_size=len(rows), context_length=config.model.context_length, eos_id=tokenizer.eos_id
-    )
-    adopted = Decoder(changed)
-    theirs = dict(model.named_parameters())
+    length = config.model.context_length
+    changed = replace(model.architecture, vocab_size=len(rows), context_length=length, eos_id=tokenizer.eos_id)
+    adopted, theirs = Decoder(changed), dict(model.named_parameters())
+    alone = [(row, of[0]) for row, of in enumerate(rows) if len(of) == 1]
+    places, sources = (torch.tensor(column) for column in zip(*alone, strict=True))
     with torch.no_grad():
         for name, parameter in adopted.named_parameters():
-            if name in VOCABULARY:
-                _rearrange_rows(parameter, theirs[name], rows)
-            else:
+            if name not in VOCABULARY:
                 parameter.copy_(theirs[name])
+                continue
+            parameter[places] = theirs[name][sources]
+            for row, of in enumerate(rows):
+                if len(of) > 1:
+                    parameter[row] = theirs[name][torch.from_numpy(of)].mean(dim=0)
     return adopted
-
-
-def _rearrange_rows(matrix: torch.Tensor, old: torch.Tensor, rows: Sequence[Rows]) -> None:
-    """Give row i of a matrix of the vocabulary the mean of the rows `rows[i]` of the old one."""
-    kept = [(row, of[0]) for row, of in enumerate(rows) if len(of) == 1]
-    places, sources = (torch.tensor(column) for column in zip(*kept, strict=True))
-    matrix[places] = old[sources]
-    for row, of in enumerate(rows):
-        if len(of) > 1:
-            matrix[row] = old[torch.from_numpy(of)].mean(dim=0)
 
 
 def hand_over(config: RunConfig, tokenizer: Tokenizer, state: ResumedState, run: TrainingRun) -> None:
@@ -121,8 +114,15 @@ def hand_over(config: RunConfig, tokenizer: Tokenizer, state: ResumedState, run:
     `config` has the batch and the context as they came out. ConfigurationError with everything in which the two
     disagree or that leaves nothing to train; DataError for files that are not what a training writes.
     """
-    if found := [f"{path}: {problem}" for path, problem in _resume_problems(config, state, run)]:
-        raise ConfigurationError("; ".join(found))
+    longer = getattr(config.start, "longer_context", False)
+    problems = [
+        *check_stored_model(config.model, state.checkpoint, longer_context=longer),
+        *check_resumed_state(config),
+    ]
+    problems += check_steps_left(config, state, run.budget.steps)
+    problems += check_checkpoints_left(config, state.step, run.budget.steps)
+    if problems:
+        raise ConfigurationError("; ".join(map(str, problems)))
     same_tokens(tokenizer, open_existing(state.checkpoint), state.checkpoint)
     for path, problem in check_resumed_data(state, run.checkpoints.fingerprint):
         raise ConfigurationError(f"{path}: {problem}")
@@ -138,16 +138,6 @@ def first_checkpoint(state: ResumedState) -> Checkpoint:
     result = read_object_if_any(state.artefact / RECORD).get("result") or {}
     computed_on = tuple(map(str, result.get("computed_on", ())))
     return Checkpoint(state.checkpoint, state.step, state.fingerprint, Spent(), computed_on, state.directory)
-
-
-def _resume_problems(config: RunConfig, state: ResumedState, run: TrainingRun) -> Iterator[Problem]:
-    start = config.start
-    yield from check_stored_model(
-        config.model, state.checkpoint, longer_context=getattr(start, "longer_context", False)
-    )
-    yield from check_resumed_state(config)
-    yield from check_steps_left(config, state, run.budget.steps)
-    yield from check_checkpoints_left(config, state.step, run.budget.steps)
 
 
 def _check_moment_shapes(first: Checkpoint, state: ResumedState) -> None:

@@ -3,11 +3,11 @@
 Hydra runs in none of them: they read the frozen configuration from a file. A process that dies ends all.
 """
 
-import json
 import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import traceback
@@ -18,21 +18,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-from torch.distributed.elastic.rendezvous import (
-    RendezvousHandler,
-    RendezvousInfo,
-    RendezvousParameters,
-    RendezvousStoreInfo,
-    rendezvous_handler_registry,
-)
 from torch.distributed.launcher.api import LaunchConfig, launch_agent
 
-from paribus.config.groups.training import TrainingConfig
 from paribus.engine.gpus import CUBLAS, NCCL
 from paribus.engine.processes import (
     THREADS,
@@ -50,8 +41,10 @@ from paribus.errors import (
     ParibusError,
 )
 from paribus.stage import JSON, StageContext
+from paribus.store.files import read_object
 from paribus.training.distributed import (
     AGENT,
+    JOB,
     REPORTS,
     RESULT,
     Processes,
@@ -59,7 +52,6 @@ from paribus.training.distributed import (
     main_program,
     passed_on,
     read_failures,
-    read_job,
     report_failure,
     same_device,
     write_job,
@@ -69,6 +61,7 @@ from paribus.training.parallel import COLLECTIVE
 
 TRAINING = "paribus.training.train"
 NETWORKS = Path("/sys/class/net")
+LOOPBACK = "127.0.0.1"
 PORTS = range(20_000, 30_000)
 """Where the agents of several nodes meet, on the first one; agents of one node take a free port."""
 
@@ -104,34 +97,47 @@ def carry_out(context: StageContext, processes: Processes, member: str = TRAININ
     directory.mkdir()
     identifier = uuid.uuid4()
     job = partial(write_job, directory, context, processes, id=identifier.hex)
+    training = context.config.training
     with forwarded(directory / REPORTS, context.listener):
         if processes.nodes == 1:
-            job()
+            job(endpoint=free_endpoint())
             run_node(directory, 0, member)
         else:
-            nodes = launcher_of_nodes(context.config.training, processes)
+            gpus = 0 if training.device == "cpu" else processes.a_node
+            nodes = SlurmNodes(processes) if training.nodes_by == "slurm" else RayNodes(processes, gpus)
             job(endpoint=f"{nodes.first_host()}:{PORTS[identifier.int % len(PORTS)]}")
             # Neither SLURM nor Ray passes signals on: the processes of the first agent read that file.
             with passed_on(_requests(directory, 0)):
                 well = nodes.run(directory)
             if not well:
                 raise _failure(directory, {})
-    result: dict[str, JSON] = json.loads((directory / RESULT).read_text(encoding="utf-8"))
-    return result
+    return read_object(directory / RESULT)
+
+
+def free_endpoint() -> str:
+    """Where the agent of one node, that is alone, has its store: a port that nobody has taken."""
+    with socket.socket() as place:
+        place.bind((LOOPBACK, 0))
+        return f"{LOOPBACK}:{place.getsockname()[1]}"
 
 
 def run_node(directory: Path, number: int, member: str = TRAINING) -> None:
     """Run the processes of node `number` of the job in `directory` to their end; the agents meet on node 0."""
-    job = read_job(directory)
+    job = read_object(directory / JOB)
     requests = _requests(directory, number)
     config = LaunchConfig(
         min_nodes=job["nodes"],
         max_nodes=job["nodes"],
         nproc_per_node=job["processes_a_node"],
         run_id=job["id"],
-        **(_meeting(job["endpoint"], number) if job["nodes"] > 1 else meeting_alone()),
+        # The first process of node 0 is the main one. By PyTorch's default, `c10d`, the node is first whose name comes
+        # first in the alphabet, it takes up to seconds to find out who called it, and an agent fails that starts a
+        # minute before that of node 0, as from a file system that is busy.
+        rdzv_backend="static",
+        rdzv_endpoint=job["endpoint"],
+        rdzv_configs={"rank": number, "timeout": int(COLLECTIVE.total_seconds())},
         max_restarts=0,
-        **_patience(),
+        shutdown_timeout=5,
         # By SIGTERM the agent would end its processes in their step: it is passed on to them instead.
         signals_to_handle="SIGINT,SIGHUP,SIGQUIT",
         logs_specs=DefaultLogsSpecs(log_dir=str(directory / "logs")),
@@ -144,21 +150,6 @@ def run_node(directory: Path, number: int, member: str = TRAINING) -> None:
     except ChildFailedError as error:
         exits = {rank: failure.exitcode for rank, failure in error.failures.items()}
         raise _failure(directory, exits, out_of_memory_kills() - killed_before) from error
-
-
-def _patience() -> dict[str, Any]:
-    """Seconds that processes have for their end once one of them failed; PyTorch 2.11 cannot be told, and gives 30."""
-    return {"shutdown_timeout": 5} if "shutdown_timeout" in LaunchConfig.__dataclass_fields__ else {}
-
-
-def _meeting(endpoint: str, number: int) -> dict[str, Any]:
-    """How agents meet on node 0, whose first process is the main one.
-
-    PyTorch's default, `c10d`, has the node be first whose name comes first in the alphabet, and an agent that starts a
-    minute before that of node 0, as from a file system that is busy, fails.
-    """
-    how = {"rank": number, "timeout": int(COLLECTIVE.total_seconds())}
-    return {"rdzv_backend": "static", "rdzv_endpoint": endpoint, "rdzv_configs": how}
 
 
 def _requests(directory: Path, number: int) -> Path:
@@ -192,14 +183,11 @@ def _environment(job: dict[str, Any]) -> dict[str, str]:
     # All of them: PyTorch takes as many threads as MKL was told, whatever OpenMP was.
     own = dict.fromkeys(THREADS, str(threads)) | {AGENT: str(os.getpid())}
     own |= dict(CUBLAS) | (dict(NCCL) if training["deterministic"] else {})
-    return own | ({"ACCELERATE_USE_CPU": "true"} if training["device"] == "cpu" else {}) | _network()
-
-
-def _network() -> dict[str, str]:
-    """The network that NCCL was told, for gloo too, which else takes the one of the host's name: loopback for many."""
-    told = os.environ.get("NCCL_SOCKET_IFNAME", "").removeprefix("=")
-    known = told and "GLOO_SOCKET_IFNAME" not in os.environ and (NETWORKS / told).exists()
-    return {"GLOO_SOCKET_IFNAME": told} if known else {}
+    own |= {"ACCELERATE_USE_CPU": "true"} if training["device"] == "cpu" else {}
+    # The network that NCCL was told, for gloo too, which else takes the one of the host's name: loopback for many.
+    network = os.environ.get("NCCL_SOCKET_IFNAME", "").removeprefix("=")
+    known = network and "GLOO_SOCKET_IFNAME" not in os.environ and (NETWORKS / network).exists()
+    return own | ({"GLOO_SOCKET_IFNAME": network} if known else {})
 
 
 def _failure(directory: Path, exits: Mapping[int, int], memory_kills: int = 0) -> ParibusError:
@@ -250,25 +238,7 @@ TASK_VARIABLES = (
 """How an allocation has GPUs divided among its tasks, which srun reads; an agent has all of its node."""
 
 
-class Nodes(Protocol):
-    """Several nodes that see the same directories."""
-
-    def first_host(self) -> str:
-        """Name or address of the node where agents meet; ConfigurationError where there are no such nodes."""
-
-    def run(self, directory: Path) -> bool:
-        """Run an agent for the job in `directory` on each node; whether all ended well. One that fails ends all."""
-
-
-def launcher_of_nodes(training: TrainingConfig, processes: Processes) -> Nodes:
-    """The nodes that the configuration asks for."""
-    if training.nodes_by == "slurm":
-        return SlurmNodes(processes)
-    return RayNodes(processes, gpus=0 if training.device == "cpu" else processes.a_node)
-
-
 def agent_command(directory: Path) -> list[str]:
-    """What runs on each node."""
     return [sys.executable, "-c", main_program("paribus.training.launch"), str(directory)]
 
 
@@ -279,7 +249,7 @@ class SlurmNodes:
     processes: Processes
 
     def first_host(self) -> str:
-        """The allocation's first node."""
+        """The allocation's first node, where agents meet; ConfigurationError where there is none."""
         nodes = os.environ.get("SLURM_JOB_NODELIST")
         if nodes is None or shutil.which("scontrol") is None:
             raise ConfigurationError(
@@ -290,7 +260,7 @@ class SlurmNodes:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[0]
 
     def run(self, directory: Path) -> bool:
-        """By one step of the allocation.
+        """Run an agent for the job in `directory` on each node, by one step of the allocation; whether all ended well.
 
         To srun, SIGTERM means to kill all agents at once: it hears none of what asks this process and its group for a
         checkpoint and the end, but one when this process is dead or waits no more. Killed, it would leave the agents.
@@ -339,7 +309,11 @@ class RayNodes:
         return str(ray.util.get_node_ip_address())
 
     def run(self, directory: Path) -> bool:
-        """By a task on each of so many different nodes, this one among them."""
+        """As `SlurmNodes.run`, by a task on each of so many different nodes, this one among them."""
+
+        def run_agent(command: list[str]) -> int:
+            return subprocess.run(command, check=False).returncode
+
         ray = self._connected()
         here, tasks = ray.get_runtime_context().get_node_id(), []
         alive = {node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]}
@@ -352,7 +326,8 @@ class RayNodes:
         for number, node in enumerate(chosen):
             gpus = self.gpus if "GPU" in alive[node] else 0
             there = strategy(node_id=node, soft=False)
-            task = _agent_task(ray).options(scheduling_strategy=there, max_retries=0, num_gpus=gpus)
+            task = ray.remote(num_cpus=0)(run_agent)  # which takes no share of the cluster's CPUs
+            task = task.options(scheduling_strategy=there, max_retries=0, num_gpus=gpus)
             tasks.append(task.remote([*agent_command(directory), str(number)]))
         # What a signal's handler raises within a call of Ray is raised when that returns: at the end of the training.
         with ThreadPoolExecutor(1) as waiting:
@@ -389,70 +364,3 @@ class RayNodes:
                     f"training.nodes_by=ray finds no Ray cluster ({error}); ray start one, or set RAY_ADDRESS"
                 ) from error
         return ray
-
-
-def _agent_task(ray: Any) -> Any:
-    """A Ray task that runs an agent and gives its exit code; it takes no share of the cluster's CPUs."""
-
-    def run(command: list[str]) -> int:
-        return subprocess.run(command, check=False).returncode
-
-    return ray.remote(num_cpus=0)(run)
-
-
-LONE_BACKEND = "paribus_alone"
-LOOPBACK = "127.0.0.1"
-
-
-class LoneAgent(RendezvousHandler):
-    """As a backend of PyTorch; its own for one node asks Python who called it, which takes it up to seconds."""
-
-    def __init__(self, run_id: str) -> None:
-        self._run_id = run_id
-        self._store: TCPStore | None = None
-
-    def get_backend(self) -> str:
-        """Its name in PyTorch's registry."""
-        return LONE_BACKEND
-
-    @property
-    def use_agent_store(self) -> bool:
-        """Processes meet in the store of the agent, and none opens one of its own."""
-        return True
-
-    def next_rendezvous(self) -> RendezvousInfo:
-        """The store, at a port that the system chose, with this agent as the first of one."""
-        if self._store is None:
-            self._store = TCPStore(LOOPBACK, 0, world_size=1, is_master=True, timeout=COLLECTIVE)
-        where = RendezvousStoreInfo(LOOPBACK, self._store.port)
-        return RendezvousInfo(PrefixStore(self._run_id, self._store), rank=0, world_size=1, bootstrap_store_info=where)
-
-    def is_closed(self) -> bool:
-        """Never: nobody else could close it."""
-        return False
-
-    def set_closed(self) -> None:
-        """Nothing."""
-
-    def num_nodes_waiting(self) -> int:
-        """None ever."""
-        return 0
-
-    def get_run_id(self) -> str:
-        """Of the job."""
-        return self._run_id
-
-    def shutdown(self) -> bool:
-        """True: nothing is open but the store, which goes with this."""
-        return True
-
-
-def meeting_alone() -> dict[str, Any]:
-    """What PyTorch's agent is told of how it meets others, where there are none."""
-    rendezvous_handler_registry.register(LONE_BACKEND, _make_lone_agent)
-    return {"rdzv_backend": LONE_BACKEND, "rdzv_endpoint": LOOPBACK}
-
-
-def _make_lone_agent(given: RendezvousParameters) -> LoneAgent:
-    """Registered anew by every attempt, which PyTorch takes for the same as long as it is the same function."""
-    return LoneAgent(given.run_id)

@@ -101,14 +101,26 @@ def train(run: TrainingRun, model: Any, resumed: Checkpoint | None, weights: Wei
 
 
 class _Loop:
-    """Trains the steps from `start` to the budget."""
-
     def __init__(self, run: TrainingRun, stepper: Stepper, writer: CheckpointWriter, start: int, before: Spent) -> None:
         self.run, self.stepper, self.writer, self.start = run, stepper, writer, start
         self.prepared = stepper.prepared
         self.before, self.began = before, time.monotonic()
         self.saved_at = time.monotonic()
-        self.meter = make_meter(run) if run.main else None
+        self.meter = (
+            Meter(
+                budget=run.budget,
+                batches=run.batches,
+                targets=run.targets,
+                text_bytes=run.text_bytes,
+                metrics=run.metrics,
+                listener=run.listener,
+                log_every=run.training.log_every,
+                devices=run.accelerator.num_processes,
+                peak_flops=peak_flops(device_name(run.accelerator.device)),
+            )
+            if run.main
+            else None
+        )
         self.skipped = run.metrics.at(start, "train/skipped_steps")
         self.reader = BatchReader(
             run.batches,
@@ -202,9 +214,8 @@ class Meter:
     budget: Budget
     batches: Batches
     targets: Integers
-    """Tokens that each context predicts, int64 (count,)."""
     text_bytes: Integers
-    """Bytes of source text of the targets of each context, int64 (count,)."""
+    """As `TrainingRun` has them."""
     metrics: MetricsFile
     listener: StageListener
     log_every: int
@@ -282,23 +293,7 @@ class Meter:
         return measured
 
 
-def make_meter(run: TrainingRun) -> Meter:
-    """What counts and reports the steps of `run`."""
-    return Meter(
-        budget=run.budget,
-        batches=run.batches,
-        targets=run.targets,
-        text_bytes=run.text_bytes,
-        metrics=run.metrics,
-        listener=run.listener,
-        log_every=run.training.log_every,
-        devices=run.accelerator.num_processes,
-        peak_flops=peak_flops(device_name(run.accelerator.device)),
-    )
-
-
 def make_stepper(run: TrainingRun, prepared: Prepared, micro_batch: int) -> Stepper:
-    """What makes one step of `run`, with so many contexts at once."""
     limit, vocabulary = run.training.loss_limit, vocabulary_size(prepared.model)
     return Stepper(
         accelerator=run.accelerator,

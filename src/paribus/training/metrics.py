@@ -98,7 +98,6 @@ class Spent:
 
     @property
     def device_hours(self) -> float:
-        """Hours of devices."""
         return self.device_seconds / 3600
 
     def later(self, seconds: float, devices: int) -> "Spent":

@@ -25,7 +25,7 @@ from paribus.modeling.decoder import Decoder
 from paribus.modeling.device import expect_many_shapes, resolve_device
 from paribus.modeling.models import recompute_activations, stacked_layers
 from paribus.stage import JSON
-from paribus.training.distributed import ASKED_BY, on_this_node
+from paribus.training.distributed import ASKED_BY
 from paribus.training.fit import missing_for_compilation
 from paribus.training.losses import DocumentEnd, SummedLoss, SummedPairLoss, compile_loss, make_loss, make_optimizer
 from paribus.training.sharded import is_empty
@@ -271,7 +271,7 @@ def determinism_conditions(training: TrainingConfig, accelerator: Any, device: s
         return {}
     several, gpu = accelerator.num_processes > 1, accelerator.device.type == "cuda"
     shards = training.shard_processes
-    found: dict[str, JSON] = {
+    conditions: dict[str, JSON] = {
         "device": device,
         "precision": precision,
         "processes": accelerator.num_processes,
@@ -280,13 +280,13 @@ def determinism_conditions(training: TrainingConfig, accelerator: Any, device: s
         # Gradients are summed within a copy, and then over copies.
         "shard_processes": shards if shards and shards < accelerator.num_processes else None,
         # The order in which GPUs sum follows the wires between them, that of processes on hosts does not.
-        "processes_a_node": on_this_node() if several and gpu else None,
+        "processes_a_node": int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if several and gpu else None,
         "activation_checkpointing": training.activation_checkpointing,
         "torch": importlib.metadata.version("torch"),
         # GPUs do not care how many threads the host has.
         "threads": None if gpu else torch.get_num_threads(),
     }
-    return {DETERMINISM_PREFIX + name: value for name, value in found.items()}
+    return {DETERMINISM_PREFIX + name: value for name, value in conditions.items()}
 
 
 def start_compiler_processes() -> None:

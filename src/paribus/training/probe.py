@@ -65,7 +65,9 @@ def measure(config: RunConfig, vocab_size: int, seconds: float) -> dict[str, Any
             stepper = _stepper(shape, vocab_size, accelerator, micro_batch)
             first = _batch(shape, vocab_size, micro_batch)
             _time(stepper, first)  # Compiles layers, allocates memory.
-            pieces = pieces or _pieces(alone.training.global_batch // micro_batch, _time(stepper, first), seconds)
+            if pieces is None:  # micro-batches of a timed step, of which at least ten should be timed
+                available = alone.training.global_batch // micro_batch
+                pieces = max(1, min(available, MICRO_BATCHES, int(seconds / 10 / _time(stepper, first))))
             batch = _batch(shape, vocab_size, pieces * micro_batch)
             timed.append(_time_steps(stepper, batch, seconds / len(layers)))
         del stepper
@@ -120,11 +122,6 @@ def _batch(config: RunConfig, vocab_size: int, rows: int) -> Batch:
     shape, random = (rows, config.model.context_length), np.random.default_rng(0)
     inputs, targets = (torch.from_numpy(random.integers(0, vocab_size, shape)) for _ in range(2))
     return Batch(0, np.arange(rows), inputs, targets, inputs.numel())
-
-
-def _pieces(available: int, seconds_a_piece: float, seconds: float) -> int:
-    """Micro-batches of a timed step, of which at least ten should be timed."""
-    return max(1, min(available, MICRO_BATCHES, int(seconds / 10 / seconds_a_piece)))
 
 
 def _time_steps(stepper: Stepper, batch: Batch, seconds: float) -> list[float]:

@@ -286,7 +286,6 @@ class ResumedState:
 
     @property
     def metrics(self) -> Path:
-        """The metrics of the steps, a line each."""
         return self.artefact / METRICS
 
     @property

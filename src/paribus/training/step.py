@@ -182,10 +182,7 @@ def _inverse_square_root_rate(step: int, warmup: int, training: TrainingConfig) 
     return peak * math.sqrt(max(1, warmup) / max(1, step))
 
 
-DROPOUT_SHARES = ("dropout", "attention_dropout", "activation_dropout", "hidden_dropout")
-"""What the configuration of transformers calls the shares that are dropped."""
-
-
 def has_dropout(model: Any) -> bool:
     """Whether a model draws random numbers when it is trained; no decoder does."""
-    return is_encoder_decoder(model) and any(getattr(model.config, name, 0.0) for name in DROPOUT_SHARES)
+    shares = ("dropout", "attention_dropout", "activation_dropout", "hidden_dropout")  # as transformers calls them
+    return is_encoder_decoder(model) and any(getattr(model.config, name, 0.0) for name in shares)

@@ -65,9 +65,24 @@ def origins(run: Tokenizer, checkpoint: Tokenizer, directory: Path) -> list[Rows
     ConfigurationError where a token of the checkpoint is missing.
     """
     _refuse(token_problem(run, checkpoint, directory, "added"))
-    here, there = keys(run), {key: row for row, key in enumerate(keys(checkpoint))}
-    pieces = _Pieces(checkpoint)
-    return [np.array([there[key]]) if key in there else pieces.of(key) for key in here]
+    rows = {key: row for row, key in enumerate(keys(checkpoint))}
+    settings, every = checkpoint.settings, np.arange(checkpoint.vocab_size)
+    encoder: EncoderName = "merge_rank" if settings.encoder == "dropout" else settings.encoder
+    plain = dataclasses.replace(settings, pretokenizer="none", encoder=encoder, dropout=0.0)
+    cutter = Tokenizer(checkpoint.vocabulary, plain)
+
+    def pieces(key: Key) -> Rows:
+        sort, spelling, _ = key
+        if sort in ("special", "unknown"):
+            return every
+        try:
+            by_bytes = cutter.vocabulary.unit == "byte"
+            ids = cutter.encode_bytes(spelling) if by_bytes else cutter.encode(spelling.decode("utf-8"))
+        except (DataError, UnicodeDecodeError):
+            return every
+        return ids.astype(np.int64) if len(ids) else every
+
+    return [np.array([rows[key]]) if key in rows else pieces(key) for key in keys(run)]
 
 
 def _refuse(problem: str | None) -> None:
@@ -78,8 +93,10 @@ def _refuse(problem: str | None) -> None:
 def keys(tokenizer: Tokenizer) -> list[Key]:
     """What each token is, by id; no two are the same."""
     columns = tokenizer.vocabulary.columns
+    # Units and merged tokens are one sort: a vocabulary made elsewhere may not tell them apart.
+    sorts = [name if kind in (SPECIAL, UNKNOWN, FALLBACK) else "text" for kind, name in enumerate(ENTRY_KINDS)]
     return [
-        (_sort(int(columns.kinds[rank])), columns.spellings[rank], bool(columns.continuations[rank]))
+        (sorts[int(columns.kinds[rank])], columns.spellings[rank], bool(columns.continuations[rank]))
         for rank in tokenizer.vocabulary.rank_of_id.tolist()
     ]
 
@@ -89,35 +106,6 @@ def names(tokenizer: Tokenizer) -> list[bytes]:
     return [f"{sort}:{int(continuation)}:".encode() + spelling for sort, spelling, continuation in keys(tokenizer)]
 
 
-def _sort(kind: int) -> str:
-    """Units and merged tokens are one sort: a vocabulary made elsewhere may not tell them apart."""
-    return ENTRY_KINDS[kind] if kind in (SPECIAL, UNKNOWN, FALLBACK) else "text"
-
-
 def _shown(key: Key) -> str:
     sort, spelling, continuation = key
     return f"{'' if sort == 'text' else sort + ' '}{spelling!r}{' inside a word' if continuation else ''}"
-
-
-class _Pieces:
-    """Rows of the tokens that a checkpoint's tokenizer cuts the bytes of an added token into."""
-
-    def __init__(self, checkpoint: Tokenizer) -> None:
-        settings = checkpoint.settings
-        encoder: EncoderName = "merge_rank" if settings.encoder == "dropout" else settings.encoder
-        plain = dataclasses.replace(settings, pretokenizer="none", encoder=encoder, dropout=0.0)
-        self._tokenizer = Tokenizer(checkpoint.vocabulary, plain)
-        self._all = np.arange(checkpoint.vocab_size)
-
-    def of(self, key: Key) -> Rows:
-        sort, spelling, _ = key
-        if sort in ("special", "unknown"):
-            return self._all
-        try:
-            if self._tokenizer.vocabulary.unit == "byte":
-                found = self._tokenizer.encode_bytes(spelling).astype(np.int64)
-            else:
-                found = self._tokenizer.encode(spelling.decode("utf-8")).astype(np.int64)
-        except (DataError, UnicodeDecodeError):
-            return self._all
-        return found if len(found) else self._all

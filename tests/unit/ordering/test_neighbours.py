@@ -15,7 +15,7 @@ from paribus.ordering.arrays import unit_rows
 from paribus.ordering.embeddings import Embeddings
 from paribus.ordering.nearest import InvertedShard
 from paribus.ordering.neighbours import RECALLED, Blocks, NeighbourSearch, recall_of
-from paribus.ordering.search_plan import plan_search
+from paribus.ordering.search_plan import SearchPlan, plan_search
 from support.neighbours import Found, Vectors, clustered, search
 from support.orders import write_embeddings
 
@@ -156,15 +156,16 @@ def test_a_vector_that_is_no_number_is_refused_with_its_document(tmp_path: Path)
 @pytest.mark.parametrize(
     ("documents", "plan"),
     [
-        (20_000, "flat (exact)"),
-        (100_000, "IVF512, 0 probes"),
-        (2_000_001, "IVF2048,PQ256, 0 probes"),
-        (235_266_464, "IVF32768,PQ256, 0 probes"),
+        (20_000, SearchPlan("flat")),
+        (100_000, SearchPlan("ivf", 512)),
+        (2_000_001, SearchPlan("ivf_pq", 2048, code_size=256)),
+        (235_266_464, SearchPlan("ivf_pq", 32768, code_size=256)),
     ],
+    ids=str,
 )
-def test_the_rule_meets_the_papers_settings_at_its_size(documents: int, plan: str) -> None:
+def test_the_rule_meets_the_papers_settings_at_its_size(documents: int, plan: SearchPlan) -> None:
     found = plan_search(documents, 768, NeighboursConfig())
-    assert str(found) == plan
+    assert found == plan
     assert found.training_vectors == 48 * found.lists
 
 

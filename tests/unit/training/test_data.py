@@ -12,7 +12,6 @@ from paribus.config.groups.ordering import (
 )
 from paribus.ordering.contexts import pack
 from paribus.ordering.packing import Contexts
-from paribus.ordering.shuffle import ShuffledContexts
 from paribus.training.data import Batches, context_targets, context_text_bytes
 from support.packings import FixedOrder, traversal_of
 
@@ -85,23 +84,12 @@ def test_without_a_shuffle_contexts_are_read_in_their_sequence_epoch_after_epoch
 
 @pytest.mark.parametrize("shuffle", ["text", "contexts", "none"])
 @pytest.mark.parametrize("global_batch", [1, 4, 60])
-def test_the_steps_that_read_a_context_are_found_without_looking_at_others(shuffle: Shuffle, global_batch: int) -> None:
+def test_how_often_a_context_is_read_is_found_without_looking_at_others(shuffle: Shuffle, global_batch: int) -> None:
     drawn = batches(global_batch, 5, ConcatenatePacking(shuffle=shuffle, stretch_bytes=16))
-    count = drawn.contexts.count
+    every = np.arange(drawn.contexts.count)
     for steps in (0, 1, 7, 40):
-        read = [(step, context) for step in range(steps) for context in drawn.indices(step).tolist()]
-        for chosen in ([], [3], [count - 1, 0, 3, 3], list(range(count))):
-            assert drawn.steps_of(chosen, steps) == sorted(pair for pair in read if pair[1] in chosen)
-
-
-def test_the_steps_that_saw_a_document_are_those_whose_rows_have_its_tokens() -> None:
-    ids = np.repeat(np.arange(20), 3)
-    order = FixedOrder(np.random.default_rng(0).permutation(20))
-    contexts = pack(BestFitPacking(window=None), ids, np.arange(0, 61, 3), order, 20, 6)
-    drawn = Batches(contexts, 3, ShuffledContexts(contexts.count, 1))
-    for document in range(20):
-        seen = [step for step in range(12) if (drawn.rows(step)[0] == document).any()]
-        assert sorted({step for step, _ in drawn.steps_of(contexts.contexts_of(document), 12)}) == seen
+        read = [context for step in range(steps) for context in drawn.indices(step).tolist()]
+        assert drawn.times_read(every, steps).tolist() == np.bincount(read, minlength=len(every)).tolist()
 
 
 PACKINGS = [ConcatenatePacking(), BestFitPacking(), OneDocumentPacking()]

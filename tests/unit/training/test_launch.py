@@ -17,7 +17,7 @@ from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
 from paribus.errors import FullDiskError, InfrastructureError, NumericalError, OutOfMemoryError
 from paribus.training import launch
 from paribus.training.distributed import report_failure
-from paribus.training.launch import _failure, meeting_alone
+from paribus.training.launch import _failure, free_endpoint
 from support.forked import Forked
 
 KILLED = {1: -9}
@@ -98,21 +98,18 @@ def test_the_main_process_is_on_the_first_node_whichever_agent_is_there_first(tm
 
 
 def test_agents_that_are_alone_have_a_store_each_at_a_port_that_is_free() -> None:
-    how = meeting_alone()
-    parameters = RendezvousParameters(how["rdzv_backend"], how["rdzv_endpoint"], "a", 1, 1)
-    handlers = [get_rendezvous_handler(parameters) for _ in range(2)]
-    assert all(handler.use_agent_store for handler in handlers)
+    endpoints = [free_endpoint() for _ in range(2)]
+    handlers = [
+        get_rendezvous_handler(RendezvousParameters("static", endpoint, "a", 1, 1, rank=0)) for endpoint in endpoints
+    ]
+    assert endpoints[0] != endpoints[1] and all(handler.use_agent_store for handler in handlers)
     found = [handler.next_rendezvous() for handler in handlers]
-    assert [(one.rank, one.world_size) for one in found] == [(0, 1)] * 2
-    where = [one.bootstrap_store_info for one in found]
-    assert where[0] is not None and where[1] is not None and where[0].master_port != where[1].master_port
+    where = found[0].bootstrap_store_info
+    assert where is not None
     found[0].store.set("who", "the first")
-    member = TCPStore(where[0].master_addr, where[0].master_port, is_master=False)
+    member = TCPStore(where.master_addr, where.master_port, is_master=False)
     assert PrefixStore("a", member).get("who") == b"the first"
     assert not found[1].store.check(["who"])
-    # Asked again, as after processes have failed, it is the same place.
-    again = handlers[0].next_rendezvous().bootstrap_store_info
-    assert again is not None and again.master_port == where[0].master_port
 
 
 # What `srun` hears of the signals that the process gets which starts it.
