@@ -211,9 +211,9 @@ def _race_item(name: str, record: Fields) -> Item:
     problems = literal(record, "problems") if "problems" in record else [record]
     if not isinstance(problems, list) or not problems or not all(isinstance(problem, Mapping) for problem in problems):
         raise DataError(f"field `problems` must be a list of one or more problems, not {problems!r}")
-    *shown, asked = problems
-    query = f"Article: {text(record, 'article')}\n\n{''.join(map(_race_answered, shown))}{text(asked, 'question')}"
-    return Item(name, query, texts(asked, "options", least=4), _race_gold(asked))
+    *shown, last = problems
+    query = f"Article: {text(record, 'article')}\n\n{''.join(map(_race_answered, shown))}{text(last, 'question')}"
+    return Item(name, query, texts(last, "options", least=4), _race_gold(last))
 
 
 def _race_answered(problem: Mapping[str, Any]) -> str:

@@ -75,10 +75,10 @@ def read_embeddings(checkpoint: Path) -> dict[str, Vectors]:
     """
     with safe_open(checkpoint / WEIGHTS, framework="numpy") as file:
         names = set(file.keys())
-        found = {side: name for side, known in _NAMES.items() for name in known if name in names}
-        if INPUT not in found:
+        stored = {side: name for side, known in _NAMES.items() for name in known if name in names}
+        if INPUT not in stored:
             raise DataError(f"{checkpoint / WEIGHTS} has no input embeddings; known names: {', '.join(_NAMES[INPUT])}")
-        return {side: np.asarray(file.get_tensor(name), dtype=np.float32) for side, name in found.items()}
+        return {side: np.asarray(file.get_tensor(name), dtype=np.float32) for side, name in stored.items()}
 
 
 def uniformity(vectors: Vectors) -> float | None:

@@ -39,13 +39,14 @@ from paribus.evaluation.rows import (
     means,
     write_heldout_table,
     write_items_table,
+    write_texts_table,
     write_translations,
 )
 from paribus.evaluation.scoring import Scorer, averaged_checkpoints, last_checkpoints, load_checkpoint_model
 from paribus.evaluation.segmentation import SegmentedWords, read_segmented, sentence_counts
 from paribus.evaluation.tasks import segmented_path, texts_path
 from paribus.evaluation.text import ORDER_FILE, DocumentBits, encode_documents, encode_stream, read_order
-from paribus.evaluation.text_sets import TextSet, changed_texts, clean_set, load_text_sets, write_text_sets
+from paribus.evaluation.text_sets import TextSet, changed_texts, clean_set, load_text_sets
 from paribus.evaluation.translation import TargetScorer, Translated, Translator, translated_sets
 from paribus.modeling.device import resolve_device
 from paribus.stage import JSON, OFFLINE, StageContext, StageListener
@@ -125,7 +126,8 @@ def _write_scores(
     if scored.translated.texts:
         write_translations(context.output / "translations.parquet", scored.translated.texts)
     if scored.texts:
-        write_text_sets(context.output / "texts.parquet", scored.texts)
+        sets = {texts.name: (texts.documents, texts.scored) for texts in scored.texts}
+        write_texts_table(context.output / "texts.parquet", sets)
     counts, last = count_tokens(tokenizer, heldout.texts), max(checkpoints)
     statistics = count_statistics(tokenizer, counts)
     for name in TEXT_NUMBERS:

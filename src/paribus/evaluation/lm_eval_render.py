@@ -164,8 +164,8 @@ class BorrowedTask:
     @property
     def until(self) -> tuple[str, ...]:
         """Stop strings of a written answer."""
-        found = self._task.config.generation_kwargs["until"]
-        return (found,) if isinstance(found, str) else tuple(found)
+        stops = self._task.config.generation_kwargs["until"]
+        return (stops,) if isinstance(stops, str) else tuple(stops)
 
     def items(self) -> list[AnyItem]:
         """What is scored, in order; DataError names the item that cannot be."""
@@ -220,8 +220,8 @@ class BorrowedTask:
         return query
 
     def _contexts(self, doc: Any, choices: Sequence[str]) -> tuple[str, ...]:
-        found = self._task.fewshot_context(doc, 0)
-        if found != [self.prompt.description + choice for choice in choices]:
+        rendered = self._task.fewshot_context(doc, 0)
+        if rendered != [self.prompt.description + choice for choice in choices]:
             raise ValueError("lm-eval puts the prompt together otherwise than it is stored")
         return tuple(choices)
 
@@ -261,24 +261,24 @@ class BorrowedTask:
             choices = task.doc_to_choice(doc, config.doc_to_choice) if config.doc_to_choice else []
             return task.doc_to_text(doc, config.doc_to_text), task.doc_to_target(doc, config.doc_to_target), choices
 
-        found, filled = render(doc), _filled(doc)
+        rendered, filled = render(doc), _filled(doc)
         if filled != doc and not any(isinstance(text, Function) for text in own):
             nulls = [field for field, value in doc.items() if filled[field] != value]
-            if str(found).count("None") > str(render(filled)).count("None"):
+            if str(rendered).count("None") > str(render(filled)).count("None"):
                 raise ValueError(f"null in {', '.join(nulls)} would be the word None; give it, or leave the record out")
-        return found
+        return rendered
 
     def _guarded(self, where: str, make: Callable[[], T]) -> T:
         """What `make` gives; whatever goes wrong in lm-eval or in a task's own code is told by its place."""
         try:
             return make()
         except Exception as error:
-            asked = "; is its answer the number of a choice?" if isinstance(error, IndexError) else ""
+            hint = "; is its answer the number of a choice?" if isinstance(error, IndexError) else ""
             raise DataError(
                 Problem(
                     "evaluation.tasks",
                     f"task {self.definition.name} ({self.definition.path}) cannot be made of {where}: "
-                    f"{type(error).__name__}: {error}{asked}",
+                    f"{type(error).__name__}: {error}{hint}",
                 )
             ) from error
 

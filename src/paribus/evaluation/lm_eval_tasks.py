@@ -98,8 +98,8 @@ class Definition:
     @property
     def fewshot(self) -> Mapping[str, Any]:
         """What is said of examples alone."""
-        found = self.config.get("fewshot_config")
-        return found if isinstance(found, dict) else {}
+        settings = self.config.get("fewshot_config")
+        return settings if isinstance(settings, dict) else {}
 
     @property
     def fewshot_split(self) -> str | None:
@@ -261,16 +261,16 @@ def names_in(folder: Path) -> Names:
     files = (path for path in folder.rglob("*.yaml") if not _NO_TASKS & set(path.parts))
     for path in sorted(files, key=Path.as_posix):
         text = path.read_text(encoding="utf-8-sig", errors="replace")  # YAML may begin with a byte order mark
-        found = {match["kind"]: match["name"] for match in _KIND_AND_NAME.finditer(text)}
-        if "group" in found:
-            groups.setdefault(found["group"], path)
-        elif "task" in found and found["task"] in tasks:
-            again.setdefault(found["task"], path)
-        elif "task" in found:
-            tasks[found["task"]] = path
+        named = {match["kind"]: match["name"] for match in _KIND_AND_NAME.finditer(text)}
+        if "group" in named:
+            groups.setdefault(named["group"], path)
+        elif "task" in named and named["task"] in tasks:
+            again.setdefault(named["task"], path)
+        elif "task" in named:
+            tasks[named["task"]] = path
             listed = re.sub(r"(?m)^[ \t]*-", "", match["tags"]) if (match := _TAGS.search(text)) else ""
             for tag in re.findall(r"[^\s\"'\[\]{},#]+", listed):
-                tags.setdefault(tag, []).append(found["task"])
+                tags.setdefault(tag, []).append(named["task"])
     return Names(tasks, groups, {tag: tuple(members) for tag, members in tags.items()}, again)
 
 
@@ -320,10 +320,10 @@ def find_definition(config: EvaluationConfig, name: str) -> Definition:
     """The task of that name in `evaluation.include_path`, else in lm-eval; ConfigurationError for a `problem`."""
     if message := task_problem(config, name):
         raise ConfigurationError(Problem("evaluation.tasks", message))
-    found = _found(config, name)
-    if found is None:
+    definition = _found(config, name)
+    if definition is None:
         raise ValueError(f"{name} is a task of ours")
-    return found
+    return definition
 
 
 def task_problem(config: EvaluationConfig, name: str) -> str | None:
@@ -332,13 +332,13 @@ def task_problem(config: EvaluationConfig, name: str) -> str | None:
     if is_ours(name):
         twice = included and {**included.tasks, **included.groups}.get(name)
         return f"{name} is a task of paribus; give that of {twice} another name" if twice else None
-    found = _found(config, name)
-    if found is None:
+    definition = _found(config, name)
+    if definition is None:
         return _unknown(name, included, config.include_path)
-    if included and found.ours and (again := included.again.get(name)):
-        return f"{name} is the task of {found.path} and of {again}; give one of them another name"
-    reason = found.problem()
-    return f"{name} of {found.path.name} {reason}; leave it out" if reason else None
+    if included and definition.ours and (again := included.again.get(name)):
+        return f"{name} is the task of {definition.path} and of {again}; give one of them another name"
+    reason = definition.problem()
+    return f"{name} of {definition.path.name} {reason}; leave it out" if reason else None
 
 
 def task_members(include_path: str | None, name: str) -> list[str]:
@@ -451,8 +451,8 @@ def fetch_records(config: EvaluationConfig, task: Definition) -> None:
     data, split = Path(config.data), task.scored_split
     if split_file(data, task.name, split) is not None:
         return
-    wanted = [task.fewshot_split] if task.fewshot_split else []
-    write_splits(data, task.name, (_load_task_splits(task), _data_set(task)), split, wanted)
+    examples = [task.fewshot_split] if task.fewshot_split else []
+    write_splits(data, task.name, (_load_task_splits(task), _data_set(task)), split, examples)
 
 
 def lacks_examples(data: Path, task: Definition) -> bool:
@@ -500,8 +500,8 @@ def read_split(path: Path, task: Definition) -> list[dict[str, Any]]:
 
 
 def _options(task: Definition) -> Mapping[str, Any]:
-    found = task.config.get("dataset_kwargs")
-    return found if isinstance(found, dict) else {}
+    options = task.config.get("dataset_kwargs")
+    return options if isinstance(options, dict) else {}
 
 
 def _named_files(task: Definition) -> Mapping[str, Any] | None:

@@ -198,13 +198,13 @@ Progress = Callable[[int], None]
 """Told the number of requests that were just finished."""
 
 
-def progress_counter(told: Callable[[int, int], None], requests: int, units: int | None = None) -> Progress:
+def progress_counter(listener: Callable[[int, int], None], requests: int, units: int | None = None) -> Progress:
     """Adds up the finished of `requests` and tells their share of `units`; None counts the requests themselves."""
     total, finished = requests if units is None else units, 0
 
     def report(count: int) -> None:
         nonlocal finished
         finished += count
-        told(total * finished // requests, total)
+        listener(total * finished // requests, total)
 
     return report

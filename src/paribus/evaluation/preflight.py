@@ -71,30 +71,30 @@ def check_evaluation(config: EvaluationConfig) -> list[Problem]:
     return problems
 
 
-def _joined_problems(config: EvaluationConfig, found: list[Problem]) -> list[Problem]:
+def _joined_problems(config: EvaluationConfig, problems: list[Problem]) -> list[Problem]:
     """What tasks lack, the first of many for all where none has a directory to look in."""
-    alike = [each for each in found if each[0] == "evaluation.data"]
+    alike = [each for each in problems if each[0] == "evaluation.data"]
     if config.data is not None or len(alike) <= _MOST_ALIKE:
-        return found
+        return problems
     path, first = alike[0]
     more = f"{first}; {len(alike) - 1} other tasks need it too"
-    return [Problem(path, more), *(each for each in found if each not in alike)]
+    return [Problem(path, more), *(each for each in problems if each not in alike)]
 
 
 def check_task_names(config: EvaluationConfig) -> list[Problem]:
     """The problems that no file decides."""
-    found = [each for name in config.tasks for each in _wrong_task(config, name)]
-    found += [Problem("evaluation.texts", wrong) for name in config.texts if (wrong := _wrong_text(config, name))]
+    listed = [each for name in config.tasks for each in _wrong_task(config, name)]
+    listed += [Problem("evaluation.texts", wrong) for name in config.texts if (wrong := _wrong_text(config, name))]
     for names in ("tasks", "texts"):
         counts = Counter(getattr(config, names)).items()
-        found += [Problem(f"evaluation.{names}", f"names {name} {count} times") for name, count in counts if count > 1]
+        listed += [Problem(f"evaluation.{names}", f"names {name} {count} times") for name, count in counts if count > 1]
     for name in config.shots_of or {}:
         if name not in config.tasks and (problems := _wrong_task(config, name)):
-            found.append(Problem(f"evaluation.shots_of.{name}", problems[0].message))
+            listed.append(Problem(f"evaluation.shots_of.{name}", problems[0].message))
         elif not prompted((name,)):
             reason = f"{name} has no prompt, so no examples in it; leave it out"
-            found.append(Problem(f"evaluation.shots_of.{name}", reason))
-    return found
+            listed.append(Problem(f"evaluation.shots_of.{name}", reason))
+    return listed
 
 
 def _wrong_task(config: EvaluationConfig, name: str) -> list[Problem]:
@@ -169,8 +169,8 @@ def missing_examples(config: EvaluationConfig) -> Iterator[MissingExamples]:
         return
     for name in config.tasks:
         with suppress(ParibusError):  # two files of one split, which are refused elsewhere
-            if any(config.task_shots(name)) and (found := _missing_of_task(config, Path(config.data), name)):
-                yield found
+            if any(config.task_shots(name)) and (missing := _missing_of_task(config, Path(config.data), name)):
+                yield missing
 
 
 def _missing_of_task(config: EvaluationConfig, data: Path, name: str) -> MissingExamples | None:

@@ -41,7 +41,7 @@ from paribus.errors import DataError, NumericalError
 from paribus.evaluation.benchmarks import prompted
 from paribus.evaluation.items import read_records, read_task_config
 from paribus.evaluation.pairs import Choices, Ids, Pair, encode_choices, fit_context, fit_pair
-from paribus.stage import JSON, StageContext, StageListener
+from paribus.stage import JSON, StageContext
 from paribus.store.files import write_json
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
@@ -79,65 +79,52 @@ def build_prompts(context: StageContext) -> dict[str, JSON]:
     cutter = PromptCutter(evaluation_tokenizer(context.inputs["tokens"] / "tokenizer"))
     tasks: dict[str, JSON] = {}
     for name in prompted(evaluation.tasks):
-        task = TaskPrompts(context.inputs["tasks"], name, cutter, context.listener)
-        tasks[name] = task.summary(sorted(set(evaluation.task_shots(name))), length)
+        tasks[name] = _summary(context, name, cutter, length)
     write_json(context.output / PROMPTS_FILE, {"tasks": tasks})
     return {"tasks": tasks}
 
 
-class TaskPrompts:
-    """The prompts of a task of the artefact `tasks`, cut with one tokenizer."""
+def _summary(context: StageContext, name: str, cutter: "PromptCutter", context_length: int) -> JSON:
+    """Counts of the prompts of a task for the record; those that a user may want to change are said."""
+    tasks, listener = context.inputs["tasks"], context.listener
+    config, shots = read_task_config(tasks, name), sorted(set(context.config.evaluation.task_shots(name)))
 
-    def __init__(self, tasks: Path, name: str, cutter: "PromptCutter", listener: StageListener) -> None:
-        self._tasks, self._name, self._cutter, self._listener = tasks, name, cutter, listener
-        self._config = read_task_config(tasks, name)
-        self._items = self._cut(f"{name}.jsonl")
-
-    def summary(self, shots: Sequence[int], context_length: int) -> JSON:
-        """Counts for the record; those that a user may want to change are said."""
-        long = self._long_prompts(shots, context_length)
-        choices, crossed = sum(item.choices for item in self._items), sum(item.crossing for item in self._items)
-        if crossed:
-            self._listener.message(
-                f"{self._name}: a token crosses the boundary of context and continuation in {crossed} of {choices} "
-                "choices; they are scored as text (docs/evaluation.md)"
-            )
-        for number_of_shots, number in long.items():
-            if number:
-                fewer = "give fewer examples (evaluation.shots_of) or " if number_of_shots else ""
-                self._listener.message(
-                    f"{self._name}: {number} of {len(self._items)} {number_of_shots}-shot prompts are longer than the "
-                    f"model's {context_length} tokens and lose their beginning; {fewer}raise model.context_length"
-                )
-        return {
-            "items": len(self._items),
-            "choices": choices,
-            "crossed_items": sum(item.crossing > 0 for item in self._items),
-            "crossed_choices": crossed,
-            "long_prompts": {str(number_of_shots): number for number_of_shots, number in long.items()},
-        }
-
-    def _cut(self, file: str) -> list[ItemTokens]:
-        delimiter, records = self._config["target_delimiter"], read_records(self._tasks / file)
-        items: list[ItemTokens] = []
+    def cut(file: str) -> list[ItemTokens]:
+        items, records = list[ItemTokens](), read_records(tasks / file)
         for number, record in enumerate(records):
-            items.append(self._cutter.item(record, delimiter, (self._name, number)))
+            items.append(cutter.item(record, config["target_delimiter"], (name, number)))
             if len(items) % _REPORT_ITEMS == 0:
-                doing = f"cutting prompts of {self._name}"
-                self._listener.progress(len(items), len(records), unit="items", doing=doing)
+                listener.progress(len(items), len(records), unit="items", doing=f"cutting prompts of {name}")
         return items
 
-    def _long_prompts(self, shots: Sequence[int], context_length: int) -> dict[int, int]:
-        """Shots -> items whose prompt is longer than the model's context."""
-        around = self._cutter.tokens(self._config.get("fewshot_delimiter", "\n\n"))
-        before = self._cutter.tokens(self._config.get("description", ""))
-        shown = self._cut(f"{self._name}.fewshot.jsonl") if max(shots) else []
-        mean = sum(example.tokens + around for example in shown) / max(1, len(shown))
+    items, shown = cut(f"{name}.jsonl"), cut(f"{name}.fewshot.jsonl") if max(shots) else []
+    around = cutter.tokens(config.get("fewshot_delimiter", "\n\n"))
+    before = cutter.tokens(config.get("description", ""))
+    mean = sum(example.tokens + around for example in shown) / max(1, len(shown))
+    choices, crossed = sum(item.choices for item in items), sum(item.crossing for item in items)
+    if crossed:
+        listener.message(
+            f"{name}: a token crosses the boundary of context and continuation in {crossed} of {choices} choices; they "
+            "are scored as text (docs/evaluation.md)"
+        )
+    long: dict[str, JSON] = {}
+    for number in shots:
         # The last token of an answer is predicted and not read.
-        return {
-            number: sum(before + number * mean + item.tokens - 1 > context_length for item in self._items)
-            for number in shots
-        }
+        lengths = (before + number * mean + item.tokens - 1 for item in items)
+        long[str(number)] = too_long = sum(length > context_length for length in lengths)
+        if too_long:
+            fewer = "give fewer examples (evaluation.shots_of) or " if number else ""
+            listener.message(
+                f"{name}: {too_long} of {len(items)} {number}-shot prompts are longer than the model's "
+                f"{context_length} tokens and lose their beginning; {fewer}raise model.context_length"
+            )
+    return {
+        "items": len(items),
+        "choices": choices,
+        "crossed_items": sum(item.crossing > 0 for item in items),
+        "crossed_choices": crossed,
+        "long_prompts": long,
+    }
 
 
 ItemKey = tuple[str, int]
@@ -165,12 +152,12 @@ class Spellings:
 
     def within(self, text: bytes) -> list[tuple[int, int]]:
         """Id and length of the tokens that `text` begins with and goes on after."""
-        found = []
+        tokens = []
         for length in range(1, min(len(text), self._longest + 1)):
             start = bisect_left(self._sorted, text[:length])
             end = bisect_right(self._sorted, text[:length], lo=start)
-            found += [(int(identity), length) for identity in self._ids[start:end]]
-        return found
+            tokens += [(int(identity), length) for identity in self._ids[start:end]]
+        return tokens
 
 
 class PromptCutter:
@@ -335,14 +322,14 @@ class _Sum:
 
     def take(self, place: int) -> list[tuple[float, tuple[int, ...]]]:
         """The sequences that end at byte `place` and are followed up, the most probable first."""
-        found = sorted(self.open.pop(place, ()), reverse=True)
-        if not found:
+        sequences = sorted(self.open.pop(place, ()), reverse=True)
+        if not sequences:
             return []
-        weights = np.exp(np.array([weight for weight, _ in found]) - found[0][0])
+        weights = np.exp(np.array([weight for weight, _ in sequences]) - sequences[0][0])
         weights /= weights.sum()
-        kept = max(1, min(MOST_SEQUENCES, int((weights >= SMALLEST_SHARE).sum())))
-        self.omitted += float(weights[kept:].sum())
-        return found[:kept]
+        count = max(1, min(MOST_SEQUENCES, int((weights >= SMALLEST_SHARE).sum())))
+        self.omitted += float(weights[count:].sum())
+        return sequences[:count]
 
 
 def text_log_probabilities(
@@ -356,21 +343,21 @@ def text_log_probabilities(
     """
     sums = [_Sum(context, text, defaultdict(list, {0: [(0.0, ())]})) for context, text in questions]
     for place in range(max((len(text) for _, text in questions), default=0)):
-        steps = [(one, weight, ids) for one in sums for weight, ids in one.take(place)]
-        pairs = [_next_pair(one.context, ids, scorer.context_length) for one, _, ids in steps]
+        steps = [(state, weight, ids) for state in sums for weight, ids in state.take(place)]
+        pairs = [_next_pair(state.context, ids, scorer.context_length) for state, _, ids in steps]
         for number, predicted in scorer.predictions(pairs):
-            one, weight, ids = steps[number]
-            rest = one.text[place:]
+            state, weight, ids = steps[number]
+            rest = state.text[place:]
             covering = predicted[spellings.beginning_with(rest)]
             if len(covering):
-                one.covered.append(weight + float(np.logaddexp.reduce(covering)))
+                state.covered.append(weight + float(np.logaddexp.reduce(covering)))
             for identity, length in spellings.within(rest):
-                one.open[place + length].append((weight + float(predicted[identity]), (*ids, identity)))
-    logs = np.array([np.logaddexp.reduce(one.covered) for one in sums], np.float64)
+                state.open[place + length].append((weight + float(predicted[identity]), (*ids, identity)))
+    logs = np.array([np.logaddexp.reduce(state.covered) for state in sums], np.float64)
     if not np.isfinite(logs).all():
         text = sums[int(np.isfinite(logs).argmin())].text
         raise NumericalError(f"the model gives the end of a context, {text!r}, no probability in any of its tokens")
-    return logs, max((one.omitted for one in sums), default=0.0)
+    return logs, max((state.omitted for state in sums), default=0.0)
 
 
 def _next_pair(context: Ids, ids: tuple[int, ...], context_length: int) -> Pair:

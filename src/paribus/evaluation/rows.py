@@ -125,7 +125,7 @@ def write_texts_table(path: Path, sets: Mapping[str, tuple[Sequence[str], Mappin
     tables = []
     for name, (documents, scored) in sets.items():
         bits = _bits_table(documents, scored)
-        tokens = np.concatenate([found.tokens for found in scored.values()])
+        tokens = np.concatenate([result.tokens for result in scored.values()])
         columns = [pa.array([name] * bits.num_rows), *bits.columns, pa.array(tokens)]
         tables.append(pa.table(columns, schema=TEXTS_SCHEMA))
     pq.write_table(pa.concat_tables(tables), path)

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors.torch import save_file
 from torch.nn.functional import linear
 
 from paribus.config.groups.training import TrainingConfig, checkpoint_steps, too_few_checkpoints
@@ -29,7 +30,7 @@ from paribus.modeling.device import BatchMemory, batches, expect_many_shapes, re
 from paribus.modeling.models import load_model
 from paribus.store.files import publish_directory
 from paribus.training.distributed import ALONE, Host
-from paribus.training.sharded import Part, StoredTensors, write_whole
+from paribus.training.sharded import StoredTensors
 
 LOGITS = 2**25
 """Largest number of logits held at once."""
@@ -100,8 +101,8 @@ class Scorer:
         groups = group_pairs([pairs[place] for place in scored])
         parts = batches(groups, lambda group: group.length, self._tokens_of_a_batch)
         finished = _group_progress(groups, len(scored), progress)
-        found = computed(self.host, "scoring", parts, self._tokens, Group.ids, finished)
-        for _, (members, token_scores, right) in found:
+        results = computed(self.host, "scoring", parts, self._tokens, Group.ids, finished)
+        for _, (members, token_scores, right) in results:
             yield np.array(scored)[members], token_scores, right
 
     @torch.inference_mode()
@@ -113,8 +114,8 @@ class Scorer:
         """
         parts = batches(group_pairs(pairs), lambda group: group.length, self._tokens_of_a_batch)
         # In each process all of them: their results are larger than what is computed for them.
-        for _, found in computed(ALONE, "scoring", parts, self._predictions, Group.ids):
-            yield from found
+        for _, scores in computed(ALONE, "scoring", parts, self._predictions, Group.ids):
+            yield from scores
 
     def _predictions(self, groups: Sequence[Group]) -> list[tuple[int, NDArray[np.float64]]]:
         batch, device = make_batch(groups), self.model.device
@@ -208,11 +209,11 @@ def computed(  # noqa: PLR0917 (who computes what of which, and who is told)
             own.append((number, start, len(some), result))
             start += len(some)
         # The other processes are as far, about.
-        told = min(left, len(parts[number]) * host.size)
-        left -= told
-        progress(told)
+        finished = min(left, len(parts[number]) * host.size)
+        left -= finished
+        progress(finished)
     for number, start, size, result in sorted(
-        (one for found in host.gathered(own) for one in found), key=lambda one: one[:2]
+        (entry for results in host.gathered(own) for entry in results), key=lambda entry: entry[:2]
     ):
         yield parts[number][start : start + size], result
     progress(left)
@@ -246,16 +247,16 @@ def last_checkpoints(
     Raises ConfigurationError, by the path `asked`, where these shares end at fewer steps, so that another run would be
     scored at others.
     """
-    found = {int(match[1]): path for path in artifact.iterdir() if (match := STEP.fullmatch(path.name))}
-    if not found:
+    directories = {int(match[1]): path for path in artifact.iterdir() if (match := STEP.fullmatch(path.name))}
+    if not directories:
         raise DataError(f"{artifact} has no checkpoint step_XXXXXXXX")
-    steps = max(found)
+    steps = max(directories)
     if few := too_few_checkpoints(training, steps, number):
         raise ConfigurationError(f"{asked}: {few}")
-    wanted = checkpoint_steps(training.checkpoints, steps, number)
-    if missing := [step for step in wanted if step not in found]:
-        raise DataError(f"{artifact} has no checkpoint of steps {missing}; there are those of {sorted(found)}")
-    return {step: found[step] for step in wanted}
+    chosen = checkpoint_steps(training.checkpoints, steps, number)
+    if missing := [step for step in chosen if step not in directories]:
+        raise DataError(f"{artifact} has no checkpoint of steps {missing}; there are those of {sorted(directories)}")
+    return {step: directories[step] for step in chosen}
 
 
 def load_checkpoint_model(checkpoint: Path, device: str, precision: str = "fp32") -> Any:
@@ -281,55 +282,38 @@ def averaged_checkpoints(checkpoints: Mapping[int, Path], number: int, directory
     steps, paths = list(checkpoints), list(checkpoints.values())
     if number == 1:
         return dict(checkpoints)
-    found = {step: directory / paths[place].name for place, step in enumerate(steps) if place >= number - 1}
+    averaged = {step: directory / paths[place].name for place, step in enumerate(steps) if place >= number - 1}
     if host.main:
-        for place, target in enumerate(found.values()):
+        for place, target in enumerate(averaged.values()):
             if not target.is_dir():
                 _write_average(paths[place : place + number], target)
     host.wait()
-    return found
+    return averaged
 
 
-@dataclass(frozen=True)
-class MeanTensors:
-    """The mean of each tensor over files, summed in float64 and given in float32; one is in memory at a time.
+def mean_weights(directories: Sequence[Path]) -> dict[str, torch.Tensor]:
+    """The mean of each tensor over Hugging Face directories, summed in float64 and given in float32.
 
-    Vaswani et al. 2017, section 6.1: "a single model obtained by averaging the last 5 checkpoints".
+    Vaswani et al. 2017, section 6.1: "a single model obtained by averaging the last 5 checkpoints". DataError names
+    two directories whose shapes of weights differ.
     """
-
-    files: Sequence[StoredTensors]
-
-    @classmethod
-    def of(cls, directories: Sequence[Path]) -> "MeanTensors":
-        """Those of Hugging Face directories of one family; DataError names two whose shapes of weights differ."""
-        files = [StoredTensors.of([path / WEIGHTS]) for path in directories]
-        for (first, one), (second, other) in pairwise(zip(directories, files, strict=True)):
-            if one.shapes != other.shapes:
-                raise DataError(f"{first} and {second} are no checkpoints of one model: shapes of weights differ")
-        return cls(files)
-
-    @property
-    def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        return self.files[0].shapes
-
-    def rows(self, name: str, start: int, stop: int) -> torch.Tensor:
-        return _mean_tensor([file.rows(name, start, stop) for file in self.files])
-
-    def whole(self, name: str) -> torch.Tensor:
-        return _mean_tensor([file.whole(name) for file in self.files])
-
-
-def _mean_tensor(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    total = tensors[0].double()
-    for tensor in tensors[1:]:
-        total += tensor
-    return (total / len(tensors)).float()
+    files = [StoredTensors.of([path / WEIGHTS]) for path in directories]
+    for (first, stored), (second, other) in pairwise(zip(directories, files, strict=True)):
+        if stored.shapes != other.shapes:
+            raise DataError(f"{first} and {second} are no checkpoints of one model: shapes of weights differ")
+    means = {}
+    for name in files[0].shapes:
+        total = files[0].whole(name).double()
+        for file in files[1:]:
+            total += file.whole(name)
+        means[name] = (total / len(files)).float()
+    return means
 
 
 def _write_average(sources: Sequence[Path], target: Path) -> None:
     """The last of the checkpoints with the mean weights, whole or not at all."""
-    partial, means = target.with_name(f"{target.name}.partial"), MeanTensors.of(sources)
+    partial, weights = target.with_name(f"{target.name}.partial"), mean_weights(sources)
     shutil.rmtree(partial, ignore_errors=True)
     shutil.copytree(sources[-1], partial, ignore=shutil.ignore_patterns(WEIGHTS))
-    write_whole(partial / WEIGHTS, means, {name: Part(name, None) for name in means.shapes}, {"format": "pt"})
+    save_file(weights, partial / WEIGHTS, {"format": "pt"})
     publish_directory(partial, target)

@@ -245,9 +245,9 @@ def check_scrolls_names(config: FinetuningConfig) -> list[Problem]:
     """The problems that no file decides."""
     if isinstance(config, NoFinetuning):
         return []
-    found = [problem for name in config.tasks if (problem := unknown_task(name, list(TASKS)))]
-    found += [f"names {name} {count} times" for name, count in Counter(config.tasks).items() if count > 1]
-    return [Problem("finetuning.tasks", problem) for problem in found]
+    messages = [problem for name in config.tasks if (problem := unknown_task(name, list(TASKS)))]
+    messages += [f"names {name} {count} times" for name, count in Counter(config.tasks).items() if count > 1]
+    return [Problem("finetuning.tasks", problem) for problem in messages]
 
 
 def _missing_files(config: ScrollsFinetuning, name: str) -> Iterator[Problem]:

@@ -12,12 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from paribus.corpus.paths import compression_of
 from paribus.corpus.readers import RecordProblem, decode, lines, open_decompressed
 from paribus.errors import DataError
-from paribus.tokenization import Tokenizer
+
+if TYPE_CHECKING:
+    from paribus.tokenization import Tokenizer
 
 _UNKNOWN = "\ufffd".encode()
 
@@ -90,7 +92,7 @@ def read_segmented(path: Path) -> list[list[str]]:
     return sentences
 
 
-def tokenizer_scores(tokenizer: Tokenizer, gold: Sequence[Sequence[str]]) -> SegmentationScores:
+def tokenizer_scores(tokenizer: "Tokenizer", gold: Sequence[Sequence[str]]) -> SegmentationScores:
     """Precision, recall and F1 of the tokens of each sentence against its gold words (SIGHAN bakeoff rule).
 
     The tokenizer gets the words without spaces between them. Its tokens must spell that text; a token U+FFFD may stand
@@ -101,7 +103,7 @@ def tokenizer_scores(tokenizer: Tokenizer, gold: Sequence[Sequence[str]]) -> Seg
     return scores_of_counts(correct, predicted, words)
 
 
-def sentence_counts(tokenizer: Tokenizer, gold: Sequence[Sequence[str]]) -> list[SegmentedWords]:
+def sentence_counts(tokenizer: "Tokenizer", gold: Sequence[Sequence[str]]) -> list[SegmentedWords]:
     """The numbers behind `tokenizer_scores`, which are summed over sentences, of each; DataError as there."""
     counts = []
     for number, sentence in enumerate(gold, start=1):

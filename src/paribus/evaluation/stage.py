@@ -66,9 +66,9 @@ def build_scores(context: StageContext) -> dict[str, JSON]:
 
 
 def _evaluation_device(config: RunConfig) -> Device:
-    asked = config.evaluation.processes
-    gpus = config.training.processes if asked is None else asked
-    return Device("evaluation.device", config.evaluation.device, gpus, fewer_do=asked is None)
+    processes = config.evaluation.processes
+    gpus = config.training.processes if processes is None else processes
+    return Device("evaluation.device", config.evaluation.device, gpus, fewer_do=processes is None)
 
 
 def facts(result: Mapping[str, Any]) -> list[str]:
@@ -140,17 +140,17 @@ def build_finetuning(context: StageContext) -> dict[str, JSON]:
     config = context.config.finetuning
     assert isinstance(config, ScrollsFinetuning)
     device, training = context.config.training.device, context.config.training
-    asked = beside(config.processes, device, training, "finetuning.processes")
-    processes = min(asked.total, len(pending_tasks(context)))
+    most = beside(config.processes, device, training, "finetuning.processes")
+    processes = min(most.total, len(pending_tasks(context)))
     if processes > 1:
         carry_out(context, Processes(processes, 1), "paribus.evaluation.tune")
     return finetune_tasks(context)
 
 
 def _finetuning_device(config: RunConfig) -> Device:
-    asked = config.finetuning.processes if isinstance(config.finetuning, ScrollsFinetuning) else 1
-    gpus = config.training.processes if asked is None else asked
-    return Device("training.device", config.training.device, gpus, fewer_do=asked is None)
+    processes = config.finetuning.processes if isinstance(config.finetuning, ScrollsFinetuning) else 1
+    gpus = config.training.processes if processes is None else processes
+    return Device("training.device", config.training.device, gpus, fewer_do=processes is None)
 
 
 FINETUNING_DATA = Stage(

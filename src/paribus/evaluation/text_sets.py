@@ -13,7 +13,6 @@ from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.artifact import CorpusArtifact, read_columns
 from paribus.evaluation.data_files import HELDOUT_CLEAN, HELDOUT_CONCATENATED, concatenated_name
 from paribus.evaluation.heldout import read_heldout
-from paribus.evaluation.rows import write_texts_table
 from paribus.evaluation.tasks import order_path, texts_path
 from paribus.evaluation.text import DocumentBits, encode_documents, encode_stream, read_order
 from paribus.stage import JSON
@@ -56,21 +55,21 @@ class TextSet:
 
     def metrics(self, step: int) -> dict[str, float]:
         """What a checkpoint gave, by the names of the run's metrics; held-out documents have no perplexity."""
-        found = self.scored[step]
-        metrics = {BITS_PER_BYTE.format(self.name): found.bits_per_byte}
+        bits = self.scored[step]
+        metrics = {BITS_PER_BYTE.format(self.name): bits.bits_per_byte}
         heldout = self.name in (HELDOUT_CLEAN, HELDOUT_CONCATENATED)
-        return metrics if heldout else metrics | {PERPLEXITY.format(self.name): found.perplexity}
+        return metrics if heldout else metrics | {PERPLEXITY.format(self.name): bits.perplexity}
 
     def means(self) -> dict[str, float]:
         """The same, averaged over checkpoints."""
         every = [self.metrics(step) for step in self.scored]
-        return {name: sum(found[name] for found in every) / len(every) for name in every[0]}
+        return {name: sum(measured[name] for measured in every) / len(every) for name in every[0]}
 
     def about(self) -> JSON:
         """What `statistics.json` says of it."""
-        found = next(iter(self.scored.values()))
+        bits = next(iter(self.scored.values()))
         return {
-            "documents": len(self.documents), "bytes": int(found.bytes.sum()), "tokens": int(found.tokens.sum())
+            "documents": len(self.documents), "bytes": int(bits.bytes.sum()), "tokens": int(bits.tokens.sum())
         }  # fmt: skip
 
 
@@ -99,13 +98,10 @@ def clean_set(
     if not 0 < len(clean) < len(documents):
         return []
     bits = {
-        step: DocumentBits(found.bits[clean], found.bytes[clean], found.tokens[clean]) for step, found in scored.items()
+        step: DocumentBits(result.bits[clean], result.bytes[clean], result.tokens[clean])
+        for step, result in scored.items()
     }
     return [TextSet(HELDOUT_CLEAN, [documents[place] for place in clean], None, bits)]
-
-
-def write_text_sets(path: Path, sets: Sequence[TextSet]) -> None:
-    write_texts_table(path, {found.name: (found.documents, found.scored) for found in sets})
 
 
 def changed_texts(tokenizer: Tokenizer, texts: Iterable[str]) -> int:

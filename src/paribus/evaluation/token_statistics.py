@@ -56,8 +56,12 @@ def build(context: StageContext) -> dict[str, JSON]:
     for number, name in enumerate(words, start=2):
         listener.progress(number, steps, unit="parts", doing=f"cutting the sentences of {name}")
         sentences = read_segmented(segmented_path(context.inputs["tasks"], name))
-        found = tokenizer_scores(evaluation_tokenizer(corpus.tokenizer_path), sentences)
-        scores |= {f"{name}_precision": found.precision, f"{name}_recall": found.recall, f"{name}_f1": found.f1}
+        measured = tokenizer_scores(evaluation_tokenizer(corpus.tokenizer_path), sentences)
+        scores |= {
+            f"{name}_precision": measured.precision,
+            f"{name}_recall": measured.recall,
+            f"{name}_f1": measured.f1,
+        }
     columns = tokenizer.vocabulary.columns
     lengths = character_lengths([columns.spellings[rank] for rank in tokenizer.vocabulary.rank_of_id.tolist()])
     by_length = length_buckets(lengths, ordinary_tokens(tokenizer).astype(np.int64))

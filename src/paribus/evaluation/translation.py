@@ -102,8 +102,8 @@ class Translator:
             pad_token_id=end,
         )
         # The first token is the one that targets begin with.
-        found = (ids[1:] for ids in hypotheses.cpu().numpy())
-        return [ids[: np.append(np.flatnonzero(ids == end), len(ids))[0]] for ids in found]
+        generated = (ids[1:] for ids in hypotheses.cpu().numpy())
+        return [ids[: np.append(np.flatnonzero(ids == end), len(ids))[0]] for ids in generated]
 
 
 @dataclass
@@ -232,12 +232,12 @@ def _window_nats(model: Any, batch: Sequence[_Window]) -> NDArray[np.float64]:
         decoder_input_ids=inputs.clamp(min=0),
         use_cache=False,
     ).last_hidden_state
-    flat, wanted = hidden.flatten(0, 1), targets.flatten().to(model.device)
+    flat, expected = hidden.flatten(0, 1), targets.flatten().to(model.device)
     chunk = max(1, LOGITS // int(model.config.vocab_size))
     losses = [
         cross_entropy(
             linear(flat[start : start + chunk], model.lm_head.weight).float(),
-            wanted[start : start + chunk],
+            expected[start : start + chunk],
             ignore_index=NO_TARGET,
             reduction="none",
         )

@@ -305,12 +305,12 @@ def finetune(context: StageContext, task: str, start: Start) -> tuple[Path, dict
     config, listener = replace(context.config, training=training), TaskListener(context.listener, task)
     context = replace(context, config=config, listener=listener)
     vocab_size, accelerator = start.tokenizer.vocab_size, start.accelerator
-    kept = MicroBatch.of(context.work, training, accelerator.num_processes)
-    fitted = fitted_to_memory(config, vocab_size, accelerator, start.precision, kept, listener)
+    record = MicroBatch.of(context.work, training, accelerator.num_processes)
+    fitted = fitted_to_memory(config, vocab_size, accelerator, start.precision, record, listener)
     run = _training_run(context, replace(training, micro_batch=fitted.micro_batch), rows, steps, start.accelerator)
-    run = replace(run, micro_batch=kept, requests=start.requests)
+    run = replace(run, micro_batch=record, requests=start.requests)
     resumed = run.checkpoints.newest(limit=min(run.metrics.complete_steps(), steps))
-    kept.keep(fitted.micro_batch, fitted.tried_on)
+    record.keep(fitted.micro_batch, fitted.tried_on)
     try:
         train(run, load_model(resumed.path if resumed else start.checkpoint), resumed)
     except NumericalError as error:
@@ -415,15 +415,15 @@ def rouge_scores(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -
     """
     scorer = RougeScorer(list(ROUGE_TYPES), use_stemmer=False)
     best = [scorer.score_multi(accepted, text) for text, accepted in zip(predictions, answers, strict=True)]
-    found = [{name: float(scores[name].fmeasure) for name in ROUGE_TYPES} for scores in best]
-    means = {name: math.fsum(scores[name] for scores in found) / len(found) for name in ROUGE_TYPES}
+    items = [{name: float(scores[name].fmeasure) for name in ROUGE_TYPES} for scores in best]
+    means = {name: math.fsum(scores[name] for scores in items) / len(items) for name in ROUGE_TYPES}
     whole = math.prod(means.values()) ** (1 / len(means))
 
     def linearised(scores: dict[str, float]) -> float:
         changes = ((scores[name] - mean) / mean for name, mean in means.items())
         return whole + whole / len(means) * sum(changes) if whole else 0.0
 
-    return [scores | {GEOMETRIC_MEAN: linearised(scores)} for scores in found]
+    return [scores | {GEOMETRIC_MEAN: linearised(scores)} for scores in items]
 
 
 GROUP_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE")

@@ -268,8 +268,8 @@ def attend(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask
     if isinstance(mask, Documents):
         return _attend_in_documents(queries, keys, values, mask)
     queries, keys, values = (heads.transpose(1, 2) for heads in (queries, keys, values))
-    found = scaled_dot_product_attention(queries, keys, values, attn_mask=mask, is_causal=mask is None)
-    return found.transpose(1, 2)
+    out = scaled_dot_product_attention(queries, keys, values, attn_mask=mask, is_causal=mask is None)
+    return out.transpose(1, 2)
 
 
 def _attend_in_documents(
@@ -278,9 +278,9 @@ def _attend_in_documents(
     """Without a mask of all pairs of tokens: time and memory grow with the documents, not with the rows."""
     q, k, v = (heads.flatten(0, 1) for heads in (queries, keys, values))
     bounds, longest = documents
-    found = varlen_attn(q, k, v, bounds, bounds, longest, longest, window_size=(-1, 0))
-    assert isinstance(found, torch.Tensor)
-    return found.view(queries.shape)
+    out = varlen_attn(q, k, v, bounds, bounds, longest, longest, window_size=(-1, 0))
+    assert isinstance(out, torch.Tensor)
+    return out.view(queries.shape)
 
 
 class Place(NamedTuple):

@@ -209,11 +209,11 @@ class _Parts:
         The gradient of the output matrix is kept unless it could be added to one that is there. With activation
         checkpointing the layer is computed again.
         """
-        kept, tokens = self.kept, self.tokens
-        again = self.layer - tokens * kept.layer_input if self.how.activation_checkpointing else 0
-        inside = again + tokens * (kept.layer_backward - kept.final)
+        saved, tokens = self.kept, self.tokens
+        again = self.layer - tokens * saved.layer_input if self.how.activation_checkpointing else 0
+        inside = again + tokens * (saved.layer_backward - saved.final)
         output = 0 if self.gradients_stay and not self.model.tied_embeddings else FLOAT32 * self.table
-        return self.activations + max(tokens * kept.final_backward, inside) + output + self._gathered(backward=True)
+        return self.activations + max(tokens * saved.final_backward, inside) + output + self._gathered(backward=True)
 
     def end_of_backward(self, gradients: int) -> int:
         """In the first layer with the gradients of all others, or at the embedding, whose gradient is made whole."""

@@ -91,17 +91,19 @@ class FileRows:
 
     def take(self, ids: npt.ArrayLike) -> Array:
         """The rows of 1-D `ids` in that order, copied; IndexError where there is no such row."""
-        wanted = np.asarray(ids, dtype=np.int64)
-        if not len(wanted):
+        numbers = np.asarray(ids, dtype=np.int64)
+        if not len(numbers):
             return self.rows(0, 1)[:0]
-        self._check(int(wanted.min()), int(wanted.max()) + 1)
-        home = np.searchsorted(self.offsets, wanted, side="right") - 1
+        self._check(int(numbers.min()), int(numbers.max()) + 1)
+        home = np.searchsorted(self.offsets, numbers, side="right") - 1
         order = np.argsort(home, kind="stable")
         files, starts = np.unique(home[order], return_index=True)
         groups = zip(files.tolist(), np.split(order, starts[1:]), strict=True)
-        found = np.concatenate([map_array(self.files[file])[wanted[at] - self.offsets[file]] for file, at in groups])
-        rows = np.empty_like(found)
-        rows[order] = found
+        unordered = np.concatenate(
+            [map_array(self.files[file])[numbers[at] - self.offsets[file]] for file, at in groups]
+        )
+        rows = np.empty_like(unordered)
+        rows[order] = unordered
         return rows
 
     def _check(self, start: int, stop: int) -> None:

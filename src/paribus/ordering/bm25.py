@@ -61,8 +61,8 @@ def build(context: StageContext) -> dict[str, JSON]:
     rows = max(1, min(MOST_DOCUMENTS_A_BLOCK, SCORES_A_BLOCK // documents))
     blocks = [(start, min(start + rows, documents)) for start in range(0, documents, rows)]
     for (start, stop), result in zip(blocks, context.engine.map(search, blocks), strict=True):
-        with np.load(result, allow_pickle=False) as found:
-            ids[start:stop], similarities[start:stop] = found["ids"], found["similarities"]
+        with np.load(result, allow_pickle=False) as lists:
+            ids[start:stop], similarities[start:stop] = lists["ids"], lists["similarities"]
         context.listener.progress(stop, documents, unit="documents", doing="finding lexical neighbours")
     nearest = similarities[ids[:, 0] >= 0, 0] if width else similarities.reshape(-1)
     return {
@@ -163,8 +163,8 @@ class Index:
         similarities = np.zeros((stop - start, count), dtype=np.float32)
         scores = csr_array(self._queries(start, stop, query_terms) @ self.by_term)
         for row, document in enumerate(range(start, stop)):
-            found, similarity = _nearest(*_row(scores, row), document, count)
-            ids[row, : len(found)], similarities[row, : len(found)] = found, similarity
+            nearest, similarity = _nearest(*_row(scores, row), document, count)
+            ids[row, : len(nearest)], similarities[row, : len(nearest)] = nearest, similarity
         return ids, similarities
 
     def _queries(self, start: int, stop: int, query_terms: int) -> csr_array:
@@ -206,8 +206,6 @@ def _nearest(ids: npt.NDArray[Any], score: npt.NDArray[Any], document: int, coun
     return _heaviest(ids[~own], np.minimum(score[~own] / score[own], np.float32(1)), count)
 
 
-# How often which term occurs in which document.
-#
 # A shard of the corpus is counted alone, in any process; shards are put together with their terms in one order, by code
 # point, so the counts depend on neither the shards nor the processes.
 @dataclass(frozen=True)
@@ -230,9 +228,9 @@ def count_texts(texts: Iterable[str]) -> TermCounts:
     numbers: dict[str, int] = {}
     columns, values, bounds = array("i"), array("i"), [0]
     for text in texts:
-        found = Counter(find(text.lower()))
-        columns.extend(numbers.setdefault(term, len(numbers)) for term in found)
-        values.extend(found.values())
+        counted = Counter(find(text.lower()))
+        columns.extend(numbers.setdefault(term, len(numbers)) for term in counted)
+        values.extend(counted.values())
         bounds.append(len(columns))
     shape, kind = (len(bounds) - 1, len(numbers)), np.int32 if len(columns) < 2**31 else np.int64
     parts = (np.array(values, np.int32), np.array(columns, kind), np.array(bounds, kind))
@@ -256,8 +254,8 @@ def together(parts: Iterable[TermCounts]) -> TermCounts:
     column = {term: number for number, term in enumerate(terms)}
     counts = vstack([_renumbered(shard, column) for shard in shards], format="csr")
     shared = np.bincount(counts.indices, minlength=len(terms)) > 1
-    kept: npt.NDArray[np.int64] = np.flatnonzero(shared)
-    return TermCounts([terms[number] for number in kept], csr_array(counts[:, kept]))
+    columns: npt.NDArray[np.int64] = np.flatnonzero(shared)
+    return TermCounts([terms[number] for number in columns], csr_array(counts[:, columns]))
 
 
 def _renumbered(shard: TermCounts, column: dict[str, int]) -> csr_array:

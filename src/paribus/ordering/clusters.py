@@ -78,17 +78,12 @@ def _centroids(embeddings: Embeddings, kept: npt.NDArray[np.bool_], ordering: Cl
     wanted = min(ordering.clusters or cluster_count(len(documents)), len(documents))
     vectors = embeddings.take(documents[spread(len(documents), max(ordering.fit_documents, wanted))])
     vectors = vectors[vectors.any(axis=1)]
-    wanted = min(wanted, len(vectors))
-    if not wanted:
+    if not wanted or not len(vectors):
         return np.zeros((0, embeddings.dimensions), dtype=np.float32)
-    return _learned(vectors, wanted, ordering.iterations, seed)
-
-
-def _learned(vectors: Vectors, clusters: int, iterations: int, seed: int) -> Vectors:
     kmeans = faiss.Kmeans(
         vectors.shape[1],
-        clusters,
-        niter=iterations,
+        min(wanted, len(vectors)),
+        niter=ordering.iterations,
         spherical=True,
         seed=int(seed_sequence(CENTROIDS, seed).generate_state(1)[0] >> 1),
         # All vectors that are given count, and few of them are no reason for a warning.

@@ -30,7 +30,6 @@ from paribus.ordering.packing import (
     AssignedContexts,
     ContextPieces,
     Contexts,
-    GroupedStream,
     Integers,
     OrderedDocuments,
     PackedStream,
@@ -62,7 +61,7 @@ def build(context: StageContext) -> dict[str, JSON]:
     parts.mkdir(parents=True, exist_ok=True)
     measure = MeasurePart(context.config, context.inputs, parts)
     contexts, text = measure.contexts, measure.text
-    kept = _put_together(measure, context)
+    arrays = _put_together(measure, context)
     sizes = {
         "contexts": contexts.count,
         "left_out_tokens": contexts.left_out_tokens,
@@ -74,7 +73,7 @@ def build(context: StageContext) -> dict[str, JSON]:
     if isinstance(contexts, AssignedContexts):
         for name in PIECES:
             save_array(array_path(context.output, name), getattr(contexts.all_pieces, name))
-    return {**sizes, "targets": int(kept["targets"].sum()), "text_bytes": int(kept["text_bytes"].sum())}
+    return {**sizes, "targets": int(arrays["targets"].sum()), "text_bytes": int(arrays["text_bytes"].sum())}
 
 
 class MeasurePart:
@@ -97,9 +96,9 @@ class MeasurePart:
         # The range, since what parts of another size left behind must not be taken for this one.
         target = self._given[2] / f"{start:012d}-{stop:012d}.npz"
         if not target.exists():
-            found = Measured.of(self.contexts, self.text, self._lossy, self._points, start, stop)
+            measured = Measured.of(self.contexts, self.text, self._lossy, self._points, start, stop)
             with files.replacing(target) as aside, aside.open("wb") as file:
-                np.savez(file, **vars(found))
+                np.savez(file, **vars(measured))
         return target
 
     def __getstate__(self) -> Any:
@@ -119,10 +118,10 @@ def _put_together(measure: MeasurePart, context: StageContext) -> dict[str, Any]
     size = max(1, min(MOST_CONTEXTS_A_PART, TOKENS_A_PART // measure.contexts.context_length))
     parts = [(start, min(start + size, count)) for start in range(0, count, size)]
     for (start, stop), file in zip(parts, context.engine.map(measure, parts, releases_gil=True), strict=True):
-        with np.load(file, allow_pickle=False) as found:
+        with np.load(file, allow_pickle=False) as saved:
             for name, array in arrays.items():
-                array[start:stop] = found[name]
-            sampled.append(found["sampled"])
+                array[start:stop] = saved[name]
+            sampled.append(saved["sampled"])
         context.listener.progress(stop, count, unit="contexts", doing="measuring contexts")
     save_array(array_path(context.output, "sampled"), np.concatenate(sampled))
     return arrays
@@ -183,8 +182,6 @@ def _open(config: RunConfig, inputs: Mapping[str, Path]) -> tuple[RunConfig, Enc
     return replace(config, model=in_tokens_of_corpus), corpus, Order(inputs["order"])
 
 
-# The artefact `contexts`: arrays with an entry a context, memory-mapped, and how large the text is.
-#
 # `text_bytes.npy`, `targets.npy`, `places.npy` and `ends.npy` (int64, contexts) and `sampled.npy` (int64, found × 2)
 # are those of `Measured`; `contexts.json` has what they must agree with. Where a packing assigned pieces of documents
 # to contexts, which takes minutes where there are many, the pieces are there too: `positions.npy`, `starts.npy`,
@@ -216,8 +213,8 @@ def read_contexts(path: Path) -> MeasuredContexts:
     DataError where its files are cut short or disagree.
     """
     sizes = _sizes(path / SUMMARY)
-    found: dict[str, Any] = {name: _map(array_path(path, name), sizes[COUNT]) for name in ARRAYS}
-    return MeasuredContexts(**found | {name: sizes[name] for name in SIZES})
+    arrays: dict[str, Any] = {name: _map(array_path(path, name), sizes[COUNT]) for name in ARRAYS}
+    return MeasuredContexts(**arrays | {name: sizes[name] for name in SIZES})
 
 
 def _sizes(file: Path) -> dict[str, int]:
@@ -289,9 +286,7 @@ def pack(  # noqa: PLR0917 (each is one input of packing; none has a default to 
     _refuse_too_small(documents, context_length)
     match packing:
         case ConcatenatePacking():
-            if order.groups is None:
-                return PackedStream(documents, context_length)
-            return GroupedStream(documents, context_length, order.groups)
+            return PackedStream(documents, context_length, order.groups)
         case BestFitPacking(window=window):
             return best_fit(documents, context_length, window)
         case OneDocumentPacking():

@@ -78,8 +78,8 @@ class Pairs(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Iterable["Pairs"]) -> "Pairs":
-        found = [cls.none(), *parts]
-        columns = zip(*found, strict=True)
+        every = [cls.none(), *parts]
+        columns = zip(*every, strict=True)
         return cls(*(np.concatenate(column) for column in columns))
 
     @classmethod
@@ -193,8 +193,8 @@ def _confirmed(candidates: Iterable[Indices], signatures: FileRows, threshold: f
     for batch in _batches(candidates):
         rows = signatures.take(np.concatenate(batch))
         splits = np.split(rows, np.cumsum([len(bucket) for bucket in batch])[:-1])
-        found = (linked(bucket, part, threshold) for bucket, part in zip(batch, splits, strict=True))
-        yield Pairs.joined(pairs for pairs in found if len(pairs.first))
+        confirmed = (linked(bucket, part, threshold) for bucket, part in zip(batch, splits, strict=True))
+        yield Pairs.joined(pairs for pairs in confirmed if len(pairs.first))
 
 
 def _batches(candidates: Iterable[Indices]) -> Iterator[list[Indices]]:
@@ -219,8 +219,10 @@ def sign(texts: list[str], config: MinHashDuplicates) -> npt.NDArray[np.uint64]:
     from datasketch import MinHash  # 0.2 s, for which stages that read the artefact do not wait
 
     sets = (sorted(shingles(text, config.shingle)) for text in texts)
-    found = MinHash.generator(sets, num_perm=config.permutations, seed=SEED, scheme="affine64", hashfunc=_hash)
-    return np.array([sketch.hashvalues for sketch in found], dtype=np.uint64).reshape(len(texts), config.permutations)
+    sketches = MinHash.generator(sets, num_perm=config.permutations, seed=SEED, scheme="affine64", hashfunc=_hash)
+    return np.array([sketch.hashvalues for sketch in sketches], dtype=np.uint64).reshape(
+        len(texts), config.permutations
+    )
 
 
 def sign_part(config: MinHashDuplicates, part: CorpusPart) -> CorpusPart:
@@ -277,10 +279,10 @@ def shingles(text: str, size: int) -> set[bytes]:
 
     A text of fewer words is one shingle of them all, one without any word a shingle of the whole text.
     """
-    found = words(text)
-    if not found:
+    listed = words(text)
+    if not listed:
         return {(NO_WORD + text).encode()}
-    return {" ".join(found[start : start + size]).encode() for start in range(max(1, len(found) - size + 1))}
+    return {" ".join(listed[start : start + size]).encode() for start in range(max(1, len(listed) - size + 1))}
 
 
 def buckets(documents: Indices, keys: npt.NDArray[np.uint64], first: Indices) -> Iterator[Indices]:
@@ -306,7 +308,7 @@ def linked(documents: Indices, signatures: npt.NDArray[np.uint64], threshold: fl
     whole = np.ascontiguousarray(signatures)
     short = whole.astype(np.uint16)
     waiting, reached, agreements = (np.arange(len(documents), dtype=np.int64) for _ in range(3))
-    count, frontier, found = len(waiting), list[int](), list[Pairs]()
+    count, frontier, pairs = len(waiting), list[int](), list[Pairs]()
     while count:
         if not frontier:
             frontier, waiting, count = [int(waiting[0])], waiting[1:], count - 1
@@ -315,10 +317,10 @@ def linked(documents: Indices, signatures: npt.NDArray[np.uint64], threshold: fl
         left = kernel("split_agreeing")(address(short), address(whole), *form)
         near = reached[: count - left]
         similarities = (agreements[: len(near)] / permutations).astype(np.float32)
-        found.append(Pairs(np.full(len(near), documents[current]), documents[near], similarities))
+        pairs.append(Pairs(np.full(len(near), documents[current]), documents[near], similarities))
         frontier += near.tolist()
         count = left
-    return Pairs.joined(found)
+    return Pairs.joined(pairs)
 
 
 def runs(keys: npt.NDArray[np.uint64]) -> tuple[Indices, Indices]:

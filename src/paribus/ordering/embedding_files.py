@@ -66,10 +66,10 @@ def _encoder_config(embedder: EmbedderConfig) -> dict[str, Any]:
         if directory is None:
             return {}
         layout = read_layout(directory, "mean")
-        found = json.loads((layout.directory / "config.json").read_text(encoding="utf-8"))
+        config = json.loads((layout.directory / "config.json").read_text(encoding="utf-8"))
     except (ParibusError, OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return config if isinstance(config, dict) else {}
 
 
 def fingerprint(config: EmbedderConfig, digests: FileDigests) -> dict[str, JSON]:
@@ -89,8 +89,8 @@ def fingerprint(config: EmbedderConfig, digests: FileDigests) -> dict[str, JSON]
             return {}
     read_layout(directory, pooling)
     folders = [directory, *(directory / module["path"] for module in _modules(directory) if module["path"])]
-    found = {path for folder in folders if folder.is_dir() for path in folder.iterdir()}
-    files = sorted(path for path in found if path.suffix in SUFFIXES and path.is_file())
+    paths = {path for folder in folders if folder.is_dir() for path in folder.iterdir()}
+    files = sorted(path for path in paths if path.suffix in SUFFIXES and path.is_file())
     return {path.relative_to(directory).as_posix(): digests.of(path) for path in files}
 
 
@@ -153,8 +153,6 @@ def minilm_directory() -> Path:
     return Path(package.submodule_search_locations[0]) / "model"
 
 
-# How an encoder's directory is laid out: plain `transformers`, or `sentence-transformers` with its modules.
-#
 # A sentence-transformers directory lists its modules in modules.json. An encoder, a pooling by mean or first token, and
 # a normalization are what paribus computes; whatever else a directory asks for is refused, not left out.
 @dataclass(frozen=True)

@@ -106,9 +106,9 @@ class EmbeddingModel:
         owners: list[int] = []
         chunks: list[list[int]] = []
         for owner, encoding in enumerate(self._chunker.encode_batch_fast(texts)):
-            found = [part.ids for part in (encoding, *encoding.overflowing) if len(part.ids) > self._special_tokens]
-            chunks += found[: self._config.max_chunks]
-            owners += [owner] * min(len(found), self._config.max_chunks)
+            parts = [part.ids for part in (encoding, *encoding.overflowing) if len(part.ids) > self._special_tokens]
+            chunks += parts[: self._config.max_chunks]
+            owners += [owner] * min(len(parts), self._config.max_chunks)
         return owners, chunks
 
 
@@ -143,8 +143,8 @@ class EncoderModel:
             torch.set_num_threads(1)
         try:
             for part in batches(by_length, lambda chunk: len(chunks[chunk]), batch_tokens):
-                for some, found in memory.computed(lambda places: self._batch([chunks[p] for p in places]), part):
-                    vectors[list(some)] = found
+                for some, means in memory.computed(lambda places: self._batch([chunks[p] for p in places]), part):
+                    vectors[list(some)] = means
         finally:
             if self._device.type == "cpu":
                 torch.set_num_threads(threads)

@@ -199,10 +199,10 @@ class Embeddings:
 
     def take(self, ids: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """Vectors of the documents of 1-D `ids`, (len(ids), dimensions)."""
-        wanted = np.asarray(ids, dtype=np.int64)
-        vectors = np.empty((len(wanted), self.dimensions), dtype=np.float32)
-        for first in range(0, len(wanted), _ROWS_AT_ONCE):
-            some = wanted[first : first + _ROWS_AT_ONCE]
+        documents = np.asarray(ids, dtype=np.int64)
+        vectors = np.empty((len(documents), self.dimensions), dtype=np.float32)
+        for first in range(0, len(documents), _ROWS_AT_ONCE):
+            some = documents[first : first + _ROWS_AT_ONCE]
             vectors[first : first + len(some)] = self._unit(self._rows.take(some), some)
         return vectors
 

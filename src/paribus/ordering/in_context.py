@@ -98,8 +98,6 @@ class WholeLists:
         return int(self.range_sizes.sum())
 
 
-# The undirected graph of nearest neighbours.
-#
 # In-Context Pretraining (arXiv 2310.10638), section 2.2: documents are nodes, {i, j} is an edge if j is among i's
 # neighbours or i among j's, and its weight is the cosine of the two embeddings.
 @dataclass(frozen=True)
@@ -262,11 +260,11 @@ def _survey(
     # Ranges of 2,048 documents, whose listings a second-level cache holds, or so many that there are 8,192 of them.
     shift = max(11, (documents - 1).bit_length() - 13)
     sizes = np.zeros((max(documents - 1, 0) >> shift) + 1, dtype=np.int64)
-    found = kernel("survey_lists")(address(ids), address(weights), documents, width, shift, address(sizes))
-    if found >= 0:
-        raise _broken(ids.reshape(-1)[found], documents)
+    place = kernel("survey_lists")(address(ids), address(weights), documents, width, shift, address(sizes))
+    if place >= 0:
+        raise _broken(ids.reshape(-1)[place], documents)
     # Lists that are sorted in single precision may not be in double precision.
-    return WholeLists(ids, weights, exact, found == _SORTED and exact is None, sizes, shift)
+    return WholeLists(ids, weights, exact, place == _SORTED and exact is None, sizes, shift)
 
 
 def _compact(

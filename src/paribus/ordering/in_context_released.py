@@ -120,11 +120,11 @@ class _Chains:
             self.before[document], self.after[document], self.chain[document] = before, after, chain
 
     def members(self, chain: int) -> list[int]:
-        found, document = list[int](), self.first[chain]
+        documents, document = list[int](), self.first[chain]
         while document != NOBODY:
-            found.append(document)
+            documents.append(document)
             document = self.after[document]
-        return found
+        return documents
 
     def put_before(self, document: int, follower: int) -> None:
         """Make `document` the one before `follower`, in its chain; the chain it leaves is linked anew afterwards."""

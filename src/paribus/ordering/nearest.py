@@ -34,10 +34,10 @@ class ExactShard:
 
     def nearest(self, queries: Vectors, itself: Ids, count: int) -> Neighbours:
         """The nearest `count` rows of the shard and their cosines, as `rank` gives them."""
-        wanted = min(count + 1 + SPARE_CANDIDATES, len(self.base))
-        rough, candidates = faiss.knn(queries, self.base, wanted, metric=faiss.METRIC_INNER_PRODUCT)
+        number = min(count + 1 + SPARE_CANDIDATES, len(self.base))
+        rough, candidates = faiss.knn(queries, self.base, number, metric=faiss.METRIC_INNER_PRODUCT)
         ids, cosines = rank(queries, self.base, candidates, itself, count)
-        if wanted < len(self.base):
+        if number < len(self.base):
             # Where the last neighbour is as near as the last candidate, others as near may not have been retrieved.
             unsure = np.flatnonzero(cosines[:, -1] <= rough[:, -1] + SINGLE_PRECISION_ERROR)
             if len(unsure):
@@ -60,8 +60,8 @@ class InvertedShard:
 
     def nearest(self, queries: Vectors, itself: Ids, count: int) -> Neighbours:
         """The nearest `count` rows of the shard among the candidates and their cosines, as `rank` gives them."""
-        wanted = min(max(self._factor * count, count + 1 + SPARE_CANDIDATES), len(self.base))
-        _, candidates = self._index.search(queries, wanted)
+        number = min(max(self._factor * count, count + 1 + SPARE_CANDIDATES), len(self.base))
+        _, candidates = self._index.search(queries, number)
         return rank(queries, self.base, candidates, itself, count)
 
 
@@ -76,12 +76,12 @@ def nearest_documents(shard: Shard, rows: Ids, queries: Vectors, documents: Ids,
     """Of each document the nearest among the documents `rows` of a shard, and their cosines, both (q, count)."""
     ids = np.full((len(queries), count), -1, dtype=np.int64)
     cosines = np.zeros((len(queries), count), dtype=np.float32)
-    asked = np.flatnonzero(queries.any(axis=1))
-    if len(asked) and len(rows):
-        places = np.searchsorted(rows, documents[asked])
-        own = np.where(rows[np.minimum(places, len(rows) - 1)] == documents[asked], places, -1)
-        found, cosines[asked] = shard.nearest(np.ascontiguousarray(queries[asked]), own, count)
-        ids[asked] = np.where(found < 0, -1, rows[found])
+    queried = np.flatnonzero(queries.any(axis=1))
+    if len(queried) and len(rows):
+        places = np.searchsorted(rows, documents[queried])
+        own = np.where(rows[np.minimum(places, len(rows) - 1)] == documents[queried], places, -1)
+        nearest, cosines[queried] = shard.nearest(np.ascontiguousarray(queries[queried]), own, count)
+        ids[queried] = np.where(nearest < 0, -1, rows[nearest])
     return ids, cosines
 
 
@@ -143,8 +143,6 @@ def one_thread() -> Iterator[None]:
             faiss.omp_set_num_threads(threads)
 
 
-# Exact, repeatable ranking of candidate neighbours.
-#
 # faiss finds candidates in single precision or by quantized vectors. Here the cosines of the candidates are computed
 # again, in double precision and in a fixed order, so that lists of neighbours depend on neither.
 def rank(queries: Vectors, base: Vectors, candidates: Ids, itself: Ids, count: int) -> Neighbours:
@@ -154,11 +152,11 @@ def rank(queries: Vectors, base: Vectors, candidates: Ids, itself: Ids, count: i
     where there is none; `itself` (q,) is the row that is the query itself, which is left out, or -1. Largest cosine
     first, of equal ones the smallest row; -1 and 0.0 where there are fewer.
     """
-    wanted = np.where(candidates == itself[:, None], -1, candidates)
-    cosines = np.clip(scores(queries, base, wanted), -1, 1).astype(np.float32)
-    cosines[wanted < 0] = -np.inf
-    best = np.lexsort((wanted, -cosines), axis=1)[:, :count]
-    ids, cosines = np.take_along_axis(wanted, best, axis=1), np.take_along_axis(cosines, best, axis=1)
+    places = np.where(candidates == itself[:, None], -1, candidates)
+    cosines = np.clip(scores(queries, base, places), -1, 1).astype(np.float32)
+    cosines[places < 0] = -np.inf
+    best = np.lexsort((places, -cosines), axis=1)[:, :count]
+    ids, cosines = np.take_along_axis(places, best, axis=1), np.take_along_axis(cosines, best, axis=1)
     cosines[ids < 0] = 0
     missing = ((0, 0), (0, count - ids.shape[1]))
     return np.pad(ids, missing, constant_values=-1), np.pad(cosines, missing)
@@ -166,12 +164,12 @@ def rank(queries: Vectors, base: Vectors, candidates: Ids, itself: Ids, count: i
 
 def scores(queries: Vectors, base: Vectors, candidates: Ids) -> npt.NDArray[np.float64]:
     """Inner product of each query with each of its candidates, (q, c) float64; 0 where there is none."""
-    found, sums = np.zeros(candidates.shape), np.zeros(16)
+    products, sums = np.zeros(candidates.shape), np.zeros(16)
     listed = np.ascontiguousarray(candidates)
     arrays = [np.ascontiguousarray(array) for array in (queries, base)]
     form = (*candidates.shape, queries.shape[1])
-    kernel("score_candidates")(*map(address, arrays), address(listed), *form, address(sums), address(found))
-    return found
+    kernel("score_candidates")(*map(address, arrays), address(listed), *form, address(sums), address(products))
+    return products
 
 
 def rank_all(queries: Vectors, base: Vectors, itself: Ids, count: int) -> Neighbours:

@@ -60,10 +60,10 @@ class _Copy:
     def nearest(self, queries: Vectors, itself: Ids, count: int) -> Neighbours:
         asked = torch.from_numpy(queries).to(self.exact.device)
         own = torch.from_numpy(itself).to(self.exact.device)
-        wanted = min(count + 1 + SPARE_CANDIDATES, len(self.exact))
-        least, candidates = self._candidates(self._rough(asked), wanted)
+        number = min(count + 1 + SPARE_CANDIDATES, len(self.exact))
+        least, candidates = self._candidates(self._rough(asked), number)
         ids, cosines = self._ranked(asked, candidates, own, count)
-        if wanted < len(self.exact):
+        if number < len(self.exact):
             # More than a rough product can be wrong by: the vectors' rounding, by Cauchy and Schwarz, and that of sums.
             moved = self._distance(asked, self._rough(asked))
             error = moved * (1 + self.error) + self.error + asked.shape[1] * 2.0**-22
@@ -74,31 +74,31 @@ class _Copy:
                 ids[some], cosines[some] = self._ranked(asked[some], close, own[some], count)
         return ids.cpu().numpy(), cosines.cpu().numpy()
 
-    def _candidates(self, asked: torch.Tensor, wanted: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def _candidates(self, asked: torch.Tensor, number: int) -> tuple[torch.Tensor, torch.Tensor]:
         """The rows of the `wanted` largest rough products of each query, (queries, wanted), and the least of these."""
         values = asked.new_full((len(asked), 0), 0.0, dtype=torch.float32)
         rows = torch.zeros((len(asked), 0), dtype=torch.int64, device=asked.device)
         start = 0
         while start < len(self.rough):
-            found = self._part(asked, start, wanted)
-            if found is None:
+            part = self._part(asked, start, number)
+            if part is None:
                 continue
-            stop, largest, places = found
+            stop, largest, places = part
             values, rows = torch.cat([values, largest], dim=1), torch.cat([rows, places], dim=1)
-            if values.shape[1] > wanted:
-                values, kept = values.topk(wanted, dim=1)
-                rows = rows.gather(1, kept)
+            if values.shape[1] > number:
+                values, best = values.topk(number, dim=1)
+                rows = rows.gather(1, best)
             start = stop
         return values.min(dim=1).values, rows
 
-    def _part(self, asked: torch.Tensor, start: int, wanted: int) -> tuple[int, torch.Tensor, torch.Tensor] | None:
+    def _part(self, asked: torch.Tensor, start: int, number: int) -> tuple[int, torch.Tensor, torch.Tensor] | None:
         """The end of the part of the shard that begins at `start`, its largest products and their rows.
 
         None where memory was short for it: the next one is smaller.
         """
         stop = min(start + self.columns, len(self.rough))
         try:
-            largest, places = _largest(_products(asked, self.rough[start:stop]), min(wanted, stop - start))
+            largest, places = _largest(_products(asked, self.rough[start:stop]), min(number, stop - start))
         except RuntimeError as error:
             if not is_out_of_memory(error) or self.columns <= _FEWEST_COLUMNS:
                 raise

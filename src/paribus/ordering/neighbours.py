@@ -214,8 +214,8 @@ class BlockSearch:
         let_faiss_use_one_thread()
         first, last = self.blocks.bounds(block)
         queries, documents = self.source.embeddings.rows(first, last), np.arange(first, last)
-        found = nearest_documents(self._shard, self._rows, queries, documents, self.blocks.width)
-        self.blocks.add(block, self.number, found)
+        neighbours = nearest_documents(self._shard, self._rows, queries, documents, self.blocks.width)
+        self.blocks.add(block, self.number, neighbours)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_shard": None, "_rows": None}
@@ -254,17 +254,15 @@ class RecallSample:
         if not len(self.documents):
             return None
         truth = [np.concatenate(part) for part in zip(*map(self.blocks.read, range(self.blocks.count)), strict=True)]
-        found = (lists.ids[self.documents].astype(np.int64), lists.similarities[self.documents])
-        return recall_of((found[0][:, : self.blocks.width], found[1][:, : self.blocks.width]), (truth[0], truth[1]))
+        listed = (lists.ids[self.documents].astype(np.int64), lists.similarities[self.documents])
+        return recall_of((listed[0][:, : self.blocks.width], listed[1][:, : self.blocks.width]), (truth[0], truth[1]))
 
 
-# The neighbours of every document: shards of documents are indexed in turn and searched by blocks of all documents.
-#
 # Memory holds the vectors and the index of one shard and a few blocks. What is found goes to a file a block, and lists
 # of several shards are merged by exact cosines, so that the result does not depend on the number of threads.
 @dataclass(frozen=True)
 class NeighbourSearch:
-    """One search, resumable in `work`."""
+    """One search, resumable in `work`: shards of documents are indexed in turn and searched by blocks of all."""
 
     embeddings: Embeddings
     config: NeighboursConfig
@@ -400,5 +398,5 @@ def recall_of(found: Neighbours, truth: Neighbours) -> float:
     real = truth[0] >= 0
     last = np.where(real, truth[1], np.inf).min(axis=1)
     hits = ((found[0] >= 0) & (found[1] >= last[:, None] - _ROUNDING)).sum(axis=1)
-    wanted = real.sum(axis=1)
-    return float(np.minimum(hits, wanted).sum() / wanted.sum()) if wanted.sum() else 1.0
+    counts = real.sum(axis=1)
+    return float(np.minimum(hits, counts).sum() / counts.sum()) if counts.sum() else 1.0

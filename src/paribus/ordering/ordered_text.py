@@ -47,11 +47,11 @@ class OrderedText:
         """
         whole = self._source_bytes[self.documents.texts_at(positions)]
         ends = self.documents.lengths_at(positions) - 1
-        found = np.where(tokens >= ends, whole, 0)
+        offsets = np.where(tokens >= ends, whole, 0)
         inside = np.flatnonzero((tokens > 0) & (tokens < ends))
         if len(inside):
-            found[inside] = self._inside(positions[inside], tokens[inside], whole[inside])
-        return found
+            offsets[inside] = self._inside(positions[inside], tokens[inside], whole[inside])
+        return offsets
 
     def _inside(self, positions: Integers, tokens: Integers, whole: Integers) -> Integers:
         """As `within`, of tokens that are neither the first nor the end of their documents, of `whole` bytes each.
@@ -69,9 +69,9 @@ class OrderedText:
         last = first + sizes - 1
         ends = self.documents.lengths_at(at[last]) - 1
         rests = self.documents.summed(self.token_byte_lengths, at[last], cuts[last], ends)
-        found = np.empty_like(parts)
-        found[order] = _shares(parts, np.repeat(parts[last] + rests, sizes), whole[order])
-        return found
+        offsets = np.empty_like(parts)
+        offsets[order] = _shares(parts, np.repeat(parts[last] + rests, sizes), whole[order])
+        return offsets
 
     def extents(self, pieces: ContextPieces) -> tuple[Integers, Integers]:
         """Bytes of the ordered text before the first token of each context, and before that after its last.
@@ -95,12 +95,12 @@ class OrderedText:
 
 def _shares(parts: Integers, totals: Integers, whole: Integers) -> Integers:
     """`parts` · `whole` // `totals`, where a total is none 0."""
-    found = parts.copy()
+    shares = parts.copy()
     unlike = np.flatnonzero(totals != whole)
     # The product of two sizes of a document has more than 64 bits where it is of gigabytes.
     products = parts[unlike].astype(object) * whole[unlike] // np.maximum(totals[unlike], 1)
-    found[unlike] = products.astype(np.int64)
-    return found
+    shares[unlike] = products.astype(np.int64)
+    return shares
 
 
 @dataclass(frozen=True)
@@ -148,10 +148,10 @@ def sampled_in(pieces: ContextPieces, text: OrderedText, points: Integers) -> tu
     """
     documents = text.documents.texts_at(pieces.positions)
     begins, ends = text.corpus_begins[documents], text.corpus_begins[documents + 1]
-    kept = np.flatnonzero(np.searchsorted(points, begins) < np.searchsorted(points, ends))
-    first, last = text.spans(pieces.positions[kept], pieces.starts[kept], pieces.lengths[kept])
-    first, last = np.searchsorted(points, begins[kept] + first), np.searchsorted(points, begins[kept] + last)
-    return ranges(first, last), np.repeat(pieces.rows[kept], last - first)
+    holding = np.flatnonzero(np.searchsorted(points, begins) < np.searchsorted(points, ends))
+    first, last = text.spans(pieces.positions[holding], pieces.starts[holding], pieces.lengths[holding])
+    first, last = np.searchsorted(points, begins[holding] + first), np.searchsorted(points, begins[holding] + last)
+    return ranges(first, last), np.repeat(pieces.rows[holding], last - first)
 
 
 ARRAYS = tuple(field.name for field in fields(Measured))
@@ -187,9 +187,9 @@ def readings(sampled: Integers, times: Callable[[Integers], Integers], corpus_by
 
     `sampled` (found, 2) has the number of a byte and a context that holds it. Of pairs what was read counts too.
     """
-    found = np.zeros(min(SAMPLED_BYTES, corpus_bytes), dtype=np.int64)
+    counts = np.zeros(min(SAMPLED_BYTES, corpus_bytes), dtype=np.int64)
     # Of several draws a byte is in a context of each.
     for start in range(0, len(sampled), SAMPLED_BYTES):
         part = sampled[start : start + SAMPLED_BYTES]
-        np.add.at(found, part[:, 0], times(part[:, 1]))
-    return found
+        np.add.at(counts, part[:, 0], times(part[:, 1]))
+    return counts

@@ -89,10 +89,10 @@ class _Inputs:
             raise DataError(f"{lists.path / NEIGHBOURS}: has document {highest}, but there are only {self.documents}")
         return lists
 
-    def _check_count(self, stage: str, found: int) -> None:
-        if found != self.documents:
+    def _check_count(self, stage: str, count: int) -> None:
+        if count != self.documents:
             raise DataError(
-                f"{self._paths[stage]}: has {found} documents, but the training split of {self._paths['corpus']} has "
+                f"{self._paths[stage]}: has {count} documents, but the training split of {self._paths['corpus']} has "
                 f"{self.documents}; both must be of one corpus"
             )
 
@@ -211,8 +211,6 @@ def _without_alike(
     return Ordered(documents, statistics=statistics)
 
 
-# The order artefact: which document is read after which.
-#
 # `order.npy` holds document indices in the order in which they are read, `groups.npy`, where there is one, the
 # positions at which a document followed by its neighbours begins, and `order.json` what both must agree with. Every
 # kept document is in the order once; only an order with groups may repeat documents.

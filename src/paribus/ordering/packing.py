@@ -85,8 +85,6 @@ class ContextPieces:
         )
 
 
-# The documents in the order in which they are read, an end-of-document token after each.
-#
 # Tokens are never rewritten: they are copied out of the encoded corpus, which may be memory-mapped, when they are asked
 # for. Nothing is kept a document, whose bounds are looked up where they are needed: of many draws they would be many.
 class OrderedDocuments:
@@ -131,8 +129,8 @@ class OrderedDocuments:
         """
         lengths = np.diff(self._bounds) + 1
         numbers = self.order if self.draws == 1 else self.numbers_at(np.arange(len(self), dtype=np.int64))
-        found: Integers = lengths[numbers]
-        return found
+        ordered: Integers = lengths[numbers]
+        return ordered
 
     def texts_at(self, positions: Integers) -> Integers:
         """Indices in the corpus of the documents at `positions`, whichever their draw, (n,)."""
@@ -190,8 +188,6 @@ class OrderedDocuments:
         return sums
 
 
-# What every packing gives to training: contexts of one length, gathered from the documents when they are asked for.
-#
 # A context is a row of at most L + 1 tokens, L the context length: the first L are its inputs, each predicts the one
 # after it. A shorter row is padded at its end with end-of-document tokens, which predict nothing and which no token
 # before them can attend to. Every context predicts at least one token.
@@ -284,30 +280,37 @@ class PackedStream(Contexts):
 
     Context c reads tokens c·L to c·L + L and predicts tokens c·L + 1 to c·L + L + 1, so every token but the stream's
     first is predicted once. An end shorter than a context is left out. Seeking costs O(log documents).
+
+    With groups each context begins where a group does, and reads on until it is full, into the groups that follow if
+    its own is short. The next one begins with the first group that begins neither within its own group nor within the
+    context. What is over is left out.
     """
 
     full = True
 
-    def __init__(self, documents: OrderedDocuments, context_length: int) -> None:
+    def __init__(self, documents: OrderedDocuments, context_length: int, groups: Integers | None = None) -> None:
+        """`groups` (g + 1,) are the positions of the order at which groups begin, and its end."""
         super().__init__(documents, context_length)
         self._starts = boundaries(documents.lengths)
         self._total = int(self._starts[-1])
+        self._begins = None if groups is None else _group_begins(self._starts[groups], context_length)
+        """Tokens of the stream before each context of groups."""
 
     @property
     def count(self) -> int:
-        return max(self._total - 1, 0) // self.context_length
+        return max(self._total - 1, 0) // self.context_length if self._begins is None else len(self._begins)
 
     @property
     def left_out_tokens(self) -> int:
-        """Tokens behind the last context."""
-        return self._total - (self.count * self.context_length + 1 if self.count else 0)
-
-    def _begins(self, indices: Integers) -> Integers:
-        """Tokens of the stream before each context."""
-        return indices * self.context_length
+        """Tokens between contexts and behind the last one."""
+        if self._begins is None:
+            shared = max(0, self.count - 1)
+        else:
+            shared = int(np.count_nonzero(np.diff(self._begins) == self.context_length))
+        return self._total - self.count * (self.context_length + 1) + shared
 
     def _pieces(self, indices: Integers) -> ContextPieces:
-        begins = self._begins(indices)
+        begins = indices * self.context_length if self._begins is None else self._begins[indices]
         ends = begins + self.context_length + 1
         first = np.searchsorted(self._starts, begins, side="right") - 1
         last = np.searchsorted(self._starts, ends)
@@ -316,32 +319,6 @@ class PackedStream(Contexts):
         lower = np.maximum(np.repeat(begins, pieces), start)
         upper = np.minimum(np.repeat(ends, pieces), self._starts[positions + 1])
         return ContextPieces(positions, lower - start, upper - lower, boundaries(pieces))
-
-
-class GroupedStream(PackedStream):
-    """The concatenation of the documents, cut so that each context begins where a group of them does.
-
-    A context reads on until it is full, into the groups that follow if its own is short. The next one begins with the
-    first group that begins neither within its own group nor within the context. What is over is left out.
-    """
-
-    def __init__(self, documents: OrderedDocuments, context_length: int, groups: Integers) -> None:
-        """`groups` (g + 1,) are the positions of the order at which groups begin, and its end."""
-        super().__init__(documents, context_length)
-        self._context_begins = _group_begins(self._starts[groups], context_length)
-
-    @property
-    def count(self) -> int:
-        return len(self._context_begins)
-
-    @property
-    def left_out_tokens(self) -> int:
-        """Tokens between contexts and behind the last one."""
-        shared = np.count_nonzero(np.diff(self._context_begins) == self.context_length)
-        return self._total - self.count * (self.context_length + 1) + int(shared)
-
-    def _begins(self, indices: Integers) -> Integers:
-        return self._context_begins[indices]
 
 
 def _group_begins(bounds: Integers, context_length: int) -> Integers:
@@ -380,8 +357,8 @@ class AssignedContexts(Contexts):
         rank = np.empty_like(sequence)
         rank[sequence] = np.arange(len(sequence))
         order = np.argsort(rank[number], kind="stable")
-        found = (pieces.positions[order], pieces.starts[order], pieces.lengths[order], boundaries(sizes[sequence]))
-        return cls(documents, context_length, ContextPieces(*found))
+        columns = (pieces.positions[order], pieces.starts[order], pieces.lengths[order], boundaries(sizes[sequence]))
+        return cls(documents, context_length, ContextPieces(*columns))
 
     @property
     def count(self) -> int:
@@ -391,8 +368,6 @@ class AssignedContexts(Contexts):
         return self.all_pieces.of(indices)
 
 
-# Packing `best_fit`: documents are put together so that only those longer than a context are cut.
-#
 # Best-fit-decreasing bin packing (Ding et al., "Fewer Truncations Improve Language Modeling", arXiv 2404.10830,
 # section 3). It is done within windows of consecutive documents, so that documents near each other in the order stay
 # near each other; the paper's is one window of all.
@@ -476,8 +451,6 @@ def cut(lengths: Integers, room: int) -> ContextPieces:
     return ContextPieces(positions, starts, np.minimum(lengths[positions] - starts, room), boundaries(counts))
 
 
-# Parts of a memory-mapped array that are read soon, asked of the disk at once.
-#
 # Read one by one, each part that is not in memory is waited for: some milliseconds, of which a batch of documents in
 # random order has thousands.
 class Readahead:
@@ -498,10 +471,10 @@ class Readahead:
             return
         first = (self._offset + begins * self._size) // mmap.PAGESIZE * mmap.PAGESIZE
         sizes = self._offset + stops * self._size - first
-        wanted = stops > begins
+        filled = stops > begins
         # What is not read ahead is read when it is needed: errors of a disk, and places that are none, are told there.
         with suppress(OSError, ValueError):
-            for start, size in zip(first[wanted].tolist(), sizes[wanted].tolist(), strict=True):
+            for start, size in zip(first[filled].tolist(), sizes[filled].tolist(), strict=True):
                 self._mapped.madvise(mmap.MADV_WILLNEED, start, size)
 
     def expect_absent(self, begins: Integers, stops: Integers) -> None:

@@ -50,8 +50,8 @@ class PairContexts(RaggedContexts):
         left_out = 0
         for start in range(0, self.count, CONTEXTS_AT_ONCE):
             rows = np.arange(start, min(start + CONTEXTS_AT_ONCE, self.count), dtype=np.int64)
-            kept = self.source_tokens(rows) - 1 + self.target_tokens(rows)
-            left_out += int((self.documents.lengths_at(rows) - kept).sum())
+            held = self.source_tokens(rows) - 1 + self.target_tokens(rows)
+            left_out += int((self.documents.lengths_at(rows) - held).sum())
         return left_out
 
     def rows(self, indices: npt.ArrayLike) -> tuple[Integers, Integers]:

@@ -158,36 +158,36 @@ class ShuffledText(ContextShuffle):
 
     def at(self, places: Integers, epoch: int) -> Integers:
         bounds = self.stretches(epoch).window_bounds
-        found = np.empty(places.shape, dtype=np.int64)
+        contexts = np.empty(places.shape, dtype=np.int64)
         for window, chosen in _grouped(np.searchsorted(bounds, places, side="right") - 1):
-            found[chosen] = self._contexts(epoch, window)[places[chosen] - bounds[window]]
-        return found
+            contexts[chosen] = self._contexts(epoch, window)[places[chosen] - bounds[window]]
+        return contexts
 
     def places_of(self, contexts: Integers, epoch: int) -> Integers:
         stretches = self.stretches(epoch)
-        found = np.empty(contexts.shape, dtype=np.int64)
+        positions = np.empty(contexts.shape, dtype=np.int64)
         for window, chosen in _grouped(stretches.windows_of(contexts)):
             sequence = self._contexts(epoch, window)
             along = np.argsort(sequence)
             places = along[np.searchsorted(sequence, contexts[chosen], sorter=along)]
-            found[chosen] = stretches.window_bounds[window] + places
-        return found
+            positions[chosen] = stretches.window_bounds[window] + places
+        return positions
 
     def stretches(self, epoch: int) -> Stretches:
         """Those of an epoch; the last are kept, since training goes through epochs in turn."""
-        kept = self._epoch
-        if kept is None or kept[0] != epoch:
-            kept = (epoch, Stretches(self._along, self._text_bytes, self.stretch_bytes, self._seed, epoch))
-            self._epoch = kept
-        return kept[1]
+        last = self._epoch
+        if last is None or last[0] != epoch:
+            last = (epoch, Stretches(self._along, self._text_bytes, self.stretch_bytes, self._seed, epoch))
+            self._epoch = last
+        return last[1]
 
     def _contexts(self, epoch: int, window: int) -> Integers:
         """Contexts of a window in the sequence in which they are read; the last are kept, as of epochs."""
-        kept = self._window
-        if kept is None or kept[:2] != (epoch, window):
-            kept = (epoch, window, self.stretches(epoch).side_by_side(window))
-            self._window = kept
-        return kept[2]
+        last = self._window
+        if last is None or last[:2] != (epoch, window):
+            last = (epoch, window, self.stretches(epoch).side_by_side(window))
+            self._window = last
+        return last[2]
 
 
 class Redrawn(ContextShuffle):
@@ -202,25 +202,25 @@ class Redrawn(ContextShuffle):
 
     def at(self, places: Integers, epoch: int) -> Integers:
         draws, inside = np.divmod(places, self._within.count)
-        found = np.empty(places.shape, dtype=np.int64)
+        contexts = np.empty(places.shape, dtype=np.int64)
         for draw, chosen in _grouped(draws):
-            found[chosen] = self._within.at(inside[chosen], self.draws * epoch + draw) + draw * self._within.count
-        return found
+            contexts[chosen] = self._within.at(inside[chosen], self.draws * epoch + draw) + draw * self._within.count
+        return contexts
 
     def places_of(self, contexts: Integers, epoch: int) -> Integers:
         draws, inside = np.divmod(contexts, self._within.count)
-        found = np.empty(contexts.shape, dtype=np.int64)
+        positions = np.empty(contexts.shape, dtype=np.int64)
         for draw, chosen in _grouped(draws):
             place = self._within.places_of(inside[chosen], self.draws * epoch + draw)
-            found[chosen] = place + draw * self._within.count
-        return found
+            positions[chosen] = place + draw * self._within.count
+        return positions
 
 
 def _grouped(numbers: Integers) -> list[tuple[int, Integers]]:
     """The distinct numbers, ascending, each with the indices at which it stands."""
     order = np.argsort(numbers, kind="stable")
-    found, first = np.unique(numbers[order], return_index=True)
-    return list(zip(found.tolist(), np.split(order, first[1:]), strict=True)) if len(found) else []
+    distinct, first = np.unique(numbers[order], return_index=True)
+    return list(zip(distinct.tolist(), np.split(order, first[1:]), strict=True)) if len(distinct) else []
 
 
 def traverse(
@@ -258,13 +258,11 @@ def straddling(traversal: ContextShuffle, measured: MeasuredContexts) -> float |
 def first_steps(traversal: ContextShuffle, measured: MeasuredContexts, global_batch: int, steps: int) -> Integers:
     """The 0-based step that first predicts each sampled byte of the corpus, int64; -1 where none of `steps` does."""
     contexts, number = np.unique(measured.sampled[:, 1], return_inverse=True)
-    found = np.full(min(SAMPLED_BYTES, measured.corpus_bytes), steps, dtype=np.int64)
-    np.minimum.at(found, measured.sampled[:, 0], traversal.places_of(contexts, 0)[number] // global_batch)
-    return np.where(found < steps, found, -1)
+    first = np.full(min(SAMPLED_BYTES, measured.corpus_bytes), steps, dtype=np.int64)
+    np.minimum.at(first, measured.sampled[:, 0], traversal.places_of(contexts, 0)[number] // global_batch)
+    return np.where(first < steps, first, -1)
 
 
-# A stateless permutation of contexts.
-#
 # Contexts are shuffled so that related documents share a context but adjacent contexts are unrelated (In-Context
 # Pretraining, arXiv 2310.10638). The place of one context is computed alone, so a batch is a pure function of its step
 # and no permutation is kept in memory.

@@ -76,8 +76,6 @@ def build(context: StageContext) -> dict[str, JSON]:
     return numbers
 
 
-# How alike the documents are that an order puts beside each other, against documents drawn at random.
-#
 # Cosines are those of the embeddings; documents without a direction are left out. Contexts, pairs and random documents
 # are samples of fixed size, so that a large corpus costs no more than a small one.
 @dataclass(frozen=True)
@@ -172,17 +170,17 @@ class _Vectors:
 
     def between(self, first: Integers, second: Integers) -> float:
         """Mean cosine of a document of one with another document of the other; NaN where there is no such pair."""
-        one, other = self._of(first), self._of(second)
+        left, right = self._of(first), self._of(second)
         same = len(self._of(np.intersect1d(first, second)))
-        pairs = len(one) * len(other) - same
-        return float((one.sum(axis=0) @ other.sum(axis=0) - same) / pairs) if pairs else float("nan")
+        pairs = len(left) * len(right) - same
+        return float((left.sum(axis=0) @ right.sum(axis=0) - same) / pairs) if pairs else float("nan")
 
 
 def _cosines(embeddings: Embeddings, first: Integers, second: Integers) -> Values:
     """Cosine of each pair; NaN where one has no direction."""
-    one, other = (embeddings.take(documents).astype(np.float64) for documents in (first, second))
-    real = one.any(axis=1) & other.any(axis=1)
-    return np.where(real, np.einsum("nd,nd->n", one, other), np.nan)
+    left, right = (embeddings.take(documents).astype(np.float64) for documents in (first, second))
+    real = left.any(axis=1) & right.any(axis=1)
+    return np.where(real, np.einsum("nd,nd->n", left, right), np.nan)
 
 
 @dataclass(frozen=True)

@@ -107,8 +107,8 @@ def _count(texts: Iterable[str], config: TfidfEmbedder) -> tuple[Any, list[str]]
             "embeddings such as ordering=standard"
         ) from error
     in_documents = np.bincount(counts.indices, minlength=counts.shape[1])
-    kept = np.sort(np.argsort(-in_documents, kind="stable")[: config.max_features])
-    return counts[:, kept], counter.get_feature_names_out()[kept].tolist()
+    columns = np.sort(np.argsort(-in_documents, kind="stable")[: config.max_features])
+    return counts[:, columns], counter.get_feature_names_out()[columns].tolist()
 
 
 def _weighted(counts: Any, idf: npt.NDArray[np.float64]) -> Any:

@@ -89,8 +89,8 @@ class Checkpoint:
 
     def model_files(self) -> list[Path]:
         """The files of the Hugging Face directory, sorted; of a sharded one without the weights."""
-        found = set(self.path.iterdir()) - {self.path / STATE, self.path / COMPLETE_RECORD}
-        return sorted(found - {path for name in (WEIGHT_SHARDS, *OPTIMIZER_FILES) for path in self.path.glob(name)})
+        files = set(self.path.iterdir()) - {self.path / STATE, self.path / COMPLETE_RECORD}
+        return sorted(files - {path for name in (WEIGHT_SHARDS, *OPTIMIZER_FILES) for path in self.path.glob(name)})
 
 
 @dataclass(frozen=True)
@@ -193,17 +193,14 @@ class Checkpoints:
         return f"{', '.join(changed)} changed" if changed else None
 
     def _agreeing(self, checkpoint: Checkpoint) -> Checkpoint:
-        expected, found = dict(self.fingerprint), dict(checkpoint.fingerprint)
-        names = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
+        expected, stored = dict(self.fingerprint), dict(checkpoint.fingerprint)
+        names = sorted(name for name in expected.keys() | stored.keys() if expected.get(name) != stored.get(name))
         if names:
             listed = "; ".join(
-                f"{name}: {_shortened(found.get(name))} there, {_shortened(expected.get(name))} here" for name in names
+                f"{name}: {_shortened(stored.get(name))} there, {_shortened(expected.get(name))} here" for name in names
             )
-            hint = (
-                "give it again what it had there, or "
-                if all(name.startswith(DETERMINISM_PREFIX) for name in names)
-                else ""
-            )
+            fixed = all(name.startswith(DETERMINISM_PREFIX) for name in names)
+            hint = "give it again what it had there, or " if fixed else ""
             raise DataError(
                 f"checkpoint {checkpoint.path} was trained on other data or by another recipe ({listed}); {hint}remove "
                 f"all that begin with step_ in {self.directory} to train from the start"
@@ -263,13 +260,12 @@ def take_snapshot(model: Any, optimizer: torch.optim.Optimizer, *, main: bool) -
     Of a `Decoder` that processes share, each writes its rows; of an encoder-decoder the main process writes the whole,
     which is gathered from all, so every process must call this.
     """
-    named = dict(model.named_parameters()) | dict(model.named_buffers())
-    kept = model.state_dict().keys()
-    tensors = {name: tensor for name, tensor in named.items() if name in kept}, _optimizer_state(model, optimizer)
+    every, stored = dict(model.named_parameters()) | dict(model.named_buffers()), model.state_dict().keys()
+    named = {name: tensor for name, tensor in every.items() if name in stored}
+    moments = _optimizer_state(model, optimizer)
     if isinstance(model, Decoder) and any(isinstance(parameter, DTensor) for parameter in model.parameters()):
-        weights, state = (_rows(found, main=main) for found in tensors)
-        return Snapshot(model, weights, state, sharded=True)
-    weights, state = (_whole(found, main=main) for found in tensors)
+        return Snapshot(model, _rows(named, main=main), _rows(moments, main=main), sharded=True)
+    weights, state = _whole(named, main=main), _whole(moments, main=main)
     return Snapshot(model, weights, state, sharded=False) if main else None
 
 
@@ -286,18 +282,12 @@ def load_optimizer_tensors(model: Any, optimizer: torch.optim.Optimizer, tensors
     """Put back the optimizer state of a snapshot, on the devices and with the shards of the parameters."""
     names = {parameter: name for name, parameter in model.named_parameters()}
     ordered = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    state = {
-        number: {
-            kind: placed(tensors, f"{kind}.{names[parameter]}", parameter)
-            for kind in OPTIMIZER_STATE
-            if f"{kind}.{names[parameter]}" in tensors
-        }
-        for number, parameter in enumerate(ordered)
-    }
-    groups = optimizer.state_dict()["param_groups"]
-    optimizer.load_state_dict(
-        {"state": {number: kept for number, kept in state.items() if kept}, "param_groups": groups}
-    )
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for number, parameter in enumerate(ordered):
+        for kind in OPTIMIZER_STATE:
+            if (name := f"{kind}.{names[parameter]}") in tensors:
+                state.setdefault(number, {})[kind] = placed(tensors, name, parameter)
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
 def _rows(tensors: Mapping[str, torch.Tensor], *, main: bool) -> dict[str, Piece]:

@@ -39,7 +39,6 @@ from paribus.errors import (
     is_full_disk,
     stopped_as_meant,
 )
-from paribus.modeling.device import resolve_device
 from paribus.stage import JSON, ChannelListener, SilentListener, StageContext, StageListener, deliver
 from paribus.store.files import read_object, write_json
 from paribus.store.provenance import Code, loaded_code, pin_code
@@ -60,7 +59,8 @@ class Processes:
 def resolve_processes(training: TrainingConfig) -> Processes:
     """The processes of a run on this machine and in this allocation.
 
-    Raises ConfigurationError for more than there are GPUs, and where they cannot share the global batch.
+    Raises ConfigurationError for more than there are GPUs, and where they cannot share the global batch, or those that
+    divide weights do not make up all of them, group by group.
     """
     nodes = training.nodes or int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
     processes = Processes(training.processes or _visible_devices(training.device), nodes)
@@ -70,8 +70,21 @@ def resolve_processes(training: TrainingConfig) -> Processes:
             f"training.processes is {processes.a_node}, but {visible} CUDA devices are visible; lower it, or set "
             "training.device=cpu"
         )
-    check_shares(training, processes.total)
-    check_shards(training, processes.total)
+    (path, contexts), total, shards = divided(training), processes.total, training.shard_processes
+    if contexts % total:
+        raise ConfigurationError(
+            f"{path} is {contexts}, which {total} processes cannot share evenly; change {path} or training.processes"
+        )
+    if shards and training.parallel != "fsdp":
+        raise ConfigurationError(
+            f"training.shard_processes is {shards}, but training.parallel={training.parallel} divides no weights; set "
+            "training.parallel=fsdp, or training.shard_processes=0"
+        )
+    if shards and total % shards:
+        raise ConfigurationError(
+            f"training.shard_processes is {shards}, of which no groups make up {total} processes; take a divisor of "
+            f"{total}, such as the processes of a node, or 0 for all"
+        )
     return processes
 
 
@@ -89,40 +102,6 @@ def beside(asked: int | None, device: str, training: TrainingConfig, path: str) 
     if asked > visible:
         raise ConfigurationError(f"{path} is {asked}, and {visible} CUDA devices are visible to it; lower it")
     return Processes(asked or visible, 1)
-
-
-def check_shares(training: TrainingConfig, processes: int) -> None:
-    """Raise ConfigurationError unless each process can have the same number of contexts of a global batch."""
-    path, contexts = divided(training)
-    if contexts % processes:
-        raise ConfigurationError(
-            f"{path} is {contexts}, which {processes} processes cannot share evenly; change {path} or "
-            "training.processes"
-        )
-
-
-def check_shards(training: TrainingConfig, processes: int) -> None:
-    """Raise ConfigurationError unless the processes that divide weights make up all of them, group by group."""
-    shards = training.shard_processes
-    if shards and training.parallel != "fsdp":
-        raise ConfigurationError(
-            f"training.shard_processes is {shards}, but training.parallel={training.parallel} divides no weights; set "
-            "training.parallel=fsdp, or training.shard_processes=0"
-        )
-    if shards and processes % shards:
-        raise ConfigurationError(
-            f"training.shard_processes is {shards}, of which no groups make up {processes} processes; take a divisor "
-            f"of {processes}, such as the processes of a node, or 0 for all"
-        )
-
-
-def same_device(device: str) -> str:
-    """What processes are told of `device`, which `auto` is to be a GPU in all or in none of them, as here.
-
-    One on a node that has lost its GPUs, or that alone has any, would wait by gloo for others that wait by NCCL, or the
-    other way round. ConfigurationError as `resolve_device`.
-    """
-    return resolve_device(device, "training.device").type if device == "auto" else device
 
 
 def _is_gpu(device: str) -> bool:
@@ -311,9 +290,9 @@ class Host:
     writers: Any = None
     """A group of its own for the threads that write checkpoints, beside what the processes do meanwhile."""
 
-    def gathered_by_writers(self, found: dict[str, str]) -> dict[str, str]:
+    def gathered_by_writers(self, digests: dict[str, str]) -> dict[str, str]:
         """What the writing threads of all processes found, once all are here."""
-        return {name: value for part in _gather(found, self.writers) for name, value in part.items()}
+        return {name: value for part in _gather(digests, self.writers) for name, value in part.items()}
 
     @property
     def rank(self) -> int:
@@ -325,9 +304,9 @@ class Host:
         """Number of processes."""
         return 1 if self.group is None else torch.distributed.get_world_size(self.group)
 
-    def gathered(self, found: Result) -> list[Result]:
+    def gathered(self, value: Result) -> list[Result]:
         """What all processes found, by rank."""
-        return _gather(found, self.group)
+        return _gather(value, self.group)
 
     def wait(self) -> None:
         """Wait until every process is here."""
@@ -343,11 +322,11 @@ class Host:
         return [bool(claim) for claim in made]
 
 
-def _gather(found: Result, group: Any) -> list[Result]:
+def _gather(value: Result, group: Any) -> list[Result]:
     if group is None:
-        return [found]
+        return [value]
     results: list[Any] = [None] * torch.distributed.get_world_size(group)
-    torch.distributed.all_gather_object(results, found, group=group)
+    torch.distributed.all_gather_object(results, value, group=group)
     return results
 
 

@@ -40,6 +40,7 @@ from paribus.errors import (
     OutOfMemoryError,
     ParibusError,
 )
+from paribus.modeling.device import resolve_device
 from paribus.stage import JSON, StageContext
 from paribus.store.files import read_object
 from paribus.training.distributed import (
@@ -53,7 +54,6 @@ from paribus.training.distributed import (
     passed_on,
     read_failures,
     report_failure,
-    same_device,
     write_job,
 )
 from paribus.training.micro_batch import MicroBatch
@@ -73,7 +73,10 @@ def train_in_processes(context: StageContext, processes: Processes) -> dict[str,
     as `carry_out` does.
     """
     training = context.config.training
-    training = replace(training, device=same_device(training.device))
+    if training.device == "auto":
+        # A GPU in all processes or in none of them, as here. One on a node that has lost its GPUs, or that alone has
+        # any, would wait by gloo for others that wait by NCCL, or the other way round.
+        training = replace(training, device=resolve_device("auto", "training.device").type)
     context = replace(context, config=replace(context.config, training=training))
     micro_batch = MicroBatch.of(context.work, training, processes.total)
     while True:

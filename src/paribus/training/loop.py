@@ -169,24 +169,26 @@ class _Loop:
         if self.meter:
             made = {"loss": result.loss, "rate": rate, "norm": result.gradient_norm}
             self.meter.record(step, batch.indices, **made, skipped=self.skipped)
-        asked = self._asked()
-        if any(asked) or is_checkpoint(step, self.run.checkpoints.kept, self.run.training.checkpoint_every):
+        request = self._asked()
+        # One that is kept, or one to go on from.
+        due = step in self.run.checkpoints.kept or step % self.run.training.checkpoint_every == 0
+        if due or any(request):
             self._save(step)
-        if asked.stop:
+        if request.stop:
             # A process that ends has all others ended, and the main one may still be writing.
             self._finish_writing()
-            told = f"stopped by a signal after step {step}, whose checkpoint is written"
-            self.run.listener.message(told)
-            raise InterruptedRunError(told)
+            message = f"stopped by a signal after step {step}, whose checkpoint is written"
+            self.run.listener.message(message)
+            raise InterruptedRunError(message)
         self.writer.check()
 
     def _asked(self) -> PendingRequests:
         """What signals ask for, the same in all processes; a checkpoint too where the last is as old as may be lost."""
-        asked, minutes = self.run.requests.take(), self.run.training.checkpoint_minutes
-        if asked.save:
+        request, minutes = self.run.requests.take(), self.run.training.checkpoint_minutes
+        if request.save:
             self.run.listener.message("SIGUSR1: a checkpoint of this step is written, and training goes on")
         late = self.run.main and minutes is not None and time.monotonic() - self.saved_at >= 60 * minutes
-        return PendingRequests(*self.run.host.agreed((asked.save or late, asked.stop)))
+        return PendingRequests(*self.run.host.agreed((request.save or late, request.stop)))
 
     def _finish_writing(self) -> None:
         """Wait in every process until the last checkpoint is written; on the host, since a file system may be slow."""
@@ -312,21 +314,21 @@ def first_micro_batch(run: TrainingRun, prepared: Prepared, start: int) -> int:
     A model that is sharded cannot be tried without the other processes, which one that runs out of memory would leave
     waiting.
     """
-    kept, accelerator = run.micro_batch, run.accelerator
-    if kept is None or kept.given or start or accelerator.device.type != "cuda" or run.training.parallel == "fsdp":
+    record, accelerator = run.micro_batch, run.accelerator
+    if record is None or record.given or start or accelerator.device.type != "cuda" or run.training.parallel == "fsdp":
         return run.training.micro_batch
     # In all or in none: what another node has written a moment ago, a network file system may not show here yet.
-    if any(run.host.gathered(kept.halvings)):
+    if any(run.host.gathered(record.halvings)):
         return run.training.micro_batch
     share, length = run.batches.global_batch // accelerator.num_processes, run.batches.contexts.context_length
     fits = partial(trial, accelerator, run.host, prepared, share=share, length=length)
-    found = largest_fitting(run.training.micro_batch, share, fits)
+    size = largest_fitting(run.training.micro_batch, share, fits)
     begin_anew(run)
     tried_on = min(run.host.gathered(gpu_bytes(accelerator.device) or 0))
     if run.main:
-        kept.keep(found, tried_on)
-        run.listener.message(f"training.micro_batch=0: {found} is the largest that fits into the memory of the GPU")
-    return found
+        record.keep(size, tried_on)
+        run.listener.message(f"training.micro_batch=0: {size} is the largest that fits into the memory of the GPU")
+    return size
 
 
 def begin_anew(run: TrainingRun) -> None:
@@ -341,20 +343,22 @@ def halved(run: TrainingRun, micro_batch: int, share: int, short: str) -> int:
     OutOfMemoryError where there is none, where the bits would not be those of a training that was not stopped, and in
     one of several processes, whose others wait for it in a collective: they have to begin again from a checkpoint.
     """
-    told = f"memory ran out with training.micro_batch={micro_batch} ({short})"
+    message = f"memory ran out with training.micro_batch={micro_batch} ({short})"
     if run.training.deterministic:
-        raise OutOfMemoryError(f"{told}; with training.deterministic it is not lowered: begin again with a smaller one")
-    kept = run.micro_batch or MicroBatch.of(run.checkpoints.directory, run.training, run.accelerator.num_processes)
+        raise OutOfMemoryError(
+            f"{message}; with training.deterministic it is not lowered: begin again with a smaller one"
+        )
+    record = run.micro_batch or MicroBatch.of(run.checkpoints.directory, run.training, run.accelerator.num_processes)
     # What others hold of weights that are shared decides as well: that may be more when the run goes on.
     tried_on = None if run.training.parallel == "fsdp" else gpu_bytes(run.accelerator.device)
-    smaller = kept.halve(micro_batch, share, tried_on)
+    smaller = record.halve(micro_batch, share, tried_on)
     if smaller is None:
         raise OutOfMemoryError(
-            f"{told}; set training.activation_checkpointing=true, or take a smaller model or model.context_length"
+            f"{message}; set training.activation_checkpointing=true, or take a smaller model or model.context_length"
         )
     if run.accelerator.num_processes > 1:
-        raise OutOfMemoryError(f"{told}; the next attempt takes {smaller}")
-    run.listener.message(f"{told}: it is {smaller} from this step on; global batches stay as they are")
+        raise OutOfMemoryError(f"{message}; the next attempt takes {smaller}")
+    run.listener.message(f"{message}: it is {smaller} from this step on; global batches stay as they are")
     return smaller
 
 
@@ -371,8 +375,3 @@ def describe_bad_step(run: TrainingRun, batch: Batch, rate: float, problem: str,
         f"{len(documents)} documents, numbered in corpus order {named}. Try a lower training.learning_rate, a larger "
         "training.warmup_share or training.precision=fp32, or let such steps be left out with training.skip_bad_steps"
     )
-
-
-def is_checkpoint(step: int, kept: frozenset[int], every: int) -> bool:
-    """Whether a checkpoint is written after 1-based `step`: one that is kept, or one to go on from."""
-    return step in kept or step % every == 0

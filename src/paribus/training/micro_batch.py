@@ -50,16 +50,16 @@ class MicroBatch:
     @property
     def used(self) -> int | None:
         """What is used; None where nothing was found yet, or of a smaller share no less than all of it."""
-        found = self._read()
-        if not found or found["used"] == found.get("share", self.share) < self.share:
+        record = self._read()
+        if not record or record["used"] == record.get("share", self.share) < self.share:
             return None
-        return min(int(found["used"]), self.share)
+        return min(int(record["used"]), self.share)
 
     @property
     def halvings(self) -> int:
         """How often it was halved because memory ran out."""
-        found: int = self._read().get("halvings", 0)
-        return found
+        halvings: int = self._read().get("halvings", 0)
+        return halvings
 
     @property
     def tried_on(self) -> int | None:
@@ -68,19 +68,19 @@ class MicroBatch:
         None for a prediction, where nothing is used yet, and where activations were kept then and are recomputed now or
         the other way round.
         """
-        found = self._read()
-        return found.get("tried_on") if found.get("recomputes") == self.recomputes and self.used else None
+        record = self._read()
+        return record.get("tried_on") if record.get("recomputes") == self.recomputes and self.used else None
 
     def keep(self, used: int, tried_on: int | None = None) -> None:
         """Keep what was found to fit, by trial on a GPU of so many bytes if that is given.
 
         What is less because the share is smaller now tells nothing of memory: with the former share it is as it was.
         """
-        found = self._read()
+        record = self._read()
         if used != self.used:
             self._write(used, self.share, self.halvings, tried_on)
-        elif used == found["used"]:
-            self._write(used, found.get("share", self.share), self.halvings, tried_on)
+        elif used == record["used"]:
+            self._write(used, record.get("share", self.share), self.halvings, tried_on)
 
     def halve(self, used: int, share: int, tried_on: int | None = None) -> int | None:
         """Keep the largest divisor of `share`, the contexts of a process, of at most half of `used`; None below 1.
@@ -94,12 +94,12 @@ class MicroBatch:
 
     def _read(self) -> dict[str, Any]:
         path = self.directory / MICRO_BATCH_FILE
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        return found if found.get("given") == self.given else {}
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        return record if record.get("given") == self.given else {}
 
     def _write(self, used: int, share: int, halvings: int, tried_on: int | None) -> None:
-        kept = {"given": self.given, "used": used, "share": share, "halvings": halvings}
-        write_json(self.directory / MICRO_BATCH_FILE, kept | {"tried_on": tried_on, "recomputes": self.recomputes})
+        record = {"given": self.given, "used": used, "share": share, "halvings": halvings}
+        write_json(self.directory / MICRO_BATCH_FILE, record | {"tried_on": tried_on, "recomputes": self.recomputes})
 
 
 TRIAL_SHARE = 0.95

@@ -112,8 +112,8 @@ def arithmetic(device: str, precision: str, *, compiled: bool, shared: bool) -> 
 
 def why_not_compiled(training: TrainingConfig, device: torch.device) -> str | None:
     """What to say of layers that would be compiled if the machine had what that needs; else None."""
-    asked = training.compile == "auto" and not training.deterministic and device.type == "cuda"
-    lack = missing_for_compilation(gpu=True) if asked else None
+    eligible = training.compile == "auto" and not training.deterministic and device.type == "cuda"
+    lack = missing_for_compilation(gpu=True) if eligible else None
     return f"layers are not compiled, which makes training slower: {lack} is not here" if lack else None
 
 

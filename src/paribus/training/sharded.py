@@ -53,7 +53,9 @@ class StoredTensors:
                     places.setdefault(name, []).append(_StoredPlace(path, stored, start, stop))
                     rows = max(stop, shapes.get(name, (0,))[0]) if shape else 0
                     shapes[name] = tuple(about[stored][1:]) if stored in about else (rows, *shape[1:])[: len(shape)]
-        return cls({name: tuple(sorted(found, key=lambda one: one.start)) for name, found in places.items()}, shapes)
+        return cls(
+            {name: tuple(sorted(pieces, key=lambda piece: piece.start)) for name, pieces in places.items()}, shapes
+        )
 
     def __contains__(self, name: str) -> bool:
         return name in self.places
@@ -80,20 +82,6 @@ class StoredTensors:
         return self.rows(name, 0, self.shapes[name][0])
 
 
-class Tensors(Protocol):
-    """Tensors by their names, each of which is read when it is asked for."""
-
-    @property
-    def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """Of whole tensors."""
-
-    def rows(self, name: str, start: int, stop: int) -> torch.Tensor:
-        """Rows `start` to `stop` of a tensor."""
-
-    def whole(self, name: str) -> torch.Tensor:
-        """A tensor."""
-
-
 class Part(NamedTuple):
     """What a tensor that is written is made of: rows of one that is stored, or a whole one where `rows` is None."""
 
@@ -101,7 +89,7 @@ class Part(NamedTuple):
     rows: tuple[int, int] | None
 
 
-def write_whole(path: Path, tensors: Tensors, parts: Mapping[str, Part], metadata: Mapping[str, str]) -> None:
+def write_whole(path: Path, tensors: StoredTensors, parts: Mapping[str, Part], metadata: Mapping[str, str]) -> None:
     """Write `parts` of float32 tensors, by their names there, into a safetensors file, one after the other.
 
     The bytes are those of `safetensors.torch.save_file`, which would hold all of them in memory.
@@ -174,13 +162,13 @@ def local_rows(tensor: DTensor) -> tuple[int, int]:
 def is_first_replica(tensor: DTensor) -> bool:
     """Whether this process writes its rows, of all that have the same."""
     sharded = _sharded_dimension(tensor)
-    others = (dimension for dimension in range(tensor.device_mesh.ndim) if dimension != sharded)
-    return all(tensor.device_mesh.get_local_rank(dimension) == 0 for dimension in others)
+    replicated = (dimension for dimension in range(tensor.device_mesh.ndim) if dimension != sharded)
+    return all(tensor.device_mesh.get_local_rank(dimension) == 0 for dimension in replicated)
 
 
 def _sharded_dimension(tensor: DTensor) -> int:
-    (found,) = (number for number, placement in enumerate(tensor.placements) if placement == Shard(0))
-    return found
+    (dimension,) = (number for number, placement in enumerate(tensor.placements) if placement == Shard(0))
+    return dimension
 
 
 def placed(stored: StoredTensors, name: str, like: torch.Tensor) -> torch.Tensor:

@@ -45,9 +45,9 @@ def check_start_state(config: RunConfig) -> list[Problem]:
     except DataError:
         return []
     try:
-        found = list(check_stored_model(config.model, directory, longer_context=start.longer_context))
-        told = {path for path, _ in found}
-        return found + [problem for problem in check_resumed_state(config) if problem[0] not in told]
+        problems = list(check_stored_model(config.model, directory, longer_context=start.longer_context))
+        paths = {path for path, _ in problems}
+        return problems + [problem for problem in check_resumed_state(config) if problem[0] not in paths]
     except DataError as error:
         return [Problem("start", str(error))]
 
@@ -117,11 +117,13 @@ def _training_artefact(run: Path, where: str) -> Path:
     if not isinstance(stages, dict) or "training" not in stages:
         raise DataError(f"{where}: the run has trained nothing yet (paribus status shows why)")
     root = run.resolve().parents[1]
-    found = Store(root / "artifacts").find("training", str(stages["training"]["key"]))
-    if found is None or not found.whole:
-        how = "were removed; paribus rerun makes them again" if found else f"are no longer below {root}; run it again"
+    artefact = Store(root / "artifacts").find("training", str(stages["training"]["key"]))
+    if artefact is None or not artefact.whole:
+        how = (
+            "were removed; paribus rerun makes them again" if artefact else f"are no longer below {root}; run it again"
+        )
         raise DataError(f"{where}: its checkpoints {how}")
-    return found.path
+    return artefact.path
 
 
 def start_fingerprint(config: StartConfig, digests: FileDigests) -> dict[str, JSON]:
@@ -136,16 +138,13 @@ def start_fingerprint(config: StartConfig, digests: FileDigests) -> dict[str, JS
     directory = checkpoint_directory(config)
     index = [directory / INDEX] if (directory / INDEX).is_file() else []
     files = (directory / CONFIG, *weight_files(directory), *index)
-    found: dict[str, JSON] = {path.name: digests.of(path) for path in files}
-    return found | {"tokenizer": existing.fingerprint(directory, digests)} | state_fingerprint(config, digests)
+    pins: dict[str, JSON] = {path.name: digests.of(path) for path in files}
+    pins["tokenizer"] = existing.fingerprint(directory, digests)
+    if config.optimizer == "resumed":
+        pins["state"] = {path.name: digests.of(path) for path in resumed_state(config).files}
+    return pins
 
 
-_STORED_NAMES = {
-    "width": "hidden_size",
-    "layers": "num_hidden_layers",
-    "heads": "num_attention_heads",
-    "ffn_width": "intermediate_size",
-}
 _FIXED_FIELDS: dict[str, dict[str, Any]] = {
     "llama": {"attention_bias": False, "mlp_bias": False, "hidden_act": "silu", "attention_dropout": 0},
     "gpt_neox": {"attention_bias": True, "hidden_act": "gelu", "attention_dropout": 0, "hidden_dropout": 0},
@@ -163,9 +162,8 @@ def check_stored_model(model: ModelConfig, directory: Path, *, longer_context: b
     stored = read_object(file)
     family = stored.get("model_type")
     if family not in _FIXED_FIELDS:
-        yield Problem(
-            "start", f"{file} is of model_type {family!r}; one of {', '.join(_FIXED_FIELDS)} can be continued"
-        )
+        message = f"{file} is of model_type {family!r}; one of {', '.join(_FIXED_FIELDS)} can be continued"
+        yield Problem("start", message)
         return
     if family != model.kind:
         yield Problem("model.kind", f"{model.kind}, but {family} in {file}; they must agree")
@@ -182,8 +180,14 @@ def check_stored_model(model: ModelConfig, directory: Path, *, longer_context: b
 
 def _stored_fields(stored: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the group `model` as config.json has them."""
-    named = {name: stored.get(theirs) for name, theirs in _STORED_NAMES.items()}
-    named |= {"tied_embeddings": bool(stored.get("tie_word_embeddings", False)), "rope_theta": rope_theta(stored)}
+    named = {
+        "width": stored.get("hidden_size"),
+        "layers": stored.get("num_hidden_layers"),
+        "heads": stored.get("num_attention_heads"),
+        "ffn_width": stored.get("intermediate_size"),
+        "tied_embeddings": bool(stored.get("tie_word_embeddings", False)),
+        "rope_theta": rope_theta(stored),
+    }
     if stored["model_type"] == "gpt_neox":
         rope = stored.get("rope_parameters") or {}
         named["rotary_fraction"] = rope.get("partial_rotary_factor", stored.get("rotary_pct", 0.25))
@@ -195,16 +199,12 @@ def _unsupported_fields(stored: Mapping[str, Any], family: str, file: Path) -> I
     """What changes the model and no field of the group can say."""
     heads = stored.get("num_attention_heads") or 1
     rope = stored.get("rope_parameters") or stored.get("rope_scaling") or {}
-    fixed = _FIXED_FIELDS[family] | {
-        "num_key_value_heads": heads,
-        "head_dim": (stored.get("hidden_size") or 0) // heads,
-    }
-    found = {name: stored[name] for name in fixed if stored.get(name) is not None}
-    expected = {name: fixed[name] for name in found} | {"rope_type": "default"}
-    found["rope_type"] = rope.get("rope_type", rope.get("type", "default"))
-    for name, value in found.items():
-        if value != expected[name]:
-            yield Problem("start", f"{file} has {name}={value!r}; only {expected[name]!r} can be continued")
+    width = stored.get("hidden_size") or 0
+    fixed = _FIXED_FIELDS[family] | {"num_key_value_heads": heads, "head_dim": width // heads, "rope_type": "default"}
+    values = {**stored, "rope_type": rope.get("rope_type", rope.get("type", "default"))}
+    for name, expected in fixed.items():
+        if (value := values.get(name)) is not None and value != expected:
+            yield Problem("start", f"{file} has {name}={value!r}; only {expected!r} can be continued")
 
 
 FIRST = "first_training"
@@ -253,16 +253,8 @@ def begun(context: StageContext) -> StageContext:
 
 EVERY_SEED = "start=continued makes both trainings of every seed"
 _CONTEXT_FIELDS = (
-    "seeds.contexts",
-    "tokens",
-    "documents",
-    "ids",
-    "offsets",
-    "source_lengths",
-    "order",
-    "groups",
-    "contexts",
-)
+    "seeds.contexts", "tokens", "documents", "ids", "offsets", "source_lengths", "order", "groups", "contexts",
+)  # fmt: skip
 """Of a fingerprint what decides, beside `_COUNTED`, which contexts a step reads."""
 _STEP_FIELDS = ("model.context_length", "training.global_batch")
 """How far in the sequence of contexts a number of steps leads; 0 where bytes of text decide it later."""
@@ -314,11 +306,11 @@ def resumed_state(start: CheckpointStart) -> ResumedState:
             f"resumed, but {artefact} keeps the optimizer of its last step, {step}, and not of step {int(named[1])}: "
             "leave start.step out, train the first run to that step alone, or take start.optimizer=fresh"
         )
-    found = ResumedState(artefact, checkpoint, step, fingerprint)
-    missing = [path for path in found.files if not path.is_file()]
+    state = ResumedState(artefact, checkpoint, step, fingerprint)
+    missing = [path for path in state.files if not path.is_file()]
     if missing:
         raise DataError(f"resumed, but {', '.join(map(str, missing))} is missing, which the training wrote")
-    return found
+    return state
 
 
 def steps_before(config: RunConfig) -> int:
@@ -336,13 +328,6 @@ def resuming(config: RunConfig) -> CheckpointStart | None:
     return start if isinstance(start, CheckpointStart) and start.optimizer == "resumed" else None
 
 
-def state_fingerprint(start: CheckpointStart, digests: FileDigests) -> dict[str, JSON]:
-    """SHA-256 of the files of the state by name; nothing for an optimizer that starts afresh."""
-    if start.optimizer == "fresh":
-        return {}
-    return {"state": {path.name: digests.of(path) for path in resumed_state(start).files}}
-
-
 def check_resumed_state(config: RunConfig) -> Iterator[Problem]:
     """(config path, both values) of everything in which a resumed run must agree with the first one and does not.
 
@@ -356,23 +341,7 @@ def check_resumed_state(config: RunConfig) -> Iterator[Problem]:
     except DataError as error:
         yield Problem("start.optimizer", str(error))
         return
-    yield from _encoder_problems(config, state)
-    ours: dict[str, Any] = {
-        f"{group}.{name}": value
-        for group in ("training", "model", "packing")
-        for name, value in identity(getattr(config, group)).items()
-    }
-    ours["seeds.contexts"] = config.seed_of("contexts")
-    for path, reason in _fields_to_agree(ours):
-        here, there = ours.get(path), state.fingerprint.get(path)
-        if here != there and not (path in _STEP_FIELDS and here == 0):
-            yield Problem(
-                path, f"{here}, but {there} in the training that start.optimizer=resumed goes on with; {reason}"
-            )
-
-
-def _encoder_problems(config: RunConfig, state: ResumedState) -> Iterator[Problem]:
-    """(config path, both values) of another encoder than the first run's, with which the same text has other tokens."""
+    # With another encoder the same text has other tokens.
     settings = state.checkpoint / "tokenizer" / SETTINGS
     theirs = read_object(settings).get("encoder") if settings.is_file() else None
     if theirs is not None and theirs != config.encoder.kind:
@@ -381,12 +350,29 @@ def _encoder_problems(config: RunConfig, state: ResumedState) -> Iterator[Proble
             f"{config.encoder.kind}, but {theirs} in the training that start.optimizer=resumed goes on with, whose "
             "contexts would be others; take the same, or start.optimizer=fresh",
         )
+    ours: dict[str, Any] = {
+        f"{group}.{name}": value
+        for group in ("training", "model", "packing")
+        for name, value in identity(getattr(config, group)).items()
+    }
+    ours["seeds.contexts"] = config.seed_of("contexts")
+    counted = "steps are counted on, and it decides how much text they are"
+    packing = [path for path in ours if path.startswith("packing.") and path != "packing.attention"]
+    reasons = {
+        "training.kind": "the moments of one optimizer are none of another",
+        "seeds.contexts": f"it decides which contexts were read, so take that; {EVERY_SEED}",
+    } | dict.fromkeys((*_STEP_FIELDS, *packing), counted)
+    for path, reason in reasons.items():
+        here, stored = ours.get(path), state.fingerprint.get(path)
+        if here != stored and not (path in _STEP_FIELDS and here == 0):
+            message = f"{here}, but {stored} in the training that start.optimizer=resumed goes on with; {reason}"
+            yield Problem(path, message)
 
 
 def resume_message(state: ResumedState) -> str:
     """What a run takes from the first one."""
-    told = f"training goes on from step {state.step:,} of {state.artefact}"
-    return f"{told}, with its optimizer, in the text where it stopped"
+    where = f"step {state.step:,} of {state.artefact}"
+    return f"training goes on from {where}, with its optimizer, in the text where it stopped"
 
 
 def check_steps_left(config: RunConfig, state: ResumedState, steps: int) -> Iterator[Problem]:
@@ -398,13 +384,13 @@ def check_steps_left(config: RunConfig, state: ResumedState, steps: int) -> Iter
 
 def check_checkpoints_left(config: RunConfig, first: int, steps: int) -> Iterator[Problem]:
     """(config path, what would be right) of checkpoints to be scored up to step `first`, another's last."""
-    wanted = config.evaluation.checkpoints_read
-    scored = checkpoint_steps(config.training.checkpoints, steps, wanted)
+    number = config.evaluation.checkpoints_read
+    scored = checkpoint_steps(config.training.checkpoints, steps, number)
     if first < steps and (early := [each for each in scored if each <= first]):
         later = f"take {len(scored) - len(early)} or less, or a larger training.checkpoints"
         yield Problem(
             config.evaluation.checkpoints_path,
-            f"{wanted} are to be scored or averaged, and the first {len(early)} would stand where the training that is "
+            f"{number} are to be scored or averaged, and the first {len(early)} would stand where the training that is "
             f"gone on from was not over; {later}",
         )
 
@@ -430,15 +416,6 @@ def metrics_before(state: ResumedState, path: Path) -> None:
     partial = path.with_name(f"{path.name}.partial")
     partial.write_bytes(state.metrics.read_bytes())
     partial.replace(path)
-
-
-def _fields_to_agree(ours: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Paths of the fields that must be equal, and why."""
-    yield "training.kind", "the moments of one optimizer are none of another"
-    yield "seeds.contexts", f"it decides which contexts were read, so take that; {EVERY_SEED}"
-    counted = "steps are counted on, and it decides how much text they are"
-    yield from ((path, counted) for path in _STEP_FIELDS)
-    yield from ((path, counted) for path in ours if path.startswith("packing.") and path != "packing.attention")
 
 
 OPTIMIZER, STATE = "optimizer.safetensors", "state.json"

@@ -93,21 +93,21 @@ def train_in_process(context: StageContext, processes: int, requests: Requests) 
 def _train(context: StageContext, accelerator: Any, precision: str, host: Host, requests: Requests) -> dict[str, JSON]:
     context = begun(context)
     tokenizer = Tokenizer.load(context.inputs["tokens"] / "tokenizer")
-    if told := why_not_compiled(context.config.training, accelerator.device):
-        context.listener.message(told)
+    if warning := why_not_compiled(context.config.training, accelerator.device):
+        context.listener.message(warning)
     data = open_data(context)
     config = data.config
     if isinstance(config.packing, PairPacking):
         expect_many_shapes()
-    kept = MicroBatch.of(context.work, config.training, accelerator.num_processes)
-    fitted = fitted_to_memory(config, tokenizer.vocab_size, accelerator, precision, kept, context.listener)
+    record = MicroBatch.of(context.work, config.training, accelerator.num_processes)
+    fitted = fitted_to_memory(config, tokenizer.vocab_size, accelerator, precision, record, context.listener)
     training = replace(config.training, micro_batch=fitted.micro_batch)
     run = prepare(context, tokenizer, replace(data, config=replace(config, training=training)), accelerator, host)
     device = device_name(accelerator.device)
     compiled = compiles(training, accelerator.device)
     fixed = determinism_conditions(training, accelerator, device, precision)
     checkpoints = replace(run.checkpoints, fingerprint={**run.checkpoints.fingerprint, **fixed})
-    run = replace(run, checkpoints=checkpoints, requests=requests, micro_batch=kept)
+    run = replace(run, checkpoints=checkpoints, requests=requests, micro_batch=record)
     start = resuming(config)
     state = resumed_state(start) if start else None
     if state:
@@ -117,7 +117,7 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
     resumed = _newest(run, host)
     # Not before: what may not go on is not to change what does.
     if run.main:
-        kept.keep(fitted.micro_batch, fitted.tried_on)
+        record.keep(fitted.micro_batch, fitted.tried_on)
     if resumed:
         context.listener.message(f"training goes on from the checkpoint of step {resumed.step:,}")
     elif state:
@@ -130,7 +130,7 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
     peak = max(gather_object([peak_bytes(accelerator.device)]))
     if not run.main:
         return {}
-    used = _setting(config, kept.used or fitted.micro_batch, accelerator, precision)
+    used = _setting(config, record.used or fitted.micro_batch, accelerator, precision)
     predicted = training_memory(config.model, tokenizer.vocab_size, used)
     export(run, context.inputs["tokens"] / "tokenizer", context.output)
     save_readings(run, data.measured, context.output)
@@ -151,7 +151,7 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
         "final_loss": run.metrics.recent("train/loss"),
         "lossy": tokenizer.settings.lossy,
         "skipped_steps": run.metrics.last("train/skipped_steps"),
-        "micro_batch": kept.used,
+        "micro_batch": record.used,
         "memory": predicted.device if predicted else None,
         "memory_peak": peak or None,
         "precision": precision,
@@ -174,10 +174,11 @@ def fitted_to_memory(  # noqa: PLR0917 (each decides what fits, or where it is k
     """
     device = accelerator.device
     # One for all: what another node has lowered a moment ago, a network file system may not show here yet.
-    found = [used for used in gather_object([kept.used]) if used is not None]
-    how = _setting(config, min(found, default=kept.given), accelerator, precision)
-    tried_on = None if how.sharded else _tried_on(kept, device)
-    if tried_on:
+    sizes = [used for used in gather_object([kept.used]) if used is not None]
+    how = _setting(config, min(sizes, default=kept.given), accelerator, precision)
+    # Bytes of the GPU on which what is kept was tried, the same in all.
+    tried_on = max((size for size in gather_object([kept.tried_on]) if size), default=0)
+    if not how.sharded and tried_on and all(gather_object([(gpu_bytes(device) or 0) >= tried_on])):
         fitted = Fit(how.micro_batch, tried_on=tried_on)
     else:
         free = gather_object([available_bytes(device)])
@@ -186,14 +187,6 @@ def fitted_to_memory(  # noqa: PLR0917 (each decides what fits, or where it is k
     if fitted.lowered and accelerator.is_main_process:
         listener.message(fitted.lowered)
     return fitted
-
-
-def _tried_on(kept: MicroBatch, device: torch.device) -> int | None:
-    """Bytes of the GPU on which what is kept was tried, the same in all; None where a process has no GPU as large."""
-    sizes = [size for size in gather_object([kept.tried_on]) if size]
-    largest = max(sizes, default=None)
-    fits = largest is not None and (gpu_bytes(device) or 0) >= largest
-    return largest if all(gather_object([fits])) else None
 
 
 def _setting(config: RunConfig, micro_batch: int, accelerator: Any, precision: str) -> TrainingSetting:
@@ -209,12 +202,12 @@ def _setting(config: RunConfig, micro_batch: int, accelerator: Any, precision: s
 
 def _newest(run: TrainingRun, host: Host) -> Checkpoint | None:
     """The checkpoint to go on from, found and verified by the main process for all."""
-    found: list[int | None] = [None]
+    steps: list[int | None] = [None]
     if run.main:
         newest = run.checkpoints.newest(limit=min(run.metrics.complete_steps(), run.budget.steps))
-        found = [newest.step if newest else None]
+        steps = [newest.step if newest else None]
     host.wait()
-    step = broadcast_object_list(found)[0]
+    step = broadcast_object_list(steps)[0]
     return None if step is None else run.checkpoints.read(step)
 
 
@@ -357,8 +350,8 @@ def write_optimizer(checkpoint: Checkpoint, directory: Path) -> None:
 def save_readings(run: TrainingRun, measured: MeasuredContexts, output: Path) -> None:
     """Write how often each of a sample of the corpus' bytes was read, in the smallest integers that hold it."""
     batches, steps = run.batches, run.budget.steps
-    found = readings(measured.sampled, lambda contexts: batches.times_read(contexts, steps), measured.corpus_bytes)
-    save_array(output / READINGS, found.astype(np.min_scalar_type(int(found.max()))))
+    counts = readings(measured.sampled, lambda contexts: batches.times_read(contexts, steps), measured.corpus_bytes)
+    save_array(output / READINGS, counts.astype(np.min_scalar_type(int(counts.max()))))
 
 
 def pair_numbers(run: TrainingRun) -> dict[str, JSON]:

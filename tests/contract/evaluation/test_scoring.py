@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import DataError
-from paribus.evaluation.scoring import MeanTensors, averaged_checkpoints
+from paribus.evaluation.scoring import averaged_checkpoints, mean_weights
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.modeling.models import build_model, load_model, save_model
 from paribus.stage import StageContext
@@ -106,7 +106,7 @@ def test_the_mean_is_rounded_once(tmp_path: Path) -> None:
     for number, value in enumerate((1.0, 2.0**-24, 2.0**-24, 2.0**-24)):
         (tmp_path / str(number)).mkdir()
         save_file({"x": torch.tensor([value])}, tmp_path / str(number) / WEIGHTS)
-    mean = MeanTensors.of([tmp_path / str(number) for number in range(4)]).whole("x")
+    mean = mean_weights([tmp_path / str(number) for number in range(4)])["x"]
     assert mean.dtype == torch.float32
     assert mean.item() == torch.tensor((1.0 + 3 * 2.0**-24) / 4).item() != 0.25
 

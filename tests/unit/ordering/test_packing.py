@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from paribus.config.groups.ordering import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
 from paribus.errors import DataError
-from paribus.ordering.packing import GroupedStream, OrderedDocuments, Readahead, best_fit, best_fit_decreasing
+from paribus.ordering.packing import OrderedDocuments, PackedStream, Readahead, best_fit, best_fit_decreasing
 from paribus.ordering.pairs import PairContexts
 from support.packings import EOS, corpora, held, packed, predictions, stream, token
 
@@ -241,7 +241,7 @@ def test_every_context_begins_at_a_group_and_reads_on_until_full(
     tokens = stream(documents, order)
     sizes = [len(stream(documents, order[a:b])) for a, b in pairwise(groups)]
     expected = begins(sizes, length)
-    assert isinstance(contexts, GroupedStream) and contexts.full
+    assert isinstance(contexts, PackedStream) and contexts.full
     assert [held(contexts, i) for i in range(contexts.count)] == [tokens[b : b + length + 1] for b in expected]
     assert contexts.left_out_tokens == len(tokens) - len({b + i for b in expected for i in range(length + 1)})
     inputs, targets = contexts.rows(np.arange(contexts.count))
