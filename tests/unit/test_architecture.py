@@ -1,6 +1,7 @@
 """The rules of the house that a reader should not have to check by hand."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from paribus.pipeline.graph import STAGES
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "paribus"
 FILES = sorted(SOURCE.rglob("*.py"))
+NAMED = re.compile(r'late\("([\w.]+):\w+"\)')
 HEAVY = {"torch", "transformers", "mlflow", "lm_eval", "pandas", "sklearn", "scipy", "faiss", "datasets", "matplotlib"}
 
 
@@ -33,6 +35,7 @@ def imports(path: Path) -> Iterator[str]:
             yield from (f"paribus.{alias.name}" for alias in node.names if not alias.name.startswith("__"))
         elif node.module:
             yield node.module
+    yield from NAMED.findall(path.read_text(encoding="utf-8"))
 
 
 def importers(package: str) -> set[str]:
@@ -52,9 +55,9 @@ def test_who_needs_no_embeddings_does_not_wait_for_scikit_learn() -> None:
 
 
 def test_every_import_of_ours_is_written_whole_where_these_tests_see_it() -> None:
-    """As text stand only kernels, which `native/registry.py` lists, and the imports that stages list."""
+    """As text stand kernels, which `native/registry.py` lists, what stages name and import, and the verbs."""
     by_name = {path.relative_to(SOURCE).as_posix() for path in FILES if "import_module" in path.read_text("utf-8")}
-    assert by_name == {"native/build.py", "pipeline/fork_server.py"}
+    assert by_name == {"commands/verbs.py", "native/build.py", "pipeline/fork_server.py"}
     assert {name for stage in STAGES.values() for name in stage.imports if find_spec(name) is None} == set()
     relative = [path for path in FILES for node in statements(path) if isinstance(node, ast.ImportFrom) and node.level]
     assert relative == []
