@@ -12,7 +12,7 @@ docs/reliability.md lists that. What needs the machine, as a missing GPU, is ask
 import difflib
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from pathlib import Path
@@ -107,18 +107,14 @@ def compose_command(command: Command) -> Composition:
 
 def checked_run(data: Mapping[str, Any]) -> RunConfig:
     """A `RunConfig` whose values can work together, from nested plain data; ConfigurationError otherwise."""
-    config = build_run(_with_tracker(with_natural_encoder(with_tasks_of_groups(data))))
+    data = with_natural_encoder(with_tasks_of_groups(data))
+    tracking, uri = data.get("tracking"), os.environ.get(URI_VARIABLE)
+    if uri and isinstance(tracking, Mapping) and tracking.get("uri", "") is None:
+        data = {**data, "tracking": {**tracking, "uri": uri}}
+    config = build_run(data)
     if problems := [*check_combinations(config)]:
         raise ConfigurationError(*problems)
     return config
-
-
-def _with_tracker(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Fill `tracking.uri` from the environment where it is null."""
-    tracking, uri = data.get("tracking"), os.environ.get(URI_VARIABLE)
-    if not uri or not isinstance(tracking, Mapping) or tracking.get("uri", "") is not None:
-        return data
-    return {**data, "tracking": {**tracking, "uri": uri}}
 
 
 def check_combinations(config: RunConfig) -> Iterator[Problem]:
@@ -145,18 +141,10 @@ def _factors(config: RunConfig) -> Iterator[Problem]:
             hints = [get_type_hints(cls) for cls in classes]
             known = dict.fromkeys(name for each in hints for name in each)
             if part not in known:
-                yield Problem(
-                    f"factors[{position}]", f"{factor!r} is no path of the configuration{_nearest(part, known)}"
-                )
+                names = f"; {did_you_mean(part, known)}known: {', '.join(known)}" if known else ""  # none below a field
+                yield Problem(f"factors[{position}]", f"{factor!r} is no path of the configuration{names}")
                 break
             classes = [cls for each in hints if part in each for cls in dataclasses_of(each[part])]
-
-
-def _nearest(part: str, known: Collection[str]) -> str:
-    """The names to choose from; none below a field."""
-    if not known:
-        return ""
-    return f"; {did_you_mean(part, known)}known: {', '.join(known)}"
 
 
 def _tokenization(config: RunConfig) -> Iterator[Problem]:
@@ -184,37 +172,24 @@ def _tokenization(config: RunConfig) -> Iterator[Problem]:
 
 def _encoder(config: RunConfig) -> Iterator[Problem]:
     tokenizer, encoder = config.tokenizer, config.encoder
+    merges, unfit = isinstance(encoder, MergeRankEncoder | DropoutEncoder), None
     if isinstance(tokenizer, BytesTokenizer) and not isinstance(encoder, MergeRankEncoder):
-        yield Problem(
-            "encoder.kind", f"{encoder.kind} has nothing to choose with tokenizer=bytes; use encoder=merge_rank"
-        )
-    elif isinstance(tokenizer, UnigramTokenizer) and isinstance(encoder, MergeRankEncoder | DropoutEncoder):
-        yield Problem(
-            "encoder.kind",
-            f"{encoder.kind} needs merges, and tokenizer=unigram has none; use viterbi, longest_first, left_to_right "
-            f"or fewest{_OWN_ENCODER}",
-        )
-    elif isinstance(tokenizer, WordsTokenizer) and isinstance(encoder, MergeRankEncoder | DropoutEncoder):
-        yield Problem(
-            "encoder.kind",
-            f"{encoder.kind} needs merges, and tokenizer=words has none; use encoder=whole{_OWN_ENCODER}",
-        )
+        unfit = "has nothing to choose with tokenizer=bytes; use encoder=merge_rank"
+    elif isinstance(tokenizer, UnigramTokenizer) and merges:
+        others = "viterbi, longest_first, left_to_right or fewest"
+        unfit = f"needs merges, and tokenizer=unigram has none; use {others}{_OWN_ENCODER}"
+    elif isinstance(tokenizer, WordsTokenizer) and merges:
+        unfit = f"needs merges, and tokenizer=words has none; use encoder=whole{_OWN_ENCODER}"
     elif isinstance(tokenizer, WordsTokenizer) and _one_unknown(tokenizer) and not isinstance(encoder, WholeEncoder):
-        yield Problem(
-            "encoder.kind",
-            f"{encoder.kind} needs units, and tokenizer=words with unknown=token has none; use encoder=whole",
-        )
+        unfit = "needs units, and tokenizer=words with unknown=token has none; use encoder=whole"
     elif isinstance(encoder, ViterbiEncoder) and not isinstance(tokenizer, UnigramTokenizer | ExistingTokenizer):
-        yield Problem(
-            "encoder.kind",
-            f"viterbi needs the scores of tokenizer=unigram; with {tokenizer.kind} use encoder=fewest{_OWN_ENCODER}",
-        )
+        unfit = f"needs the scores of tokenizer=unigram; with {tokenizer.kind} use encoder=fewest{_OWN_ENCODER}"
+    if unfit:
+        yield Problem("encoder.kind", f"{encoder.kind} {unfit}")
     cut = isinstance(config.pretokenizer, SpansPretokenizer | PredictiveEntropyPretokenizer)
     if isinstance(encoder, DropoutEncoder) and cut:
-        yield Problem(
-            "encoder.kind",
-            "dropout needs a pre-tokenizer by pattern (gpt2, gpt2_digits, gpt4, whitespace, punctuation, none)",
-        )
+        patterns = "gpt2, gpt2_digits, gpt4, whitespace, punctuation, none"
+        yield Problem("encoder.kind", f"dropout needs a pre-tokenizer by pattern ({patterns})")
     if isinstance(encoder, DropoutEncoder) and encoder.draws > 1 and not isinstance(config.packing, PairPacking):
         yield Problem(
             "encoder.draws",
@@ -223,9 +198,8 @@ def _encoder(config: RunConfig) -> Iterator[Problem]:
         )
     expanded = isinstance(encoder, LongestFirstEncoder) and encoder.candidates == "expanded"
     if expanded and not isinstance(tokenizer, ScaffoldBPETokenizer | ExistingTokenizer):
-        yield Problem(
-            "encoder.candidates", "expanded needs scaffolds: use tokenizer=scaffold_bpe, or candidates=normal"
-        )
+        message = "expanded needs scaffolds: use tokenizer=scaffold_bpe, or candidates=normal"
+        yield Problem("encoder.candidates", message)
 
 
 def _one_unknown(tokenizer: WordPieceTokenizer | WordsTokenizer) -> bool:
@@ -234,20 +208,15 @@ def _one_unknown(tokenizer: WordPieceTokenizer | WordsTokenizer) -> bool:
 
 
 def _loss(tokenizer: TrainableTokenizerConfig, pretokenizer: str) -> Iterator[Problem]:
-    if pretokenizer == "stripped":
-        if isinstance(tokenizer, BytesTokenizer):
-            yield Problem(
-                "pretokenizer.kind", "stripped loses whitespace, which tokenizer=bytes keeps; use pretokenizer=none"
-            )
-        elif tokenizer.lossless:
-            yield Problem(
-                "pretokenizer.kind",
-                "stripped loses whitespace and tokenizer.lossless=true; use whitespace, which keeps it, or say "
-                "tokenizer.lossless=false",
-            )
-    if isinstance(tokenizer, BytesTokenizer) or not tokenizer.lossless:
+    if isinstance(tokenizer, BytesTokenizer):
+        if pretokenizer == "stripped":
+            message = "stripped loses whitespace, which tokenizer=bytes keeps; use pretokenizer=none"
+            yield Problem("pretokenizer.kind", message)
         return
-    if tokenizer.unit == "character" and tokenizer.unknown == "token":
+    if pretokenizer == "stripped" and tokenizer.lossless:
+        message = "stripped loses whitespace and tokenizer.lossless=true; use whitespace, which keeps it, or say"
+        yield Problem("pretokenizer.kind", f"{message} tokenizer.lossless=false")
+    if tokenizer.lossless and tokenizer.unit == "character" and tokenizer.unknown == "token":
         message = "token loses characters and tokenizer.lossless=true; use byte_fallback, or tokenizer.lossless=false"
         yield Problem("tokenizer.unknown", message)
 
@@ -277,30 +246,21 @@ def _ordering(config: RunConfig) -> Iterator[Problem]:
 
 
 def _model(config: RunConfig) -> Iterator[Problem]:
-    model, tokenizer = config.model, config.tokenizer
+    """Its shape; and an encoder-decoder, a corpus of pairs and rows of pairs go together or not at all."""
+    model, kind = config.model, config.model.kind
     yield from check_shape(model)
-    if not isinstance(tokenizer, ExistingTokenizer):
-        yield from check_match(model, vocabulary_size(tokenizer))
-    yield from _check_pairs(config)
-
-
-def _check_pairs(config: RunConfig) -> Iterator[Problem]:
-    """An encoder-decoder, a corpus of pairs and rows of pairs go together or not at all."""
-    translates = isinstance(config.model, EncoderDecoderModel)
+    if not isinstance(config.tokenizer, ExistingTokenizer):
+        yield from check_match(model, vocabulary_size(config.tokenizer))
+    translates = isinstance(model, EncoderDecoderModel)
     if translates and not isinstance(config.corpus, ParallelCorpus):
-        message = f"{config.corpus.kind} has documents, and model.kind=encoder_decoder trains on pairs"
-        yield Problem(
-            "corpus.kind", f"{message} of source and target; use corpus=parallel, or a model that is llama or gpt_neox"
-        )
+        message = f"{config.corpus.kind} has documents, and model.kind=encoder_decoder trains on pairs of source and"
+        yield Problem("corpus.kind", f"{message} target; use corpus=parallel, or a model that is llama or gpt_neox")
     if isinstance(config.corpus, ParallelCorpus) and not translates:
-        yield Problem(
-            "model.kind", f"{config.model.kind} trains on documents, and corpus=parallel has pairs; use model=wmt_small"
-        )
+        message = f"{kind} trains on documents, and corpus=parallel has pairs; use model=wmt_small"
+        yield Problem("model.kind", message)
     if isinstance(config.packing, PairPacking) != translates:
         right = "pair" if translates else "concatenate, best_fit or one_document"
-        yield Problem(
-            "packing.kind", f"{config.packing.kind} does not go with model.kind={config.model.kind}; use {right}"
-        )
+        yield Problem("packing.kind", f"{config.packing.kind} does not go with model.kind={kind}; use {right}")
 
 
 def known_vocabulary(config: RunConfig) -> int | None:
@@ -321,14 +281,11 @@ def _shares(training: TrainingConfig) -> Iterator[Problem]:
         yield Problem("training.micro_batch", f"{training.micro_batch} does not divide {of}")
     yield from _shards(training, processes)
     if training.deterministic and training.compile == "always":
-        yield Problem(
-            "training.compile", "always compiles layers, which training.deterministic forbids; use auto or never"
-        )
+        message = "always compiles layers, which training.deterministic forbids; use auto or never"
+        yield Problem("training.compile", message)
     if training.deterministic and not training.micro_batch:
-        yield Problem(
-            "training.micro_batch",
-            "0 takes what a trial finds, which rounds otherwise at times; deterministic needs one",
-        )
+        message = "0 takes what a trial finds, which rounds otherwise at times; deterministic needs one"
+        yield Problem("training.micro_batch", message)
     if processes > 1 and ":" in training.device:
         message = f"{training.device} is one device, but {processes} processes take one each; use cuda or auto"
         yield Problem("training.device", message)
@@ -371,7 +328,12 @@ def check_schedule(config: RunConfig, vocabulary: int | None) -> Iterator[Proble
     if schedule is not None and start is not None and 0 < schedule.steps <= steps_before(config):
         yield from check_steps_left(config, resumed_state(start), schedule.steps)
     if first := _first(config):
-        yield from _first_problems(config, first, vocabulary)
+        for path, message in _too_short(first, vocabulary):
+            yield Problem(path.replace("budget.", "start."), f"of the training that is gone on from: {message}")
+        part = _schedule(first, vocabulary)
+        if part is not None and schedule is not None and part.steps == schedule.steps:
+            message = f"{part.value} takes all {schedule.steps} steps of {schedule.path}"
+            yield Problem(part.path.replace("budget.", "start."), message)
 
 
 def _too_short(config: RunConfig, vocabulary: int | None) -> Iterator[Problem]:
@@ -389,7 +351,11 @@ def check_scored_checkpoints(config: RunConfig, vocabulary: int | None) -> Itera
     if few:
         yield Problem(config.evaluation.checkpoints_path, few)
     elif first := _first(config):
-        yield from _unscored(config, first, vocabulary)
+        part = _schedule(first, vocabulary)
+        # Of steps that are not known yet, those of this share fall where they do.
+        share = Fraction(amount_of(first.budget), amount_of(config.budget))
+        steps = (part.steps, schedule.steps) if part and schedule else (share.numerator, share.denominator)
+        yield from check_checkpoints_left(config, *steps)
     elif schedule and (before := steps_before(config)):
         yield from check_checkpoints_left(config, before, schedule.steps)
 
@@ -398,27 +364,6 @@ def _first(config: RunConfig) -> RunConfig | None:
     """The configuration of a run's own first training; None where it has none, or none that is less than the whole."""
     amount = first_amount(config)
     return first_config(config) if amount is not None and amount < amount_of(config.budget) else None
-
-
-def _first_problems(config: RunConfig, first: RunConfig, vocabulary: int | None) -> Iterator[Problem]:
-    for path, message in _too_short(first, vocabulary):
-        yield Problem(path.replace("budget.", "start."), f"of the training that is gone on from: {message}")
-    part, whole = _schedule(first, vocabulary), _schedule(config, vocabulary)
-    if part is not None and whole is not None and part.steps == whole.steps:
-        yield Problem(
-            part.path.replace("budget.", "start."), f"{part.value} takes all {whole.steps} steps of {whole.path}"
-        )
-
-
-def _unscored(config: RunConfig, first: RunConfig, vocabulary: int | None) -> Iterator[Problem]:
-    """Checkpoints to be scored that would stand in a run's own first training."""
-    part, whole = _schedule(first, vocabulary), _schedule(config, vocabulary)
-    if part is not None and whole is not None:
-        yield from check_checkpoints_left(config, part.steps, whole.steps)
-    else:
-        # Of steps that are not known yet, those of this share fall where they do.
-        share = Fraction(amount_of(first.budget), amount_of(config.budget))
-        yield from check_checkpoints_left(config, share.numerator, share.denominator)
 
 
 def _schedule(config: RunConfig, vocabulary: int | None) -> _Schedule | None:
@@ -475,13 +420,13 @@ def _directions(corpus: ParallelCorpus, sets: list[TranslationSet]) -> Iterator[
     for chosen in sets:
         if (source, target) == (chosen.source, chosen.target):
             continue
-        back = next(name for name, other in TRANSLATIONS.items() if chosen.reverses(other))
-        said = f"say corpus.source_language={chosen.source} corpus.target_language={chosen.target} if that is so"
+        remedy = f"say corpus.source_language={chosen.source} corpus.target_language={chosen.target} if that is so"
+        if (source, target) == (chosen.target, chosen.source):
+            remedy = f"take {next(name for name, other in TRANSLATIONS.items() if chosen.reverses(other))}"
         yield Problem(
             "evaluation.tasks",
             f"{chosen.name} translates from {chosen.source} to {chosen.target}, the corpus from {source} to {target} "
-            "(corpus.source_language, or the files' suffix, or corpus.source_field); "
-            + (f"take {back}" if (source, target) == (chosen.target, chosen.source) else said),
+            f"(corpus.source_language, or the files' suffix, or corpus.source_field); {remedy}",
         )
 
 
@@ -492,14 +437,14 @@ def _evaluation(config: RunConfig) -> Iterator[Problem]:
         looked = f"{', '.join(segmented)} looks for each token in the text"
         message = f"{looked}, and {tokenizer.kind} makes one of an unknown word"
         yield Problem("evaluation.tasks", f"{message}; use tokenizer.unknown=byte_fallback")
-    wanted, last = evaluation.checkpoints_read, evaluation.last_checkpoints
-    asked = f"{last} exceeds"
+    read, last = evaluation.checkpoints_read, evaluation.last_checkpoints
+    message = f"{last} exceeds"
     if evaluation.average_checkpoints > 1:
         with_last = f"with evaluation.last_checkpoints={last}"
-        asked = f"{evaluation.average_checkpoints}, {with_last}, takes {wanted} checkpoints, more than"
+        message = f"{evaluation.average_checkpoints}, {with_last}, takes {read} checkpoints, more than"
     for name in ("checkpoints", "keep_checkpoints"):
-        if wanted > (most := getattr(config.training, name)):
-            yield Problem(evaluation.checkpoints_path, f"{asked} training.{name}={most}")
+        if read > (most := getattr(config.training, name)):
+            yield Problem(evaluation.checkpoints_path, f"{message} training.{name}={most}")
     if len(set(evaluation.shots)) < len(evaluation.shots):
         yield Problem("evaluation.shots", "lists a number twice")
     for task, shots in (evaluation.shots_of or {}).items():
@@ -544,13 +489,11 @@ def check_primary(configs: Sequence[RunConfig]) -> Iterator[Problem]:
         if name not in measures and task_of(name) not in tasks:
             yield Problem(path, unknown(name, measures))
         elif not _has_shots(name, configs):
-            yield Problem(
-                path, f"{name!r}: no run is scored with so many examples; evaluation.shots says with how many"
-            )
+            message = "no run is scored with so many examples; evaluation.shots says with how many"
+            yield Problem(path, f"{name!r}: {message}")
         elif shown and name not in shown and task_of(name) not in shown:
-            yield Problem(
-                path, f"{name!r} is no column of the table; add it to experiment.table.columns, or leave it out"
-            )
+            message = "is no column of the table; add it to experiment.table.columns, or leave it out"
+            yield Problem(path, f"{name!r} {message}")
 
 
 def check_columns(configs: Sequence[RunConfig], measures: Sequence[str]) -> Iterator[Problem]:
@@ -563,15 +506,13 @@ def check_columns(configs: Sequence[RunConfig], measures: Sequence[str]) -> Iter
     table, include_path = table_of(configs[0].experiment), configs[0].evaluation.include_path
     groups = table.groups or {}
     known = [*scored_tasks(configs), *task_names(), *groups, *measures, *text_measures(configs)]
-    named = [Problem(f"columns[{place}]", name) for place, name in enumerate(table.columns)]
-    named += [
-        Problem(f"groups.{group}[{place}]", name) for group, tasks in groups.items() for place, name in enumerate(tasks)
-    ]
-    for path, name in named:
+    lists = {"columns": table.columns} | {f"groups.{group}": tasks for group, tasks in groups.items()}
+    for path, place, name in [(path, place, name) for path, names in lists.items() for place, name in enumerate(names)]:
         task = task_of(name)
         alike = difflib.get_close_matches(task, known, n=1, cutoff=ALIKE)
         if alike and not {name, task} & set(known) and not is_borrowed(task, include_path):
-            yield Problem(f"experiment.table.{path}", f"{name!r} is unknown; {did_you_mean(task, known).strip()}")
+            message = f"{name!r} is unknown; {did_you_mean(task, known).strip()}"
+            yield Problem(f"experiment.table.{path}[{place}]", message)
 
 
 def _has_shots(name: str, configs: Sequence[RunConfig]) -> bool:
@@ -591,11 +532,9 @@ def task_of(name: str) -> str:
 
 def scored_tasks(configs: Sequence[RunConfig]) -> list[str]:
     """What runs are scored on, once for each run that is."""
+    tuned = [config.finetuning for config in configs if isinstance(config.finetuning, ScrollsFinetuning)]
     scored = [task for config in configs for task in config.evaluation.tasks]
-    tuned = [
-        task for each in configs if isinstance(each.finetuning, ScrollsFinetuning) for task in each.finetuning.tasks
-    ]
-    return [*scored, *tuned]
+    return [*scored, *(task for finetuning in tuned for task in finetuning.tasks)]
 
 
 def text_measures(configs: Sequence[RunConfig]) -> list[str]:
@@ -619,9 +558,8 @@ def check_start(config: RunConfig) -> Iterator[Problem]:
 def _checkpoint(start: CheckpointStart) -> Iterator[Problem]:
     if (start.path is None) == (start.run is None):
         given = "neither is given" if start.path is None else f"start.run={start.run} is given too"
-        yield Problem(
-            "start.path", f"give start.path (a directory) or start.run (the id of a run), one of the two: {given}"
-        )
+        message = "give start.path (a directory) or start.run (the id of a run), one of the two"
+        yield Problem("start.path", f"{message}: {given}")
     if start.optimizer == "resumed" and start.vocabulary == "added":
         message = "added, but start.optimizer=resumed goes on with moments, and added tokens have none"
         yield Problem("start.vocabulary", f"{message}; take the same vocabulary, or start.optimizer=fresh")
@@ -634,9 +572,8 @@ def _continued(config: RunConfig, start: ContinuedStart) -> Iterator[Problem]:
         if getattr(start, name) is not None:
             yield Problem(f"start.{name}", f"given, but budget={config.budget.kind} counts {unit}; give start.{unit}")
     if isinstance(config.model, EncoderDecoderModel):
-        yield Problem(
-            "start.kind", "continued goes on with a decoder (model.kind llama or gpt_neox), not an encoder-decoder"
-        )
+        message = "continued goes on with a decoder (model.kind llama or gpt_neox), not an encoder-decoder"
+        yield Problem("start.kind", message)
     if first is None:
         yield Problem(f"start.{unit}", f"not given: how much of {path}={whole} the training has that is gone on from")
     elif first >= whole:
@@ -654,9 +591,8 @@ def check_plan(plan: PlanConfig) -> Iterator[Problem]:
         yield Problem("plan.throughput", "stated needs plan.device, such as h800, or plan.peak_tflops")
     if plan.throughput == "probe" and (plan.device or plan.peak_tflops):
         other = "plan.device" if plan.device else "plan.peak_tflops"
-        yield Problem(
-            "plan.throughput", f"probe measures this machine, which {other} is not about; leave that out, or take auto"
-        )
+        message = f"probe measures this machine, which {other} is not about; leave that out, or take auto"
+        yield Problem("plan.throughput", message)
 
 
 def with_natural_encoder(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -676,9 +612,9 @@ def with_natural_encoder(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def check_tokenizer(config: RunConfig) -> list[Problem]:
     """(config path, what is wrong) of every disagreement; that there is no tokenizer, its fingerprint tells."""
-    tokenizer, found = _opened(config)
+    tokenizer, problems = _opened(config)
     if tokenizer is None:
-        return found
+        return problems
     return [
         *check_match(config.model, tokenizer.vocab_size),
         *check_schedule(config, tokenizer.vocab_size),
@@ -741,11 +677,11 @@ def _apart(tasks: Any, include_path: Any) -> Any:
     """What is named twice stays so, which is refused later; a task of a group that is named too stands once."""
     if not isinstance(tasks, list) or not all(isinstance(task, str) for task in tasks):
         return tasks
-    found: list[str] = []
+    names: list[str] = []
     for task in tasks:
         members = _members(task, include_path)
-        found += members if members == [task] else [each for each in members if each not in (*tasks, *found)]
-    return found
+        names += members if members == [task] else [each for each in members if each not in (*tasks, *names)]
+    return names
 
 
 def _each(values: Any, include_path: Any) -> Any:

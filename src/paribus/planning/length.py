@@ -121,7 +121,10 @@ def known_text(run: PreparedRun, root: OutputRoot) -> Text:
             sources, targets = training["bytes"] - training["target_bytes"], training["target_bytes"]
             pair = _pair_size(sources / guess, targets / guess, training["documents"], training)
     # Duplicates that were removed and neighbours that repeat are taken to be as long as other documents.
-    order = order or _expected_order(run.job.config.ordering, training.get("documents", 0))
+    ordering, documents = run.job.config.ordering, training.get("documents", 0)
+    if order is None and isinstance(ordering, NearestOrdering) and documents:
+        entries = documents * (1 + min(ordering.neighbours, documents - 1))
+        order = {"documents": documents, "removed": 0, "entries": entries, "groups": documents}
     read = order["entries"] / (order["documents"] + order["removed"]) if order else 1.0
     predicted = training.get("target_bytes", training.get("bytes"))
     if predicted is None:
@@ -140,14 +143,6 @@ def _pair_size(source_tokens: float, target_tokens: float, pairs: int, training:
         target_tokens=target_tokens / pairs + 1,
         target_bytes=training["target_bytes"] / training["documents"],
     )
-
-
-def _expected_order(ordering: OrderingConfig, documents: int) -> dict[str, int] | None:
-    """What the record of the stage will say that reads more than each document once, but for duplicates."""
-    if not isinstance(ordering, NearestOrdering) or not documents:
-        return None
-    entries = documents * (1 + min(ordering.neighbours, documents - 1))
-    return {"documents": documents, "removed": 0, "entries": entries, "groups": documents}
 
 
 def corpus_text(run: PreparedRun, root: OutputRoot) -> dict[str, Any] | None:

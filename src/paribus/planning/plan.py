@@ -205,16 +205,20 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
         node.place: PlannedStage(*node.place, _stage_state(node, root, left), needed[node.place]) for node in nodes
     }
     throughputs = Throughputs(root, say)
-    named = list(zip(labels(runs), runs, strict=True))
-    planned = [
-        _plan_run(label, run, stages.get(run.nodes["training"].place), throughputs, root) for label, run in named
-    ]
-    firsts = [
-        _plan_run(label, first, stages.get(first.nodes["training"].place), throughputs, root)
-        for label, run in named
-        if (first := _first_training(run)) is not None
-    ]
+
+    def plan_run(label: str, run: PreparedRun) -> PlannedRun:
+        return _plan_run(label, run, stages.get(run.nodes["training"].place), throughputs, root)
+
+    planned, firsts = [], []
+    for label, run in zip(labels(runs), runs, strict=True):
+        planned.append(plan_run(label, run))
+        if first := run.nodes.get(FIRST):  # as the training of a run of its own
+            job, own = replace(run.job, config=first.config), {**run.nodes, "training": first}
+            firsts.append(plan_run(label, replace(run, job=job, nodes=own)))
     missing = {key for key, stage in stages.items() if stage.state != "cached"}
+    devices, here = Devices(), [run for run in runs if run.here]
+    absent = [problem for run in here for problem in devices.check(run.job.config, run.required)]
+    unfit = {f"{path}: {what}" for path, what in (*absent, *check_root_and_launcher(runs))}
     return Plan(
         stages=tuple(stages.values()),
         runs=tuple(planned),
@@ -223,27 +227,10 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
         devices=config.plan.devices or _process_count(config),
         encoded=Encoded.of(runs, missing, root),
         until=config.until,
-        problems=tuple(sorted({node.problem for node in nodes if node.problem} | _unfit_here(runs))),
+        problems=tuple(sorted({node.problem for node in nodes if node.problem} | unfit)),
         judgement=(*remarks_on_orders(runs, root), *remarks_on_judgement(runs, root)),
         refusals=tuple(error for error in (same_run_twice(runs), undeclared(runs)) if error),
     )
-
-
-def _first_training(run: PreparedRun) -> PreparedRun | None:
-    """The first training of a run as the training of a run of its own; None for a run without one."""
-    first = run.nodes.get(FIRST)
-    if first is None:
-        return None
-    return replace(run, job=replace(run.job, config=first.config), nodes={**run.nodes, "training": first})
-
-
-def _unfit_here(runs: Sequence[PreparedRun]) -> set[str]:
-    """What of devices, processes and nodes the missing stages of runs made here ask for and this machine lacks, and why
-    no run could be begun.
-    """
-    devices, here = Devices(), [run for run in runs if run.here]
-    absent = [problem for run in here for problem in devices.check(run.job.config, run.required)]
-    return {f"{path}: {what}" for path, what in (*absent, *check_root_and_launcher(runs))}
 
 
 def _stage_state(node: Node, root: OutputRoot, left: Collection[tuple[str, str]]) -> str:
@@ -279,6 +266,8 @@ def _plan_run(
         config = sized(config, text)
         throughput = throughputs.of(config, vocabulary) if planned else Speed(None, "")
         hours = throughput.hours(length.flops_left)
+    own_checkpoints = sum(step > length.steps_before for step in saved_steps(config.training, length.steps))
+    few = too_few_checkpoints(config.training, length.steps, config.evaluation.checkpoints_read)
     return PlannedRun(
         label=label,
         training=stage,
@@ -292,23 +281,12 @@ def _plan_run(
         padded=pads(config.packing) and not pairs,
         max_epochs=config.budget.max_epochs,
         text_source=source,
-        too_few=_too_few_message(config, length.steps),
+        too_few=few and f"{config.evaluation.checkpoints_path}: {few}",
         steps_at_least=isinstance(config.budget, EqualTokensBudget | EqualTextBudget),
         trains=planned is not None,
         pairs=pairs,
         full_pairs=full_pairs,
     )
-
-
-def _kept_checkpoints(config: RunConfig, length: Length) -> int:
-    """Checkpoints that stay, none of them of the training that is gone on from."""
-    return sum(step > length.steps_before for step in saved_steps(config.training, length.steps))
-
-
-def _too_few_message(config: RunConfig, steps: int) -> str | None:
-    """What is wrong where so many steps leave fewer checkpoints than the evaluation takes, by its path."""
-    few = too_few_checkpoints(config.training, steps, config.evaluation.checkpoints_read)
-    return few and f"{config.evaluation.checkpoints_path}: {few}"
 
 
 def _on_gpu(config: RunConfig) -> bool:
@@ -325,10 +303,9 @@ def _device_memory(config: RunConfig, vocabulary: int) -> int | None:
     """With training.micro_batch as it is configured; precision=auto is bf16 on a GPU."""
     gpu, training = _on_gpu(config), config.training
     precision = ("bf16" if gpu else "fp32") if training.precision == "auto" else training.precision
-    how = training_setting(
-        training, precision, _process_count(config), gpu=gpu, documents=within_documents(config.packing)
-    )
-    memory = training_memory(config.model, vocabulary, how)
+    documents = within_documents(config.packing)
+    setting = training_setting(training, precision, _process_count(config), gpu=gpu, documents=documents)
+    memory = training_memory(config.model, vocabulary, setting)
     return memory.device if memory else None
 
 
@@ -365,13 +342,6 @@ def _contexts_bytes(run: PreparedRun, root: OutputRoot) -> int:
     return draws_of(config.encoder) * entries * ENTRY_BYTES
 
 
-_FEW_DOCUMENTS = (
-    "paribus run would fail: the task {task} takes {least} held-out documents at least, and the corpus has {found} "
-    "(more with a larger corpus or corpus.heldout; evaluation=heldout does without the task)"
-)
-_FEW_SEEDS = "the table says which row is better where rows have {least} seeds, and here they have {found}: seed={more}"
-
-
 def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator[str]:
     """That no row is the baseline, that rows have too few seeds, that too few documents are held out, for the table or
     for a task, and which runs would fail over the tokens of their checkpoint.
@@ -379,14 +349,18 @@ def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Itera
     yield from without_baseline(runs)
     judged: JudgedTokens = {}
     for name, run in zip(run_names(runs), runs, strict=True):
-        if found := other_tokens(run, judged):
-            yield f"paribus run would fail for {name}: {found[0]}"
-    asked = [run for run in runs if CONTINUATION in run.job.config.evaluation.tasks]
-    there = [
-        corpus.record()["result"]["heldout"]["documents"] for run in asked if (corpus := _corpus_artifact(run, root))
+        if problems := other_tokens(run, judged):
+            yield f"paribus run would fail for {name}: {problems[0]}"
+    scored = [run for run in runs if CONTINUATION in run.job.config.evaluation.tasks]
+    documents = [
+        corpus.record()["result"]["heldout"]["documents"] for run in scored if (corpus := _corpus_artifact(run, root))
     ]
-    if there and min(there) < MIN_PASSAGES:
-        yield _FEW_DOCUMENTS.format(task=CONTINUATION, least=MIN_PASSAGES, found=min(there))
+    if documents and min(documents) < MIN_PASSAGES:
+        yield (
+            f"paribus run would fail: the task {CONTINUATION} takes {MIN_PASSAGES} held-out documents at least, and "
+            f"the corpus has {min(documents)} (more with a larger corpus or corpus.heldout; evaluation=heldout does "
+            "without the task)"
+        )
     seeds: dict[tuple[str, ...], set[int]] = {}
     for run in runs:
         seeds.setdefault(tuple(factor_labels(run, run.factors).values()), set()).add(run.job.config.seed)
@@ -395,9 +369,10 @@ def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Itera
     fewest = min(map(len, seeds.values()))
     if fewest < SEEDS_TO_JUDGE:
         had = sorted(set.union(*seeds.values()))
-        more = range(max(had) + 1, max(had) + 1 + SEEDS_TO_JUDGE - fewest)
-        yield _FEW_SEEDS.format(least=SEEDS_TO_JUDGE, found=fewest, more=",".join(map(str, [*had, *more])))
-    yield from sorted({told for run in runs if (told := few_documents(run.job.config, _corpus_artifact(run, root)))})
+        enough = ",".join(map(str, [*had, *range(max(had) + 1, max(had) + 1 + SEEDS_TO_JUDGE - fewest)]))
+        needed = f"the table says which row is better where rows have {SEEDS_TO_JUDGE} seeds"
+        yield f"{needed}, and here they have {fewest}: seed={enough}"
+    yield from sorted({few for run in runs if (few := few_documents(run.job.config, _corpus_artifact(run, root)))})
 
 
 def without_baseline(runs: Sequence[PreparedRun]) -> Iterator[str]:
@@ -435,12 +410,15 @@ def remarks_on_orders(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator
     known = [epochs for run, length in compared if (epochs := _epochs_read(run, length)) is not None]
     if min(known, default=1.0) < ENOUGH_EPOCHS:
         share = f"{min(known):.0%}".replace("%", " %") if min(known) >= 0.01 else "less than 1 %"
-        told = f"the orders each read different documents, since the budget covers {share} of the corpus"
+        remark = f"the orders each read different documents, since the budget covers {share} of the corpus"
     elif len(known) < len(compared):
-        told = "the orders may each read different documents, since the budget may not cover the corpus"
+        remark = "the orders may each read different documents, since the budget may not cover the corpus"
     else:
         return
-    yield f"{told}: corpus.sample={_sample_size(compared)} chooses them before they are ordered"
+    size = rounded_up_size(max(LEAST_SAMPLE, *(length.text_bytes for _, length in compared)))
+    if all(isinstance(run.job.config.budget, EqualTextBudget) for run, _ in compared):
+        size = "'${budget.text}'"
+    yield f"{remark}: corpus.sample={size} chooses them before they are ordered"
 
 
 def _long_searches(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator[str]:
@@ -486,10 +464,3 @@ def _epochs_read(run: PreparedRun, length: Length) -> float | None:
     # Of a corpus that is not there yet, a sample in bytes says how much text it will have, or it has less.
     chosen = length.text_bytes / sample if isinstance(sample, int) else None
     return chosen if length.epochs is None else length.epochs
-
-
-def _sample_size(compared: Sequence[tuple[PreparedRun, Length]]) -> str:
-    """A sample of as much text as the runs read, as it is typed."""
-    if all(isinstance(run.job.config.budget, EqualTextBudget) for run, _ in compared):
-        return "'${budget.text}'"
-    return rounded_up_size(max(LEAST_SAMPLE, *(length.text_bytes for _, length in compared)))

@@ -32,7 +32,11 @@ def show_plan(plan: Plan, console: Console) -> None:
 def _remark_lines(plan: Plan) -> Iterator[str]:
     """How to read the figures of the runs."""
     padded = [run for run in plan.runs if run.padded and "tokens" in run.length.estimated]
-    yield from _memory_remarks(plan)
+    devices = {True: "a GPU (bf16 unless training.precision says fp32)", False: "a CPU (fp32 unless it says bf16)"}
+    if kinds := sorted({run.gpu for run in plan.runs if run.memory is not None}):
+        where = " or ".join(devices[gpu] for gpu in kinds)
+        lowered = "; one that does not fit a GPU is lowered when training begins" if True in kinds else ""
+        yield f"memory: of one training process on {where}, with training.micro_batch contexts at once{lowered}"
     if any(run.length.estimated for run in plan.runs):
         yield "~ estimated: exact once trained"
     if any("parameters" in run.length.estimated for run in plan.runs):
@@ -71,16 +75,6 @@ def _refusal_lines(plan: Plan) -> Iterator[str]:
             yield f"paribus run {exactly} refuse {run.label}: {run.too_few}"
     for refusal in plan.refusals:
         yield f"paribus run would refuse this: {refusal}"
-
-
-def _memory_remarks(plan: Plan) -> Iterator[str]:
-    """What the column of memory is about."""
-    shown = sorted({run.gpu for run in plan.runs if run.memory is not None})
-    devices = {True: "a GPU (bf16 unless training.precision says fp32)", False: "a CPU (fp32 unless it says bf16)"}
-    if shown:
-        where = " or ".join(devices[gpu] for gpu in shown)
-        lowered = "; one that does not fit a GPU is lowered when training begins" if True in shown else ""
-        yield f"memory: of one training process on {where}, with training.micro_batch contexts at once{lowered}"
 
 
 def _stage_table(plan: Plan) -> Table:
@@ -197,8 +191,8 @@ def _encoding_lines(encoded: Encoded) -> Iterator[str]:
     """Room on the disk for what is to be encoded; nothing where neither a corpus nor draws say how much."""
     drawn = f", which {encoded.draws} draws of BPE-dropout take {encoded.draws} times" if encoded.draws > 1 else ""
     sizes = {"tokens": encoded.tokens, "contexts": encoded.contexts}
-    if told := [f"{format_size(size)} of {name}" for name, size in sizes.items() if size]:
-        yield f"still to encode: ~{' and '.join(told)}{drawn}"
+    if known := [f"{format_size(size)} of {name}" for name, size in sizes.items() if size]:
+        yield f"still to encode: ~{' and '.join(known)}{drawn}"
     if encoded.unknown and drawn:
         yield f"still to encode: room for tokens and contexts is not known before the corpus is there{drawn}"
 

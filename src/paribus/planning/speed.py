@@ -36,8 +36,6 @@ from paribus.store.provenance import gpu_names
 from paribus.training.fit import one_process
 from paribus.training.metrics import peak_flops
 
-SECONDS_AN_HOUR = 3600
-
 
 Say = Callable[[str], None]
 NOT_PROBED = "not probed yet"
@@ -68,8 +66,9 @@ class Throughputs:
     def of(self, config: RunConfig, vocabulary: int) -> Speed:
         """The speed at which `config` trains a model with `vocabulary` tokens."""
         plan = config.plan
-        if is_stated(plan):
-            return stated_throughput(plan)
+        has_peak = plan.device is not None or plan.peak_tflops is not None
+        if plan.throughput == "stated" or (plan.throughput == "auto" and has_peak):
+            return _stated_speed(plan)
         key = probe_key(config, vocabulary)
         place = digest(key)
         if place not in self._found:
@@ -92,13 +91,7 @@ class Throughputs:
             return Speed(None, f"{shape} cannot be probed here: {error}")
 
 
-def is_stated(plan: PlanConfig) -> bool:
-    """Whether speed is a share of a peak and not what this machine does."""
-    asked = plan.throughput == "auto" and (plan.device is not None or plan.peak_tflops is not None)
-    return plan.throughput == "stated" or asked
-
-
-def stated_throughput(plan: PlanConfig) -> Speed:
+def _stated_speed(plan: PlanConfig) -> Speed:
     """`plan.utilisation` of the peak."""
     known = peak_flops(plan.device) if plan.device else None
     peak = plan.peak_tflops * 1e12 if plan.peak_tflops is not None else known
@@ -188,9 +181,7 @@ def read_probe(cache: Path, key: Mapping[str, Any]) -> Probe | None:
     """The probe that was remembered; None where there is none or its file is damaged."""
     try:
         stored = json.loads(probe_path(cache, key).read_text(encoding="utf-8"))
-        if stored["key"] != key:
-            return None
-        return _parse_probe(stored["probe"])
+        return _parse_probe(stored["probe"]) if stored["key"] == key else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -284,14 +275,7 @@ def training_device_name(training: TrainingConfig, processors: Path = PROCESSORS
         listed = gpu_names()
         place = int(number) if number.isdigit() else 0
         return listed[place] if place < len(listed) else training.device
-    return next(iter(_named_processors(processors)), platform.processor() or platform.machine())
-
-
-def _named_processors(file: Path) -> list[str]:
-    """Names of the processors, one each; of ARM the kernel says none."""
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return []
+    lines = processors.read_text(encoding="utf-8").splitlines() if processors.is_file() else []
     pairs = (line.partition(":") for line in lines)
-    return [value.strip() for name, _, value in pairs if name.strip() == "model name"]
+    names = (value.strip() for name, _, value in pairs if name.strip() == "model name")  # the kernel says none of ARM
+    return next(names, platform.processor() or platform.machine())
