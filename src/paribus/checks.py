@@ -516,7 +516,7 @@ def check_columns(configs: Sequence[RunConfig], measures: Sequence[str]) -> Iter
 
 
 def _has_shots(name: str, configs: Sequence[RunConfig]) -> bool:
-    """Whether some run has the number of shots that a measure such as `boolq/5_shot` names, if it names one."""
+    """True if some run has the number of shots that a measure such as `boolq/5_shot` names, if it names one."""
     number = re.fullmatch(r"[^/]+/(\d+)_shot", name)
     if number is None:
         return True

@@ -244,7 +244,7 @@ class Origin:
 
     @property
     def early(self) -> bool:
-        """Whether the training went on after it."""
+        """True if the training went on after it."""
         return bool(self.step < self.training["result"]["steps"])
 
 

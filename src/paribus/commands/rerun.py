@@ -208,11 +208,11 @@ class Match:
     losses: int = 0
     """How many of these are losses."""
     rounded: bool = False
-    """Whether a GPU had a part in it, so that losses have to agree up to `TOLERANCE` and not bytes."""
+    """True if a GPU had a part in it, so that losses have to agree up to `TOLERANCE` and not bytes."""
 
     @property
     def agrees(self) -> bool:
-        """Whether it is the same as far as may be expected of what it was computed on."""
+        """True if it is the same as far as may be expected of what it was computed on."""
         losses = [number for number in self.differences if LOSS.fullmatch(number.measure)]
         close = all(number.size <= TOLERANCE * abs(number.original) for number in losses)
         published = self.original is not None and self.again is not None
@@ -221,7 +221,7 @@ class Match:
 
     @property
     def identical(self) -> bool:
-        """Whether every byte is the same."""
+        """True if every byte is the same."""
         return self.original is not None and self.original == self.again
 
 
@@ -288,7 +288,7 @@ def match(node: Node, original: Store, again: Store) -> Match:
 
 
 def _is_rounded(node: Node, original: Store, again: Store) -> bool:
-    """Whether a GPU computed the training that an artefact is or is made of, in either store.
+    """True if a GPU computed the training that an artefact is or is made of, in either store.
 
     A deterministic one repeats its bits on the same device.
     """

@@ -207,7 +207,7 @@ class _Launches:
         return elsewhere
 
     def _again(self, run: PreparedRun, trouble: str | None, launched: int, elsewhere: set[str]) -> bool:
-        """Whether to launch a run again: it was lost, never begun, or somebody else had it and did not finish it."""
+        """True if to launch a run again: it was lost, never begun, or somebody else had it and did not finish it."""
         if is_made(run, self.root):
             return False
         state, config = read_state(self.root, run), run.job.config

@@ -254,7 +254,7 @@ UNTIL = "until"
 
 
 def is_made(run: PreparedRun, root: OutputRoot) -> bool:
-    """Whether nothing of what a command wants of a run is left to be made."""
+    """True if nothing of what a command wants of a run is left to be made."""
     return is_done(run.run_id, run.nodes, root, run.job.config.until)
 
 

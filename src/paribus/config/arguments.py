@@ -53,17 +53,17 @@ class Command:
 
     @property
     def multirun(self) -> bool:
-        """Whether -m was given."""
+        """True if -m was given."""
         return "--multirun" in self._names
 
     @property
     def asks_why(self) -> bool:
-        """Whether --why was given, for which `paribus report` says in what runs differ."""
+        """True if --why was given, for which `paribus report` says in what runs differ."""
         return "--why" in self._names
 
     @property
     def asks_json(self) -> bool:
-        """Whether --json was given, for which a verb prints one JSON document and no tables."""
+        """True if --json was given, for which a verb prints one JSON document and no tables."""
         return "--json" in self._names
 
     @property
@@ -80,12 +80,12 @@ class Command:
 
     @property
     def shows(self) -> bool:
-        """Whether Hydra is only asked to print something."""
+        """True if Hydra is only asked to print something."""
         return bool(SHOWING & self._names)
 
     @property
     def helps(self) -> bool:
-        """Whether that is the help."""
+        """True if that is the help."""
         return HELP in self._names
 
     @property
@@ -171,7 +171,7 @@ def torn(overrides: Sequence[str]) -> list[Torn]:
 
 
 def _goes_on(word: str, following: str) -> bool:
-    """Whether a word is the rest of the list in which another ends, and sets and deletes nothing itself."""
+    """True if a word is the rest of the list in which another ends, and sets and deletes nothing itself."""
     apart = "=" in following or following.startswith("~")
     return not apart and (word[-1:] in (",", "=") or following[:1] == ",")
 

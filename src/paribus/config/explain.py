@@ -31,7 +31,7 @@ class Field:
     role: str
     doc: str
     group: bool
-    """Whether it is a block of fields."""
+    """True if it is a block of fields."""
 
 
 def fields_of(cls: type[Any] = RunConfig, prefix: str = "") -> Iterator[Field]:

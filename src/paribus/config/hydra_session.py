@@ -147,7 +147,7 @@ class Composer:
         return {group: option for group, option in groups.items() if group in CHOSEN}
 
     def is_choice(self, override: Override) -> bool:
-        """Whether it chooses in a group, instead of setting a value."""
+        """True if it chooses in a group, instead of setting a value."""
         return bool(self.options(str(override.key_or_group)))
 
     def whole(self, overrides: Sequence[str]) -> DictConfig:

@@ -138,7 +138,7 @@ def kinds_with(config_class: str, field: str) -> list[str]:
 
 
 def has_field(path: str) -> bool:
-    """Whether blocks without kinds lead to a field of this dotted path, which no file need give."""
+    """True if blocks without kinds lead to a field of this dotted path, which no file need give."""
     *blocks, name = path.split(".")
     cls: type[Any] = RunConfig
     for block in blocks:

@@ -76,7 +76,7 @@ class VocabularySize:
 
     value: int
     exact: bool
-    """Whether the record of the vocabulary, its files or the kind of tokenizer say so: training may end below the size
+    """True if the record of the vocabulary, its files or the kind of tokenizer say so: training may end below the size
     that is asked for, when no pair of the text is left."""
 
 

@@ -78,36 +78,36 @@ class PlannedRun:
     memory: int | None
     """Bytes of one training process on its device; None where there is no formula."""
     gpu: bool
-    """Whether that device is taken to be a GPU."""
+    """True if that device is taken to be a GPU."""
     padded: bool
-    """Whether contexts may be padded, so that a step may read less than is estimated."""
+    """True if contexts may be padded, so that a step may read less than is estimated."""
     max_epochs: float | None
     text_source: str = ""
     """What its bytes a token are estimated from; empty where they were counted."""
     too_few: str | None = None
     """What is wrong where its steps leave fewer checkpoints than are to be scored."""
     steps_at_least: bool = False
-    """Whether a budget of tokens or text takes more steps where contexts are padded."""
+    """True if a budget of tokens or text takes more steps where contexts are padded."""
     trains: bool = True
-    """Whether its training is among what is planned."""
+    """True if its training is among what is planned."""
     pairs: bool = False
-    """Whether rows are pairs."""
+    """True if rows are pairs."""
     full_pairs: bool = False
-    """Whether these are taken to be as long as the context, since their corpus is not there yet."""
+    """True if these are taken to be as long as the context, since their corpus is not there yet."""
 
     @property
     def trained(self) -> bool:
-        """Whether nothing of its training is left."""
+        """True if nothing of its training is left."""
         return self.training.state == "cached"
 
     @property
     def too_few_for_sure(self) -> bool:
-        """Whether its steps, which are then no estimate, leave too few checkpoints."""
+        """True if its steps, which are then no estimate, leave too few checkpoints."""
         return self.too_few is not None and "steps" not in self.length.estimated
 
     @property
     def refused(self) -> bool:
-        """Whether its budget takes more epochs than it may."""
+        """True if its budget takes more epochs than it may."""
         epochs = self.length.epochs
         return self.max_epochs is not None and epochs is not None and epochs > self.max_epochs
 
@@ -167,7 +167,7 @@ class Plan:
 
     @property
     def would_begin(self) -> bool:
-        """Whether `paribus run` would begin here, where all is there that it needs and it refuses no run."""
+        """True if `paribus run` would begin here, where all is there that it needs and it refuses no run."""
         wrong = any(run.refused or run.too_few_for_sure for run in self.runs)
         return not (self.problems or self.refusals or wrong)
 

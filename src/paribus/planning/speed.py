@@ -255,7 +255,7 @@ PROCESSORS = Path("/proc/cpuinfo")
 
 
 def trains_on_gpu(training: TrainingConfig, driver: Path = NVIDIA) -> bool:
-    """Whether a run would train on a GPU: as configured, else whether one seems to be there and visible."""
+    """True if a run would train on a GPU: as configured, else whether one seems to be there and visible."""
     if training.device != "auto":
         return training.device != "cpu"
     return driver.exists() and os.environ.get("CUDA_VISIBLE_DEVICES") not in ("", "-1")

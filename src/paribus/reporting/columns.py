@@ -249,12 +249,12 @@ def _measured_columns(
 
 
 def texts_cut_alike(column: Measure, scores: Sequence[RunScores]) -> bool:
-    """Whether all runs that have a set of texts cut each document into as many tokens, so that bits a token compare."""
+    """True if all runs that have a set of texts cut each document into as many tokens, so that bits a token compare."""
     return len({tuple(score.texts[column.field].tokens) for score in scores if column.field in score.texts}) == 1
 
 
 def unequal(column: Measure, training: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether runs differ in a number of their training by more than the rounding to whole steps and contexts."""
+    """True if runs differ in a number of their training by more than the rounding to whole steps and contexts."""
     values = [float(result[column.field]) for result in training if result.get(column.field) is not None]
     return bool(values) and max(values) > ALIKE * min(values)
 
@@ -326,13 +326,13 @@ def stratified(parts: Sequence[Matrix]) -> Matrix:
 
 
 def are_shares(values: Sequence[Matrix]) -> bool:
-    """Whether these scores are shares of one, so that they read as percentages."""
+    """True if these scores are shares of one, so that they read as percentages."""
     finite = [value[np.isfinite(value)] for value in values]
     return all(not len(value) or (value.min() >= 0 and value.max() <= 1) for value in finite)
 
 
 def finite(value: float | None) -> bool:
-    """Whether there is a number and it is finite."""
+    """True if there is a number and it is finite."""
     return value is not None and math.isfinite(value)
 
 
@@ -378,12 +378,12 @@ class Cell:
     fewest: int = 0
     """Items of the smallest task of a mean; of all else `items`."""
     fitting: bool = False
-    """Whether `fewest` counts the items alone whose prompt fits every run; all are scored."""
+    """True if `fewest` counts the items alone whose prompt fits every run; all are scored."""
     seeds: int = 0
     start: str | None = None
     """The checkpoint that the row goes on from, None for random weights: seeds vary the continuation alone."""
     lossy: bool = False
-    """Whether the bits are of a model whose tokenizer loses some of the text that they are divided by."""
+    """True if the bits are of a model whose tokenizer loses some of the text that they are divided by."""
     checkpoints: int = 0
     best: bool = False
     test: PairedTest | None = None

@@ -73,7 +73,7 @@ class Arm:
         return [scores[run.run_id] for run in self.runs if run.run_id in scores]
 
     def loses_text(self, scores: Mapping[str, RunScores]) -> bool:
-        """Whether its tokenizer loses what is scored, so that its models predict less than what their bits are of."""
+        """True if its tokenizer loses what is scored, so that its models predict less than what their bits are of."""
         known = self.scored(scores)
         lossy = any(run.training.get("lossy") for run in self.runs)
         return lossy and (not known or any(each.changed_documents != 0 for each in known))
@@ -97,15 +97,15 @@ class CommonText:
     by_step: tuple[float, float] | None
     """Shares of the bytes that both read which they first read at one step, and within `NEAR`; None where unknown."""
     shuffled_contexts: bool
-    """Whether one of them shuffles contexts instead of text, and could do the other."""
+    """True if one of them shuffles contexts instead of text, and could do the other."""
     other_stretches: bool
-    """Whether the stretches of text that they shuffle differ in length."""
+    """True if the stretches of text that they shuffle differ in length."""
     other_order: bool
-    """Whether their documents are in different orders."""
+    """True if their documents are in different orders."""
     repeats: bool
-    """Whether one of these repeats documents."""
+    """True if one of these repeats documents."""
     sampled: bool
-    """Whether `corpus.sample` has chosen no more text than they read."""
+    """True if `corpus.sample` has chosen no more text than they read."""
     best_fit: bool
     epochs: float
     """Of the one that read less of its corpus."""
@@ -140,7 +140,7 @@ class Comparison:
 
     @property
     def exploratory(self) -> bool:
-        """Whether there are tests of columns that do not decide the question."""
+        """True if there are tests of columns that do not decide the question."""
         others = [column.key for column in self.columns if column.scored and column.key not in self.primary]
         return any(row.cells[key].p_value is not None for row in self.finished for key in others)
 

@@ -131,7 +131,7 @@ class NumberColumn:
     rank: int = 9
     """Which columns a narrow terminal shows: the lowest."""
     wide: bool = False
-    """Whether only files have room for it."""
+    """True if only files have room for it."""
 
 
 def percent(value: float) -> str:

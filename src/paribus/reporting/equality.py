@@ -109,7 +109,7 @@ def covering(runs: Sequence[Fields], factors: Sequence[str]) -> list[str]:
 
 
 def covered(path: str, allowed: Sequence[str]) -> bool:
-    """Whether a path is one of those that may differ, or below one."""
+    """True if a path is one of those that may differ, or below one."""
     return any(_within(path, above) for above in allowed)
 
 
@@ -118,7 +118,7 @@ def _within(path: str, above: str) -> bool:
 
 
 def _of_an_unneeded_stage(path: str, fields: Fields) -> bool:
-    """Whether a run with these fields has no part in what the path, which it lacks, describes."""
+    """True if a run with these fields has no part in what the path, which it lacks, describes."""
     if path.startswith(CODE_VERSION):
         return True
     if path == COMPUTED_ON:

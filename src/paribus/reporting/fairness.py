@@ -101,7 +101,7 @@ def refuse(runs: Sequence[FinishedRun], factors: Sequence[str], scores: Mapping[
 
 
 def tokenized_alike(runs: Sequence[FinishedRun]) -> bool:
-    """Whether all runs cut text alike, so that a number a token means the same in all."""
+    """True if all runs cut text alike, so that a number a token means the same in all."""
     first = runs[0].fields.items()
     changed = {path for run in runs[1:] for path, _ in first ^ run.fields.items()}
     return not any(path.removeprefix(FINGERPRINT).split(".")[0] in _TOKENIZATION for path in changed)

@@ -513,9 +513,9 @@ class _CurveLine:
     x: Sequence[float]
     y: Sequence[float]
     beside: bool = False
-    """Whether the mean of its row is drawn too."""
+    """True if the mean of its row is drawn too."""
     first: bool = True
-    """Whether the legend has it for its row."""
+    """True if the legend has it for its row."""
 
 
 def _curve_lines(shown: Sequence[tuple[Arm, FinishedRun, Curve]], name: str, scale: float) -> list[_CurveLine]:

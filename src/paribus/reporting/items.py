@@ -101,7 +101,7 @@ class Scored:
 
     @property
     def lower(self) -> bool:
-        """Whether less is better."""
+        """True if less is better."""
         return self.column.better == "lower"
 
     def documents(self, scores: RunScores) -> Heldout | None:

@@ -114,18 +114,18 @@ class Measure:
     field: str = ""
     """Key of a training's result or an evaluation's statistics; of bits per byte the set of texts, none of held-out."""
     main: bool = True
-    """Whether it stays where there is little room."""
+    """True if it stays where there is little room."""
     decimals: int | None = None
     """Digits after the point; None for those of its kind."""
 
     @property
     def scored(self) -> bool:
-        """Whether it is a mean over items or documents, so that it has a standard error and a test."""
+        """True if it is a mean over items or documents, so that it has a standard error and a test."""
         return self.kind in ("accuracy", "percent", "bits_per_byte", "perplexity", "score")
 
     @property
     def of_model(self) -> bool:
-        """Whether it is of trained models, so that another seed would change it."""
+        """True if it is of trained models, so that another seed would change it."""
         if self.parts:
             return any(part.metric not in WORDS for part in self.parts)
         return self.scored or self.kind == "loss" or self.key == UNIFORMITY.key

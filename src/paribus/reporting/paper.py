@@ -79,7 +79,7 @@ class Setting:
         )
 
     def fits(self, ours: "Setting") -> bool:
-        """Whether one of our runs is like this row of a paper."""
+        """True if one of our runs is like this row of a paper."""
         same = self.budget is None or (ours.budget is not None and ours.budget.unit == self.budget.unit)
         amounts = [budget.amount if budget else None for budget in (self.budget, ours.budget)]
         return (

@@ -97,7 +97,7 @@ class MissingRun:
     factors: Mapping[str, str]
     reason: str
     diverged: bool = False
-    """Whether it failed by a number, such as a loss that is not finite."""
+    """True if it failed by a number, such as a loss that is not finite."""
     after: int | None = None
     """How many of the finished runs were asked for before it, None for all: rows stand in the order of the sweep."""
 
@@ -403,12 +403,12 @@ class LeftOut:
 
     @property
     def kept(self) -> bool:
-        """Whether all items stay, since too few would be left."""
+        """True if all items stay, since too few would be left."""
         return self.items - self.cut < ITEMS_TO_JUDGE
 
 
 def prompts_cut_alike(scores: Mapping[str, RunScores]) -> bool:
-    """Whether all runs cut the prompts of the same items, of the tasks that they were scored on."""
+    """True if all runs cut the prompts of the same items, of the tasks that they were scored on."""
     cuts: dict[tuple[str, int], set[frozenset[str]]] = {}
     for each in scores.values():
         for place in {key[:2] for key in each.blocks}:

@@ -378,7 +378,7 @@ def _rows_of_same_choices(row: Arm, paper: Paper, comparison: Comparison) -> lis
 
 
 def fits_choices(wanted: PaperRow, labels: Mapping[str, str], configs: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a row of ours has the paper's `labels` by factor, and its choices where they are no factors of ours."""
+    """True if a row of ours has the paper's `labels` by factor, and its choices where they are no factors of ours."""
     return bool(wanted.factors) and all(
         labels[factor] == label
         if factor in labels

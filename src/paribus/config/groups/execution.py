@@ -19,25 +19,10 @@ from paribus.config.fields import (
 from paribus.config.units import Count, Size
 
 RunStage = Literal[
-    "corpus",
-    "vocabulary",
-    "tokens",
-    "embeddings",
-    "neighbours",
-    "lexical_neighbours",
-    "duplicates",
-    "order",
-    "contexts",
-    "first_training",
-    "training",
-    "tasks",
-    "prompts",
-    "evaluation",
-    "finetuning_data",
-    "finetuning",
-]
+    "corpus", "vocabulary", "tokens", "embeddings", "neighbours", "lexical_neighbours", "duplicates", "order",
+    "contexts", "first_training", "training", "tasks", "prompts", "evaluation", "finetuning_data", "finetuning",
+]  # fmt: skip
 """The stages that runs may have."""
-
 
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
 """Names the MLflow where no configuration does."""

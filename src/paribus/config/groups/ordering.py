@@ -101,14 +101,9 @@ class LexicalOrdering:
 
 
 OrderingConfig = (
-    StandardOrdering
-    | SequentialOrdering
-    | NearestOrdering
-    | ClusterOrdering
-    | InContextOrdering
-    | InContextReleasedOrdering
-    | LexicalOrdering
-)
+    StandardOrdering | SequentialOrdering | NearestOrdering | ClusterOrdering
+    | InContextOrdering | InContextReleasedOrdering | LexicalOrdering
+)  # fmt: skip
 
 
 @config_class
@@ -277,10 +272,10 @@ PackingConfig = ConcatenatePacking | BestFitPacking | OneDocumentPacking | PairP
 
 
 def pads(packing: PackingConfig) -> bool:
-    """Whether contexts may predict fewer tokens than they have positions; how many fewer, the documents decide."""
+    """True if contexts may predict fewer tokens than they have positions; how many fewer, the documents decide."""
     return not isinstance(packing, ConcatenatePacking)
 
 
 def within_documents(packing: PackingConfig) -> bool:
-    """Whether a mask must keep attention inside documents; a context of one document cannot leave it."""
+    """True if a mask must keep attention inside documents; a context of one document cannot leave it."""
     return not isinstance(packing, OneDocumentPacking | PairPacking) and packing.attention == "document"

@@ -269,14 +269,9 @@ class DropoutEncoder:
 
 
 EncoderConfig = (
-    MergeRankEncoder
-    | LongestFirstEncoder
-    | LeftToRightEncoder
-    | ViterbiEncoder
-    | FewestEncoder
-    | WholeEncoder
-    | DropoutEncoder
-)
+    MergeRankEncoder | LongestFirstEncoder | LeftToRightEncoder | ViterbiEncoder
+    | FewestEncoder | WholeEncoder | DropoutEncoder
+)  # fmt: skip
 
 
 def draws_of(encoder: EncoderConfig) -> int:

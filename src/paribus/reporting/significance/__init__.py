@@ -1,1 +1,1 @@
-"""Whether a difference is more than luck: of items, of seeds, of both."""
+"""True if a difference is more than luck: of items, of seeds, of both."""
