@@ -17,7 +17,8 @@ ORDERS = "orders"
 
 def orders_command(command: Command, console: Console) -> int:
     """Make what is missing up to the orders, and print and write their table."""
-    from paribus.reporting.data_reports import OrderRow, few_documents, write_order_report
+    from paribus.reporting.data_reports import few_documents, write_order_report
+    from paribus.reporting.data_tables import OrderRow
 
     composition = compose_command(command)
     targets = ("context_statistics",)

@@ -229,34 +229,34 @@ def _artefact_table(matches: Sequence[Match]) -> Table:
     table = Table(title="Artefacts made again", title_justify="left")
     for heading in ("stage", "recorded", "again", "result", "files that differ"):
         table.add_column(heading, overflow="fold")
-    for one in matches:
-        style, word = ("green" if one.agrees else "red"), _result_words(one)
-        table.add_row(one.stage, one.original or "-", one.again or "-", Text(word, style), Text(", ".join(one.files)))
+    for artefact in matches:
+        word, names = Text(_result_words(artefact), "green" if artefact.agrees else "red"), ", ".join(artefact.files)
+        table.add_row(artefact.stage, artefact.original or "-", artefact.again or "-", word, Text(names))
     return table
 
 
-def _result_words(one: Match) -> str:
-    if one.identical:
+def _result_words(artefact: Match) -> str:
+    if artefact.identical:
         return "identical"
-    if one.agrees:
+    if artefact.agrees:
         return f"losses within {TOLERANCE:.0%}"
-    if one.again is None:
+    if artefact.again is None:
         return "not made"
-    return "the original is gone" if one.original is None else "differs"
+    return "the original is gone" if artefact.original is None else "differs"
 
 
-def _number_lines(one: Match) -> Iterator[str]:
+def _number_lines(artefact: Match) -> Iterator[str]:
     """What became of the numbers of an artefact: the scores that differ, where training parted."""
-    if one.stage in (EVALUATION, FINETUNING) and one.original and one.again:
-        same = one.numbers - len(one.differences)
-        yield f"{one.stage}: {same} of {one.numbers} scores equal"
-        for number in sorted(one.differences, key=lambda number: -number.size)[:MOST_NUMBERS]:
+    if artefact.stage in (EVALUATION, FINETUNING) and artefact.original and artefact.again:
+        same = artefact.numbers - len(artefact.differences)
+        yield f"{artefact.stage}: {same} of {artefact.numbers} scores equal"
+        for number in sorted(artefact.differences, key=lambda number: -number.size)[:MOST_NUMBERS]:
             yield f"  step {_pair(number)} ({number.again - number.original:+.3g})"
-        if len(one.differences) > MOST_NUMBERS:
-            yield f"  and {len(one.differences) - MOST_NUMBERS} that differ less"
-    elif one.differences:
-        first, last = one.differences[0], one.differences[-1]
-        yield f"{one.stage}: numbers part at step {_pair(first)}; the last that differs is of step {_pair(last)}"
+        if len(artefact.differences) > MOST_NUMBERS:
+            yield f"  and {len(artefact.differences) - MOST_NUMBERS} that differ less"
+    elif artefact.differences:
+        first, last = artefact.differences[0], artefact.differences[-1]
+        yield f"{artefact.stage}: numbers part at step {_pair(first)}; the last that differs is of step {_pair(last)}"
 
 
 def _pair(number: Mismatch) -> str:

@@ -134,7 +134,7 @@ def kinds_with(config_class: str, field: str) -> list[str]:
     hint = get_type_hints(RunConfig).get(config_class)
     classes = [each for each in get_args(hint) if dataclasses.is_dataclass(each)]
     defaults = [{item.name: item.default for item in dataclasses.fields(each)} for each in classes]
-    return [str(found["kind"]) for found in defaults if field in found and "kind" in found]
+    return [str(fields["kind"]) for fields in defaults if field in fields and "kind" in fields]
 
 
 def has_field(path: str) -> bool:

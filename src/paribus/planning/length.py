@@ -152,8 +152,8 @@ def corpus_text(run: PreparedRun, root: OutputRoot) -> dict[str, Any] | None:
 
 
 def _recorded_result(run: PreparedRun, root: OutputRoot, stage: str) -> dict[str, Any] | None:
-    found = root.store.find(stage, run.nodes[stage].key)
-    return found.record()["result"] if found else None
+    artefact = root.store.find(stage, run.nodes[stage].key)
+    return artefact.record()["result"] if artefact else None
 
 
 def trained_length(result: dict[str, Any]) -> Length:

@@ -63,8 +63,8 @@ def columns_of(scores: Sequence[RunScores], training: Sequence[Mapping[str, Any]
     decimals = table.decimals or {}
     chosen: list[Measure] = []
     for column in dict.fromkeys(columns):
-        found = decimals.get(column.key, decimals.get(column.key.partition("/")[0], decimals.get(column.kind)))
-        chosen.append(column if found is None else replace(column, decimals=found))
+        digits = decimals.get(column.key, decimals.get(column.key.partition("/")[0], decimals.get(column.kind)))
+        chosen.append(column if digits is None else replace(column, decimals=digits))
     return chosen
 
 
@@ -82,11 +82,11 @@ def primary_of(columns: Sequence[Measure], scores: Sequence[RunScores], table: T
     maker = _ColumnMaker(scores, table, path="experiment.table.primary")
     maker.refuse_slips()
     named = {name: maker.named(name) for name in table.primary}
-    for name, found in named.items():
-        beside = [column.key for column in found if table.columns and column.key not in scored]
-        if beside or not all(column.scored for column in found):
+    for name, own in named.items():
+        beside = [column.key for column in own if table.columns and column.key not in scored]
+        if beside or not all(column.scored for column in own):
             raise ConfigurationError(f"experiment.table.primary: {unknown(name, scored)}")
-    return frozenset(column.key for found in named.values() for column in found)
+    return frozenset(column.key for own in named.values() for column in own)
 
 
 class _ColumnMaker:
@@ -164,12 +164,12 @@ class _ColumnMaker:
         """`task` or `task:metric`."""
         task, _, metric = name.partition(":")
         metrics = self.available.get(task, {})
-        wanted = metric or (self.table.metrics or {}).get(task)
-        chosen = wanted or (choose_metric(metrics) if metrics else "acc")
+        given = metric or (self.table.metrics or {}).get(task)
+        chosen = given or (choose_metric(metrics) if metrics else "acc")
         part = MeasuredTask(task, (), chosen)
-        if wanted and metrics and part.scored not in metrics:
+        if given and metrics and part.scored not in metrics:
             known = [*metrics, *(name for name, about in METRICS.items() if about.source in metrics)]
-            raise ConfigurationError(f"experiment.table: metric {unknown(wanted, known)} (of {task})")
+            raise ConfigurationError(f"experiment.table: metric {unknown(given, known)} (of {task})")
         return replace(part, shots=metrics.get(part.scored, ()))
 
     def _task(self, name: str) -> list[Measure]:
@@ -223,11 +223,12 @@ class _ColumnMaker:
 
 
 def _available_metrics(scores: Sequence[RunScores]) -> Available:
-    found: dict[str, dict[str, set[int]]] = {}
+    shots_by_metric: dict[str, dict[str, set[int]]] = {}
     for task, shots, metric in {key for score in scores for key in score.blocks}:
-        found.setdefault(task, {}).setdefault(metric, set()).add(shots)
+        shots_by_metric.setdefault(task, {}).setdefault(metric, set()).add(shots)
     return {
-        task: {metric: tuple(sorted(found[task][metric])) for metric in sorted(found[task])} for task in sorted(found)
+        task: {metric: tuple(sorted(shots)) for metric, shots in sorted(of_task.items())}
+        for task, of_task in sorted(shots_by_metric.items())
     }
 
 
@@ -406,8 +407,8 @@ class Cell:
     @property
     def difference(self) -> float | None:
         """From the row it is compared with: over the seeds that both have; where these are fewer than two, over all."""
-        found = self.crossed or self.test
-        return found.difference if found else None
+        test = self.crossed or self.test
+        return test.difference if test else None
 
     @property
     def judged(self) -> Estimate | None:
@@ -487,7 +488,7 @@ def _make_cell(
     counts = {"items": items, "fewest": items, "seeds": len(seeds), "checkpoints": checkpoints}
     if not math.isfinite(value):
         return Cell(value=value, **counts)
-    half = half_width(np.stack([found.mean(axis=0) for found in seeds]), within)
+    half = half_width(np.stack([values.mean(axis=0) for values in seeds]), within)
     over: Literal["items", "seeds"] | None = None if half is None else "items" if within is None else "seeds"
     return Cell(value, half, over, over_seeds, steps, error, **counts)
 

@@ -141,8 +141,8 @@ class Comparison:
     @property
     def exploratory(self) -> bool:
         """True if there are tests of columns that do not decide the question."""
-        others = [column.key for column in self.columns if column.scored and column.key not in self.primary]
-        return any(row.cells[key].p_value is not None for row in self.finished for key in others)
+        keys = [column.key for column in self.columns if column.scored and column.key not in self.primary]
+        return any(row.cells[key].p_value is not None for row in self.finished for key in keys)
 
     @property
     def held(self) -> tuple[str, ...]:
@@ -223,10 +223,10 @@ def compare(
     cells = with_tests(cells, values, compared, columns, table, scores=by_measure, averages=averages)
     deciding = [column for column in columns if column.scored and column.key in primary]
     labels = [row.labels for row in rows]
-    found = effects(labels, references, compared, deciding, cells, scores=by_measure)
-    cells = with_best(with_perplexities(with_decisions(cells, found, compared), columns), labels, deciding, table)
+    tested = effects(labels, references, compared, deciding, cells, scores=by_measure)
+    cells = with_best(with_perplexities(with_decisions(cells, tested, compared), columns), labels, deciding, table)
     pairs = {frozenset((place, base)) for place, base in enumerate(compared) if base is not None}
-    pairs |= {frozenset(pair) for effect in found for pair in effect.contrast.pairs}
+    pairs |= {frozenset(pair) for effect in tested for pair in effect.contrast.pairs}
     return Comparison(
         factors=factors,
         columns=tuple(columns),
@@ -243,7 +243,7 @@ def compare(
             for text in shared_texts(place, rows[place].runs, base, rows[base].runs)
         ],
         left_out=left_out,
-        effects=tuple(found),
+        effects=tuple(tested),
     )
 
 
@@ -260,13 +260,13 @@ def cells_by_column(comparison: Comparison, columns: Sequence[Measure], checkpoi
     """
     values: list[dict[str, Values]] = []
     for row in comparison.finished:
-        found = {column.key: values_by_seed(row, column, comparison.scores) for column in columns}
+        of_row = {column.key: values_by_seed(row, column, comparison.scores) for column in columns}
         if checkpoint is not None:
-            found = {
+            of_row = {
                 key: {seed: each[checkpoint : checkpoint + 1] for seed, each in seeds.items() if len(each) > checkpoint}
-                for key, seeds in found.items()
+                for key, seeds in of_row.items()
             }
-        values.append(found)
+        values.append(of_row)
     cells = cells_of(values, item_averages(values))
     cells = _with_fewest(cells, comparison.finished, columns, comparison.scores, comparison.left_out)
     return with_perplexities([without_inference(row, columns) for row in cells], columns)
@@ -302,8 +302,8 @@ def _with_fewest(
 
     Of a task whose prompts are cut otherwise in each row these are the ones that fit all.
     """
-    found = [dict(row) for row in cells]
-    for row, by_column in zip(rows, found, strict=True):
+    copies = [dict(row) for row in cells]
+    for row, by_column in zip(rows, copies, strict=True):
         for column in columns:
             known = [fewest_items(column, score) for score in row.scored(scores)]
             sizes = [(size, False) for size in known if size is not None]
@@ -313,7 +313,7 @@ def _with_fewest(
             if sizes and by_column[column.key].value is not None:
                 fewest, fits = min(sizes)
                 by_column[column.key] = replace(by_column[column.key], fewest=fewest, fitting=fits)
-    return found
+    return copies
 
 
 def _without_losses_per_token(
@@ -338,9 +338,9 @@ def _in_order_of_sweep(
     factors: Sequence[str],
 ) -> dict[Labels, Sequence[FinishedRun]]:
     """The runs by their labels as they were asked for, none where none is finished: the first row stays the first."""
-    found = [(place, 1, _labels_of(run, factors)) for place, run in enumerate(runs)]
-    found += [(len(runs) if run.after is None else run.after, 0, _labels_of(run, factors)) for run in missing]
-    return {labels: groups.get(labels, ()) for _, _, labels in sorted(found, key=lambda each: each[:2])}
+    places = [(place, 1, _labels_of(run, factors)) for place, run in enumerate(runs)]
+    places += [(len(runs) if run.after is None else run.after, 0, _labels_of(run, factors)) for run in missing]
+    return {labels: groups.get(labels, ()) for _, _, labels in sorted(places, key=lambda each: each[:2])}
 
 
 def _labels_of(run: FinishedRun | MissingRun, factors: Sequence[str]) -> Labels:
@@ -549,7 +549,7 @@ def table_numbers(comparison: Comparison) -> dict[str, float]:
     """Every number of every cell: `table/<row>/<column>` and below it `half_width`, `difference`, `low`, `high`,
     `p_value` and `p_adjusted`, as far as the cell has them; shares where the table shows percent.
     """
-    found: dict[str, float] = {}
+    numbers_by_name: dict[str, float] = {}
     for row in comparison.rows:
         for column in comparison.columns:
             name, cell = f"{SECTION}{logged_row_name(row.labels)}/{logged_column_name(column)}", row.cells[column.key]
@@ -563,8 +563,8 @@ def table_numbers(comparison: Comparison) -> dict[str, float]:
                 f"{name}/p_value": cell.p_value,
                 f"{name}/p_adjusted": cell.p_adjusted,
             }
-            found |= {key: float(value) for key, value in numbers.items() if value is not None}
-    return found
+            numbers_by_name |= {key: float(value) for key, value in numbers.items() if value is not None}
+    return numbers_by_name
 
 
 def logged_row_name(labels: Sequence[str]) -> str:

@@ -2,12 +2,10 @@
 
 import csv
 import io
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -19,6 +17,7 @@ from paribus.reporting.data_tables import (
     WORD_SCORES,
     Number,
     NumberColumn,
+    OrderRow,
     TokenRow,
     all_numbers,
     bare_table,
@@ -161,11 +160,11 @@ def paper_lines(
     where the paper says it, unit. Of several of ours that fit one of theirs each has its lines.
     """
     lines = [["", "", "paper", "ours", "difference"]]
-    for wanted, printed in zip(paper.rows, paper.numbers or (), strict=False):
-        alike = [place for place, row in enumerate(rows) if _fits_row(wanted, row, factors)]
+    for theirs, printed in zip(paper.rows, paper.numbers or (), strict=False):
+        alike = [place for place, row in enumerate(rows) if _fits_row(theirs, row, factors)]
         places: list[int | None] = [*alike] or [None]
         for place in places:
-            label = wanted.label if place is None or len(alike) < 2 else f"{wanted.label} ({rows[place].name})"
+            label = theirs.label if place is None or len(alike) < 2 else f"{theirs.label} ({rows[place].name})"
             for position, (number, column) in enumerate(zip(printed, paper.columns, strict=True)):
                 if number is not None:
                     ours = None if place is None else numbers[place].get(column.task)
@@ -175,10 +174,10 @@ def paper_lines(
     return lines
 
 
-def _fits_row(wanted: PaperRow, row: TokenRow, factors: Sequence[str]) -> bool:
-    alike = fits_choices(wanted, dict(zip(factors, row.labels, strict=True)), [row.config])
+def _fits_row(theirs: PaperRow, row: TokenRow, factors: Sequence[str]) -> bool:
+    alike = fits_choices(theirs, dict(zip(factors, row.labels, strict=True)), [row.config])
     unit = (row.config.get("tokenizer") or {}).get("unit")
-    return alike and wanted.setting.fits(Setting(vocabulary=row.vocab_size, unit=unit))
+    return alike and theirs.setting.fits(Setting(vocabulary=row.vocab_size, unit=unit))
 
 
 def _ours_and_difference(printed: float, ours: Number, scale: int, digits: int) -> list[str]:
@@ -267,25 +266,6 @@ OTHER_EMBEDDINGS = (
 
 FEW_DOCUMENTS = 1.5
 """Documents a context below which an order has little to put beside each other."""
-
-
-@dataclass(frozen=True)
-class OrderRow:
-    """One ordering with its packing."""
-
-    label: str
-    numbers: Mapping[str, Number]
-    """Single numbers, those of the order's own record among them."""
-    curves: Mapping[str, Sequence[float]]
-    embeddings: str
-    """Key of the embeddings whose cosines these are; cosines of different embeddings say nothing about each other."""
-
-    @classmethod
-    def read(cls, label: str, directory: Path, order: Mapping[str, Any], embeddings: str) -> "OrderRow":
-        """The `statistics.json` of a `context_statistics` artefact, with what the record of the order says."""
-        content = json.loads((directory / "statistics.json").read_text(encoding="utf-8"))
-        own = {name: value for name, value in order.items() if isinstance(value, int | float)}
-        return cls(label, own | content["numbers"], content["curves"], embeddings)
 
 
 _ORDER_COLUMNS = (

@@ -1,7 +1,9 @@
 """Tables of tokenizers, for which no model is trained, as numbers, as text and for a terminal."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -64,6 +66,25 @@ class TokenRow:
     def lengths(self) -> Sequence[int]:
         """Tokens in the training text by `LENGTHS`."""
         return counts_by_length(self.train["token_lengths"])
+
+
+@dataclass(frozen=True)
+class OrderRow:
+    """One ordering with its packing."""
+
+    label: str
+    numbers: Mapping[str, Number]
+    """Single numbers, those of the order's own record among them."""
+    curves: Mapping[str, Sequence[float]]
+    embeddings: str
+    """Key of the embeddings whose cosines these are; cosines of different embeddings say nothing about each other."""
+
+    @classmethod
+    def read(cls, label: str, directory: Path, order: Mapping[str, Any], embeddings: str) -> "OrderRow":
+        """The `statistics.json` of a `context_statistics` artefact, with what the record of the order says."""
+        content = json.loads((directory / "statistics.json").read_text(encoding="utf-8"))
+        own = {name: value for name, value in order.items() if isinstance(value, int | float)}
+        return cls(label, own | content["numbers"], content["curves"], embeddings)
 
 
 def counts_by_length(buckets: Mapping[str, int]) -> list[int]:

@@ -176,9 +176,9 @@ def explanation(runs: Sequence[FinishedRun], factors: Sequence[str]) -> tuple[li
     return lines, not undeclared
 
 
-def _difference_lines(title: str, found: Sequence[Difference], labels: dict[str, str]) -> list[str]:
-    lines = [title] if found else []
-    for difference in found:
+def _difference_lines(title: str, differences: Sequence[Difference], labels: dict[str, str]) -> list[str]:
+    lines = [title] if differences else []
+    for difference in differences:
         lines.append(f"  {difference.path}")
         for value, runs in difference.values:
             more = f" and {len(runs) - _MOST_RUNS} more" if len(runs) > _MOST_RUNS else ""

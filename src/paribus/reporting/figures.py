@@ -667,15 +667,12 @@ def _cloud(comparison: Comparison, row: Arm, own: Mapping[str, Collection[int]])
     names = table["class"].to_numpy(zero_copy_only=False)
     places = np.column_stack([table["x"].to_numpy(), table["y"].to_numpy()])
     alone = np.isin(table["id"].to_numpy(), list(own.get(run.run_id, ()))) & (names != "unused")
-    points = {name: _thinned(places[alone if name == ALONE else (names == name) & ~alone]) for name in _TOKEN_CLASSES}
+    points = {}
+    for name in _TOKEN_CLASSES:
+        points[name] = places[alone if name == ALONE else (names == name) & ~alone]
+        if (count := len(points[name])) > _CLOUD_POINTS:  # evenly spaced, so that the same are shown each time
+            points[name] = points[name][np.linspace(0, count - 1, _CLOUD_POINTS).round().astype(np.int64)]
     return _Cloud(comparison.row_name(row), points, scores.uniformity)
-
-
-def _thinned(points: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Points evenly spaced among all of them, so that the same are shown each time."""
-    if len(points) <= _CLOUD_POINTS:
-        return points
-    return points[np.linspace(0, len(points) - 1, _CLOUD_POINTS).round().astype(np.int64)]
 
 
 def _draw_cloud(axes: Axes, cloud: _Cloud) -> None:

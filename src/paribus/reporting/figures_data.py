@@ -10,7 +10,7 @@ import re
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from rich.cells import cell_len
 
+from paribus.reporting.data_tables import OrderRow
 from paribus.reporting.plots import COLOURS, ON_DARK, ON_LIGHT, Look, Looks, Plot, mark, picture
 
 LAST_BUCKET = 16
@@ -255,15 +256,7 @@ SIMILARITY_PLOTS = ("similarity_inside", "similarity_along")
 """Names of the plots that show cosines."""
 
 
-class _Order(Protocol):
-    @property
-    def label(self) -> str: ...
-
-    @property
-    def curves(self) -> Mapping[str, Sequence[float]]: ...
-
-
-def order_plots(rows: Sequence[_Order]) -> list[Plot]:
+def order_plots(rows: Sequence[OrderRow]) -> list[Plot]:
     """All plots for which there is something to show."""
     inside = ("mean cosine of two documents of a context", "share of contexts (%)")
     documents = ("documents in a context", "share of contexts (%)")
@@ -279,7 +272,7 @@ def order_plots(rows: Sequence[_Order]) -> list[Plot]:
 
 
 def _order_plot(
-    rows: Sequence[_Order],
+    rows: Sequence[OrderRow],
     curve: str,
     caption: str,
     axes_labels: tuple[str, str],

@@ -280,8 +280,8 @@ def _most_first(values: Vector, bits: Vector) -> list[int]:
 
 def _differences(pair: Sequence[Vector]) -> Vector:
     """(items,) the difference of two rows; 0 where one has no answer."""
-    found: Vector = np.nan_to_num(pair[0] - pair[1])
-    return found
+    apart: Vector = np.nan_to_num(pair[0] - pair[1])
+    return apart
 
 
 _LONGEST_TEXT = 300
@@ -325,16 +325,16 @@ def _texts_written(scored: Scored, comparison: Comparison, row: int) -> dict[str
 
 
 def _answer_text(scored: Scored, answers: Answers, row: int, place: int, written: str | None) -> str:
-    found = answers.rows[row]
-    if not found.answers[place]:
+    own = answers.rows[row]
+    if not own.answers[place]:
         return "no answer"
     if scored.kind == "right":
-        bits = "" if math.isnan(found.bits[place]) else f", {found.bits[place]:.2f} bits"
-        text = f"{found.right[place]} of {found.answers[place]} right{bits}"
+        bits = "" if math.isnan(own.bits[place]) else f", {own.bits[place]:.2f} bits"
+        text = f"{own.right[place]} of {own.answers[place]} right{bits}"
     elif scored.kind == "documents":
-        text = f"{found.value[place]:.4f} bits a byte"
+        text = f"{own.value[place]:.4f} bits a byte"
     else:
-        text = f"{scored.metric} {found.value[place] * scored.column.factor:.4g}"
+        text = f"{scored.metric} {own.value[place] * scored.column.factor:.4g}"
     return text if written is None else f"{text}: {_one_line(written)[:_LONGEST_TEXT]}"
 
 
@@ -437,8 +437,8 @@ def _matrices(
 ) -> Iterator[tuple[int | None, str, tuple[str, ...], Matrix, Matrix | None]]:
     """Shots, metric, items, values (checkpoints, items) and bytes of documents."""
     if scored.kind == "documents":
-        if (found := scored.documents(scores)) is not None:
-            yield None, BITS, found.documents, found.bits, found.bytes
+        if (documents := scored.documents(scores)) is not None:
+            yield None, BITS, documents.documents, documents.bits, documents.bytes
         return
     for (task, shots, metric), block in scores.blocks.items():
         if task == scored.name and shots in scored.shots:

@@ -25,7 +25,7 @@ Better = Literal["higher", "lower"]
 class Metric:
     """A metric that tasks are reported by."""
 
-    better: Better
+    better: Better | None
     family: str
     """Metrics of one family measure alike: the average over tasks is of one."""
     source: str = ""
@@ -83,22 +83,23 @@ class MeasuredTask:
     metric: str
 
     @property
+    def _about(self) -> Metric:
+        return METRICS.get(self.metric, Metric(None, self.metric))
+
+    @property
     def scored(self) -> str:
         """The metric of items that its values are."""
-        known = METRICS.get(self.metric)
-        return known.source if known and known.source else self.metric
+        return self._about.source or self.metric
 
     @property
     def family(self) -> str:
         """What its metric measures, in words."""
-        known = METRICS.get(self.metric)
-        return known.family if known else self.metric
+        return self._about.family
 
     @property
     def better(self) -> Better | None:
         """Which direction of its metric is better; None where nobody said."""
-        known = METRICS.get(self.metric)
-        return known.better if known else None
+        return self._about.better
 
 
 @dataclass(frozen=True)
@@ -237,17 +238,17 @@ def baselines(labels: Sequence[Labels], factors: Sequence[str], table: TableConf
     Raises:
         ConfigurationError: no row has the labels of `table.baseline`.
     """
-    wanted = table.baseline or {}
-    if not wanted:
+    baseline = table.baseline or {}
+    if not baseline:
         return [None, *(0 for _ in labels[1:])]
     places = {row: place for place, row in enumerate(labels)}
-    found = [
-        places.get(tuple(wanted.get(factor, label) for factor, label in zip(factors, row, strict=True)))
+    bases = [
+        places.get(tuple(baseline.get(factor, label) for factor, label in zip(factors, row, strict=True)))
         for row in labels
     ]
-    if all(place is None for place in found):
-        asked = ", ".join(f"{factor}: {label}" for factor, label in wanted.items())
+    if all(place is None for place in bases):
+        named = ", ".join(f"{factor}: {label}" for factor, label in baseline.items())
         known = "; ".join(", ".join(row) for row in labels[:10])
         remedy = "add an arm with it, or compare with the first row: experiment.table.baseline=null"
-        raise ConfigurationError(f"experiment.table.baseline: no row has {asked}; rows: {known}; {remedy}")
-    return [None if base == place else base for place, base in enumerate(found)]
+        raise ConfigurationError(f"experiment.table.baseline: no row has {named}; rows: {known}; {remedy}")
+    return [None if base == place else base for place, base in enumerate(bases)]

@@ -238,12 +238,12 @@ def _tests(comparison: Comparison) -> list[str]:
 
 def _without_baseline(comparison: Comparison) -> list[str]:
     """Rows that are compared with none, since the one that the table has for them has no finished run."""
-    wanted = (comparison.table.baseline or {}).items()
+    baseline = (comparison.table.baseline or {}).items()
     alone = [
         _labels_of(comparison, row)
         for row in comparison.finished
         if (
-            any(row.labels[comparison.factors.index(factor)] != label for factor, label in wanted)
+            any(row.labels[comparison.factors.index(factor)] != label for factor, label in baseline)
             if row.baseline is None
             else not comparison.rows[row.baseline].runs
         )
@@ -293,8 +293,8 @@ def _few_seeds(comparison: Comparison) -> Iterator[str]:
 
 def _baseline(comparison: Comparison) -> str:
     if comparison.table.baseline:
-        wanted = ", ".join(" ".join(map(comparison.name, pair)) for pair in comparison.table.baseline.items())
-        return f"the row with {wanted} and otherwise the same labels"
+        labels = ", ".join(" ".join(map(comparison.name, pair)) for pair in comparison.table.baseline.items())
+        return f"the row with {labels} and otherwise the same labels"
     return f"the first row ({', '.join(map(comparison.name, comparison.rows[0].labels)) or 'the only one'})"
 
 

@@ -223,16 +223,16 @@ def parse_setting(row: Mapping[str, Any], paper: Mapping[str, Any], path: str, *
     Raises:
         ConfigurationError: what neither says, where it is required, or a malformed amount, by its path.
     """
-    said = {key: (row.get(key, paper.get(key)), f"{path}.{key}" if key in row else f"paper.{key}") for key in KEYS}
-    for key, (value, _) in said.items():
+    values = {key: (row.get(key, paper.get(key)), f"{path}.{key}" if key in row else f"paper.{key}") for key in KEYS}
+    for key, (value, _) in values.items():
         if value is None and required and key != "unit":
             message = "a paper's number stands beside runs that are like the paper's only"
             raise ConfigurationError(f"{path}.{key} is missing: {message}; write {ANY} where it does not matter")
     return Setting(
-        _parse_amount(*said["parameters"], parse_count),
-        _parse_amount(*said["vocabulary"], parse_count),
-        _parse_budget(*said["budget"]),
-        _parse_unit(*said["unit"]),
+        _parse_amount(*values["parameters"], parse_count),
+        _parse_amount(*values["vocabulary"], parse_count),
+        _parse_budget(*values["budget"]),
+        _parse_unit(*values["unit"]),
     )
 
 
@@ -289,5 +289,5 @@ def _parse_unit(value: Any, path: str) -> str | None:
     return str(value)
 
 
-def _near(wanted: int | None, ours: int | None, ratio: float) -> bool:
-    return wanted is None or (ours is not None and abs(math.log(ours / wanted)) <= math.log(ratio))
+def _near(theirs: int | None, ours: int | None, ratio: float) -> bool:
+    return theirs is None or (ours is not None and abs(math.log(ours / theirs)) <= math.log(ratio))

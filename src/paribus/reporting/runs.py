@@ -237,9 +237,9 @@ class Remembered:
         """
         steps = pa.array(_ranked(table[_CHECKPOINT])[1])
         columns = table.drop_columns([value]).set_column(0, _CHECKPOINT, steps)
-        for known, found in self._last:
+        for known, arrangement in self._last:
             if known.equals(columns):
-                result: _Lines = found
+                result: _Lines = arrangement
                 return result
         made = make()
         self._last = (*self._last, (columns, made))[-_MOST_REMEMBERED:]
@@ -472,12 +472,12 @@ def item_lines(table: pa.Table, path: Path) -> ItemLines:
         raise DataError(f"{path} has items whose content differs between checkpoints; score the run again")
     items = [names[2][code] for code in item[::checkpoints].tolist()]
     hashes = [names[3][code] for code in by_checkpoint[:, 0].tolist()]
-    found = []
+    blocks = []
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(block)], strict=True):
         key = (names[0][task[start]], int(shots[shot[start]]), names[1][metric[start]])
         lines = slice(start // checkpoints, end // checkpoints)
-        found.append(BlockLines(key, tuple(items[lines]), tuple(hashes[lines]), slice(start, end)))
-    return ItemLines(order, checkpoints, tuple(found), _block_contents(found))
+        blocks.append(BlockLines(key, tuple(items[lines]), tuple(hashes[lines]), slice(start, end)))
+    return ItemLines(order, checkpoints, tuple(blocks), _block_contents(blocks))
 
 
 def document_lines(table: pa.Table, path: Path, name: str = "scores.heldout") -> DocumentLines:
@@ -492,13 +492,13 @@ def document_lines(table: pa.Table, path: Path, name: str = "scores.heldout") ->
 
 
 def _block_contents(blocks: Sequence[BlockLines]) -> tuple[tuple[str, str], ...]:
-    found = []
+    content = []
     for task, shots in dict.fromkeys(block.key[:2] for block in blocks):
         parts = [block for block in blocks if block.key[:2] == (task, shots)]
         count = sum(len(block.items) for block in parts)
         digest = _digest([text for block in parts for text in (block.key[2], *block.items, *block.hashes)])
-        found.append((f"scores.{task}.{shots}_shot", f"{count} lines ({digest})"))
-    return tuple(found)
+        content.append((f"scores.{task}.{shots}_shot", f"{count} lines ({digest})"))
+    return tuple(content)
 
 
 def _line_order(table: pa.Table, columns: Sequence[Integers], names: Sequence[str], path: Path) -> tuple[Integers, int]:

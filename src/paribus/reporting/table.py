@@ -290,7 +290,7 @@ def beside(paper: Paper, comparison: Comparison) -> Beside:
     A row of the paper fits one of ours that has its labels at the factors it names, and was trained with a model, a
     vocabulary and a budget like its own. A row of ours that none fits, or several do, has no number.
     """
-    found: dict[tuple[int, str], Published] = {}
+    numbers: dict[tuple[int, str], Published] = {}
     known = {column.key for column in comparison.columns}
     for place, row in enumerate(comparison.rows):
         index = _paper_row(row, paper, comparison)
@@ -298,8 +298,8 @@ def beside(paper: Paper, comparison: Comparison) -> Beside:
             number = paper.numbers[index][position] if paper.numbers and index is not None else None
             if number is not None and index is not None and (key := _column_key(column, known)):
                 text = paper.printed(number, position)
-                found[place, key] = Published(number, text, paper.rows[index].setting.parameters)
-    return found
+                numbers[place, key] = Published(number, text, paper.rows[index].setting.parameters)
+    return numbers
 
 
 def without_number(paper: Paper, comparison: Comparison) -> list[str]:
@@ -327,7 +327,7 @@ def side_by_side(paper: Paper, comparison: Comparison) -> list[list[str]]:
     paper. A row of the paper that several of ours fit has a line for each, with our labels.
     """
     fitting = [_paper_row(row, paper, comparison) for row in comparison.rows]
-    alone = all(found is None for found in fitting)
+    alone = all(place is None for place in fitting)
     columns = {} if alone else {column.key: column for column in comparison.columns}
     header = [""]
     for column, ours in zip(paper.columns, measured_columns(paper, comparison), strict=True):
@@ -336,7 +336,7 @@ def side_by_side(paper: Paper, comparison: Comparison) -> list[list[str]]:
     lines = [header]
     for index, row in enumerate(paper.rows):
         numbers = paper.numbers[index] if paper.numbers else (None,) * len(paper.columns)
-        alike = [ours for ours, found in zip(comparison.rows, fitting, strict=True) if found == index and ours.runs]
+        alike = [ours for ours, place in zip(comparison.rows, fitting, strict=True) if place == index and ours.runs]
         each: list[Arm | None] = [*alike] or [None]
         for own in each:
             label = f"{row.label} ({comparison.row_name(own)})" if own and len(alike) > 1 else row.label
@@ -374,16 +374,16 @@ def _rows_of_same_choices(row: Arm, paper: Paper, comparison: Comparison) -> lis
     """Places of the paper's rows of the same choices as ours."""
     choices = dict(zip(comparison.factors, row.labels, strict=True))
     configs = [run.config for run in row.runs]
-    return [index for index, wanted in enumerate(paper.rows) if fits_choices(wanted, choices, configs)]
+    return [index for index, row_of_paper in enumerate(paper.rows) if fits_choices(row_of_paper, choices, configs)]
 
 
-def fits_choices(wanted: PaperRow, labels: Mapping[str, str], configs: Sequence[Mapping[str, Any]]) -> bool:
+def fits_choices(printed_row: PaperRow, labels: Mapping[str, str], configs: Sequence[Mapping[str, Any]]) -> bool:
     """True if a row of ours has the paper's `labels` by factor, and its choices where they are no factors of ours."""
-    return bool(wanted.factors) and all(
+    return bool(printed_row.factors) and all(
         labels[factor] == label
         if factor in labels
         else all(_configured_choice(config, factor) == label for config in configs)
-        for factor, label in wanted.factors.items()
+        for factor, label in printed_row.factors.items()
     )
 
 

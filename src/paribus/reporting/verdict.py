@@ -61,26 +61,26 @@ def summary(comparison: Comparison) -> Summary:
     """The head of the report of a comparison."""
     columns = {column.key: column for column in comparison.columns}
     several = len({effect.column for effect in comparison.effects}) > 1
-    found = [_finding(effect, columns[effect.column], comparison, several) for effect in comparison.effects]
-    findings = sorted(
-        found, key=lambda finding: (_ORDER.index(finding.state), finding.effect.contrast.kind == "interaction")
-    )
+    findings = [_finding(effect, columns[effect.column], comparison, several) for effect in comparison.effects]
+    findings.sort(key=lambda each: (_ORDER.index(each.state), each.effect.contrast.kind == "interaction"))
     more = [f"And {len(findings) - _MOST:,} more effects, which report --json lists."] if len(findings) > _MOST else []
-    rows = (*more, *_unsaid(comparison), *_unjudged(comparison))
+    rows = (*more, *_without_effect(comparison), *_unjudged(comparison))
     return Summary(tuple(_setting(comparison)), tuple(findings), rows)
 
 
-def _unsaid(comparison: Comparison) -> Iterator[str]:
+def _without_effect(comparison: Comparison) -> Iterator[str]:
     """Factors and rows without an effect, while others have one."""
-    said = {factor for effect in comparison.effects for factor in effect.contrast.factors}
+    judged = {factor for effect in comparison.effects for factor in effect.contrast.factors}
     several = [
-        factor
+        comparison.name(factor)
         for at, factor in enumerate(comparison.factors)
-        if factor not in said and len({row.labels[at] for row in comparison.rows}) > 1
+        if factor not in judged and len({row.labels[at] for row in comparison.rows}) > 1
     ]
-    if said and several:
-        named = ", ".join(map(comparison.name, several))
-        yield f"Nothing can be said of {named}: no two rows that differ in it alone have scores of seeds in common."
+    if judged and several:
+        yield (
+            f"Nothing can be said of {', '.join(several)}: no two rows that differ in it alone have scores of seeds in "
+            "common."
+        )
     rows = {place for effect in comparison.effects for place in effect.contrast.weights}
     left = [row for place, row in enumerate(comparison.rows) if row.baseline is not None and place not in rows]
     if rows and left:
@@ -96,10 +96,9 @@ def _unjudged(comparison: Comparison) -> Iterator[str]:
     if len(comparison.rows) < 2 or not comparison.primary:
         return
     deciding = [column for column in comparison.columns if column.scored and column.key in comparison.primary]
-    said = {effect.column for effect in comparison.effects}
-    for column in deciding:
-        if column.key not in said:
-            yield f"Nothing can be said of {heading(column)}{_why_nothing(column, comparison)}."
+    judged = {effect.column for effect in comparison.effects}
+    for column in (column for column in deciding if column.key not in judged):
+        yield f"Nothing can be said of {heading(column)}{_why_nothing(column, comparison)}."
     if not deciding:
         yield "Nothing can be said of which row is better: the table has no column that decides it."
 
@@ -158,9 +157,9 @@ def _different(texts: Sequence[str]) -> str:
     return ", ".join(dict.fromkeys(text for text in texts if text))
 
 
-def _corpus(corpus: Any, found: Mapping[str, Any]) -> str:
+def _corpus(corpus: Any, result: Mapping[str, Any]) -> str:
     """Its kind, and how much text there is in it, by the result of its stage."""
-    train, heldout = (found.get(split) or {} for split in ("train", "heldout"))
+    train, heldout = (result.get(split) or {} for split in ("train", "heldout"))
     sizes = [f"{format_size(train['bytes'])} to train on"] if "bytes" in train else []
     sizes += [f"{format_size(heldout['bytes'])} held out"] if sizes and "bytes" in heldout else []
     return " ".join(filter(None, [str(corpus.get("kind") or ""), f"({', '.join(sizes)})" if sizes else ""]))
@@ -183,7 +182,13 @@ def _finding(effect: Effect, column: Measure, comparison: Comparison, several: b
     by = f"{change(test.difference, shown)}{unit_of(shown)}{'' if several else f' {unit}'}"
     over = f", mean of {contrast.differences}" if contrast.differences > 1 else ""
     over += f" of {effect.asked} that were asked for" if contrast.differences < effect.asked else ""
-    decided = _decided(effect, column)
+    decided: State = "better" if (test.difference > 0) == (column.better == "higher") else "worse"
+    if effect.p_adjusted is None:
+        decided = "unjudged"
+    elif effect.p_adjusted >= LEVEL:
+        decided = "undecided"
+    elif contrast.kind == "interaction" or column.better is None:
+        decided = "different"
     reservation = _reservation(effect, comparison)
     state: State = "reserved" if reservation and decided in ("better", "worse", "different") else decided
     named = f"{where}{_compared(effect, comparison, decided)}"
@@ -194,28 +199,17 @@ def _finding(effect: Effect, column: Measure, comparison: Comparison, several: b
         return Decision(effect, state, f"{named}: {by}{over}; {lacking}.")
     together = f" for all {effect.tests} effects" if effect.tests > 1 else ""
     interval = f"{change(test.low, shown)} to {change(test.high, shown)} with 95 % confidence{together}"
-    told = f"{named}: {by} ({interval}; p {_p(effect.p_adjusted)}{over})"
     if decided == "undecided":
-        also = f"; {reservation}" if reservation else ""
-        told += f", which other seeds or documents could reverse{also}{_also(effect, comparison)}."
-        return Decision(effect, state, told)
-    but = f", but {reservation}, which may be why" if reservation else ""
-    return Decision(effect, state, f"{told}{but}{_also(effect, comparison)}.")
+        but = f", which other seeds or documents could reverse{f'; {reservation}' if reservation else ''}"
+    else:
+        but = f", but {reservation}, which may be why" if reservation else ""
+    sentence = f"{named}: {by} ({interval}; p {_p(effect.p_adjusted)}{over}){but}{_also(effect, comparison)}."
+    return Decision(effect, state, sentence)
 
 
 def _p(value: float | None) -> str:
     """The p-value as it stands behind its letter."""
     return "unknown" if value is None else f"= {value:.2g}" if value >= 0.0001 else "< 0.0001"
-
-
-def _decided(effect: Effect, column: Measure) -> State:
-    if effect.p_adjusted is None:
-        return "unjudged"
-    if effect.p_adjusted >= LEVEL:
-        return "undecided"
-    if effect.contrast.kind == "interaction" or column.better is None:
-        return "different"
-    return "better" if (effect.test.difference > 0) == (column.better == "higher") else "worse"
 
 
 def _compared(effect: Effect, comparison: Comparison, decided: State) -> str:
@@ -225,13 +219,14 @@ def _compared(effect: Effect, comparison: Comparison, decided: State) -> str:
     if contrast.kind == "interaction":
         return f"{factors} (effect of {names[0]} with {names[1]} minus that with {others[1]})"
     ours, theirs = (" · ".join(side) or "all runs" for side in (names, others))
-    said = {
+    sentences = {
+        "better": f"{ours} is better than {theirs}",
+        "worse": f"{ours} is worse than {theirs}",
+        "different": f"{ours} differs from {theirs}",
         "undecided": f"it is open whether {ours} or {theirs} is better",
         "unjudged": f"nothing can be said of {ours} against {theirs}",
     }
-    verb = {"better": "is better than", "worse": "is worse than", "different": "differs from"}
-    sentence = said.get(decided) or f"{ours} {verb[decided]} {theirs}"
-    return sentence if contrast.kind == "row" else f"{factors}: {sentence}"
+    return sentences[decided] if contrast.kind == "row" else f"{factors}: {sentences[decided]}"
 
 
 def _reservation(effect: Effect, comparison: Comparison) -> str:
@@ -254,22 +249,14 @@ def _also(effect: Effect, comparison: Comparison) -> str:
     if contrast.kind == "interaction" or any(factor.partition(".")[0] in _DECLARED for factor in contrast.factors):
         return ""
     unlike, overrides = [], []
+    sides = [[run for row in side for run in comparison.rows[row].runs] for side in zip(*contrast.pairs, strict=True)]
     for key, name, override in _ALSO:
-        sides = [
-            [
-                float(run.training[key])
-                for pair in contrast.pairs
-                for run in comparison.rows[pair[side]].runs
-                if run.training.get(key)
-            ]
-            for side in (0, 1)
-        ]
-        if not all(sides):
-            continue
-        ours, theirs = (sum(side) / len(side) for side in sides)
-        if max(ours, theirs) >= _UNLIKE * min(ours, theirs):
-            unlike.append(f"{name} ×{ours / theirs:.2g}")
-            overrides.append(override)
+        ours, theirs = ([float(run.training[key]) for run in runs if run.training.get(key)] for runs in sides)
+        if ours and theirs:
+            mean, other = sum(ours) / len(ours), sum(theirs) / len(theirs)
+            if max(mean, other) >= _UNLIKE * min(mean, other):
+                unlike.append(f"{name} ×{mean / other:.2g}")
+                overrides.append(override)
     if not unlike:
         return ""
     return f"; also different: {', '.join(unlike)} ({' and '.join(overrides)} would make them equal)"

@@ -207,15 +207,15 @@ def saved_steps(training: TrainingConfig, steps: int) -> tuple[int, ...]:
     return checkpoint_steps(training.checkpoints, steps, training.keep_checkpoints)
 
 
-def too_few_checkpoints(training: TrainingConfig, steps: int, wanted: int) -> str | None:
+def too_few_checkpoints(training: TrainingConfig, steps: int, needed: int) -> str | None:
     """What is wrong where the last `wanted` shares of `steps` do not end at as many steps; None where they do."""
-    found = len(checkpoint_steps(training.checkpoints, steps, wanted))
-    if found == wanted:
+    count = len(checkpoint_steps(training.checkpoints, steps, needed))
+    if count == needed:
         return None
     both = f"lower it to {steps}, and training.checkpoints to {steps} or less"
-    fewer = both if steps < wanted else f"lower training.checkpoints to {steps} or less"
+    fewer = both if steps < needed else f"lower training.checkpoints to {steps} or less"
     return (
-        f"{wanted} are to be scored or averaged, and the last {wanted} shares of "
-        f"training.checkpoints={training.checkpoints} end at {found} of the budget's {steps} steps; "
+        f"{needed} are to be scored or averaged, and the last {needed} shares of "
+        f"training.checkpoints={training.checkpoints} end at {count} of the budget's {steps} steps; "
         f"take a larger budget, or {fewer}"
     )

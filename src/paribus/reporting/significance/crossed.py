@@ -165,19 +165,19 @@ def steady(means: Matrix) -> npt.NDArray[np.bool_]:
 
     mask = np.ones(len(means), dtype=bool)
     while _FEWEST <= mask.sum() <= _MOST:
-        kept = means[mask]
-        whole = pooled_variance(kept)
+        included = means[mask]
+        whole = pooled_variance(included)
         if whole is None or whole.variance <= 0:
             break
         chances = []
-        for row in range(len(kept)):
-            others = pooled_variance(np.delete(kept, row, axis=0))
-            if others is None or whole.freedom <= others.freedom:
+        for row in range(len(included)):
+            rest = pooled_variance(np.delete(included, row, axis=0))
+            if rest is None or whole.freedom <= rest.freedom:
                 chances.append(1.0)
                 continue
-            own = _without(whole, others)
-            beyond = own.variance / others.variance if others.variance > 0 else np.inf
-            chances.append(float(fdtrc(own.freedom, others.freedom, beyond)))
+            own = _without(whole, rest)
+            beyond = own.variance / rest.variance if rest.variance > 0 else np.inf
+            chances.append(float(fdtrc(own.freedom, rest.freedom, beyond)))
         worst = int(np.argmin(chances))
         if chances[worst] >= _WILD:
             break
@@ -194,8 +194,8 @@ def half_width(values: Matrix, pooled: SeedVariance | None) -> float | None:
     if values.size < 2 and pooled is None:
         return None
     own = _own(values)
-    others = None if pooled is None else SeedVariance(pooled.variance, pooled.freedom - own.freedom)
-    variance, quantile = _variance(values, moderated(own, others))
+    rest = None if pooled is None else SeedVariance(pooled.variance, pooled.freedom - own.freedom)
+    variance, quantile = _variance(values, moderated(own, rest))
     return quantile.at(TWO_SIDED) * float(np.sqrt(variance))
 
 

@@ -56,8 +56,8 @@ class ArmScores:
     def _pooled(self) -> tuple[SeedVariance | None, set[int]]:
         """Variance between seeds pooled over the arms whose variance is alike, and the rows of these."""
         means = seed_means(self._values)
-        kept = steady(means) if means.size else np.zeros(len(self._values), dtype=bool)
-        return pooled_variance(means[kept]), set(np.flatnonzero(kept).tolist())
+        pooled = steady(means) if means.size else np.zeros(len(self._values), dtype=bool)
+        return pooled_variance(means[pooled]), set(np.flatnonzero(pooled).tolist())
 
     def _by_seed(self, row: int, seeds: tuple[int, ...]) -> Matrix:
         """(seeds, items), averaged over checkpoints."""

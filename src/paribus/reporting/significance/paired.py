@@ -67,11 +67,11 @@ def paired_test(scores_a: ArrayLike, scores_b: ArrayLike, *, test: Test = "auto"
 def paired_tests(pairs: Iterable[tuple[ArrayLike, ArrayLike]], *, test: Test = "auto") -> list[PairedTest]:
     """`paired_test` of many pairs; pairs of one length share their calls."""
     checked = [_checked(*pair) for pair in pairs]
-    found: dict[int, PairedTest] = {}
+    tests: dict[int, PairedTest] = {}
     for indices in _by_length([a for a, _ in checked]):
         a, b = (np.stack([checked[index][side] for index in indices]) for side in (0, 1))
-        found |= zip(indices, _of_one_length(a, b, test), strict=True)
-    return [found[index] for index in range(len(checked))]
+        tests |= zip(indices, _of_one_length(a, b, test), strict=True)
+    return [tests[index] for index in range(len(checked))]
 
 
 def permutation_test(scores_a: ArrayLike, scores_b: ArrayLike, *, resamples: int = RESAMPLES, seed: int = 0) -> float:
@@ -90,11 +90,11 @@ def permutation_test(scores_a: ArrayLike, scores_b: ArrayLike, *, resamples: int
     differences = (a - b)[np.abs(a - b) > ROUNDING * _largest(a, b)]
     if not len(differences):
         return 1.0
-    found = stats.permutation_test(
+    result = stats.permutation_test(
         (differences,), _mean, permutation_type="samples", vectorized=True, rng=np.random.default_rng(seed),
         n_resamples=np.inf if len(differences) <= EXACT_UP_TO else resamples, batch=max(1, _BATCH // len(differences)),
     )  # fmt: skip
-    return float(found.pvalue)
+    return float(result.pvalue)
 
 
 def unpaired_t_test(sample_a: ArrayLike, sample_b: ArrayLike) -> float | None:
@@ -113,13 +113,13 @@ def unpaired_t_test(sample_a: ArrayLike, sample_b: ArrayLike) -> float | None:
 def standard_errors(scores: Sequence[ArrayLike]) -> list[float | None]:
     """Standard errors of the means of arrays (n,), None for fewer than two; those of one length share their call."""
     values = [np.asarray(each, dtype=np.float64) for each in scores]
-    found: dict[int, float] = {}
+    by_place: dict[int, float] = {}
     for indices in _by_length(values):
         if len(values[indices[0]]) > 1:
             stacked = np.stack([values[index] for index in indices])
             errors = stacked.std(axis=1, ddof=1) / np.sqrt(stacked.shape[1])
-            found |= zip(indices, map(float, errors), strict=True)
-    return [found.get(index) for index in range(len(values))]
+            by_place |= zip(indices, map(float, errors), strict=True)
+    return [by_place.get(index) for index in range(len(values))]
 
 
 def _by_length(vectors: Sequence[Vector]) -> list[list[int]]:
@@ -156,11 +156,11 @@ def _of_one_length(a: Matrix, b: Matrix, test: Test) -> list[PairedTest]:
     scale = np.maximum(np.abs(a).max(axis=1), np.abs(b).max(axis=1))
     spread = np.ptp(a - b, axis=1) > ROUNDING * scale
     by_t = iter(_by_t(a[spread], b[spread])) if spread.any() else iter(())
-    found = []
+    tests = []
     for index, varies in enumerate(spread):
         base = next(by_t) if varies else _without_spread(a[index] - b[index], float(scale[index]))
-        found.append(_refined(base, a[index], b[index], test, bool(varies)))
-    return found
+        tests.append(_refined(base, a[index], b[index], test, bool(varies)))
+    return tests
 
 
 def _by_t(a: Matrix, b: Matrix) -> list[PairedTest]:
