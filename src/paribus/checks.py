@@ -246,7 +246,7 @@ def _ordering(config: RunConfig) -> Iterator[Problem]:
 
 
 def _model(config: RunConfig) -> Iterator[Problem]:
-    """Its shape; and an encoder-decoder, a corpus of pairs and rows of pairs go together or not at all."""
+    """Check the shape; an encoder-decoder, a corpus of pairs and rows of pairs go together or not at all."""
     model, kind = config.model, config.model.kind
     yield from check_shape(model)
     if not isinstance(config.tokenizer, ExistingTokenizer):
@@ -269,7 +269,6 @@ def known_vocabulary(config: RunConfig) -> int | None:
 
 
 def _shares(training: TrainingConfig) -> Iterator[Problem]:
-    """How processes and micro-batches divide the global batch, as far as their numbers are given."""
     processes = max(1, training.processes) * max(1, training.nodes)
     path, contexts = divided(training)
     share, rest = divmod(contexts, processes)
@@ -394,7 +393,6 @@ def check_scoring(config: RunConfig) -> Iterator[Problem]:
 
 
 def _check_scored_pairs(config: RunConfig) -> Iterator[Problem]:
-    """What an encoder-decoder can be scored on, and what only that can."""
     evaluation, translates = config.evaluation, isinstance(config.model, EncoderDecoderModel)
     sets = [TRANSLATIONS[name] for name in evaluation.tasks if name in TRANSLATIONS]
     if not translates:
@@ -674,7 +672,7 @@ def with_tasks_of_groups(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _apart(tasks: Any, include_path: Any) -> Any:
-    """What is named twice stays so, which is refused later; a task of a group that is named too stands once."""
+    """Keep what is named twice, which is refused later; a task of a group that is named too stands once."""
     if not isinstance(tasks, list) or not all(isinstance(task, str) for task in tasks):
         return tasks
     names: list[str] = []

@@ -60,7 +60,6 @@ def explain(word: str) -> str:
 
 
 def _overview() -> str:
-    """All groups, then the fields of the run itself."""
     own = [field for field in fields_of() if "." not in field.path]
     named = {ARM: DOC} | {field.path: field.doc for field in own}
     lines = ["groups (paribus explain GROUP lists the options and fields of one):"]
@@ -70,7 +69,6 @@ def _overview() -> str:
 
 
 def _explain_group(name: str) -> str:
-    """Its options, a line each, then its fields."""
     about = DOC if name == ARM else next((field.doc for field in fields_of() if field.path == name), "")
     lines = [f"{name}: {about}" if about else name, "", f"options ({name}=OPTION):"]
     lines += _columns([(option.name, _first_sentence(name, option)) for option in options(name)])
@@ -79,13 +77,11 @@ def _explain_group(name: str) -> str:
 
 
 def _field_lines(fields: Sequence[Field]) -> list[str]:
-    """Fields, a line each; `kind` is the option itself."""
     shown = {field.path: field.doc for field in fields if not field.path.endswith(".kind")}
     return _columns(list(shown.items()))
 
 
 def _explain_option(group: str, name: str) -> str:
-    """What its file says, and the file."""
     known = {option.name: option for option in options(group)}
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
@@ -99,7 +95,7 @@ def _explain_option(group: str, name: str) -> str:
 
 
 def _first_sentence(group: str, option: Option) -> str:
-    """What an option is: the first sentence of its file, else of the class of its kind."""
+    """First sentence of an option's file, else of the class of its kind."""
     if option.comment:
         return option.comment[0]
     kind = _value_in_option(option, "kind", nested=False) or ""
@@ -138,7 +134,7 @@ def _set_by(group: str, name: str) -> Iterator[str]:
 
 
 def _value_in_option(option: Option, name: str, *, nested: bool) -> str | None:
-    """What the file of an option sets a field of its group to, as it is written there; None where it does not."""
+    """Value that the file of an option gives to a field of its group, as it is written; None where it gives none."""
     for line in option.path.read_text(encoding="utf-8").splitlines():
         field, colon, value = line.partition(":")
         if colon and field == (f"  {name}" if nested else name):

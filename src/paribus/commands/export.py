@@ -131,7 +131,6 @@ def _training(record: Mapping[str, Any], run_id: str, root: OutputRoot) -> Artif
 
 
 def _checkpoint(training: Artifact, requested: int | None) -> tuple[int, Path]:
-    """The checkpoint of a step, or the last one."""
     steps = checkpoint_directories(training.path)
     if not steps:
         raise DataError(f"{training.path} has no checkpoints")
@@ -283,7 +282,6 @@ def _has_encoder(directory: Path) -> bool:
 
 
 def _configuration(directory: Path) -> Mapping[str, Any]:
-    """Configuration of transformers."""
     return read_object(directory / _CONFIG)
 
 

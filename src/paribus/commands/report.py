@@ -226,7 +226,6 @@ def _earlier_reports(records: Sequence["FinishedRun"], sweep: str, root: OutputR
 
 
 def _first_reported(root: OutputRoot, sweep: str) -> float:
-    """Time of the first event of a sweep, which its first report writes; infinite before."""
     path = root.sweep(sweep) / FILE_NAME
     if not path.is_file():
         return math.inf

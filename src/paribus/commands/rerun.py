@@ -99,7 +99,6 @@ def _recorded_config(run_id: str, root: Path, devices: Mapping[str, str], consol
 
 
 def _unfinished_rerun(original: RunConfig, run_id: str, console: Console) -> RunConfig | None:
-    """A rerun that was not finished, which is said."""
     again = unfinished(original, run_id)
     if again is not None:
         _require_fit(again)
@@ -123,12 +122,10 @@ def _new_rerun(original: RunConfig, run_id: str) -> RunConfig:
 
 
 def _require_fit(again: RunConfig) -> None:
-    """ConfigurationError where this machine cannot make it."""
     check(again, tuple(needed_for(build_graph(again, OutputRoot.of(again).cache), again.until)))
 
 
 def _parse(arguments: Sequence[str]) -> tuple[str, Path, dict[str, str]]:
-    """A name of the run, the output root, and devices in place of those recorded."""
     runs = [argument for argument in arguments if is_reference(argument) and not argument.startswith("-")]
     options = read_options([argument for argument in arguments if argument not in runs], ("root", *DEVICES))
     if len(runs) != 1:
@@ -149,7 +146,7 @@ def _on_devices(devices: Mapping[str, str], config: dict[str, Any]) -> dict[str,
 
 
 def _refuse_changed(record: Mapping[str, Any], config: RunConfig, changes: Sequence[str]) -> None:
-    """What this code and these files would make must have the keys that the record has."""
+    """ConfigurationError where this code and these files would not give the keys that the record has."""
     nodes = build_graph(config, OutputRoot.of(config).cache)
     changed = [name for name, stage in record["stages"].items() if name not in nodes or nodes[name].key != stage["key"]]
     if changed:
@@ -246,7 +243,7 @@ def _result_words(artefact: Match) -> str:
 
 
 def _number_lines(artefact: Match) -> Iterator[str]:
-    """What became of the numbers of an artefact: the scores that differ, where training parted."""
+    """Numbers of an artefact that differ: the scores, and where training parted."""
     if artefact.stage in (EVALUATION, FINETUNING) and artefact.original and artefact.again:
         same = artefact.numbers - len(artefact.differences)
         yield f"{artefact.stage}: {same} of {artefact.numbers} scores equal"
@@ -317,7 +314,6 @@ def _read_metrics(path: Path) -> Numbers:
 
 
 def _differences(original: Numbers, again: Numbers) -> tuple[Mismatch, ...]:
-    """In the order of steps."""
     places = sorted(original.keys() | again.keys(), key=lambda place: (place[1], place[0]))
     pairs = [(*place, original.get(place, math.nan), again.get(place, math.nan)) for place in places]
     return tuple(Mismatch(*pair) for pair in pairs if repr(pair[2]) != repr(pair[3]))

@@ -139,7 +139,7 @@ class _Launches:
         return False
 
     def _launch(self, runs: Sequence[PreparedRun]) -> str | None:
-        """What the launcher said of jobs that it lost, None when it lost none."""
+        """Launch runs; the launcher's message of jobs that it lost, None when it lost none."""
         numbers = {run.run_id: number for number, run in enumerate(self.runs, start=1)}
         jobs = [[*run.job.overrides, self._sweep_override(run.run_id, numbers[run.run_id])] for run in runs]
         shown = {name: self.root.run(run.run_id) for name, run in zip(labels(runs), runs, strict=True)}
@@ -189,7 +189,6 @@ class _Launches:
                 raise KeyboardInterrupt
 
     def _sweep_override(self, run_id: str, number: int) -> str:
-        """The override that tells a job about its sweep."""
         sweep = self.sweep
         factors = ",".join(f"'{factor}'" for factor in sweep.factors)
         names = f"id:'{sweep.id}',name:'{sweep.name}',invocation:'{sweep.invocation}',launcher:'{sweep.launcher}'"
@@ -207,7 +206,7 @@ class _Launches:
         return elsewhere
 
     def _again(self, run: PreparedRun, trouble: str | None, launched: int, elsewhere: set[str]) -> bool:
-        """True if to launch a run again: it was lost, never begun, or somebody else had it and did not finish it."""
+        """True if a run should be launched again: it was lost, never begun, or somebody else did not finish it."""
         if is_made(run, self.root):
             return False
         state, config = read_state(self.root, run), run.job.config
@@ -264,6 +263,6 @@ def summarize(runs: Sequence[PreparedRun], root: OutputRoot, console: Console, s
 
 
 def _until(runs: Sequence[PreparedRun]) -> str:
-    """After which stage the runs of a command end, where that is not the last."""
+    """Stage after which the runs of a command end, where that is not the last."""
     until = runs[0].job.config.until
     return "" if until is None else f" up to {until}"

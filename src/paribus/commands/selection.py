@@ -96,7 +96,6 @@ def _reference_of(command: Command) -> Reference | None:
 
 
 def _with_flags(recorded: Command, given: Command) -> Command:
-    """The recorded command in the output root, with the table and with the flags that are given now."""
     own = [text for text in recorded.overrides if not text.startswith(f"{ROOT}=")]
     roots = [text for text in given.overrides if text.startswith(f"{ROOT}=")]
     table = [f"++{text.lstrip('+')}" for text in given.overrides if _TABLE_OVERRIDE.match(text)]
@@ -118,7 +117,7 @@ def _named_runs(composition: Composition, reference: Reference, root: Path) -> t
 
 
 def _files_before(root: Path, runs: Sequence[SweptRun]) -> FilesBefore:
-    """What each job had read when it ran; one that never did, what the others of its sweep had of the same groups."""
+    """Files that each job had read when it ran; for one that never did, those of jobs of the same groups."""
     every = {_run_overrides(run.overrides): read_run_record(root / "runs" / run.run_id) for run in runs}
     records = {overrides: record for overrides, record in every.items() if record}
     of_groups = files_of_groups(records.values())
@@ -134,7 +133,6 @@ def _files_before(root: Path, runs: Sequence[SweptRun]) -> FilesBefore:
 
 
 def _run_overrides(overrides: Sequence[str]) -> frozenset[str]:
-    """Overrides but those of the output root and of the table."""
     return frozenset(text for text in overrides if not text.startswith(f"{ROOT}=") and not _TABLE_OVERRIDE.match(text))
 
 

@@ -79,7 +79,6 @@ def show_status(runs: Sequence[PreparedRun], console: Console) -> int:
 
 
 def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
-    """Each reason with the names that have it, in order."""
     names: dict[str, list[str]] = defaultdict(list)
     for name, why in reasons.items():
         names[why].append(name)

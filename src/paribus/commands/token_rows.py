@@ -171,7 +171,7 @@ def _compare_vocabularies(
 def _overlap_of(
     rows: Sequence[TokenRow], spelled: Sequence[Spellings], counts: Sequence[Counts]
 ) -> "OverlapMatrix | None":
-    """Of the different vocabularies, each by the first row that has it; None where there is one, or too many."""
+    """Overlap of different vocabularies, each by the first row that has it; None where there is one, or too many."""
     different: list[int] = []
     for place, mine in enumerate(spelled):
         if all(mine.keys() != spelled[other].keys() for other in different):

@@ -83,7 +83,6 @@ def _split_flag(arguments: Sequence[str], flag: str) -> tuple[str | None, list[s
 
 
 def _single_composition(command: Command) -> Composition:
-    """The composition of a command; ConfigurationError where it has several configurations."""
     composition = compose_command(command)
     if len(composition.jobs) != 1:
         raise ConfigurationError(f"{CONTAINING} and {ENTROPY} take one configuration, not {len(composition.jobs)}")

@@ -76,7 +76,6 @@ def encode_command(arguments: Sequence[str]) -> int:
 
 
 def _compile_kernels() -> None:
-    """Compile the kernels on first use, with a bar on standard error."""
     if not missing_kernels(ENCODING):
         return
     from rich.console import Console

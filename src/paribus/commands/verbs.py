@@ -77,7 +77,6 @@ def verb_help(verb: str) -> str:
 
 
 def _group_lines() -> str:
-    """All groups with their options."""
     lines = ["groups, of which overrides choose (paribus explain GROUP, GROUP=OPTION or a field such as model.layers):"]
     for group in groups():
         names = ", ".join(option.name for option in options(group))

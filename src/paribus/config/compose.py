@@ -167,7 +167,7 @@ def _refused_sweeps(parsed: Sequence[Override]) -> Iterator[Problem]:
 
 
 def _unfit(listed: Mapping[str, str], usable: Overrides, base: DictConfig | None, composer: Composer) -> list[Problem]:
-    """What is wrong with parameters of Hydra's sweeper, as it is told of overrides."""
+    """Problems of parameters of Hydra's sweeper, as those of overrides."""
     problems: list[Problem] = []
     parsed = [override for text in listed.values() if (override := parse_override(text, problems)) is not None]
     choices = [override for override in parsed if composer.is_choice(override)]
@@ -203,7 +203,6 @@ def with_fields_of_files(usable: Overrides, base: DictConfig | None, composer: C
 
 
 def _chosen(usable: Overrides, composer: Composer) -> list[Override]:
-    """What a command chooses in groups."""
     given = OverridesParser.create().parse_overrides([*usable.common, *usable.sweeping])
     return [override for override in given if composer.is_choice(override)]
 

@@ -76,7 +76,6 @@ def type_name(hint: Any) -> str:
 
 
 def _sentence(text: str) -> str:
-    """The first sentence of a docstring, on one line."""
     first = " ".join(text.strip().split("\n\n")[0].split())
     return re.split(r"(?<! al)\. ", first, maxsplit=1)[0].rstrip(".:")
 

@@ -176,7 +176,6 @@ class Composer:
         return self._whole[files]
 
     def _apart(self, overrides: Sequence[str]) -> tuple[tuple[str, ...], list[Override]]:
-        """What decides which files are read, and the values that are set afterwards."""
         parsed = [self._parse(text) for text in overrides]
         if any(override.key_or_group == "hydra.searchpath" for override in parsed):  # has groups unknown to us
             return tuple(overrides), []
@@ -340,7 +339,7 @@ class _Merged(ResultDefault):
 
 @contextmanager
 def _choices_where_looked_up() -> Iterator[None]:
-    """For each list of defaults Hydra makes a configuration of all choices so far, in which few lists look one up."""
+    """Spare the configuration of all choices so far that Hydra makes for each list of defaults; few look one up."""
     of_all = defaults_list._create_interpolation_map
 
     def of_those(overrides: Any, defaults_list: list[InputDefault], self_added: bool) -> DictConfig:

@@ -34,7 +34,6 @@ def build_run(data: Mapping[str, Any]) -> RunConfig:
 
 
 def _build(cls: type[Any], data: Mapping[str, Any], prefix: str, problems: list[Problem]) -> Any:
-    """An instance of `cls`, or None when something in it is wrong."""
     before = len(problems)
     fields = {field.name: field for field in dataclasses.fields(cls)}
     hints = get_type_hints(cls, include_extras=True)
@@ -143,7 +142,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def _in_brackets(detail: Any, path: str) -> str:
-    """How a list of one text is typed that was given as the text, and a sweep that was given as a list."""
+    """Spelling of a list of one text that was given as the text, and of a sweep that was given as a list."""
     value = detail["input"]
     if isinstance(value, tuple) and detail["type"] in _OF_ONE_VALUE:
         return f"; values to sweep are parted by commas, without brackets: {path}={','.join(map(str, value))}"

@@ -137,7 +137,7 @@ def known_text(run: PreparedRun, root: OutputRoot) -> Text:
 
 
 def _pair_size(source_tokens: float, target_tokens: float, pairs: int, training: dict[str, Any]) -> PairSize:
-    """Of tokens of all pairs without what ends a side, and of the record of the corpus' training split."""
+    """Mean pair, by tokens of all pairs without what ends a side, and the record of the corpus' training split."""
     return PairSize(
         source_tokens=source_tokens / pairs + 1,
         target_tokens=target_tokens / pairs + 1,
@@ -187,7 +187,7 @@ def trained_sizes(config: RunConfig, result: dict[str, Any]) -> RunConfig:
 
 @dataclass(frozen=True)
 class _Step:
-    """What a step reads and computes."""
+    """Text that a step reads, and FLOPs that it computes."""
 
     tokens: int
     text_bytes: float
@@ -245,7 +245,6 @@ def _planned_steps(config: RunConfig, step: _Step) -> int:
 
 
 def _estimated_figures(config: RunConfig) -> frozenset[str]:
-    """Figures of an untrained run that are not exact: those that documents, packing or the device decide."""
     match config.budget:
         case EqualTextBudget():
             decided = {"tokens", "steps", "flops"}

@@ -246,7 +246,7 @@ def _stage_state(node: Node, root: OutputRoot, left: Collection[tuple[str, str]]
 def _plan_run(
     label: str, run: PreparedRun, planned: PlannedStage | None, throughputs: Throughputs, root: OutputRoot
 ) -> PlannedRun:
-    """What a run costs; its training is None where that is not planned, and then no speed is looked for."""
+    """Cost of a run; its training is None where that is not planned, and then no speed is looked for."""
     config, node = replace(run.job.config, training=with_device_counts(run.job.config.training)), run.nodes["training"]
     trained = root.store.find(*node.place)
     stage = planned or PlannedStage(*node.place, _stage_state(node, root, set() if trained else {node.place}), 0)
@@ -290,7 +290,6 @@ def _plan_run(
 
 
 def _on_gpu(config: RunConfig) -> bool:
-    """Every device with a known peak is a GPU."""
     return config.plan.device is not None or trains_on_gpu(config.training)
 
 
@@ -300,7 +299,7 @@ def _process_count(config: RunConfig) -> int:
 
 
 def _device_memory(config: RunConfig, vocabulary: int) -> int | None:
-    """With training.micro_batch as it is configured; precision=auto is bf16 on a GPU."""
+    """Bytes with training.micro_batch as it is configured; precision=auto is bf16 on a GPU."""
     gpu, training = _on_gpu(config), config.training
     precision = ("bf16" if gpu else "fp32") if training.precision == "auto" else training.precision
     documents = within_documents(config.packing)
@@ -448,12 +447,11 @@ def _run_length(run: PreparedRun, root: OutputRoot) -> Length:
 
 
 def _seed_and_corpus(run: PreparedRun) -> tuple[int, str]:
-    """What two runs have in common whose orders are compared."""
     return run.job.config.seed, run.nodes["corpus"].key
 
 
 def _order_digest(order: Node) -> str:
-    """How an order is made, whatever seed it is drawn by."""
+    """Digest of how an order is made, whatever seed it is drawn by."""
     settings = {name: value for name, value in order.identity["identity"].items() if name != "seeds"}
     return digest([settings, order.identity["inputs"]])
 

@@ -30,7 +30,6 @@ def show_plan(plan: Plan, console: Console) -> None:
 
 
 def _remark_lines(plan: Plan) -> Iterator[str]:
-    """How to read the figures of the runs."""
     padded = [run for run in plan.runs if run.padded and "tokens" in run.length.estimated]
     devices = {True: "a GPU (bf16 unless training.precision says fp32)", False: "a CPU (fp32 unless it says bf16)"}
     if kinds := sorted({run.gpu for run in plan.runs if run.memory is not None}):
@@ -63,7 +62,7 @@ def _remark_lines(plan: Plan) -> Iterator[str]:
 
 
 def _refusal_lines(plan: Plan) -> Iterator[str]:
-    """What would keep `paribus run` from beginning, the reasons as it gives them."""
+    """Reasons that would keep `paribus run` from beginning, as it gives them."""
     for problem in plan.problems:
         yield f"paribus run could not begin: {problem}"
     for run in plan.runs:

@@ -44,7 +44,7 @@ NEVER_PROBED = "no probe measures an encoder-decoder"
 
 @dataclass(frozen=True)
 class Speed:
-    """How fast one device trains a model shape, and how that is known."""
+    """Speed at which one device trains a model shape, and how that is known."""
 
     flops: float | None
     """Training FLOP/s; None where nothing says."""
@@ -92,7 +92,6 @@ class Throughputs:
 
 
 def _stated_speed(plan: PlanConfig) -> Speed:
-    """`plan.utilisation` of the peak."""
     known = peak_flops(plan.device) if plan.device else None
     peak = plan.peak_tflops * 1e12 if plan.peak_tflops is not None else known
     assert peak is not None, "configurations without a peak are refused"
@@ -109,7 +108,7 @@ def shape_name(config: RunConfig, vocabulary: int) -> str:
 
 @dataclass(frozen=True)
 class Probe:
-    """What training steps took."""
+    """Measured training steps."""
 
     seconds: tuple[float, ...]
     """Of each step."""
@@ -167,7 +166,6 @@ def probe_key(config: RunConfig, vocabulary: int) -> dict[str, Any]:
 
 
 def _threads_of_process(config: RunConfig) -> int:
-    """Processes of a node divide the threads."""
     threads = config.engine.threads or os.cpu_count() or 1
     return max(1, threads // max(1, config.training.processes))
 
@@ -187,7 +185,7 @@ def read_probe(cache: Path, key: Mapping[str, Any]) -> Probe | None:
 
 
 def _parse_probe(stored: Mapping[str, Any]) -> Probe:
-    """Raises ValueError, KeyError or TypeError for anything but what was written."""
+    """Read a probe; ValueError, KeyError or TypeError for anything but what was written."""
     seconds = [float(value) for value in stored["seconds"]]
     layers = tuple(int(number) for number in stored["layers"])
     numbers = [*seconds, *layers, *(int(stored[name]) for name in ("tokens", "micro_batch", "threads"))]
@@ -226,7 +224,7 @@ def run_probe(config: RunConfig, vocabulary: int, cache: Path, say: Callable[[st
 
 
 def _run_child(config: RunConfig, vocabulary: int, slots: Mapping[str, str]) -> dict[str, Any]:
-    """What the child says; a problem where it died or ran out of time."""
+    """Answer of the child; a problem where it died or ran out of time."""
     limit = config.plan.probe_seconds + SECONDS_TO_START[trains_on_gpu(config.training)]
     job = {"config": to_plain(config), "vocab_size": vocabulary, "seconds": config.plan.probe_seconds}
     try:

@@ -161,7 +161,6 @@ class _ColumnMaker:
                 raise ConfigurationError(f"{self.path}: {unknown(name, known)}")
 
     def _part(self, name: str) -> MeasuredTask:
-        """`task` or `task:metric`."""
         task, _, metric = name.partition(":")
         metrics = self.available.get(task, {})
         given = metric or (self.table.metrics or {}).get(task)

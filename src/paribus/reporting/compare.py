@@ -457,7 +457,7 @@ def _packing(run: FinishedRun) -> Mapping[str, Any]:
 
 
 def _stretch(run: FinishedRun) -> tuple[Any, ...]:
-    """What decides the length of a run's stretches: that which is given, else the size of a context."""
+    """Given length of the stretches, else the size of a context, which decides it."""
     given, model = _packing(run).get("stretch_bytes"), run.config.get("model") or {}
     return (given,) if given else (model.get("context_length"), model.get("context_bytes"))
 
@@ -496,7 +496,7 @@ def remedies(texts: Sequence[CommonText]) -> list[str]:
 
 
 def _remedy(each: CommonText, text: str) -> str | None:
-    """What would let both read the same `text` (its size); None where nothing is known."""
+    """Override that lets both read the same `text` (its size); None where none is known."""
     if each.shuffled_contexts:
         return f"packing.shuffle={SHUFFLED_TEXT} lets all tokenizers read the same text"
     if each.other_stretches:
@@ -583,7 +583,6 @@ def logged_column_name(column: Measure) -> str:
 
 
 def _columns_of_run(scores: RunScores, training: Mapping[str, Any]) -> list[Measure]:
-    """Every column a table could have of a run, by each metric of each task."""
     named = {
         f"{task}:{name}": None
         for task, _, metric in sorted(scores.blocks)

@@ -118,7 +118,6 @@ def write_token_report(
 
 
 def _token_plots(every: Sequence[TokenRow], factors: Sequence[str], overlap: OverlapMatrix | None) -> list[Plot]:
-    """Pictures of as many rows as they have room for."""
     rows, looks = every[:MOST_ROWS], Looks(factors, [row.labels for row in every])
     parts = [
         Segmentation(row.name, looks.of(row.labels), row.train["token_lengths"], row.train["frequency_by_rank"])

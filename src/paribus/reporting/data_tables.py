@@ -320,7 +320,7 @@ def plain_table(title: str, lines: Sequence[Sequence[str]], width: int, caption:
 
 
 def _count_fitting(lines: Sequence[Sequence[str]], width: int) -> int:
-    """How many columns, the first among them, the others of which fit into a width."""
+    """Number of columns, with the first, of which the others fit into a width."""
     for place, heading in enumerate(lines[0]):
         if place:
             breaks = "\n" if heading else None

@@ -113,7 +113,6 @@ def segmentations(comparison: Comparison, rows: Sequence[Arm]) -> list[Segmentat
 
 
 def _score_plot(comparison: Comparison, every: Sequence[Arm], column: Measure) -> Plot | None:
-    """First each row's value, then its difference from its baseline with the 95 % interval."""
     rows = [row for row in every if finite(row.cells[column.key].value)]
     if not rows:
         return None
@@ -154,7 +153,6 @@ _COLUMN_UNITS = {
 
 
 def _intervals(comparison: Comparison) -> str:
-    """What the lines of differences are."""
     cells = [row.cells[column.key] for row in comparison.finished for column in comparison.columns]
     if any(cell.crossed for cell in cells):
         return (
@@ -210,7 +208,6 @@ def _draw_effects(axes: Axes, lines: Sequence[tuple[Measure, Arm]], comparison: 
 
 
 def _percent_of(column: Measure) -> str:
-    """What a column in percent measures."""
     return " and ".join(column.families) or "accuracy"
 
 
@@ -376,7 +373,6 @@ def _scaling_plot(
 
 
 def _mean_amount(row: Arm, field: str) -> float:
-    """Mean over the seeds."""
     return sum(float(run.training.get(field) or 0.0) for run in row.runs) / len(row.runs)
 
 
@@ -438,7 +434,7 @@ def checkpoints_plot(comparison: Comparison, columns: Sequence[Measure]) -> Plot
 
 
 def _training_share(comparison: Comparison, row: Arm, checkpoint: int) -> float | None:
-    """In percent, of the first run that has the checkpoint: those of a row stand at the same shares."""
+    """Percent of the first run that has the checkpoint: those of a row stand at the same shares."""
     for run in row.runs:
         score = comparison.scores.get(run.run_id)
         if score is not None and checkpoint < len(score.steps):
@@ -506,7 +502,7 @@ def learning_curves(comparison: Comparison, rows: Sequence[Arm], curves: Mapping
 
 @dataclass(frozen=True)
 class _CurveLine:
-    """Of one run, or the mean of a row's runs, where `run` is None."""
+    """Curve of one run, or the mean of a row's runs, where `run` is None."""
 
     row: Arm
     run: FinishedRun | None
@@ -519,7 +515,7 @@ class _CurveLine:
 
 
 def _curve_lines(shown: Sequence[tuple[Arm, FinishedRun, Curve]], name: str, scale: float) -> list[_CurveLine]:
-    """Those of runs first, so that means lie above them. Runs of other steps, such as unfinished ones, have none."""
+    """Curves of runs first, so that means lie above them. Runs of other steps, such as unfinished ones, have none."""
     runs, means = [], []
     for group in (list(runs) for _, runs in itertools.groupby(shown, key=lambda each: each[0].labels)):
         # Lines of many steps have about as many points as those of a few.

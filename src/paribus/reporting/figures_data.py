@@ -104,7 +104,6 @@ def token_frequencies(segmentations: Sequence[Segmentation], text: str) -> Plot 
 
 
 def _length_shares(counts: Mapping[str, int]) -> dict[str, float]:
-    """Shares by bucket; the long ones together."""
     shares: dict[str, float] = {}
     for bucket, count in counts.items():
         name = f"{LAST_BUCKET}+" if _first_length(bucket) >= LAST_BUCKET else bucket
@@ -113,7 +112,7 @@ def _length_shares(counts: Mapping[str, int]) -> dict[str, float]:
 
 
 def _first_length(bucket: str) -> int:
-    """Where a bucket such as `4-6` or `16+` begins."""
+    """Begin of a bucket such as `4-6` or `16+`."""
     digits = "".join(itertools.takewhile(str.isdigit, bucket))
     return int(digits) if digits else 0
 

@@ -259,7 +259,6 @@ def markdown_head(document: ReportDocument) -> str:
 
 
 def _head_paragraphs(document: ReportDocument) -> list[str]:
-    """Paragraphs that stand before the table."""
     head, warnings = document.summary, document.notes.warnings
     parts = [escape_markdown(document.question)] if document.question else []
     parts += [f"*{escape_markdown(' · '.join(head.setting))}*"] if head.setting else []
@@ -472,7 +471,6 @@ def _fit_rows(layout: TableLayout, width: int) -> TableLayout:
 
 
 def _omitted(columns: int, layout: TableLayout, whole: TableLayout) -> str | None:
-    """What the terminal has no room for."""
     lines = len(layout.lines)
     fewer = [f"{columns} of {len(whole.columns)} columns"] if columns < len(whole.columns) else []
     fewer += [f"{lines} of {len(whole.lines):,} rows"] if lines < len(whole.lines) else []
@@ -523,7 +521,6 @@ def _factor_heading(factor: str) -> str:
 
 
 def _label_widths(layout: TableLayout) -> list[int]:
-    """Characters each factor's column takes, at most 16."""
     columns = [
         [*_factor_heading(factor).splitlines(), *(line.labels[i] for line in layout.lines)]
         for i, factor in enumerate(layout.factors)

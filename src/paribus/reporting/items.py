@@ -318,7 +318,7 @@ def most_different(
 
 
 def _texts_written(scored: Scored, comparison: Comparison, row: int) -> dict[str, str]:
-    """What the first run of a row wrote, by item, at the last checkpoint that was scored."""
+    """Texts that the first run of a row wrote, by item, at the last checkpoint that was scored."""
     texts = written_by(comparison.rows[row].runs[0], scored.name)
     last = max((step for step, _ in texts), default=None)
     return {item: text for (step, item), text in texts.items() if step == last}

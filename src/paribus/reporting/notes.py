@@ -128,7 +128,6 @@ def _reading(comparison: Comparison) -> Iterator[str]:
 
 
 def _documents(column: Measure) -> str:
-    """Name the documents that bits per byte are of."""
     if column.field in HELDOUT_SETS:
         return {"clean": "clean ones among them", "concatenated": "of them concatenated"}[column.label]
     whole = " end to end" if column.field.endswith(CONCATENATED) else ""
@@ -253,7 +252,6 @@ def _without_baseline(comparison: Comparison) -> list[str]:
 
 
 def _primary(comparison: Comparison) -> str:
-    """The measures that decide, in words."""
     scored = [column for column in comparison.columns if column.scored]
     decide = [heading(column) for column in scored if column.key in comparison.primary]
     named = "the table" if len(decide) == len(scored) else ", ".join(decide or comparison.table.primary)
@@ -261,7 +259,6 @@ def _primary(comparison: Comparison) -> str:
 
 
 def _few_items(comparison: Comparison) -> Iterator[str]:
-    """Measures of so few items that they allow no inference."""
     few: dict[str, Cell] = {}
     for _, column, cell in _finished_cells(comparison):
         if too_few_items(column, cell):

@@ -71,7 +71,6 @@ def page(document: ReportDocument) -> str:
 
 
 def _baseline(comparison: Comparison) -> str:
-    """What the differences of the table are from."""
     base, *others = comparison.baseline_rows
     if others:
         return "each row's baseline"

@@ -166,7 +166,6 @@ def check_paper(block: Mapping[str, Any]) -> list[Problem]:
 
 
 def _listed_entries(block: Mapping[str, Any], name: str) -> list[tuple[str, Any]]:
-    """The items of a list in the block with their paths; none where it is absent."""
     items = block.get(name) or []
     if not isinstance(items, list | tuple):
         raise ConfigurationError(f"paper.{name} is {items!r}; it must be a list")

@@ -102,7 +102,7 @@ class _Figure(Figure):
         return legend
 
     def _named(self) -> tuple[list[Any], list[str]]:
-        """What has a name, and the names: by itself matplotlib leaves out those that begin with an underscore."""
+        """Artists with names, and the names; matplotlib itself leaves out those that begin with an underscore."""
         drawn: list[tuple[Any, str]] = [
             (artist, str(artist.get_label() or "_nolegend_"))
             for axes in self.axes
@@ -265,7 +265,7 @@ class Looks:
         return not amount, len(self._values[place]), -place
 
     def _shapes(self, coloured: int) -> int:
-        """How many tell the rows of a colour apart."""
+        """Number of shapes that tell the rows of a colour apart."""
         return len(self._others) * math.ceil(len(self._values[coloured]) / len(COLOURS))
 
     def _beside(self, row: Sequence[str]) -> tuple[str, ...]:
@@ -350,7 +350,6 @@ def series_plot(name: str, caption: str, axis: Axis, lines: Sequence[Line], pane
 
 
 def _series_text(lines: Sequence[Line], axis: Axis, panels: Sequence[Panel]) -> str:
-    """Every line in words: its measures at each amount."""
     texts = []
     for index, line in enumerate(lines):
         values: dict[float, list[str]] = {}
@@ -384,7 +383,6 @@ def mark(artists: Sequence[Artist], title: str, row: int | None = None) -> None:
 
 
 def _mark_legends(figure: Figure) -> None:
-    """Mark the names in legends as their lines."""
     # Names that a table shows may be equal: a legend has them in the order in which they are drawn.
     rows: dict[str, deque[int | None]] = defaultdict(deque)
     for axes in figure.axes:

@@ -139,7 +139,6 @@ def write_report(
 def _plots(
     document: ReportDocument, curves: "Mapping[str, Curve] | None", overlap: "OverlapMatrix | None"
 ) -> list["Plot"]:
-    """The pictures of a document, of `curves` or those of the runs' events."""
     from paribus.reporting.figures import MOST_ROWS, plots, read_curves
 
     comparison = document.comparison

@@ -315,7 +315,6 @@ def _items_table(directory: Path) -> pa.Table:
 
 
 def _blocks_and_content(table: pa.Table, path: Path, known: Remembered) -> tuple[dict[Key, Block], dict[str, str]]:
-    """The blocks of a table of items, and their content; nothing for an empty one."""
     if not table.num_rows:
         return {}, {}
     lines = known.arranged(table, "value", lambda: item_lines(table, path))
@@ -323,7 +322,6 @@ def _blocks_and_content(table: pa.Table, path: Path, known: Remembered) -> tuple
 
 
 def _counts_by_task(tasks: Mapping[str, Mapping[str, Any]], name: str) -> dict[tuple[str, int], int]:
-    """A number that `statistics.json` has by task and shots."""
     return {
         (task, int(shots)): int(count) for task, about in tasks.items() for shots, count in about.get(name, {}).items()
     }
@@ -345,7 +343,6 @@ def _heldout_scores(table: pa.Table, lines: DocumentLines) -> Heldout:
 
 
 def _text_sets(path: Path, known: Remembered) -> tuple[dict[str, Heldout], dict[str, str]]:
-    """The sets of texts by name, and their content."""
     whole = _read_table(path, TEXTS_COLUMNS, ("text_set", "document")).select(TEXTS_COLUMNS)
     sets: dict[str, Heldout] = {}
     content: dict[str, str] = {}

@@ -371,7 +371,6 @@ def _paper_row(row: Arm, paper: Paper, comparison: Comparison) -> int | None:
 
 
 def _rows_of_same_choices(row: Arm, paper: Paper, comparison: Comparison) -> list[int]:
-    """Places of the paper's rows of the same choices as ours."""
     choices = dict(zip(comparison.factors, row.labels, strict=True))
     configs = [run.config for run in row.runs]
     return [index for index, row_of_paper in enumerate(paper.rows) if fits_choices(row_of_paper, choices, configs)]
@@ -388,7 +387,7 @@ def fits_choices(printed_row: PaperRow, labels: Mapping[str, str], configs: Sequ
 
 
 def _configured_choice(config: Mapping[str, Any], path: str) -> str | None:
-    """What a configuration has at a path, a group by its kind; None where there is no such."""
+    """Value of a configuration at a path, of a group its kind; None where there is no such."""
     value: Any = config
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
@@ -396,7 +395,7 @@ def _configured_choice(config: Mapping[str, Any], path: str) -> str | None:
 
 
 def _column_key(column: PaperColumn, ours: Collection[str]) -> str | None:
-    """Which of our columns measures the same: a task's, a group's or the average, or that of a text; None for none."""
+    """Key of our column that measures the same: a task's, a group's, the average's or a text's; None for none."""
     keys = (f"{column.task}/mean", column.task, column.task.replace(":", "/"))
     return next((key for key in keys if key in ours), None)
 

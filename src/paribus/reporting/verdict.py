@@ -69,7 +69,6 @@ def summary(comparison: Comparison) -> Summary:
 
 
 def _without_effect(comparison: Comparison) -> Iterator[str]:
-    """Factors and rows without an effect, while others have one."""
     judged = {factor for effect in comparison.effects for factor in effect.contrast.factors}
     several = [
         comparison.name(factor)
@@ -92,7 +91,6 @@ def _without_effect(comparison: Comparison) -> Iterator[str]:
 
 
 def _unjudged(comparison: Comparison) -> Iterator[str]:
-    """Measures that decide and have no effect, and the reason."""
     if len(comparison.rows) < 2 or not comparison.primary:
         return
     deciding = [column for column in comparison.columns if column.scored and column.key in comparison.primary]
@@ -166,7 +164,6 @@ def _corpus(corpus: Any, result: Mapping[str, Any]) -> str:
 
 
 def _budget(budget: Any) -> str:
-    """What is equal, and how much of it."""
     kind = str(budget.get("kind") or "").removeprefix("equal_")
     amount = budget.get(kind)
     if amount is None:
@@ -208,7 +205,6 @@ def _finding(effect: Effect, column: Measure, comparison: Comparison, several: b
 
 
 def _p(value: float | None) -> str:
-    """The p-value as it stands behind its letter."""
     return "unknown" if value is None else f"= {value:.2g}" if value >= 0.0001 else "< 0.0001"
 
 
@@ -230,7 +226,7 @@ def _compared(effect: Effect, comparison: Comparison, decided: State) -> str:
 
 
 def _reservation(effect: Effect, comparison: Comparison) -> str:
-    """How little text the two sides have in common, and what would mend it; empty where it is enough or unknown."""
+    """Share of text that the two sides have in common, and its remedy; empty where it is enough or unknown."""
     pairs = {frozenset(pair) for pair in effect.contrast.pairs}
     common = [each for each in comparison.common_text if {each.row, each.base} in pairs]
     little = [each for each in common if each.share < LOW_SHARE]

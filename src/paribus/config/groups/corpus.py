@@ -149,7 +149,7 @@ class ParallelCorpus:
 
 
 def _language(paths: tuple[str, ...], field: str, unnamed: str) -> str | None:
-    """What the suffix of all text files says, or the field of records unless it is called `unnamed`."""
+    """Suffix of all text files, or the field of records unless it is called `unnamed`."""
     stems = [path.lower().removesuffix(".gz").removesuffix(".zst").removesuffix(".bz2") for path in paths]
     suffixes = {stem.rpartition(".")[2] if "." in stem else "" for stem in stems}
     if suffixes <= {"jsonl", "json", "parquet"}:

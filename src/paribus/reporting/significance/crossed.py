@@ -219,7 +219,6 @@ def crossed_test(contrast: Matrix, scale: float, pooled: SeedVariance | None) ->
 
 
 def _sum_of_squares(table: Matrix) -> float:
-    """Sum of squares of the residuals of a full table without the means of its rows and of its columns."""
     residuals = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
     return float(np.sum(residuals**2))
 

@@ -54,7 +54,6 @@ class ArmScores:
 
     @cached_property
     def _pooled(self) -> tuple[SeedVariance | None, set[int]]:
-        """Variance between seeds pooled over the arms whose variance is alike, and the rows of these."""
         means = seed_means(self._values)
         pooled = steady(means) if means.size else np.zeros(len(self._values), dtype=bool)
         return pooled_variance(means[pooled]), set(np.flatnonzero(pooled).tolist())

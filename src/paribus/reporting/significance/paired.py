@@ -123,7 +123,6 @@ def standard_errors(scores: Sequence[ArrayLike]) -> list[float | None]:
 
 
 def _by_length(vectors: Sequence[Vector]) -> list[list[int]]:
-    """Places of the vectors of each length."""
     groups: dict[int, list[int]] = {}
     for index, vector in enumerate(vectors):
         groups.setdefault(len(vector), []).append(index)
@@ -152,7 +151,6 @@ def _largest(a: Vector, b: Vector) -> float:
 
 
 def _of_one_length(a: Matrix, b: Matrix, test: Test) -> list[PairedTest]:
-    """Tests of the rows of two arrays (pairs, items)."""
     scale = np.maximum(np.abs(a).max(axis=1), np.abs(b).max(axis=1))
     spread = np.ptp(a - b, axis=1) > ROUNDING * scale
     by_t = iter(_by_t(a[spread], b[spread])) if spread.any() else iter(())
