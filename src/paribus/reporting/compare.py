@@ -96,23 +96,12 @@ class CommonText:
     """The same, of the text of the other."""
     by_step: tuple[float, float] | None
     """Shares of the bytes that both read which they first read at one step, and within `NEAR`; None where unknown."""
-    shuffled_contexts: bool
-    """True if one of them shuffles contexts instead of text, and could do the other."""
-    other_stretches: bool
-    """True if the stretches of text that they shuffle differ in length."""
-    other_order: bool
-    """True if their documents are in different orders."""
-    repeats: bool
-    """True if one of these repeats documents."""
-    sampled: bool
-    """True if `corpus.sample` has chosen no more text than they read."""
-    best_fit: bool
-    epochs: float
-    """Of the one that read less of its corpus."""
     text_bytes: int
-    """What both read at least."""
+    """Bytes that both read at least."""
     straddling: float
     """Share of contexts with text of two stretches, which is not shuffled as one; of the one that has more."""
+    remedy: str | None
+    """Override that lets both read the same text, whose size stands for `{text}`; None where none is known."""
 
 
 @dataclass(frozen=True)
@@ -424,9 +413,7 @@ def common_shares(ours: Readings, theirs: Readings) -> tuple[float, float]:
 def _compare_texts(
     places: tuple[int, int], run: FinishedRun, other: FinishedRun, shares: tuple[float, float]
 ) -> CommonText:
-    both = (run, other)
-    order_seeds = [(each.config.get("seeds") or {}).get("order") for each in both]
-    first, second, by_step = run.steps_read, other.steps_read, None
+    both, first, second, by_step = (run, other), run.steps_read, other.steps_read, None
     if first is not None and second is not None and (read := (first >= 0) & (second >= 0)).any():
         apart = np.abs(first - second)[read]
         by_step = float((apart == 0).mean()), float((apart <= NEAR_STEPS).mean())
@@ -437,18 +424,37 @@ def _compare_texts(
         share=shares[0],
         share_of_more=shares[1],
         by_step=by_step,
-        shuffled_contexts=any(
-            packing.get("shuffle") != SHUFFLED_TEXT and packing.get("kind") != "pair" for packing in map(_packing, both)
-        ),
-        other_stretches=_stretch(run) != _stretch(other),
-        other_order=any(run.config.get(part) != other.config.get(part) for part in _ORDER_GROUPS)
-        or order_seeds[0] != order_seeds[1],
-        repeats=any((run.config.get("ordering") or {}).get("kind") == "nn" for run in both),
-        sampled=all(_sampled(run) for run in both),
-        best_fit=any(_packing(each).get("kind") == "best_fit" for each in both),
-        straddling=max(float(each.training.get("straddling") or 0.0) for each in both),
-        epochs=min(float(each.training.get("epochs") or 0.0) for each in both),
         text_bytes=min(int(each.training["text_bytes"]) for each in both),
+        straddling=max(float(each.training.get("straddling") or 0.0) for each in both),
+        remedy=_remedy(run, other),
+    )
+
+
+def _remedy(run: FinishedRun, other: FinishedRun) -> str | None:
+    packings, both = (_packing(run), _packing(other)), (run, other)
+    seeds = [(each.config.get("seeds") or {}).get("order") for each in both]
+    other_order = seeds[0] != seeds[1] or any(run.config.get(part) != other.config.get(part) for part in _ORDER_GROUPS)
+    if any(packing.get("shuffle") != SHUFFLED_TEXT and packing.get("kind") != "pair" for packing in packings):
+        return f"packing.shuffle={SHUFFLED_TEXT} lets all tokenizers read the same text"
+    if _stretch(run) != _stretch(other):
+        return (
+            "where contexts differ in length, so do the stretches of text that are shuffled: give all one "
+            "packing.stretch_bytes"
+        )
+    if other_order and any((each.config.get("ordering") or {}).get("kind") == "nn" for each in both):
+        return "ordering=nn repeats documents, and so reads fewer of them"
+    whole = min(float(each.training.get("epochs") or 0.0) for each in both) >= 1
+    if whole or (other_order and _sampled(run) and _sampled(other)):
+        return None
+    if other_order:
+        return (
+            "a budget below an epoch takes other documents from each order: corpus.sample={text} chooses them before "
+            "they are ordered"
+        )
+    return (
+        "with best_fit a context holds documents of a whole window: packing=concatenate has more in common"
+        if any(packing.get("kind") == "best_fit" for packing in packings)
+        else "the budget reads only a few contexts of each stretch of text: a larger one has more in common"
     )
 
 
@@ -463,6 +469,7 @@ def _stretch(run: FinishedRun) -> tuple[Any, ...]:
 
 
 def _sampled(run: FinishedRun) -> bool:
+    """True if `corpus.sample` has chosen no more text than it reads."""
     sample = (run.config.get("corpus") or {}).get("sample")
     return isinstance(sample, int) and sample <= LARGEST_SAMPLE * int(run.training["text_bytes"])
 
@@ -492,32 +499,7 @@ def _share_range(shares: Sequence[float]) -> str:
 def remedies(texts: Sequence[CommonText]) -> list[str]:
     """Overrides that let the rows of `texts`, of which there are some, read the same text."""
     text = rounded_up_size(max(each.text_bytes for each in texts))
-    return list(dict.fromkeys(remedy for each in texts if (remedy := _remedy(each, text))))
-
-
-def _remedy(each: CommonText, text: str) -> str | None:
-    """Override that lets both read the same `text` (its size); None where none is known."""
-    if each.shuffled_contexts:
-        return f"packing.shuffle={SHUFFLED_TEXT} lets all tokenizers read the same text"
-    if each.other_stretches:
-        return (
-            "where contexts differ in length, so do the stretches of text that are shuffled: give all one "
-            "packing.stretch_bytes"
-        )
-    if each.other_order and each.repeats:
-        return "ordering=nn repeats documents, and so reads fewer of them"
-    if each.epochs >= 1 or (each.other_order and each.sampled):
-        return None
-    if each.other_order:
-        return (
-            f"a budget below an epoch takes other documents from each order: corpus.sample={text} chooses them before "
-            "they are ordered"
-        )
-    return (
-        "with best_fit a context holds documents of a whole window: packing=concatenate has more in common"
-        if each.best_fit
-        else "the budget reads only a few contexts of each stretch of text: a larger one has more in common"
-    )
+    return list(dict.fromkeys(each.remedy.format(text=text) for each in texts if each.remedy))
 
 
 SECTION = "table/"

@@ -280,15 +280,9 @@ def factorial(root: Path, shifts: Mapping[tuple[str, str], float], seeds: int = 
 READ: dict[str, Any] = {
     "share_of_more": 0.02,
     "by_step": None,
-    "shuffled_contexts": False,
-    "other_stretches": False,
-    "other_order": True,
-    "repeats": False,
-    "sampled": False,
-    "best_fit": False,
-    "epochs": 0.1,
     "text_bytes": 10_000,
     "straddling": 0.0,
+    "remedy": "the orders differ: corpus.sample={text} chooses documents before they are ordered",
 }
 WHOLE = {
     ("bpe", "merge_rank"): 0.0,
@@ -370,8 +364,8 @@ def test_what_is_seen_of_little_common_text_is_no_effect_of_the_factor(tmp_path:
     told = {"".join(each.effect.contrast.values): each for each in little}
     assert told["longest_first"].state == "reserved"
     assert told["longest_first"].text.endswith(
-        ", but they share only 2.2 to 4.0 % of their training text (a budget below an epoch takes other documents from "
-        "each order: corpus.sample=10KB chooses them before they are ordered), which may be why."
+        ", but they share only 2.2 to 4.0 % of their training text (the orders differ: corpus.sample=10KB chooses "
+        "documents before they are ordered), which may be why."
     )
     assert "share only" not in told["scaffold_bpe"].text
     enough = [replace(each, share=0.93) for each in common]
