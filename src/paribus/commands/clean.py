@@ -57,8 +57,7 @@ def clean_command(arguments: Sequence[str], console: Console) -> int:
     named = {run for name in names for run in _runs(name, root, cleaning)}
     if YES in arguments:
         removals = clean(root, named) if named or not names else []
-        leftovers = remove_leftovers(root.store)
-        say(f"removed {_total(removals)}, and leftovers of killed processes: {leftovers}")
+        say(f"removed {_total(removals)}, and leftovers of killed processes: {remove_leftovers(root.store)}")
     else:
         removals = cleaning.of_runs(named) if names else cleaning.unused()
         say(f"{_total(removals)} can be removed ({YES}):" if removals else "nothing can be removed")

@@ -93,8 +93,7 @@ def export_command(arguments: Sequence[str], console: Console) -> int:
 def parse(arguments: Sequence[str]) -> ExportRequest:
     """What the arguments ask for; ConfigurationError for what they cannot."""
     names = [argument for argument in arguments if is_reference(argument)]
-    others = [argument for argument in arguments if argument not in names]
-    options = read_options(others, ("root", "step"))
+    options = read_options([argument for argument in arguments if argument not in names], ("root", "step"))
     if len(names) != 2:
         raise ConfigurationError("export takes a run and a directory: paribus export last my_model")
     step = options.get("step")
@@ -104,8 +103,7 @@ def parse(arguments: Sequence[str]) -> ExportRequest:
         target = Path(proper_path(names[1])).expanduser()
     except ValueError as error:
         raise ConfigurationError(f"export: {error}") from error
-    root = named_root(options.get("root"))
-    return ExportRequest(names[0], target, root, None if step is None else int(step))
+    return ExportRequest(names[0], target, named_root(options.get("root")), None if step is None else int(step))
 
 
 def _read_record(run_id: str, root: OutputRoot) -> Mapping[str, Any]:

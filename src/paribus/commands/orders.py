@@ -41,8 +41,7 @@ def orders_command(command: Command, console: Console) -> int:
     directory = OutputRoot.of(composition.jobs[0].config).path / ORDERS / digest(sorted(rows))[:16]
     head = ", ".join(composition.factors) or ("seed" if len(runs) > 1 else "ordering")
     note_made_of(directory, all_made)
-    table = write_order_report(list(rows.values()), directory, head)
-    console.print(table)
+    console.print(write_order_report(list(rows.values()), directory, head))
     if few := few_documents(list(rows.values())):
         console.print(few, style="yellow", markup=False, soft_wrap=True)
     console.print(f"table, numbers and plots: {directory}", markup=False, soft_wrap=True)

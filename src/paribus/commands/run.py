@@ -238,8 +238,7 @@ def _shown_sweep(
     """
     config, path = runs[0].job.config, root.sweep(sweep.id) / FILE_NAME
     with EventLog(path) as events:
-        described = {"id": sweep.id, "name": sweep.name}
-        events.start(sweep.id, sweep.name, described, to_plain(config.tracking))
+        events.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, to_plain(config.tracking))
         tell_origin(events, read_sweep(path.parent))
         events.parameter("factors", ", ".join(sweep.factors))
         events.parameter("runs", sweep.jobs)

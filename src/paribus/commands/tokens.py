@@ -133,8 +133,7 @@ def _write_report(composition: Composition, counted: Sequence["Counted"], consol
     from paribus.reporting.paper import parse_paper
 
     experiment = composition.jobs[0].config.experiment
-    table = _table_config(composition)
-    rows, overlap = token_rows(counted, composition.factors, table)
+    rows, overlap = token_rows(counted, composition.factors, _table_config(composition))
     # What is compared with what makes another report of the same artefacts.
     compared = [[*row.labels, row.baseline] for row in rows]
     keys = [tokens.statistics.key for tokens in counted]

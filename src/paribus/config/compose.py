@@ -147,8 +147,7 @@ def expand(
     lists = BasicSweeper.split_arguments(parsed, None)[0]
     names = [o.get_key_element().lstrip("+") for o in parsed if o.is_sweep_override()]
     factors = tuple(name.replace("/", ".").split("@")[0] for name in names if name != "seed")
-    jobs = dict.fromkeys(usable.fit(job) for job in lists)
-    return [list(job) for job in jobs], factors, multirun
+    return [list(job) for job in dict.fromkeys(usable.fit(job) for job in lists)], factors, multirun
 
 
 def _refused_sweeps(parsed: Sequence[Override]) -> Iterator[Problem]:

@@ -108,13 +108,8 @@ def _table(cls: type[Any], shown: Any) -> str:
     for field in dataclasses.fields(cls):
         if shown(field.name):
             default = "required" if field.default is dataclasses.MISSING else f"`{plain(field.default)}`"
-            cells = (
-                f"`{field.name}`",
-                type_name(hints[field.name]),
-                default,
-                field.metadata["role"],
-                field.metadata["doc"],
-            )
+            role, doc = field.metadata["role"], field.metadata["doc"]
+            cells = (f"`{field.name}`", type_name(hints[field.name]), default, role, doc)
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

@@ -104,23 +104,14 @@ class RunConfig:
 
     def seed_of(self, part: Part) -> int:
         """The seed of a part of the run: its own, else that of the run."""
-        own = {
-            "weights": self.seeds.weights,
-            "order": self.seeds.order,
-            "contexts": self.seeds.contexts,
-            "dropout": self.seeds.dropout,
-        }[part]
+        own: int | None = getattr(self.seeds, part)
         return self.seed if own is None else own
 
 
 def kinds(classes: Iterable[type[Any]]) -> dict[str, type[Any]]:
     """The closed registry of a group: value of `kind` -> class; empty for a block without `kind`."""
-    registry: dict[str, type[Any]] = {}
-    for cls in classes:
-        annotations = [field.type for field in dataclasses.fields(cls) if field.name == "kind"]
-        for annotation in annotations:
-            registry |= dict.fromkeys(get_args(annotation), cls)
-    return registry
+    declared = [(field, cls) for cls in classes for field in dataclasses.fields(cls) if field.name == "kind"]
+    return {kind: cls for field, cls in declared for kind in get_args(field.type)}
 
 
 def dataclasses_of(hint: Any) -> list[type[Any]]:

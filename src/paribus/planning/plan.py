@@ -324,8 +324,7 @@ def _tokens_bytes(run: PreparedRun, root: OutputRoot) -> int | None:
     ends = text["documents"] * (2 if "target_bytes" in text else 1)
     tokens = text["bytes"] / known_text(run, root).bytes_per_token - ends
     wide = known_vocabulary_size(config, run.nodes["vocabulary"], root).value > SHORT_IDS
-    bounds = ENTRY_BYTES * ends
-    size: int = round(draws_of(config.encoder) * (tokens * (4 if wide else 2) + bounds))
+    size: int = round(draws_of(config.encoder) * (tokens * (4 if wide else 2) + ENTRY_BYTES * ends))
     return size + ENTRY_BYTES * int(text["documents"])
 
 

@@ -45,8 +45,7 @@ def _remark_lines(plan: Plan) -> Iterator[str]:
             f"the first {before:,} steps are those of the training that is gone on from: hours leave them out, and the "
             "bill has them where they are still to be trained"
         )
-    for source in dict.fromkeys(run.text_source for run in plan.runs if run.text_source):
-        yield f"bytes a token: {source}"
+    yield from dict.fromkeys(f"bytes a token: {run.text_source}" for run in plan.runs if run.text_source)
     if any(run.steps_at_least for run in padded):
         yield "contexts of packing=best_fit and one_document are padded: steps and FLOPs are at least these"
     if any(not run.steps_at_least for run in padded):
@@ -63,8 +62,7 @@ def _remark_lines(plan: Plan) -> Iterator[str]:
 
 def _refusal_lines(plan: Plan) -> Iterator[str]:
     """Reasons that would keep `paribus run` from beginning, as it gives them."""
-    for problem in plan.problems:
-        yield f"paribus run could not begin: {problem}"
+    yield from (f"paribus run could not begin: {problem}" for problem in plan.problems)
     for run in plan.runs:
         if run.refused:
             shown = f"{_mark(run, 'epochs')}{run.length.epochs:.3g} epochs, but budget.max_epochs is {run.max_epochs:g}"
@@ -72,8 +70,7 @@ def _refusal_lines(plan: Plan) -> Iterator[str]:
         if run.too_few:
             exactly = "would" if run.too_few_for_sure else "may"
             yield f"paribus run {exactly} refuse {run.label}: {run.too_few}"
-    for refusal in plan.refusals:
-        yield f"paribus run would refuse this: {refusal}"
+    yield from (f"paribus run would refuse this: {refusal}" for refusal in plan.refusals)
 
 
 def _stage_table(plan: Plan) -> Table:

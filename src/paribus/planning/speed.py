@@ -166,8 +166,7 @@ def probe_key(config: RunConfig, vocabulary: int) -> dict[str, Any]:
 
 
 def _threads_of_process(config: RunConfig) -> int:
-    threads = config.engine.threads or os.cpu_count() or 1
-    return max(1, threads // max(1, config.training.processes))
+    return max(1, (config.engine.threads or os.cpu_count() or 1) // max(1, config.training.processes))
 
 
 def probe_path(cache: Path, key: Mapping[str, Any]) -> Path:

@@ -164,8 +164,7 @@ class _ColumnMaker:
         task, _, metric = name.partition(":")
         metrics = self.available.get(task, {})
         given = metric or (self.table.metrics or {}).get(task)
-        chosen = given or (choose_metric(metrics) if metrics else "acc")
-        part = MeasuredTask(task, (), chosen)
+        part = MeasuredTask(task, (), given or (choose_metric(metrics) if metrics else "acc"))
         if given and metrics and part.scored not in metrics:
             known = [*metrics, *(name for name, about in METRICS.items() if about.source in metrics)]
             raise ConfigurationError(f"experiment.table: metric {unknown(given, known)} (of {task})")

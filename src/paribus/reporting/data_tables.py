@@ -267,8 +267,7 @@ def replaced_lines(rows: Sequence[TokenRow], head: str) -> Lines:
 
 def joined_labels(labels: Sequence[str], table: TableConfig) -> str:
     """The labels of a row as the table says them."""
-    names = table.names or {}
-    return " · ".join(names.get(label, label) for label in labels)
+    return " · ".join((table.names or {}).get(label, label) for label in labels)
 
 
 _GAP = 2

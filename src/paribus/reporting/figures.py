@@ -89,8 +89,7 @@ def main_columns(comparison: Comparison) -> list[Measure]:
     scored = [column for column in comparison.columns if column.scored]
     tasks = [column for column in scored if column.parts and column.key != AVERAGE]
     means = [column for column in scored if column.key == AVERAGE] or [c for c in tasks if c.key.endswith("/mean")]
-    whole = [column for column in scored if column.kind == "bits_per_byte"]
-    return [*(means[:1] or tasks[:1]), *whole]
+    return [*(means[:1] or tasks[:1]), *[column for column in scored if column.kind == "bits_per_byte"]]
 
 
 def segmentations(comparison: Comparison, rows: Sequence[Arm]) -> list[Segmentation]:

@@ -50,10 +50,10 @@ class ReportDocument:
     summary: Summary
     notes: Notes
     """`legend` has what is said of a paper's numbers."""
-    plots: "Sequence[Plot]"
-    items: Sequence[DifferentItems]
     paper: Paper | None
     directory: Path
+    plots: "Sequence[Plot]" = ()
+    items: Sequence[DifferentItems] = ()
 
 
 _ROW_FIELDS = ("row", "measure", "run_ids", "run_seeds", "missing")
@@ -281,12 +281,10 @@ def markdown_picture(plot: "Plot") -> str:
 def markdown_table(layout: TableLayout) -> str:
     """A GitHub-flavoured Markdown table whose cells are links."""
     headings = [*map(escape_markdown, layout.factors), *(escape_markdown(heading(column)) for column in layout.columns)]
-    rules = [":--"] * len(layout.factors) + ["--:"] * len(layout.columns)
-    rows = [headings, rules]
+    rows = [headings, [":--"] * len(layout.factors) + ["--:"] * len(layout.columns)]
     rows += [[*map(escape_markdown, line.labels), *map(_markdown_entry, line.entries)] for line in layout.lines]
     if layout.chance and layout.factors:
-        blanks = [""] * (len(layout.factors) - 1)
-        rows.append(["*chance*", *blanks, *(entry.text for entry in layout.chance)])
+        rows.append(["*chance*", *[""] * (len(layout.factors) - 1), *(entry.text for entry in layout.chance)])
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
@@ -431,8 +429,7 @@ def terminal_table(whole: TableLayout, width: int = _NARROW) -> Table:
     for number, line in enumerate(layout.lines):
         if line.starts_group:
             table.add_section()
-        labels = map(Text, unrepeated(line.labels, previous))
-        table.add_row(*labels, *(column[number] for column in cells))
+        table.add_row(*map(Text, unrepeated(line.labels, previous)), *(column[number] for column in cells))
         previous = line.labels
     chance = [layout.chance[index].text for index in shown] if layout.chance and layout.factors else []
     if any(chance):

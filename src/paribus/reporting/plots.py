@@ -261,8 +261,7 @@ class Looks:
         return coloured, tuple(factor for factor in varied if factor != coloured)
 
     def _rank(self, place: int) -> tuple[bool, int, int]:
-        amount = self._factors[place].split(".")[0] in _AMOUNT_GROUPS
-        return not amount, len(self._values[place]), -place
+        return self._factors[place].split(".")[0] not in _AMOUNT_GROUPS, len(self._values[place]), -place
 
     def _shapes(self, coloured: int) -> int:
         """Number of shapes that tell the rows of a colour apart."""

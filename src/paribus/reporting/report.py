@@ -101,7 +101,6 @@ def write_report(
     reference = parse_paper(paper) if paper else None
     comparison = compare(runs, factors, missing, table)
     numbers = beside(reference, comparison) if reference else {}
-    shown = numbers if comparison.table.paper else {}
     sentences = notes(comparison)
     sentences = replace(
         sentences,
@@ -112,11 +111,9 @@ def write_report(
         title=title,
         question=question,
         comparison=comparison,
-        tables=layouts(comparison, directory, shown),
+        tables=layouts(comparison, directory, numbers if comparison.table.paper else {}),
         summary=summary(comparison),
         notes=sentences,
-        plots=(),
-        items=(),
         paper=reference,
         directory=directory,
     )

@@ -366,8 +366,7 @@ def _read_table(path: Path, columns: Sequence[str], texts: Sequence[str]) -> pa.
         table = file.read(columns=list(columns), use_threads=False)
     except pa.ArrowException as error:
         raise DataError(f"{path} is no readable Parquet file ({error}); score the run again") from error
-    several = any(table[name].num_chunks > 1 for name in texts)
-    return table.unify_dictionaries() if several else table
+    return table.unify_dictionaries() if any(table[name].num_chunks > 1 for name in texts) else table
 
 
 def _read_json(path: Path) -> Any:

@@ -339,8 +339,7 @@ def side_by_side(paper: Paper, comparison: Comparison) -> list[list[str]]:
         alike = [ours for ours, place in zip(comparison.rows, fitting, strict=True) if place == index and ours.runs]
         each: list[Arm | None] = [*alike] or [None]
         for own in each:
-            label = f"{row.label} ({comparison.row_name(own)})" if own and len(alike) > 1 else row.label
-            line = [label]
+            line = [f"{row.label} ({comparison.row_name(own)})" if own and len(alike) > 1 else row.label]
             for position, (number, column) in enumerate(zip(numbers, paper.columns, strict=True)):
                 line.append(ABSENT if number is None else paper.printed(number, position))
                 if key := _column_key(column, columns):

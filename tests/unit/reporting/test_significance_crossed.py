@@ -11,6 +11,7 @@ from scipy import stats
 
 from paribus.reporting.significance.crossed import (
     Estimate,
+    Quantile,
     SeedVariance,
     crossed_test,
     half_width,
@@ -18,7 +19,6 @@ from paribus.reporting.significance.crossed import (
     pooled_variance,
     within_rows,
 )
-from paribus.reporting.significance.quantile import Quantile
 
 Table = NDArray[np.float64]
 DRAWS = 1_500
