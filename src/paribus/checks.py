@@ -233,10 +233,8 @@ def _ordering(config: RunConfig) -> Iterator[Problem]:
     if neighbours.index in ("flat", "ivf") and neighbours.code_size is not None:
         yield Problem("neighbours.code_size", f"index={neighbours.index} keeps whole vectors; use index=ivf_pq")
     if neighbours.device == "gpu" and neighbours.index != "flat":
-        yield Problem(
-            "neighbours.device",
-            f"gpu compares all vectors, index={neighbours.index} does not; use neighbours.index=flat, or device=auto",
-        )
+        message = f"gpu compares all vectors, index={neighbours.index} does not"
+        yield Problem("neighbours.device", f"{message}; use neighbours.index=flat, or device=auto")
     if neighbours.index == "flat" and (neighbours.lists or neighbours.probes):
         yield Problem("neighbours.index", "flat searches everything and has no lists or probes; use ivf or ivf_pq")
     if neighbours.lists and neighbours.probes and neighbours.probes > neighbours.lists:

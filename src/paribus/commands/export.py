@@ -134,9 +134,8 @@ def _checkpoint(training: Artifact, requested: int | None) -> tuple[int, Path]:
         raise DataError(f"{training.path} has no checkpoints")
     step = max(steps) if requested is None else requested
     if step not in steps:
-        raise ConfigurationError(
-            f"step={step}: no such checkpoint; there are those of steps {', '.join(map(str, steps))}"
-        )
+        known = ", ".join(map(str, steps))
+        raise ConfigurationError(f"step={step}: no such checkpoint; there are those of steps {known}")
     return step, steps[step]
 
 
@@ -163,9 +162,8 @@ def _copy(training: Artifact, checkpoint: Path, target: Path) -> None:
         with path.open("rb") as source, files.naming(copied), copied.open("wb") as sink:
             shutil.copyfileobj(source, sink)
         if sha256(copied) != digests[name]["sha256"]:
-            raise DataError(
-                f"{training.path / name} differs from its digest; `paribus clean --verify` sets the training aside"
-            )
+            message = "differs from its digest; `paribus clean --verify` sets the training aside"
+            raise DataError(f"{training.path / name} {message}")
 
 
 def _occupied(target: Path) -> ConfigurationError:
@@ -178,14 +176,17 @@ def _appearing(target: Path) -> Iterator[Path]:
     made = [parent for parent in target.absolute().parents if not parent.exists()]
     try:
         target.absolute().parent.mkdir(parents=True, exist_ok=True)
-        with files.replacing(target) as aside:
-            yield aside
-    except BaseException as error:
+        try:
+            with files.replacing(target) as aside:
+                yield aside
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                raise _occupied(target) from error  # another export made it meanwhile
+            raise
+    except BaseException:
         for parent in made:
             with suppress(OSError):
                 parent.rmdir()
-        if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-            raise _occupied(target) from error  # another export made it meanwhile
         raise
 
 

@@ -129,9 +129,8 @@ def _parse(arguments: Sequence[str]) -> tuple[str, Path, dict[str, str]]:
     runs = [argument for argument in arguments if is_reference(argument) and not argument.startswith("-")]
     options = read_options([argument for argument in arguments if argument not in runs], ("root", *DEVICES))
     if len(runs) != 1:
-        raise ConfigurationError(
-            "rerun takes one run, by identifier or name, and, where it is not paribus_runs, root=..."
-        )
+        message = "rerun takes one run, by identifier or name, and, where it is not paribus_runs, root=..."
+        raise ConfigurationError(message)
     return runs[0], named_root(options.pop("root", None)).path, options
 
 

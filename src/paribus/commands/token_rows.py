@@ -116,9 +116,8 @@ def token_rows(
     """
     by_labels = {tuple(factor_labels(tokens.run, factors).values()): tokens for tokens in counted}
     if len(by_labels) < len(counted):
-        raise ConfigurationError(
-            f"{len(counted)} different tokens have {len(by_labels)} names; sweep over what differs"
-        )
+        message = f"{len(counted)} different tokens have {len(by_labels)} names; sweep over what differs"
+        raise ConfigurationError(message)
     labels = ordered(list(by_labels), factors, table)
     in_order = [by_labels[row] for row in labels]
     if table.baseline:
@@ -172,10 +171,8 @@ def _overlap_of(
     rows: Sequence[TokenRow], spelled: Sequence[Spellings], counts: Sequence[Counts]
 ) -> "OverlapMatrix | None":
     """Overlap of different vocabularies, each by the first row that has it; None where there is one, or too many."""
-    different: list[int] = []
-    for place, mine in enumerate(spelled):
-        if all(mine.keys() != spelled[other].keys() for other in different):
-            different.append(place)
+    first = {frozenset(tokens): place for place, tokens in reversed(list(enumerate(spelled)))}
+    different = sorted(first.values())
     if not 1 < len(different) <= _MOST_VOCABULARIES:
         return None
     names = [rows[place].name for place in different]

@@ -264,12 +264,10 @@ class ReadOnce(ConfigRepository):
     Nobody may change what it gives (`Loader`).
     """
 
-    def __init__(
-        self, path: ConfigSearchPath, read: "dict[tuple[str, ...], ConfigResult | None] | None" = None
-    ) -> None:
+    def __init__(self, path: ConfigSearchPath) -> None:
         super().__init__(path)
         self._path = path
-        self._read = {} if read is None else read
+        self._read: dict[tuple[str, ...], ConfigResult | None] = {}
 
     def load_config(self, config_path: str) -> ConfigResult | None:
         """As Hydra's own."""
@@ -283,7 +281,9 @@ class ReadOnce(ConfigRepository):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "ReadOnce":
         """Hydra copies a repository before it may add places to search; what was read stays in common."""
-        return ReadOnce(self._path, self._read)
+        copied = ReadOnce(self._path)
+        copied._read = self._read
+        return copied
 
 
 class Loader(ConfigLoaderImpl):
@@ -360,10 +360,9 @@ def plain(values: DictConfig) -> dict[str, Any]:
     """A composed configuration resolved; ConfigurationError where a value asks for what it may not."""
     if forbidden := [*refused(OmegaConf.to_container(values, resolve=False))]:
         raise ConfigurationError(*forbidden)
-    plain = OmegaConf.to_container(values, resolve=True, throw_on_missing=False)
-    if not isinstance(plain, dict):
-        raise TypeError("the composed configuration is not a mapping")
-    return {str(key): value for key, value in plain.items()}
+    resolved = OmegaConf.to_container(values, resolve=True, throw_on_missing=False)
+    assert isinstance(resolved, dict)
+    return {str(key): value for key, value in resolved.items()}
 
 
 @cache  # the jobs of a sweep have the same texts, but for what it sweeps
@@ -403,9 +402,8 @@ def check_hydra_settings(block: Any, path: str = "hydra") -> Iterator[Problem]:
     for key, value in items:
         where = f"{path}.{key}"
         if key in ("_target_", "()") and not (where in _PLUGGED and str(value).startswith(PLUGINS)):
-            yield Problem(
-                where, f"{value!r} names code, which no configuration may do; choose hydra/launcher=... by its name"
-            )
+            message = "names code, which no configuration may do; choose hydra/launcher=... by its name"
+            yield Problem(where, f"{value!r} {message}")
         elif key == "class" and not str(value).startswith("logging."):
             yield Problem(where, f"{value!r} is no class of Python's logging")
         elif where == "hydra.job.chdir" and value:

@@ -182,13 +182,11 @@ def check_byte_sizes(config: RunConfig) -> Iterator[Problem]:
         yield Problem("model.context_bytes", f"{message}; set model.context_length")
     if training.batch_bytes is not None and training.global_batch:
         message = f"{training.batch_bytes} bytes beside training.global_batch={training.global_batch} contexts"
-        yield Problem(
-            "training.batch_bytes", f"{message}; set training.global_batch=0, or leave training.batch_bytes out"
-        )
+        remedy = "set training.global_batch=0, or leave training.batch_bytes out"
+        yield Problem("training.batch_bytes", f"{message}; {remedy}")
     if training.batch_bytes is None and not training.global_batch:
-        yield Problem(
-            "training.global_batch", "must be above 0, or 0 where training.batch_bytes says how much text a step reads"
-        )
+        message = "must be above 0, or 0 where training.batch_bytes says how much text a step reads"
+        yield Problem("training.global_batch", message)
     if training.batch_bytes is None and training.batch_multiple > 1:
         message = "rounds what training.batch_bytes gives, which is null"
         yield Problem("training.batch_multiple", f"{message}; leave it out")

@@ -1,5 +1,6 @@
 """Columns of a table, each run's values for them, and the cells that these make."""
 
+import difflib
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -80,7 +81,12 @@ def primary_of(columns: Sequence[Measure], scores: Sequence[RunScores], table: T
         defaults = [BITS_PER_BYTE.key, AVERAGE] if read or not scores else [AVERAGE]
         return next((frozenset({key}) for key in defaults if key in scored), frozenset(scored))
     maker = _ColumnMaker(scores, table, path="experiment.table.primary")
-    maker.refuse_slips()
+    known = [*maker.available, *maker.texts, *maker.groups, *MEASURES]
+    for name in table.primary:
+        # What is no measure is a task without scores, unless it looks like a slip.
+        unscored = name not in known and "/" not in name and name.partition(":")[0] not in maker.available
+        if unscored and difflib.get_close_matches(name, known, n=1, cutoff=0.8):
+            raise ConfigurationError(f"{maker.path}: {unknown(name, known)}")
     named = {name: maker.named(name) for name in table.primary}
     for name, own in named.items():
         beside = [column.key for column in own if table.columns and column.key not in scored]
@@ -149,16 +155,6 @@ class _ColumnMaker:
 
     def _known(self, name: str) -> bool:
         return name.partition(":")[0] in self.available
-
-    def refuse_slips(self) -> None:
-        """A name of what decides that is no measure is that of a task without scores, unless it looks like a slip."""
-        import difflib
-
-        known = [*self.available, *self.texts, *self.groups, *MEASURES]
-        for name in self.table.primary:
-            slipped = name not in known and "/" not in name and not self._known(name)
-            if slipped and difflib.get_close_matches(name, known, n=1, cutoff=0.8):
-                raise ConfigurationError(f"{self.path}: {unknown(name, known)}")
 
     def _part(self, name: str) -> MeasuredTask:
         task, _, metric = name.partition(":")

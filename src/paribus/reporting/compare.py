@@ -313,10 +313,8 @@ def _without_losses_per_token(
     if not losses or tokenized_alike(runs):
         return list(columns)
     if named := [key for key in losses if key in table.columns]:
-        raise ConfigurationError(
-            f"experiment.table.columns: {named[0]} is per token, and these runs have different tokens; name "
-            "bits_per_byte"
-        )
+        message = "is per token, and these runs have different tokens; name bits_per_byte"
+        raise ConfigurationError(f"experiment.table.columns: {named[0]} {message}")
     return [column for column in columns if column.kind != "loss"]
 
 

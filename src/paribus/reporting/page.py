@@ -44,6 +44,7 @@ def page(document: ReportDocument) -> str:
         pictures[where.get(plot.name, "more")].append({"svg": svg, "plot": plot})
     comparison, script = document.comparison, environment.get_template(SCRIPT).render()
     looks = looks_of(comparison)
+    paper_lines = side_by_side(document.paper, comparison) if document.paper and document.paper.numbers else []
     return environment.get_template(TEMPLATE).render(
         title=document.title,
         question=document.question,
@@ -58,12 +59,7 @@ def page(document: ReportDocument) -> str:
         tests=_tests(comparison),
         baseline=_baseline(comparison),
         pictures=pictures,
-        paper={
-            "sentence": paper_sentence(document.paper),
-            "lines": side_by_side(document.paper, comparison) if document.paper.numbers else [],
-        }
-        if document.paper
-        else None,
+        paper=document.paper and {"sentence": paper_sentence(document.paper), "lines": paper_lines},
         rows=_rows(comparison, document.directory),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -115,15 +111,10 @@ def _tests(comparison: Comparison) -> dict[str, Any]:
     header = ["measure", "row", "difference", *(["95 % interval", "p", "p adjusted", "detectable"] if judged else [])]
     header += ["over these models' items alone", "p (items)", "test (items)", *(["p (plain t)"] if plain else [])]
     numbers = {row.labels: number for number, row in enumerate(comparison.rows, start=1)}
-    lines = [
-        {
-            "measure": heading(column),
-            "row": comparison.row_name(row),
-            "number": numbers[row.labels],
-            "cells": _test(cell, column, judged, plain),
-        }
-        for column, row, cell in tested
-    ]
+    lines = []
+    for column, row, cell in tested:
+        cells, name = _test(cell, column, judged, plain), comparison.row_name(row)
+        lines.append({"measure": heading(column), "row": name, "number": numbers[row.labels], "cells": cells})
     what = "with 95 % intervals, p-values and detectable effects" if judged else "over these models' items alone"
     return {"header": header, "lines": lines, "what": what}
 

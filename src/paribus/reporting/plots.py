@@ -231,8 +231,10 @@ class Looks:
         self._rows = list(dict.fromkeys(map(tuple, rows)))
         self._coloured = max(varied, key=self._rank, default=None)
         self._others = list(dict.fromkeys(map(self._beside, rows)))
-        if self._coloured is not None and len(self._others) > 1 and self._shapes(self._coloured) > len(MARKERS):
-            self._coloured = None
+        if self._coloured is not None and len(self._others) > 1:
+            rounds = math.ceil(len(self._values[self._coloured]) / len(COLOURS))
+            if rounds * len(self._others) > len(MARKERS):  # rows of one colour
+                self._coloured = None
 
     def of(self, row: Sequence[str]) -> Look:
         """The look of one of the rows."""
@@ -262,10 +264,6 @@ class Looks:
 
     def _rank(self, place: int) -> tuple[bool, int, int]:
         return self._factors[place].split(".")[0] not in _AMOUNT_GROUPS, len(self._values[place]), -place
-
-    def _shapes(self, coloured: int) -> int:
-        """Number of shapes that tell the rows of a colour apart."""
-        return len(self._others) * math.ceil(len(self._values[coloured]) / len(COLOURS))
 
     def _beside(self, row: Sequence[str]) -> tuple[str, ...]:
         return tuple(value for place, value in enumerate(row) if place != self._coloured)

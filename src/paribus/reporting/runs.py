@@ -379,9 +379,8 @@ def _read_json(path: Path) -> Any:
 
 def _check_present(path: Path) -> None:
     if not path.is_file():
-        raise DataError(
-            f"{path} is missing: the scores of this run are incomplete; `paribus clean --verify` checks the store"
-        )
+        message = "the scores of this run are incomplete; `paribus clean --verify` checks the store"
+        raise DataError(f"{path} is missing: {message}")
 
 
 @dataclass(frozen=True)
