@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from paribus.commands import RUNS
-from paribus.config.arguments import HELP_FLAGS, read_options
+from paribus.config.arguments import read_options
 from paribus.config.units import format_size
 from paribus.errors import ConfigurationError
 from paribus.pipeline.clean import Cleaning, Removal, clean, examine, remove_leftovers
@@ -44,9 +44,6 @@ exit status: 0; 1 damage was found; 2 refused
 
 def clean_command(arguments: Sequence[str], console: Console) -> int:
     """`paribus clean [RUNS ...] [--yes]` or `--verify`; ConfigurationError for unknown names and unreadable records."""
-    if HELP_FLAGS & set(arguments):
-        console.print(HELP, end="", markup=False, highlight=False, soft_wrap=True)
-        return 0
     names, root = parse(arguments)
     say = partial(console.print, markup=False, soft_wrap=True)
     if not root.is_used:

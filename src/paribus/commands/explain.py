@@ -14,7 +14,7 @@ from paribus.config.explain import Field, fields_of, summaries
 from paribus.config.fields import ARM, DOC
 from paribus.errors import ConfigurationError
 
-USAGE = """usage: paribus explain PATH            a field: its meaning, type, default and choices
+HELP = """usage: paribus explain PATH            a field: its meaning, type, default and choices
        paribus explain GROUP           its options and fields
        paribus explain GROUP=OPTION    an option and its file
        paribus explain --completion bash|zsh    print shell completion; add eval "$(paribus explain --completion bash)"
@@ -32,9 +32,6 @@ _FILES_ALONE = ("experiment",)
 
 def explain_command(arguments: Sequence[str], console: Console) -> int:
     """Explain each argument; ConfigurationError for what is none of these, with what was probably meant."""
-    if {"-h", "--help"} & set(arguments):
-        console.print(USAGE, markup=False, end="", soft_wrap=True, highlight=False)
-        return 0
     if arguments[:1] == ["--completion"]:
         return completion_command(arguments[1:], console)
     if flags := [argument for argument in arguments if argument.startswith("-")]:

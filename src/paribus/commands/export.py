@@ -13,7 +13,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 from rich.console import Console
 
-from paribus.config.arguments import HELP_FLAGS, read_options
+from paribus.config.arguments import read_options
 from paribus.config.explain import summaries
 from paribus.config.fields import proper_path
 from paribus.config.metrics import SCORE
@@ -62,9 +62,6 @@ class ExportRequest:
 
 def export_command(arguments: Sequence[str], console: Console) -> int:
     """`paribus export RUN DIR`: ConfigurationError for what cannot be asked, DataError without checkpoints."""
-    if HELP_FLAGS & set(arguments):
-        console.print(HELP, end="", markup=False, highlight=False, soft_wrap=True)
-        return 0
     request = parse(arguments)
     if request.target.exists() and (not request.target.is_dir() or any(request.target.iterdir())):
         raise _occupied(request.target)

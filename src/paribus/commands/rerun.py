@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from paribus.checks import checked_run
-from paribus.config.arguments import HELP_FLAGS, read_options
+from paribus.config.arguments import read_options
 from paribus.config.identity import canonical, digest
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
@@ -66,9 +66,6 @@ exit status: 0 all artefacts are identical, or agree so; 1 some differ or were n
 
 def rerun_command(arguments: Sequence[str], console: Console) -> int:
     """`paribus rerun RUN [root=...]`: 0 when all artefacts came out the same, else 1."""
-    if HELP_FLAGS & set(arguments):
-        console.print(HELP, end="", markup=False, highlight=False, soft_wrap=True)
-        return 0
     name, root, devices = _parse(arguments)
     run_id = find_run_id(name, root)
     try:

@@ -8,13 +8,12 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from typing import Any
 
 from rich.console import Console
 
 from paribus.commands import RUNS
 from paribus.commands.output import print_json
-from paribus.config.arguments import OF_A_VERB, Command, groups, options, parse
+from paribus.config.arguments import HELP_FLAGS, OF_A_VERB, Command, groups, options, parse
 from paribus.pipeline.display import open_console
 
 HELP_WIDTH = 120
@@ -90,12 +89,7 @@ EXIT_REFUSED_BY_RUN = 1
 
 def _of(module: str) -> Callable[..., int]:
     """Function of a verb, whose file is imported when it is called."""
-
-    def verb(*arguments: Any) -> int:
-        status: int = getattr(import_module(f"paribus.commands.{module}"), f"{module}_command")(*arguments)
-        return status
-
-    return verb
+    return lambda *given: int(getattr(import_module(f"paribus.commands.{module}"), f"{module}_command")(*given))
 
 
 def _with_overrides(name: str, function: Callable[[Command, Console], int]) -> Callable[[Sequence[str]], int]:
@@ -118,7 +112,16 @@ def _with_overrides(name: str, function: Callable[[Command, Console], int]) -> C
 
 
 def _without_overrides(name: str) -> Callable[[Sequence[str]], int]:
-    return lambda arguments: _of(name)(arguments, open_console())
+    """A verb that prints the help of its file, where that is asked for, and otherwise runs its function."""
+
+    def verb(arguments: Sequence[str]) -> int:
+        module, console = import_module(f"paribus.commands.{name}"), open_console()
+        if HELP_FLAGS & set(arguments):
+            console.print(module.HELP, end="", markup=False, highlight=False, soft_wrap=True)
+            return 0
+        return int(getattr(module, f"{name}_command")(arguments, console))
+
+    return verb
 
 
 def _plan(command: Command, console: Console) -> int:
@@ -150,7 +153,8 @@ def _sync(arguments: Sequence[str]) -> int:
 
 FUNCTIONS: dict[str, Callable[[Sequence[str]], int]] = {
     **{name: _with_overrides(name, _of(name)) for name in ("run", "status", "report", "orders")},
-    **{name: _without_overrides(name) for name in ("export", "clean", "tokens", "rerun", "explain")},
+    **{name: _without_overrides(name) for name in ("export", "clean", "rerun", "explain")},
+    "tokens": lambda arguments: _of("tokens")(arguments, open_console()),
     "plan": _with_overrides("plan", _plan),
     "sync": _sync,
 }

@@ -18,6 +18,7 @@ from paribus.checks import compose_command
 from paribus.cli import main
 from paribus.commands.rerun import (
     CODE_FILE,
+    HELP,
     MOST_ENTRIES,
     Match,
     Mismatch,
@@ -145,8 +146,7 @@ def test_an_artefact_that_was_not_made_again_is_no_match(tmp_path: Path, node: N
 
 def test_help_tells_the_exit_status_and_unknown_words_are_refused(tmp_path: Path) -> None:
     console = Console(file=io.StringIO())
-    assert rerun_command(["--help"], console) == 0
-    assert "1 some differ or were not made" in console.file.getvalue()  # type: ignore[attr-defined]
+    assert "1 some differ or were not made" in HELP
     for arguments in (["a", "b"], []):
         with pytest.raises(ConfigurationError, match="one run, by"):
             rerun_command(arguments, console)
