@@ -527,7 +527,7 @@ def task_of(name: str) -> str:
 
 
 def scored_tasks(configs: Sequence[RunConfig]) -> list[str]:
-    """What runs are scored on, once for each run that is."""
+    """Tasks that runs are scored on, once for each run that is."""
     tuned = [config.finetuning for config in configs if isinstance(config.finetuning, ScrollsFinetuning)]
     scored = [task for config in configs for task in config.evaluation.tasks]
     return [*scored, *(task for finetuning in tuned for task in finetuning.tasks)]

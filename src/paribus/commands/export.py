@@ -52,7 +52,7 @@ exit status: 0; 1 its checkpoints are not there; 2 refused
 
 @dataclass(frozen=True)
 class ExportRequest:
-    """What is to be exported, and where to."""
+    """Run and step to export, and the target."""
 
     name: str
     target: Path
@@ -88,7 +88,7 @@ def export_command(arguments: Sequence[str], console: Console) -> int:
 
 
 def parse(arguments: Sequence[str]) -> ExportRequest:
-    """What the arguments ask for; ConfigurationError for what they cannot."""
+    """Read the arguments; ConfigurationError for what cannot be asked."""
     names = [argument for argument in arguments if is_reference(argument)]
     options = read_options([argument for argument in arguments if argument not in names], ("root", "step"))
     if len(names) != 2:
@@ -225,7 +225,7 @@ CARD = "README.md"
 
 @dataclass(frozen=True)
 class Origin:
-    """What is known of a checkpoint."""
+    """Records of a checkpoint."""
 
     run_id: str
     record: Mapping[str, Any]

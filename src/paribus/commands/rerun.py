@@ -105,7 +105,7 @@ def _unfinished_rerun(original: RunConfig, run_id: str, console: Console) -> Run
 
 
 def _new_rerun(original: RunConfig, run_id: str) -> RunConfig:
-    """The same run in a root of its own, which is not left where this machine could not make it."""
+    """A copy of the run in a root of its own, which goes again where this machine could not make it."""
     reruns = OutputRoot.of(original).reruns
     reruns.mkdir(exist_ok=True)
     again = made_again(original, Path(tempfile.mkdtemp(prefix=f"{run_id}-", dir=reruns)))
@@ -180,7 +180,7 @@ class Mismatch:
 
     @property
     def size(self) -> float:
-        """How far they are apart; infinite where one side has no number."""
+        """Distance of the two; infinite where one side has no number."""
         apart = abs(self.again - self.original)
         return math.inf if math.isnan(apart) else apart
 

@@ -37,7 +37,7 @@ _MOST_VOCABULARIES = 12
 
 @dataclass(frozen=True)
 class Counted:
-    """What was made for one configuration."""
+    """Artefacts that were made for one configuration."""
 
     run: PreparedRun
     made: Mapping[str, Artifact]

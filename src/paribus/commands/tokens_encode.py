@@ -129,7 +129,7 @@ BAR = "|"
 
 
 def cut_table(text: str, arms: Sequence[tuple[str, Path, EncoderConfig]]) -> "Table":
-    """Of each arm (name, directory of its vocabulary, encoder) the tokens of `text`, their number and the pre-tokens.
+    """Tokens of `text` by each arm (name, directory of its vocabulary, encoder), their number and the pre-tokens.
 
     A space is shown as `·`, bytes that are no whole character as escapes, line ends too. Pre-tokens are left out where
     every arm has none of its own, as with a tokenizer that was imported.

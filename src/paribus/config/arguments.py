@@ -72,7 +72,7 @@ class Command:
         return tuple(flag.value for flag in self.flags if flag.name == CONFIG_DIR and flag.value is not None)
 
     def typed(self, verb: str, *, multirun: bool) -> str:
-        """As a user types it in a shell, without flags that choose no run; `verb` may have an action behind a space."""
+        """Command line without flags that choose no run; `verb` may have an action behind a space."""
         directories = [word for directory in self.config_directories for word in (CONFIG_DIR, directory)]
         # Without the plus that an experiment is read with.
         overrides = [text.removeprefix("+") if text.startswith("+experiment=") else text for text in self.overrides]
@@ -146,12 +146,12 @@ class Torn:
 
     @property
     def key(self) -> str:
-        """What it is for."""
+        """Key that it is for."""
         return override_key(self.words[0]) or self.words[0]
 
     @property
     def message(self) -> str:
-        """What is wrong, and how it is typed."""
+        """The problem, and how it is typed."""
         whole, typed = "".join(self.words).lstrip("+").rstrip(","), " ".join(self.words)
         if len(self.words) > 1:
             return f"{typed!r} has a space, where the shell ends a word; leave it out: {whole}"
@@ -178,7 +178,7 @@ def _goes_on(word: str, following: str) -> bool:
 
 @dataclass(frozen=True)
 class Overrides:
-    """What a command line gives, by how many values it has."""
+    """Overrides of a command line, by how many values they have."""
 
     plain: list[str]
     sweeping: list[str]
@@ -197,12 +197,12 @@ class Overrides:
 
 
 def override_key(override: str) -> str:
-    """What an override sets, adds or deletes."""
+    """Key that an override sets, adds or deletes."""
     return override.split("=", 1)[0].lstrip("+~")
 
 
 def override_value(override: str) -> str:
-    """What an override sets, of a text in quotes what is in them."""
+    """Value that an override sets, without quotes around it."""
     return unquoted(override.partition("=")[2])
 
 

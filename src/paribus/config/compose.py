@@ -270,7 +270,7 @@ def add_problems(problems: list[Problem], more: list[Problem]) -> bool:
 
 
 def unknown_choice(override: Override, composer: Composer) -> list[Problem]:
-    """What is wrong with the choices of a group; nothing where its files are there."""
+    """Problems of the choices of a group; none where its files are there."""
     group = str(override.key_or_group)
     if group == "hydra/sweeper" and choices_of(override) != ["basic"]:
         message = "no sweeper is used: paribus composes all jobs before the first runs, and hands them to the launcher"

@@ -93,7 +93,7 @@ def refused(value: Any, path: str = "") -> Iterator[Problem]:
 
 @dataclass(frozen=True)
 class Composed:
-    """What the overrides of a job make, apart from what only Hydra reads; not to be changed.
+    """Configuration that the overrides of a job make, without what only Hydra reads; not to be changed.
 
     No value can refer to Hydra's own, which a job has no longer when it runs.
     """
@@ -151,7 +151,7 @@ class Composer:
         return bool(self.options(str(override.key_or_group)))
 
     def whole(self, overrides: Sequence[str]) -> DictConfig:
-        """What `hydra.compose` makes of them with its own block, and raises; not to be changed."""
+        """Result of `hydra.compose` with its own block, or what it raises; not to be changed."""
         files, values = self._apart(overrides)
         return _with(values, self._read(files))
 
@@ -414,6 +414,6 @@ def check_hydra_settings(block: Any, path: str = "hydra") -> Iterator[Problem]:
 
 
 def in_a_line(error: Exception) -> str:
-    """What Hydra or OmegaConf say of an error, without what they say of their own objects."""
+    """Message of an error of Hydra or OmegaConf, without what it says of their own objects."""
     lines = [line.strip() for line in str(error).split("\n") if line.strip()]
     return " ".join(line for line in lines if not line.startswith(("full_key", "object_type", "Set the env")))

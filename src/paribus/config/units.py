@@ -115,7 +115,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_age(seconds: float) -> str:
-    """How long ago something was, in one unit: `12 s`, `3 min`, `5 h`, `8 d`."""
+    """Age in one unit: `12 s`, `3 min`, `5 h`, `8 d`."""
     for unit, length, most in (("s", 1, 60), ("min", 60, 3600), ("h", 3600, 86_400)):
         if seconds < most:
             return f"{max(0, int(seconds / length))} {unit}"

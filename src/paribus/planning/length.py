@@ -38,7 +38,7 @@ class PairSize:
 
 @dataclass(frozen=True)
 class Text:
-    """What is known of the text that a run would read."""
+    """Known sizes of the text that a run would read."""
 
     bytes_per_token: float
     """Of predicted tokens, those that end documents among them."""
@@ -52,7 +52,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Length:
-    """How long a training is; `estimated` names the figures that are not exact yet."""
+    """Length of a training; `estimated` names the figures that are not exact yet."""
 
     tokens: int
     text_bytes: int
@@ -81,7 +81,7 @@ class VocabularySize:
 
 
 def known_vocabulary_size(config: RunConfig, vocabulary: Node, root: OutputRoot) -> VocabularySize:
-    """That of the record of the vocabulary, where it is in the output root; else what the configuration asks for.
+    """Size on record of the vocabulary, where it is in the output root; else what the configuration asks for.
 
     Of an existing tokenizer that of its files, the scale's where they are not here.
     """
@@ -99,7 +99,7 @@ def known_vocabulary_size(config: RunConfig, vocabulary: Node, root: OutputRoot)
 
 
 def known_text(run: PreparedRun, root: OutputRoot) -> Text:
-    """What the records of corpus, tokens and order say, and what is assumed where there are none."""
+    """Sizes by the records of corpus, tokens and order, and by assumption where there are none."""
     results = {name: _recorded_result(run, root, name) for name in ("corpus", "tokens", "order")}
     corpus, encoded, order = results["corpus"], results["tokens"], results["order"]
     training, source, pair = (corpus["train"] if corpus else {}), "", None
@@ -195,7 +195,7 @@ class _Step:
 
     @classmethod
     def of(cls, config: RunConfig, vocabulary: VocabularySize, text: Text) -> "_Step":
-        """As if every context were full, or every pair, where these are known, of the mean length."""
+        """Step with every context full, or every pair, where these are known, of the mean length."""
         model, batch, pair = config.model, config.training.global_batch, text.pair
         if pair is None or not isinstance(config.packing, PairPacking):
             tokens = sources = batch * model.context_length

@@ -65,7 +65,7 @@ class PlannedStage:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """What one run costs; `length.estimated` names the figures that are not exact yet."""
+    """Cost of one run; `length.estimated` names the figures that are not exact yet."""
 
     label: str
     training: PlannedStage
@@ -341,9 +341,7 @@ def _contexts_bytes(run: PreparedRun, root: OutputRoot) -> int:
 
 
 def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator[str]:
-    """That no row is the baseline, that rows have too few seeds, that too few documents are held out, for the table or
-    for a task, and which runs would fail over the tokens of their checkpoint.
-    """
+    """Remark what keeps a table from judging or a run from ending: its baseline, seeds, held-out documents, tokens."""
     yield from without_baseline(runs)
     judged: JudgedTokens = {}
     for name, run in zip(run_names(runs), runs, strict=True):
@@ -374,7 +372,7 @@ def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Itera
 
 
 def without_baseline(runs: Sequence[PreparedRun]) -> Iterator[str]:
-    """That these runs have no table, as none of them is in the row that others are to be compared with.
+    """Remark that these runs have no table, as none of them is in the row that others are to be compared with.
 
     It is no error: whoever makes an arm at a time, or elsewhere, has the table of all arms at last.
     """

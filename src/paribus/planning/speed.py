@@ -170,7 +170,7 @@ def _threads_of_process(config: RunConfig) -> int:
 
 
 def probe_path(cache: Path, key: Mapping[str, Any]) -> Path:
-    """Where the probe of a key is, or would be."""
+    """Path of the probe of a key."""
     return cache / "probes" / f"{digest(dict(key))}.json"
 
 
@@ -259,7 +259,7 @@ def trains_on_gpu(training: TrainingConfig, driver: Path = NVIDIA) -> bool:
 
 
 def with_device_counts(training: TrainingConfig) -> TrainingConfig:
-    """With numbers of processes and nodes where it asks for all: one a visible GPU, and the nodes of the allocation."""
+    """Fill in processes and nodes where all are asked for: one a visible GPU, and the nodes of the allocation."""
     gpus = len(visible_gpus()) if trains_on_gpu(training) else 0
     nodes = training.nodes or int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
     return replace(training, processes=training.processes or max(1, gpus), nodes=nodes)

@@ -121,7 +121,7 @@ class _ColumnMaker:
         return [task, f"{task}:{beside}"] if beside in self.available[task] else [task]
 
     def named(self, name: str) -> list[Measure]:
-        """What an entry of `table.columns` stands for: what is no measure, for a task that nobody has scored yet."""
+        """Columns of an entry of `table.columns`: what is no measure is a task that nobody has scored yet."""
         texts = self._unscored | self.texts
         fixed = {column.key: column for column in FIXED} | texts
         fixed |= {f"{name}:{PERPLEXITY}": perplexity_of_texts(column) for name, column in texts.items()}
@@ -395,7 +395,7 @@ class Cell:
 
     @property
     def ground(self) -> tuple[str | None, bool]:
-        """What two numbers must have alike for their difference to be judged."""
+        """Start and loss of text, which two numbers must have alike for their difference to be judged."""
         return self.start, self.lossy
 
     @property

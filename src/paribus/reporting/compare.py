@@ -156,7 +156,7 @@ class Comparison:
         return tuple(self.rows[place] for place in places if place is not None) or self.rows[:1]
 
     def name(self, text: str) -> str:
-        """What the table says for a label, a factor or a task."""
+        """Name that the table has for a label, a factor or a task."""
         return (self.table.names or {}).get(text, text)
 
     def row_name(self, row: Arm) -> str:
@@ -164,7 +164,7 @@ class Comparison:
         return " · ".join(map(self.name, row.labels)) or "all runs"
 
     def place(self, row: Arm) -> int:
-        """Where a row stands in the table, from 0."""
+        """Place of a row in the table, from 0."""
         return next(place for place, other in enumerate(self.rows) if other is row)
 
 
@@ -506,7 +506,7 @@ _UNSAFE = re.compile(r"[^\w.\-]")
 
 
 def run_numbers(scores: Path, finetuned: Path | None, training: Mapping[str, Any]) -> dict[str, float]:
-    """What this run alone puts into cells: means over items, the last checkpoints and shots, whatever the table.
+    """Numbers of this run alone, whatever the table: means over items, the last checkpoints and shots.
 
     By `table/<task>/<metric>/mean` and, of several numbers of shots, `table/<task>/<metric>/5_shot`;
     `table/bits_per_byte`, `table/<set>/bits_per_byte`, and each statistic and result of training. Means over tasks

@@ -193,7 +193,7 @@ _CANDIDATE_HEADINGS = ("bits", "least", "5 %", "median", "mean", "95 %", "greate
 
 @dataclass(frozen=True)
 class CandidateScores:
-    """Of every candidate, once whatever its frequency, bits; arrays of shape (n,) with n of at least 1."""
+    """Bits of every candidate, once whatever its frequency; arrays of shape (n,) with n of at least 1."""
 
     information: Reals
     """The smallest pointwise mutual information of two adjacent characters in it."""
@@ -314,7 +314,7 @@ def write_order_report(rows: Sequence[OrderRow], directory: Path, head: str = "o
 
 
 def few_documents(rows: Sequence[OrderRow]) -> str | None:
-    """That contexts of some rows hold hardly more than one document, and what holds more; None where all hold more."""
+    """Remark that contexts of some rows hold hardly more than one document; None where all hold more."""
     counts = {row.label: row.numbers.get("documents_per_context") for row in rows}
     few = {label: count for label, count in counts.items() if count is not None and count < FEW_DOCUMENTS}
     if not few:

@@ -20,7 +20,7 @@ Number = float | int | None
 
 @dataclass(frozen=True)
 class Replaced:
-    """How the vocabulary of a row differs from that of the row it is compared with (Scaffold-BPE, section 1, Figure 5).
+    """Tokens in which the vocabulary of a row differs from that of its baseline (Scaffold-BPE, section 1, Figure 5).
 
     With BPE as the other row and Scaffold-BPE as this one, what is gone are the scaffold tokens of BPE's vocabulary.
     """
@@ -208,7 +208,7 @@ def columns_of(numbers: Sequence[Mapping[str, Number]]) -> list[NumberColumn]:
 
 
 def cell_text(column: NumberColumn, row: Mapping[str, Number]) -> str:
-    """What a cell says."""
+    """Text of a cell."""
     value = row.get(column.name)
     return ABSENT if value is None else column.show(float(value))
 
@@ -254,7 +254,7 @@ def vocabulary_lengths(rows: Sequence[TokenRow]) -> dict[str, Sequence[int]]:
 
 
 def replaced_lines(rows: Sequence[TokenRow], head: str) -> Lines:
-    """What vocabularies have in place of others' tokens (Scaffold-BPE, section 1 and Figure 5); empty for none."""
+    """Tokens that vocabularies have in place of others' (Scaffold-BPE, section 1 and Figure 5); empty for none."""
     once, lines = digits(1), [[head, "gone", "share", "frequency", "of new", "rise", "compared with"]]
     for row in rows:
         if (new := row.replaced) is not None and row.baseline is not None and new.gone:

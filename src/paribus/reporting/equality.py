@@ -85,7 +85,7 @@ def differing(runs: Sequence[tuple[str, Fields]], factors: Sequence[str]) -> lis
 
 
 def scored_at_other_shares(runs: Sequence[tuple[str, Fields]]) -> list[Difference]:
-    """Where (name, fields) of runs say different shares of their trainings at which they are scored.
+    """Differences of (name, fields) of runs in the shares of their trainings at which they are scored.
 
     No factor excuses that: a mean over the last shares of a budget, of scores or of weights, is another number where
     these are longer. The last checkpoint alone stands at the end of a training, however many shares that has.

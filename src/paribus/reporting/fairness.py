@@ -28,7 +28,7 @@ _TOKENIZATION = ("pretokenizer", "tokenizer", "encoder")
 
 @dataclass(frozen=True)
 class Proof:
-    """What was compared between the runs of a table and found equal."""
+    """Settings that were compared between the runs of a table and found equal."""
 
     factors: tuple[str, ...]
     seeds: tuple[int, ...]
@@ -119,7 +119,7 @@ def by_labels(runs: Sequence[FinishedRun], factors: Sequence[str]) -> dict[tuple
 
 
 def proof(runs: Sequence[FinishedRun], factors: Sequence[str]) -> Proof:
-    """What was equal between runs that `refuse` let through."""
+    """Proof for runs that `refuse` let through."""
     flat = [run.fields for run in runs]
     allowed = covering(flat, factors)
     every: set[str] = set().union(*flat)

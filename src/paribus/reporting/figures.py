@@ -45,7 +45,7 @@ MOST_ROWS = 24
 
 @dataclass(frozen=True)
 class Curve:
-    """What a run logged while training: equally long sequences."""
+    """Metrics that a run logged while training: equally long sequences."""
 
     steps: Sequence[int]
     losses: Sequence[float]
@@ -93,7 +93,7 @@ def main_columns(comparison: Comparison) -> list[Measure]:
 
 
 def segmentations(comparison: Comparison, rows: Sequence[Arm]) -> list[Segmentation]:
-    """How rows cut the held-out text; rows that cut it alike are one."""
+    """Segmentations of the held-out text by rows; rows that cut it alike are one."""
     groups: dict[tuple[tuple[str, int], ...], list[tuple[Arm, Mapping[str, Any]]]] = {}
     for row in rows:
         score = comparison.scores.get(row.runs[0].run_id)

@@ -30,7 +30,7 @@ RankCurve = Sequence[Sequence[int]]
 
 @dataclass(frozen=True)
 class Segmentation:
-    """How one tokenizer cut a text."""
+    """Segmentation of a text by one tokenizer."""
 
     name: str
     look: Look
@@ -385,7 +385,7 @@ _ROUNDED_TO = 9
 
 @dataclass(frozen=True)
 class Histograms:
-    """How many candidates lie in bins of one width, of several quantities on one scale."""
+    """Counts of candidates in bins of one width, of several quantities on one scale."""
 
     edges: Reals
     """Bits, shape (bins + 1,), ascending; a bin holds its lower edge, the last one both."""

@@ -83,7 +83,7 @@ def report_document(
 
 
 def row_document(comparison: Comparison, row: Arm) -> dict[str, Any]:
-    """What a row is, whatever is said of it."""
+    """Labels and runs of a row, without its numbers."""
     return {
         "factors": dict(zip(comparison.factors, row.labels, strict=True)),
         "runs": [run.run_id for run in row.runs],

@@ -22,7 +22,7 @@ from paribus.reporting.significance.paired import Matrix, Vector
 
 @dataclass(frozen=True)
 class ItemText:
-    """What was asked in one item; of a document that is scored whole, its text alone."""
+    """Question and answers of one item; of a document that is scored whole, its text alone."""
 
     question: str = ""
     """What stands before the answer, without examples; of a pair the source, of a document all of it."""
@@ -45,7 +45,7 @@ _TRANSLATIONS, _PREDICTIONS = "translations.parquet", "predictions.parquet"
 
 
 def written_by(run: FinishedRun, task: str) -> dict[tuple[int, str], str]:
-    """What the models of a run wrote in a task; nothing of a task in which that is not on record.
+    """Texts that the models of a run wrote in a task; none where they are not on record.
 
     DataError for a file that cannot be read.
     """
@@ -96,7 +96,7 @@ class Scored:
 
     @property
     def metric(self) -> str:
-        """What its values are: of a perplexity the bits that it is measured and tested in."""
+        """Metric of its values: for a perplexity the bits that it is measured and tested in."""
         return self.column.parts[0].scored if self.column.parts else "bits_per_byte"
 
     @property
@@ -170,7 +170,7 @@ _LARGEST_DIFFERENCE = 1e12
 
 @dataclass(frozen=True)
 class RowAnswers:
-    """Of one row, arrays (items,): what its runs answered at the checkpoints and shots that are looked at."""
+    """Arrays (items,) of one row: the answers of its runs at the checkpoints and shots that are looked at."""
 
     answers: NDArray[np.int64]
     value: Vector
@@ -180,13 +180,13 @@ class RowAnswers:
 
     @property
     def right(self) -> NDArray[np.int64]:
-        """How many of the answers are right, of what is right or wrong."""
+        """Number of right answers, where answers are right or wrong."""
         return np.rint(np.nan_to_num(self.value) * self.answers).astype(np.int64)
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Of all rows that have runs, the same items."""
+    """Answers of all rows that have runs to the same items."""
 
     items: tuple[str, ...]
     rows: Mapping[int, RowAnswers]
@@ -194,7 +194,7 @@ class Answers:
 
 
 def answers_of(scored: Scored, comparison: Comparison, scores: Mapping[str, RunScores]) -> Answers:
-    """What each row answered; `scores` by run id, those of items that the table leaves out too."""
+    """Answers of each row; `scores` by run id, those of items that the table leaves out too."""
     if scored.kind == "documents":
         return _document_answers(scored, comparison, scores)
     lists = {block.items for score in scores.values() for key, block in score.blocks.items() if key[0] == scored.name}
@@ -292,7 +292,7 @@ _MOST_ROWS = 12
 
 @dataclass(frozen=True)
 class DifferentItems:
-    """Of one task or set of documents."""
+    """Items of one task or set of documents in which rows differ most."""
 
     name: str
     count: int

@@ -93,12 +93,12 @@ class MeasuredTask:
 
     @property
     def family(self) -> str:
-        """What its metric measures, in words."""
+        """Name of what its metric measures."""
         return self._about.family
 
     @property
     def better(self) -> Better | None:
-        """Which direction of its metric is better; None where nobody said."""
+        """Better direction of its metric; None where nobody said."""
         return self._about.better
 
 
@@ -133,12 +133,12 @@ class Measure:
 
     @property
     def factor(self) -> float:
-        """What a value is multiplied by to be shown."""
+        """Factor by which a value is multiplied to be shown."""
         return 100.0 if self.kind in ("accuracy", "percent") else 1.0
 
     @property
     def families(self) -> tuple[str, ...]:
-        """What its tasks are reported by, in words."""
+        """Names of what the metrics of its tasks measure."""
         return tuple(dict.fromkeys(part.family for part in self.parts))
 
 
@@ -162,7 +162,7 @@ def of_texts(name: str, named: Mapping[str, str]) -> Measure:
 
 
 def perplexity_of_texts(texts: Measure) -> Measure:
-    """The same in perplexity a token, which only rows that cut the texts alike share."""
+    """The column in perplexity a token, which only rows that cut the texts alike share."""
     return replace(texts, key=f"{texts.field}/{PERPLEXITY}", label=PERPLEXITY, kind="perplexity")
 
 

@@ -580,7 +580,7 @@ _SIZE_OPTIONS = {
 
 
 def other_sizes(comparison: Comparison) -> Iterator[str]:
-    """Where runs differ in steps, text a step or text a context: the ranges, what that does, and what takes it out."""
+    """Ranges in which runs differ in steps, text a step or text a context, what that does, and what takes it out."""
     runs = [run for _, run in _finished_runs(comparison)]
     ranges, meanings, remedies = [], [], []
     for column, name, words, meaning in _SIZES:

@@ -65,7 +65,7 @@ class Setting:
 
     @classmethod
     def of(cls, run: "FinishedRun") -> "Setting":
-        """Of one of our runs: its vocabulary as it came out, which may be smaller than was asked for, and its budget.
+        """Setting of a run of ours: its vocabulary as it came out, which may be smaller than asked for, and its budget.
 
         A budget in FLOPs or steps is none that a paper has.
         """
@@ -244,7 +244,7 @@ def short_count(count: float) -> str:
 
 
 def describe_settings(settings: Sequence[Setting], otherwise: str, *, budget: bool) -> str:
-    """What several settings have, each value once; `otherwise` stands for what is None; with `budget` that too.
+    """Values of several settings, each once; `otherwise` stands for what is None; with `budget` that too.
 
     The unit is told where it is known.
     """

@@ -61,7 +61,7 @@ class Plot:
 
 
 def style() -> dict[str, Any]:
-    """What the pictures have in common, for `matplotlib.rc_context`."""
+    """Style of all pictures, for `matplotlib.rc_context`."""
     installed = set(font_manager.get_font_names())
     families = ["DejaVu Sans", *(name for name in FALLBACK_FONTS if name in installed)]
     return {
@@ -77,7 +77,7 @@ def style() -> dict[str, Any]:
 
 
 class _Figure(Figure):
-    """With room for long names: a legend has fewer columns then and names several lines, for which the figure grows."""
+    """Figure with room for long names: a legend then has fewer columns and names several lines, for which it grows."""
 
     def legend(self, *args: Any, **options: Any) -> Any:
         named, columns = args or self._named(), options.get("ncols", 1)
@@ -202,7 +202,7 @@ class Look:
 
     @property
     def sign(self) -> str:
-        """The same as a character."""
+        """Marker as a character."""
         return SIGNS[self.shape % len(SIGNS)]
 
     @property
@@ -270,7 +270,7 @@ class Looks:
 
 
 def looks_of(comparison: Comparison) -> Looks:
-    """Of the rows of a comparison, finished or not: what is still missing changes no colour when it comes."""
+    """Looks of the rows of a comparison, finished or not: what is still missing changes no colour when it comes."""
     return Looks(comparison.factors, [row.labels for row in comparison.rows])
 
 
@@ -279,7 +279,7 @@ _PANELS_ABREAST = 3
 
 @dataclass(frozen=True)
 class Line:
-    """What a line is called and looks like, in all panels; names may be equal."""
+    """Name and look of a line, in all panels; names may be equal."""
 
     name: str
     look: Look
@@ -307,7 +307,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Axis:
-    """What the lines run over."""
+    """Amounts that the lines run over."""
 
     label: str
     logarithmic: bool = False

@@ -28,7 +28,7 @@ from paribus.reporting.significance.paired import Matrix, Vector
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """What the record of one finished run says; a report is built from these alone."""
+    """Record of one finished run; a report is built from these alone."""
 
     run_id: str
     config: Mapping[str, Any]
@@ -79,7 +79,7 @@ class FinishedRun:
 
     @property
     def start(self) -> str | None:
-        """What tells the checkpoint that training goes on from from others; None where it begins at random."""
+        """Identity of the checkpoint that training goes on from; None where it begins at random."""
         start = self.config.get("start") or {}
         files = (self.config.get("fingerprints") or {}).get("start")
         return canonical([start, files]) if start.get("kind") == "checkpoint" else None
@@ -193,7 +193,7 @@ class BlockLines:
 
 @dataclass(frozen=True)
 class ItemLines:
-    """Of `items.parquet`."""
+    """Arrangement of the lines of `items.parquet`."""
 
     order: Integers
     """Lines by task, shots, metric, item and checkpoint."""
@@ -205,7 +205,7 @@ class ItemLines:
 
 @dataclass(frozen=True)
 class DocumentLines:
-    """Of `heldout.parquet`, or of one set of `texts.parquet`."""
+    """Arrangement of the lines of `heldout.parquet`, or of one set of `texts.parquet`."""
 
     order: Integers
     """Lines by document and checkpoint."""
@@ -231,7 +231,7 @@ class Remembered:
         self._last: tuple[tuple[pa.Table, Any], ...] = ()
 
     def arranged(self, table: pa.Table, value: str, make: Callable[[], _Lines]) -> _Lines:
-        """What `make` gives for this table, from memory where all columns but `value` are those of an earlier one.
+        """Result of `make` for this table, from memory where all columns but `value` are those of an earlier one.
 
         Of the checkpoints only their order counts.
         """
@@ -385,7 +385,7 @@ def _check_present(path: Path) -> None:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Of a task, how many items have a prompt that some run cut."""
+    """Items of a task with a prompt that some run cut."""
 
     cut: int
     items: int

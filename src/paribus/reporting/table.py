@@ -182,7 +182,7 @@ def size(value: float, column: Measure) -> str:
 
 
 def unit_of(column: Measure) -> str:
-    """What follows a difference in a sentence: shares differ by points."""
+    """Unit of a difference in a sentence: shares differ by points."""
     return " points" if column.factor > 1 else ""
 
 
@@ -208,7 +208,7 @@ def some(lines: Sequence[str]) -> list[str]:
 
 
 def seeds_note(comparison: Comparison) -> str:
-    """What a caption says of ± and of the seeds: how few, where there are too few to judge by."""
+    """Words of a caption on ± and the seeds: how few, where there are too few to judge by."""
     scored = [column for column in comparison.columns if column.scored]
     cells = [row.cells[column.key] for row in comparison.finished for column in scored]
     over = {cell.over for cell in cells if cell.over and cell.half_width is not None}
@@ -355,7 +355,7 @@ def measured_columns(paper: Paper, comparison: Comparison) -> list[bool]:
 
 
 def paper_sentence(paper: Paper) -> str:
-    """Where the paper's numbers come from, or that there are none."""
+    """Source of the paper's numbers, or that there are none."""
     if paper.numbers is None:
         return " ".join(filter(None, [f"The numbers of {paper.title} have not been entered here.", paper.note]))
     return " ".join(filter(None, [f"{paper.title}.", paper.source and f"Source: {paper.source}.", paper.note]))
