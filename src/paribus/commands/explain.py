@@ -48,7 +48,11 @@ def explain(word: str) -> str:
     if name in groups():
         return _explain_option(name, option) if option else _explain_group(name)
     if not fields:
-        raise ConfigurationError(f"{word!r} is no field and no group; {_nearest_names(name)}")
+        paths = sorted({field.path for field in fields_of()})
+        last = [path for path in paths if path.rpartition(".")[2] == name.rpartition(".")[2]]
+        close = last[:3] or difflib.get_close_matches(name, sorted({*paths, *groups()}), n=3)
+        hint = f"did you mean {' or '.join(close)}? " if close else ""
+        raise ConfigurationError(f"{word!r} is no field and no group; {hint}paribus explain lists the groups")
     block = next((field for field in fields if field.group), None)
     if block is None or chosen:
         return "\n\n".join(_explain_field(*same) for same in _merge_equal(fields))
@@ -146,14 +150,6 @@ def _merge_equal(fields: Sequence[Field]) -> list[tuple[Field, list[str]]]:
         _, kinds = merged.setdefault((field.doc, field.type, field.default), (field, []))
         kinds += field.kinds
     return list(merged.values())
-
-
-def _nearest_names(name: str) -> str:
-    paths = sorted({field.path for field in fields_of()})
-    last = [path for path in paths if path.rpartition(".")[2] == name.rpartition(".")[2]]
-    close = last[:3] or difflib.get_close_matches(name, sorted({*paths, *groups()}), n=3)
-    hint = f"did you mean {' or '.join(close)}? " if close else ""
-    return f"{hint}paribus explain lists the groups"
 
 
 def _columns(rows: Sequence[tuple[str, str]]) -> list[str]:

@@ -70,7 +70,12 @@ def rerun_command(arguments: Sequence[str], console: Console) -> int:
     run_id = find_run_id(name, root)
     try:
         original = _recorded_config(run_id, root, devices, console)
-        again = _unfinished_rerun(original, run_id, console) or _new_rerun(original, run_id)
+        if again := unfinished(original, run_id):
+            _require_fit(again)
+            message = f"going on with {again.root}, which was not finished; remove it to begin from nothing"
+            console.print(message, markup=False, soft_wrap=True)
+        else:
+            again = _new_rerun(original, run_id)
     except DataError as error:  # files are gone: nothing was made, and nothing differs
         raise ConfigurationError(str(error)) from error
     JobFunction(loaded_code())(again)
@@ -84,7 +89,13 @@ def _recorded_config(run_id: str, root: Path, devices: Mapping[str, str], consol
         raise ConfigurationError(f"no run {run_id!r} below {root / 'runs'}; paribus status lists the runs of a command")
     if record["status"] == UNREADABLE:
         raise DataError(record["failure"]["message"])
-    original = checked_run(_on_devices(devices, moved_config(record["config"], root)) | {"sweep": None})
+    config = moved_config(record["config"], root)
+    for path, device in devices.items():
+        group, _, field = path.partition(".")
+        if field not in config[group]:
+            raise ConfigurationError(f"{path}: the {group} of this run has no {field}")
+        config = config | {group: config[group] | {field: device}}
+    original = checked_run(config | {"sweep": None})
     recorded = recorded_provenance(record, OutputRoot.of(original))
     changes = ["its artefacts are gone, and with them what it was made with"]
     if recorded is not None:
@@ -93,15 +104,6 @@ def _recorded_config(run_id: str, root: Path, devices: Mapping[str, str], consol
     for change in changes:
         console.print(f"not as recorded: {change}", style="yellow", markup=False, soft_wrap=True)
     return original
-
-
-def _unfinished_rerun(original: RunConfig, run_id: str, console: Console) -> RunConfig | None:
-    again = unfinished(original, run_id)
-    if again is not None:
-        _require_fit(again)
-        message = f"going on with {again.root}, which was not finished; remove it to begin from nothing"
-        console.print(message, markup=False, soft_wrap=True)
-    return again
 
 
 def _new_rerun(original: RunConfig, run_id: str) -> RunConfig:
@@ -129,16 +131,6 @@ def _parse(arguments: Sequence[str]) -> tuple[str, Path, dict[str, str]]:
         message = "rerun takes one run, by identifier or name, and, where it is not paribus_runs, root=..."
         raise ConfigurationError(message)
     return runs[0], named_root(options.pop("root", None)).path, options
-
-
-def _on_devices(devices: Mapping[str, str], config: dict[str, Any]) -> dict[str, Any]:
-    """The configuration with the devices that were given; ConfigurationError for a field that it has not."""
-    for path, device in devices.items():
-        group, _, field = path.partition(".")
-        if field not in config[group]:
-            raise ConfigurationError(f"{path}: the {group} of this run has no {field}")
-        config = config | {group: config[group] | {field: device}}
-    return config
 
 
 def _refuse_changed(record: Mapping[str, Any], config: RunConfig, changes: Sequence[str]) -> None:

@@ -87,27 +87,23 @@ def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
 
 def status_document(runs: Sequence[PreparedRun]) -> dict[str, Any]:
     """The content of `show_status` as plain data: the keys are described in docs/json.md."""
-    documents = [_run_status(name, run) for name, run in zip(labels(runs), runs, strict=True)]
+    documents: list[dict[str, Any]] = []
+    for name, run in zip(labels(runs), runs, strict=True):
+        root = OutputRoot.of(run.job.config)
+        state, store, nodes = read_state(root, run), root.store, run.nodes.values()
+        unknown = away(run.nodes) if state is NOT_STARTED else None
+        document = {
+            "id": None if unknown else run.run_id,
+            "label": name,
+            "state": "unknown" if unknown else state.shown,
+            "made": is_made(run, root),
+            "why": unknown or _why(state) or None,
+            "failure": state.failure.to_json() if state.failure else None,
+            "stages": {node.name: {"key": node.key, "there": store.find(*node.place) is not None} for node in nodes},
+            "directory": str(root.run(run.run_id)),
+        }
+        documents.append(document)
     return {"done": all(document["made"] for document in documents), "runs": documents}
-
-
-def _run_status(name: str, run: PreparedRun) -> dict[str, Any]:
-    root = OutputRoot.of(run.job.config)
-    state = read_state(root, run)
-    unknown = away(run.nodes) if state is NOT_STARTED else None
-    stages = {
-        node.name: {"key": node.key, "there": root.store.find(*node.place) is not None} for node in run.nodes.values()
-    }
-    return {
-        "id": None if unknown else run.run_id,
-        "label": name,
-        "state": "unknown" if unknown else state.shown,
-        "made": is_made(run, root),
-        "why": unknown or _why(state) or None,
-        "failure": state.failure.to_json() if state.failure else None,
-        "stages": stages,
-        "directory": str(root.run(run.run_id)),
-    }
 
 
 def show_failures(states: Mapping[str, RunState], console: Console) -> None:

@@ -72,14 +72,12 @@ def verb_help(verb: str) -> str:
     lines += [*textwrap.wrap(ABOUT[verb], HELP_WIDTH), *([RUNS] if verb in TAKES_RUNS else []), "", "flags:"]
     lines += [f"  {flag:<{width}}  {meaning}" for flag, meaning in flags.items()]
     lines += ["", "examples:", *(f"  {command}" for command in EXAMPLES[verb])]
-    return "\n".join([*lines, *(["", _group_lines()] if verb == "run" else [])])
-
-
-def _group_lines() -> str:
-    lines = ["groups, of which overrides choose (paribus explain GROUP, GROUP=OPTION or a field such as model.layers):"]
-    for group in groups():
-        names = ", ".join(option.name for option in options(group))
-        lines += textwrap.wrap(f"  {group}: {names}", HELP_WIDTH, subsequent_indent="    ", break_on_hyphens=False)
+    if verb == "run":
+        example = "paribus explain GROUP, GROUP=OPTION or a field such as model.layers"
+        lines += ["", f"groups, of which overrides choose ({example}):"]
+        for group in groups():
+            names = ", ".join(option.name for option in options(group))
+            lines += textwrap.wrap(f"  {group}: {names}", HELP_WIDTH, subsequent_indent="    ", break_on_hyphens=False)
     return "\n".join(lines)
 
 
