@@ -101,7 +101,13 @@ class _ColumnMaker:
     def __init__(self, scores: Sequence[RunScores], table: TableConfig, path: str = "experiment.table.columns") -> None:
         self.scores, self.table, self.path = scores, table, path
         self.groups = table.groups or {}
-        self.available = _available_metrics(scores)
+        shots_by_metric: dict[str, dict[str, set[int]]] = {}
+        for task, shots, metric in {key for score in scores for key in score.blocks}:
+            shots_by_metric.setdefault(task, {}).setdefault(metric, set()).add(shots)
+        self.available: Available = {
+            task: {metric: tuple(sorted(shots)) for metric, shots in sorted(of_task.items())}
+            for task, of_task in sorted(shots_by_metric.items())
+        }
         sets = dict.fromkeys(name for score in scores for name in score.texts)
         self.texts = {name: of_texts(name, table.names or {}) for name in sets}
         self._unscored = {name: of_texts(name, table.names or {}) for name in self._sets_without_scores()}
@@ -214,16 +220,6 @@ class _ColumnMaker:
         values = [score.blocks[key].values for key in keys for score in self.scores if key in score.blocks]
         lower = any(part.better == "lower" for part in parts)
         return "score" if lower or not are_shares(values) else "accuracy"
-
-
-def _available_metrics(scores: Sequence[RunScores]) -> Available:
-    shots_by_metric: dict[str, dict[str, set[int]]] = {}
-    for task, shots, metric in {key for score in scores for key in score.blocks}:
-        shots_by_metric.setdefault(task, {}).setdefault(metric, set()).add(shots)
-    return {
-        task: {metric: tuple(sorted(shots)) for metric, shots in sorted(of_task.items())}
-        for task, of_task in sorted(shots_by_metric.items())
-    }
 
 
 def _measured_columns(

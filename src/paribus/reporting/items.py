@@ -308,20 +308,17 @@ def most_different(
     answers = answers_of(scored, comparison, scores)
     rows = list(answers.rows)[:_MOST_ROWS]
     header = ["item", "text", *(comparison.row_name(comparison.rows[place]) for place in rows)]
-    written = {place: _texts_written(scored, comparison, place) for place in rows}
+    written = {}
+    for place in rows:  # of its first run, at the last checkpoint that was scored
+        by_step = written_by(comparison.rows[place].runs[0], scored.name)
+        last = max((step for step, _ in by_step), default=None)
+        written[place] = {item: text for (step, item), text in by_step.items() if step == last}
     lines = [header]
     for place in by_difference(scored, comparison, answers)[:limit]:
         item = answers.items[place]
         cells = [_answer_text(scored, answers, row, place, written[row].get(item)) for row in rows]
         lines.append([item, _item_line(scored, texts.get(item, NO_TEXT)), *cells])
     return DifferentItems(scored.name, len(answers.items), lines)
-
-
-def _texts_written(scored: Scored, comparison: Comparison, row: int) -> dict[str, str]:
-    """Texts that the first run of a row wrote, by item, at the last checkpoint that was scored."""
-    texts = written_by(comparison.rows[row].runs[0], scored.name)
-    last = max((step for step, _ in texts), default=None)
-    return {item: text for (step, item), text in texts.items() if step == last}
 
 
 def _answer_text(scored: Scored, answers: Answers, row: int, place: int, written: str | None) -> str:

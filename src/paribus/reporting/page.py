@@ -48,7 +48,7 @@ def page(document: ReportDocument) -> str:
     return environment.get_template(TEMPLATE).render(
         title=document.title,
         question=document.question,
-        tables=[_table(*_folded(table)) for table in document.tables],
+        tables=[_table(table) for table in document.tables],
         looks={
             number: {"sign": look.sign, "colour": themed(look.colour)}
             for number, look in enumerate((looks.of(row.labels) for row in comparison.rows), start=1)
@@ -74,16 +74,13 @@ def _baseline(comparison: Comparison) -> str:
     return f"the first row ({name})" if base is comparison.rows[0] else name
 
 
-def _folded(layout: TableLayout) -> tuple[TableLayout, TableLayout | None]:
-    """The table and, where it is wider than a page, the one that unfolds: its columns that are rarely asked for."""
+def _table(layout: TableLayout) -> dict[str, Any]:
+    """The table and, where it is wider than a page, one that unfolds, with the columns that are rarely asked for."""
     main = [place for place, column in enumerate(layout.columns) if column.main]
-    rest = [place for place, column in enumerate(layout.columns) if not column.main]
-    if len(layout.columns) <= _MOST_COLUMNS or not (main and rest):
-        return layout, None
-    return layout.of(main), replace(layout.of(rest), title=f"{layout.title}: more columns")
-
-
-def _table(layout: TableLayout, folded: TableLayout | None = None) -> dict[str, Any]:
+    rest, folded = [place for place in range(len(layout.columns)) if place not in main], None
+    if len(layout.columns) > _MOST_COLUMNS and main and rest:
+        folded = _table(replace(layout.of(rest), title=f"{layout.title}: more columns"))
+        layout = layout.of(main)
     bodies: list[list[TableLine]] = []
     for line in layout.lines:
         if line.starts_group or not bodies:
@@ -95,7 +92,7 @@ def _table(layout: TableLayout, folded: TableLayout | None = None) -> dict[str, 
         "bodies": bodies,
         "width": len(layout.factors),
         "scored": any(column.scored for column in layout.columns),
-        "more": _table(folded) if folded else None,
+        "more": folded,
     }
 
 

@@ -472,7 +472,13 @@ def item_lines(table: pa.Table, path: Path) -> ItemLines:
         key = (names[0][task[start]], int(shots[shot[start]]), names[1][metric[start]])
         lines = slice(start // checkpoints, end // checkpoints)
         blocks.append(BlockLines(key, tuple(items[lines]), tuple(hashes[lines]), slice(start, end)))
-    return ItemLines(order, checkpoints, tuple(blocks), _block_contents(blocks))
+    content = []
+    for named, shot_count in dict.fromkeys(block.key[:2] for block in blocks):
+        parts = [block for block in blocks if block.key[:2] == (named, shot_count)]
+        count = sum(len(block.items) for block in parts)
+        digest = _digest([text for block in parts for text in (block.key[2], *block.items, *block.hashes)])
+        content.append((f"scores.{named}.{shot_count}_shot", f"{count} lines ({digest})"))
+    return ItemLines(order, checkpoints, tuple(blocks), tuple(content))
 
 
 def document_lines(table: pa.Table, path: Path, name: str = "scores.heldout") -> DocumentLines:
@@ -484,16 +490,6 @@ def document_lines(table: pa.Table, path: Path, name: str = "scores.heldout") ->
     digest = _digest([*documents, *map(str, sizes.tolist())])
     content = ((name, f"{len(documents)} documents ({digest})"),)
     return DocumentLines(order, checkpoints, documents, sizes, content)
-
-
-def _block_contents(blocks: Sequence[BlockLines]) -> tuple[tuple[str, str], ...]:
-    content = []
-    for task, shots in dict.fromkeys(block.key[:2] for block in blocks):
-        parts = [block for block in blocks if block.key[:2] == (task, shots)]
-        count = sum(len(block.items) for block in parts)
-        digest = _digest([text for block in parts for text in (block.key[2], *block.items, *block.hashes)])
-        content.append((f"scores.{task}.{shots}_shot", f"{count} lines ({digest})"))
-    return tuple(content)
 
 
 def _line_order(table: pa.Table, columns: Sequence[Integers], names: Sequence[str], path: Path) -> tuple[Integers, int]:
