@@ -400,8 +400,10 @@ def remarks_on_orders(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator
     """Remark that orders read different documents, with the remedy, and that neighbours take many core-hours."""
     yield from _long_searches(runs, root)
     orders: dict[tuple[int, str], set[str]] = defaultdict(set)
-    for run in runs:
-        orders[_seed_and_corpus(run)].add(_order_digest(run.nodes["order"]))
+    for run in runs:  # by how they are made, whatever seed they are drawn by
+        made = run.nodes["order"].identity
+        settings = {name: value for name, value in made["identity"].items() if name != "seeds"}
+        orders[_seed_and_corpus(run)].add(digest([settings, made["inputs"]]))
     compared = [(run, _run_length(run, root)) for run in runs if len(orders[_seed_and_corpus(run)]) > 1]
     known = [epochs for run, length in compared if (epochs := _epochs_read(run, length)) is not None]
     if min(known, default=1.0) < ENOUGH_EPOCHS:
@@ -445,12 +447,6 @@ def _run_length(run: PreparedRun, root: OutputRoot) -> Length:
 
 def _seed_and_corpus(run: PreparedRun) -> tuple[int, str]:
     return run.job.config.seed, run.nodes["corpus"].key
-
-
-def _order_digest(order: Node) -> str:
-    """Digest of how an order is made, whatever seed it is drawn by."""
-    settings = {name: value for name, value in order.identity["identity"].items() if name != "seeds"}
-    return digest([settings, order.identity["inputs"]])
 
 
 def _epochs_read(run: PreparedRun, length: Length) -> float | None:

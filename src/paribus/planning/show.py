@@ -157,7 +157,12 @@ def bill(plan: Plan) -> Iterator[str]:
         yield f"until={plan.until}: what follows that stage, or does not lead to it, is neither made nor counted"
     if plan.until is None or any(run.trains for run in (*plan.firsts, *plan.runs)):
         yield from _training_lines(plan)
-    yield from _encoding_lines(plan.encoded)
+    draws, sizes = plan.encoded.draws, {"tokens": plan.encoded.tokens, "contexts": plan.encoded.contexts}
+    drawn = f", which {draws} draws of BPE-dropout take {draws} times" if draws > 1 else ""
+    if known := [f"{format_size(size)} of {name}" for name, size in sizes.items() if size]:
+        yield f"still to encode: ~{' and '.join(known)}{drawn}"
+    if plan.encoded.unknown and drawn:
+        yield f"still to encode: room for tokens and contexts is not known before the corpus is there{drawn}"
     if plan.config.max_device_hours is not None and plan.device_hours is not None:
         yield f"plan.max_device_hours: {format_hours(plan.device_hours)} of {plan.config.max_device_hours:g}"
 
@@ -181,16 +186,6 @@ def _training_lines(plan: Plan) -> Iterator[str]:
         yield f"  {HOW_TO_PROBE.format(seconds=plan.config.probe_seconds + SECONDS_TO_IMPORT)}{HOW_TO_STATE}"
     elif any(source.endswith(NEVER_PROBED) for source in sources):
         yield f"  a stated speed: {HOW_TO_STATE}"
-
-
-def _encoding_lines(encoded: Encoded) -> Iterator[str]:
-    """Room on the disk for what is to be encoded; nothing where neither a corpus nor draws say how much."""
-    drawn = f", which {encoded.draws} draws of BPE-dropout take {encoded.draws} times" if encoded.draws > 1 else ""
-    sizes = {"tokens": encoded.tokens, "contexts": encoded.contexts}
-    if known := [f"{format_size(size)} of {name}" for name, size in sizes.items() if size]:
-        yield f"still to encode: ~{' and '.join(known)}{drawn}"
-    if encoded.unknown and drawn:
-        yield f"still to encode: room for tokens and contexts is not known before the corpus is there{drawn}"
 
 
 _FIGURE_KEYS = {"disk": "disk_bytes", "memory": "memory_bytes"}

@@ -165,7 +165,7 @@ class Comparison:
 
     def place(self, row: Arm) -> int:
         """Place of a row in the table, from 0."""
-        return next(place for place, other in enumerate(self.rows) if other is row)
+        return next(place for place, each in enumerate(self.rows) if each is row)
 
 
 def compare(
