@@ -434,15 +434,15 @@ def cells_of(values: Sequence[Mapping[str, Values]], averages: Sequence[Mapping[
 
     `averages` are those of the items of the same values.
     """
-    places = [(row, key) for row, found in enumerate(averages) for key in found]
+    places = [(row, key) for row, by_column in enumerate(averages) for key in by_column]
     seeds = [list(values[row][key].values()) for row, key in places]
     within = {key: within_rows(seed_means([row[key] for row in values])) for key in dict.fromkeys(k for _, k in places)}
-    means = [np.array([each.mean(axis=1) for each in found]) for found in seeds]
+    means = [np.array([each.mean(axis=1) for each in of_cell]) for of_cell in seeds]
     errors = standard_errors([averages[row][key] for row, key in places])
     rows: list[Cells] = [{key: Cell() for key in by_column} for by_column in values]
     shapes: dict[tuple[int, ...], list[int]] = {}
-    for index, found in enumerate(means):
-        shapes.setdefault(found.shape, []).append(index)
+    for index, mean in enumerate(means):
+        shapes.setdefault(mean.shape, []).append(index)
     for alike in shapes.values():
         for index, spreads in zip(alike, _spreads(np.stack([means[index] for index in alike])), strict=True):
             row, key = places[index]

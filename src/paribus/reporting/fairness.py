@@ -77,20 +77,20 @@ def score_differences(scores: Mapping[str, RunScores]) -> list[Difference]:
 
 def refuse(runs: Sequence[FinishedRun], factors: Sequence[str], scores: Mapping[str, RunScores]) -> None:
     """FairnessError unless the runs differ in the declared factors and the seed only, and one label means one thing."""
-    if found := differences(runs, factors):
+    if unequal_settings := differences(runs, factors):
         raise FairnessError(
             f"These runs differ in more than the declared factors ({', '.join(factors) or 'none'}) and the seed, "
             "so they cannot stand side by side. Declare the path as a factor, or run them again with equal settings:",
-            found + score_differences(scores),
+            unequal_settings + score_differences(scores),
         )
-    if found := score_differences(scores):
+    if unequal_scores := score_differences(scores):
         raise FairnessError(
             "These runs were scored on different items, text or numbers of checkpoints, so they cannot stand side by "
             "side, whatever is declared. Run them again with an equal corpus and evaluation:",
-            found,
+            unequal_scores,
         )
-    if found := scored_at_other_shares([(run.run_id, run.fields) for run in runs]):
-        raise FairnessError(f"{OTHER_SHARES}, so they cannot stand side by side, whatever is declared:", found)
+    if shares := scored_at_other_shares([(run.run_id, run.fields) for run in runs]):
+        raise FairnessError(f"{OTHER_SHARES}, so they cannot stand side by side, whatever is declared:", shares)
     for labels, group in by_labels(runs, factors).items():
         if len(group) > 1 and (hidden := differences(group, ())):
             raise FairnessError(
