@@ -8,7 +8,7 @@ from math import log
 from pathlib import Path
 from typing import Any
 
-from paribus.config.groups.ordering import NearestOrdering, OrderingConfig, PairPacking, pads
+from paribus.config.groups.ordering import NearestOrdering, PairPacking, pads
 from paribus.config.groups.tokenization import (
     BytesTokenizer,
     ExistingTokenizer,

@@ -275,7 +275,7 @@ def _plan_run(
         parameters=parameters,
         hours=hours,
         throughput=throughput,
-        disk_bytes=artefact_bytes(config.model, vocabulary, _kept_checkpoints(config, length)),
+        disk_bytes=artefact_bytes(config.model, vocabulary, own_checkpoints),
         memory=_device_memory(config, vocabulary),
         gpu=_on_gpu(config),
         padded=pads(config.packing) and not pairs,

@@ -12,7 +12,7 @@ from rich.text import Text
 from paribus.config.units import format_count, format_hours, format_size
 from paribus.errors import ConfigurationError, Problem
 from paribus.pipeline.prepared import PreparedRun
-from paribus.planning.plan import Encoded, Plan, PlannedRun, make_plan
+from paribus.planning.plan import Plan, PlannedRun, make_plan
 from paribus.planning.speed import NEVER_PROBED, NOT_PROBED, Say
 from paribus.reporting.data_tables import bare_table
 

@@ -36,7 +36,6 @@ from paribus.store.provenance import gpu_names
 from paribus.training.fit import one_process
 from paribus.training.metrics import peak_flops
 
-
 Say = Callable[[str], None]
 NOT_PROBED = "not probed yet"
 NEVER_PROBED = "no probe measures an encoder-decoder"
@@ -52,7 +51,7 @@ class Speed:
 
     def hours(self, flops: float) -> float | None:
         """Hours of one device for FLOPs."""
-        return None if self.flops is None else flops / self.flops / SECONDS_AN_HOUR
+        return None if self.flops is None else flops / self.flops / 3600
 
 
 @dataclass
