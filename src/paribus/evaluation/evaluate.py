@@ -8,7 +8,8 @@ ratio itself, their spread gives its standard error and paired tests.
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from operator import is_
 from pathlib import Path
@@ -104,10 +105,8 @@ def score_checkpoints(context: StageContext, host: Host = ALONE) -> dict[str, JS
         gold = read_segmented(segmented_path(context.inputs["tasks"], name))
         for step in checkpoints:  # at every checkpoint the same: it is the tokenizer that is scored
             _keep_rows(context.listener, segmentation_rows(name, tokenizer, gold, step), scored)
-    if heldout.pairs is None:
-        _score_texts(context, host, tokenizer, checkpoints, heldout, scored)
-    else:
-        _score_pairs(context, host, tokenizer, checkpoints, heldout.pairs, scored)
+    score = _score_texts if heldout.pairs is None else _score_pairs
+    score(context, host, tokenizer, checkpoints, heldout, scored)
     return _write_scores(context, tokenizer, checkpoints, heldout, scored) if host.main else {}
 
 
@@ -208,14 +207,9 @@ def _keep_rows(listener: StageListener, rows: list[ResultRow], scored: Scored) -
 
 
 def _score_pairs(  # noqa: PLR0917 (as above)
-    context: StageContext,
-    host: Host,
-    tokenizer: Tokenizer,
-    paths: dict[int, Path],
-    pairs: list[TextPair],
-    scored: Scored,
+    context: StageContext, host: Host, tokenizer: Tokenizer, paths: dict[int, Path], heldout: "_Heldout", scored: Scored
 ) -> None:
-    config, length = context.config.evaluation, context.config.model.context_length
+    config, length, pairs = context.config.evaluation, context.config.model.context_length, heldout.pairs or []
     scored.translated = translated_sets(config, context.inputs["tasks"], pairs)
     scored.cut_sources = sum(len(tokenizer.encode(pair.source)) > length - 1 for pair in pairs)
     for step, path, progress in _scored_steps(context.listener, paths):
@@ -262,7 +256,8 @@ def score_name(task: str, shots: int, metric: str) -> str:
 def _task_facts(config: EvaluationConfig, tasks: Path, scored: Scored) -> dict[str, JSON]:
     """What a reader of the tasks' scores must know."""
     about: dict[str, JSON] = {}
-    requests = scored.requests
+    items = Counter(task for task, _ in scored.requests.crossed)
+    choices = Counter(task for task, _ in scored.requests.crossed.elements())
     for name in prompted(config.tasks):
         metadata = read_task_config(tasks, name)["metadata"]
         names = {str(number): task_name(name, number) for number in config.task_shots(name)}
@@ -274,14 +269,10 @@ def _task_facts(config: EvaluationConfig, tasks: Path, scored: Scored) -> dict[s
                 key: [*sorted(scored.names[item] for item in scored.truncated if item[0] == task)]
                 for key, task in names.items()
             },
-            "crossed_items": {key: _item_count(task, requests.crossed) for key, task in names.items()},
-            "crossed_choices": {key: _item_count(task, requests.crossed.elements()) for key, task in names.items()},
+            "crossed_items": {key: items[task] for key, task in names.items()},
+            "crossed_choices": {key: choices[task] for key, task in names.items()},
         }
     return about
-
-
-def _item_count(task: str, items: Iterable[tuple[str, int]]) -> int:
-    return sum(name == task for name, _ in items)
 
 
 Answer = tuple[float, bool]

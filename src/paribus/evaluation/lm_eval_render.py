@@ -58,9 +58,7 @@ class Example:
 
 
 _TOKENS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
-"""lm-eval's names for the largest number of tokens of an answer, the first that is given counts."""
-_DEFAULT_TOKENS = 256
-"""Its number where none is given."""
+"""lm-eval's names for the largest number of tokens of an answer: the first that is given counts, 256 without any."""
 
 
 def borrowed_items(
@@ -72,51 +70,31 @@ def borrowed_items(
     """
     made = BorrowedTask(task, files)
     items, examples = made.items(), made.examples()
+    in_order, writes = task.fewshot.get("sampler") == "first_n", task.kind == "generate_until"
     if examples:
-        chosen = _outside(items, examples)
-        shown = chosen if _in_order(task) else _even(chosen, training_size(shots))
+        scored, distinct = {_answered(item) for item in items}, dict[tuple[str, str], Example]()
+        for example in examples:
+            distinct.setdefault((example.query, example.answer), example)
+        shown = [example for key, example in distinct.items() if key not in scored]
+        shown = shown if in_order else _even(shown, training_size(shots))
         pool = ItemSet(items, [], f"{task.fewshot_split} split" if task.fewshot_split else "the task's own YAML")
     else:
         pool = split_pool(items, None, shots)
         shown = [made.as_example(int(item.id.rpartition("/")[2])) for item in pool.fewshot]
     pool = replace(pool, fewshot=[example.like(items[0]) for example in shown])
     generation = None
-    if _writes(task):
+    if writes:
         limits = task.config.get("generation_kwargs") or {}
-        most = next((limits[name] for name in _TOKENS if limits.get(name) is not None), _DEFAULT_TOKENS)
+        most = next((limits[name] for name in _TOKENS if limits.get(name) is not None), 256)
         generation = Generation(made.until, "lm_eval", max_tokens=int(most))
-    return pool, made.prompt, generation, _changes(task)
-
-
-def _changes(task: Definition) -> dict[str, Any]:
-    metrics = [{"aggregation": "mean", "higher_is_better": True} | entry for entry in task.metrics]
-    changes: dict[str, Any] = {"metric_list": metrics}
+    changes: dict[str, Any] = {"metric_list": task.metrics}
     if task.config.get("filter_list"):
         changes["filter_list"] = task.config["filter_list"]
-    elif _writes(task):
+    elif writes:
         changes["filter_list"] = [{"name": "none", "filter": [{"function": "take_first"}]}]
-    if _in_order(task):
+    if in_order:
         changes["fewshot_config"] = {"sampler": "first_n"}
-    return changes
-
-
-def _writes(task: Definition) -> bool:
-    return task.kind == "generate_until"
-
-
-def _in_order(task: Definition) -> bool:
-    return bool(task.fewshot.get("sampler") == "first_n")
-
-
-def _outside(items: Sequence[AnyItem], examples: Sequence[Example]) -> list[Example]:
-    """Examples that are no scored item, each once."""
-    scored = {_answered(item) for item in items}
-    distinct = {(example.query, example.answer): example for example in reversed(examples)}
-    return [
-        example
-        for example in examples
-        if distinct.get(key := (example.query, example.answer)) is example and key not in scored
-    ]
+    return pool, made.prompt, generation, changes
 
 
 def _answered(item: AnyItem) -> tuple[str, str]:
@@ -274,13 +252,9 @@ class BorrowedTask:
             return make()
         except Exception as error:
             hint = "; is its answer the number of a choice?" if isinstance(error, IndexError) else ""
-            raise DataError(
-                Problem(
-                    "evaluation.tasks",
-                    f"task {self.definition.name} ({self.definition.path}) cannot be made of {where}: "
-                    f"{type(error).__name__}: {error}{hint}",
-                )
-            ) from error
+            task = f"task {self.definition.name} ({self.definition.path})"
+            message = f"{task} cannot be made of {where}: {type(error).__name__}: {error}{hint}"
+            raise DataError(Problem("evaluation.tasks", message)) from error
 
 
 def _config(task: Definition, splits: dict[str, Any]) -> dict[str, Any]:
@@ -290,8 +264,7 @@ def _config(task: Definition, splits: dict[str, Any]) -> dict[str, Any]:
         config["fewshot_split"] = _EXAMPLES
     if isinstance(own := config.get("fewshot_config"), dict):
         config["fewshot_config"] = {key: value for key, value in own.items() if key != "split"}
-    metrics = task.metrics
-    return config | {"metric_list": [{"aggregation": "mean", "higher_is_better": True} | entry for entry in metrics]}
+    return config | {"metric_list": task.metrics}
 
 
 _OF_DATA = (

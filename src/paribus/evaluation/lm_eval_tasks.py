@@ -112,19 +112,24 @@ class Definition:
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
-        """The entries of `metric_list` that are means over items."""
-        known = SCORED_METRICS[self.kind]
-        return [entry for entry in self._metric_list if _is_mean(entry, known)]
+        """The entries of `metric_list` that are means over items, with what lm-eval takes for granted."""
+        defaults = {"aggregation": "mean", "higher_is_better": True}
+        return [defaults | entry for entry in self._metric_list if self._is_mean(entry)]
 
     @property
     def left_out(self) -> list[str]:
         """Names of its other metrics."""
-        scored = self.metrics
-        return [_value_text(entry.get("metric")) for entry in self._metric_list if entry not in scored]
+        return [_value_text(entry.get("metric")) for entry in self._metric_list if not self._is_mean(entry)]
 
     @property
     def _metric_list(self) -> list[dict[str, Any]]:
         return self.config.get("metric_list") or [{"metric": name} for name in _DEFAULT_METRICS[self.kind]]
+
+    def _is_mean(self, entry: Mapping[str, Any]) -> bool:
+        name = entry.get("metric")
+        right = "perplexity" if name == "perplexity" else "mean"
+        known = name in SCORED_METRICS[self.kind] and entry.get("aggregation", right) == right
+        return known and not entry.get("hf_evaluate") and not any(functions_in(entry))
 
     def problem(self) -> str | None:
         """Why it cannot be scored here; None where it can."""
@@ -181,13 +186,6 @@ class Definition:
         if not self.ours or not any(functions_in(self.config)):
             return []
         return sorted(self.root.rglob("*.py"))
-
-
-def _is_mean(entry: Mapping[str, Any], known: tuple[str, ...]) -> bool:
-    name = entry.get("metric")
-    aggregation = entry.get("aggregation", name if name == "perplexity" else "mean")
-    right = "perplexity" if name == "perplexity" else "mean"
-    return name in known and aggregation == right and not entry.get("hf_evaluate") and not any(functions_in(entry))
 
 
 def _value_text(value: Any) -> str:
@@ -516,13 +514,9 @@ def _split_path(task: Definition, files: Mapping[str, Any], split: str) -> Path:
     given = files.get(split)
     chosen = given[0] if isinstance(given, list) and len(given) == 1 else given
     if not isinstance(chosen, str):
-        raise DataError(
-            Problem(
-                "evaluation.include_path",
-                f"{task.path} must name one file of JSON lines for the split {split!r} in "
-                f"dataset_kwargs.data_files, not {given!r}",
-            )
-        )
+        where = f"for the split {split!r} in dataset_kwargs.data_files"
+        message = f"{task.path} must name one file of JSON lines {where}, not {given!r}"
+        raise DataError(Problem("evaluation.include_path", message))
     path = task.path.parent / chosen
     if not path.is_file():
         raise DataError(Problem("evaluation.include_path", f"task {task.name} reads {path}, which is not there"))

@@ -175,7 +175,7 @@ class PromptCutter:
         return len(self._tokenizer.encode(text))
 
     def item(self, record: Mapping[str, Any], delimiter: str, name: ItemKey) -> ItemTokens:
-        """How a record that `paribus.evaluation.items.write_items` wrote is cut."""
+        """How a record that `items.write_task` wrote is cut."""
         encode, eos_id = self._tokenizer.encode, self._tokenizer.eos_id
         cut = [encode_choices(encode, eos_id, *texts) for texts in _record_texts(record, delimiter)]
         tokens = max(len(choices.context) + max(map(len, choices.continuations)) for choices in cut)

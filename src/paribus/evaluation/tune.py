@@ -75,13 +75,18 @@ def finetune_tasks(context: StageContext) -> dict[str, JSON]:
     for name in _task_names(context):
         outcome = finish(context, name, start)
         numbers[name] = outcome["numbers"]
-        rows += _answer_rows(step, name, read_task(context.inputs["finetuning_data"] / name), outcome["answers"])
+        questions = read_task(context.inputs["finetuning_data"] / name).scored
+        values = answer_scores(TASKS[name], outcome["answers"], questions)
+        rows += [
+            ResultRow(step, name, 0, question.id, question.digest, metric, value)
+            for question, scores in zip(questions, values, strict=True)
+            for metric, value in scores.items()
+        ]
     _export(context, rows, numbers, step)
-    values: dict[str, JSON] = {score_name(*key): value for key, value in means(rows).items()}
     return {
         "checkpoint": step,
         "tasks": numbers,
-        "metrics": values,
+        "metrics": {score_name(*key): value for key, value in means(rows).items()},
         "precision": start.precision,
         "device": device_name(start.accelerator.device),
     }
@@ -146,7 +151,9 @@ def _finetune(context: StageContext, name: str, task_data: TaskData, start: Star
     evaluation, config = context.config.evaluation, context.config.finetuning
     assert isinstance(config, ScrollsFinetuning)
     rows = Rows(start.tokenizer, task_data, context.config.model.context_length)
-    cuts = _encode_rows(context.work, rows, task_data)
+    if not (context.work / CUTS).is_file():
+        shutil.rmtree(context.work / ROWS_DIRECTORY, ignore_errors=True)
+        write_json(context.work / CUTS, write_rows(context.work / ROWS_DIRECTORY, rows, task_data.train))
     model, training = finetune(context, name, start)
     prompts = [rows.prompt(question) for question in task_data.scored]
 
@@ -159,7 +166,7 @@ def _finetune(context: StageContext, name: str, task_data: TaskData, start: Star
         "items": len(prompts),
         "documents_cut": sum(prompt.cut for prompt in prompts),
         "document_bytes": sum(prompt.document_bytes for prompt in prompts) / len(prompts),
-        "training": {**training, **cuts},
+        "training": {**training, **read_object(context.work / CUTS)},
     }
     return {"answers": [answer[: config.answer_characters] for answer in answers], "numbers": numbers}
 
@@ -205,23 +212,6 @@ class Rows:
         cut = len(part) < len(whole) or len(asking) > room
         ids = np.concatenate([asking[:room], part, self._asked])
         return FinetuningPrompt(ids, int(self._lengths[part].sum()), cut)
-
-
-def _encode_rows(work: Path, rows: Rows, task_data: TaskData) -> dict[str, int]:
-    """Write the rows that are trained on, unless they are there; how many of them lost a part."""
-    if not (work / CUTS).is_file():
-        shutil.rmtree(work / ROWS_DIRECTORY, ignore_errors=True)
-        write_json(work / CUTS, write_rows(work / ROWS_DIRECTORY, rows, task_data.train))
-    return read_object(work / CUTS)
-
-
-def _answer_rows(step: int, name: str, task_data: TaskData, answers: list[str]) -> list[ResultRow]:
-    values = answer_scores(TASKS[name], answers, task_data.scored)
-    return [
-        ResultRow(step, name, 0, question.id, question.digest, metric, value)
-        for question, scores in zip(task_data.scored, values, strict=True)
-        for metric, value in scores.items()
-    ]
 
 
 def _export(context: StageContext, rows: list[ResultRow], numbers: dict[str, JSON], step: int) -> None:

@@ -4,11 +4,11 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from paribus.config.groups.model import DecoderModel, GPTNeoXModel, LlamaModel
+from paribus.config.groups.model import DecoderModel
 from paribus.errors import DataError
 from paribus.store.files import read_object
 
@@ -50,80 +50,66 @@ class Architecture:
 
 def architecture_of(model: DecoderModel, vocab_size: int, eos_id: int | None) -> Architecture:
     """That of the group `model` as written, with `vocab_size` tokens."""
-    common: dict[str, Any] = {
-        "vocab_size": vocab_size,
-        "width": model.width,
-        "ffn_width": model.ffn_width,
-        "layers": model.layers,
-        "heads": model.heads,
-        "context_length": model.context_length,
-        "rope_theta": model.rope_theta,
-        "tied_embeddings": model.tied_embeddings,
-        "initializer_range": model.initializer_range,
-        "eos_id": eos_id,
-    }
-    match model:
-        case LlamaModel():
-            return Architecture("llama", norm_epsilon=1e-6, **common)
-        case GPTNeoXModel():
-            common |= {"rotary_fraction": model.rotary_fraction, "parallel_residual": model.parallel_residual}
-            return Architecture("gpt_neox", norm_epsilon=1e-5, **common)
+    written = {each.name: getattr(model, each.name) for each in fields(Architecture) if hasattr(model, each.name)}
+    epsilon = 1e-6 if model.kind == "llama" else 1e-5
+    return Architecture(vocab_size=vocab_size, norm_epsilon=epsilon, eos_id=eos_id, **written)
+
+
+STORED_NAMES = {
+    "vocab_size": "vocab_size",
+    "width": "hidden_size",
+    "ffn_width": "intermediate_size",
+    "layers": "num_hidden_layers",
+    "heads": "num_attention_heads",
+    "context_length": "max_position_embeddings",
+}
+"""What `config.json` calls the fields that it must say."""
 
 
 def read_architecture(stored: Mapping[str, Any]) -> Architecture:
     """That of a `config.json`, of transformers 4 or 5; KeyError for what it must say and does not."""
-    rope = stored.get("rope_parameters") or {}
     kind: Kind = stored["model_type"]
-    common: dict[str, Any] = {
-        "vocab_size": stored["vocab_size"],
-        "width": stored["hidden_size"],
-        "ffn_width": stored["intermediate_size"],
-        "layers": stored["num_hidden_layers"],
-        "heads": stored["num_attention_heads"],
-        "context_length": stored["max_position_embeddings"],
-        "rope_theta": rope_theta(stored),
-        "tied_embeddings": bool(stored.get("tie_word_embeddings", False)),
-        "initializer_range": stored.get("initializer_range", 0.02),
-        "eos_id": stored.get("eos_token_id"),
-    }
-    if kind == "llama":
-        return Architecture(kind, norm_epsilon=stored.get("rms_norm_eps", 1e-6), **common)
     return Architecture(
         kind,
-        norm_epsilon=stored.get("layer_norm_eps", 1e-5),
-        rotary_fraction=rope.get("partial_rotary_factor", stored.get("rotary_pct", 0.25)),
-        parallel_residual=stored.get("use_parallel_residual", True),
-        **common,
+        norm_epsilon=stored.get("rms_norm_eps", 1e-6) if kind == "llama" else stored.get("layer_norm_eps", 1e-5),
+        initializer_range=stored.get("initializer_range", 0.02),
+        eos_id=stored.get("eos_token_id"),
+        **{name: stored[theirs] for name, theirs in STORED_NAMES.items()},
+        **optional_fields(stored),
     )
 
 
-def rope_theta(stored: Mapping[str, Any]) -> float:
-    """The base of rotary positions in a `config.json`; GPT-NeoX had a name of its own for it, which goes first."""
-    names = ("rotary_emb_base", "rope_theta") if stored.get("model_type") == "gpt_neox" else ("rope_theta",)
-    rope = stored.get("rope_parameters") or {}
-    return float(rope.get("rope_theta", next((stored[name] for name in names if name in stored), 10_000.0)))
+def optional_fields(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of an architecture that decide what is computed, and that a `config.json` may leave out.
+
+    GPT-NeoX had a name of its own for the base of rotary positions, which goes first.
+    """
+    neox, rope = stored.get("model_type") == "gpt_neox", stored.get("rope_parameters") or {}
+    bases = [stored[name] for name in ("rotary_emb_base", "rope_theta")[not neox :] if name in stored]
+    named = {
+        "tied_embeddings": bool(stored.get("tie_word_embeddings", False)),
+        "rope_theta": float(rope.get("rope_theta", (*bases, 10_000.0)[0])),
+    }
+    if neox:
+        named["rotary_fraction"] = rope.get("partial_rotary_factor", stored.get("rotary_pct", 0.25))
+        named["parallel_residual"] = stored.get("use_parallel_residual", True)
+    return named
 
 
 def config_json(architecture: Architecture) -> dict[str, Any]:
     """What `config.json` says, so that transformers builds the same model; weights beside it are float32."""
     rope: dict[str, Any] = {"rope_theta": architecture.rope_theta, "rope_type": "default"}
-    common = {
+    common = {theirs: getattr(architecture, name) for name, theirs in STORED_NAMES.items()} | {
         "attention_dropout": 0.0,
         "bos_token_id": None,
         "dtype": "float32",
         "eos_token_id": architecture.eos_id,
-        "hidden_size": architecture.width,
         "initializer_range": architecture.initializer_range,
-        "intermediate_size": architecture.ffn_width,
-        "max_position_embeddings": architecture.context_length,
         "model_type": architecture.kind,
-        "num_attention_heads": architecture.heads,
-        "num_hidden_layers": architecture.layers,
         "pad_token_id": None,
         "rope_parameters": rope,
         "tie_word_embeddings": architecture.tied_embeddings,
         "use_cache": False,
-        "vocab_size": architecture.vocab_size,
     }
     if architecture.kind == "llama":
         return common | {

@@ -144,13 +144,9 @@ class LlamaLayer(nn.Module):
 
     def forward(self, x: torch.Tensor, rotation: Rotation, mask: Mask, past: LayerCache | None = None) -> torch.Tensor:
         """The residual stream after this layer from that before it, (rows, length, width)."""
-        x = x + self._attention(self.attention_norm(x), rotation, mask, past)
+        qkv = self.qkv(self.attention_norm(x)).unflatten(-1, (3, self.heads, -1))
+        x = x + self.attention_output(_attended(qkv, rotation, 2, mask, past))
         out: torch.Tensor = x + self.down(swiglu(self.gate_up(self.mlp_norm(x))))
-        return out
-
-    def _attention(self, x: torch.Tensor, rotation: Rotation, mask: Mask, past: LayerCache | None) -> torch.Tensor:
-        queries, keys, values = rotate(self.qkv(x).unflatten(-1, (3, self.heads, -1)), rotation, 2)
-        out: torch.Tensor = self.attention_output(_attended(queries, keys, values, mask, past))
         return out
 
 
@@ -170,21 +166,16 @@ class GPTNeoXLayer(nn.Module):
 
     def forward(self, x: torch.Tensor, rotation: Rotation, mask: Mask, past: LayerCache | None = None) -> torch.Tensor:
         """The residual stream after this layer from that before it, (rows, length, width)."""
-        attended = x + self._attention(self.attention_norm(x), rotation, mask, past)
+        qkv = self.qkv(self.attention_norm(x)).unflatten(-1, (self.heads, 3, -1))
+        attended = x + self.attention_output(_attended(qkv, rotation, 3, mask, past))
         inside: torch.Tensor = gelu(self.up(self.mlp_norm(x if self.parallel_residual else attended)))
         out: torch.Tensor = attended + self.down(inside)
         return out
 
-    def _attention(self, x: torch.Tensor, rotation: Rotation, mask: Mask, past: LayerCache | None) -> torch.Tensor:
-        queries, keys, values = rotate(self.qkv(x).unflatten(-1, (self.heads, 3, -1)), rotation, 3)
-        out: torch.Tensor = self.attention_output(_attended(queries, keys, values, mask, past))
-        return out
 
-
-def _attended(
-    queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: Mask, past: LayerCache | None
-) -> torch.Tensor:
-    """(rows, length, width) from heads (rows, length, heads, width of a head)."""
+def _attended(qkv: torch.Tensor, rotation: Rotation, dim: int, mask: Mask, past: LayerCache | None) -> torch.Tensor:
+    """(rows, length, width) from queries, keys and values, which are side by side along `dim` of `qkv`."""
+    queries, keys, values = rotate(qkv, rotation, dim)
     if past is not None:
         keys, values = past.extended(keys, values)
     return attend(queries, keys, values, mask).flatten(2)
@@ -298,51 +289,42 @@ class Place(NamedTuple):
 
 def places(architecture: Architecture) -> Iterator[Place]:
     """All tensors of an architecture, each once; those of a parameter follow each other in the order of its rows."""
-    yield from _llama_places(architecture) if architecture.kind == "llama" else _gpt_neox_places(architecture)
-
-
-def _llama_places(architecture: Architecture) -> Iterator[Place]:
-    width, inner = architecture.width, architecture.ffn_width
-    fused = {
-        "attention_norm": (("input_layernorm", None),),
-        "qkv": (("self_attn.q_proj", width), ("self_attn.k_proj", width), ("self_attn.v_proj", width)),
-        "attention_output": (("self_attn.o_proj", None),),
-        "mlp_norm": (("post_attention_layernorm", None),),
-        "gate_up": (("mlp.gate_proj", inner), ("mlp.up_proj", inner)),
-        "down": (("mlp.down_proj", None),),
-    }
-    yield _same_place("model.embed_tokens.weight", "embedding.weight")
-    for layer in range(architecture.layers):
-        for ours, theirs in fused.items():
-            start = 0
-            for name, rows in theirs:
-                stop = None if rows is None else start + rows
-                full = f"model.layers.{layer}.{name}.weight"
-                yield Place(full, full, f"layers.{layer}.{ours}.weight", slice(start, stop))
-                start += rows or 0
-    yield _same_place("model.norm.weight", "norm.weight")
-    if not architecture.tied_embeddings:
-        yield _same_place("lm_head.weight", "output.weight")
-
-
-def _gpt_neox_places(architecture: Architecture) -> Iterator[Place]:
-    modules = {
-        "attention_norm": "input_layernorm",
-        "qkv": "attention.query_key_value",
-        "attention_output": "attention.dense",
-        "mlp_norm": "post_attention_layernorm",
-        "up": "mlp.dense_h_to_4h",
-        "down": "mlp.dense_4h_to_h",
-    }
-    yield _same_place("gpt_neox.embed_in.weight", "embedding.weight")
+    llama = architecture.kind == "llama"
+    modules, parts = (_LLAMA_MODULES, ("weight",)) if llama else (_GPT_NEOX_MODULES, ("weight", "bias"))
+    embedding, layers, norm = _LLAMA_NAMES if llama else _GPT_NEOX_NAMES
+    yield _same_place(f"{embedding}.weight", "embedding.weight")
     for layer in range(architecture.layers):
         for ours, theirs in modules.items():
-            for part in ("weight", "bias"):
-                yield _same_place(f"gpt_neox.layers.{layer}.{theirs}.{part}", f"layers.{layer}.{ours}.{part}")
-    for part in ("weight", "bias"):
-        yield _same_place(f"gpt_neox.final_layer_norm.{part}", f"norm.{part}")
+            rows = architecture.width if ours == "qkv" else architecture.ffn_width
+            for number, name in enumerate(theirs):
+                own = slice(number * rows, (number + 1) * rows) if len(theirs) > 1 else slice(None)
+                for part in parts:
+                    full = f"{layers}.{layer}.{name}.{part}"
+                    yield Place(full, full, f"layers.{layer}.{ours}.{part}", own)
+    for part in parts:
+        yield _same_place(f"{norm}.{part}", f"norm.{part}")
     if not architecture.tied_embeddings:
-        yield Place("lm_head.weight", "embed_out.weight", "output.weight", slice(None))
+        yield Place("lm_head.weight", "lm_head.weight" if llama else "embed_out.weight", "output.weight", slice(None))
+
+
+_LLAMA_NAMES = ("model.embed_tokens", "model.layers", "model.norm")
+_LLAMA_MODULES = {
+    "attention_norm": ["input_layernorm"],
+    "qkv": ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
+    "attention_output": ["self_attn.o_proj"],
+    "mlp_norm": ["post_attention_layernorm"],
+    "gate_up": ["mlp.gate_proj", "mlp.up_proj"],
+    "down": ["mlp.down_proj"],
+}
+_GPT_NEOX_NAMES = ("gpt_neox.embed_in", "gpt_neox.layers", "gpt_neox.final_layer_norm")
+_GPT_NEOX_MODULES = {
+    "attention_norm": ["input_layernorm"],
+    "qkv": ["attention.query_key_value"],
+    "attention_output": ["attention.dense"],
+    "mlp_norm": ["post_attention_layernorm"],
+    "up": ["mlp.dense_h_to_4h"],
+    "down": ["mlp.dense_4h_to_h"],
+}
 
 
 def _same_place(theirs: str, ours: str) -> Place:

@@ -145,7 +145,10 @@ class _Parts:
 
     def __init__(self, model: DecoderModel, vocab_size: int, how: TrainingSetting) -> None:
         self.model, self.how, self.vocab_size = model, how, vocab_size
-        self.kept: ActivationBytes = saved_per_token(model, how.number)
+        if isinstance(model, LlamaModel):
+            self.kept = _llama_bytes(model, how.number)
+        else:
+            self.kept = _gpt_neox_bytes(model, how.number)
         self.tokens = how.micro_batch * model.context_length
         self.number = how.number
         self.table = vocab_size * model.width
@@ -255,15 +258,6 @@ class ActivationBytes:
     """Saved by the norm after the last layer, its input included."""
     final_backward: int
     """More than what is saved, at the most that the backward pass of that norm holds."""
-
-
-def saved_per_token(model: DecoderModel, number: int) -> ActivationBytes:
-    """What a token keeps in each layer and after the last; `number` are the bytes of one in the residual stream."""
-    match model:
-        case LlamaModel():
-            return _llama_bytes(model, number)
-        case GPTNeoXModel():
-            return _gpt_neox_bytes(model, number)
 
 
 def _llama_bytes(model: LlamaModel, number: int) -> ActivationBytes:

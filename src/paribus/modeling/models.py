@@ -44,17 +44,17 @@ def build_model(
     The global random state is neither read nor changed. An encoder-decoder needs `eos_id`. Raises ConfigurationError
     for a shape that cannot be.
     """
-    require_shape(model)
-    resolved = resolve_model(model, vocab_size)
-    if isinstance(resolved, EncoderDecoderModel):
+    if isinstance(model, EncoderDecoderModel):
         from paribus.modeling import marian
 
+        require_shape(model)
+        resolved = resolve_model(model, vocab_size)
         built = marian.build(resolved, vocab_size, eos_id)
         trained = {name: weight for name, weight in built.named_parameters() if weight.requires_grad}
         initialize(trained, resolved, seed, marian.VOCABULARY, tokens)
         return built
-    decoder = Decoder(architecture_of(resolved, vocab_size, eos_id))
-    weights = InitialWeights(decoder, resolved, seed, tokens)
+    decoder, weights = build_empty(model, vocab_size, seed, eos_id=eos_id, tokens=tokens)
+    decoder.to_empty(device="cpu")
     with torch.no_grad():
         for name, parameter in decoder.named_parameters():
             parameter.copy_(weights.rows(name, 0, len(parameter)))

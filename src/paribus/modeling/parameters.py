@@ -170,10 +170,12 @@ def stack_parameters(model: ModelConfig) -> int:
     The table of sinusoidal positions is a constant and no parameter.
     """
     match model:
-        case LlamaModel():
-            return model.layers * _llama_layer(model) + model.width
-        case GPTNeoXModel():
-            return model.layers * _gpt_neox_layer(model) + 2 * model.width
+        case LlamaModel():  # in a layer four attention matrices, three of SwiGLU and two RMSNorms
+            layer = 4 * model.width**2 + 3 * model.width * model.ffn_width + 2 * model.width
+            return model.layers * layer + model.width
+        case GPTNeoXModel():  # in a layer attention and feed-forward layer with biases and two LayerNorms
+            layer = _biased_attention(model.width) + _biased_feed_forward(model) + 4 * model.width
+            return model.layers * layer + 2 * model.width
         case EncoderDecoderModel():
             return encoder_parameters(model) + decoder_parameters(model)
 
@@ -187,16 +189,6 @@ def decoder_parameters(model: EncoderDecoderModel) -> int:
     """Decoder layers: attention to the target, attention to the source, feed-forward layer, a LayerNorm after each."""
     layer = 2 * _biased_attention(model.width) + _biased_feed_forward(model) + 6 * model.width
     return model.decoder_layers * layer
-
-
-def _llama_layer(model: LlamaModel) -> int:
-    """Four attention matrices, three SwiGLU matrices, two RMSNorms."""
-    return 4 * model.width**2 + 3 * model.width * model.ffn_width + 2 * model.width
-
-
-def _gpt_neox_layer(model: GPTNeoXModel) -> int:
-    """Attention and feed-forward layer with biases, two LayerNorms."""
-    return _biased_attention(model.width) + _biased_feed_forward(model) + 4 * model.width
 
 
 def _biased_attention(width: int) -> int:

@@ -41,6 +41,14 @@ def map_array(path: Path) -> Array:
     return array
 
 
+def open_array(path: Path, content: str) -> Array:
+    """As `map_array`, with a DataError that names the file and its `content`."""
+    try:
+        return map_array(path)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: no readable array of {content} ({error})") from error
+
+
 def create_array(path: Path, kind: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
     """Zeros in a `.npy` file, memory-mapped to be filled.
 
@@ -116,9 +124,9 @@ class NeighbourLists:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
-        self.ids: Ids = self._map(NEIGHBOURS)
+        self.ids: Ids = open_array(self.path / NEIGHBOURS, "neighbours")
         """(n, k) document indices, int32 below 2**31 documents, nearest first; -1 where there is none."""
-        self.similarities: npt.NDArray[np.float32] = self._map(SIMILARITIES)
+        self.similarities: npt.NDArray[np.float32] = open_array(self.path / SIMILARITIES, "neighbours")
         """(n, k) float32, never rising along a row; 0 where there is no neighbour."""
         if self.ids.ndim != 2 or self.ids.dtype.kind != "i":
             raise DataError(f"{self.path / NEIGHBOURS}: not (documents, neighbours) integers, but {_form(self.ids)}")
@@ -134,12 +142,6 @@ class NeighbourLists:
     @property
     def width(self) -> int:
         return int(self.ids.shape[1])
-
-    def _map(self, name: str) -> npt.NDArray[Any]:
-        try:
-            return map_array(self.path / name)
-        except (OSError, ValueError) as error:
-            raise DataError(f"{self.path / name}: no readable array of neighbours ({error})") from error
 
 
 def create_lists(directory: Path, documents: int, width: int) -> tuple[Ids, npt.NDArray[np.float32]]:

@@ -96,15 +96,14 @@ def _index(context: StageContext, corpus: CorpusArtifact, ordering: LexicalOrder
         raise DataError(
             "No document of the training split has a word, so BM25 cannot tell documents apart; use ordering=standard"
         )
-    weighted = weights(
-        together(parts).counts, saturation=ordering.saturation, length_normalization=ordering.length_normalization
-    )
+    form = {"saturation": ordering.saturation, "length_normalization": ordering.length_normalization}
+    index = Index.of(weights(together(parts).counts, **form))
     with files.replacing(directory) as aside:
         aside.mkdir()
-        for name, matrix in ((BY_DOCUMENT, weighted), (BY_TERM, csr_array(weighted.T.tocsr()))):
+        for name, matrix in ((BY_DOCUMENT, index.by_document), (BY_TERM, index.by_term)):
             for array_name in PARTS:
                 np.save(aside / f"{name}_{array_name}.npy", getattr(matrix, array_name), allow_pickle=False)
-        np.save(aside / "shape.npy", np.array(weighted.shape), allow_pickle=False)
+        np.save(aside / "shape.npy", np.array(index.by_document.shape), allow_pickle=False)
     return directory
 
 

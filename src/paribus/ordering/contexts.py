@@ -23,7 +23,7 @@ from paribus.config.groups.ordering import (
 from paribus.config.schema import RunConfig, in_tokens
 from paribus.errors import DataError
 from paribus.native.registry import SPANS, TABLES
-from paribus.ordering.arrays import create_array, map_array, save_array
+from paribus.ordering.arrays import create_array, open_array, save_array
 from paribus.ordering.ordered_text import ARRAYS, Measured, MeasuredContexts, OrderedText, sampled_bytes
 from paribus.ordering.orders import Order
 from paribus.ordering.packing import (
@@ -230,10 +230,7 @@ def _sizes(file: Path) -> dict[str, int]:
 
 def _map(file: Path, count: int) -> Any:
     """The array of `count` integers, or of pairs of them."""
-    try:
-        array = map_array(file)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{file}: no readable array of contexts ({error})") from error
+    array = open_array(file, "contexts")
     right = array.shape[1:] == (2,) if file.stem == "sampled" else array.shape == (count,)
     if not right or array.dtype != np.int64:
         raise DataError(f"{file}: is {array.dtype} {array.shape}, but there must be {count} of int64")

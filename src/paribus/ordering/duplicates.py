@@ -21,7 +21,7 @@ from paribus.engine import Engine
 from paribus.errors import DataError
 from paribus.native.loader import address, kernel
 from paribus.native.registry import AGREEMENT
-from paribus.ordering.arrays import FileRows, NeighbourLists, map_array, save_array
+from paribus.ordering.arrays import FileRows, NeighbourLists, map_array, open_array, save_array
 from paribus.stage import JSON, StageContext, StageListener, compile_kernels
 
 Indices = npt.NDArray[np.int64]
@@ -357,11 +357,8 @@ class Duplicates:
 
     def __init__(self, path: Path) -> None:
         self.path, file = Path(path), path / KEPT
-        try:
-            self.kept: npt.NDArray[np.bool_] = np.load(file, allow_pickle=False)
-            """(n,) bool: documents, in corpus order, that stay."""
-        except (OSError, ValueError, EOFError) as error:
-            raise DataError(f"{file}: no readable array of kept documents ({error})") from error
+        self.kept: npt.NDArray[np.bool_] = np.asarray(open_array(file, "kept documents"))
+        """(n,) bool: documents, in corpus order, that stay."""
         if self.kept.dtype != np.bool_ or self.kept.ndim != 1:
             raise DataError(f"{file}: bool (documents,) is expected, but this is {self.kept.dtype} {self.kept.shape}")
         documents, first = (column.to_numpy() for column in self.removed("document", "kept").columns)

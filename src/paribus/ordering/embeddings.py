@@ -19,7 +19,7 @@ from paribus.corpus.artifact import CorpusArtifact, CorpusPart, corpus_parts
 from paribus.engine import Engine
 from paribus.engine.local import LocalEngine
 from paribus.errors import DataError
-from paribus.ordering.arrays import FileRows, map_array, save_array, spread, unit_rows
+from paribus.ordering.arrays import FileRows, map_array, open_array, save_array, spread, unit_rows
 from paribus.ordering.embedding_files import embedder_directory
 from paribus.stage import JSON, StageContext
 from paribus.store import files
@@ -174,7 +174,12 @@ class Embeddings:
             ) from error
         self.shards = [self.path / f"{number:05d}.npy" for number in range(len(lengths))]
         for shard, rows in zip(self.shards, lengths, strict=True):
-            _check(shard, (rows, self.dimensions))
+            array, shape = open_array(shard, "embeddings"), (rows, self.dimensions)
+            if array.shape != shape or array.dtype != np.float16:
+                raise DataError(
+                    f"{shard}: float16 {shape} is described by {MANIFEST}, but this is {array.dtype} {array.shape}; "
+                    "make the embeddings again"
+                )
         self._rows = FileRows(self.shards, lengths)
 
     @property

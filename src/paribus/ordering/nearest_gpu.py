@@ -1,7 +1,7 @@
 """The nearest vectors of one shard, all of them compared on GPUs. Imports torch: import this module late.
 
 Matrix products of half-precision vectors, summed in single precision, find more candidates than are wanted. Their
-cosines are computed again, in double precision and in the order of additions of `ranking.scores`, so that lists are
+cosines are computed again, in double precision and in the order of additions of `nearest.scores`, so that lists are
 those of a CPU to the last bit. Where what half precision may have moved could change a list, more is computed again.
 """
 
@@ -39,7 +39,7 @@ class DeviceShard:
             self._free.put(_Copy(base, device))
 
     def nearest(self, queries: Vectors, itself: Ids, count: int) -> Neighbours:
-        """The nearest `count` rows of the shard and their cosines, as `ranking.rank` gives them."""
+        """The nearest `count` rows of the shard and their cosines, as `nearest.rank` gives them."""
         copy = self._free.get()
         try:
             return copy.nearest(queries, itself, count)
@@ -80,31 +80,20 @@ class _Copy:
         rows = torch.zeros((len(asked), 0), dtype=torch.int64, device=asked.device)
         start = 0
         while start < len(self.rough):
-            part = self._part(asked, start, number)
-            if part is None:
+            stop = min(start + self.columns, len(self.rough))
+            try:
+                largest, places = _largest(_products(asked, self.rough[start:stop]), min(number, stop - start))
+            except RuntimeError as error:
+                if not is_out_of_memory(error) or self.columns <= _FEWEST_COLUMNS:
+                    raise
+                self.columns //= 2  # the next part is smaller
                 continue
-            stop, largest, places = part
-            values, rows = torch.cat([values, largest], dim=1), torch.cat([rows, places], dim=1)
+            values, rows = torch.cat([values, largest], dim=1), torch.cat([rows, places + start], dim=1)
             if values.shape[1] > number:
                 values, best = values.topk(number, dim=1)
                 rows = rows.gather(1, best)
             start = stop
         return values.min(dim=1).values, rows
-
-    def _part(self, asked: torch.Tensor, start: int, number: int) -> tuple[int, torch.Tensor, torch.Tensor] | None:
-        """The end of the part of the shard that begins at `start`, its largest products and their rows.
-
-        None where memory was short for it: the next one is smaller.
-        """
-        stop = min(start + self.columns, len(self.rough))
-        try:
-            largest, places = _largest(_products(asked, self.rough[start:stop]), min(number, stop - start))
-        except RuntimeError as error:
-            if not is_out_of_memory(error) or self.columns <= _FEWEST_COLUMNS:
-                raise
-            self.columns //= 2
-            return None
-        return stop, largest, places + start
 
     def _ranked(
         self, asked: torch.Tensor, candidates: torch.Tensor, own: torch.Tensor, count: int
@@ -136,13 +125,9 @@ class _Copy:
 
     def _above_the_last(self, asked: torch.Tensor, count: int, error: float) -> torch.Tensor:
         """All rows, (1, rows), that may be among the `count` nearest of one query beside itself."""
-        rough = torch.cat(
-            [
-                _products(self._rough(asked), self.rough[start : start + self.columns])
-                for start in range(0, len(self.rough), self.columns)
-            ],
-            dim=1,
-        )[0]
+        vector, starts = self._rough(asked), range(0, len(self.rough), self.columns)
+        parts = [_products(vector, self.rough[start : start + self.columns]) for start in starts]
+        rough = torch.cat(parts, dim=1)[0]
         last = rough.topk(min(count + 1, len(rough))).values[-1]
         return torch.nonzero(rough >= last - 2 * error).flatten()[None]
 

@@ -254,8 +254,9 @@ class RecallSample:
         if not len(self.documents):
             return None
         truth = [np.concatenate(part) for part in zip(*map(self.blocks.read, range(self.blocks.count)), strict=True)]
-        listed = (lists.ids[self.documents].astype(np.int64), lists.similarities[self.documents])
-        return recall_of((listed[0][:, : self.blocks.width], listed[1][:, : self.blocks.width]), (truth[0], truth[1]))
+        width = self.blocks.width
+        ids, similarities = lists.ids[self.documents, :width], lists.similarities[self.documents, :width]
+        return recall_of((ids.astype(np.int64), similarities), (truth[0], truth[1]))
 
 
 # Memory holds the vectors and the index of one shard and a few blocks. What is found goes to a file a block, and lists
@@ -308,7 +309,10 @@ class NeighbourSearch:
 
     def _train(self, plan: SearchPlan) -> SearchPlan:
         """Train the index of a plan, with no more lists than there are vectors to learn from."""
-        vectors = self._training_vectors(plan)
+        documents = len(self.embeddings)
+        chosen = np.unique(np.linspace(0, documents - 1, min(plan.training_vectors, documents)).astype(np.int64))
+        vectors = self.embeddings.take(chosen)  # evenly spread over the corpus
+        vectors = np.ascontiguousarray(vectors[vectors.any(axis=1)])
         if not len(vectors):
             return SearchPlan("flat")
         if plan.code_size and len(vectors) < CENTROIDS_A_CODE:
@@ -322,12 +326,6 @@ class NeighbourSearch:
             self.progress(0, 1, "training the index")
             save_index(train_index(vectors, plan), self.work / TRAINED)
         return plan
-
-    def _training_vectors(self, plan: SearchPlan) -> Vectors:
-        documents = len(self.embeddings)
-        chosen = np.unique(np.linspace(0, documents - 1, min(plan.training_vectors, documents)).astype(np.int64))
-        vectors = self.embeddings.take(chosen)
-        return np.ascontiguousarray(vectors[vectors.any(axis=1)])
 
     def _enough_probes(self, base: Vectors, plan: SearchPlan) -> int:
         """The fewest of 1, 2, 4, ... lists that find enough of the nearest rows of one shard."""

@@ -27,7 +27,7 @@ from paribus.corpus.artifact import CorpusArtifact
 from paribus.engine import Engine
 from paribus.errors import DataError
 from paribus.native.registry import TRAVERSAL
-from paribus.ordering.arrays import NEIGHBOURS, SHUFFLE, NeighbourLists, map_array, mean_of, permutation
+from paribus.ordering.arrays import NEIGHBOURS, SHUFFLE, NeighbourLists, mean_of, open_array, permutation
 from paribus.ordering.embeddings import Embeddings
 from paribus.ordering.in_context import path_through, whole_lists
 from paribus.ordering.in_context_released import Chained, in_chains, without_alike, write_dropped
@@ -256,7 +256,11 @@ class Order:
         self.groups: Indices | None = self._map(GROUPS) if (self.path / GROUPS).exists() else None
         """None, or (g + 1,) int64 positions in `documents` at which a group begins, ending with m."""
         self._check_documents(summary)
-        self._check_groups()
+        ends = (0, len(self))
+        if (groups := self.groups) is not None:
+            wrong = not len(groups) or (int(groups[0]), int(groups[-1])) != ends
+            if wrong or (np.diff(groups) <= 0).any():
+                raise DataError(f"{self.path / GROUPS}: must ascend from 0 to the {ends[1]} entries of {DOCUMENTS}")
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -275,13 +279,9 @@ class Order:
         return summary
 
     def _map(self, name: str) -> Indices:
-        file = self.path / name
-        try:
-            array: Indices = map_array(file)
-        except (OSError, ValueError) as error:
-            raise DataError(f"{file}: no readable array of positions ({error})") from error
+        array: Indices = open_array(self.path / name, "positions")
         if array.ndim != 1 or array.dtype != np.int64:
-            raise DataError(f"{file}: is {array.dtype} {array.shape}, not one row of int64")
+            raise DataError(f"{self.path / name}: is {array.dtype} {array.shape}, not one row of int64")
         return array
 
     def _check_documents(self, summary: dict[str, Any]) -> None:
@@ -291,11 +291,8 @@ class Order:
         if entries and (self.documents.min() < 0 or self.documents.max() >= self.corpus_documents):
             low, high = int(self.documents.min()), int(self.documents.max())
             raise DataError(f"{file}: has documents {low} to {high}, but the corpus has {self.corpus_documents}")
-        self._check_repeats(file)
         if order_digest(self.documents) != self.digest:
             raise DataError(f"{file}: its digest is not the {self.digest[:16]}… that {SUMMARY} says")
-
-    def _check_repeats(self, file: Path) -> None:
         seen = np.zeros(self.corpus_documents, dtype=bool)
         seen[self.documents] = True
         distinct = int(np.count_nonzero(seen))
@@ -303,11 +300,3 @@ class Order:
             raise DataError(f"{file}: has {distinct} distinct documents, but {SUMMARY} says that {self.kept} are kept")
         if self.groups is None and len(self.documents) != distinct:
             raise DataError(f"{file}: {len(self.documents) - distinct} entries repeat a document, without {GROUPS}")
-
-    def _check_groups(self) -> None:
-        if self.groups is None:
-            return
-        ends = (0, len(self.documents))
-        wrong = not len(self.groups) or (int(self.groups[0]), int(self.groups[-1])) != ends
-        if wrong or (np.diff(self.groups) <= 0).any():
-            raise DataError(f"{self.path / GROUPS}: must ascend from 0 to the {ends[1]} entries of {DOCUMENTS}")

@@ -20,6 +20,21 @@ class RaggedContexts(Contexts):
         return len(self.documents)
 
     @abstractmethod
+    def _sources(self, positions: Integers) -> Integers:
+        """Tokens at each of `positions` that are read and not predicted, (n,)."""
+
+    def target_pieces(self, indices: npt.ArrayLike) -> ContextPieces:
+        """What of each row is predicted, a piece a row."""
+        chosen = self.pieces(indices).positions
+        bounds = np.arange(len(chosen) + 1, dtype=np.int64)
+        return ContextPieces(chosen, self._sources(chosen), self.target_tokens(chosen), bounds)
+
+    def target_tokens(self, indices: npt.ArrayLike) -> Integers:
+        chosen = np.asarray(indices, dtype=np.int64)
+        targets: Integers = np.minimum(self.documents.lengths_at(chosen) - self._sources(chosen), self.context_length)
+        return targets
+
+    @abstractmethod
     def by_length(self, indices: Integers) -> Integers:
         """The same `indices` (n,), longer rows first: micro-batches of neighbours among them are padded little."""
 
@@ -67,12 +82,6 @@ class PairContexts(RaggedContexts):
         self.documents.read(chosen, self._sources(chosen), parts_of(right, begins, targets))
         return left, right
 
-    def target_pieces(self, indices: npt.ArrayLike) -> ContextPieces:
-        """What of each target is predicted, a piece a row."""
-        chosen = self.pieces(indices).positions
-        bounds = np.arange(len(chosen) + 1, dtype=np.int64)
-        return ContextPieces(chosen, self._sources(chosen), self.target_tokens(chosen), bounds)
-
     def predicted(self, indices: npt.ArrayLike) -> ContextPieces:
         """What of each pair is read and what is predicted, two pieces a row."""
         chosen = self.pieces(indices).positions
@@ -86,17 +95,11 @@ class PairContexts(RaggedContexts):
         """Tokens of each source, its end-of-document token included, (n,) int64."""
         return np.minimum(self._sources(np.asarray(indices, dtype=np.int64)) + 1, self.context_length)
 
-    def target_tokens(self, indices: npt.ArrayLike) -> Integers:
-        chosen = np.asarray(indices, dtype=np.int64)
-        targets: Integers = self.documents.lengths_at(chosen) - self._sources(chosen)
-        return np.minimum(targets, self.context_length)
-
     def by_length(self, indices: Integers) -> Integers:
         """The same `indices` (n,), longer targets and among equals longer sources first."""
         return indices[np.lexsort((-self.source_tokens(indices), -self.target_tokens(indices)))]
 
     def _sources(self, positions: Integers) -> Integers:
-        """Ids of the source of the pair at each of `positions`, (n,)."""
         sources: Integers = self._source_lengths[self.documents.numbers_at(positions)]
         return sources
 
@@ -138,15 +141,9 @@ class PromptContexts(RaggedContexts):
         self.documents.read(chosen, prompts, parts_of(targets, prompts - 1, sizes))
         return inputs, targets
 
-    def target_pieces(self, indices: npt.ArrayLike) -> ContextPieces:
-        """The answers with their ends, a piece a row."""
-        chosen = self.pieces(indices).positions
-        bounds = np.arange(len(chosen) + 1, dtype=np.int64)
-        return ContextPieces(chosen, self._prompts[chosen], self.target_tokens(chosen), bounds)
-
-    def target_tokens(self, indices: npt.ArrayLike) -> Integers:
-        chosen = np.asarray(indices, dtype=np.int64)
-        return self.documents.lengths_at(chosen) - self._prompts[chosen]
+    def _sources(self, positions: Integers) -> Integers:
+        prompts: Integers = self._prompts[positions]
+        return prompts
 
     def by_length(self, indices: Integers) -> Integers:
         """The same `indices` (n,), longer rows first."""

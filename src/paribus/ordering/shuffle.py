@@ -175,19 +175,16 @@ class ShuffledText(ContextShuffle):
 
     def stretches(self, epoch: int) -> Stretches:
         """Those of an epoch; the last are kept, since training goes through epochs in turn."""
-        last = self._epoch
-        if last is None or last[0] != epoch:
-            last = (epoch, Stretches(self._along, self._text_bytes, self.stretch_bytes, self._seed, epoch))
-            self._epoch = last
-        return last[1]
+        if self._epoch is None or self._epoch[0] != epoch:
+            stretches = Stretches(self._along, self._text_bytes, self.stretch_bytes, self._seed, epoch)
+            self._epoch = epoch, stretches
+        return self._epoch[1]
 
     def _contexts(self, epoch: int, window: int) -> Integers:
         """Contexts of a window in the sequence in which they are read; the last are kept, as of epochs."""
-        last = self._window
-        if last is None or last[:2] != (epoch, window):
-            last = (epoch, window, self.stretches(epoch).side_by_side(window))
-            self._window = last
-        return last[2]
+        if self._window is None or self._window[:2] != (epoch, window):
+            self._window = epoch, window, self.stretches(epoch).side_by_side(window)
+        return self._window[2]
 
 
 class Redrawn(ContextShuffle):

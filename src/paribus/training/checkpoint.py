@@ -179,8 +179,7 @@ class Checkpoints:
     def read(self, step: int) -> Checkpoint:
         """The checkpoint after `step` steps, not verified."""
         path = self.directory / step_name(step)
-        fingerprint = json.loads((path / STATE).read_text())["fingerprint"]
-        about = json.loads((path / COMPLETE_RECORD).read_text())
+        fingerprint, about = read_object(path / STATE)["fingerprint"], read_object(path / COMPLETE_RECORD)
         return Checkpoint(path, step, fingerprint, Spent(**about.get("spent", {})), tuple(about.get("computed_on", ())))
 
     def _problem(self, step: int) -> str | None:

@@ -209,7 +209,7 @@ class BatchReader:
 
 
 def _without_padding(tokens: torch.Tensor) -> torch.Tensor:
-    """The first columns, in which every row ends; a multiple of `COLUMNS` of them where there are as many."""
+    """The first columns, in which every row ends; a multiple of `COLUMN_MULTIPLE` of them where there are as many."""
     longest = int((tokens >= 0).any(dim=0).nonzero().max()) + 1
     return tokens[:, : -(-longest // COLUMN_MULTIPLE) * COLUMN_MULTIPLE]
 
@@ -249,7 +249,7 @@ def steps_until(amount: int, batches: Batches, of_contexts: Amounts) -> int:
 
 
 def amount_of(contexts: int, batches: Batches, of_contexts: Amounts) -> int:
-    """What the first `contexts` contexts that training reads have in sum; `of_contexts` as for `steps_of`."""
+    """What the first `contexts` contexts that training reads have in sum; `of_contexts` as for `steps_until`."""
     passes, rest = divmod(contexts, batches.contexts.count)
     total = passes * int(of_contexts.sum()) if passes else 0
     for numbers in _context_parts(rest):

@@ -252,23 +252,23 @@ def forwarded(path: Path, listener: StageListener) -> Iterator[None]:
     """Tell `listener`, from a thread, what a `ChannelListener` writes to `path`, to its end when the block is left."""
     path.touch()
     ended = Event()
-    thread = Thread(target=_follow_reports, args=(path, listener, ended), name="reports", daemon=True)
+
+    def follow() -> None:
+        with path.open(encoding="utf-8") as lines:
+            pending, last = "", False
+            while not last:
+                last = ended.wait(SECONDS_BETWEEN_LOOKS)
+                *whole, pending = (pending + lines.read()).split("\n")
+                for line in whole:
+                    deliver(json.loads(line), listener)
+
+    thread = Thread(target=follow, name="reports", daemon=True)
     thread.start()
     try:
         yield
     finally:
         ended.set()
         thread.join()
-
-
-def _follow_reports(path: Path, listener: StageListener, ended: Event) -> None:
-    with path.open(encoding="utf-8") as lines:
-        pending, last = "", False
-        while not last:
-            last = ended.wait(SECONDS_BETWEEN_LOOKS)
-            *whole, pending = (pending + lines.read()).split("\n")
-            for line in whole:
-                deliver(json.loads(line), listener)
 
 
 PATIENCE = timedelta(days=7)

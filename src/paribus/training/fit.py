@@ -8,7 +8,7 @@ import dataclasses
 import os
 import shutil
 import sysconfig
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -61,22 +61,17 @@ def _fits(memory: TrainingMemory, available: int) -> bool:
 def _refusal(model: ModelConfig, vocab_size: int, how: TrainingSetting, available: int) -> str:
     memory = training_memory(model, vocab_size, dataclasses.replace(how, micro_batch=1))
     assert memory is not None
-    parts = {"weights": memory.weights, "moments": memory.moments, "gradients": memory.gradients}
-    parts |= {"activations": memory.activations}
-    listed = ", ".join(f"{name} {format_size(size)}" for name, size in parts.items())
+    parts = ("weights", "moments", "gradients", "activations")
+    listed = ", ".join(f"{name} {format_size(getattr(memory, name))}" for name in parts)
+    remedies = ["take a smaller model or model.context_length"]
+    if not how.sharded:
+        remedies.insert(0, "divide weights among GPUs with training.parallel=fsdp and more training.processes")
+    if not how.activation_checkpointing:
+        remedies.insert(0, "set training.activation_checkpointing=true")
     return (
         f"training takes {format_size(memory.device)} a process even with training.micro_batch=1 ({listed}), "
-        f"{MARGIN:g} times of which must be free, and {format_size(available)} are; "
-        f"{'; or '.join(_remedies(how))}"
+        f"{MARGIN:g} times of which must be free, and {format_size(available)} are; {'; or '.join(remedies)}"
     )
-
-
-def _remedies(how: TrainingSetting) -> Iterator[str]:
-    if not how.activation_checkpointing:
-        yield "set training.activation_checkpointing=true"
-    if not how.sharded:
-        yield "divide weights among GPUs with training.parallel=fsdp and more training.processes"
-    yield "take a smaller model or model.context_length"
 
 
 def one_process(config: RunConfig) -> RunConfig:

@@ -122,13 +122,9 @@ class _Loop:
             else None
         )
         self.skipped = run.metrics.at(start, "train/skipped_steps")
-        self.reader = BatchReader(
-            run.batches,
-            run.targets,
-            run.accelerator.process_index,
-            run.accelerator.num_processes,
-            pinned=run.accelerator.device.type == "cuda",
-        )
+        accelerator, pinned = run.accelerator, run.accelerator.device.type == "cuda"
+        rank, processes = accelerator.process_index, accelerator.num_processes
+        self.reader = BatchReader(run.batches, run.targets, rank, processes, pinned)
 
     def run_steps(self) -> Spent:
         """The time of training, that before `start` included."""

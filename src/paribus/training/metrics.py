@@ -7,9 +7,8 @@ import json
 import math
 import os
 import re
-from collections import deque
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import TextIO
 
@@ -27,13 +26,8 @@ class MetricsFile:
 
     def complete_steps(self) -> int:
         """Steps from the first on whose lines are whole."""
-        steps = 0
         with self.path.open("rb") as lines:
-            for line in lines:
-                if not line.endswith(b"\n") or _line_step(line) != steps + 1:
-                    break
-                steps += 1
-        return steps
+            return sum(1 for _ in takewhile(_is_whole, enumerate(lines, start=1)))
 
     def truncate(self, steps: int) -> None:
         """Keep the lines of the first `steps` steps."""
@@ -47,12 +41,6 @@ class MetricsFile:
         if self._open is None:
             self._open = self.path.open("a", encoding="utf-8", buffering=1)
         self._open.write(json.dumps({"step": step, **values}) + "\n")
-
-    def last(self, name: str) -> int:
-        """The whole number that a metric has in the last line, 0 where that lacks it."""
-        with self.path.open("rb") as lines:
-            newest = deque(lines, maxlen=1)
-        return int(json.loads(newest[0]).get(name, 0)) if newest else 0
 
     def at(self, step: int, name: str) -> int:
         """The whole number that a metric has at 1-based `step`, 0 where that lacks it or is 0."""
@@ -79,12 +67,13 @@ class MetricsFile:
             self._open = None
 
 
-def _line_step(line: bytes) -> int | None:
+def _is_whole(numbered: tuple[int, bytes]) -> bool:
+    step, line = numbered
     try:
         value = json.loads(line)
     except ValueError:
-        return None
-    return value.get("step") if isinstance(value, dict) else None
+        return False
+    return line.endswith(b"\n") and isinstance(value, dict) and value.get("step") == step
 
 
 @dataclass(frozen=True)

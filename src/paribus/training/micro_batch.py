@@ -4,7 +4,6 @@ How sums are rounded depends on it, so it stays as it is when a training goes on
 memory must not decide how sums round. A trial is forward and backward passes of random tokens.
 """
 
-import json
 from bisect import bisect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.errors import OutOfMemoryError, is_out_of_memory
 from paribus.modeling.device import free_gpu_bytes
 from paribus.modeling.models import vocabulary_size
-from paribus.store.files import write_json
+from paribus.store.files import read_object, write_json
 from paribus.training.distributed import Host
 from paribus.training.parallel import Prepared
 
@@ -58,8 +57,7 @@ class MicroBatch:
     @property
     def halvings(self) -> int:
         """How often it was halved because memory ran out."""
-        halvings: int = self._read().get("halvings", 0)
-        return halvings
+        return int(self._read().get("halvings", 0))
 
     @property
     def tried_on(self) -> int | None:
@@ -94,7 +92,7 @@ class MicroBatch:
 
     def _read(self) -> dict[str, Any]:
         path = self.directory / MICRO_BATCH_FILE
-        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        record = read_object(path) if path.is_file() else {}
         return record if record.get("given") == self.given else {}
 
     def _write(self, used: int, share: int, halvings: int, tried_on: int | None) -> None:

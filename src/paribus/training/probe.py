@@ -92,21 +92,15 @@ def _setting(config: RunConfig, accelerator: Any, precision: str, micro_batch: i
 
 def _refuse_slow(flops: int, seconds: float, device: torch.device, precision: str) -> None:
     """ConfigurationError where the fewest steps, of `flops` each, cannot be done in three times `seconds`."""
-    at_best = STEPS[0] * flops / _matrix_flops(device, precision)
+    matrix = torch.ones(SIDE, SIDE, device=device, dtype=torch.bfloat16 if precision == "bf16" else torch.float32)
+    float((matrix @ matrix)[0, 0])
+    began = time.perf_counter()
+    float((matrix @ matrix @ matrix)[0, 0])
+    at_best = STEPS[0] * flops / (2 * 2 * SIDE**3 / (time.perf_counter() - began))
     if at_best > 3 * seconds:
         raise ConfigurationError(
             f"{STEPS[0]} steps of one micro-batch would take at least {at_best:.0f} s (plan.probe_seconds={seconds:g})"
         )
-
-
-def _matrix_flops(device: torch.device, precision: str) -> float:
-    """FLOP/s of a matrix product."""
-    kind = torch.bfloat16 if precision == "bf16" else torch.float32
-    matrix = torch.ones(SIDE, SIDE, device=device, dtype=kind)
-    float((matrix @ matrix)[0, 0])
-    began = time.perf_counter()
-    float((matrix @ matrix @ matrix)[0, 0])
-    return 2 * 2 * SIDE**3 / (time.perf_counter() - began)
 
 
 def _stepper(config: RunConfig, vocab_size: int, accelerator: Any, micro_batch: int) -> Stepper:

@@ -28,7 +28,7 @@ from paribus.config.groups.training import amount_path, checkpoint_steps, unit_o
 from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
 from paribus.errors import DataError, Problem
-from paribus.modeling.architecture import CONFIG, INDEX, rope_theta, weight_files
+from paribus.modeling.architecture import CONFIG, INDEX, STORED_NAMES, optional_fields, weight_files
 from paribus.stage import JSON, StageContext
 from paribus.store.artifacts import Store
 from paribus.store.files import METRICS, RUN_RECORD, FileDigests, read_object
@@ -168,31 +168,15 @@ def check_stored_model(model: ModelConfig, directory: Path, *, longer_context: b
     if family != model.kind:
         yield Problem("model.kind", f"{model.kind}, but {family} in {file}; they must agree")
         return
-    for name, theirs in _stored_fields(stored).items():
-        if (ours := getattr(model, name)) != theirs:
-            yield Problem(f"model.{name}", f"{ours}, but {theirs} in {file}; they must agree")
+    theirs = {name: stored.get(STORED_NAMES[name]) for name in ("width", "layers", "heads", "ffn_width")}
+    for name, value in (theirs | optional_fields(stored)).items():
+        if (ours := getattr(model, name)) != value:
+            yield Problem(f"model.{name}", f"{ours}, but {value} in {file}; they must agree")
     length, seen = model.context_length, stored.get("max_position_embeddings")
     if not isinstance(seen, int) or (length > seen and not longer_context):
         message = f"{length} is longer than the {seen} of {file}, whose positions beyond were never trained"
         yield Problem("model.context_length", f"{message}; take {seen} or less, or say start.longer_context=true")
     yield from _unsupported_fields(stored, family, file)
-
-
-def _stored_fields(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of the group `model` as config.json has them."""
-    named = {
-        "width": stored.get("hidden_size"),
-        "layers": stored.get("num_hidden_layers"),
-        "heads": stored.get("num_attention_heads"),
-        "ffn_width": stored.get("intermediate_size"),
-        "tied_embeddings": bool(stored.get("tie_word_embeddings", False)),
-        "rope_theta": rope_theta(stored),
-    }
-    if stored["model_type"] == "gpt_neox":
-        rope = stored.get("rope_parameters") or {}
-        named["rotary_fraction"] = rope.get("partial_rotary_factor", stored.get("rotary_pct", 0.25))
-        named["parallel_residual"] = stored.get("use_parallel_residual", True)
-    return named
 
 
 def _unsupported_fields(stored: Mapping[str, Any], family: str, file: Path) -> Iterator[Problem]:
