@@ -363,7 +363,7 @@ def _download_error(named: str, task: str, error: Exception) -> DataError:
 def _stream_records(records: Iterable[Mapping[str, Any]], named: str, task: str) -> Iterator[Mapping[str, Any]]:
     try:
         yield from records
-    except Exception as error:  # as in `load`
+    except Exception as error:  # as in `load_data_set`
         raise _download_error(named, task, error) from error
 
 

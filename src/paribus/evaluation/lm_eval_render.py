@@ -17,6 +17,7 @@ import datasets
 from lm_eval.api.task import ConfigurableTask
 
 from paribus.errors import DataError, Problem
+from paribus.evaluation.heldout import sample_of
 from paribus.evaluation.items import (
     AnswerItem,
     AnyItem,
@@ -76,7 +77,8 @@ def borrowed_items(
         for example in examples:
             distinct.setdefault((example.query, example.answer), example)
         shown = [example for key, example in distinct.items() if key not in scored]
-        shown = shown if in_order else _even(shown, training_size(shots))
+        if not in_order:
+            shown = sample_of(shown, training_size(shots), lambda one: text_digest(f"{one.query}\0{one.answer}"))
         pool = ItemSet(items, [], f"{task.fewshot_split} split" if task.fewshot_split else "the task's own YAML")
     else:
         pool = split_pool(items, None, shots)
@@ -107,13 +109,6 @@ def _answered(item: AnyItem) -> tuple[str, str]:
             return item.query, item.target
         case _:
             return item.query, item.answers[0][0]
-
-
-def _even(examples: Sequence[Example], most: int) -> list[Example]:
-    """At most so many, those of the smallest digests, in their order."""
-    keys = [text_digest(f"{example.query}\0{example.answer}") for example in examples]
-    chosen = set(sorted(keys)[:most])
-    return [example for example, key in zip(examples, keys, strict=True) if key in chosen]
 
 
 class BorrowedTask:

@@ -64,7 +64,7 @@ class Scorer:
 
     @torch.inference_mode()
     def score(self, pairs: Sequence[Pair], progress: Progress = lambda pairs: None) -> PairScores:
-        """Log-probability of each pair's continuation; pairs must fit the context length (`pairs.fit`).
+        """Log-probability of each pair's continuation; pairs must fit the context length (`fit_pair`).
 
         Raises NumericalError when the model gives something that is not a number, OutOfMemoryError for its kind.
         """

@@ -81,7 +81,7 @@ class FileRows:
 
     def __init__(self, files: Sequence[Path], lengths: Sequence[int]) -> None:
         self.files = list(files)
-        self.offsets: npt.NDArray[np.int64] = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+        self.offsets = boundaries(lengths)
         """(files + 1,) index of the first row of each file, ending with the number of rows."""
 
     def __len__(self) -> int:
@@ -177,6 +177,13 @@ def spread(count: int, most: int) -> npt.NDArray[np.int64]:
     """At most `most` numbers of range(count), evenly spread and ascending."""
     taken = min(count, most)
     return np.arange(taken, dtype=np.int64) * count // max(1, taken)
+
+
+def boundaries(sizes: Sequence[int] | npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Where consecutive parts of `sizes` begin, and the end, (n + 1,)."""
+    bounds = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, dtype=np.int64, out=bounds[1:])
+    return bounds
 
 
 def seed_sequence(purpose: int, *seeds: int) -> np.random.SeedSequence:

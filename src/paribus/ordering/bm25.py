@@ -20,7 +20,7 @@ from scipy.sparse import csr_array, vstack
 from paribus.config.groups.ordering import LexicalOrdering
 from paribus.corpus.artifact import CorpusArtifact, read_texts
 from paribus.errors import DataError
-from paribus.ordering.arrays import TERM, create_lists, mean_of
+from paribus.ordering.arrays import TERM, boundaries, create_lists, mean_of
 from paribus.stage import JSON, StageContext
 from paribus.store import files
 
@@ -172,7 +172,7 @@ class Index:
         Document `start` is row 0.
         """
         chosen = [_heaviest(*_row(self.by_document, document), query_terms)[0] for document in range(start, stop)]
-        ends = np.concatenate([[0], np.cumsum([len(terms) for terms in chosen], dtype=np.int64)])
+        ends = boundaries([len(terms) for terms in chosen])
         terms = np.concatenate([*chosen, np.zeros(0, dtype=np.int64)])
         ones = np.ones(len(terms), dtype=np.float32)
         return csr_array((ones, terms, ends), shape=(stop - start, self.by_document.shape[1]))

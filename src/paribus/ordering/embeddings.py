@@ -182,17 +182,8 @@ class Embeddings:
                 )
         self._rows = FileRows(self.shards, lengths)
 
-    @property
-    def offsets(self) -> npt.NDArray[np.int64]:
-        """(shards + 1,) index of the first document of each shard, ending with their number."""
-        return self._rows.offsets
-
-    @property
-    def count(self) -> int:
-        return len(self._rows)
-
     def __len__(self) -> int:
-        return self.count
+        return len(self._rows)
 
     def rows(self, start: int, stop: int) -> npt.NDArray[np.float32]:
         """Vectors of the documents from `start` up to `stop`, (stop - start, dimensions)."""
@@ -245,15 +236,3 @@ class EmbeddingsWriter:
     def close(self) -> None:
         """Write what a reader checks the arrays against."""
         files.write_json(self.path / MANIFEST, {"dimensions": self.dimensions, "rows": self.lengths})
-
-
-def _check(shard: Path, shape: tuple[int, int]) -> None:
-    try:
-        array = map_array(shard)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{shard}: no readable array of embeddings ({error}); make them again") from error
-    if array.shape != shape or array.dtype != np.float16:
-        raise DataError(
-            f"{shard}: float16 {shape} is described by {MANIFEST}, but this is {array.dtype} {array.shape}; "
-            "make the embeddings again"
-        )

@@ -111,7 +111,7 @@ class NeighbourGraph:
     begin: npt.NDArray[np.int64]
     """(n + 1,): the listings of document i are begin[i] to begin[i + 1]."""
     listings: npt.NDArray[np.uint64]
-    """A key for each list a document is in: `kernels.edges` says how it holds the other document and the weight."""
+    """A key for each list a document is in: `kernels.edge_key` says how it holds the other document and the weight."""
 
     def degrees(self) -> npt.NDArray[np.uint32]:
         """Distinct neighbours of each document, (n,)."""

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paribus.ordering.arrays import JUMPS, NeighbourLists, permutation
+from paribus.ordering.arrays import JUMPS, NeighbourLists, boundaries, permutation
 from paribus.ordering.in_context import WholeLists, whole_lists
 
 NOBODY = -1
@@ -73,7 +73,7 @@ class _Table:
     def __init__(self, near: WholeLists) -> None:
         present = near.ids >= 0
         self._flat = near.ids[present].data
-        self._ends = np.concatenate([[0], np.cumsum(present.sum(axis=1))]).data
+        self._ends = boundaries(present.sum(axis=1)).data
         self.count = len(present)
 
     def __getitem__(self, document: int) -> "memoryview[int]":

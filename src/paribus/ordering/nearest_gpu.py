@@ -75,7 +75,7 @@ class _Copy:
         return ids.cpu().numpy(), cosines.cpu().numpy()
 
     def _candidates(self, asked: torch.Tensor, number: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """The rows of the `wanted` largest rough products of each query, (queries, wanted), and the least of these."""
+        """The rows of the `number` largest rough products of each query, (queries, wanted), and the least of these."""
         values = asked.new_full((len(asked), 0), 0.0, dtype=torch.float32)
         rows = torch.zeros((len(asked), 0), dtype=torch.int64, device=asked.device)
         start = 0
@@ -162,7 +162,7 @@ def _largest(products: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Te
 
 
 def _in_order(asked: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
-    """Inner products of (q, d) with (q, c, d), added as `kernels.scores` adds: products of float32 are exact there."""
+    """Inner products of (q, d) with (q, c, d), added as `score_candidates` does: products of float32 are exact."""
     sums = vectors.new_zeros((*vectors.shape[:2], _ABREAST), dtype=torch.float64)
     whole = asked.shape[1] // _ABREAST * _ABREAST
     for first in range(0, whole, _ABREAST):

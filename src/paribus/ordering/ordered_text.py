@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from paribus.errors import DataError
 from paribus.ordering import SAMPLED_BYTES
-from paribus.ordering.arrays import PLACES, seed_sequence
-from paribus.ordering.packing import ContextPieces, Contexts, Integers, OrderedDocuments, boundaries, ranges
+from paribus.ordering.arrays import PLACES, boundaries, seed_sequence
+from paribus.ordering.packing import ContextPieces, Contexts, Integers, OrderedDocuments, ranges
 from paribus.ordering.pairs import PairContexts
 
 READINGS = "readings.npy"

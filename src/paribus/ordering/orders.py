@@ -27,7 +27,7 @@ from paribus.corpus.artifact import CorpusArtifact
 from paribus.engine import Engine
 from paribus.errors import DataError
 from paribus.native.registry import TRAVERSAL
-from paribus.ordering.arrays import NEIGHBOURS, SHUFFLE, NeighbourLists, mean_of, open_array, permutation
+from paribus.ordering.arrays import NEIGHBOURS, SHUFFLE, NeighbourLists, boundaries, mean_of, open_array, permutation
 from paribus.ordering.embeddings import Embeddings
 from paribus.ordering.in_context import path_through, whole_lists
 from paribus.ordering.in_context_released import Chained, in_chains, without_alike, write_dropped
@@ -149,8 +149,7 @@ def _with_neighbours(
     shuffle = permutation(len(documents), SHUFFLE, seed)
     rows = np.column_stack([np.arange(len(documents), dtype=np.int32), near.ids])[shuffle]
     present = rows >= 0
-    groups = np.zeros(len(rows) + 1, dtype=np.int64)
-    np.cumsum(present.sum(axis=1), out=groups[1:])
+    groups = boundaries(present.sum(axis=1))
     statistics: dict[str, JSON] = {
         "groups": len(groups) - 1,
         "without_neighbours": int((np.diff(groups) == 1).sum()),

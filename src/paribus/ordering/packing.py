@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from paribus.errors import DataError
 from paribus.native.loader import address, kernel
+from paribus.ordering.arrays import boundaries
 
 NO_TARGET = -1
 
@@ -72,9 +73,7 @@ class ContextPieces:
 
     def summed(self, values: np.ndarray) -> Integers:
         """Sums over the pieces of each context of one value a piece, (n,)."""
-        total = np.zeros(len(values) + 1, dtype=np.int64)
-        np.cumsum(values, out=total[1:])
-        return np.diff(total[self.bounds])
+        return np.diff(boundaries(values)[self.bounds])
 
     def of(self, contexts: Integers) -> "ContextPieces":
         """The pieces of some of the contexts, in the sequence in which these are named."""
@@ -429,13 +428,6 @@ def ranges(first: Integers, last: Integers) -> Integers:
     """The concatenation of range(first[i], last[i]) for every i."""
     bounds = boundaries(last - first)
     return np.arange(bounds[-1]) + np.repeat(first - bounds[:-1], last - first)
-
-
-def boundaries(sizes: Integers) -> Integers:
-    """Where consecutive parts of `sizes` begin, and the end, (n + 1,)."""
-    bounds = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=bounds[1:])
-    return bounds
 
 
 def cut(lengths: Integers, room: int) -> ContextPieces:

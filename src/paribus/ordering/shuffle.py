@@ -8,9 +8,9 @@ import numpy.typing as npt
 
 from paribus.config.groups.ordering import PackingConfig
 from paribus.ordering import SAMPLED_BYTES
-from paribus.ordering.arrays import CONTEXTS, STRETCHES, seed_sequence, spread
+from paribus.ordering.arrays import CONTEXTS, STRETCHES, boundaries, seed_sequence, spread
 from paribus.ordering.ordered_text import MeasuredContexts
-from paribus.ordering.packing import Integers, boundaries, ranges
+from paribus.ordering.packing import Integers, ranges
 
 CONTEXTS_A_STRETCH = 8
 BYTES_A_TOKEN = 4

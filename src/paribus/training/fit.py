@@ -8,6 +8,7 @@ import dataclasses
 import os
 import shutil
 import sysconfig
+from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,24 +90,20 @@ def depths(model: DecoderModel, vocab_size: int, how: TrainingSetting, available
 
     `how` is of one process. ConfigurationError where not even two layers fit.
     """
-    if _shape_fits(model, vocab_size, how, available):
+
+    def exceeds(layers: int) -> bool:
+        try:
+            fitted = fit(dataclasses.replace(model, layers=layers), vocab_size, how, available)
+        except OutOfMemoryError:
+            return True
+        return fitted.micro_batch != how.micro_batch
+
+    if not exceeds(model.layers):
         return (model.layers,)
-    few, many = 1, model.layers
-    while many - few > 1:
-        middle = (few + many) // 2
-        fits = _shape_fits(dataclasses.replace(model, layers=middle), vocab_size, how, available)
-        few, many = (middle, many) if fits else (few, middle)
+    few = 1 + bisect(range(2, model.layers), False, key=exceeds)
     if few < 2:
         raise ConfigurationError("not even two of its layers fit into the memory of one process here")
     return few // 2, few
-
-
-def _shape_fits(model: DecoderModel, vocab_size: int, how: TrainingSetting, available: int | None) -> bool:
-    try:
-        fitted = fit(model, vocab_size, how, available)
-    except OutOfMemoryError:
-        return False
-    return fitted.micro_batch == how.micro_batch
 
 
 def extrapolated(timed: Sequence[Sequence[float]], measured: Sequence[int], layers: int) -> list[float]:

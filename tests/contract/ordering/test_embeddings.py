@@ -78,7 +78,7 @@ def test_an_encoder_embeds_a_row_group_in_pieces(
     groups, pieces = (list((tmp_path / name / "work" / "parts").iterdir()) for name in ("groups", "pieces"))
     assert len(pieces) > len(groups)
     one, other = (Embeddings(tmp_path / name / "output") for name in ("groups", "pieces"))
-    assert one.offsets.tolist() == other.offsets.tolist()
+    assert [len(np.load(path)) for path in one.shards] == [len(np.load(path)) for path in other.shards]
     assert np.allclose(one.rows(0, 40), other.rows(0, 40), atol=1e-3)
 
 
