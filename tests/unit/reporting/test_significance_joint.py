@@ -5,10 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from paribus.reporting.significance.crossed import LEVEL, Estimate
+from paribus.reporting.significance.crossed import LEVEL, Estimate, Quantile
 from paribus.reporting.significance.joint import judged_together
 from paribus.reporting.significance.judgement import ArmScores
-from paribus.reporting.significance.quantile import Quantile
 
 FACTORIAL = [
     {0: -0.5, 1: -0.5, 2: 0.5, 3: 0.5},
