@@ -7,7 +7,6 @@ That help, `paribus VERB --help`, is without Hydra, whose own composes a configu
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 
 from rich.console import Console
 
@@ -85,13 +84,8 @@ EXIT_REFUSED_BY_RUN = 1
 """Of a plan that is whole, for scripts that go on with `paribus run`, which could not begin or would refuse it."""
 
 
-def _of(module: str) -> Callable[..., int]:
-    """Function of a verb, whose file is imported when it is called."""
-    return lambda *given: int(getattr(import_module(f"paribus.commands.{module}"), f"{module}_command")(*given))
-
-
-def _with_overrides(name: str, function: Callable[[Command, Console], int]) -> Callable[[Sequence[str]], int]:
-    """A verb that lets Hydra answer --cfg and the like, and otherwise runs `function`."""
+def _with_overrides(name: str) -> Callable[[Sequence[str]], int]:
+    """A verb that lets Hydra answer --cfg and the like, and otherwise runs its function."""
 
     def verb(arguments: Sequence[str]) -> int:
         command = parse(arguments, name)
@@ -104,20 +98,45 @@ def _with_overrides(name: str, function: Callable[[Command, Console], int]) -> C
             show_with_hydra(command)
             return 0
         # With --json standard output is for the document alone.
-        return function(command, open_console(stderr=command.asks_json))
+        return _function_of(name)(command, open_console(stderr=command.asks_json))
 
     return verb
+
+
+def _function_of(verb: str) -> Callable[[Command, Console], int]:
+    if verb == "run":
+        from paribus.commands.run import run_command as function
+    elif verb == "status":
+        from paribus.commands.status import status_command as function
+    elif verb == "report":
+        from paribus.commands.report import report_command as function
+    elif verb == "orders":
+        from paribus.commands.orders import orders_command as function
+    else:
+        return _plan
+    return function
 
 
 def _without_overrides(name: str) -> Callable[[Sequence[str]], int]:
     """A verb that prints the help of its file, where that is asked for, and otherwise runs its function."""
 
     def verb(arguments: Sequence[str]) -> int:
-        module, console = import_module(f"paribus.commands.{name}"), open_console()
+        if name == "export":
+            from paribus.commands.export import HELP
+            from paribus.commands.export import export_command as function
+        elif name == "clean":
+            from paribus.commands.clean import HELP
+            from paribus.commands.clean import clean_command as function
+        elif name == "rerun":
+            from paribus.commands.rerun import HELP
+            from paribus.commands.rerun import rerun_command as function
+        else:
+            from paribus.commands.explain import HELP
+            from paribus.commands.explain import explain_command as function
         if HELP_FLAGS & set(arguments):
-            console.print(module.HELP, end="", markup=False, highlight=False, soft_wrap=True)
+            open_console().print(HELP, end="", markup=False, highlight=False, soft_wrap=True)
             return 0
-        return int(getattr(module, f"{name}_command")(arguments, console))
+        return function(arguments, open_console())
 
     return verb
 
@@ -149,10 +168,15 @@ def _sync(arguments: Sequence[str]) -> int:
     return main(arguments)
 
 
+def _tokens(arguments: Sequence[str]) -> int:
+    from paribus.commands.tokens import tokens_command
+
+    return tokens_command(arguments, open_console())
+
+
 FUNCTIONS: dict[str, Callable[[Sequence[str]], int]] = {
-    **{name: _with_overrides(name, _of(name)) for name in ("run", "status", "report", "orders")},
+    **{name: _with_overrides(name) for name in ("run", "plan", "status", "report", "orders")},
     **{name: _without_overrides(name) for name in ("export", "clean", "rerun", "explain")},
-    "tokens": lambda arguments: _of("tokens")(arguments, open_console()),
-    "plan": _with_overrides("plan", _plan),
+    "tokens": _tokens,
     "sync": _sync,
 }

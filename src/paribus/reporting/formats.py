@@ -137,16 +137,13 @@ def tidy_table(comparison: Comparison, beside: Beside) -> pa.Table:
     and `paper_parameters` the size of its model. What
     there is not is null. `run_ids`, `run_seeds`, `tasks`, `shots` are separated by spaces.
     """
-    columns: dict[str, list[Any]] = {"row": []} | {factor: [] for factor in comparison.factors}
-    columns |= {name: [] for name, _ in _FIELDS}
+    lines = []
     for place, row in enumerate(comparison.rows):
         labels = {"row": place + 1} | dict(zip(comparison.factors, row.labels, strict=True))
         for column in comparison.columns:
-            values = labels | _cell_fields(row, column, comparison, beside.get((place, column.key)))
-            for name, value in values.items():
-                columns[name].append(value)
+            lines.append(labels | _cell_fields(row, column, comparison, beside.get((place, column.key))))
     types = [("row", _COUNT), *((factor, _TEXT) for factor in comparison.factors), *_FIELDS]
-    return pa.table(columns, schema=pa.schema(types))
+    return pa.Table.from_pylist(lines, schema=pa.schema(types))
 
 
 class _CsvLines(io.StringIO):
