@@ -10,18 +10,19 @@ source and documents of one group are never on both sides. Near copies are broug
 import hashlib
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import repeat
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, TypeVar, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paribus.errors import DataError
 
+Item = TypeVar("Item")
 Split = Literal["train", "heldout"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 SHARD_BYTES = 64 * 2**20
@@ -122,6 +123,19 @@ def _row_groups(shard: Path, names: list[str]) -> Iterator[list[list[Any]]]:
             yield [table.column(name).to_pylist() for name in names]
 
 
+def batches(items: Iterable[Item], size: Callable[[Item], int], least: int) -> Iterator[list[Item]]:
+    """Items in order, together until they have `least` of `size`."""
+    batch, total = list[Item](), 0
+    for item in items:
+        batch.append(item)
+        total += size(item)
+        if total >= least:
+            yield batch
+            batch, total = [], 0
+    if batch:
+        yield batch
+
+
 def schema_of(split: Split, *, pairs: bool) -> pa.Schema:
     """The columns of a split."""
     columns = SCHEMA.insert(2, TARGET) if pairs else SCHEMA
@@ -147,7 +161,7 @@ class CorpusWriter:
 
     def __init__(self, path: Path, *, heldout: float, shard_bytes: int = SHARD_BYTES, pairs: bool = False) -> None:
         self.heldout = heldout
-        self._splits = {
+        self.splits = {
             split: SplitWriter(Path(path) / split, schema_of(split, pairs=pairs), shard_bytes) for split in SPLITS
         }
 
@@ -156,25 +170,8 @@ class CorpusWriter:
         encoded = text.encode()
         split = split_of(encoded, group, self.heldout)
         size = len(encoded) + len((target or "").encode())
-        self._splits[split].add(Document(id, text, source, size, target))
+        self.splits[split].add(Document(id, text, source, size, target))
         return split
-
-    def count(self, split: Split) -> int:
-        """Documents written to the split so far."""
-        return self._splits[split].documents
-
-    def bytes(self, split: Split) -> int:
-        """UTF-8 bytes of text written to the split so far."""
-        return self._splits[split].bytes
-
-    def target_bytes(self, split: Split) -> int:
-        """UTF-8 bytes of targets written to the split so far."""
-        return self._splits[split].target_bytes
-
-    def close(self) -> None:
-        """Write what is buffered and finish the last shards."""
-        for writer in self._splits.values():
-            writer.close()
 
     def __enter__(self) -> Self:
         return self
@@ -182,8 +179,8 @@ class CorpusWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None:
-            self.close()
+        for writer in self.splits.values() if error is None else ():
+            writer.close()
 
 
 class SplitWriter:
@@ -193,6 +190,7 @@ class SplitWriter:
         directory.mkdir(parents=True)
         self.directory, self.shard_bytes, self.schema = directory, shard_bytes, schema
         self.documents = self.bytes = self.target_bytes = 0
+        """Written so far: documents, and UTF-8 bytes of their text, both sides of pairs, and of targets."""
         self._shards = self._shard_bytes = self._buffered_bytes = 0
         self._buffer: list[Document] = []
         self._file: pq.ParquetWriter | None = None
@@ -261,29 +259,22 @@ def corpus_parts(corpus: CorpusArtifact, directory: Path, *, bytes: int | None =
 
     A part is a row group, or about `bytes` of one: for work so slow that a row group is too much to lose.
     """
-    parts = list(_parts(corpus, directory, bytes))
+    directory.mkdir(parents=True, exist_ok=True)
+    parts: list[CorpusPart] = []
+    start = 0
+    for shard in corpus.shards("train"):
+        metadata = pq.read_metadata(shard)
+        for number in range(metadata.num_row_groups):
+            group = metadata.row_group(number)
+            pieces = 1 if bytes is None else min(group.num_rows, math.ceil(group.total_byte_size / bytes))
+            bounds = [group.num_rows * piece // pieces for piece in range(pieces + 1)]
+            for first, end in itertools.pairwise(bounds):
+                # The range, since what parts of another size left behind must not be taken for this one.
+                target = directory / f"{shard.stem}-{number:05d}-{first:08d}-{end:08d}.npy"
+                parts.append(CorpusPart(shard, number, first, end - first, start, target))
+                start += end - first
     if not parts:
         raise DataError(
             "The training split has no documents to put in order: give more text, or lower `corpus.heldout`"
         )
     return parts
-
-
-def _parts(corpus: CorpusArtifact, directory: Path, size: int | None) -> Iterator[CorpusPart]:
-    directory.mkdir(parents=True, exist_ok=True)
-    start = 0
-    for shard in corpus.shards("train"):
-        metadata = pq.read_metadata(shard)
-        for group in range(metadata.num_row_groups):
-            for first, rows in _pieces(metadata.row_group(group), size):
-                # The range, since what parts of another size left behind must not be taken for this one.
-                target = directory / f"{shard.stem}-{group:05d}-{first:08d}-{first + rows:08d}.npy"
-                yield CorpusPart(shard, group, first, rows, start, target)
-                start += rows
-
-
-def _pieces(group: pq.RowGroupMetaData, size: int | None) -> Iterator[tuple[int, int]]:
-    """(first row, rows) of pieces with equally many rows."""
-    pieces = 1 if size is None else min(group.num_rows, math.ceil(group.total_byte_size / size))
-    bounds = [group.num_rows * piece // pieces for piece in range(pieces + 1)]
-    yield from ((first, last - first) for first, last in itertools.pairwise(bounds))

@@ -52,10 +52,11 @@ def build(context: StageContext) -> dict[str, JSON]:
     result["moved"] = {"documents": len(separated.moved), "bytes": separated.bytes}
     for split in SPLITS:
         sign = 1 if split == "train" else -1
-        documents = writer.count(split) + sign * len(separated.moved)
-        target_bytes = writer.target_bytes(split) + sign * separated.target_bytes
+        written = writer.splits[split]
+        target_bytes = written.target_bytes + sign * separated.target_bytes
         targets: dict[str, JSON] = {"target_bytes": target_bytes} if pairs else {}
-        result[split] = {"documents": documents, "bytes": writer.bytes(split) + sign * separated.bytes} | targets
+        documents, size = written.documents + sign * len(separated.moved), written.bytes + sign * separated.bytes
+        result[split] = {"documents": documents, "bytes": size} | targets
     return result | ({"packages": dict(versions(config.packages))} if isinstance(config, PydocsCorpus) else {})
 
 
@@ -135,21 +136,16 @@ class SourcePass:
                     continue
                 target = None if item.target is None else item.target.encode()
                 read = SizedDocument(item, item.text.encode(), target)
-                if not self._fits(read):
+                if self._limit is not None and self._bytes + read.size > self._limit:
+                    if not self._documents:
+                        first = f"the first document, {read.item.id}, has {read.size} bytes"
+                        raise DataError(f"corpus.limit={self._limit}: {first}; raise the limit")
                     self.complete = False
                     return
+                self._documents += 1
+                self._bytes += read.size
                 yield read
                 self._progress()
-
-    def _fits(self, read: SizedDocument) -> bool:
-        if self._limit is not None and self._bytes + read.size > self._limit:
-            if not self._documents:
-                first = f"the first document, {read.item.id}, has {read.size} bytes"
-                raise DataError(f"corpus.limit={self._limit}: {first}; raise the limit")
-            return False
-        self._documents += 1
-        self._bytes += read.size
-        return True
 
     def _progress(self) -> None:
         doing, source = f"{self._doing} documents ({self._documents:,})", self.source
@@ -192,15 +188,6 @@ class Census:
         for place in places:
             self._digest.update(place.to_bytes(8, "little"))
 
-    def leave_out(self, size: int) -> None:
-        """Count a document of so many bytes that is not in the sample."""
-        self.unsampled += 1
-        self.unsampled_bytes += size
-
-    def skip(self, reason: str) -> None:
-        """Count something that was left out."""
-        self.skipped[reason] += 1
-
     def left_out(self) -> str:
         """What was left out, for people; empty where nothing was."""
         reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(self.skipped.items()))
@@ -226,13 +213,14 @@ def _copy(reading: SourcePass, sample: Sample | None, writer: CorpusWriter, cens
     drawn = Drawn()
     for read in reading:
         if isinstance(read, Skipped):
-            census.skip(read.reason)
+            census.skipped[read.reason] += 1
             with skipped.open("a", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(json.dumps(asdict(read), ensure_ascii=False) + "\n")
         elif sample and _is_training(read, writer.heldout) and not sample.keeps(read.text):
-            census.leave_out(read.size)
+            census.unsampled += 1
+            census.unsampled_bytes += read.size
         else:
-            item, place = read.item, writer.count("train")
+            item, place = read.item, writer.splits["train"].documents
             census.add(item.id.encode(), read.text, read.target)
             if writer.add(item.id, item.text, item.source, item.target, item.group) == "heldout":
                 drawn.add(place, item.group, read.text)
@@ -244,19 +232,19 @@ def _require_both_splits(config: CorpusConfig, source: Source, writer: CorpusWri
         raise DataError(f"the corpus is empty{census.left_out()}: {source.hint()}")
     field = config.group_field
     groups = f"; corpus.group_field={field} draws whole groups, so one of more values may be needed" if field else ""
-    changes = dict(zip(SPLITS, ("lower", "raise"), strict=True))
-    for split in SPLITS:
-        if split == "train" and not writer.count(split) and census.unsampled:
+    for split, written in writer.splits.items():
+        if split == "train" and not written.documents and census.unsampled:
             raise DataError(
                 f"corpus.sample={config.sample}: none of the {census.unsampled} training documents is in the sample; "
                 "raise corpus.sample, or give more text"
             )
-        if not writer.count(split):
+        if not written.documents:
             whole = isinstance(config, FilesCorpus) and config.txt_document == "file"
+            change = "lower" if split == "train" else "raise"
             lines = "; corpus.txt_document=paragraph or line makes many documents of a .txt file" if whole else ""
             raise DataError(
                 f"corpus.heldout={config.heldout}: none of the {census.documents} documents{census.left_out()} falls "
-                f"into the {split} split; {source.hint()}, raise corpus.limit, or {changes[split]} corpus.heldout"
+                f"into the {split} split; {source.hint()}, raise corpus.limit, or {change} corpus.heldout"
                 f"{groups}{lines}"
             )
 

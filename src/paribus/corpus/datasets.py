@@ -6,7 +6,7 @@ import os
 import re
 import warnings
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -171,14 +171,16 @@ def read_module(module: Module, min_bytes: int) -> ModuleDocs:
     tree = _parsed(module)
     if isinstance(tree, Skipped):
         return ModuleDocs(module, [], [tree])
-    found = ModuleDocs(module, [], [])
-    for name, text in _unique(_docstrings(tree, module.relative)):
+    docs, times = ModuleDocs(module, [], []), Counter[str]()
+    for qualified, text in _docstrings(tree, module.relative):
+        times[qualified] += 1
+        name = qualified if times[qualified] == 1 else f"{qualified}#{times[qualified]}"  # defined again in the file
         try:
             if len(text.encode()) >= max(1, min_bytes):
-                found.docstrings.append((name, text))
+                docs.docstrings.append((name, text))
         except UnicodeEncodeError as error:
-            found.skipped.append(Skipped(module.relative, None, "lone_surrogate", f"{name}: {error.reason}"))
-    return found
+            docs.skipped.append(Skipped(module.relative, None, "lone_surrogate", f"{name}: {error.reason}"))
+    return docs
 
 
 def _parsed(module: Module) -> ast.Module | Skipped:
@@ -202,24 +204,12 @@ def _docstrings(tree: ast.Module, path: str) -> Iterator[tuple[str, str]]:
             text = ast.get_docstring(node, clean=False)
             if text is not None:
                 yield f"{path}::{scope}" if scope else path, inspect.cleandoc(text)
-        stack += [(child, _scope(child, scope)) for child in reversed(list(_statements(node)))]
+        for child in reversed(list(_statements(node))):
+            inner = f"{scope}.{child.name}".lstrip(".") if isinstance(child, DOCUMENTED) else scope
+            stack.append((child, inner))
 
 
 def _statements(node: ast.AST) -> Iterator[ast.AST]:
     for name in ("body", "handlers", "cases", "orelse", "finalbody"):
         children = getattr(node, name, ())
         yield from children if isinstance(children, list) else ()
-
-
-def _scope(node: ast.AST, scope: str) -> str:
-    if not isinstance(node, DOCUMENTED):
-        return scope
-    return f"{scope}.{node.name}" if scope else node.name
-
-
-def _unique(docstrings: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The same with `#2`, `#3` after names that are defined again in the file."""
-    times: Counter[str] = Counter()
-    for name, text in docstrings:
-        times[name] += 1
-        yield name if times[name] == 1 else f"{name}#{times[name]}", text

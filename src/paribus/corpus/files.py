@@ -11,6 +11,7 @@ from typing import BinaryIO, Literal, Protocol
 import pyarrow as pa
 
 from paribus.config.groups.corpus import FilesCorpus, ParallelCorpus
+from paribus.corpus.artifact import batches
 from paribus.corpus.paths import compression_of, labels, record_format, resolve, sides
 from paribus.corpus.readers import (
     ArchiveError,
@@ -84,8 +85,12 @@ class Intake:
 
     def take(self, item: Item, *, path: str, label: str, unit: str) -> SourceDocument | Skipped:
         """The document of an item of the file at `path`, which ids and records call `label`; DataError."""
-        if not isinstance(item, RecordProblem) and not self._is_first(item.id):
-            item = RecordProblem(item.position, "duplicate_id", f"the id {item.id!r} (corpus.id_field) occurred before")
+        if isinstance(item, Record) and item.id is not None:
+            digest = hashlib.blake2b(item.id.encode(), digest_size=16).digest()
+            if digest in self._ids:
+                message = f"the id {item.id!r} (corpus.id_field) occurred before"
+                item = RecordProblem(item.position, "duplicate_id", message)
+            self._ids.add(digest)
         if not isinstance(item, RecordProblem):
             id = f"{label}:{item.position}" if item.id is None else item.id
             return SourceDocument(id, item.text, label, group=item.group)
@@ -102,15 +107,6 @@ class Intake:
         if self._on_invalid == "skip":
             return Skipped(label, None, "empty_file", message)
         raise DataError(f"{path}: {message}; leave it out, or count it as skipped: corpus.on_invalid=skip")
-
-    def _is_first(self, id: str | None) -> bool:
-        if id is None:
-            return True
-        digest = hashlib.blake2b(id.encode(), digest_size=16).digest()
-        if digest in self._ids:
-            return False
-        self._ids.add(digest)
-        return True
 
 
 class FilesSource:
@@ -161,8 +157,8 @@ class FilesSource:
         directory.mkdir(exist_ok=True)
         # A record whose id was there before is left out with on_invalid=skip, and a worker knows no other's ids.
         skips_ids = self._config.id_field is not None and self._config.on_invalid == "skip"
-        extraction = Extraction(read, directory, None if skips_ids else self._config.limit)
-        yield from map(extracted, self._engine.map(extraction, enumerate(self._files)))
+        extract = partial(_extract, read, directory, None if skips_ids else self._config.limit)
+        yield from map(extracted, self._engine.map(extract, enumerate(self._files)))
 
     def _file(
         self, path: Path, label: str, items: Iterator[tuple[Item, int]], before: int, intake: Intake
@@ -282,89 +278,55 @@ def _unit(path: Path) -> str:
     return "row" if record_format(path) == "parquet" else "line"
 
 
-@dataclass(frozen=True)
-class Extract:
-    """What was read of a file, in file `kept`, and why no more could be read."""
-
-    kept: Path
-    failure: DataError | None
+Extract = tuple[Path, DataError | None]
+"""File with what was read of another, and why no more could be read."""
 
 
-@dataclass(frozen=True)
-class Extraction:
-    """Reads files into `directory`, each until it has given more than `limit` bytes of text."""
+def _extract(read: Reader, directory: Path, limit: int | None, numbered: tuple[int, Path]) -> Extract:
+    """Read the file with this number into `directory`, until it has given more than `limit` bytes of text."""
+    number, path = numbered
+    target, failures = directory / f"{number:06d}.arrow", list[DataError]()
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with files.replacing(target) as aside, path.open("rb") as raw, pa.OSFile(str(aside), "wb") as file:
+        rows = _rows(read(path, raw), raw, limit, failures)
+        with pa.ipc.new_stream(file, _SCHEMA, options=options) as writer:
+            for batch in batches(rows, lambda row: len(row[2] or ""), _BATCH_BYTES):
+                columns = zip(zip(*batch, strict=True), _SCHEMA, strict=True)
+                arrays = [pa.array(column, field.type) for column, field in columns]
+                writer.write_batch(pa.record_batch(arrays, schema=_SCHEMA))
+    return target, next(iter(failures), None)
 
-    read: Reader
-    directory: Path
-    limit: int | None
 
-    def __call__(self, numbered: tuple[int, Path]) -> Extract:
-        """The extract of the file with this number."""
-        number, path = numbered
-        kept = self.directory / f"{number:06d}.arrow"
-        with files.replacing(kept) as aside, path.open("rb") as raw:
-            return Extract(kept, _write(aside, self._rows(path, raw)))
-
-    def _rows(self, path: Path, raw: BinaryIO) -> Iterator[Row]:
-        size = 0
-        for item in self.read(path, raw):
+def _rows(items: Iterator[Item], raw: BinaryIO, limit: int | None, failures: list[DataError]) -> Iterator[Row]:
+    """A row an item; an error ends them and is put into `failures`, so that what was read before is written."""
+    size = 0
+    try:
+        for item in items:
             if isinstance(item, Record):
                 yield item.position, item.id, item.text, item.group, None, None, raw.tell()
                 size += len(item.text.encode())
             else:
                 message = item.message.encode("utf-8", "backslashreplace").decode()
                 yield item.position, None, None, None, item.reason, message, raw.tell()
-            if self.limit is not None and size > self.limit:
+            if limit is not None and size > limit:
                 return
-
-
-def _write(path: Path, rows: Iterator[Row]) -> DataError | None:
-    """Write rows, and give the error that ended them."""
-    options = pa.ipc.IpcWriteOptions(compression="lz4")
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, _SCHEMA, options=options) as writer:
-        try:
-            for batch in _batches(rows):
-                columns = zip(zip(*batch, strict=True), _SCHEMA, strict=True)
-                arrays = [pa.array(column, field.type) for column, field in columns]
-                writer.write_batch(pa.record_batch(arrays, schema=_SCHEMA))
-        except DataError as error:
-            return error
-    return None
+    except DataError as error:
+        failures.append(error)
 
 
 def extracted(extract: Extract) -> Iterator[tuple[Item, int]]:
-    """The items and how many bytes of the file were read by then; then DataError, if there was one. Removes `kept`."""
-    with pa.OSFile(str(extract.kept), "rb") as file, pa.ipc.open_stream(file) as reader:
+    """Items and how many bytes of the file were read by then; then DataError, if there was one. Removes the extract."""
+    path, failure = extract
+    with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as reader:
         for batch in reader:
-            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                yield _item(row), row[-1]
-    extract.kept.unlink()
-    if extract.failure is not None:
-        raise extract.failure
-
-
-def _item(row: Row) -> Item:
-    position, id, text, group, reason, message, _ = row
-    return RecordProblem(position, reason or "", message or "") if text is None else Record(position, id, text, group)
-
-
-def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
-    """Rows together; what was read before an error is kept too."""
-    batch: list[Row] = []
-    size = 0
-    try:
-        for row in rows:
-            batch.append(row)
-            size += len(row[2] or "")
-            if size >= _BATCH_BYTES:
-                yield batch
-                batch, size = [], 0
-    except DataError:
-        if batch:
-            yield batch
-        raise
-    if batch:
-        yield batch
+            for position, id, text, group, reason, message, read in zip(
+                *(column.to_pylist() for column in batch.columns), strict=True
+            ):
+                item = Record(position, id, text, group)
+                yield RecordProblem(position, reason, message) if text is None else item, read
+    path.unlink()
+    if failure is not None:
+        raise failure
 
 
 def require_group_of_text(group_field: str | None, plain: Sequence[Path]) -> None:

@@ -9,7 +9,7 @@ import bisect
 import hashlib
 import itertools
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from itertools import pairwise
@@ -25,12 +25,13 @@ from paribus.corpus.artifact import (
     CorpusArtifact,
     Document,
     SplitWriter,
+    batches,
     has_pairs,
     read_columns,
     read_shard,
     schema_of,
 )
-from paribus.engine import Engine, Item, Result
+from paribus.engine import Engine
 from paribus.errors import DataError
 from paribus.native.loader import address, kernel, table_zeros
 from paribus.stage import JSON, StageContext, StageListener
@@ -38,11 +39,7 @@ from paribus.stage import JSON, StageContext, StageListener
 BATCH_BYTES = 2**22
 LEVELS = (80, 50, 20)
 """Percents above which held-out documents are counted."""
-
-
 Integers = npt.NDArray[np.int32]
-
-
 Hashes = npt.NDArray[np.uint64]
 Counts = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -146,16 +143,11 @@ def measure(corpus: CorpusArtifact, work: Path, engine: Engine, listener: StageL
     directory.mkdir(parents=True)
     table.save(directory)
     most, shards = np.zeros(len(counts), np.int32), corpus.shards("train")
-    for done, found in enumerate(over_shards(engine, partial(most_shared, directory), shards), 1):
+    for done, found in enumerate(engine.map(partial(most_shared, directory), shards), 1):
         most = np.maximum(most, found)
         listener.progress(done, len(shards), unit="shards", doing="comparing held-out with training text")
     shutil.rmtree(directory)
     return Overlaps(texts, table, hashes, counts, most)
-
-
-def over_shards(engine: Engine, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-    """Map over shards, of one shard here: to start workers would take longer."""
-    return engine.map(function, items) if len(items) > 1 else map(function, items)
 
 
 def raised(overlaps: Overlaps, documents: Iterable[Document]) -> npt.NDArray[np.float64]:
@@ -199,16 +191,7 @@ def _least(sizes: npt.NDArray[np.int64], threshold: float) -> Integers:
 
 
 def _batches(documents: Iterable[tuple[str, ...]]) -> Iterator[list[tuple[str, ...]]]:
-    """Documents together until they have some megabytes."""
-    batch, size = list[tuple[str, ...]](), 0
-    for texts in documents:
-        batch.append(texts)
-        size += sum(map(len, texts))
-        if size >= BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+    return batches(documents, lambda texts: sum(map(len, texts)), BATCH_BYTES)
 
 
 # Near copies on one side: held-out documents that training has nearly whole move there, with what belongs to them.
@@ -318,7 +301,7 @@ def _insert(context: StageContext, corpus: CorpusArtifact, places: Sequence[int]
             work.append((shard, arrivals))
     directory = context.work / "shards"
     shutil.rmtree(directory, ignore_errors=True)
-    rewritten = over_shards(context.engine, partial(with_arrivals, directory, has_pairs(corpus)), work)
+    rewritten = context.engine.map(partial(with_arrivals, directory, has_pairs(corpus)), work)
     for done, ((shard, _), path) in enumerate(zip(work, rewritten, strict=True), 1):
         path.replace(shard)
         context.listener.progress(done, len(work), unit="shards", doing="moving near copies to training text")

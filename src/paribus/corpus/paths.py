@@ -70,10 +70,8 @@ def _matched(pattern: str) -> list[Path]:
 
 
 def _nothing(pattern: str) -> str:
-    absolute = Path(pattern).expanduser().absolute()
-    if _is_pattern(pattern):
-        return f"{pattern}: the pattern matches no file (looked for {absolute})"
-    return f"{pattern}: no such file (looked for {absolute})"
+    what = "the pattern matches no file" if _is_pattern(pattern) else "no such file"
+    return f"{pattern}: {what} (looked for {Path(pattern).expanduser().absolute()})"
 
 
 def _is_pattern(text: str) -> bool:
@@ -89,8 +87,7 @@ def _problem(path: Path, any_suffix: bool, skips: bool) -> str | None:
         return f"{path}: unknown suffix; known are {KNOWN}"
     if path.stat().st_size:
         return None
-    format = format_of(path)
-    if compression_of(path) is not None or (format is not None and format.name == "parquet"):
+    if compression_of(path) is not None or format_of(path) == "parquet":
         return f"{path}: the file is empty, and no whole file of its format; make or fetch it again"
     return None if skips else f"{path}: the file is empty; leave it out, or count it as skipped: corpus.on_invalid=skip"
 
@@ -110,8 +107,7 @@ def sides(config: ParallelCorpus) -> tuple[list[Path], list[Path]]:
     skips = config.on_invalid == "skip"
     sources = resolve(config.source, "corpus.source", any_suffix=True, skips=skips)
     if config.target is None:
-        text = [path for path in sources if record_format(path) == "text"]
-        if text:
+        if text := [path for path in sources if record_format(path) == "text"]:
             raise ConfigurationError(
                 f"corpus.target: {text[0]} is text and has no second field; give the files of the targets"
             )
@@ -128,7 +124,7 @@ def sides(config: ParallelCorpus) -> tuple[list[Path], list[Path]]:
 def record_format(path: Path) -> str:
     """jsonl or parquet, or text where a line is a record."""
     format = format_of(path)
-    return format.name if format and format.name in ("jsonl", "parquet") else "text"
+    return format if format in ("jsonl", "parquet") else "text"
 
 
 def _names(paths: list[Path]) -> str:
@@ -159,14 +155,11 @@ def require_revision(config: HuggingFaceCorpus) -> str:
 
 def data_files(directory: Path) -> list[Path]:
     """Every file below a data set directory, sorted by path; DataError where there is none."""
-    files = sorted(path for path in directory.rglob("*") if path.is_file() and not _hidden(path, directory))
+    below = ((path, path.relative_to(directory).as_posix()) for path in directory.rglob("*") if path.is_file())
+    files = sorted(path for path, name in below if "/." not in f"/{name}")
     if not files:
         raise DataError(f"corpus.name={directory}: the directory has no files")
     return files
-
-
-def _hidden(path: Path, directory: Path) -> bool:
-    return any(part.startswith(".") for part in path.relative_to(directory).parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,21 +227,12 @@ def _module_files(name: str) -> Iterator[tuple[str, Path]]:
             yield (PurePosixPath(name) / path.relative_to(root).as_posix()).as_posix(), path
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A file's format and its compression (None for plain)."""
-
-    name: str
-    compression: str | None
-
-
-def format_of(path: Path) -> Format | None:
+def format_of(path: Path) -> str | None:
     """The format that the suffixes of `path` name, or None where they name no known one."""
     *rest, last = path.name.lower().split(".")
-    compression = compression_of(path)
-    suffix = rest[-1] if compression and rest else last
+    suffix = rest[-1] if compression_of(path) and rest else last
     name = _ALSO.get(suffix, suffix)
-    return Format(name, compression) if name in FORMATS and rest else None
+    return name if name in FORMATS and rest else None
 
 
 def compression_of(path: Path) -> str | None:

@@ -66,10 +66,10 @@ def record_of(position: int, row: Mapping[str, Any], fields: Fields) -> Item:
     """The record in a row of named values, or what is wrong with it."""
     text = row.get(fields.text)
     if not isinstance(text, str):
-        return _not_text(position, row, fields)
+        return _no_value(position, row, fields.text, fields.setting, "text")
     for name, setting, what in ((fields.id, "corpus.id_field", "id"), (fields.group, "corpus.group_field", "group")):
         if name is not None and not _is_a_name(row.get(name)):
-            return _not_a_name(position, row, name, setting, what)
+            return _no_value(position, row, name, setting, what)
     id, group = (None if name is None else str(row[name]) for name in (fields.id, fields.group))
     return checked(Record(position, id, text, group))
 
@@ -90,23 +90,17 @@ def checked(record: Record) -> Item:
     return record
 
 
-def _not_text(position: int, row: Mapping[str, Any], fields: Fields) -> RecordProblem:
-    name = fields.text
-    if name not in row:
-        return RecordProblem(position, "no_text_field", f"no field {name!r} ({fields.setting}); it has {_names(row)}")
-    message = f"field {name!r} ({fields.setting}) holds {_kind(row[name])}, not a string"
-    return RecordProblem(position, "text_not_a_string", message)
-
-
 def _is_a_name(value: Any) -> bool:
     return isinstance(value, str | int) and not isinstance(value, bool) and value != ""
 
 
-def _not_a_name(position: int, row: Mapping[str, Any], name: str, setting: str, what: str) -> RecordProblem:
+def _no_value(position: int, row: Mapping[str, Any], name: str, setting: str, what: str) -> RecordProblem:
     if name not in row:
         return RecordProblem(position, f"no_{what}_field", f"no field {name!r} ({setting}); it has {_names(row)}")
-    message = f"field {name!r} ({setting}) holds {_kind(row[name])}, not a non-empty string or an integer"
-    return RecordProblem(position, f"invalid_{what}", message)
+    holds = f"field {name!r} ({setting}) holds {_kind(row[name])}"
+    if what == "text":
+        return RecordProblem(position, "text_not_a_string", f"{holds}, not a string")
+    return RecordProblem(position, f"invalid_{what}", f"{holds}, not a non-empty string or an integer")
 
 
 def _names(row: Mapping[str, Any]) -> str:

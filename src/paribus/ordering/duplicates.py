@@ -15,7 +15,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from paribus.config.groups.ordering import EmbeddingDuplicates, ExactDuplicates, MinHashDuplicates
-from paribus.corpus.artifact import CorpusArtifact, CorpusPart, corpus_parts
+from paribus.corpus.artifact import CorpusArtifact, CorpusPart, batches, corpus_parts
 from paribus.corpus.overlap import words
 from paribus.engine import Engine
 from paribus.errors import DataError
@@ -190,24 +190,11 @@ def _read_keys(parts: Sequence[CorpusPart], rows: slice) -> npt.NDArray[np.uint6
 
 
 def _confirmed(candidates: Iterable[Indices], signatures: FileRows, threshold: float) -> Iterator[Pairs]:
-    for batch in _batches(candidates):
+    for batch in batches(candidates, len, SIGNATURES_AT_ONCE):  # files of signatures are opened once for many buckets
         rows = signatures.take(np.concatenate(batch))
         splits = np.split(rows, np.cumsum([len(bucket) for bucket in batch])[:-1])
         confirmed = (linked(bucket, part, threshold) for bucket, part in zip(batch, splits, strict=True))
         yield Pairs.joined(pairs for pairs in confirmed if len(pairs.first))
-
-
-def _batches(candidates: Iterable[Indices]) -> Iterator[list[Indices]]:
-    """Buckets of some signatures together, so that their files are opened once."""
-    batch, size = list[Indices](), 0
-    for bucket in candidates:
-        batch.append(bucket)
-        size += len(bucket)
-        if size >= SIGNATURES_AT_ONCE:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
 
 
 # MinHash signatures (Broder, 1997) by datasketch, and the keys by which equal parts of them are found.

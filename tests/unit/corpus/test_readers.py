@@ -11,7 +11,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paribus.corpus.paths import COMPRESSIONS, Format, format_of
+from paribus.corpus.paths import COMPRESSIONS, compression_of, format_of
 from paribus.corpus.readers import ArchiveError, open_decompressed
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
@@ -68,6 +68,6 @@ def test_a_large_archive_is_streamed_whole(compression: str) -> None:
 def test_suffixes_name_the_format() -> None:
     known = {"a.jsonl": ("jsonl", None), "b.c.JSONL.ZST": ("jsonl", "zst"), "x.parquet": ("parquet", None)}
     known |= {"x.txt.bz2": ("txt", "bz2"), "x.tar.txt.gz": ("txt", "gz")}
-    assert {name: format_of(Path(name)) for name in known} == {name: Format(*value) for name, value in known.items()}
+    assert {name: (format_of(Path(name)), compression_of(Path(name))) for name in known} == known
     for name in ("a", "a.csv", "a.gz", "jsonl", "a.jsonl.xz", "a.jsonl.gz.gz", "a.txt.tar.gz"):
         assert format_of(Path(name)) is None
