@@ -8,6 +8,11 @@ import numpy as np
 from paribus.tokenization.unigram import UnigramTraining, train_unigram
 
 
+def strings(training: UnigramTraining, alphabet: Sequence[str]) -> tuple[str, ...]:
+    """The pieces as unit strings over `alphabet`."""
+    return tuple("".join(map(alphabet.__getitem__, token)) for token in training.tokens)
+
+
 def train_on_words(words: Mapping[str, int], alphabet: Sequence[str], size: int, **options: Any) -> UnigramTraining:
     """Train on `words` (unit string -> count) over `alphabet`."""
     places = {unit: place for place, unit in enumerate(alphabet)}

@@ -11,7 +11,7 @@ import numba
 from numba import types
 
 from paribus.native.cache import keep
-from paribus.native.registry import KERNELS, Signature
+from paribus.native.registry import KERNELS
 
 _TYPES: dict[str, Any] = {
     "i64": types.int64,
@@ -28,22 +28,17 @@ _TYPES: dict[str, Any] = {
 }
 
 
-def compile_kernel(name: str, signature: Signature) -> tuple[str, bytes]:
-    """Symbol and object code of one kernel with all it calls."""
+def compile_to_cache(name: str) -> tuple[str, bytes]:
+    """Compile one kernel with all it calls and keep it; returns its symbol and object code."""
+    signature = KERNELS[name]
     module = importlib.import_module(signature.module)
     arguments = tuple(_TYPES[argument] for argument in signature.arguments)
     options = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     compiled = numba.njit(types.int64(*arguments), **options)(getattr(module, name))
     result = compiled.overloads[arguments]
     _, _, (code, _) = result.library.serialize_using_object_code()
+    keep(name, result.fndesc.llvm_func_name, code)
     return result.fndesc.llvm_func_name, code
-
-
-def compile_to_cache(name: str) -> tuple[str, bytes]:
-    """Compile one kernel in this process and keep it; returns its symbol and object code."""
-    symbol, code = compile_kernel(name, KERNELS[name])
-    keep(name, symbol, code)
-    return symbol, code
 
 
 def compile_shares(shares: Sequence[str]) -> bool:

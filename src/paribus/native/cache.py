@@ -18,7 +18,7 @@ from paribus.errors import ConfigurationError
 from paribus.native.registry import KERNELS
 
 COMPILER = "paribus.native.build"
-_IMPORT = re.compile(r"^from (paribus\.(?:\w+\.kernels(?:\.\w+)?|native\.intrinsics)) import", re.MULTILINE)
+_IMPORT = re.compile(r"^from (paribus\.(?:\w+\.kernels(?:\.\w+)?|native\.intrinsics)) import (\w*)", re.MULTILINE)
 
 
 def kernel_path(name: str) -> Path:
@@ -48,7 +48,9 @@ def closure(module: str) -> set[str]:
         name = rest.pop()
         if name not in found:
             found.add(name)
-            rest += _IMPORT.findall(_source(name).read_text(encoding="utf-8"))
+            imported = _IMPORT.findall(_source(name).read_text(encoding="utf-8"))
+            # A folder of kernels has no code: what is imported from it is a module.
+            rest += [module if _source(module).is_file() else f"{module}.{item}" for module, item in imported]
     return found
 
 

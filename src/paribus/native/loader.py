@@ -63,7 +63,11 @@ def address(array: npt.NDArray[Any]) -> int:
 @cache
 def kernel(name: str) -> Kernel:
     """The kernel of that name in `registry`, compiled if need be."""
-    symbol, code = read(kernel_path(name)) or _compile(name)
+    if (saved := read(kernel_path(name))) is None:
+        from paribus.native.build import compile_to_cache
+
+        saved = compile_to_cache(name)
+    symbol, code = saved
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine()
@@ -71,12 +75,6 @@ def kernel(name: str) -> Kernel:
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     return Kernel(engine, symbol, KERNELS[name])
-
-
-def _compile(name: str) -> tuple[str, bytes]:
-    from paribus.native.build import compile_to_cache
-
-    return compile_to_cache(name)
 
 
 def missing_kernels(names: Iterable[str]) -> list[str]:
@@ -95,21 +93,18 @@ def ensure_compiled(names: Iterable[str], progress: Progress | None = None) -> i
         for process in [process for process in running if process.poll() is not None]:
             running.remove(process)
             if process.returncode != 0:
-                raise RuntimeError(f"kernels could not be compiled: {_ended(process.returncode)}")
+                message = f"{COMPILER} ended with status {process.returncode}; its message is above"
+                if process.returncode < 0:
+                    message = (
+                        f"{COMPILER} was ended by signal {-process.returncode}, for want of memory perhaps; the same "
+                        "command compiles the rest"
+                    )
+                raise RuntimeError(f"kernels could not be compiled: {message}")
         left = [name for name in missing if not kernel_path(name).exists()]
         if progress is not None:
             progress(left[0] if left else missing[-1], len(missing) - len(left), len(missing))
         time.sleep(0.1)
     return len(missing)
-
-
-def _ended(status: int) -> str:
-    """How a compiler ended that did not compile."""
-    if status < 0:
-        return (
-            f"{COMPILER} was ended by signal {-status}, for want of memory perhaps; the same command compiles the rest"
-        )
-    return f"{COMPILER} ended with status {status}; its message is above"
 
 
 def _shares(names: list[str]) -> list[list[str]]:
@@ -160,14 +155,10 @@ def table_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any
     if size < _HUGE_PAGE // 2:
         room, unit = np.zeros(size + CACHE_LINE, dtype=np.uint8), CACHE_LINE
     else:
-        room, unit = _mapped(size + 2 * _HUGE_PAGE), _HUGE_PAGE
+        # Pages of anonymous memory are zero, and allocated on first write.
+        memory = mmap.mmap(-1, size + 2 * _HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            memory.madvise(mmap.MADV_HUGEPAGE)
+        room, unit = np.frombuffer(memory, dtype=np.uint8), _HUGE_PAGE
     begin = -int(room.__array_interface__["data"][0]) % unit
     return room[begin : begin + size].view(kind).reshape(shape)
-
-
-def _mapped(size: int) -> npt.NDArray[np.uint8]:
-    """Zeros of the system's own, of which only those that are written to take memory."""
-    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        memory.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(memory, dtype=np.uint8)

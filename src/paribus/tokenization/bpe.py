@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -67,13 +65,6 @@ class MergeTraining:
         made = np.arange(self.units, len(self.left), dtype=np.int32)
         return np.column_stack([self.left[self.units :], self.right[self.units :], made])
 
-    @cached_property
-    def string_equal_pairs(self) -> int:
-        """Tokens that are the same string of units as an older one; zero, as said above."""
-        units, offsets = self.unit_sequences()
-        spelled, bounds = units.tobytes(), (units.itemsize * offsets).tolist()
-        return len(self.left) - len({spelled[begin:end] for begin, end in pairwise(bounds)})
-
     def unit_sequences(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """Units of each token one after another, and n + 1 offsets."""
         offsets = np.zeros(len(self.lengths) + 1, np.int64)
@@ -132,12 +123,11 @@ class MergeTrainer:
                 progress(state[slot.NORMAL])
         if progress is not None:
             progress(state[slot.NORMAL])
-        return self._result("vocab_size" if status == slot.FULL else "no_pair_left")
-
-    def _result(self, stopped: Stopped) -> MergeTraining:
         names = (slot.LEFT, slot.RIGHT, slot.LENGTHS, slot.FREQUENCIES, slot.SCAFFOLD)
-        tokens = self._state[slot.TOKENS]
-        left, right, lengths, frequencies, scaffold = (self._state.arrays[name][:tokens].copy() for name in names)
+        left, right, lengths, frequencies, scaffold = (
+            state.arrays[name][: state[slot.TOKENS]].copy() for name in names
+        )
+        stopped: Stopped = "vocab_size" if status == slot.FULL else "no_pair_left"
         return MergeTraining(self._units, left, right, lengths, frequencies, scaffold.astype(np.bool_), stopped)
 
     def _index(self) -> None:

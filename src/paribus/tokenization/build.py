@@ -25,7 +25,7 @@ from paribus.config.groups.tokenization import (
     UnigramTokenizer,
     draws_of,
 )
-from paribus.corpus.artifact import CorpusArtifact, has_pairs, read_shard
+from paribus.corpus.artifact import CorpusArtifact, CorpusPart, corpus_parts, has_pairs, read_shard
 from paribus.engine import Engine
 from paribus.engine.local import LocalEngine
 from paribus.errors import DataError
@@ -40,16 +40,13 @@ from paribus.tokenization.pretokenize import PatternPretokenizer, Pretokenizer
 from paribus.tokenization.settings import check_lossless
 from paribus.tokenization.spans import SpanPretokenizer, SpanSettings
 from paribus.tokenization.tokenizer import Tokenizer
-from paribus.tokenization.train import PreTokenPieces, count_pretokens, training_kernels
+from paribus.tokenization.train import count_pretokens, training_kernels
 from paribus.tokenization.unigram import PRUNE
 
-_DOING = {"unigram": "fitting a unigram model"}
-"""What training a vocabulary does, in words, where it merges no pairs."""
 _WORKERS_A_GPU = 4
 """Each has a copy of a language model there and its distributions, some 3 GB: one a core is more than there is."""
-_PART_BYTES = 8 * 2**20
-"""Text of one unit of work; it decides what is repeated after a kill, never what is written."""
 _REPORT_BYTES = 2**20
+_BATCH_ROWS = 1024
 
 
 def build_vocabulary(context: StageContext) -> dict[str, JSON]:
@@ -146,7 +143,7 @@ class TrainingText:
             self.documents += part.documents
             self.bytes += part.bytes
             self._tell()
-        return sum_counts(map(_read, parts))
+        return sum_counts(map(_read_counts, parts))
 
     def _tell(self) -> None:
         self._listener.progress(self.bytes, self._total, unit="bytes", doing="counting pre-tokens")
@@ -174,7 +171,7 @@ def _train(
         return Tokenizer.train((), algorithm="bytes", pretokenizer=pretokenizer, special_tokens=config.special_tokens)
 
     def progress(done: int) -> None:
-        doing = _DOING.get(config.kind, "merging pairs")
+        doing = "fitting a unigram model" if config.kind == "unigram" else "merging pairs"
         context.listener.progress(done, config.vocab_size, unit="tokens", doing=doing)
 
     counted = texts if context.engine.shares_memory else texts.words(pretokenizer, context.engine, context.work)
@@ -194,15 +191,6 @@ def _train(
     )
 
 
-@dataclass(frozen=True)
-class _Part:
-    """Row groups of one shard, and where their encoding is kept until it is all there."""
-
-    shard: Path
-    groups: tuple[int, ...]
-    target: Path
-
-
 def build_tokens(context: StageContext) -> dict[str, JSON]:
     """Encode the training split in corpus order with the encoder of the configuration."""
     compile_kernels(ENCODING, context.listener)
@@ -213,7 +201,8 @@ def build_tokens(context: StageContext) -> dict[str, JSON]:
     corpus = CorpusArtifact(context.inputs["corpus"])
     draws = draws_of(context.config.encoder)
     total, done = draws * corpus.bytes("train"), 0
-    with EncodedCorpusWriter(context.output, tokenizer, pairs=has_pairs(corpus), draws=draws) as writer:
+    pairs = has_pairs(corpus)
+    with EncodedCorpusWriter(context.output, tokenizer, pairs=pairs, draws=draws) as writer:
         context.listener.progress(0, total, unit="bytes", doing="encoding")
         for draw, target in _encoded(tokenizer, corpus, context, draws):
             with np.load(target, allow_pickle=False) as part:
@@ -221,49 +210,37 @@ def build_tokens(context: StageContext) -> dict[str, JSON]:
                 writer.append(part["ids"], part["lengths"], sizes if draw == 0 else sizes[:0], sources)
                 done += int(sizes.sum())
             context.listener.progress(done, total, unit="bytes", doing="encoding")
-    more: dict[str, JSON] = {"source_tokens": writer.source_tokens} if has_pairs(corpus) else {}
+    more: dict[str, JSON] = {"source_tokens": writer.source_tokens} if pairs else {}
     if draws > 1:
         more["draws"] = draws
-    return (
-        more
-        | _device(pretokenizer)
-        | {
-            "tokens": writer.tokens,
-            "documents": draws * writer.documents,
-            "bytes": done,
-            "bytes_per_token": done / writer.tokens if writer.tokens else 0.0,
-            "vocab_size": tokenizer.vocab_size,
-        }
-    )
+    counted: dict[str, JSON] = {
+        "tokens": writer.tokens,
+        "documents": draws * writer.documents,
+        "bytes": done,
+        "bytes_per_token": done / writer.tokens if writer.tokens else 0.0,
+        "vocab_size": tokenizer.vocab_size,
+    }
+    return more | _device(pretokenizer) | counted
 
 
 def _encoded(
     tokenizer: Tokenizer, corpus: CorpusArtifact, context: StageContext, draws: int
 ) -> Iterator[tuple[int, Path]]:
     """Files of all parts of each draw, in corpus order, with its number."""
-    engine = _engine(context)
-    for draw in range(draws):
-        parts = context.work / "parts" / f"draw-{draw:06d}"
-        parts.mkdir(parents=True, exist_ok=True)
-        encode = partial(_encode_part, _of_draw(tokenizer, draw))
-        for target in engine.map(encode, _parts(corpus, parts), releases_gil=tokenizer.cutter is None):
-            yield draw, target
-
-
-def _engine(context: StageContext) -> Engine:
-    """The engine that encodes; where a pre-tokenizer's language model is on a GPU, with no more workers than fit."""
     engine = context.engine
-    on_gpu = _device(context.config.pretokenizer).get("device") == "cuda"
-    return LocalEngine(min(engine.workers, _WORKERS_A_GPU)) if on_gpu and engine.shares_memory else engine
-
-
-def _of_draw(tokenizer: Tokenizer, draw: int) -> Tokenizer:
-    """The tokenizer with the seed of a draw of BPE-dropout; that of the first is its own."""
-    if draw == 0:
-        return tokenizer
-    dropout, seed = tokenizer.settings.dropout, tokenizer.settings.seed
-    drawn = np.random.SeedSequence([seed, draw]).generate_state(1, np.uint64)
-    return tokenizer.with_encoder("dropout", dropout=dropout, seed=int(drawn[0] >> np.uint64(1)))
+    if engine.shares_memory and _device(context.config.pretokenizer).get("device") == "cuda":
+        engine = LocalEngine(min(engine.workers, _WORKERS_A_GPU))
+    sides = ("text", "target") if has_pairs(corpus) else ("text",)
+    for draw in range(draws):
+        drawn = tokenizer
+        if draw:  # the first has the tokenizer's own seed
+            settings = tokenizer.settings
+            seed = np.random.SeedSequence([settings.seed, draw]).generate_state(1, np.uint64)[0] >> np.uint64(1)
+            drawn = tokenizer.with_encoder("dropout", dropout=settings.dropout, seed=int(seed))
+        parts = corpus_parts(corpus, context.work / "parts" / f"draw-{draw:06d}")
+        encode = partial(_encode_part, drawn, sides)
+        for target in engine.map(encode, parts, releases_gil=tokenizer.cutter is None):
+            yield draw, target
 
 
 def with_encoder(tokenizer: Tokenizer, config: EncoderConfig) -> Tokenizer:
@@ -275,51 +252,26 @@ def with_encoder(tokenizer: Tokenizer, config: EncoderConfig) -> Tokenizer:
     return tokenizer.with_encoder(config.kind)
 
 
-def _parts(corpus: CorpusArtifact, directory: Path) -> list[_Part]:
-    found: list[tuple[Path, tuple[int, ...]]] = []
-    for shard in corpus.shards("train"):
-        metadata = pq.read_metadata(shard)
-        groups: list[int] = []
-        size = 0
-        for group in range(metadata.num_row_groups):
-            groups.append(group)
-            size += metadata.row_group(group).total_byte_size
-            if size >= _PART_BYTES or group == metadata.num_row_groups - 1:
-                found.append((shard, tuple(groups)))
-                groups, size = [], 0
-    return [_Part(shard, groups, directory / f"{_named(shard, groups)}.npz") for shard, groups in found]
-
-
-def _named(shard: Path, groups: Sequence[int]) -> str:
-    """Its range: what another size of parts left behind must not be taken for a part of this one."""
-    return f"{shard.stem}-{groups[0]:06d}-{groups[-1]:06d}"
-
-
-def _encode_part(tokenizer: Tokenizer, part: _Part) -> Path:
-    if part.target.exists():
-        return part.target
+def _encode_part(tokenizer: Tokenizer, sides: Sequence[str], part: CorpusPart) -> Path:
+    target = part.target.with_suffix(".npz")
+    if target.exists():
+        return target
     dtype = id_dtype(tokenizer.vocab_size)
-    ids, lengths, source_bytes = [np.zeros(0, dtype)], [np.zeros((0, 1), np.int64)], [np.zeros(0, np.int64)]
-    with pq.ParquetFile(part.shard) as file:
-        sides = [name for name in ("text", "target") if name in file.schema_arrow.names]
-        lengths[0] = np.zeros((0, len(sides)), np.int64)
-        columns = ["id", *sides, "bytes"]
-        for batch in file.iter_batches(batch_size=1024, row_groups=list(part.groups), columns=columns):
-            found, offsets = _encode(tokenizer, batch, sides)
-            ids.append(found.astype(dtype))
-            lengths.append(np.diff(offsets).reshape(-1, len(sides)))
-            source_bytes.append(batch.column("bytes").to_numpy())
+    ids, lengths = [], []
+    table = part.columns("id", *sides, "bytes")
+    for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
+        encoded, offsets = _encode(tokenizer, batch, sides)
+        ids.append(encoded.astype(dtype))
+        lengths.append(np.diff(offsets).reshape(-1, len(sides)))
     of_sides = np.concatenate(lengths)
     pairs = {"source_lengths": of_sides[:, 0]} if len(sides) > 1 else {}
-    whole = {"ids": np.concatenate(ids), "lengths": of_sides.sum(axis=1), "source_bytes": np.concatenate(source_bytes)}
-    with files.replacing(part.target) as aside, aside.open("wb") as file:
+    whole = {"ids": np.concatenate(ids), "lengths": of_sides.sum(axis=1), "source_bytes": table["bytes"].to_numpy()}
+    with files.replacing(target) as aside, aside.open("wb") as file:
         np.savez(file, **whole, **pairs)  # type: ignore[arg-type]  # its stub takes a name for allow_pickle
-    return part.target
+    return target
 
 
-def _encode(
-    tokenizer: Tokenizer, batch: pa.RecordBatch, sides: Sequence[str] = ("text",)
-) -> tuple[np.ndarray, np.ndarray]:
+def _encode(tokenizer: Tokenizer, batch: pa.RecordBatch, sides: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Ids and offsets of the texts, document by document and in a pair side by side."""
     texts = batch.column(sides[0])
     if len(sides) > 1:
@@ -339,7 +291,7 @@ def _encode(
         raise
 
 
-def count_part(pretokenizer: PreTokenPieces, part: CountedPart) -> None:
+def count_part(pretokenizer: PatternPretokenizer | Pretokenizer, part: CountedPart) -> None:
     """Count the pre-tokens of a part into its file, unless that is done."""
     if not part.target.exists():
         documents = islice(read_shard(part.shard), part.documents)
@@ -348,7 +300,7 @@ def count_part(pretokenizer: PreTokenPieces, part: CountedPart) -> None:
             np.savez(file, spellings=words.spellings, offsets=words.offsets, counts=words.counts)
 
 
-def _read(part: CountedPart) -> WordCounts:
+def _read_counts(part: CountedPart) -> WordCounts:
     with np.load(part.target, allow_pickle=False) as saved:
         return WordCounts(saved["spellings"], saved["offsets"], saved["counts"])
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from paribus.errors import DataError
 from paribus.native.loader import KernelState, address, kernel, table_zeros
 from paribus.tokenization.kernels import counting_layout as slot
 from paribus.tokenization.kernels import layout
@@ -27,9 +26,10 @@ _SMALLEST_BITS, _SMALLEST_BYTES = 12, 2**16
 Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
 
-_utf8_of = ctypes.pythonapi.PyUnicode_AsUTF8AndSize
-_utf8_of.restype = ctypes.c_void_p
-_utf8_of.argtypes = (ctypes.py_object, ctypes.c_void_p)
+utf8_of = ctypes.pythonapi.PyUnicode_AsUTF8AndSize
+"""Address of a string's UTF-8; with the address of an integer, writes its size there."""
+utf8_of.restype = ctypes.c_void_p
+utf8_of.argtypes = (ctypes.py_object, ctypes.c_void_p)
 _bytes_of = ctypes.pythonapi.PyBytes_AsString
 _bytes_of.restype = ctypes.c_void_p
 _bytes_of.argtypes = (ctypes.py_object,)
@@ -62,12 +62,11 @@ class WordCounts:
             yield spellings[offsets[word] : offsets[word + 1]], count
 
 
-def count_words(texts: Iterable[str | bytes], pattern: int, classes: Bytes, *, threads: int = 1) -> WordCounts:
+def count_words(texts: Iterable[str], pattern: int, classes: Bytes, *, threads: int = 1) -> WordCounts:
     """Count the pre-tokens that `pattern` (a code of `kernels.layout`) cuts `texts` into.
 
-    A text is a string or UTF-8. `classes` is the table of character classes, uint8 (0x110000,). Each thread has a table
-    of its own; the counts do not depend on how many there are. DataError for a string that has no UTF-8 and for bytes
-    that are none.
+    `classes` is the table of character classes, uint8 (0x110000,). Each thread has a table of its own; the counts do
+    not depend on how many there are. DataError for a string that has no UTF-8.
     """
     tables = [_Table(pattern, classes) for _ in range(max(1, threads))]
     if threads > 1:
@@ -96,21 +95,16 @@ class _Batch:
         self.sizes: list[int] = []
         self.texts: list[str | bytes] = []
         self.bytes = 0
-        self.checked = True
-        """Whether all of it is known to be UTF-8."""
 
-    def append(self, text: str | bytes) -> None:
-        if isinstance(text, bytes):
-            self.checked = False
-        elif not text.isascii():
-            text = utf8(text)
-        self.texts.append(text)
-        self.addresses.append(_utf8_of(text, None) if isinstance(text, str) else _bytes_of(text))
-        self.sizes.append(len(text))
-        self.bytes += len(text)
+    def append(self, text: str) -> None:
+        encoded = text if text.isascii() else utf8(text)
+        self.texts.append(encoded)
+        self.addresses.append(utf8_of(encoded, None) if isinstance(encoded, str) else _bytes_of(encoded))
+        self.sizes.append(len(encoded))
+        self.bytes += len(encoded)
 
 
-def _batches(texts: Iterable[str | bytes]) -> Iterator[_Batch]:
+def _batches(texts: Iterable[str]) -> Iterator[_Batch]:
     batch = _Batch()
     for text in texts:
         batch.append(text)
@@ -149,18 +143,6 @@ def _count_in_threads(tables: "list[_Table]", batches: Iterator[_Batch]) -> None
         raise failed[0]
 
 
-def decoded(text: str | bytes) -> str:
-    """A text given as a string or UTF-8. DataError for bytes that are no UTF-8."""
-    if isinstance(text, str):
-        return text
-    try:
-        return text.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"a text that begins {text[:20]!r} is no UTF-8 at byte {error.start}: {error.reason}"
-        ) from error
-
-
 class _Table:
     """Counts of one thread, and what its kernel works with."""
 
@@ -184,8 +166,6 @@ class _Table:
         state = self._state
         state.hold(slot.TEXTS, np.array(batch.addresses, np.int64), slot.TEXT_COUNT)
         state.hold(slot.SIZES, np.array(batch.sizes, np.int64))
-        if not batch.checked and (wrong := kernel("find_invalid_text")(state.address)) >= 0:
-            decoded(batch.texts[wrong])
         state.slots[[slot.TEXT, slot.BEGIN, slot.END, slot.WORD, slot.SPAN]] = 0
         while (status := kernel("count_texts")(state.address)) != slot.DONE:
             self._grow(status)

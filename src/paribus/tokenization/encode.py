@@ -4,15 +4,14 @@ import ctypes
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from paribus.errors import DataError
-from paribus.native.loader import address, kernel, table_zeros
-from paribus.tokenization.counts import key_masks
+from paribus.native.loader import KernelState, address, kernel, table_zeros
+from paribus.tokenization.counts import key_masks, utf8_of
 from paribus.tokenization.kernels import layout
 from paribus.tokenization.pretokenize import Pretokenizer
 from paribus.tokenization.settings import Settings
@@ -23,9 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-Offsets = npt.NDArray[np.int64]
-
-
+Int64s = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.int32]
 _SMALLEST, _LARGEST_SHORT, _LARGEST_LONG = 12, 22, 18
 """Binary logarithm of the slots of a table: at first, and of short and longer pre-tokens at last.
@@ -36,11 +33,11 @@ pre-tokens at most 40 MiB, for each thread.
 _ROOM = 64
 _UNIT_WORDS = 8
 _TABLES = (layout.SHORT, layout.SHORT_SHIFT, layout.SHORT_FREE), (layout.LONG, layout.LONG_SHIFT, layout.LONG_FREE)
-EncodeTexts = Callable[[slice], tuple[Ids, Offsets]]
+EncodeTexts = Callable[[slice], tuple[Ids, Int64s]]
 """Ids of some of the texts and where each ends; RefusedTextError counts from the first of them."""
 _SMALLEST_BLOCK, _LARGEST_BLOCK = 1 << 18, 1 << 22
 _BLOCKS_A_THREAD = 8
-Int64s = npt.NDArray[np.int64]
+_UTF8_OF = ctypes.cast(utf8_of, ctypes.c_void_p).value or 0
 
 
 class Workspace:
@@ -48,9 +45,9 @@ class Workspace:
 
     def __init__(self, model: npt.NDArray[np.int64]) -> None:
         self._model = model
-        self._slots = np.zeros(layout.MEMO_SLOTS, dtype=np.int64)
-        self._arrays: dict[int, npt.NDArray[Any]] = {}
-        self._model_address, self._slots_address = address(model), address(self._slots)
+        self._state = KernelState(layout.MEMO_SLOTS)
+        self._slots, self._hold = self._state.slots, self._state.hold
+        self._model_address, self._slots_address = address(model), self._state.address
         self._encode = kernel("encode_documents")
         for slots in _TABLES:
             self._new_table(*slots, _SMALLEST)
@@ -66,9 +63,7 @@ class Workspace:
         self._longest = -1
         self._make_room(1024)
 
-    def encode(
-        self, addresses: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
-    ) -> tuple[Ids, npt.NDArray[np.int64]]:
+    def encode(self, addresses: Int64s, sizes: Int64s) -> tuple[Ids, Int64s]:
         """Ids of n texts, flat, and where each ends (n,).
 
         Raises RefusedTextError for a character that is not in the alphabet and may not be replaced.
@@ -86,15 +81,23 @@ class Workspace:
             if status == layout.DONE:
                 return output[:written], ends
             if status == layout.GROW_OUTPUT:
-                output = _grown(output, written, max(2 * len(output), written + self._longest + _ROOM))
+                larger = np.empty(max(2 * len(output), written + self._longest + _ROOM), dtype=np.int32)
+                larger[:written] = output[:written]
+                output = larger
             else:
                 self._grow(status)
 
     def encode_one(self, text: str) -> Ids:
         """Ids of one text; the same as `encode`, with little work around it."""
         slots, place, one = self._slots, self._one_address, self._one
-        one[0], one[1] = found = text_address(text)
-        self._make_room(found[1])
+        size = ctypes.c_ssize_t()
+        try:
+            one[0] = utf8_of(text, ctypes.addressof(size))
+        except UnicodeEncodeError:
+            utf8(text)
+            raise
+        one[1] = size.value
+        self._make_room(size.value)
         while True:
             slots[layout.NEXT] = slots[layout.WRITTEN] = 0
             slots[layout.OUTPUT_SIZE] = len(self._line)
@@ -104,12 +107,6 @@ class Workspace:
             if status == layout.DONE:
                 return self._line[: one[2]].copy()
             self._grow(status)
-
-    def _hold(self, slot: int, array: npt.NDArray[Any], size: int | None = None) -> None:
-        self._arrays[slot] = array
-        self._slots[slot] = address(array)
-        if size is not None:
-            self._slots[size] = len(array)
 
     def _make_room(self, longest: int) -> None:
         """Scratch for a text of that many bytes."""
@@ -130,11 +127,14 @@ class Workspace:
         if status == layout.REFUSED:
             raise RefusedTextError(int(self._slots[layout.NEXT]))
         if status == layout.GROW_BYTES:
-            self._hold(layout.BYTES, _doubled(self._arrays[layout.BYTES]), layout.BYTES_SIZE)
+            self._double(layout.BYTES, layout.BYTES_SIZE)
         elif status == layout.GROW_IDS:
-            self._hold(layout.IDS, _doubled(self._arrays[layout.IDS]), layout.IDS_SIZE)
+            self._double(layout.IDS, layout.IDS_SIZE)
         else:
             self._grow_table(status == layout.GROW_LONG)
+
+    def _double(self, slot: int, size: int) -> None:
+        self._state.enlarge(slot, self._state[size], size, 2 * self._state[size])
 
     def _new_table(self, slot: int, shift: int, free: int, bits: int) -> None:
         self._hold(slot, table_zeros((1 << bits, 4), np.uint64))
@@ -142,7 +142,7 @@ class Workspace:
 
     def _grow_table(self, longer: bool) -> None:
         slot, shift, free = _TABLES[longer]
-        old, bits = self._arrays[slot], 64 - int(self._slots[shift])
+        old, bits = self._state.arrays[slot], 64 - int(self._slots[shift])
         if bits >= (_LARGEST_LONG if longer else _LARGEST_SHORT):
             self._slots[free] = -1
             return
@@ -180,7 +180,7 @@ class Encoding:
         place = np.array([address(source) if len(data) else 0, len(data)], dtype=np.int64)
         return self.encode_at(place[:1], place[1:], 1)[0]
 
-    def encode_batch(self, texts: list[str], threads: int) -> tuple[Ids, Offsets]:
+    def encode_batch(self, texts: list[str], threads: int) -> tuple[Ids, Int64s]:
         """Flat ids of texts and their offsets."""
         if self._cutter is not None:
             return self._encode_cut(texts, self._cutter, threads)
@@ -190,7 +190,7 @@ class Encoding:
         except RefusedTextError as error:
             raise self._refusal(texts[error.index]) from error
 
-    def encode_arrow(self, texts: "pa.StringArray | pa.LargeStringArray") -> tuple[Ids, Offsets]:
+    def encode_arrow(self, texts: "pa.StringArray | pa.LargeStringArray") -> tuple[Ids, Int64s]:
         """Flat ids of the strings of an Arrow array without nulls, and their offsets."""
         if self._cutter is not None:
             return self._encode_cut(arrow_texts(texts), self._cutter, 1)
@@ -199,9 +199,7 @@ class Encoding:
         except RefusedTextError as error:
             raise self._refusal(texts[error.index].as_py()) from error
 
-    def encode_at(
-        self, addresses: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], threads: int
-    ) -> tuple[Ids, Offsets]:
+    def encode_at(self, addresses: Int64s, sizes: Int64s, threads: int) -> tuple[Ids, Int64s]:
         """Flat ids of the UTF-8 texts at these addresses and their offsets; RefusedTextError has a text's index."""
         if threads <= 1 or len(sizes) < 2:
             offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
@@ -210,7 +208,10 @@ class Encoding:
         output = SharedOutput(sizes, threads)
 
         def work(_: int) -> None:
-            workspace = self._take_workspace()
+            try:  # one that no other thread has; callers of `encode_batch` may be threads themselves
+                workspace = self._pool.pop()
+            except IndexError:
+                workspace = Workspace(self._tables.slots)
             output.work(lambda texts: workspace.encode(addresses[texts], sizes[texts]))
             self._pool.append(workspace)
 
@@ -218,7 +219,7 @@ class Encoding:
             list(executor.map(work, range(threads)))
         return output.result()
 
-    def _encode_cut(self, texts: list[str], cutter: Pretokenizer, threads: int) -> tuple[Ids, Offsets]:
+    def _encode_cut(self, texts: list[str], cutter: Pretokenizer, threads: int) -> tuple[Ids, Int64s]:
         """Every piece is encoded as if it were a text of its own."""
         pieces: list[str] = []
         bounds = [0]
@@ -232,13 +233,6 @@ class Encoding:
         except RefusedTextError as error:
             raise self._refusal(pieces[error.index]) from error
         return ids, offsets[bounds]
-
-    def _take_workspace(self) -> Workspace:
-        """One that no other thread has; callers of `encode_batch` may be threads themselves."""
-        try:
-            return self._pool.pop()
-        except IndexError:
-            return Workspace(self._tables.slots)
 
     def _workspace(self) -> Workspace:
         found: Workspace | None = getattr(self._local, "workspace", None)
@@ -265,22 +259,12 @@ class RefusedTextError(Exception):
         self.index = index
 
 
-def _doubled(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return _grown(array, len(array), 2 * len(array))
-
-
-def _grown(array: npt.NDArray[Any], used: int, size: int) -> npt.NDArray[Any]:
-    larger = np.empty(size, dtype=array.dtype)
-    larger[:used] = array[:used]
-    return larger
-
-
 # One array of ids that several threads fill: blocks of texts are handed out in turn, and placed once what is before
 # them is known.
 class SharedOutput:
     """Ids of texts of these sizes in bytes, encoded block by block by any number of threads."""
 
-    def __init__(self, sizes: Offsets, threads: int) -> None:
+    def __init__(self, sizes: Int64s, threads: int) -> None:
         total = int(sizes.sum())
         self._bounds = _block_bounds(sizes, total // (threads * _BLOCKS_A_THREAD))
         # No text has more ids than bytes. Only what is written to takes memory.
@@ -288,7 +272,7 @@ class SharedOutput:
         self._offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
         self._lock = threading.Lock()
         self._next_block = self._next_place = self._written = 0
-        self._waiting: dict[int, tuple[Ids, Offsets]] = {}
+        self._waiting: dict[int, tuple[Ids, Int64s]] = {}
         self._refused: list[int] = []
 
     def work(self, encode: EncodeTexts) -> None:
@@ -305,7 +289,7 @@ class SharedOutput:
                 self._ids[begin : begin + len(ids)] = ids
                 self._offsets[first + 1 : first + 1 + len(ends)] = ends + begin
 
-    def result(self) -> tuple[Ids, Offsets]:
+    def result(self) -> tuple[Ids, Int64s]:
         """All ids and the offsets of the texts. RefusedTextError for the first text that was refused."""
         if self._refused:
             raise RefusedTextError(min(self._refused))
@@ -318,7 +302,7 @@ class SharedOutput:
             self._next_block += 1
             return self._next_block - 1
 
-    def _hand_in(self, block: int, part: tuple[Ids, Offsets]) -> list[tuple[int, int, tuple[Ids, Offsets]]]:
+    def _hand_in(self, block: int, part: tuple[Ids, Int64s]) -> list[tuple[int, int, tuple[Ids, Int64s]]]:
         """Parts whose place is known now: where their ids begin, their first text, and they themselves."""
         ready = []
         with self._lock:
@@ -331,7 +315,7 @@ class SharedOutput:
         return ready
 
 
-def _block_bounds(sizes: Offsets, wanted: int) -> list[int]:
+def _block_bounds(sizes: Int64s, wanted: int) -> list[int]:
     """Bounds of contiguous blocks of texts, each of about as many bytes."""
     ends = np.cumsum(sizes)
     block = min(max(wanted, _SMALLEST_BLOCK), _LARGEST_BLOCK)
@@ -350,17 +334,12 @@ def text_addresses(texts: Sequence[str]) -> tuple[Int64s, Int64s]:
     strings[:] = texts
     addresses, sizes = np.empty((2, len(texts)), dtype=np.int64)
     try:
-        kernel("find_texts")(address(strings), len(texts), _as_utf8_address(), address(addresses), address(sizes))
+        kernel("find_texts")(address(strings), len(texts), _UTF8_OF, address(addresses), address(sizes))
     except UnicodeEncodeError:
         for text in texts:
             utf8(text)
         raise
     return addresses, sizes
-
-
-@cache
-def _as_utf8_address() -> int:
-    return ctypes.cast(ctypes.pythonapi.PyUnicode_AsUTF8AndSize, ctypes.c_void_p).value or 0
 
 
 def arrow_addresses(texts: "pa.StringArray | pa.LargeStringArray") -> tuple[Int64s, Int64s]:
@@ -399,21 +378,3 @@ def _check_arrow(texts: Any) -> None:
             f"text {texts.is_null().index(True).as_py()} is null ({texts.null_count} of {len(texts)} are); "
             "leave nulls out with `drop_null()`, or make them empty texts with `fill_null('')`"
         )
-
-
-def text_address(text: str) -> tuple[int, int]:
-    """Address and size in bytes of the UTF-8 of one text."""
-    size = ctypes.c_ssize_t()
-    try:
-        return _as_utf8()(text, ctypes.addressof(size)), size.value
-    except UnicodeEncodeError:
-        utf8(text)
-        raise
-
-
-@cache
-def _as_utf8() -> Any:
-    function = ctypes.pythonapi.PyUnicode_AsUTF8AndSize
-    function.restype = ctypes.c_void_p
-    function.argtypes = [ctypes.py_object, ctypes.c_void_p]
-    return function

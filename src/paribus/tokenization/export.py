@@ -102,11 +102,7 @@ class ParibusTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     model_input_names = ("input_ids", "attention_mask")
 
     def __init__(
-        self,
-        tokenizer_object: TextTokenizer | None = None,
-        *,
-        settings_file: str | None = None,
-        **options: Any,
+        self, tokenizer_object: TextTokenizer | None = None, *, settings_file: str | None = None, **options: Any
     ) -> None:
         """`settings_file` is in the directory to read, where there is no `tokenizer_object`."""
         for name in self.vocab_files_names:
@@ -249,7 +245,12 @@ def _names(tok: TextTokenizer) -> list[str]:
 
 def _model(tok: TextTokenizer, names: list[str]) -> dict[str, Any]:
     marked = tok.vocabulary.columns.continuations.any()
-    common = {"unk_token": unknown_name(tok), "vocab": _searched(tok, names)}
+    # Special tokens are left out where their ids are the last, for no others can be.
+    special = tok.vocabulary.columns.kinds[tok.vocabulary.rank_of_id] == SPECIAL
+    last = len(names) - int(special.sum())
+    size = last if special[last:].all() else len(names)
+    searched = {name: identity for identity, name in enumerate(names[:size])}
+    common = {"unk_token": unknown_name(tok), "vocab": searched}
     if tok.settings.encoder == "left_to_right":
         prefix = CONTINUATION_MARK if marked else ""
         limits = {"continuing_subword_prefix": prefix, "max_input_chars_per_word": _UNLIMITED}
@@ -266,14 +267,6 @@ def _model(tok: TextTokenizer, names: list[str]) -> dict[str, Any]:
         **common,
         "merges": [[spelled[left], spelled[right]] for left, right, _ in tok.vocabulary.merges],
     }
-
-
-def _searched(tok: TextTokenizer, names: list[str]) -> dict[str, int]:
-    """The vocabulary of the model, special tokens left out where their ids are the last, for no others can be."""
-    special = tok.vocabulary.columns.kinds[tok.vocabulary.rank_of_id] == SPECIAL
-    last = len(names) - int(special.sum())
-    size = last if special[last:].all() else len(names)
-    return {name: identity for identity, name in enumerate(names[:size])}
 
 
 def _pre_tokenizer(tok: TextTokenizer) -> dict[str, Any] | None:
@@ -297,23 +290,18 @@ def _split(pattern: str, behavior: str) -> dict[str, Any]:
 
 def _decoder(tok: TextTokenizer) -> dict[str, Any]:
     character = tok.vocabulary.unit == "character"
-    spaced = _spaces(" " if character else "Ġ") if tok.settings.pretokenizer == "stripped" else []
+    steps: list[dict[str, Any]] = [_BYTE_LEVEL | {"use_regex": True}]
     if character:
-        steps: list[dict[str, Any]] = [*spaced, {"type": "ByteFallback"}, {"type": "Fuse"}]
-    else:
-        steps = [*spaced, _BYTE_LEVEL | {"use_regex": True}]
-    if spaced:
-        steps.append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
+        steps = [{"type": "ByteFallback"}, {"type": "Fuse"}]
+    if tok.settings.pretokenizer == "stripped":  # a space before every token without a continuation mark
+        space, mark = " " if character else "Ġ", CONTINUATION_MARK
+        steps = [
+            {"type": "Replace", "pattern": {"Regex": rf"\A(?!{mark})"}, "content": space},
+            {"type": "Replace", "pattern": {"Regex": rf"\A{mark}"}, "content": ""},
+            *steps,
+            {"type": "Strip", "content": " ", "start": 1, "stop": 0},
+        ]
     return steps[0] if len(steps) == 1 else {"type": "Sequence", "decoders": steps}
-
-
-def _spaces(space: str) -> list[dict[str, Any]]:
-    """A space before every token that has no continuation mark, and the marks away."""
-    mark = CONTINUATION_MARK
-    return [
-        {"type": "Replace", "pattern": {"Regex": rf"\A(?!{mark})"}, "content": space},
-        {"type": "Replace", "pattern": {"Regex": rf"\A{mark}"}, "content": ""},
-    ]
 
 
 def sample(tok: TextTokenizer) -> list[str]:

@@ -66,7 +66,8 @@ def from_huggingface(path: Path) -> tuple[Vocabulary, Settings, Pretokenizer | N
     described = _read(file)
     try:
         model, added = described["model"], described.get("added_tokens") or []
-        if is_wordpiece(described):
+        words_by = (described.get("pre_tokenizer") or {}).get("type")
+        if model.get("type") == "WordPiece" and words_by == "BertPreTokenizer":
             return from_wordpiece_json(described, _special(added, file), file)
         pretokenizer = _pretokenizer(described, file)
         special = _special(added, file)
@@ -75,7 +76,7 @@ def from_huggingface(path: Path) -> tuple[Vocabulary, Settings, Pretokenizer | N
         merges = [(_bytes(left, file), _bytes(right, file)) for left, right in pairs]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"{file}: malformed ({type(error).__name__}: {error})") from error
-    vocabulary = ByteLevelImport(words, special, str(file)).vocabulary(merges)
+    vocabulary = byte_level_vocabulary(words, special, merges, str(file))
     config = file.with_name("tokenizer_config.json")
     eos = _read(config).get("eos_token") if config.is_file() else None
     eos = eos["content"] if isinstance(eos, dict) else eos
@@ -91,11 +92,7 @@ def imported_settings(pretokenizer: str, special_tokens: tuple[str, ...], *, who
         unknown="byte_fallback",
         pretokenizer=pretokenizer,
         encoder="merge_rank",
-        candidates="normal",
-        demolish="parents",
         special_tokens=special_tokens,
-        stopped="vocab_size",
-        string_equal_pairs=0,
         whole_pretokens=whole_pretokens,
     )
 
@@ -183,73 +180,63 @@ def _bytes(name: str, file: Path) -> bytes:
 # A byte-level vocabulary made elsewhere: entries in an order of creation, with the ids it came with.
 #
 # Bytes come first, then tokens in the order in which merge rules name them, then the rest by id, then special tokens.
-class ByteLevelImport:
-    """`ids` of ordinary tokens by their bytes and of special tokens by their text; `source` is named in errors.
+def byte_level_vocabulary(
+    ids: Mapping[bytes, int], special: Mapping[str, int], merges: Iterable[tuple[bytes, bytes]], source: str
+) -> Vocabulary:
+    """`ids` of ordinary tokens by their bytes and of special tokens by their text, `merges` in order of rank.
 
-    Raises DataError where a byte has no token, ids are shared or leave holes, or a name is taken twice.
+    Raises DataError, naming `source`, where a byte has no token, ids are shared or leave holes, a name is taken twice,
+    or a merge is of other tokens or given twice.
     """
+    missing = [byte for byte in range(256) if bytes([byte]) not in ids]
+    if missing:
+        raise DataError(
+            f"{source}: {len(missing)} bytes are no tokens, such as 0x{missing[0]:02X}; "
+            "a byte-level vocabulary has all 256"
+        )
+    _check_ids(ids, special, source)
+    ranks: dict[bytes, int] = {}
+    entries: list[Token] = []
 
-    def __init__(self, ids: Mapping[bytes, int], special: Mapping[str, int], source: str) -> None:
-        self._ids, self._special, self._source = ids, special, source
-        self._ranks: dict[bytes, int] = {}
-        self._entries: list[Token] = []
-        missing = [byte for byte in range(256) if bytes([byte]) not in ids]
-        if missing:
-            raise DataError(
-                f"{source}: {len(missing)} bytes are no tokens, such as 0x{missing[0]:02X}; "
-                "a byte-level vocabulary has all 256"
-            )
-        self._check_ids()
+    def rank_of(spelling: bytes, parents: tuple[int, int] | None = None, kind: EntryKind = "token") -> int:
+        if spelling not in ranks:
+            if spelling not in ids:
+                raise DataError(f"{source}: a merge names {spelling!r}, which is no token")
+            ranks[spelling] = len(entries)
+            entries.append(Token(len(entries), ids[spelling], spelling, 0, parents, False, kind))
+        return ranks[spelling]
 
-    def vocabulary(self, merges: Iterable[tuple[bytes, bytes]]) -> Vocabulary:
-        """The vocabulary with merge rules in order of rank. DataError for one of other tokens, or one given twice."""
-        for byte in range(256):
-            self._append(bytes([byte]), None, "unit")
-        rules = [self._rule(left, right) for left, right in merges]
-        if len(set(rules)) < len(rules):
-            left, right, _ = next(rule for rule in rules if rules.count(rule) > 1)
-            raise DataError(
-                f"{self._source}: {self._entries[left].bytes!r} and {self._entries[right].bytes!r} are merged twice"
-            )
-        for spelling in sorted(self._ids.keys() - self._ranks.keys(), key=self._ids.__getitem__):
-            self._append(spelling, None, "token")
-        for name, identity in sorted(self._special.items(), key=lambda item: item[1]):
-            self._entries.append(Token(len(self._entries), identity, name.encode("utf-8"), 0, None, False, "special"))
-        return Vocabulary.of(self._entries, rules, "byte")
+    for byte in range(256):
+        rank_of(bytes([byte]), kind="unit")
+    rules: list[tuple[int, int, int]] = []
+    for left, right in merges:
+        parents = rank_of(left), rank_of(right)
+        rules.append((*parents, rank_of(left + right, parents)))
+    if len(set(rules)) < len(rules):
+        first, second, _ = next(rule for rule in rules if rules.count(rule) > 1)
+        raise DataError(f"{source}: {entries[first].bytes!r} and {entries[second].bytes!r} are merged twice")
+    for spelling in sorted(ids.keys() - ranks.keys(), key=ids.__getitem__):
+        rank_of(spelling)
+    for name, identity in sorted(special.items(), key=lambda item: item[1]):
+        entries.append(Token(len(entries), identity, name.encode("utf-8"), 0, None, False, "special"))
+    return Vocabulary.of(entries, rules, "byte")
 
-    def _check_ids(self) -> None:
-        names: dict[int, bytes] = {}
-        for name, identity in (*self._ids.items(), *((text.encode(), i) for text, i in self._special.items())):
-            if type(identity) is not int or identity < 0:
-                raise DataError(f"{self._source}: the id of {name!r} is {identity!r}, not an integer from 0")
-            if identity in names:
-                raise DataError(f"{self._source}: id {identity} is of both {names[identity]!r} and {name!r}")
-            names[identity] = name
-        holes = sorted(set(range(max(names, default=-1) + 1)) - names.keys())
-        if holes:
-            shown = ", ".join(map(str, holes[:10])) + (", ..." if len(holes) > 10 else "")
-            raise DataError(
-                f"{self._source}: {len(holes)} ids up to {max(names)} are of no token: {shown}; a vocabulary "
-                "has no holes, so give names to them, such as '<|unused_0|>', as special tokens"
-            )
 
-    def _rule(self, left: bytes, right: bytes) -> tuple[int, int, int]:
-        parents = self._rank(left), self._rank(right)
-        result = left + right
-        if result not in self._ranks:
-            self._append(result, parents, "token")
-        return *parents, self._ranks[result]
-
-    def _rank(self, spelling: bytes) -> int:
-        if spelling not in self._ranks:
-            self._append(spelling, None, "token")
-        return self._ranks[spelling]
-
-    def _append(self, spelling: bytes, parents: tuple[int, int] | None, kind: EntryKind) -> None:
-        if spelling not in self._ids:
-            raise DataError(f"{self._source}: a merge names {spelling!r}, which is no token")
-        self._ranks[spelling] = rank = len(self._entries)
-        self._entries.append(Token(rank, self._ids[spelling], spelling, 0, parents, False, kind))
+def _check_ids(ids: Mapping[bytes, int], special: Mapping[str, int], source: str) -> None:
+    names: dict[int, bytes] = {}
+    for name, identity in (*ids.items(), *((text.encode(), number) for text, number in special.items())):
+        if type(identity) is not int or identity < 0:
+            raise DataError(f"{source}: the id of {name!r} is {identity!r}, not an integer from 0")
+        if identity in names:
+            raise DataError(f"{source}: id {identity} is of both {names[identity]!r} and {name!r}")
+        names[identity] = name
+    holes = sorted(set(range(max(names, default=-1) + 1)) - names.keys())
+    if holes:
+        shown = ", ".join(map(str, holes[:10])) + (", ..." if len(holes) > 10 else "")
+        raise DataError(
+            f"{source}: {len(holes)} ids up to {max(names)} are of no token: {shown}; a vocabulary "
+            "has no holes, so give names to them, such as '<|unused_0|>', as special tokens"
+        )
 
 
 # WordPiece tokenizers of BERT and its kin, from `tokenizer.json` or from `vocab.txt`, with their ids.
@@ -257,12 +244,6 @@ class ByteLevelImport:
 # Words are made by the same normalizer and pre-tokenizer (`pretokenize.BertWords`); a word is cut into the longest
 # tokens from the left, and is one unknown token where there is none on the way. Special tokens are not looked for in
 # text.
-def is_wordpiece(described: Mapping[str, Any]) -> bool:
-    """Whether a `tokenizer.json` describes a model `WordPiece` over BERT's words."""
-    kind = (described.get("pre_tokenizer") or {}).get("type")
-    return described["model"].get("type") == "WordPiece" and kind == "BertPreTokenizer"
-
-
 def from_wordpiece_json(described: Mapping[str, Any], special: Mapping[str, int], file: Path) -> WordPiece:
     """The tokenizer of a `tokenizer.json`, `special` being its special tokens.
 
@@ -358,7 +339,12 @@ def _assembled(
     to_plain = dict(ids) | dict(special)
     if unknown not in to_plain:
         raise DataError(f"{file}: the unknown token {unknown!r} is no token")
-    _check_special(special, words, file)
+    # The model finds a special token in text where it is a word by itself; those in brackets never are.
+    alone = next((name for name in special if words.pieces(name) == [name]), None)
+    if alone is not None:
+        raise ConfigurationError(
+            f"{file}: cannot be the same tokenizer here: the special token {alone!r} is a word, so text would have it"
+        )
     if "" in to_plain or any(TOO_LONG in token for token in to_plain):
         raise DataError(f"{file}: a token is empty, or has the noncharacter U+FDD0")
     ordered = sorted(to_plain.items(), key=lambda token: token[1])
@@ -370,25 +356,12 @@ def _assembled(
         unknown="token",
         pretokenizer="bert",
         encoder="left_to_right",
-        candidates="normal",
-        demolish="parents",
         special_tokens=names,
-        stopped="vocab_size",
-        string_equal_pairs=0,
     )
     try:
         return Vocabulary.of(entries, [], "character"), settings, words
     except DataError as error:
         raise DataError(f"{file}: {error}") from error
-
-
-def _check_special(special: Mapping[str, int], words: BertWords, file: Path) -> None:
-    """The model finds a special token in text where it is a word by itself; those in brackets never are."""
-    alone = next((name for name in special if words.pieces(name) == [name]), None)
-    if alone is not None:
-        raise ConfigurationError(
-            f"{file}: cannot be the same tokenizer here: the special token {alone!r} is a word, so text would have it"
-        )
 
 
 def _entry(rank: int, name: str, identity: int, special: Mapping[str, int], unknown: str) -> Token:
@@ -416,10 +389,10 @@ def from_tiktoken(
         )
     ranks = source if isinstance(source, Mapping) else read_ranks(Path(source))
     origin = "mergeable_ranks" if isinstance(source, Mapping) else str(source)
-    importing = ByteLevelImport(ranks, special_tokens, origin)
     ordered = sorted((token for token in ranks if len(token) > 1), key=ranks.__getitem__)
     pairs = (final_pair(token, ranks) for token in ordered)
-    vocabulary = importing.vocabulary(pair for pair in pairs if pair is not None)
+    merges = (pair for pair in pairs if pair is not None)
+    vocabulary = byte_level_vocabulary(ranks, special_tokens, merges, origin)
     names = tuple(sorted(special_tokens, key=special_tokens.__getitem__))
     return vocabulary, imported_settings(name, names, whole_pretokens=True)
 

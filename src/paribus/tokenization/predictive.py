@@ -7,18 +7,17 @@ distribution after character i, a boundary follows character i where H_i > H_(i-
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import chain, islice, pairwise
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization.encode import Encoding
-from paribus.tokenization.pretokenize import PATTERNS
+from paribus.tokenization.pretokenize import PATTERNS, check_state
 from paribus.tokenization.settings import read
 from paribus.tokenization.spans import IDEOGRAPH, LETTER, LINE_BREAKS, class_of
 from paribus.tokenization.vocabulary import TOKEN
@@ -32,8 +31,6 @@ Reals = npt.NDArray[np.float64]
 KIND, FORMAT = "predictive_entropy", 1
 _DECIMALS = 4
 """Bits beyond these are noise of float32: differences that small make no maximum."""
-_TEXTS = 256
-"""Texts whose lines are batched together."""
 _BREAKS = re.compile(f"([{re.escape(LINE_BREAKS)}])")
 _PROBES = 400
 _SUFFIXES = frozenset((".json", ".safetensors", ".txt", ".model"))
@@ -52,14 +49,14 @@ class PredictiveEntropySpans:
     """
 
     def __init__(self, model: str | Path, *, threshold: float | None = None, device: str = "cpu") -> None:
-        if threshold is not None and not (_is_number(threshold) and math.isfinite(threshold)):
+        if threshold is not None and (type(threshold) not in (int, float) or not math.isfinite(threshold)):
             raise ConfigurationError(f"pretokenizer.threshold: {threshold!r}; bits (a finite number) or null is needed")
         self.model = Path(model).absolute()
         self.threshold = threshold
         self.device = device
         self.digest = model_digest(self.model)
         """SHA-256 of the model's files; see `model_digest`."""
-        self._loaded: tuple[CharacterIds, CausalLanguageModel] | None = None
+        self._loaded: tuple[ParibusCharacterIds | HuggingFaceCharacterIds, CausalLanguageModel] | None = None
 
     def pieces(self, text: str) -> list[str]:
         """The pre-tokens of `text` in order; their concatenation is `text`. Its lines are computed in batches.
@@ -67,22 +64,17 @@ class PredictiveEntropySpans:
         Raises ConfigurationError where the model's tokens are not characters, DataError for a character that they
         cannot stand for.
         """
-        return next(self.pieces_of([text]))
-
-    def pieces_of(self, texts: Iterable[str]) -> Iterator[list[str]]:
-        """The pre-tokens of each text, with the lines of many texts in a batch.
-
-        The same as one by one, but where entropies are equal up to the noise of float32, which follows the batch.
-        """
-        remaining = iter(texts)
-        while batch := list(islice(remaining, _TEXTS)):
-            parts = [_BREAKS.split(text) for text in batch]
-            cut = iter(self._cut([line for lines in parts for line in lines[::2]]))
-            for lines in parts:
-                pieces: list[str] = []
-                for number, line in enumerate(lines):
-                    pieces += [line] if number % 2 else next(cut)
-                yield pieces
+        lines = _BREAKS.split(text)
+        full = [line for line in lines[::2] if line]
+        entropies = iter(self.entropies(full)) if full else iter(())
+        pieces: list[str] = []
+        for number, line in enumerate(lines):
+            if number % 2:
+                pieces.append(line)
+            elif line:
+                bounds = [0, *self.boundaries(next(entropies)), len(line)]
+                pieces += [line[start:end] for start, end in pairwise(bounds)]
+        return pieces
 
     def entropies(self, lines: list[str]) -> list[Reals]:
         """H in bits before the first character (NaN without a start token) and after each, shape (characters + 1,)."""
@@ -90,8 +82,12 @@ class PredictiveEntropySpans:
         tokens = {character: characters.of(character) for character in set().union(*lines)}
         start = () if characters.start is None else (characters.start,)
         spelled = [[start, *map(tokens.__getitem__, line)] for line in lines]
-        found = model.entropies([list(chain(*parts)) for parts in spelled])
-        return [_after_each(parts, entropies) for parts, entropies in zip(spelled, found, strict=True)]
+        results: list[Reals] = []
+        computed = model.entropies([list(chain(*parts)) for parts in spelled])
+        for parts, after_ids in zip(spelled, computed, strict=True):
+            known = np.concatenate([[np.nan], np.round(after_ids, _DECIMALS)])
+            results.append(known[np.cumsum([len(part) for part in parts])])
+        return results
 
     def boundaries(self, entropies: Reals) -> list[int]:
         """Numbers of characters after which a piece ends inside a line, by what `entropies` gave for it."""
@@ -104,13 +100,8 @@ class PredictiveEntropySpans:
 
     def to_state(self) -> dict[str, Any]:
         """All of it as JSON values; the model is named by its directory and the digest of its files."""
-        return {
-            "kind": KIND,
-            "format": FORMAT,
-            "model": str(self.model),
-            "digest": self.digest,
-            "threshold": self.threshold,
-        }
+        named = {"kind": KIND, "format": FORMAT, "model": str(self.model)}
+        return named | {"digest": self.digest, "threshold": self.threshold}
 
     @classmethod
     def from_state(
@@ -120,8 +111,7 @@ class PredictiveEntropySpans:
 
         DataError for another state, a model that is not there, or one whose files are not those of the state.
         """
-        if not isinstance(state, dict) or (state.get("kind"), state.get("format")) != (KIND, FORMAT):
-            raise DataError(f"the state is not one of a pre-tokenizer of kind {KIND!r}, format {FORMAT}")
+        check_state(state, KIND, FORMAT)
         if not isinstance(state.get("model"), str) or not isinstance(state.get("digest"), str):
             raise DataError(f"the state of pre-tokenizer {KIND!r} lacks the model's directory or its digest")
         try:
@@ -135,57 +125,25 @@ class PredictiveEntropySpans:
             )
         return made
 
-    def _load(self) -> "tuple[CharacterIds, CausalLanguageModel]":
+    def _load(self) -> "tuple[ParibusCharacterIds | HuggingFaceCharacterIds, CausalLanguageModel]":
         if self._loaded is None:
             from paribus.tokenization.language_model import CausalLanguageModel
 
-            self._loaded = character_ids(self.model), CausalLanguageModel(self.model, self.device)
+            ours = (self.model / "tokenizer" / "settings.json").is_file()
+            ids = ParibusCharacterIds(self.model) if ours else HuggingFaceCharacterIds(self.model)
+            self._loaded = ids, CausalLanguageModel(self.model, self.device)
         return self._loaded
-
-    def _cut(self, lines: list[str]) -> Iterator[list[str]]:
-        full = [line for line in lines if line]
-        entropies = iter(self.entropies(full)) if full else iter(())
-        for line in lines:
-            bounds = [0, *self.boundaries(next(entropies)), len(line)] if line else []
-            yield [line[start:end] for start, end in pairwise(bounds)]
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_loaded": None}
 
 
-def _after_each(parts: list[tuple[int, ...]], entropies: Reals) -> Reals:
-    """The entropy after the last token of each part, NaN before the first token."""
-    known: Reals = np.concatenate([[np.nan], np.round(entropies, _DECIMALS)])
-    after: Reals = known[np.cumsum([len(part) for part in parts])]
-    return after
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-class CharacterIds(Protocol):
-    """What a causal language model reads for a character."""
-
-    start: int | None
-    """Id that stands before a text, where the model knows one."""
-
-    def of(self, character: str) -> tuple[int, ...]:
-        """Id of the token that `character` is; several only where it is outside the alphabet and becomes its bytes."""
-
-
-def character_ids(directory: Path) -> CharacterIds:
-    """Those of the paribus tokenizer in `directory`/tokenizer, or of the Hugging Face tokenizer in `directory`.
-
-    Raises ConfigurationError, naming a token, where tokens are not single characters.
-    """
-    if (directory / "tokenizer" / "settings.json").is_file():
-        return ParibusCharacterIds(directory)
-    return HuggingFaceCharacterIds(directory)
-
-
 class ParibusCharacterIds:
-    """Ids of a paribus tokenizer of character units without merges; its first special token stands before a text."""
+    """What a language model reads for a character, by the paribus tokenizer in `directory`/tokenizer.
+
+    Its first special token (`start`) stands before a text. ConfigurationError, naming a token, where tokens are not
+    single characters.
+    """
 
     def __init__(self, directory: Path) -> None:
         vocabulary, settings = read(directory / "tokenizer")
@@ -203,7 +161,7 @@ class ParibusCharacterIds:
         self._encoding = Encoding(vocabulary, replace(settings, pretokenizer=by_pattern), None)
 
     def of(self, character: str) -> tuple[int, ...]:
-        """Its unit, else what the tokenizer makes of it; DataError where it can make nothing."""
+        """Its unit, else what the tokenizer makes of it, such as its bytes; DataError where it can make nothing."""
         return tuple(self._encoding.encode(character).tolist())
 
 

@@ -66,7 +66,6 @@ class PatternPretokenizer:
         if name not in PATTERNS:
             raise ConfigurationError(f"pretokenizer: {name!r} is unknown; one of {', '.join(PATTERNS)}")
         self.name = name
-        self.pattern = PATTERNS[name]
         self._code = layout.PATTERNS.index(name)
 
     def pieces(self, text: str) -> list[str]:
@@ -79,17 +78,9 @@ class PatternPretokenizer:
         source, scratch = np.frombuffer(encoded, dtype=np.uint8), np.empty(64, dtype=np.uint8)
         masks, starts = np.empty(6 * stride, dtype=np.uint64), np.zeros(stride, dtype=np.uint64)
         positions = np.empty(size + 1, dtype=np.int64)
-        count = kernel("pretoken_starts")(
-            address(source),
-            size,
-            self._code,
-            address(class_table(self.name)),
-            address(masks),
-            stride,
-            address(starts),
-            address(scratch),
-            address(positions),
-        )
+        text_and_pattern = address(source), size, self._code, address(class_table(self.name))
+        scratch_memory = address(masks), stride, address(starts), address(scratch)
+        count = kernel("pretoken_starts")(*text_and_pattern, *scratch_memory, address(positions))
         positions[count] = size
         bounds = positions[: count + 1].tolist()
         pieces = [encoded[begin:end].decode("utf-8") for begin, end in pairwise(bounds)]
@@ -109,6 +100,12 @@ class Pretokenizer(Protocol):
         """All of it as JSON values, among them its `kind`."""
 
 
+def check_state(state: Any, kind: str, format: int) -> None:
+    """DataError where a state is not one of a pre-tokenizer of that kind and format."""
+    if not isinstance(state, dict) or (state.get("kind"), state.get("format")) != (kind, format):
+        raise DataError(f"the state is not one of a pre-tokenizer of kind {kind!r}, format {format}")
+
+
 # The words that BERT's WordPiece sees: cleaned, perhaps in lower case and without accents, punctuation apart.
 #
 # Both steps are done by the library `tokenizers` from the part of `tokenizer.json` that describes them, so words are
@@ -126,8 +123,8 @@ class BertWords:
         """The words of `text` in order."""
         backend = self._backend
         normalized = text if backend.normalizer is None else backend.normalizer.normalize_str(text)
-        found = backend.pre_tokenizer.pre_tokenize_str(normalized)
-        return [word if len(word) <= self.longest else TOO_LONG for word, _ in found]
+        words = backend.pre_tokenizer.pre_tokenize_str(normalized)
+        return [word if len(word) <= self.longest else TOO_LONG for word, _ in words]
 
     def to_state(self) -> dict[str, Any]:
         """All of it as JSON values."""
@@ -137,11 +134,7 @@ class BertWords:
     @classmethod
     def from_state(cls, state: Any) -> "BertWords":
         """What `to_state` gave; DataError for another state."""
-        if not isinstance(state, dict) or (state.get("kind"), state.get("format")) != (
-            BERT,
-            BERT_FORMAT,
-        ):
-            raise DataError(f"the state is not one of a pre-tokenizer of kind {BERT!r}, format {BERT_FORMAT}")
+        check_state(state, BERT, BERT_FORMAT)
         if not isinstance(state.get("longest"), int):
             raise DataError(f"the state of pre-tokenizer {BERT!r} has no longest word")
         made = cls(state.get("normalizer"), state.get("pre_tokenizer"), state["longest"])
@@ -193,25 +186,13 @@ class SentencePieceText:
 
     def to_state(self) -> dict[str, Any]:
         """All of it as JSON values."""
-        rules = base64.b64encode(self.rules).decode("ascii")
-        return {
-            "kind": SENTENCEPIECE,
-            "format": SENTENCEPIECE_FORMAT,
-            "prefix": self.prefix,
-            "rules": rules,
-            "fixed": list(self.fixed),
-        }
+        named = {"kind": SENTENCEPIECE, "format": SENTENCEPIECE_FORMAT, "prefix": self.prefix}
+        return named | {"rules": base64.b64encode(self.rules).decode("ascii"), "fixed": list(self.fixed)}
 
     @classmethod
     def from_state(cls, state: Any) -> "SentencePieceText":
         """What `to_state` gave; DataError for another state."""
-        if not isinstance(state, dict) or (state.get("kind"), state.get("format")) != (
-            SENTENCEPIECE,
-            SENTENCEPIECE_FORMAT,
-        ):
-            raise DataError(
-                f"the state is not one of a pre-tokenizer of kind {SENTENCEPIECE!r}, format {SENTENCEPIECE_FORMAT}"
-            )
+        check_state(state, SENTENCEPIECE, SENTENCEPIECE_FORMAT)
         try:
             rules = base64.b64decode(state["rules"], validate=True)
             made = cls(rules, prefix=bool(state["prefix"]), fixed=[str(piece) for piece in state["fixed"]])

@@ -20,12 +20,8 @@ from paribus.tokenization.vocabulary import FIXED, EntryKind, Token, Vocabulary
 _UNKNOWN_PENALTY = np.float32(10)
 _USER_DEFINED_BYTE = 0.1
 """Score of each byte of a user-defined piece after the first, as version 0.2.3 of the library counts."""
-
-
 UNIGRAM, BPE = 1, 2
 """Types of models; the others cut into words or characters."""
-
-
 _NATURAL: dict[int, tuple[Algorithm, EncoderName]] = {BPE: ("bpe", "merge_rank"), UNIGRAM: ("unigram", "viterbi")}
 _BYTE_COUNT = 256
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
@@ -55,11 +51,7 @@ def from_sentencepiece(path: Path) -> tuple[Vocabulary, Settings, SentencePieceT
         unknown="byte_fallback" if model.byte_fallback else "token",
         pretokenizer="sentencepiece",
         encoder=encoder,
-        candidates="normal",
-        demolish="parents",
         special_tokens=tuple(model.pieces[place].text for place in controls),
-        stopped="vocab_size",
-        string_equal_pairs=0,
     )
     fixed = [piece.text for piece in model.pieces if piece.kind == USER_DEFINED and model.kind == BPE]
     return vocabulary, settings, SentencePieceText(model.rules, prefix=model.dummy_prefix, fixed=fixed)

@@ -51,12 +51,13 @@ class Settings:
     """What a character outside a character alphabet becomes; without effect on byte units."""
     pretokenizer: str
     encoder: EncoderName
-    candidates: Candidates
-    demolish: Demolish
     special_tokens: tuple[str, ...]
-    stopped: Stopped
+    candidates: Candidates = "normal"
+    demolish: Demolish = "parents"
+    stopped: Stopped = "vocab_size"
     """Why training ended: the vocabulary was full, or no pair was left."""
-    string_equal_pairs: int
+    string_equal_pairs: int = 0
+    """Merged pairs whose string was a token already; no merge makes any."""
     dropout: float = 0.0
     """Probability that BPE-dropout skips a merge."""
     seed: int = 0
@@ -67,16 +68,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name, known in _CHOICES.items():
             check_choice(name, getattr(self, name), known)
-        self._check_kinds()
-        if len(set(self.special_tokens)) < len(self.special_tokens) or "" in self.special_tokens:
-            raise ConfigurationError(
-                f"tokenizer.special_tokens: {list(self.special_tokens)} must be distinct and not empty"
-            )
-        if not 0 <= self.dropout < 1:
-            raise ConfigurationError(f"encoder.probability: {self.dropout} is no probability in [0, 1)")
-
-    def _check_kinds(self) -> None:
-        """Settings are read from files that anyone may have changed."""
+        # Settings are read from files that anyone may have changed.
         if type(self.dropout) not in (int, float):
             raise ConfigurationError(f"encoder.probability: {self.dropout!r} is no number")
         for name, number in (("seed", self.seed), ("string_equal_pairs", self.string_equal_pairs)):
@@ -86,6 +78,12 @@ class Settings:
             raise ConfigurationError(f"whole_pretokens: {self.whole_pretokens!r} is neither true nor false")
         if not all(isinstance(token, str) for token in self.special_tokens):
             raise ConfigurationError(f"tokenizer.special_tokens: {list(self.special_tokens)} must be strings")
+        if len(set(self.special_tokens)) < len(self.special_tokens) or "" in self.special_tokens:
+            raise ConfigurationError(
+                f"tokenizer.special_tokens: {list(self.special_tokens)} must be distinct and not empty"
+            )
+        if not 0 <= self.dropout < 1:
+            raise ConfigurationError(f"encoder.probability: {self.dropout} is no probability in [0, 1)")
 
     @property
     def spaced(self) -> bool:
@@ -128,7 +126,7 @@ def read(directory: Path) -> tuple[Vocabulary, Settings]:
     settings, size = _settings(directory / SETTINGS)
     rows, merges = read_tokenizer_json(directory / VOCABULARY), read_tokenizer_json(directory / MERGES)
     try:
-        vocabulary = Vocabulary(_columns(rows), _integers(merges, 3), settings.unit)
+        vocabulary = Vocabulary(_columns(rows), np.array(merges, np.int32).reshape(-1, 3), settings.unit)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{directory / VOCABULARY}: malformed ({type(error).__name__}: {error})") from error
     except ParibusError as error:
@@ -170,19 +168,14 @@ def _columns(rows: Any) -> Columns:
     )
     codes = {kind: code for code, kind in enumerate(ENTRY_KINDS)}
     return Columns(
-        ids=_integers(ids),
+        ids=np.array(ids, dtype=np.int32),
         spellings=tuple(map(bytes.fromhex, spelled)),
         frequencies=np.array(frequencies, dtype=np.int64),
-        parents=np.column_stack([_integers(left), _integers(right)]),
+        parents=np.column_stack([np.array(left, np.int32), np.array(right, np.int32)]),
         kinds=np.array([codes[kind] for kind in kinds], dtype=np.uint8),
         continuations=np.array(continuations, dtype=np.bool_),
         scores=np.array(scores, dtype=np.float64),
     )
-
-
-def _integers(values: Any, width: int | None = None) -> Any:
-    array = np.array(values, dtype=np.int32)
-    return array if width is None else array.reshape(-1, width)
 
 
 def _settings(path: Path) -> tuple[Settings, int]:

@@ -9,10 +9,9 @@ import dataclasses
 import math
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -21,22 +20,12 @@ import regex
 
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization.arguments import stream_of_texts
+from paribus.tokenization.pretokenize import check_state
 
 KIND, FORMAT = "spans", 1
-
-
-Progress = Callable[[int, int], None]
-"""Called with the codes read so far and those to read in all passes."""
-
 Reals = npt.NDArray[np.float64]
-
-
 Integers = npt.NDArray[np.int64]
-
-
 Codes = npt.NDArray[np.uint32]
-
-
 Information = Literal["shares", "counts"]
 Classes = Literal["one", "any"]
 CODE_BITS = 21
@@ -58,7 +47,8 @@ _CLASSES = (
 )
 _IN_MEMORY = 256 * 2**20
 """Bytes, four a character."""
-_BATCH = 2**20
+_BATCH = 256
+"""Texts that become codes together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,11 +113,6 @@ class Ngrams:
     right_entropy: Reals
     """Shannon entropy (bits) of the characters before and after; a line end is a symbol like any other."""
 
-    @cached_property
-    def strings(self) -> list[str]:
-        """The candidates as text."""
-        return decode(self.codes)
-
     def scores(self, settings: SpanSettings) -> Reals:
         """min PMI + lambda * min(H_left, H_right), or the second term without lambda."""
         scores: Reals = np.minimum(self.left_entropy, self.right_entropy)
@@ -154,13 +139,11 @@ class SpanPretokenizer:
             raise ConfigurationError(f"span {odd!r} has {len(odd)} characters, not 2 to {settings.max_length}")
 
     @classmethod
-    def train(
-        cls, texts: Iterable[str], settings: SpanSettings | None = None, progress: Progress | None = None
-    ) -> "SpanPretokenizer":
+    def train(cls, texts: Iterable[str], settings: SpanSettings | None = None) -> "SpanPretokenizer":
         """Find the spans of `texts`, which are read once; a text's ends and line breaks in it are line ends."""
         settings = settings or SpanSettings()
-        given = stream_of_texts(texts, "SpanPretokenizer.train")
-        return cls.from_ngrams(candidate_ngrams(given, settings, progress), settings)
+        stream = stream_of_texts(texts, "SpanPretokenizer.train")
+        return cls.from_ngrams(candidate_ngrams(stream, settings), settings)
 
     @classmethod
     def from_ngrams(cls, ngrams: Sequence[Ngrams], settings: SpanSettings) -> "SpanPretokenizer":
@@ -185,23 +168,15 @@ class SpanPretokenizer:
 
     def to_state(self) -> dict[str, Any]:
         """All of it as JSON values, the same for the same spans and settings."""
-        settings, least = self.settings, self.settings.least_score
-        numbers = {
-            "entropy_weight": float(settings.entropy_weight),
-            "least_score": None if least is None else float(least),
-        }
-        return {
-            "kind": KIND,
-            "format": FORMAT,
-            "settings": dataclasses.asdict(settings) | numbers,
-            "spans": sorted(self.spans),
-        }
+        least = self.settings.least_score
+        settings = dataclasses.asdict(self.settings) | {"least_score": None if least is None else float(least)}
+        settings["entropy_weight"] = float(self.settings.entropy_weight)
+        return {"kind": KIND, "format": FORMAT, "settings": settings, "spans": sorted(self.spans)}
 
     @classmethod
     def from_state(cls, state: Any) -> "SpanPretokenizer":
         """What `to_state` gave; DataError says what is wrong with another state."""
-        if not isinstance(state, dict) or (state.get("kind"), state.get("format")) != (KIND, FORMAT):
-            raise DataError(f"the state is not one of a pre-tokenizer of kind {KIND!r}, format {FORMAT}")
+        check_state(state, KIND, FORMAT)
         spans = state.get("spans")
         if not isinstance(spans, list) or not all(isinstance(span, str) for span in spans):
             raise DataError(f"the state of pre-tokenizer {KIND!r} has no list of spans that are text")
@@ -211,14 +186,6 @@ class SpanPretokenizer:
             return cls(SpanSettings(**state["settings"]), spans)
         except (KeyError, TypeError, ConfigurationError) as error:
             raise DataError(f"the state of pre-tokenizer {KIND!r} is malformed: {error}") from error
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SpanPretokenizer):
-            return NotImplemented
-        return (self.settings, self.spans) == (other.settings, other.spans)
-
-    def __hash__(self) -> int:
-        return hash((self.settings, self.spans))
 
 
 def _undominated(ngrams: Sequence[Ngrams], settings: SpanSettings) -> list[str]:
@@ -242,14 +209,14 @@ def _lengths(spans: Iterable[str]) -> dict[str, tuple[int, ...]]:
     return {first: tuple(sorted(lengths, reverse=True)) for first, lengths in found.items()}
 
 
-def candidate_ngrams(texts: Iterable[str], settings: SpanSettings, progress: Progress | None = None) -> list[Ngrams]:
+def candidate_ngrams(texts: Iterable[str], settings: SpanSettings) -> list[Ngrams]:
     """The candidates of `texts`, which are read once, of each length from 2 to `settings.max_length`.
 
     PMI(x, y) = log2(p(xy) / (p(x) p(y))), with p(x) over all characters and p(xy) over all adjacent positions inside
     lines; of `counts` the same without the totals.
     """
     with CodeSpool(texts) as spool:
-        return _Search(spool, settings, progress).ngrams()
+        return _Search(spool, settings).ngrams()
 
 
 class CodeSpool:
@@ -260,7 +227,8 @@ class CodeSpool:
         self.size = 0
         """Number of codes."""
         self._append(np.array([LINE_END], dtype=np.uint32))
-        for batch in _batches(texts):
+        stream = iter(texts)
+        while batch := list(islice(stream, _BATCH)):
             self._append(encode(batch))
 
     def __enter__(self) -> "CodeSpool":
@@ -289,10 +257,9 @@ class CodeSpool:
 class _Search:
     """One pass for the characters, one for each length, one for the neighbours."""
 
-    def __init__(self, spool: CodeSpool, settings: SpanSettings, progress: Progress | None) -> None:
+    def __init__(self, spool: CodeSpool, settings: SpanSettings) -> None:
         self._spool, self._max_length, self._min_count = spool, settings.max_length, settings.min_count
-        self._totals, self._progress = settings.information == "shares", progress
-        self._read = 0
+        self._totals = settings.information == "shares"
         self._characters = np.zeros(1 << CODE_BITS, dtype=np.int64)
         self._pairs = 0
         self._count_characters()
@@ -318,16 +285,8 @@ class _Search:
             found.append(Ngrams(level + 2, keys, codes, counts, information, *sides[level]))
         return found
 
-    def _windows(self) -> Iterator[Codes]:
-        passes = self._max_length + 1
-        for window in self._spool.windows(self._max_length):
-            yield window
-            self._read += len(window) - 1 - self._max_length
-            if self._progress is not None:
-                self._progress(self._read, passes * (self._spool.size - 1))
-
     def _count_characters(self) -> None:
-        for window in self._windows():
+        for window in self._spool.windows(self._max_length):
             codes = window[1 : -self._max_length]
             self._characters += np.bincount(codes, minlength=1 << CODE_BITS)
             inside = window[: -self._max_length] != LINE_END
@@ -336,7 +295,7 @@ class _Search:
 
     def _count(self, length: int) -> None:
         tally = Tally()
-        for window in self._windows():
+        for window in self._spool.windows(self._max_length):
             ids, within = self._levels(window, length - 1)[-1]
             suffix = np.append(ids[1:] >= 0, True)
             places = np.flatnonzero((ids >= 0) & suffix & self._joined(window, within, length))
@@ -348,17 +307,14 @@ class _Search:
 
     def _branching(self) -> list[tuple[Reals, Reals]]:
         tallies = [(Tally(), Tally()) for _ in self._keys]
-        for window in self._windows():
+        for window in self._spool.windows(self._max_length):
             for level, (ids, _) in enumerate(self._levels(window, self._max_length)[1:]):
                 places = np.flatnonzero(ids >= 0)
                 left, right = tallies[level]
                 left.add(ids[places] << CODE_BITS | window[places])
                 right.add(_extended(ids, window, places, level + 3))
         return [
-            (
-                entropies(*left.counts(), groups=len(keys), bits=CODE_BITS),
-                entropies(*right.counts(), groups=len(keys), bits=CODE_BITS),
-            )
+            (entropies(*left.counts(), groups=len(keys)), entropies(*right.counts(), groups=len(keys)))
             for keys, (left, right) in zip(self._keys, tallies, strict=True)
         ]
 
@@ -438,12 +394,12 @@ class Tally:
         return self._parts[0]
 
 
-def entropies(keys: Integers, counts: Integers, groups: int, bits: int) -> npt.NDArray[np.float64]:
-    """Shannon entropy in bits of the counts of each group, shape (groups,); the group of a key is `key >> bits`.
+def entropies(keys: Integers, counts: Integers, groups: int) -> Reals:
+    """Shannon entropy in bits of the counts of each group, shape (groups,); the group of a key is `key >> CODE_BITS`.
 
     Every group must have a key.
     """
-    group = keys >> bits
+    group = keys >> CODE_BITS
     total = np.bincount(group, weights=counts, minlength=groups)
     spread = np.bincount(group, weights=counts * np.log2(counts), minlength=groups)
     return np.log2(total) - spread / total
@@ -483,19 +439,6 @@ def code_classes(observed: npt.NDArray[np.int64], *, alike: bool = False) -> npt
         if code != LINE_END:
             table[code] = LETTER if alike else class_of(chr(code))
     return table
-
-
-def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    length = 0
-    for text in texts:
-        batch.append(text)
-        length += len(text) + 1
-        if length >= _BATCH:
-            yield batch
-            batch, length = [], 0
-    if batch:
-        yield batch
 
 
 def _check_integer(name: str, value: int, *, least: int) -> None:

@@ -29,6 +29,7 @@ _SCORED_OR_WHOLE = {"unigram": "viterbi", "words": "whole"}
 _MERGING = (layout.MERGE_RANK, layout.DROPOUT)
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
+UInt64s = npt.NDArray[np.uint64]
 _MANY_CHILDREN = 16
 """Children of a node that are rather looked up in a hash table than compared one after another."""
 
@@ -46,7 +47,11 @@ class EncodingTables:
         self._set(layout.CLASSES, class_table(pattern))
         units = unit_table(vocabulary)
         self._set_units(units, UNKNOWN_RULES[settings.unknown])
-        self._set_children(vocabulary, settings)
+        offsets, ids = replacements(vocabulary, settings.demolish)
+        if len(ids) != len(vocabulary):
+            self._set(layout.CHILD_OFFSETS, offsets)
+        if not np.array_equal(ids, np.arange(len(vocabulary))):
+            self._set(layout.CHILD_IDS, ids)
         if encoder in _MERGING:
             self._set_pairs(vocabulary)
             if settings.pretokenizer == "sentencepiece":
@@ -81,19 +86,16 @@ class EncodingTables:
         if units.bytes is not None:
             self._set(layout.BYTE_UNITS, units.bytes)
         if units.characters is not None:
-            _check_outside(units, rule)
+            if rule == layout.BYTE_FALLBACK and (units.fallback < 0).any():
+                byte = int(np.argmin(units.fallback))
+                raise DataError(f"vocabulary: unknown=byte_fallback, but byte {byte} has no fallback entry")
+            if rule == layout.UNKNOWN_TOKEN and units.unknown < 0:
+                raise DataError("vocabulary: unknown=token, but there is no unknown token")
             self._set(layout.CHARACTER_UNITS, units.characters)
         self._set(layout.FALLBACK_UNITS, units.fallback)
         self._set(layout.UNKNOWN_RULE, rule)
         self._set(layout.UNKNOWN_UNIT, units.unknown)
         self._set(layout.CONTINUATION, units.continuation)
-
-    def _set_children(self, vocabulary: Vocabulary, settings: Settings) -> None:
-        offsets, ids = replacements(vocabulary, settings.demolish)
-        if len(ids) != len(vocabulary):
-            self._set(layout.CHILD_OFFSETS, offsets)
-        if not np.array_equal(ids, np.arange(len(vocabulary))):
-            self._set(layout.CHILD_IDS, ids)
 
     def _set_pairs(self, vocabulary: Vocabulary) -> None:
         merges = np.ascontiguousarray(vocabulary.merge_ranks)
@@ -113,15 +115,15 @@ class EncodingTables:
 
     def _set_trie(self, vocabulary: Vocabulary, units: UnitTable, ranks: npt.NDArray[np.int64]) -> None:
         flat, offsets = unit_sequences(vocabulary, units, ranks)
-        trie = token_trie(flat, offsets, ranks.astype(np.int32), len(vocabulary))
+        nodes, edges, heads, shorter = token_trie(flat, offsets, ranks.astype(np.int32), len(vocabulary))
         lengths = np.zeros(len(vocabulary), dtype=np.int32)
         lengths[ranks] = np.diff(offsets)
-        self._set(layout.NODES, trie.nodes)
-        self._set(layout.EDGES, trie.edges)
-        self._set(layout.EDGES_SHIFT, 65 - len(trie.edges).bit_length())
-        self._set(layout.HEADS, trie.heads)
+        self._set(layout.NODES, nodes)
+        self._set(layout.EDGES, edges)
+        self._set(layout.EDGES_SHIFT, 65 - len(edges).bit_length())
+        self._set(layout.HEADS, heads)
         self._set(layout.LENGTHS, lengths)
-        self._set(layout.SHORTER, trie.shorter)
+        self._set(layout.SHORTER, shorter)
 
 
 def _sought(vocabulary: Vocabulary, settings: Settings) -> npt.NDArray[np.int64]:
@@ -138,15 +140,6 @@ def _turns(vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
     bits = vocabulary.columns.scores[vocabulary.merge_ranks[:, 2]].astype(np.float32).view(np.int32)
     # The library compares the bits of scores: -0.0, its trainer's score of the first piece, is below 0.0.
     return np.unique(-np.where(bits < 0, bits ^ 0x7FFFFFFF, bits), return_inverse=True)[1].astype(np.int32)
-
-
-def _check_outside(units: UnitTable, rule: int) -> None:
-    """DataError where a character outside the alphabet has nothing to become."""
-    if rule == layout.BYTE_FALLBACK and (units.fallback < 0).any():
-        byte = int(np.argmin(units.fallback))
-        raise DataError(f"vocabulary: unknown=byte_fallback, but byte {byte} has no fallback entry")
-    if rule == layout.UNKNOWN_TOKEN and units.unknown < 0:
-        raise DataError("vocabulary: unknown=token, but there is no unknown token")
 
 
 def check_servable(vocabulary: Vocabulary, settings: Settings) -> None:
@@ -175,16 +168,6 @@ def check_servable(vocabulary: Vocabulary, settings: Settings) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenTrie:
-    """Nodes, edges of the wide ones, the nodes of one and two units, and the longest token within each (ranks,)."""
-
-    nodes: npt.NDArray[np.uint64]
-    edges: npt.NDArray[np.uint64]
-    heads: Int32s
-    shorter: Int32s
-
-
-@dataclass(frozen=True, slots=True)
 class _Paths:
     """Nodes as they were made: the parent, the unit that leads there, the token that ends there (-1)."""
 
@@ -193,12 +176,19 @@ class _Paths:
     tokens: Int32s
 
 
-def token_trie(units: Int32s, offsets: Int64s, ranks: Int32s, size: int) -> TokenTrie:
+def token_trie(units: Int32s, offsets: Int64s, ranks: Int32s, size: int) -> tuple[UInt64s, UInt64s, Int32s, Int32s]:
     """The trie of the tokens `ranks` of a vocabulary of `size`; units of token i: units[offsets[i] : offsets[i + 1]].
 
+    Nodes, edges of the wide ones, the nodes of one and two units, and the longest token within each token (size,).
     ConfigurationError where there is more than a trie holds.
     """
-    _check_size(units, size)
+    most = (1 << layout.NODE_BITS) - 2
+    if len(units) >= most or units.max(initial=0) >= 1 << layout.UNIT_BITS or size >= (1 << layout.RANK_BITS) - 1:
+        raise ConfigurationError(
+            f"tokenizer.vocab_size: {size} tokens with {len(units)} units in all are more than a trie holds "
+            f"({(1 << layout.RANK_BITS) - 2} and {most - 1}), or there are units beyond rank "
+            f"{(1 << layout.UNIT_BITS) - 1}"
+        )
     shorter = np.full(size, -1, dtype=np.int32)
     paths = _grow(units, offsets, ranks, shorter)
     count = len(paths.parents)
@@ -209,22 +199,8 @@ def token_trie(units: Int32s, offsets: Int64s, ranks: Int32s, size: int) -> Toke
     numbers, stack = np.empty((2, count), dtype=np.int32)
     kernel("number_nodes")(address(order), address(begins), count, address(numbers), address(stack))
     wide = children > _MANY_CHILDREN
-    return TokenTrie(
-        nodes=_nodes(paths, order, begins, numbers, wide),
-        edges=_edges(paths, numbers, np.flatnonzero(wide[paths.parents] & (np.arange(count) > 0))),
-        heads=_heads(paths, numbers),
-        shorter=shorter,
-    )
-
-
-def _check_size(units: Int32s, size: int) -> None:
-    most = (1 << layout.NODE_BITS) - 2
-    if len(units) >= most or units.max(initial=0) >= 1 << layout.UNIT_BITS or size >= (1 << layout.RANK_BITS) - 1:
-        raise ConfigurationError(
-            f"tokenizer.vocab_size: {size} tokens with {len(units)} units in all are more than a trie holds "
-            f"({(1 << layout.RANK_BITS) - 2} and {most - 1}), or there are units beyond rank "
-            f"{(1 << layout.UNIT_BITS) - 1}"
-        )
+    edges = _edges(paths, numbers, np.flatnonzero(wide[paths.parents] & (np.arange(count) > 0)))
+    return _nodes(paths, order, begins, numbers, wide), edges, _heads(paths, numbers), shorter
 
 
 def _grow(units: Int32s, offsets: Int64s, ranks: Int32s, shorter: Int32s) -> _Paths:
@@ -237,9 +213,7 @@ def _grow(units: Int32s, offsets: Int64s, ranks: Int32s, shorter: Int32s) -> _Pa
     return _Paths(paths.parents[:count], paths.units[:count], paths.tokens[:count])
 
 
-def _nodes(
-    paths: _Paths, order: Int32s, begins: Int64s, numbers: Int32s, wide: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.uint64]:
+def _nodes(paths: _Paths, order: Int32s, begins: Int64s, numbers: Int32s, wide: npt.NDArray[np.bool_]) -> UInt64s:
     """One word a node, by number; the children of node i, as it was made, are order[begins[i] : begins[i + 1]].
 
     `wide` says of each node, as it was made, whether its children are looked up in the hash table.
@@ -261,12 +235,12 @@ def _nodes(
     return nodes
 
 
-def _edges(paths: _Paths, numbers: Int32s, listed: Int64s) -> npt.NDArray[np.uint64]:
+def _edges(paths: _Paths, numbers: Int32s, listed: Int64s) -> UInt64s:
     """Hash table of the edges to these nodes."""
     edges = np.zeros(1 << table_bits(len(listed)), dtype=np.uint64)
     froms, units, ends = numbers[paths.parents[listed]], paths.units[listed], numbers[listed]
-    shift = 64 - table_bits(len(listed))
-    kernel("fill_edges")(address(froms), address(units), address(ends), len(listed), address(edges), shift)
+    edge_list = address(froms), address(units), address(ends), len(listed)
+    kernel("fill_edges")(*edge_list, address(edges), 64 - table_bits(len(listed)))
     return edges
 
 

@@ -1,4 +1,4 @@
-"""A vocabulary, a pre-tokenizer and an encoder: text to token ids and back."""
+"""A vocabulary, a pre-tokenizer and an encoder: text to token ids and back, all that `export` builds on."""
 
 import dataclasses
 import json
@@ -243,8 +243,3 @@ class TextTokenizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["vocabulary"], state["settings"], state["cutter"])  # type: ignore[misc]
-
-
-def kind_of(pretokenizer: str | Pretokenizer) -> str:
-    """Its name in `PRETOKENIZERS`."""
-    return pretokenizer if isinstance(pretokenizer, str) else str(pretokenizer.to_state()["kind"])

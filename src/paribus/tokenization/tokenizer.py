@@ -1,5 +1,7 @@
 """`Tokenizer`: a `TextTokenizer` that can be trained, and handed to other libraries and taken from them."""
 
+import dataclasses
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +14,7 @@ from paribus.tokenization.counts import WordCounts
 from paribus.tokenization.pretokenize import PatternPretokenizer, Pretokenizer
 from paribus.tokenization.settings import Algorithm, Candidates, EncoderName, Settings, check_lossless
 from paribus.tokenization.spans import SpanPretokenizer
-from paribus.tokenization.text_tokenizer import TextTokenizer, kind_of
+from paribus.tokenization.text_tokenizer import TextTokenizer
 from paribus.tokenization.train import TrainingRequest, count_pretokens, train_vocabulary
 from paribus.tokenization.unigram import PRUNE
 from paribus.tokenization.vocabulary import Demolish, UnitKind, Unknown
@@ -67,7 +69,7 @@ class Tokenizer(TextTokenizer):
         if pretokenizer == "spans" and not isinstance(texts, WordCounts):
             texts = list(texts)
             pretokenizer = SpanPretokenizer.train(texts)
-        name = kind_of(pretokenizer)
+        name = pretokenizer if isinstance(pretokenizer, str) else str(pretokenizer.to_state()["kind"])
         if algorithm == "bytes" and name == "stripped":
             raise ConfigurationError("pretokenizer=stripped loses whitespace, which algorithm=bytes keeps; use none")
         request = TrainingRequest(
@@ -88,8 +90,6 @@ class Tokenizer(TextTokenizer):
             candidates=candidates,
             demolish=demolish,
             special_tokens=request.special_tokens,
-            stopped="no_pair_left",
-            string_equal_pairs=0,
         )
         if lossless:
             check_lossless(settings)
@@ -100,8 +100,15 @@ class Tokenizer(TextTokenizer):
             given = () if algorithm == "bytes" else texts
             words = count_pretokens(given, cutter or PatternPretokenizer(name), threads=threads)
         trained = train_vocabulary(words, request, progress)
-        trained.warn_of_fewer(request)
-        return cls(trained.vocabulary, trained.adopted(settings), cutter)
+        size = trained.vocabulary.size
+        if algorithm != "bytes" and vocab_size is not None and size < vocab_size:
+            warnings.warn(
+                f"vocab_size={vocab_size} was asked for, and the texts gave {size} tokens: no pair is left to merge; "
+                "give more text or ask for fewer",
+                stacklevel=2,
+            )
+        settings = dataclasses.replace(settings, unknown=trained.unknown, stopped=trained.stopped)
+        return cls(trained.vocabulary, settings, cutter)
 
     def to_huggingface(self, **options: Any) -> "PreTrainedTokenizerBase":
         """A `transformers` tokenizer with identical ids: a fast one where `tokenizer.json` can say the same, else a

@@ -1,22 +1,20 @@
 """From texts to a vocabulary: count pre-tokens, choose the alphabet, train, number the tokens."""
 
-import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from paribus.errors import ConfigurationError
 from paribus.native.registry import BPE, COUNTING, TABLES, UNITS, WORDPIECE
-from paribus.tokenization.bpe import MergeTraining, Progress, Stopped, train_bpe, train_scaffold_bpe, train_wordpiece
-from paribus.tokenization.counts import SymbolCorpus, WordCounts, count_words, decoded, observed_characters
+from paribus.tokenization.bpe import Progress, Stopped, train_bpe, train_scaffold_bpe, train_wordpiece
+from paribus.tokenization.counts import SymbolCorpus, WordCounts, count_words, observed_characters
 from paribus.tokenization.kernels import layout
-from paribus.tokenization.pretokenize import class_table
-from paribus.tokenization.settings import Algorithm, Settings
-from paribus.tokenization.unigram import LONGEST, PRUNE, UnigramTraining, train_unigram
+from paribus.tokenization.pretokenize import PatternPretokenizer, Pretokenizer, class_table
+from paribus.tokenization.settings import Algorithm
+from paribus.tokenization.unigram import LONGEST, PRUNE, train_unigram
 from paribus.tokenization.vocabulary import (
     FALLBACK,
     SPECIAL,
@@ -36,13 +34,6 @@ _MERGERS = {"bpe": train_bpe, "bytes": train_bpe, "scaffold_bpe": train_scaffold
 _KERNELS = {"bpe": BPE, "bytes": BPE, "scaffold_bpe": BPE, "wordpiece": WORDPIECE}
 Integers = npt.NDArray[np.int64]
 _BYTES = 256
-
-
-class PreTokenPieces(Protocol):
-    """Anything that cuts a text into pre-tokens."""
-
-    def pieces(self, text: str) -> list[str]:
-        """The pre-tokens of `text` in order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,22 +58,6 @@ class TrainedVocabulary:
     vocabulary: Vocabulary
     unknown: Unknown
     stopped: Stopped
-    string_equal_pairs: int
-    """Merged pairs whose string was a token already; see `MergeTraining`."""
-
-    def adopted(self, settings: Settings) -> Settings:
-        """The settings of the tokenizer that has this vocabulary."""
-        return replace(settings, unknown=self.unknown, stopped=self.stopped, string_equal_pairs=self.string_equal_pairs)
-
-    def warn_of_fewer(self, request: TrainingRequest) -> None:
-        """UserWarning at the caller of `Tokenizer.train` where there are fewer tokens than were asked for."""
-        size, asked = self.vocabulary.size, request.vocab_size
-        if request.algorithm != "bytes" and asked is not None and size < asked:
-            warnings.warn(
-                f"vocab_size={asked} was asked for, and the texts gave {size} tokens: no pair is left to merge; give "
-                "more text or ask for fewer",
-                stacklevel=3,
-            )
 
 
 def training_kernels(algorithm: Algorithm) -> list[str]:
@@ -90,12 +65,14 @@ def training_kernels(algorithm: Algorithm) -> list[str]:
     return [*COUNTING, *UNITS, *_KERNELS.get(algorithm, ()), *TABLES]
 
 
-def count_pretokens(texts: Iterable[str | bytes], pretokenizer: PreTokenPieces, *, threads: int = 1) -> WordCounts:
-    """How often each pre-token occurs in `texts`, strings or UTF-8; the same for any number of threads."""
-    name = getattr(pretokenizer, "name", None)
-    if name in layout.PATTERNS:
+def count_pretokens(
+    texts: Iterable[str], pretokenizer: PatternPretokenizer | Pretokenizer, *, threads: int = 1
+) -> WordCounts:
+    """How often each pre-token occurs in `texts`; the same for any number of threads."""
+    if isinstance(pretokenizer, PatternPretokenizer):
+        name = pretokenizer.name
         return count_words(texts, layout.PATTERNS.index(name), class_table(name), threads=threads)
-    pieces = (piece for text in texts for piece in pretokenizer.pieces(decoded(text)))
+    pieces = (piece for text in texts for piece in pretokenizer.pieces(text))
     return count_words(pieces, layout.NONE, class_table(), threads=threads)
 
 
@@ -108,36 +85,30 @@ def train_vocabulary(
     alphabet, unknown = _alphabet(words, request)
     extra = len(request.special_tokens) + (unknown == "token")
     size = _size(request, alphabet, extra, unknown)
-    corpus = _corpus(words, alphabet)
-    replaced = unknown == "token" and request.unit == "character"
+    if alphabet.characters is None:
+        corpus = SymbolCorpus.of_bytes(words, marked=alphabet.marked)
+    else:
+        others = _BYTES * alphabet.fallback
+        corpus = SymbolCorpus.of_characters(words, alphabet.characters, others=others, marked=alphabet.marked)
     stopped: Stopped
+    merges = _NO_MERGES
     if request.algorithm == "unigram":
         pieces = train_unigram(
             *corpus.words(), corpus.weights, corpus.units, size,
             longest=LONGEST[request.unit], prune=request.prune, progress=progress,
         )  # fmt: skip
-        tokens, stopped, merges, equal = _unigram_tokens(pieces, corpus), pieces.stopped, _NO_MERGES, 0
+        frequencies = np.append(corpus.frequencies, np.zeros(len(pieces.tokens) - corpus.units, np.int64))
+        tokens, stopped = _unmerged_tokens(pieces.tokens, frequencies, pieces.scores), pieces.stopped
     elif request.algorithm == "words":
-        tokens, merges, equal = words_over_units(corpus, size), _NO_MERGES, 0
+        tokens = _words_over_units(corpus, size)
         stopped = "vocab_size" if len(tokens.scaffold) == size else "no_pair_left"
     else:
         training = _MERGERS[request.algorithm](corpus, size, progress)
-        tokens, stopped, merges = _merged_tokens(training), training.stopped, training.merges
-        equal = training.string_equal_pairs
-    described = columns(tokens, alphabet, request.special_tokens, unknown=replaced)
-    return TrainedVocabulary(Vocabulary(described, merges, request.unit), unknown, stopped, equal)
-
-
-def _words_alone(words: WordCounts, request: TrainingRequest) -> TrainedVocabulary:
-    if request.vocab_size is None or request.vocab_size <= len(request.special_tokens) + 1:
-        raise ConfigurationError(
-            f"tokenizer.vocab_size: {request.vocab_size} leaves no room for words beside the unknown token and "
-            f"{len(request.special_tokens)} special tokens"
-        )
-    size = request.vocab_size - len(request.special_tokens) - 1
-    chosen = common_words(words, size)
-    vocabulary = Vocabulary(word_columns(chosen, request.special_tokens), _NO_MERGES, request.unit)
-    return TrainedVocabulary(vocabulary, "token", "vocab_size" if len(chosen) == size else "no_pair_left", 0)
+        stopped, merges, parents = training.stopped, training.merges, np.column_stack([training.left, training.right])
+        scores = np.zeros(len(parents))
+        tokens = TrainedTokens(*training.unit_sequences(), training.frequencies, parents, training.scaffold, scores)
+    described = _columns(tokens, alphabet, request.special_tokens, unknown=unknown == "token")
+    return TrainedVocabulary(Vocabulary(described, merges, request.unit), unknown, stopped)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,13 +180,6 @@ def _size(request: TrainingRequest, alphabet: Alphabet, extra: int, unknown: Unk
     return alphabet.size if request.algorithm == "bytes" else (request.vocab_size or 0) - extra
 
 
-def _corpus(words: WordCounts, alphabet: Alphabet) -> SymbolCorpus:
-    if alphabet.characters is None:
-        return SymbolCorpus.of_bytes(words, marked=alphabet.marked)
-    others = _BYTES * alphabet.fallback
-    return SymbolCorpus.of_characters(words, alphabet.characters, others=others, marked=alphabet.marked)
-
-
 @dataclass(frozen=True, eq=False)
 class TrainedTokens:
     """What every trainer's result comes down to: n tokens, units first, each given by its units."""
@@ -229,31 +193,17 @@ class TrainedTokens:
     scores: npt.NDArray[np.float64]
 
 
-def _merged_tokens(training: MergeTraining) -> TrainedTokens:
-    units, offsets = training.unit_sequences()
+def _unmerged_tokens(
+    tokens: Sequence[tuple[int, ...]], frequencies: Integers, scores: npt.NDArray[np.float64]
+) -> TrainedTokens:
+    """Tokens given by their units that no merge made."""
     return TrainedTokens(
-        units,
-        offsets,
-        training.frequencies,
-        np.column_stack([training.left, training.right]),
-        training.scaffold,
-        np.zeros(len(training.left)),
-    )
-
-
-def _unigram_tokens(training: UnigramTraining, corpus: SymbolCorpus) -> TrainedTokens:
-    count = len(training.tokens)
-    offsets = np.zeros(count + 1, np.int64)
-    np.cumsum([len(token) for token in training.tokens], out=offsets[1:])
-    frequencies = np.zeros(count, np.int64)
-    frequencies[: corpus.units] = corpus.frequencies
-    return TrainedTokens(
-        np.fromiter((unit for token in training.tokens for unit in token), np.int32, int(offsets[-1])),
-        offsets,
+        np.fromiter(chain.from_iterable(tokens), np.int32),
+        np.cumsum([0, *map(len, tokens)], dtype=np.int64),
         frequencies,
-        np.full((count, 2), -1, np.int32),
-        np.zeros(count, np.bool_),
-        training.scores,
+        np.full((len(tokens), 2), -1, np.int32),
+        np.zeros(len(tokens), np.bool_),
+        scores,
     )
 
 
@@ -261,49 +211,46 @@ def _unigram_tokens(training: UnigramTraining, corpus: SymbolCorpus) -> TrainedT
 #
 # With units of their own (bytes, or characters and fallback bytes) a word outside the vocabulary is spelled in those;
 # without, which `unknown=token` with character units asks for, it is one unknown token.
-def common_words(words: WordCounts, size: int) -> list[tuple[bytes, int]]:
-    """At most `size` pre-tokens with their counts, the commonest first, of equals the first in byte order."""
-    return sorted(words, key=lambda word: (-word[1], word[0]))[: max(size, 0)]
-
-
-def words_over_units(corpus: SymbolCorpus, size: int) -> TrainedTokens:
+def _words_over_units(corpus: SymbolCorpus, size: int) -> TrainedTokens:
     """The units, then the commonest words of several units, up to `size` tokens."""
     symbols, offsets = corpus.words()
     spelled = [tuple(symbols[begin:end].tolist()) for begin, end in pairwise(offsets.tolist())]
     counts = zip(spelled, corpus.weights.tolist(), strict=True)
     chosen = sorted((-count, word) for word, count in counts if len(word) > 1)[: size - corpus.units]
     tokens = [*((unit,) for unit in range(corpus.units)), *(word for _, word in chosen)]
-    ends = np.cumsum([0, *map(len, tokens)], dtype=np.int64)
     frequencies = np.append(corpus.frequencies, np.array([-count for count, _ in chosen], dtype=np.int64))
-    return TrainedTokens(
-        np.fromiter(chain.from_iterable(tokens), np.int32, int(ends[-1])),
-        ends,
-        frequencies,
-        np.full((len(tokens), 2), -1, np.int32),
-        np.zeros(len(tokens), np.bool_),
-        np.zeros(len(tokens)),
-    )
+    return _unmerged_tokens(tokens, frequencies, np.zeros(len(tokens)))
 
 
-def word_columns(words: list[tuple[bytes, int]], special: tuple[str, ...]) -> Columns:
-    """Words alone, then the unknown token, then the special ones."""
-    count = len(words) + 1 + len(special)
+def _words_alone(words: WordCounts, request: TrainingRequest) -> TrainedVocabulary:
+    """The commonest words, of equals the first in byte order, then the unknown token, then the special ones."""
+    special = request.special_tokens
+    if request.vocab_size is None or request.vocab_size <= len(special) + 1:
+        raise ConfigurationError(
+            f"tokenizer.vocab_size: {request.vocab_size} leaves no room for words beside the unknown token and "
+            f"{len(special)} special tokens"
+        )
+    size = request.vocab_size - len(special) - 1
+    chosen = sorted(words, key=lambda word: (-word[1], word[0]))[:size]
+    count = len(chosen) + 1 + len(special)
     kinds = np.full(count, TOKEN, np.uint8)
-    kinds[len(words)], kinds[len(words) + 1 :] = UNKNOWN, SPECIAL
+    kinds[len(chosen)], kinds[len(chosen) + 1 :] = UNKNOWN, SPECIAL
     frequencies = np.zeros(count, np.int64)
-    frequencies[: len(words)] = [number for _, number in words]
-    return Columns(
+    frequencies[: len(chosen)] = [number for _, number in chosen]
+    described = Columns(
         ids=np.arange(count, dtype=np.int32),
-        spellings=(*(word for word, _ in words), utf8(UNKNOWN_TOKEN), *map(utf8, special)),
+        spellings=(*(word for word, _ in chosen), utf8(UNKNOWN_TOKEN), *map(utf8, special)),
         frequencies=frequencies,
         parents=np.full((count, 2), -1, np.int32),
         kinds=kinds,
         continuations=np.zeros(count, np.bool_),
         scores=np.zeros(count),
     )
+    stopped: Stopped = "vocab_size" if len(chosen) == size else "no_pair_left"
+    return TrainedVocabulary(Vocabulary(described, _NO_MERGES, request.unit), "token", stopped)
 
 
-def columns(tokens: TrainedTokens, alphabet: Alphabet, special: Sequence[str], *, unknown: bool) -> Columns:
+def _columns(tokens: TrainedTokens, alphabet: Alphabet, special: Sequence[str], *, unknown: bool) -> Columns:
     """The tokens, then the unknown one if it is wanted, then the special ones; ids count those that are normal."""
     count, extra = len(tokens.scaffold), len(special) + unknown
     kinds = np.full(count + extra, TOKEN, np.uint8)

@@ -13,19 +13,16 @@ import io
 import itertools
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from paribus.errors import ConfigurationError
+from paribus.tokenization.bpe import Progress, Stopped
 from paribus.tokenization.vocabulary import UnitKind
-
-Stopped = Literal["vocab_size", "exhausted"]
-Progress = Callable[[int], None]
 
 SEEDS = 1_000_000
 """Seed pieces that training starts from at most; the trainer's own default."""
@@ -59,10 +56,6 @@ class UnigramTraining:
     """Natural logarithm of each piece's probability, shape (tokens,)."""
     stopped: Stopped
     """`exhausted` where the corpus has not enough different pieces for the size asked for."""
-
-    def strings(self, alphabet: Sequence[str]) -> tuple[str, ...]:
-        """The pieces as unit strings over `alphabet`."""
-        return tuple("".join(map(alphabet.__getitem__, token)) for token in self.tokens)
 
 
 def train_unigram(

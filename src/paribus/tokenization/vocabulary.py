@@ -434,7 +434,6 @@ def _by_parents(vocabulary: Vocabulary, scaffolds: list[int]) -> dict[int, tuple
 
 
 def _shortest(vocabulary: Vocabulary, scaffolds: list[int]) -> dict[int, tuple[int, ...]]:
-
     columns = vocabulary.columns
     ranks = np.flatnonzero(columns.kinds != SPECIAL)
     flat, offsets = unit_sequences(vocabulary, unit_table(vocabulary), ranks)

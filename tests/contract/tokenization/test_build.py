@@ -28,11 +28,10 @@ from paribus.corpus.artifact import CorpusArtifact, CorpusWriter
 from paribus.errors import ConfigurationError
 from paribus.stage import SilentListener, StageContext
 from paribus.tokenization import Tokenizer
-from paribus.tokenization import build as stages
 from paribus.tokenization.build import build_tokens, build_vocabulary
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from support.character_models import SENTENCE, save_bert_style_model
-from support.corpora import SMALL_PARTS, write_corpus
+from support.corpora import write_corpus
 from support.run_config import run_config
 from support.stages import context_at, files
 
@@ -162,8 +161,7 @@ def test_a_language_model_cuts_in_both_stages_and_their_records_say_where(tmp_pa
     assert [tokens.tokenizer.decode(tokens.document(number)) for number in range(len(tokens))] == documents
 
 
-def test_workers_and_kills_change_no_artefact(tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages, "_PART_BYTES", 1)
+def test_workers_and_kills_change_no_artefact(tmp_path: Path, corpus: Path) -> None:
     config = run_config(tokenizer=BPETokenizer(vocab_size=300))
     trained, _ = vocabulary(tmp_path, corpus, config)
     inputs = {"corpus": corpus, "vocabulary": trained}
@@ -178,20 +176,6 @@ def test_workers_and_kills_change_no_artefact(tmp_path: Path, corpus: Path, monk
     again = dataclasses.replace(alone, output=tmp_path / "again")
     build_tokens(again)
     assert files(again.output) == files(two.output)
-
-
-def test_parts_of_another_size_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    corpus = write_corpus(tmp_path / "grouped", (f"{n} {WORDS[n % 10]}" for n in range(60)), **SMALL_PARTS)
-    config = run_config(tokenizer=BytesTokenizer())
-    trained, _ = vocabulary(tmp_path, corpus, config)
-    whole = context(tmp_path, "whole", config, corpus=corpus, vocabulary=trained)
-    build_tokens(whole)
-    monkeypatch.setattr(stages, "_PART_BYTES", 1)
-    again = dataclasses.replace(whole, output=tmp_path / "again")
-    again.output.mkdir()
-    build_tokens(again)
-    assert len(list((again.work / "parts").glob("*/*"))) > len(list(CorpusArtifact(corpus).shards("train")))
-    assert files(again.output) == files(whole.output)
 
 
 def test_a_sample_takes_the_first_documents(tmp_path: Path, corpus: Path) -> None:

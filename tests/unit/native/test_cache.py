@@ -30,6 +30,16 @@ def test_a_damaged_kernel_counts_as_missing(damage: Callable[[bytes], bytes], tm
     assert cache.read(copy) is None
 
 
+def test_a_kernel_is_compiled_anew_for_another_layout() -> None:
+    modules = {
+        "tokenization.kernels.training_layout",
+        "tokenization.kernels.train",
+        "native.intrinsics",
+        "native.build",
+    }
+    assert {f"paribus.{module}" for module in modules} <= cache.closure("paribus.tokenization.kernels.wordpiece")
+
+
 def test_a_directory_that_others_can_write_to_holds_no_code(tmp_path: Path) -> None:
     private, shared = tmp_path / "private", tmp_path / "shared"
     shared.mkdir()

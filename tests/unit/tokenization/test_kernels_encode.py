@@ -120,11 +120,7 @@ def scored(tokens: dict[str, float]) -> Tokenizer:
         unknown="refuse",
         pretokenizer="none",
         encoder="viterbi",
-        candidates="normal",
-        demolish="parents",
         special_tokens=(),
-        stopped="vocab_size",
-        string_equal_pairs=0,
     )
     return Tokenizer(Vocabulary.of(entries, (), "character"), described)
 
@@ -248,10 +244,7 @@ def tokenizer_of(vocabulary: Vocabulary, encoder: EncoderName, candidates: Candi
         pretokenizer="none",
         encoder=encoder,
         candidates=candidates,
-        demolish="parents",
         special_tokens=(),
-        stopped="no_pair_left",
-        string_equal_pairs=0,
     )
     return Tokenizer(vocabulary, settings)
 
@@ -361,4 +354,4 @@ def test_a_pretoken_of_16000_units_takes_no_minutes(encoder: str, text: str) -> 
 def test_every_encoder_has_a_branch_of_its_own() -> None:
     """An encoder without one would encode nothing, or as another does."""
     source = Path(scan.__file__).read_text(encoding="utf-8")
-    assert [name for name in layout.ENCODERS if f"kind == {name.upper()}" not in source] == []
+    assert [name for name in layout.ENCODERS if f"kind == at.{name.upper()}" not in source] == []

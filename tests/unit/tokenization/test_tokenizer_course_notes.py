@@ -16,7 +16,7 @@ from paribus.tokenization import Tokenizer
 from paribus.tokenization.counts import WordCounts
 from paribus.tokenization.settings import Algorithm, EncoderName, Settings
 from paribus.tokenization.vocabulary import Token, Vocabulary
-from support.unigram import train_on_words
+from support.unigram import strings, train_on_words
 
 DOCUMENTS = ["i hug pugs", "hugging pugs is fun", "i make puns"]
 MERGES = [("u", "g"), (" ", "p"), ("h", "ug"), (" p", "ug"), (" pug", "s"), ("u", "n"), (" ", "hug")]
@@ -80,7 +80,7 @@ def unigram_tokenizer(counts: Mapping[str, int]) -> Tokenizer:
 def settings(algorithm: Algorithm, encoder: EncoderName) -> Settings:
     return Settings(
         algorithm=algorithm, unit="character", unknown="token", pretokenizer="whitespace", encoder=encoder,
-        candidates="normal", demolish="parents", special_tokens=(), stopped="vocab_size", string_equal_pairs=0,
+        special_tokens=(),
     )  # fmt: skip
 
 
@@ -242,7 +242,7 @@ def test_the_loss_and_what_it_costs_to_remove_a_token() -> None:
 
 def test_training_to_fewer_tokens_keeps_all_letters_and_removes_what_costs_least() -> None:
     training = train_on_words(WORDS, sorted(set("".join(WORDS))), 9)
-    pieces = training.strings(sorted(set("".join(WORDS))))
+    pieces = strings(training, sorted(set("".join(WORDS))))
     assert pieces[:7] == tuple("bghnpsu")
     # Whole words are seeds here, and the letters of no others occur together as often: 15 and 12 times.
     assert set(pieces[7:]) == {"hug", "pun"}

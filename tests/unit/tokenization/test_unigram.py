@@ -15,7 +15,7 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from paribus.errors import ConfigurationError
 from paribus.tokenization.unigram import UnigramTraining, seed_pieces
 from support.encoder_references import viterbi
-from support.unigram import train_on_words
+from support.unigram import strings, train_on_words
 
 BYTES = [chr(byte) for byte in range(256)]
 TEXT = (
@@ -42,7 +42,7 @@ def alphabet_of(words: Mapping[str, int]) -> list[str]:
 
 
 def scores(training: UnigramTraining, alphabet: list[str]) -> dict[str, float]:
-    return dict(zip(training.strings(alphabet), training.scores.tolist(), strict=True))
+    return dict(zip(strings(training, alphabet), training.scores.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("unit", ["byte", "character"])
@@ -51,15 +51,15 @@ def test_pieces_are_exactly_as_many_as_asked_and_every_unit_has_a_score(unit: st
     alphabet = alphabet_of(words) if unit == "character" else BYTES
     size = len(alphabet) + 40
     training = train_on_words(words, alphabet, size)
-    strings = training.strings(alphabet)
+    spelled = strings(training, alphabet)
     assert training.stopped == "vocab_size"
-    assert len(strings) == len(set(strings)) == len(training.scores) == size
-    assert list(strings[: len(alphabet)]) == alphabet
+    assert len(spelled) == len(set(spelled)) == len(training.scores) == size
+    assert list(spelled[: len(alphabet)]) == alphabet
     assert training.scores.dtype == np.float64
     assert (training.scores < 0).all()
     made = training.scores[len(alphabet) :]
     assert (np.diff(made) <= 0).all()
-    assert all(any(piece in word for word in words) for piece in strings[len(alphabet) :])
+    assert all(any(piece in word for word in words) for piece in spelled[len(alphabet) :])
 
 
 def test_a_unit_that_never_occurs_scores_no_more_than_one_that_does() -> None:
@@ -74,14 +74,14 @@ def test_a_unit_that_never_occurs_scores_no_more_than_one_that_does() -> None:
 def test_units_that_the_library_treats_specially_are_units_like_others(words: dict[str, int]) -> None:
     alphabet = alphabet_of(words)
     training = train_on_words(words, alphabet, len(alphabet) + 1)
-    assert set(alphabet) <= set(training.strings(alphabet))
+    assert set(alphabet) <= set(strings(training, alphabet))
     assert np.isfinite(training.scores).all()
 
 
 def test_a_corpus_too_poor_for_the_size_is_reported_and_gives_what_there_is() -> None:
     training = train_on_words({"ab": 4}, ["a", "b"], 50)
     assert training.stopped == "exhausted"
-    assert training.strings(["a", "b"]) == ("a", "b", "ab")
+    assert strings(training, ["a", "b"]) == ("a", "b", "ab")
     empty = train_on_words({}, ["a", "b"], 50)
     assert (empty.stopped, empty.tokens, empty.scores.tolist()) == ("exhausted", ((0,), (1,)), [empty.scores[0]] * 2)
     assert empty.scores[0] < 0

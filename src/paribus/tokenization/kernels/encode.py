@@ -15,36 +15,8 @@ from paribus.native.intrinsics import (
     u8_at,
     u64_at,
 )
+from paribus.tokenization.kernels import layout as at
 from paribus.tokenization.kernels.classify import ONE, SPACES, ZERO
-from paribus.tokenization.kernels.layout import (
-    CHUNK,
-    CLASSES,
-    DONE,
-    DROPOUT,
-    ENCODER,
-    GROW_OUTPUT,
-    IDS,
-    KEY_MASKS,
-    KEYS,
-    LONG,
-    LONGEST_KEPT,
-    MASKS,
-    NEXT,
-    OUTPUT_SIZE,
-    PATTERN,
-    POSITIONS,
-    REFUSED,
-    RESULT,
-    SCRATCH,
-    SEED,
-    SHORT,
-    SHORT_SHIFT,
-    STARTS,
-    STRIDE,
-    STRIPPED,
-    TAIL,
-    WRITTEN,
-)
 from paribus.tokenization.kernels.memo import (
     COUNT_SHIFT,
     KEY_BITS,
@@ -71,7 +43,7 @@ def extract(starts, word, words, positions, count):
 
     Eight are written at a time whatever their number, since a loop over single bits costs a wrong guess a word.
     """
-    while word < words and count < CHUNK:
+    while word < words and count < at.CHUNK:
         rest = starts[word]
         found = popcount(rest)
         base = word << 6
@@ -92,8 +64,8 @@ def extract(starts, word, words, positions, count):
 @inline
 def look_ahead(memo, text, size, positions, count, keys):
     """Keys and slots of a chunk's pre-tokens, whose places in the memo are on their way when it is probed."""
-    table, shift = memo[SHORT], np.uint64(memo[SHORT_SHIFT])
-    masks, tail, begin = u64_at(memo[KEY_MASKS]), memo[TAIL], address_of(text)
+    table, shift = memo[at.SHORT], np.uint64(memo[at.SHORT_SHIFT])
+    masks, tail, begin = u64_at(memo[at.KEY_MASKS]), memo[at.TAIL], address_of(text)
     for index in range(count):
         start = positions[index]
         low, high = short_key(begin, tail, size, masks, start, positions[index + 1] - start)
@@ -116,22 +88,22 @@ def encode_long(model, memo, text, start, end, output, written):
     """Append the ids of a pre-token of 16 bytes or more; returns (status, written)."""
     length = end - start
     # What is so long, as encoded data, hardly comes again, and would take the place of what does.
-    if length > LONGEST_KEPT:
+    if length > at.LONGEST_KEPT:
         count = encode_piece(model, memo, text, start, end, ZERO)
         if count < 0:
-            return np.int64(REFUSED), written
-        return np.int64(DONE), copy_ids(i32_at(memo[RESULT]), 0, count, output, written)
+            return np.int64(at.REFUSED), written
+        return np.int64(at.DONE), copy_ids(i32_at(memo[at.RESULT]), 0, count, output, written)
     value = hash_long(text, start, length)
     slot = find_long(memo, text, start, length, value)
     if slot >= 0:
-        table = u64_at(memo[LONG])
+        table = u64_at(memo[at.LONG])
         place, count = np.int64(table[4 * slot + 2]), np.int64(table[4 * slot + 3])
-        return np.int64(DONE), copy_ids(i32_at(memo[IDS]), place, count, output, written)
+        return np.int64(at.DONE), copy_ids(i32_at(memo[at.IDS]), place, count, output, written)
     count = encode_piece(model, memo, text, start, end, ZERO)
     if count < 0:
-        return np.int64(REFUSED), written
+        return np.int64(at.REFUSED), written
     status = add_long(memo, text, start, length, value, -1 - slot, count)
-    return status, copy_ids(i32_at(memo[RESULT]), 0, count, output, written)
+    return status, copy_ids(i32_at(memo[at.RESULT]), 0, count, output, written)
 
 
 @function
@@ -139,17 +111,17 @@ def encode_short(model, memo, text, start, end, low, high, output, written):
     """Append the ids of a short pre-token that is not remembered; returns (status, written)."""
     count = encode_piece(model, memo, text, start, end, ZERO)
     if count < 0:
-        return np.int64(REFUSED), written
+        return np.int64(at.REFUSED), written
     status = add_short(memo, low, high, count)
-    return status, copy_ids(i32_at(memo[RESULT]), 0, count, output, written)
+    return status, copy_ids(i32_at(memo[at.RESULT]), 0, count, output, written)
 
 
 @function
 def look_up(model, memo, text, positions, count, keys, output, written):
     """Append the ids of a chunk; returns (status, written)."""
-    entries = memo[SHORT]
+    entries = memo[at.SHORT]
     table = u64_at(entries)
-    mask = np.int64((ONE << np.uint64(64 - memo[SHORT_SHIFT])) - ONE)
+    mask = np.int64((ONE << np.uint64(64 - memo[at.SHORT_SHIFT])) - ONE)
     for index in range(count):
         low, high, slot = keys[3 * index], keys[3 * index + 1], np.int64(keys[3 * index + 2])
         # A short key has its length in the second word, so that is zero of long pre-tokens and dropped ones alone.
@@ -157,7 +129,7 @@ def look_up(model, memo, text, positions, count, keys, output, written):
             if low == SKIPPED:
                 continue
             status, written = encode_long(model, memo, text, positions[index], positions[index + 1], output, written)
-            if status != DONE:
+            if status != at.DONE:
                 return status, written
             continue
         while True:
@@ -171,23 +143,23 @@ def look_up(model, memo, text, positions, count, keys, output, written):
                     written += number
                 else:
                     place, number = np.int64(table[4 * slot + 2]), np.int64(table[4 * slot + 3])
-                    written = copy_ids(i32_at(memo[IDS]), place, number, output, written)
+                    written = copy_ids(i32_at(memo[at.IDS]), place, number, output, written)
                 break
             if found == ZERO:
                 status, written = encode_short(
                     model, memo, text, positions[index], positions[index + 1], low, high, output, written
                 )
-                if status != DONE:
+                if status != at.DONE:
                     return status, written
                 break
             slot = slot + 1 & mask
-    return np.int64(DONE), written
+    return np.int64(at.DONE), written
 
 
 @function
 def drop_spaces(memo, positions, count, keys):
     """Have the pre-tokens of a chunk that begin with a space passed over."""
-    masks, offset = u64_at(memo[MASKS]), SPACES * memo[STRIDE]
+    masks, offset = u64_at(memo[at.MASKS]), SPACES * memo[at.STRIDE]
     for index in range(count):
         if has(masks, offset, positions[index]):
             keys[3 * index], keys[3 * index + 1] = SKIPPED, ZERO
@@ -196,8 +168,8 @@ def drop_spaces(memo, positions, count, keys):
 @function
 def encode_remembering(model, memo, text, size, words, output, written):
     """Append the ids of a scanned document by way of the memo; returns (status, written)."""
-    starts, positions, keys = u64_at(memo[STARTS]), i64_at(memo[POSITIONS]), u64_at(memo[KEYS])
-    keep_tail(text, size, u8_at(memo[TAIL]))
+    starts, positions, keys = u64_at(memo[at.STARTS]), i64_at(memo[at.POSITIONS]), u64_at(memo[at.KEYS])
+    keep_tail(text, size, u8_at(memo[at.TAIL]))
     count = word = np.int64(0)
     while word < words:
         count, word = extract(starts, word, words, positions, count)
@@ -206,15 +178,15 @@ def encode_remembering(model, memo, text, size, words, output, written):
             positions[count] = size
             pieces = count
         look_ahead(memo, text, size, positions, pieces, keys)
-        if model[PATTERN] == STRIPPED:
+        if model[at.PATTERN] == at.STRIPPED:
             drop_spaces(memo, positions, pieces, keys)
         status, written = look_up(model, memo, text, positions, pieces, keys, output, written)
-        if status != DONE:
+        if status != at.DONE:
             return status, written
         # The last start has no end yet: it is the first of the next chunk.
         positions[0] = positions[count - 1]
         count = np.int64(1)
-    return np.int64(DONE), written
+    return np.int64(at.DONE), written
 
 
 @function
@@ -231,9 +203,9 @@ def document_hash(text, size):
 @function
 def encode_drawing(model, memo, text, size, words, output, written):
     """Append the ids of a scanned document whose every pre-token has random numbers of its own."""
-    starts = u64_at(memo[STARTS])
-    masks, spaces = u64_at(memo[MASKS]), SPACES * memo[STRIDE]
-    seed = mix(np.uint64(model[SEED]) ^ document_hash(text, size))
+    starts = u64_at(memo[at.STARTS])
+    masks, spaces = u64_at(memo[at.MASKS]), SPACES * memo[at.STRIDE]
+    seed = mix(np.uint64(model[at.SEED]) ^ document_hash(text, size))
     start, piece = np.int64(0), ZERO
     for word in range(words + 1):
         # After the last word comes one whose only bit is the end of the text.
@@ -243,15 +215,15 @@ def encode_drawing(model, memo, text, size, words, output, written):
             rest &= rest - ONE
             if end == start:
                 continue
-            if model[PATTERN] != STRIPPED or not has(masks, spaces, start):
+            if model[at.PATTERN] != at.STRIPPED or not has(masks, spaces, start):
                 # Drawn by the place in the document, whatever was encoded before it and by whom.
                 count = encode_piece(model, memo, text, start, end, mix(seed + piece))
                 if count < 0:
-                    return np.int64(REFUSED), written
-                written = copy_ids(i32_at(memo[RESULT]), 0, count, output, written)
+                    return np.int64(at.REFUSED), written
+                written = copy_ids(i32_at(memo[at.RESULT]), 0, count, output, written)
             piece += ONE
             start = end
-    return np.int64(DONE), written
+    return np.int64(at.DONE), written
 
 
 def encode_documents(addresses, lengths, count, model, memo, output, ends):
@@ -259,32 +231,32 @@ def encode_documents(addresses, lengths, count, model, memo, output, ends):
 
     Returns DONE, or why it stopped before the document memo[NEXT]: what must grow, or REFUSED.
     """
-    written = memo[WRITTEN]
-    for document in range(memo[NEXT], count):
+    written = memo[at.WRITTEN]
+    for document in range(memo[at.NEXT], count):
         size = lengths[document]
         # Noted before the document begins: when something must grow in its middle, it is encoded again from its start.
-        memo[NEXT], memo[WRITTEN] = document, written
+        memo[at.NEXT], memo[at.WRITTEN] = document, written
         # No text has more ids than bytes, and what copies four ids may write three after the last.
-        if written + size + 16 > memo[OUTPUT_SIZE]:
-            return GROW_OUTPUT
+        if written + size + 16 > memo[at.OUTPUT_SIZE]:
+            return at.GROW_OUTPUT
         if size > 0:
             text = u8_at(addresses[document])
             words = scan(
                 text,
                 size,
-                model[PATTERN],
-                u8_at(model[CLASSES]),
-                u64_at(memo[MASKS]),
-                memo[STRIDE],
-                u64_at(memo[STARTS]),
-                u8_at(memo[SCRATCH]),
+                model[at.PATTERN],
+                u8_at(model[at.CLASSES]),
+                u64_at(memo[at.MASKS]),
+                memo[at.STRIDE],
+                u64_at(memo[at.STARTS]),
+                u8_at(memo[at.SCRATCH]),
             )
-            if model[ENCODER] == DROPOUT:
+            if model[at.ENCODER] == at.DROPOUT:
                 status, written = encode_drawing(model, memo, text, size, words, output, written)
             else:
                 status, written = encode_remembering(model, memo, text, size, words, output, written)
-            if status != DONE:
+            if status != at.DONE:
                 return status
         ends[document] = written
-    memo[NEXT], memo[WRITTEN] = count, written
-    return DONE
+    memo[at.NEXT], memo[at.WRITTEN] = count, written
+    return at.DONE

@@ -3,18 +3,8 @@
 import numpy as np
 
 from paribus.native.intrinsics import address_of, f64_at, function, i32_at, inline, u64_at
+from paribus.tokenization.kernels import layout as at
 from paribus.tokenization.kernels.classify import ONE, ZERO
-from paribus.tokenization.kernels.layout import (
-    DIRECT_RANKS,
-    EDGES,
-    EDGES_SHIFT,
-    HEADS,
-    NODE_BITS,
-    NODES,
-    RANK_BITS,
-    UNIT_BITS,
-    WIDE,
-)
 from paribus.tokenization.kernels.merge import heapify, pop, push
 
 FEW = 64
@@ -24,13 +14,13 @@ LARGE = 100_000.0
 """Sums of SentencePiece beyond it begin anew: 32 bits would have too few left for differences."""
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _UNIT, _NODE, _TOKEN, _LAST = (
-    np.uint64(UNIT_BITS),
-    np.uint64(NODE_BITS),
-    np.uint64(UNIT_BITS + NODE_BITS),
+    np.uint64(at.UNIT_BITS),
+    np.uint64(at.NODE_BITS),
+    np.uint64(at.UNIT_BITS + at.NODE_BITS),
     np.uint64(63),
 )
-_UNITS, _NODES = np.uint64((1 << UNIT_BITS) - 1), np.uint64((1 << NODE_BITS) - 1)
-_TOKENS = np.uint64((1 << RANK_BITS) - 1)
+_UNITS, _NODES = np.uint64((1 << at.UNIT_BITS) - 1), np.uint64((1 << at.NODE_BITS) - 1)
+_TOKENS = np.uint64((1 << at.RANK_BITS) - 1)
 
 
 # Longest-token-first encoding: the longest token anywhere in the pre-token, then the next longest in what is left.
@@ -276,7 +266,7 @@ def find_child(nodes, edges, shift, node, unit):
     child = np.int64(nodes[node] >> _UNIT & _NODES)
     if child == 0:
         return np.int64(-1)
-    if child == WIDE:
+    if child == at.WIDE:
         return find_edge(edges, shift, node, unit)
     while True:
         found = nodes[child]
@@ -291,18 +281,18 @@ def find_child(nodes, edges, shift, node, unit):
 def follow(model, units, start, index, node):
     """The node of units[start : index + 1], or -1; `node` is that of one unit less."""
     unit = units[index]
-    if index == start and unit < DIRECT_RANKS:
-        return np.int64(i32_at(model[HEADS])[DIRECT_RANKS * DIRECT_RANKS + unit])
+    if index == start and unit < at.DIRECT_RANKS:
+        return np.int64(i32_at(model[at.HEADS])[at.DIRECT_RANKS * at.DIRECT_RANKS + unit])
     # Both are small where their bits together are.
-    if index == start + 1 and (units[start] | unit) < DIRECT_RANKS:
-        return np.int64(i32_at(model[HEADS])[DIRECT_RANKS * np.int64(units[start]) + unit])
-    return find_child(u64_at(model[NODES]), u64_at(model[EDGES]), model[EDGES_SHIFT], node, unit)
+    if index == start + 1 and (units[start] | unit) < at.DIRECT_RANKS:
+        return np.int64(i32_at(model[at.HEADS])[at.DIRECT_RANKS * np.int64(units[start]) + unit])
+    return find_child(u64_at(model[at.NODES]), u64_at(model[at.EDGES]), model[at.EDGES_SHIFT], node, unit)
 
 
 @inline
 def token_of(model, node):
     """Rank of the token that ends at a node, or -1."""
-    return np.int64(u64_at(model[NODES])[node] >> _TOKEN & _TOKENS) - 1
+    return np.int64(u64_at(model[at.NODES])[node] >> _TOKEN & _TOKENS) - 1
 
 
 @function

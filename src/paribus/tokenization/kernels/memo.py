@@ -9,28 +9,8 @@ A longer one has its hash, its place among the kept bytes, the place of its ids,
 import numpy as np
 
 from paribus.native.intrinsics import function, i32_at, inline, load64, multiply_high, u8_at, u64_at
+from paribus.tokenization.kernels import layout as at
 from paribus.tokenization.kernels.classify import ONE, ZERO
-from paribus.tokenization.kernels.layout import (
-    BYTES,
-    BYTES_SIZE,
-    BYTES_USED,
-    DONE,
-    GROW_BYTES,
-    GROW_IDS,
-    GROW_LONG,
-    GROW_SHORT,
-    IDS,
-    IDS_SIZE,
-    IDS_USED,
-    LONG,
-    LONG_FREE,
-    LONG_SHIFT,
-    LONGEST_KEPT,
-    RESULT,
-    SHORT,
-    SHORT_FREE,
-    SHORT_SHIFT,
-)
 
 KEY_BITS = np.uint64(0x0FFFFFFFFFFFFFFF)
 COUNT_SHIFT = np.uint64(60)
@@ -45,24 +25,24 @@ SECOND = np.uint64(0xC2B2AE3D27D4EB4F)
 @function
 def keep_ids(memo, count):
     """Copy the result to the kept ids; returns their place, or -1 where there is no room."""
-    used = memo[IDS_USED]
-    if used + count > memo[IDS_SIZE]:
+    used = memo[at.IDS_USED]
+    if used + count > memo[at.IDS_SIZE]:
         return np.int64(-1)
-    ids, result = i32_at(memo[IDS]), i32_at(memo[RESULT])
+    ids, result = i32_at(memo[at.IDS]), i32_at(memo[at.RESULT])
     for index in range(count):
         ids[used + index] = result[index]
-    memo[IDS_USED] = used + count
+    memo[at.IDS_USED] = used + count
     return used
 
 
 @function
 def add_short(memo, low, high, count):
     """Remember the result for a short key that is not there; returns what must grow, or DONE."""
-    free = memo[SHORT_FREE]
+    free = memo[at.SHORT_FREE]
     # Below zero the table may grow no more: what is not in it is encoded each time.
     if free <= 0:
-        return np.int64(GROW_SHORT if free == 0 else DONE)
-    result = i32_at(memo[RESULT])
+        return np.int64(at.GROW_SHORT if free == 0 else at.DONE)
+    result = i32_at(memo[at.RESULT])
     ids = kept = ZERO
     size = count
     if count <= 4:
@@ -73,17 +53,17 @@ def add_short(memo, low, high, count):
     else:
         place = keep_ids(memo, count)
         if place < 0:
-            return np.int64(GROW_IDS)
+            return np.int64(at.GROW_IDS)
         ids, kept, size = np.uint64(place), np.uint64(count), MANY
-    table, shift = u64_at(memo[SHORT]), np.uint64(memo[SHORT_SHIFT])
+    table, shift = u64_at(memo[at.SHORT]), np.uint64(memo[at.SHORT_SHIFT])
     mask = np.int64((ONE << (np.uint64(64) - shift)) - ONE)
     slot = np.int64(hash_words(low, high) >> shift)
     while table[4 * slot + 1] != ZERO:
         slot = slot + 1 & mask
     table[4 * slot], table[4 * slot + 1] = low, high | np.uint64(size) << COUNT_SHIFT
     table[4 * slot + 2], table[4 * slot + 3] = ids, kept
-    memo[SHORT_FREE] -= 1
-    return np.int64(DONE)
+    memo[at.SHORT_FREE] -= 1
+    return np.int64(at.DONE)
 
 
 @function
@@ -113,8 +93,8 @@ def same_bytes(left, left_start, right, right_start, length):
 @function
 def find_long(memo, text, start, length, value):
     """Slot of a longer pre-token with hash `value`, or -1 - the empty slot where it belongs."""
-    table, shift = u64_at(memo[LONG]), np.uint64(memo[LONG_SHIFT])
-    kept = u8_at(memo[BYTES])
+    table, shift = u64_at(memo[at.LONG]), np.uint64(memo[at.LONG_SHIFT])
+    kept = u8_at(memo[at.BYTES])
     mask = np.int64((ONE << (np.uint64(64) - shift)) - ONE)
     slot = np.int64(value >> shift)
     while table[4 * slot] != ZERO:
@@ -131,25 +111,25 @@ def find_long(memo, text, start, length, value):
 @function
 def add_long(memo, text, start, length, value, slot, count):
     """Remember the result for a longer pre-token in its empty slot; returns what must grow, or DONE."""
-    free = memo[LONG_FREE]
-    if length > LONGEST_KEPT:
-        return np.int64(DONE)
+    free = memo[at.LONG_FREE]
+    if length > at.LONGEST_KEPT:
+        return np.int64(at.DONE)
     if free <= 0:
-        return np.int64(GROW_LONG if free == 0 else DONE)
-    used = memo[BYTES_USED]
-    if used + length > memo[BYTES_SIZE]:
-        return np.int64(GROW_BYTES)
+        return np.int64(at.GROW_LONG if free == 0 else at.DONE)
+    used = memo[at.BYTES_USED]
+    if used + length > memo[at.BYTES_SIZE]:
+        return np.int64(at.GROW_BYTES)
     place = keep_ids(memo, count)
     if place < 0:
-        return np.int64(GROW_IDS)
-    kept, table = u8_at(memo[BYTES]), u64_at(memo[LONG])
+        return np.int64(at.GROW_IDS)
+    kept, table = u8_at(memo[at.BYTES]), u64_at(memo[at.LONG])
     for offset in range(length):
         kept[used + offset] = text[start + offset]
-    memo[BYTES_USED] = used + length
+    memo[at.BYTES_USED] = used + length
     table[4 * slot], table[4 * slot + 1] = value, np.uint64(used) << np.uint64(8) | np.uint64(length)
     table[4 * slot + 2], table[4 * slot + 3] = np.uint64(place), np.uint64(count)
-    memo[LONG_FREE] -= 1
-    return np.int64(DONE)
+    memo[at.LONG_FREE] -= 1
+    return np.int64(at.DONE)
 
 
 def grow_table(old, size, table, shift, longer):

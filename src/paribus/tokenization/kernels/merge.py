@@ -3,17 +3,8 @@
 import numpy as np
 
 from paribus.native.intrinsics import address_of, function, i32_at, inline, u64_at
+from paribus.tokenization.kernels import layout as at
 from paribus.tokenization.kernels.classify import ONE, ZERO
-from paribus.tokenization.kernels.layout import (
-    DIRECT,
-    DIRECT_RANKS,
-    PAIRS,
-    PAIRS_SHIFT,
-    PRIORITY_BITS,
-    RANK_BITS,
-    RESULTS,
-    TURNS,
-)
 
 FEW = 64
 LOW = np.uint64(0xFFFFFFFF)
@@ -21,8 +12,8 @@ BITS = np.uint64(32)
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 NEVER = np.int32(0x7FFFFFFF)
 """Priority of a pair that no merge joins."""
-_SHIFT, _RANK = np.uint64(PRIORITY_BITS), np.uint64(RANK_BITS)
-_PRIORITY = np.uint64((1 << PRIORITY_BITS) - 1)
+_SHIFT, _RANK = np.uint64(at.PRIORITY_BITS), np.uint64(at.RANK_BITS)
+_PRIORITY = np.uint64((1 << at.PRIORITY_BITS) - 1)
 
 
 # Merge-rank encoding: apply the earliest-learned applicable merge, leftmost first at equal rank.
@@ -34,8 +25,8 @@ _PRIORITY = np.uint64((1 << PRIORITY_BITS) - 1)
 @function
 def merge_few(model, units, count, work):
     """Merge `units` in place; returns how many tokens are left."""
-    direct, pairs, shift = i32_at(model[DIRECT]), u64_at(model[PAIRS]), model[PAIRS_SHIFT]
-    results, waiting = i32_at(model[RESULTS]), i32_at(address_of(work))
+    direct, pairs, shift = i32_at(model[at.DIRECT]), u64_at(model[at.PAIRS]), model[at.PAIRS_SHIFT]
+    results, waiting = i32_at(model[at.RESULTS]), i32_at(address_of(work))
     for index in range(count - 1):
         waiting[index] = priority(direct, pairs, shift, units[index], units[index + 1])
     while count > 1:
@@ -62,7 +53,7 @@ def merge_few(model, units, count, work):
 @inline
 def turn(model, merge):
     """When a merge is applied: its place among the merges, or what it shares with others."""
-    return i32_at(model[TURNS])[merge] if model[TURNS] != 0 else merge
+    return i32_at(model[at.TURNS])[merge] if model[at.TURNS] != 0 else merge
 
 
 @inline
@@ -74,7 +65,7 @@ def waits(model, merge, place):
 @function
 def offer(model, heap, size, left, right, place):
     """Push the merge of two tokens, the left one at `place`, if there is one; returns the heap's size."""
-    found = priority(i32_at(model[DIRECT]), u64_at(model[PAIRS]), model[PAIRS_SHIFT], left, right)
+    found = priority(i32_at(model[at.DIRECT]), u64_at(model[at.PAIRS]), model[at.PAIRS_SHIFT], left, right)
     if found == NEVER:
         return size
     return push(heap, size, waits(model, found, place))
@@ -88,7 +79,7 @@ def link(model, units, count, work):
     """
     base = address_of(work)
     previous, following, heap = i32_at(base), i32_at(base + 4 * count), u64_at(base + 8 * (count + 1))
-    direct, pairs, shift = i32_at(model[DIRECT]), u64_at(model[PAIRS]), model[PAIRS_SHIFT]
+    direct, pairs, shift = i32_at(model[at.DIRECT]), u64_at(model[at.PAIRS]), model[at.PAIRS_SHIFT]
     size = np.int64(0)
     for index in range(count):
         previous[index], following[index] = np.int32(index - 1), np.int32(index + 1)
@@ -108,7 +99,7 @@ def still_there(model, units, count, work, entry):
     second = np.int64(i32_at(address_of(work) + 4 * count)[place])
     if units[place] < 0 or second >= count:
         return NEVER
-    direct, pairs, shift = i32_at(model[DIRECT]), u64_at(model[PAIRS]), model[PAIRS_SHIFT]
+    direct, pairs, shift = i32_at(model[at.DIRECT]), u64_at(model[at.PAIRS]), model[at.PAIRS_SHIFT]
     found = priority(direct, pairs, shift, units[place], units[second])
     if found == NEVER or waits(model, found, place) != entry:
         return NEVER
@@ -121,7 +112,7 @@ def join(model, units, count, work, place, merge, heap, size):
     base = address_of(work)
     previous, following = i32_at(base), i32_at(base + 4 * count)
     second = np.int64(following[place])
-    token = i32_at(model[RESULTS])[merge]
+    token = i32_at(model[at.RESULTS])[merge]
     units[place], units[second] = token, np.int32(-1)
     before, after = np.int64(previous[place]), np.int64(following[second])
     following[place] = np.int32(after)
@@ -162,7 +153,7 @@ def merge_many(model, units, count, work):
 @function
 def merge(model, units, count, work):
     """Replace `units` by the ranks of their tokens; returns how many."""
-    if count <= FEW and model[TURNS] == 0:
+    if count <= FEW and model[at.TURNS] == 0:
         return merge_few(model, units, count, work)
     return merge_many(model, units, count, work)
 
@@ -184,8 +175,8 @@ def mix(value):
 @function
 def drop_few(model, units, count, probability, stream, work):
     """For few units: search for the smallest rank that is not skipped. `probability` is of 2^32."""
-    direct, pairs, shift = i32_at(model[DIRECT]), u64_at(model[PAIRS]), model[PAIRS_SHIFT]
-    results, waiting = i32_at(model[RESULTS]), i32_at(address_of(work))
+    direct, pairs, shift = i32_at(model[at.DIRECT]), u64_at(model[at.PAIRS]), model[at.PAIRS_SHIFT]
+    results, waiting = i32_at(model[at.RESULTS]), i32_at(address_of(work))
     for index in range(count - 1):
         waiting[index] = priority(direct, pairs, shift, units[index], units[index + 1])
     while count > 1:
@@ -266,8 +257,8 @@ def joined(left, right):
 @inline
 def priority(direct, pairs, shift, left, right):
     """Priority of the merge of two ranks, or NEVER."""
-    if (left | right) < DIRECT_RANKS:
-        return direct[np.int64(left) * DIRECT_RANKS + right]
+    if (left | right) < at.DIRECT_RANKS:
+        return direct[np.int64(left) * at.DIRECT_RANKS + right]
     key = joined(left, right)
     mask = (ONE << np.uint64(64 - shift)) - ONE
     slot = key * GOLDEN >> np.uint64(shift)
@@ -283,8 +274,8 @@ def priority(direct, pairs, shift, left, right):
 @function
 def add_pair(direct, pairs, shift, left, right, place):
     """Give a pair a priority, unless it has one."""
-    if (left | right) < DIRECT_RANKS:
-        index = np.int64(left) * DIRECT_RANKS + right
+    if (left | right) < at.DIRECT_RANKS:
+        index = np.int64(left) * at.DIRECT_RANKS + right
         if direct[index] == NEVER:
             direct[index] = np.int32(place)
         return

@@ -3,6 +3,7 @@
 import numpy as np
 
 from paribus.native.intrinsics import call_with_place, f64_at, function, i32_at, i64_at, inline, lowest_bit
+from paribus.tokenization.kernels import layout as at
 from paribus.tokenization.kernels.classify import (
     APOSTROPHES,
     BLANKS,
@@ -16,41 +17,6 @@ from paribus.tokenization.kernels.classify import (
     continues,
     decode,
     low_bits,
-)
-from paribus.tokenization.kernels.layout import (
-    BYTE_FALLBACK,
-    BYTE_UNITS,
-    CHARACTER_UNITS,
-    CHILD_IDS,
-    CHILD_OFFSETS,
-    CONTINUATION,
-    DROP_PROBABILITY,
-    DROPOUT,
-    ENCODER,
-    FALLBACK_UNITS,
-    FEWEST,
-    GPT2,
-    GPT2_DIGITS,
-    GPT4,
-    LEFT_TO_RIGHT,
-    LENGTHS,
-    LONGEST_FIRST,
-    MERGE_RANK,
-    NODES,
-    NONE,
-    PUNCTUATION,
-    RESULT,
-    SCORES,
-    SENTENCEPIECE,
-    SHORTER,
-    STRIPPED,
-    UNITS,
-    UNKNOWN_RULE,
-    UNKNOWN_TOKEN,
-    UNKNOWN_UNIT,
-    VITERBI,
-    WHOLE,
-    WORK,
 )
 from paribus.tokenization.kernels.match import (
     best_path,
@@ -183,20 +149,20 @@ def punctuation_starts(size, masks, stride, starts):
 @function
 def scan(text, size, pattern, table, masks, stride, starts, scratch):
     """Mark the first byte of every pre-token of a text that is not empty; returns the number of words written."""
-    if pattern == NONE:
+    if pattern == at.NONE:
         words = (size + 63) >> 6
         for word in range(words):
             starts[word] = ZERO
         starts[0] = ONE
         return words
     classify(text, size, table, masks, stride, scratch)
-    if pattern == GPT2 or pattern == GPT2_DIGITS:
-        return gpt2_starts(text, size, np.int64(pattern == GPT2_DIGITS), masks, stride, starts)
-    if pattern == GPT4:
+    if pattern == at.GPT2 or pattern == at.GPT2_DIGITS:
+        return gpt2_starts(text, size, np.int64(pattern == at.GPT2_DIGITS), masks, stride, starts)
+    if pattern == at.GPT4:
         return gpt4_starts(text, size, masks, stride, starts)
-    if pattern == PUNCTUATION:
+    if pattern == at.PUNCTUATION:
         return punctuation_starts(size, masks, stride, starts)
-    return space_starts(size, np.int64(pattern == STRIPPED), masks, stride, starts)
+    return space_starts(size, np.int64(pattern == at.STRIPPED), masks, stride, starts)
 
 
 def pretoken_starts(text, size, pattern, table, masks, stride, starts, scratch, positions):
@@ -350,8 +316,8 @@ def split_bytes(table, text, start, end, units):
 @function
 def split_characters(model, text, start, end, units):
     """Units of characters; returns how many, or -1 where a character is refused."""
-    table, fallback = i32_at(model[CHARACTER_UNITS]), i32_at(model[FALLBACK_UNITS])
-    rule, unknown = model[UNKNOWN_RULE], np.int32(model[UNKNOWN_UNIT])
+    table, fallback = i32_at(model[at.CHARACTER_UNITS]), i32_at(model[at.FALLBACK_UNITS])
+    rule, unknown = model[at.UNKNOWN_RULE], np.int32(model[at.UNKNOWN_UNIT])
     count, position = np.int64(0), np.int64(start)
     while position < end:
         codepoint, length = decode(text, position, end)
@@ -359,11 +325,11 @@ def split_characters(model, text, start, end, units):
         if rank >= 0:
             units[count] = rank
             count += 1
-        elif rule == BYTE_FALLBACK:
+        elif rule == at.BYTE_FALLBACK:
             for offset in range(length):
                 units[count] = fallback[text[position + offset]]
                 count += 1
-        elif rule == UNKNOWN_TOKEN:
+        elif rule == at.UNKNOWN_TOKEN:
             units[count] = unknown
             count += 1
         else:
@@ -375,11 +341,11 @@ def split_characters(model, text, start, end, units):
 @function
 def split(model, text, start, end, units):
     """Units of the pre-token; returns how many, or -1 where a character is refused."""
-    if model[BYTE_UNITS] != 0:
-        count = split_bytes(i32_at(model[BYTE_UNITS]), text, start, end, units)
+    if model[at.BYTE_UNITS] != 0:
+        count = split_bytes(i32_at(model[at.BYTE_UNITS]), text, start, end, units)
     else:
         count = split_characters(model, text, start, end, units)
-    shift, unknown = np.int32(model[CONTINUATION]), np.int32(model[UNKNOWN_UNIT])
+    shift, unknown = np.int32(model[at.CONTINUATION]), np.int32(model[at.UNKNOWN_UNIT])
     if shift != 0:
         # Inside a word a unit is another one (WordPiece's ##), `shift` ranks further on; the unknown one is the same.
         for index in range(1, count):
@@ -392,7 +358,7 @@ def split(model, text, start, end, units):
 def is_token(model, units, count):
     """Whether the pre-token is taken whole, which merge-rank encoding does where it has a trie; writes the token."""
     # The trie is there where a setting asks for whole pre-tokens: then no merges need to lead to the token.
-    if model[NODES] == 0:
+    if model[at.NODES] == 0:
         return False
     rank, length = longest(model, units, np.int64(0), count)
     if length != count:
@@ -408,8 +374,8 @@ def whole(model, units, count):
     if length == count:
         units[0] = np.int32(rank)
         return np.int64(1)
-    if model[BYTE_UNITS] == 0 and model[UNKNOWN_RULE] == UNKNOWN_TOKEN:
-        units[0] = np.int32(model[UNKNOWN_UNIT])
+    if model[at.BYTE_UNITS] == 0 and model[at.UNKNOWN_RULE] == at.UNKNOWN_TOKEN:
+        units[0] = np.int32(model[at.UNKNOWN_UNIT])
         return np.int64(1)
     return count
 
@@ -417,29 +383,29 @@ def whole(model, units, count):
 @function
 def matched(model, units, count, work):
     """Replace `units` by ranks as encoders that look for tokens wherever they are do; returns how many, or -1."""
-    kind, lengths = model[ENCODER], i32_at(model[LENGTHS])
-    if kind == LONGEST_FIRST:
-        return place_longest_first(model, lengths, i32_at(model[SHORTER]), units, count, work)
-    if kind == LEFT_TO_RIGHT:
+    kind, lengths = model[at.ENCODER], i32_at(model[at.LENGTHS])
+    if kind == at.LONGEST_FIRST:
+        return place_longest_first(model, lengths, i32_at(model[at.SHORTER]), units, count, work)
+    if kind == at.LEFT_TO_RIGHT:
         return match_left_to_right(model, units, count)
-    if kind == VITERBI and model[SENTENCEPIECE] != 0:
-        return best_path_from_left(model, lengths, f64_at(model[SCORES]), units, count, work)
-    if kind == VITERBI or kind == FEWEST:
-        return best_path(model, lengths, f64_at(model[SCORES]), np.int64(kind == VITERBI), units, count, work)
+    if kind == at.VITERBI and model[at.SENTENCEPIECE] != 0:
+        return best_path_from_left(model, lengths, f64_at(model[at.SCORES]), units, count, work)
+    if kind == at.VITERBI or kind == at.FEWEST:
+        return best_path(model, lengths, f64_at(model[at.SCORES]), np.int64(kind == at.VITERBI), units, count, work)
     return np.int64(-1)
 
 
 @function
 def tokens(model, units, count, work, stream):
     """Replace `units` by ranks of tokens; returns how many, or -1 where there is no way."""
-    kind = model[ENCODER]
-    if kind == MERGE_RANK:
+    kind = model[at.ENCODER]
+    if kind == at.MERGE_RANK:
         if is_token(model, units, count):
             return np.int64(1)
         return merge(model, units, count, work)
-    if kind == DROPOUT:
-        return merge_with_dropout(model, units, count, np.uint64(model[DROP_PROBABILITY]), stream, work)
-    if kind == WHOLE:
+    if kind == at.DROPOUT:
+        return merge_with_dropout(model, units, count, np.uint64(model[at.DROP_PROBABILITY]), stream, work)
+    if kind == at.WHOLE:
         return whole(model, units, count)
     return matched(model, units, count, work)
 
@@ -447,18 +413,18 @@ def tokens(model, units, count, work, stream):
 @function
 def is_unknown_word(model, units, count):
     """Whether longest match from the left gives up the whole pre-token: a unit of it is unknown."""
-    if model[ENCODER] != LEFT_TO_RIGHT or model[BYTE_UNITS] != 0 or model[UNKNOWN_RULE] != UNKNOWN_TOKEN:
+    if model[at.ENCODER] != at.LEFT_TO_RIGHT or model[at.BYTE_UNITS] != 0 or model[at.UNKNOWN_RULE] != at.UNKNOWN_TOKEN:
         return False
     found = False
     for index in range(count):
-        found |= np.int64(units[index]) == model[UNKNOWN_UNIT]
+        found |= np.int64(units[index]) == model[at.UNKNOWN_UNIT]
     return found
 
 
 @function
 def fuse_unknown(model, units, count):
     """Make each run of unknown tokens one; returns how many tokens are left."""
-    unknown, left = np.int32(model[UNKNOWN_UNIT]), np.int64(0)
+    unknown, left = np.int32(model[at.UNKNOWN_UNIT]), np.int64(0)
     for index in range(count):
         if left == 0 or units[index] != unknown or units[left - 1] != unknown:
             units[left] = units[index]
@@ -469,16 +435,16 @@ def fuse_unknown(model, units, count):
 @function
 def write_ids(model, units, count, result):
     """Write the ids that stand for `count` ranks; returns how many."""
-    children = i32_at(model[CHILD_IDS])
-    if model[CHILD_IDS] == 0:
+    children = i32_at(model[at.CHILD_IDS])
+    if model[at.CHILD_IDS] == 0:
         for index in range(count):
             result[index] = units[index]
         return count
-    if model[CHILD_OFFSETS] == 0:
+    if model[at.CHILD_OFFSETS] == 0:
         for index in range(count):
             result[index] = children[units[index]]
         return count
-    offsets = i64_at(model[CHILD_OFFSETS])
+    offsets = i64_at(model[at.CHILD_OFFSETS])
     written = np.int64(0)
     for index in range(count):
         rank = units[index]
@@ -491,23 +457,23 @@ def write_ids(model, units, count, result):
 @function
 def encode_piece(model, memo, text, start, end, stream):
     """Write the ids of text[start:end] to the result; returns how many, or -1 where a character is refused."""
-    units = i32_at(memo[UNITS])
+    units = i32_at(memo[at.UNITS])
     count = split(model, text, start, end, units)
     if count < 0:
         return count
     if is_unknown_word(model, units, count):
-        units[0] = np.int32(model[UNKNOWN_UNIT])
+        units[0] = np.int32(model[at.UNKNOWN_UNIT])
         count = np.int64(1)
     # One unit has nothing to be merged with; other encoders must still see whether it is a token.
-    elif count > 1 or model[ENCODER] != MERGE_RANK:
-        count = tokens(model, units, count, i64_at(memo[WORK]), stream)
+    elif count > 1 or model[at.ENCODER] != at.MERGE_RANK:
+        count = tokens(model, units, count, i64_at(memo[at.WORK]), stream)
         # Longest match found no token on its way: without units of its own a vocabulary may lack what stands inside.
-        if count < 0 and model[UNKNOWN_RULE] == UNKNOWN_TOKEN:
-            units[0] = np.int32(model[UNKNOWN_UNIT])
+        if count < 0 and model[at.UNKNOWN_RULE] == at.UNKNOWN_TOKEN:
+            units[0] = np.int32(model[at.UNKNOWN_UNIT])
             count = np.int64(1)
-    if model[SENTENCEPIECE] != 0:
+    if model[at.SENTENCEPIECE] != 0:
         count = fuse_unknown(model, units, count)
-    return write_ids(model, units, count, i32_at(memo[RESULT]))
+    return write_ids(model, units, count, i32_at(memo[at.RESULT]))
 
 
 def find_texts(strings, count, as_utf8, addresses, sizes):

@@ -9,79 +9,28 @@ lowers it and has the corpus indexed anew.
 import numpy as np
 
 from paribus.native.intrinsics import function, i32_at, i64_at, inline, prefetch, separate, u8_at
+from paribus.tokenization.kernels import training_layout as at
 from paribus.tokenization.kernels.classify import decode
 from paribus.tokenization.kernels.merge import GOLDEN
-from paribus.tokenization.kernels.training_layout import (
-    AFTER,
-    BEFORE,
-    FREQUENCIES,
-    FULL,
-    GONE,
-    GROW_HEAP,
-    GROW_MET,
-    GROW_OCCURRENCES,
-    GROW_PAIRS,
-    GROW_TOKENS,
-    HEAP,
-    HEAP_ROOM,
-    HEAP_USED,
-    LEFT,
-    LENGTHS,
-    LIVE,
-    LOWER_THRESHOLD,
-    MARKED_LEFT,
-    MARKED_RIGHT,
-    MARKING,
-    MET,
-    MET_ROOM,
-    NEIGHBOURS,
-    NO_PAIR_LEFT,
-    NORMAL,
-    OCCURRENCE_ROOM,
-    OCCURRENCES,
-    OCCURRENCES_USED,
-    PAIRS,
-    PAIRS_SHIFT,
-    PAIRS_USED,
-    POSITION,
-    POSITION_BITS,
-    RIGHT,
-    SCAFFOLD,
-    SCAFFOLDING,
-    SEPARATOR,
-    STEPPED,
-    STEPS,
-    SYMBOL_COUNT,
-    SYMBOLS,
-    TARGET,
-    THRESHOLD,
-    TOKEN,
-    TOKEN_ROOM,
-    TOKENS,
-    UNITS,
-    WANTED,
-    WEIGHTS,
-    WORD,
-)
 
 LOW = (1 << 32) - 1
 AHEAD = 12
 """Occurrences between asking for a position and reading it."""
-POSITIONS = (1 << POSITION_BITS) - 1
+POSITIONS = (1 << at.POSITION_BITS) - 1
 
 
 @function
 def find_head(state):
     """Correct the heap until its head is true; returns whether there is one at or above the threshold."""
-    heap, pairs, shift = i64_at(state[HEAP]), i64_at(state[PAIRS]), state[PAIRS_SHIFT]
-    scaffold, live, smallest = u8_at(state[SCAFFOLD]), i64_at(state[LIVE]), state[THRESHOLD]
-    used = state[HEAP_USED]
+    heap, pairs, shift = i64_at(state[at.HEAP]), i64_at(state[at.PAIRS]), state[at.PAIRS_SHIFT]
+    scaffold, live, smallest = u8_at(state[at.SCAFFOLD]), i64_at(state[at.LIVE]), state[at.THRESHOLD]
+    used = state[at.HEAP_USED]
     while used > 0:
         # No count rises after it was pushed, so what the heap believes is an upper bound: a head that is true is the
         # largest of all, and any other goes to where it belongs now.
         count, key = heap[0], heap[1]
-        if key >= TOKEN:
-            true = live[key - TOKEN] if scaffold[key - TOKEN] != 0 else np.int64(0)
+        if key >= at.TOKEN:
+            true = live[key - at.TOKEN] if scaffold[key - at.TOKEN] != 0 else np.int64(0)
         else:
             true = pairs[find_pair(pairs, shift, key) + 1]
         if true == count:
@@ -90,27 +39,27 @@ def find_head(state):
             sink(heap, used, np.int64(0), true, key)
         else:
             used = pop(heap, used)
-    state[HEAP_USED] = used
+    state[at.HEAP_USED] = used
     return used > 0
 
 
 @function
 def lacking(state, occurrences, count):
     """What must grow before a pair can be merged, or -1; `count` and the occurrences bound the pairs that it makes."""
-    made = 2 * min(occurrences, count // state[THRESHOLD], state[TOKENS] + 1)
-    if state[TOKENS] >= state[TOKEN_ROOM]:
-        return np.int64(GROW_TOKENS)
-    if state[PAIRS_USED] + made > np.int64(1) << (63 - state[PAIRS_SHIFT]):
-        return np.int64(GROW_PAIRS)
-    if state[HEAP_USED] + made + 2 > state[HEAP_ROOM]:
-        state[WANTED] = state[HEAP_USED] + made + 2
-        return np.int64(GROW_HEAP)
-    if state[OCCURRENCES_USED] + 2 * occurrences > state[OCCURRENCE_ROOM]:
-        state[WANTED] = state[OCCURRENCES_USED] + 2 * occurrences
-        return np.int64(GROW_OCCURRENCES)
-    if occurrences > state[MET_ROOM]:
-        state[WANTED] = occurrences
-        return np.int64(GROW_MET)
+    made = 2 * min(occurrences, count // state[at.THRESHOLD], state[at.TOKENS] + 1)
+    if state[at.TOKENS] >= state[at.TOKEN_ROOM]:
+        return np.int64(at.GROW_TOKENS)
+    if state[at.PAIRS_USED] + made > np.int64(1) << (63 - state[at.PAIRS_SHIFT]):
+        return np.int64(at.GROW_PAIRS)
+    if state[at.HEAP_USED] + made + 2 > state[at.HEAP_ROOM]:
+        state[at.WANTED] = state[at.HEAP_USED] + made + 2
+        return np.int64(at.GROW_HEAP)
+    if state[at.OCCURRENCES_USED] + 2 * occurrences > state[at.OCCURRENCE_ROOM]:
+        state[at.WANTED] = state[at.OCCURRENCES_USED] + 2 * occurrences
+        return np.int64(at.GROW_OCCURRENCES)
+    if occurrences > state[at.MET_ROOM]:
+        state[at.WANTED] = occurrences
+        return np.int64(at.GROW_MET)
     return np.int64(-1)
 
 
@@ -125,30 +74,30 @@ def lose(pairs, shift, pair, count):
 @function
 def make(state, pair, count, occurrences):
     """Enter a pair that is made by a merge, with room for its occurrences; returns where they begin."""
-    pairs, place = i64_at(state[PAIRS]), state[OCCURRENCES_USED]
-    entry = find_pair(pairs, state[PAIRS_SHIFT], pair)
+    pairs, place = i64_at(state[at.PAIRS]), state[at.OCCURRENCES_USED]
+    entry = find_pair(pairs, state[at.PAIRS_SHIFT], pair)
     pairs[entry], pairs[entry + 1] = pair + 1, count
     pairs[entry + 2], pairs[entry + 3] = place, occurrences
-    state[PAIRS_USED] += 1
-    state[OCCURRENCES_USED] = place + occurrences
-    state[HEAP_USED] = push(i64_at(state[HEAP]), state[HEAP_USED], count, pair)
+    state[at.PAIRS_USED] += 1
+    state[at.OCCURRENCES_USED] = place + occurrences
+    state[at.HEAP_USED] = push(i64_at(state[at.HEAP]), state[at.HEAP_USED], count, pair)
     return place
 
 
 @function
 def enter_after(state, right, met):
     """Count the pairs with the right neighbours; where each begins replaces its number of occurrences, -1 if rare."""
-    sums, pairs, shift = i64_at(state[AFTER]), i64_at(state[PAIRS]), state[PAIRS_SHIFT]
-    neighbours = i32_at(state[NEIGHBOURS] + 4 * (state[TOKEN_ROOM] + 2))
+    sums, pairs, shift = i64_at(state[at.AFTER]), i64_at(state[at.PAIRS]), state[at.PAIRS_SHIFT]
+    neighbours = i32_at(state[at.NEIGHBOURS] + 4 * (state[at.TOKEN_ROOM] + 2))
     made = np.int64(0)
     for index in range(met):
         if index + 4 < met:
-            prefetch(state[PAIRS] + 32 * slot_of(pair_of(right, np.int64(neighbours[index + 4]) - 1), shift))
+            prefetch(state[at.PAIRS] + 32 * slot_of(pair_of(right, np.int64(neighbours[index + 4]) - 1), shift))
         y = np.int64(neighbours[index])
         count = sums[2 * y]
         lose(pairs, shift, pair_of(right, y - 1), count)
-        if count >= state[THRESHOLD]:
-            sums[2 * y + 1] = make(state, pair_of(state[TOKENS], y - 1), count, sums[2 * y + 1])
+        if count >= state[at.THRESHOLD]:
+            sums[2 * y + 1] = make(state, pair_of(state[at.TOKENS], y - 1), count, sums[2 * y + 1])
             made += 1
         else:
             sums[2 * y + 1] = -1
@@ -158,17 +107,17 @@ def enter_after(state, right, met):
 @function
 def enter_before(state, left, met):
     """The same for left neighbours. One of them may be the merged pair itself, so this comes second."""
-    sums, pairs, shift = i64_at(state[BEFORE]), i64_at(state[PAIRS]), state[PAIRS_SHIFT]
-    neighbours = i32_at(state[NEIGHBOURS])
+    sums, pairs, shift = i64_at(state[at.BEFORE]), i64_at(state[at.PAIRS]), state[at.PAIRS_SHIFT]
+    neighbours = i32_at(state[at.NEIGHBOURS])
     made = np.int64(0)
     for index in range(met):
         if index + 4 < met:
-            prefetch(state[PAIRS] + 32 * slot_of(pair_of(np.int64(neighbours[index + 4]) - 1, left), shift))
+            prefetch(state[at.PAIRS] + 32 * slot_of(pair_of(np.int64(neighbours[index + 4]) - 1, left), shift))
         x = np.int64(neighbours[index])
         count = sums[2 * x]
         lose(pairs, shift, pair_of(x - 1, left), count)
-        if count >= state[THRESHOLD]:
-            sums[2 * x + 1] = make(state, pair_of(x - 1, state[TOKENS]), count, sums[2 * x + 1])
+        if count >= state[at.THRESHOLD]:
+            sums[2 * x + 1] = make(state, pair_of(x - 1, state[at.TOKENS]), count, sums[2 * x + 1])
             made += 1
         else:
             sums[2 * x + 1] = -1
@@ -178,7 +127,7 @@ def enter_before(state, left, met):
 @function
 def merge(state, entry):
     """Merge the pair of an entry everywhere."""
-    pairs = i64_at(state[PAIRS])
+    pairs = i64_at(state[at.PAIRS])
     pair, first, occurrences = pairs[entry] - 1, pairs[entry + 2], pairs[entry + 3]
     left, right = pair >> 32, pair & LOW
     valid, count, met_before, met_after = replace(state, left, right, first, occurrences)
@@ -189,98 +138,98 @@ def merge(state, entry):
         list_before(state, first, valid)
     forget(state, met_before, met_after)
     pairs[entry + 1] = 0
-    state[TOKENS] += 1
-    state[NORMAL] += 1
-    state[MARKED_LEFT], state[MARKED_RIGHT] = left, right
+    state[at.TOKENS] += 1
+    state[at.NORMAL] += 1
+    state[at.MARKED_LEFT], state[at.MARKED_RIGHT] = left, right
 
 
 @function
 def step(state):
     """Readmit the token at the head of the queue, or merge its pair; returns -1 or what must grow first."""
-    pairs, key = i64_at(state[PAIRS]), i64_at(state[HEAP])[1]
-    if key >= TOKEN:
-        readmit(state, key - TOKEN)
+    pairs, key = i64_at(state[at.PAIRS]), i64_at(state[at.HEAP])[1]
+    if key >= at.TOKEN:
+        readmit(state, key - at.TOKEN)
         return np.int64(-1)
-    entry = find_pair(pairs, state[PAIRS_SHIFT], key)
+    entry = find_pair(pairs, state[at.PAIRS_SHIFT], key)
     status = lacking(state, pairs[entry + 3], pairs[entry + 1])
     if status < 0:
         merge(state, entry)
-        state[MARKING] = state[SCAFFOLDING]
+        state[at.MARKING] = state[at.SCAFFOLDING]
     return status
 
 
 def train_bpe(state):
     """Go on for STEPS steps, to the TARGET, or until no pair is left; returns why it ended."""
-    for _ in range(state[STEPS]):
-        if state[MARKING] == 0:
-            if state[NORMAL] >= state[TARGET]:
-                return np.int64(FULL)
+    for _ in range(state[at.STEPS]):
+        if state[at.MARKING] == 0:
+            if state[at.NORMAL] >= state[at.TARGET]:
+                return np.int64(at.FULL)
             if not find_head(state):
-                return np.int64(LOWER_THRESHOLD) if state[THRESHOLD] > 1 else np.int64(NO_PAIR_LEFT)
+                return np.int64(at.LOWER_THRESHOLD) if state[at.THRESHOLD] > 1 else np.int64(at.NO_PAIR_LEFT)
             status = step(state)
             if status >= 0:
                 return status
-        if state[MARKING] != 0:
+        if state[at.MARKING] != 0:
             # Scaffold-BPE compares the parts of the last merge with the next head, which must be true for that.
             if find_head(state):
-                mark(state, state[MARKED_LEFT])
-                mark(state, state[MARKED_RIGHT])
-            elif state[THRESHOLD] > 1:
-                return np.int64(LOWER_THRESHOLD)
-            state[MARKING] = 0
-    return np.int64(STEPPED)
+                mark(state, state[at.MARKED_LEFT])
+                mark(state, state[at.MARKED_RIGHT])
+            elif state[at.THRESHOLD] > 1:
+                return np.int64(at.LOWER_THRESHOLD)
+            state[at.MARKING] = 0
+    return np.int64(at.STEPPED)
 
 
 @function
 def mark(state, token):
     """Make a token a scaffold if it fell below the head of the queue, which is true, and push it back."""
-    scaffold, live, heap = u8_at(state[SCAFFOLD]), i64_at(state[LIVE]), i64_at(state[HEAP])
+    scaffold, live, heap = u8_at(state[at.SCAFFOLD]), i64_at(state[at.LIVE]), i64_at(state[at.HEAP])
     # A unit stays, however rare: without it some text could not be encoded.
-    if token < state[UNITS] or scaffold[token] != 0 or live[token] >= heap[0]:
+    if token < state[at.UNITS] or scaffold[token] != 0 or live[token] >= heap[0]:
         return
     scaffold[token] = 1
-    state[NORMAL] -= 1
-    if live[token] >= state[THRESHOLD]:
-        state[HEAP_USED] = push(heap, state[HEAP_USED], live[token], TOKEN + token)
+    state[at.NORMAL] -= 1
+    if live[token] >= state[at.THRESHOLD]:
+        state[at.HEAP_USED] = push(heap, state[at.HEAP_USED], live[token], at.TOKEN + token)
 
 
 @function
 def readmit(state, token):
     """Make the scaffold token at the head of the queue normal again, at its old rank."""
-    u8_at(state[SCAFFOLD])[token] = 0
-    state[NORMAL] += 1
-    state[HEAP_USED] = pop(i64_at(state[HEAP]), state[HEAP_USED])
+    u8_at(state[at.SCAFFOLD])[token] = 0
+    state[at.NORMAL] += 1
+    state[at.HEAP_USED] = pop(i64_at(state[at.HEAP]), state[at.HEAP_USED])
 
 
 def count_pairs(state):
     """Count all adjacent pairs, overlaps included, from POSITION in word WORD on; returns 0 or GROW_PAIRS."""
-    symbols, lengths, weights = i32_at(state[SYMBOLS]), i32_at(state[LENGTHS]), i64_at(state[WEIGHTS])
-    pairs, shift, used = i64_at(state[PAIRS]), state[PAIRS_SHIFT], state[PAIRS_USED]
+    symbols, lengths, weights = i32_at(state[at.SYMBOLS]), i32_at(state[at.LENGTHS]), i64_at(state[at.WEIGHTS])
+    pairs, shift, used = i64_at(state[at.PAIRS]), state[at.PAIRS_SHIFT], state[at.PAIRS_USED]
     # Half of the slots: searches in a fuller table grow long.
     room = np.int64(1) << (63 - shift)
-    position, word = state[POSITION], state[WORD]
-    while position + 1 < state[SYMBOL_COUNT]:
+    position, word = state[at.POSITION], state[at.WORD]
+    while position + 1 < state[at.SYMBOL_COUNT]:
         left = np.int64(symbols[position])
-        if left == SEPARATOR:
+        if left == at.SEPARATOR:
             position += 1
             continue
         following = position + lengths[left]
         right = np.int64(symbols[following])
-        if right == SEPARATOR:
+        if right == at.SEPARATOR:
             word += 1
         else:
             entry = find_pair(pairs, shift, pair_of(left, right))
             if pairs[entry] == 0:
                 if used >= room:
                     # The caller gives a larger table, and counting goes on from here.
-                    state[POSITION], state[WORD], state[PAIRS_USED] = position, word, used
-                    return np.int64(GROW_PAIRS)
+                    state[at.POSITION], state[at.WORD], state[at.PAIRS_USED] = position, word, used
+                    return np.int64(at.GROW_PAIRS)
                 pairs[entry] = pair_of(left, right) + 1
                 used += 1
             pairs[entry + 1] += weights[word]
             pairs[entry + 3] += 1
         position = following
-    state[PAIRS_USED] = used
+    state[at.PAIRS_USED] = used
     return np.int64(0)
 
 
@@ -299,48 +248,53 @@ def move_pairs(old, size, pairs, shift, smallest):
 @function
 def give_room(state):
     """Give each pair its stretch of the occurrences, empty yet, and its place in the heap."""
-    pairs, heap, used, place = i64_at(state[PAIRS]), i64_at(state[HEAP]), np.int64(0), np.int64(0)
-    for slot in range(np.int64(1) << (64 - state[PAIRS_SHIFT])):
+    pairs, heap, used, place = i64_at(state[at.PAIRS]), i64_at(state[at.HEAP]), np.int64(0), np.int64(0)
+    for slot in range(np.int64(1) << (64 - state[at.PAIRS_SHIFT])):
         if pairs[4 * slot] != 0:
             pairs[4 * slot + 2] = place
             place += pairs[4 * slot + 3]
             pairs[4 * slot + 3] = 0
             used = push(heap, used, pairs[4 * slot + 1], pairs[4 * slot] - 1)
-    state[HEAP_USED] = used
+    state[at.HEAP_USED] = used
     return place
 
 
 @function
 def push_scaffolds(state):
     """Put the scaffold tokens into the heap that are frequent enough."""
-    scaffold, live, heap, used = u8_at(state[SCAFFOLD]), i64_at(state[LIVE]), i64_at(state[HEAP]), state[HEAP_USED]
-    for token in range(state[TOKENS]):
-        if scaffold[token] != 0 and live[token] >= state[THRESHOLD]:
-            used = push(heap, used, live[token], TOKEN + token)
-    state[HEAP_USED] = used
+    scaffold, live, heap, used = (
+        u8_at(state[at.SCAFFOLD]),
+        i64_at(state[at.LIVE]),
+        i64_at(state[at.HEAP]),
+        state[at.HEAP_USED],
+    )
+    for token in range(state[at.TOKENS]):
+        if scaffold[token] != 0 and live[token] >= state[at.THRESHOLD]:
+            used = push(heap, used, live[token], at.TOKEN + token)
+    state[at.HEAP_USED] = used
 
 
 def locate_pairs(state):
     """List the occurrences of the counted pairs, in order of position, and fill the heap; returns how many."""
-    symbols, lengths = i32_at(state[SYMBOLS]), i32_at(state[LENGTHS])
-    pairs, shift = i64_at(state[PAIRS]), state[PAIRS_SHIFT]
-    occurrences = i64_at(state[OCCURRENCES])
+    symbols, lengths = i32_at(state[at.SYMBOLS]), i32_at(state[at.LENGTHS])
+    pairs, shift = i64_at(state[at.PAIRS]), state[at.PAIRS_SHIFT]
+    occurrences = i64_at(state[at.OCCURRENCES])
     total = give_room(state)
     push_scaffolds(state)
     position, word = np.int64(0), np.int64(0)
-    while position + 1 < state[SYMBOL_COUNT]:
+    while position + 1 < state[at.SYMBOL_COUNT]:
         left = np.int64(symbols[position])
-        if left == SEPARATOR:
+        if left == at.SEPARATOR:
             position += 1
             continue
         following = position + lengths[left]
         right = np.int64(symbols[following])
-        if right == SEPARATOR:
+        if right == at.SEPARATOR:
             word += 1
         else:
             entry = find_pair(pairs, shift, pair_of(left, right))
             if pairs[entry] != 0:
-                occurrences[pairs[entry + 2] + pairs[entry + 3]] = word << POSITION_BITS | position
+                occurrences[pairs[entry + 2] + pairs[entry + 3]] = word << at.POSITION_BITS | position
                 pairs[entry + 3] += 1
         position = following
     return total
@@ -439,32 +393,32 @@ def replace(state, left, right, first, occurrences):
 
     What was replaced is left at the begin of the pair's occurrences, its neighbours (plus one) in MET.
     """
-    symbols, lengths, weights = i32_at(state[SYMBOLS]), i32_at(state[LENGTHS]), i64_at(state[WEIGHTS])
-    places, met = i64_at(state[OCCURRENCES] + 8 * first), i64_at(state[MET])
-    sums_before, sums_after = i64_at(state[BEFORE]), i64_at(state[AFTER])
-    neighbours_before = i32_at(state[NEIGHBOURS])
-    neighbours_after = i32_at(state[NEIGHBOURS] + 4 * (state[TOKEN_ROOM] + 2))
-    token, first_length, length = state[TOKENS], np.int64(lengths[left]), np.int64(lengths[left] + lengths[right])
+    symbols, lengths, weights = i32_at(state[at.SYMBOLS]), i32_at(state[at.LENGTHS]), i64_at(state[at.WEIGHTS])
+    places, met = i64_at(state[at.OCCURRENCES] + 8 * first), i64_at(state[at.MET])
+    sums_before, sums_after = i64_at(state[at.BEFORE]), i64_at(state[at.AFTER])
+    neighbours_before = i32_at(state[at.NEIGHBOURS])
+    neighbours_after = i32_at(state[at.NEIGHBOURS] + 4 * (state[at.TOKEN_ROOM] + 2))
+    token, first_length, length = state[at.TOKENS], np.int64(lengths[left]), np.int64(lengths[left] + lengths[right])
     # Index 0 is the border of a word, which is no neighbour: taken for met already, it is noted nowhere.
     sums_before[1] = sums_after[1] = 1
     valid = total = met_before = met_after = np.int64(0)
     for index in range(occurrences):
         if index + AHEAD < occurrences:
             coming = places[index + AHEAD]
-            prefetch(state[SYMBOLS] + 4 * (coming & POSITIONS))
-            prefetch(state[WEIGHTS] + 8 * (coming >> POSITION_BITS))
+            prefetch(state[at.SYMBOLS] + 4 * (coming & POSITIONS))
+            prefetch(state[at.WEIGHTS] + 8 * (coming >> at.POSITION_BITS))
         place = places[index]
         position = place & POSITIONS
         # Occurrences are not taken off their lists by the merges that use them up, so they are looked at when it is
         # their turn. That also keeps overlapping ones apart: of a a a, the first a a takes the second's left part.
         if symbols[position] != left or symbols[position + first_length] != right:
             continue
-        weight = weights[place >> POSITION_BITS]
+        weight = weights[place >> at.POSITION_BITS]
         x = np.int64(symbols[position - 1]) + 1
         y = np.int64(symbols[position + length]) + 1
         # A token stands at its first and its last place, where its neighbours look; of one symbol both are one, so the
         # place of the right part is emptied first.
-        symbols[position + first_length] = GONE
+        symbols[position + first_length] = at.GONE
         symbols[position] = token
         symbols[position + length - 1] = token
         total += weight
@@ -480,8 +434,8 @@ def replace(state, left, right, first, occurrences):
 @function
 def list_after(state, first, valid):
     """Write the occurrences of the pairs with right neighbours."""
-    places, met, sums = i64_at(state[OCCURRENCES] + 8 * first), i64_at(state[MET]), i64_at(state[AFTER])
-    occurrences = i64_at(state[OCCURRENCES])
+    places, met, sums = i64_at(state[at.OCCURRENCES] + 8 * first), i64_at(state[at.MET]), i64_at(state[at.AFTER])
+    occurrences = i64_at(state[at.OCCURRENCES])
     sums[1] = -1
     for index in range(valid):
         y = met[index] & LOW
@@ -494,8 +448,8 @@ def list_after(state, first, valid):
 @function
 def list_before(state, first, valid):
     """Write the occurrences of the pairs with left neighbours."""
-    places, met, sums = i64_at(state[OCCURRENCES] + 8 * first), i64_at(state[MET]), i64_at(state[BEFORE])
-    occurrences, lengths = i64_at(state[OCCURRENCES]), i32_at(state[LENGTHS])
+    places, met, sums = i64_at(state[at.OCCURRENCES] + 8 * first), i64_at(state[at.MET]), i64_at(state[at.BEFORE])
+    occurrences, lengths = i64_at(state[at.OCCURRENCES]), i32_at(state[at.LENGTHS])
     sums[1] = -1
     for index in range(valid):
         x = met[index] >> 32
@@ -508,9 +462,9 @@ def list_before(state, first, valid):
 @function
 def forget(state, met_before, met_after):
     """Empty the sums of the neighbours."""
-    sums_before, sums_after = i64_at(state[BEFORE]), i64_at(state[AFTER])
-    neighbours_before = i32_at(state[NEIGHBOURS])
-    neighbours_after = i32_at(state[NEIGHBOURS] + 4 * (state[TOKEN_ROOM] + 2))
+    sums_before, sums_after = i64_at(state[at.BEFORE]), i64_at(state[at.AFTER])
+    neighbours_before = i32_at(state[at.NEIGHBOURS])
+    neighbours_after = i32_at(state[at.NEIGHBOURS] + 4 * (state[at.TOKEN_ROOM] + 2))
     for index in range(met_before):
         x = np.int64(neighbours_before[index])
         sums_before[2 * x] = sums_before[2 * x + 1] = 0
@@ -522,10 +476,10 @@ def forget(state, met_before, met_after):
 @function
 def add_token(state, left, right, count):
     """Enter the token that was made of a pair."""
-    token, lengths, live = state[TOKENS], i32_at(state[LENGTHS]), i64_at(state[LIVE])
-    i32_at(state[LEFT])[token], i32_at(state[RIGHT])[token] = left, right
+    token, lengths, live = state[at.TOKENS], i32_at(state[at.LENGTHS]), i64_at(state[at.LIVE])
+    i32_at(state[at.LEFT])[token], i32_at(state[at.RIGHT])[token] = left, right
     lengths[token] = lengths[left] + lengths[right]
-    i64_at(state[FREQUENCIES])[token] = count
+    i64_at(state[at.FREQUENCIES])[token] = count
     live[token] = count
     live[left] -= count
     live[right] -= count
@@ -541,7 +495,7 @@ def lay_out_bytes(spellings, offsets, words, weights, continuation, symbols, fre
 
     Adds up the `frequencies` of units.
     """
-    symbols[0] = SEPARATOR
+    symbols[0] = at.SEPARATOR
     position = np.int64(1)
     for word in range(words):
         added = np.int64(0)
@@ -551,14 +505,14 @@ def lay_out_bytes(spellings, offsets, words, weights, continuation, symbols, fre
             frequencies[unit] += weights[word]
             added = continuation
             position += 1
-        symbols[position] = SEPARATOR
+        symbols[position] = at.SEPARATOR
         position += 1
     return position
 
 
 def lay_out_characters(spellings, offsets, words, weights, ranks, continuation, symbols, frequencies):
     """The same for characters, by the rank of each codepoint; every character has one."""
-    symbols[0] = SEPARATOR
+    symbols[0] = at.SEPARATOR
     position = np.int64(1)
     for word in range(words):
         place, added = offsets[word], np.int64(0)
@@ -570,7 +524,7 @@ def lay_out_characters(spellings, offsets, words, weights, ranks, continuation, 
             added = continuation
             position += 1
             place += size
-        symbols[position] = SEPARATOR
+        symbols[position] = at.SEPARATOR
         position += 1
     return position
 

@@ -7,46 +7,8 @@ pairs hang in a chain for each left and each right token; after a merge those of
 import numpy as np
 
 from paribus.native.intrinsics import f64_at, function, i32_at, i64_at, inline, multiply_high
+from paribus.tokenization.kernels import training_layout as at
 from paribus.tokenization.kernels.train import add_token, forget, list_after, list_before, replace
-from paribus.tokenization.kernels.training_layout import (
-    AFTER,
-    BEFORE,
-    CHAINS,
-    COUNT,
-    FIRST,
-    FULL,
-    GROW_MET,
-    GROW_OCCURRENCES,
-    GROW_RECORDS,
-    GROW_TOKENS,
-    HEAP,
-    HEAP_USED,
-    LIVE,
-    MET_ROOM,
-    NEIGHBOURS,
-    NEXT_OF_LEFT,
-    NEXT_OF_RIGHT,
-    NO_PAIR_LEFT,
-    NORMAL,
-    OCCURRENCE_ROOM,
-    OCCURRENCES_USED,
-    OCCURRING,
-    PAIR,
-    PLACE,
-    RECORD_ROOM,
-    RECORD_WORDS,
-    RECORDS,
-    RECORDS_USED,
-    SCORED_COUNT,
-    SCORED_LEFT,
-    SCORED_RIGHT,
-    STEPPED,
-    STEPS,
-    TARGET,
-    TOKEN_ROOM,
-    TOKENS,
-    WANTED,
-)
 
 LOW = (1 << 32) - 1
 DOUBT = 1e-14
@@ -56,61 +18,61 @@ DOUBT = 1e-14
 @function
 def link(state, index):
     """Hang a record into the chains of its tokens; it is not in the heap."""
-    record = record_at(state[RECORDS], index)
-    of_left, of_right = i64_at(state[CHAINS]), i64_at(state[CHAINS] + 8 * state[TOKEN_ROOM])
-    left, right = record[PAIR] >> 32, record[PAIR] & LOW
-    record[NEXT_OF_LEFT], record[NEXT_OF_RIGHT] = of_left[left], of_right[right]
+    record = record_at(state[at.RECORDS], index)
+    of_left, of_right = i64_at(state[at.CHAINS]), i64_at(state[at.CHAINS] + 8 * state[at.TOKEN_ROOM])
+    left, right = record[at.PAIR] >> 32, record[at.PAIR] & LOW
+    record[at.NEXT_OF_LEFT], record[at.NEXT_OF_RIGHT] = of_left[left], of_right[right]
     of_left[left] = of_right[right] = index
-    record[PLACE] = -1
+    record[at.PLACE] = -1
 
 
 def link_pairs(state):
     """Hang all records into the chains and score them; returns how many there are."""
-    live = i64_at(state[LIVE])
-    for index in range(state[RECORDS_USED]):
+    live = i64_at(state[at.LIVE])
+    for index in range(state[at.RECORDS_USED]):
         link(state, np.int64(index))
-        record = record_at(state[RECORDS], index)
-        score_pair(state, np.int64(index), record[COUNT], live[record[PAIR] >> 32], live[record[PAIR] & LOW])
-    return state[RECORDS_USED]
+        record = record_at(state[at.RECORDS], index)
+        score_pair(state, np.int64(index), record[at.COUNT], live[record[at.PAIR] >> 32], live[record[at.PAIR] & LOW])
+    return state[at.RECORDS_USED]
 
 
 @function
 def lacking(state, occurrences):
     """What must grow before a pair with so many occurrences can be merged, or -1."""
     # On each side there are at most as many new pairs as occurrences, or as tokens to be neighbours.
-    made = 2 * min(occurrences, state[TOKENS] + 1)
-    if state[TOKENS] >= state[TOKEN_ROOM]:
-        return np.int64(GROW_TOKENS)
-    if state[RECORDS_USED] + made > state[RECORD_ROOM]:
-        state[WANTED] = state[RECORDS_USED] + made
-        return np.int64(GROW_RECORDS)
-    if state[OCCURRENCES_USED] + 2 * occurrences > state[OCCURRENCE_ROOM]:
-        state[WANTED] = state[OCCURRENCES_USED] + 2 * occurrences
-        return np.int64(GROW_OCCURRENCES)
-    if occurrences > state[MET_ROOM]:
-        state[WANTED] = occurrences
-        return np.int64(GROW_MET)
+    made = 2 * min(occurrences, state[at.TOKENS] + 1)
+    if state[at.TOKENS] >= state[at.TOKEN_ROOM]:
+        return np.int64(at.GROW_TOKENS)
+    if state[at.RECORDS_USED] + made > state[at.RECORD_ROOM]:
+        state[at.WANTED] = state[at.RECORDS_USED] + made
+        return np.int64(at.GROW_RECORDS)
+    if state[at.OCCURRENCES_USED] + 2 * occurrences > state[at.OCCURRENCE_ROOM]:
+        state[at.WANTED] = state[at.OCCURRENCES_USED] + 2 * occurrences
+        return np.int64(at.GROW_OCCURRENCES)
+    if occurrences > state[at.MET_ROOM]:
+        state[at.WANTED] = occurrences
+        return np.int64(at.GROW_MET)
     return np.int64(-1)
 
 
 @function
 def make(state, pair, count, occurrences):
     """Record a pair that is made by a merge, with room for its occurrences; returns where they begin."""
-    index, place = state[RECORDS_USED], state[OCCURRENCES_USED]
-    record = record_at(state[RECORDS], index)
-    record[PAIR], record[COUNT], record[FIRST], record[OCCURRING] = pair, count, place, occurrences
+    index, place = state[at.RECORDS_USED], state[at.OCCURRENCES_USED]
+    record = record_at(state[at.RECORDS], index)
+    record[at.PAIR], record[at.COUNT], record[at.FIRST], record[at.OCCURRING] = pair, count, place, occurrences
     link(state, index)
-    state[RECORDS_USED] = index + 1
-    state[OCCURRENCES_USED] = place + occurrences
+    state[at.RECORDS_USED] = index + 1
+    state[at.OCCURRENCES_USED] = place + occurrences
     return place
 
 
 @function
 def make_pairs(state, met_before, met_after):
     """Record the pairs of the new token; where each begins replaces the neighbour's number of occurrences."""
-    token, sums_before, sums_after = state[TOKENS], i64_at(state[BEFORE]), i64_at(state[AFTER])
-    neighbours_before = i32_at(state[NEIGHBOURS])
-    neighbours_after = i32_at(state[NEIGHBOURS] + 4 * (state[TOKEN_ROOM] + 2))
+    token, sums_before, sums_after = state[at.TOKENS], i64_at(state[at.BEFORE]), i64_at(state[at.AFTER])
+    neighbours_before = i32_at(state[at.NEIGHBOURS])
+    neighbours_after = i32_at(state[at.NEIGHBOURS] + 4 * (state[at.TOKEN_ROOM] + 2))
     for index in range(met_after):
         y = np.int64(neighbours_after[index])
         sums_after[2 * y + 1] = make(state, token << 32 | y - 1, sums_after[2 * y], sums_after[2 * y + 1])
@@ -122,30 +84,30 @@ def make_pairs(state, met_before, met_after):
 @function
 def lower(state, left, right):
     """Take from the counts of the pairs that the merge broke up: (x, left) and (right, y)."""
-    sums_before, sums_after = i64_at(state[BEFORE]), i64_at(state[AFTER])
-    index = i64_at(state[CHAINS] + 8 * state[TOKEN_ROOM])[left]
+    sums_before, sums_after = i64_at(state[at.BEFORE]), i64_at(state[at.AFTER])
+    index = i64_at(state[at.CHAINS] + 8 * state[at.TOKEN_ROOM])[left]
     while index >= 0:
-        record = record_at(state[RECORDS], index)
-        record[COUNT] -= sums_before[2 * ((record[PAIR] >> 32) + 1)]
-        index = record[NEXT_OF_RIGHT]
-    index = i64_at(state[CHAINS])[right]
+        record = record_at(state[at.RECORDS], index)
+        record[at.COUNT] -= sums_before[2 * ((record[at.PAIR] >> 32) + 1)]
+        index = record[at.NEXT_OF_RIGHT]
+    index = i64_at(state[at.CHAINS])[right]
     while index >= 0:
-        record = record_at(state[RECORDS], index)
-        record[COUNT] -= sums_after[2 * ((record[PAIR] & LOW) + 1)]
-        index = record[NEXT_OF_LEFT]
+        record = record_at(state[at.RECORDS], index)
+        record[at.COUNT] -= sums_after[2 * ((record[at.PAIR] & LOW) + 1)]
+        index = record[at.NEXT_OF_LEFT]
 
 
 @function
 def score_chain(state, token, side):
     """Score the pairs anew whose left (side 0) or right (side 1) token this is; those without occurrences go."""
-    chain, live = i64_at(state[CHAINS] + 8 * state[TOKEN_ROOM] * side), i64_at(state[LIVE])
-    following = np.int64(NEXT_OF_RIGHT) if side == 1 else np.int64(NEXT_OF_LEFT)
+    chain, live = i64_at(state[at.CHAINS] + 8 * state[at.TOKEN_ROOM] * side), i64_at(state[at.LIVE])
+    following = np.int64(at.NEXT_OF_RIGHT) if side == 1 else np.int64(at.NEXT_OF_LEFT)
     last, index = np.int64(-1), chain[token]
     while index >= 0:
-        record = record_at(state[RECORDS], index)
+        record = record_at(state[at.RECORDS], index)
         index_after = record[following]
-        if record[COUNT] > 0:
-            score_pair(state, index, record[COUNT], live[record[PAIR] >> 32], live[record[PAIR] & LOW])
+        if record[at.COUNT] > 0:
+            score_pair(state, index, record[at.COUNT], live[record[at.PAIR] >> 32], live[record[at.PAIR] & LOW])
             last = index
         else:
             # Tokens never come apart again, so neither does such a pair come back.
@@ -153,21 +115,21 @@ def score_chain(state, token, side):
             if last < 0:
                 chain[token] = index_after
             else:
-                record_at(state[RECORDS], last)[following] = index_after
+                record_at(state[at.RECORDS], last)[following] = index_after
         index = index_after
 
 
 @function
 def merge(state, index):
     """Merge the pair of a record everywhere."""
-    record = record_at(state[RECORDS], index)
-    pair, first = record[PAIR], record[FIRST]
-    left, right, token = pair >> 32, pair & LOW, state[TOKENS]
-    valid, count, met_before, met_after = replace(state, left, right, first, record[OCCURRING])
+    record = record_at(state[at.RECORDS], index)
+    pair, first = record[at.PAIR], record[at.FIRST]
+    left, right, token = pair >> 32, pair & LOW, state[at.TOKENS]
+    valid, count, met_before, met_after = replace(state, left, right, first, record[at.OCCURRING])
     add_token(state, left, right, count)
     make_pairs(state, met_before, met_after)
     lower(state, left, right)
-    record[COUNT] = 0
+    record[at.COUNT] = 0
     list_after(state, first, valid)
     list_before(state, first, valid)
     forget(state, met_before, met_after)
@@ -177,24 +139,24 @@ def merge(state, index):
         if right != left:
             score_chain(state, right, np.int64(side))
         score_chain(state, token, np.int64(side))
-    state[TOKENS] += 1
-    state[NORMAL] += 1
+    state[at.TOKENS] += 1
+    state[at.NORMAL] += 1
 
 
 def train_wordpiece(state):
     """Go on for STEPS merges, to the TARGET, or until no pair is left; returns why it ended."""
-    for _ in range(state[STEPS]):
-        if state[NORMAL] >= state[TARGET]:
-            return np.int64(FULL)
-        if state[HEAP_USED] == 0:
-            return np.int64(NO_PAIR_LEFT)
-        index = i64_at(state[HEAP])[1]
+    for _ in range(state[at.STEPS]):
+        if state[at.NORMAL] >= state[at.TARGET]:
+            return np.int64(at.FULL)
+        if state[at.HEAP_USED] == 0:
+            return np.int64(at.NO_PAIR_LEFT)
+        index = i64_at(state[at.HEAP])[1]
         # Asked before anything is changed, so that the caller makes room and the same merge begins anew.
-        status = lacking(state, record_at(state[RECORDS], index)[OCCURRING])
+        status = lacking(state, record_at(state[at.RECORDS], index)[at.OCCURRING])
         if status >= 0:
             return status
         merge(state, index)
-    return np.int64(STEPPED)
+    return np.int64(at.STEPPED)
 
 
 # A heap of pairs by f(ij) / (f(i) f(j)), then f(ij), then key, in which a pair's place can be corrected.
@@ -204,7 +166,7 @@ def train_wordpiece(state):
 @inline
 def record_at(base, index):
     """The record of a pair, in those that begin at address `base`."""
-    return i64_at(base + 8 * RECORD_WORDS * index)
+    return i64_at(base + 8 * at.RECORD_WORDS * index)
 
 
 @function
@@ -221,17 +183,19 @@ def product(first, second, third):
 def exactly_before(record, other):
     """Whether one pair goes before another, by fractions."""
     # a / (b c) > d / (e f) as a e f > d b c: nothing is divided, so nothing is rounded.
-    high, middle, low = product(record[SCORED_COUNT], other[SCORED_LEFT], other[SCORED_RIGHT])
-    other_high, other_middle, other_low = product(other[SCORED_COUNT], record[SCORED_LEFT], record[SCORED_RIGHT])
+    high, middle, low = product(record[at.SCORED_COUNT], other[at.SCORED_LEFT], other[at.SCORED_RIGHT])
+    other_high, other_middle, other_low = product(
+        other[at.SCORED_COUNT], record[at.SCORED_LEFT], record[at.SCORED_RIGHT]
+    )
     if high != other_high:
         return high > other_high
     if middle != other_middle:
         return middle > other_middle
     if low != other_low:
         return low > other_low
-    if record[SCORED_COUNT] != other[SCORED_COUNT]:
-        return record[SCORED_COUNT] > other[SCORED_COUNT]
-    return record[PAIR] < other[PAIR]
+    if record[at.SCORED_COUNT] != other[at.SCORED_COUNT]:
+        return record[at.SCORED_COUNT] > other[at.SCORED_COUNT]
+    return record[at.PAIR] < other[at.PAIR]
 
 
 @inline
@@ -248,14 +212,14 @@ def before(base, score, record, other_score, other):
 def put(base, scores, records, index, score, record):
     """Write an entry and tell its record where it is."""
     scores[2 * index], records[2 * index + 1] = score, record
-    record_at(base, record)[PLACE] = index
+    record_at(base, record)[at.PLACE] = index
 
 
 @function
 def settle(state, index, score, record):
     """Put an entry at `index`, or above or below it, as its order demands."""
-    scores, records, used = f64_at(state[HEAP]), i64_at(state[HEAP]), state[HEAP_USED]
-    base = state[RECORDS]
+    scores, records, used = f64_at(state[at.HEAP]), i64_at(state[at.HEAP]), state[at.HEAP_USED]
+    base = state[at.RECORDS]
     # A score may have risen or fallen: one of the two loops does nothing.
     while index > 0:
         parent = (index - 1) >> 1
@@ -281,26 +245,31 @@ def settle(state, index, score, record):
 @function
 def score_pair(state, record, count, left, right):
     """Put the pair of a record where these counts of it and its tokens belong; a pair that is new is added."""
-    pair = record_at(state[RECORDS], record)
-    if pair[PLACE] >= 0 and pair[SCORED_COUNT] == count and pair[SCORED_LEFT] == left and pair[SCORED_RIGHT] == right:
+    pair = record_at(state[at.RECORDS], record)
+    if (
+        pair[at.PLACE] >= 0
+        and pair[at.SCORED_COUNT] == count
+        and pair[at.SCORED_LEFT] == left
+        and pair[at.SCORED_RIGHT] == right
+    ):
         return
-    pair[SCORED_COUNT], pair[SCORED_LEFT], pair[SCORED_RIGHT] = count, left, right
-    index = pair[PLACE]
+    pair[at.SCORED_COUNT], pair[at.SCORED_LEFT], pair[at.SCORED_RIGHT] = count, left, right
+    index = pair[at.PLACE]
     if index < 0:
-        index = state[HEAP_USED]
-        state[HEAP_USED] += 1
+        index = state[at.HEAP_USED]
+        state[at.HEAP_USED] += 1
     settle(state, index, np.float64(count) / (np.float64(left) * np.float64(right)), record)
 
 
 @function
 def remove(state, record):
     """Take a pair out of the heap, if it is there."""
-    removed = record_at(state[RECORDS], record)
-    index = removed[PLACE]
+    removed = record_at(state[at.RECORDS], record)
+    index = removed[at.PLACE]
     if index < 0:
         return
-    removed[PLACE] = -1
-    used = state[HEAP_USED] - 1
-    state[HEAP_USED] = used
+    removed[at.PLACE] = -1
+    used = state[at.HEAP_USED] - 1
+    state[at.HEAP_USED] = used
     if index < used:
-        settle(state, index, f64_at(state[HEAP])[2 * used], i64_at(state[HEAP])[2 * used + 1])
+        settle(state, index, f64_at(state[at.HEAP])[2 * used], i64_at(state[at.HEAP])[2 * used + 1])
