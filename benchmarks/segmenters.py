@@ -20,11 +20,12 @@ from typing import Any, Literal
 
 from scipy.stats import t
 
+from paribus.config.groups.tokenization import SpansPretokenizer
 from paribus.evaluation.segmentation import SegmentationScores, read_segmented, tokenizer_scores
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.predictive import PredictiveEntropySpans
 from paribus.tokenization.pretokenize import PatternPretokenizer, Pretokenizer
-from paribus.tokenization.spans import SpanPretokenizer, SpanSettings, candidate_ngrams
+from paribus.tokenization.spans import SpanPretokenizer, candidate_ngrams
 
 SENTENCES, TRAIN, VOCABULARY = 2255, 0.7, 12_000
 """Sentences of a draw, the share of them that trains a vocabulary, and its tokens at most."""
@@ -89,11 +90,11 @@ def text_methods(
     texts: Sequence[str], *, max_length: int = 4, min_count: int = 2
 ) -> dict[str, PatternPretokenizer | Pretokenizer]:
     """The methods that need nothing but training texts, by name; the counts of n-grams are shared."""
-    shares = SpanSettings(max_length=max_length, min_count=min_count)
+    shares = SpansPretokenizer(max_length=max_length, min_count=min_count)
     counts = replace(shares, information="counts", least_score=0.0)
     found = {settings: candidate_ngrams(texts, settings) for settings in (shares, counts)}
 
-    def spans(settings: SpanSettings, weight: float, *, only: bool = False) -> SpanPretokenizer:
+    def spans(settings: SpansPretokenizer, weight: float, *, only: bool = False) -> SpanPretokenizer:
         return SpanPretokenizer.from_ngrams(
             found[settings], replace(settings, entropy_weight=weight, entropy_only=only)
         )

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from paribus.cli import main
+from paribus.config.groups.tokenization import SpansPretokenizer
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.tokenization.predictive import PredictiveEntropySpans
-from paribus.tokenization.spans import Ngrams, SpanSettings, candidate_ngrams
+from paribus.tokenization.spans import Ngrams, candidate_ngrams
 from support.character_models import SENTENCE, save_bert_style_model, save_paribus_checkpoint
 from support.command_line import OVERRIDES, write_corpus
 
@@ -58,7 +59,7 @@ def test_the_candidates_are_those_that_spans_are_chosen_from(
             break
         size += document.bytes
         texts.append(document.text)
-    levels = candidate_ngrams(texts, SpanSettings(max_length=3, information=information))  # type: ignore[arg-type]
+    levels = candidate_ngrams(texts, SpansPretokenizer(max_length=3, information=information))  # type: ignore[arg-type]
     total = sum(len(level.counts) for level in levels)
     assert f"{total:,} candidates of the training text" in " ".join(told.split())
     names = {"mutual information": "information", "left entropy": "left_entropy", "right entropy": "right_entropy"}

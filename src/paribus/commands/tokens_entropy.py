@@ -80,10 +80,10 @@ def show_candidates(config: RunConfig, pretokenizer: SpansPretokenizer, console:
 def _score_candidates(config: SpansPretokenizer, corpus: Path, sample: int | None) -> CandidateScores:
     from paribus.corpus.artifact import CorpusArtifact
     from paribus.stage import SilentListener
-    from paribus.tokenization.build import TrainingText, span_settings
+    from paribus.tokenization.build import TrainingText
     from paribus.tokenization.spans import candidate_ngrams
 
-    levels = candidate_ngrams(TrainingText(CorpusArtifact(corpus), sample, SilentListener()), span_settings(config))
+    levels = candidate_ngrams(TrainingText(CorpusArtifact(corpus), sample, SilentListener()), config)
     by_length = {level.length: len(level.counts) for level in levels if len(level.counts)}
     if not by_length:
         raise DataError(

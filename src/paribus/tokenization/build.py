@@ -1,7 +1,7 @@
 """The stages `vocabulary` and `tokens`."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -38,7 +38,7 @@ from paribus.tokenization.existing import open_existing
 from paribus.tokenization.predictive import PredictiveEntropySpans
 from paribus.tokenization.pretokenize import PatternPretokenizer, Pretokenizer
 from paribus.tokenization.settings import check_lossless
-from paribus.tokenization.spans import SpanPretokenizer, SpanSettings
+from paribus.tokenization.spans import SpanPretokenizer
 from paribus.tokenization.tokenizer import Tokenizer
 from paribus.tokenization.train import count_pretokens, training_kernels
 from paribus.tokenization.unigram import PRUNE
@@ -308,15 +308,10 @@ def _read_counts(part: CountedPart) -> WordCounts:
 def make_pretokenizer(config: PretokenizerConfig, texts: Iterable[str]) -> str | Pretokenizer:
     """The name of a pattern, or what cuts; spans are found in `texts`, which only they need."""
     if isinstance(config, SpansPretokenizer):
-        return SpanPretokenizer.train(texts, span_settings(config))
+        return SpanPretokenizer.train(texts, config)
     if isinstance(config, PredictiveEntropyPretokenizer):
         return predictive_entropy(config)
     return config.kind
-
-
-def span_settings(config: SpansPretokenizer) -> SpanSettings:
-    """What the search for spans is asked for."""
-    return SpanSettings(**{field.name: getattr(config, field.name) for field in fields(SpanSettings)})
 
 
 def predictive_entropy(config: PredictiveEntropyPretokenizer) -> PredictiveEntropySpans:

@@ -6,7 +6,7 @@ Memory is bounded by the distinct pre-tokens and the batch at hand, never by the
 import ctypes
 import queue
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,15 +42,6 @@ class WordCounts:
     spellings: Bytes
     offsets: Integers
     counts: Integers
-
-    @classmethod
-    def of(cls, words: Mapping[str, int]) -> "WordCounts":
-        """From counts by pre-token; the empty one is left out. DataError for a lone surrogate."""
-        spelled = {utf8(word): count for word, count in words.items() if word}
-        offsets = np.zeros(len(spelled) + 1, np.int64)
-        np.cumsum([len(word) for word in spelled], out=offsets[1:])
-        counts = np.fromiter(spelled.values(), np.int64, len(spelled))
-        return cls(np.frombuffer(b"".join(spelled), np.uint8), offsets, counts)
 
     def __len__(self) -> int:
         return len(self.counts)

@@ -6,18 +6,18 @@ its piece.
 """
 
 import dataclasses
-import math
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import regex
 
+from paribus.config.groups.tokenization import SpansPretokenizer
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization.arguments import stream_of_texts
 from paribus.tokenization.pretokenize import check_state
@@ -26,8 +26,6 @@ KIND, FORMAT = "spans", 1
 Reals = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint32]
-Information = Literal["shares", "counts"]
-Classes = Literal["one", "any"]
 CODE_BITS = 21
 """Bits that hold every code."""
 _MASK = (1 << CODE_BITS) - 1
@@ -51,51 +49,12 @@ _BATCH = 256
 """Texts that become codes together."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SpanSettings:
-    """Which n-grams are candidates and how they are scored. Raises ConfigurationError for a value out of range."""
-
-    max_length: int = 4
-    """Longest candidate, in characters; at least 2."""
-    min_count: int = 2
-    """Occurrences a candidate needs. 2 is the smallest number that says anything: an n-gram seen once has no entropy
-    on either side, and the largest pointwise mutual information of all."""
-    entropy_weight: float = 1.0
-    """Lambda, the weight of the smaller branching entropy beside the pointwise mutual information."""
-    entropy_only: bool = False
-    """Score by the branching entropy alone; lambda then has no effect."""
-    information: Information = "shares"
-    """PMI(x, y) is log2 p(xy) / (p(x) p(y)) of shares, or log2 f(xy) / (f(x) f(y)) of counts, without the totals: it is
-    then lower by the same amount everywhere, and never positive."""
-    least_score: float | None = None
-    """A span must score more; None takes the best candidate whatever it scores."""
-    classes: Classes = "one"
-    """Whether a candidate holds characters of one class, never punctuation; or `any` but line ends."""
-
-    def __post_init__(self) -> None:
-        _check_integer("max_length", self.max_length, least=2)
-        _check_integer("min_count", self.min_count, least=1)
-        weight = self.entropy_weight
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
-            raise ConfigurationError(
-                f"pretokenizer.entropy_weight: {weight!r}; a finite number of at least 0 is needed"
-            )
-        if not isinstance(self.entropy_only, bool):
-            raise ConfigurationError(f"pretokenizer.entropy_only: {self.entropy_only!r} is neither true nor false")
-        least = self.least_score
-        if least is not None and (isinstance(least, bool) or not isinstance(least, int | float) or math.isnan(least)):
-            raise ConfigurationError(f"pretokenizer.least_score: {least!r} is neither a number nor null")
-        for name, choices in (("information", Information), ("classes", Classes)):
-            if getattr(self, name) not in get_args(choices):
-                known = " or ".join(get_args(choices))
-                raise ConfigurationError(f"pretokenizer.{name}: {getattr(self, name)!r}; it must be {known}")
-
-
 # Candidate spans of a corpus: n-grams with their counts, mutual information and branching entropies.
 #
 # *Entropy-Driven Pre-Tokenization for Byte-Pair Encoding*, arXiv 2506.15889. Counts are exact, overlapping occurrences
-# included. A longer n-gram is counted only where both (n - 1)-grams in it are frequent, so that memory follows the
-# frequent n-grams and never the length of the corpus.
+# included. `min_count=2` is the smallest that says anything: an n-gram seen once has no entropy on either side, and the
+# largest pointwise mutual information of all. A longer n-gram is counted only where both (n - 1)-grams in it are
+# frequent, so that memory follows the frequent n-grams and never the length of the corpus.
 @dataclass(frozen=True)
 class Ngrams:
     """The candidates of one length, in the order of their keys; arrays of shape (n,)."""
@@ -113,7 +72,7 @@ class Ngrams:
     right_entropy: Reals
     """Shannon entropy (bits) of the characters before and after; a line end is a symbol like any other."""
 
-    def scores(self, settings: SpanSettings) -> Reals:
+    def scores(self, settings: SpansPretokenizer) -> Reals:
         """min PMI + lambda * min(H_left, H_right), or the second term without lambda."""
         scores: Reals = np.minimum(self.left_entropy, self.right_entropy)
         if not settings.entropy_only:
@@ -129,7 +88,7 @@ class SpanPretokenizer:
     (of equal scores, the longest is taken). Raises ConfigurationError for a span that is too short or too long.
     """
 
-    def __init__(self, settings: SpanSettings, spans: Iterable[str]) -> None:
+    def __init__(self, settings: SpansPretokenizer, spans: Iterable[str]) -> None:
         self.settings = settings
         self.spans = frozenset(spans)
         """The spans that can be pieces, of 2 to `settings.max_length` characters."""
@@ -139,14 +98,14 @@ class SpanPretokenizer:
             raise ConfigurationError(f"span {odd!r} has {len(odd)} characters, not 2 to {settings.max_length}")
 
     @classmethod
-    def train(cls, texts: Iterable[str], settings: SpanSettings | None = None) -> "SpanPretokenizer":
+    def train(cls, texts: Iterable[str], settings: SpansPretokenizer | None = None) -> "SpanPretokenizer":
         """Find the spans of `texts`, which are read once; a text's ends and line breaks in it are line ends."""
-        settings = settings or SpanSettings()
+        settings = settings or SpansPretokenizer()  # type: ignore[call-arg]  # all fields have defaults
         stream = stream_of_texts(texts, "SpanPretokenizer.train")
         return cls.from_ngrams(candidate_ngrams(stream, settings), settings)
 
     @classmethod
-    def from_ngrams(cls, ngrams: Sequence[Ngrams], settings: SpanSettings) -> "SpanPretokenizer":
+    def from_ngrams(cls, ngrams: Sequence[Ngrams], settings: SpansPretokenizer) -> "SpanPretokenizer":
         """Choose the spans among candidates counted with these settings; scores of several lambdas share the counts."""
         return cls(settings, _undominated(ngrams, settings))
 
@@ -170,6 +129,7 @@ class SpanPretokenizer:
         """All of it as JSON values, the same for the same spans and settings."""
         least = self.settings.least_score
         settings = dataclasses.asdict(self.settings) | {"least_score": None if least is None else float(least)}
+        del settings["kind"]
         settings["entropy_weight"] = float(self.settings.entropy_weight)
         return {"kind": KIND, "format": FORMAT, "settings": settings, "spans": sorted(self.spans)}
 
@@ -183,12 +143,12 @@ class SpanPretokenizer:
         if any(a >= b for a, b in pairwise(spans)):
             raise DataError(f"the spans of pre-tokenizer {KIND!r} are not in order, or one is there twice")
         try:
-            return cls(SpanSettings(**state["settings"]), spans)
+            return cls(SpansPretokenizer(**state["settings"]), spans)
         except (KeyError, TypeError, ConfigurationError) as error:
             raise DataError(f"the state of pre-tokenizer {KIND!r} is malformed: {error}") from error
 
 
-def _undominated(ngrams: Sequence[Ngrams], settings: SpanSettings) -> list[str]:
+def _undominated(ngrams: Sequence[Ngrams], settings: SpansPretokenizer) -> list[str]:
     spans: list[str] = []
     best: Reals | None = None
     least = -np.inf if settings.least_score is None else settings.least_score
@@ -209,7 +169,7 @@ def _lengths(spans: Iterable[str]) -> dict[str, tuple[int, ...]]:
     return {first: tuple(sorted(lengths, reverse=True)) for first, lengths in found.items()}
 
 
-def candidate_ngrams(texts: Iterable[str], settings: SpanSettings) -> list[Ngrams]:
+def candidate_ngrams(texts: Iterable[str], settings: SpansPretokenizer) -> list[Ngrams]:
     """The candidates of `texts`, which are read once, of each length from 2 to `settings.max_length`.
 
     PMI(x, y) = log2(p(xy) / (p(x) p(y))), with p(x) over all characters and p(xy) over all adjacent positions inside
@@ -257,7 +217,7 @@ class CodeSpool:
 class _Search:
     """One pass for the characters, one for each length, one for the neighbours."""
 
-    def __init__(self, spool: CodeSpool, settings: SpanSettings) -> None:
+    def __init__(self, spool: CodeSpool, settings: SpansPretokenizer) -> None:
         self._spool, self._max_length, self._min_count = spool, settings.max_length, settings.min_count
         self._totals = settings.information == "shares"
         self._characters = np.zeros(1 << CODE_BITS, dtype=np.int64)
@@ -439,8 +399,3 @@ def code_classes(observed: npt.NDArray[np.int64], *, alike: bool = False) -> npt
         if code != LINE_END:
             table[code] = LETTER if alike else class_of(chr(code))
     return table
-
-
-def _check_integer(name: str, value: int, *, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ConfigurationError(f"pretokenizer.{name}: {value!r}; an integer of at least {least} is needed")

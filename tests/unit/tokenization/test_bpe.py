@@ -18,6 +18,7 @@ from paribus.tokenization.pretokenize import PatternPretokenizer
 from paribus.tokenization.train import count_pretokens
 from support.real_data import RealData, texts_of
 from support.tokenization_references import huggingface_merges, reference_training
+from support.trained_words import word_counts
 
 COUNTS = st.one_of(st.integers(1, 9), st.integers(2**31, 2**42))
 WORDS = st.dictionaries(st.text("abc", min_size=1, max_size=12), COUNTS, max_size=8)
@@ -26,7 +27,7 @@ ABC = np.array([ord(letter) for letter in "abc"])
 
 
 def character_corpus(words: Mapping[str, int]) -> SymbolCorpus:
-    return SymbolCorpus.of_characters(WordCounts.of(words), ABC)
+    return SymbolCorpus.of_characters(word_counts(words), ABC)
 
 
 def byte_merges(words: WordCounts, size: int) -> list[tuple[bytes, bytes]]:
@@ -74,7 +75,7 @@ def test_counts_beyond_32_bits_are_right() -> None:
 @settings(max_examples=50, deadline=None)
 @given(words=SMALL_WORDS, size=st.integers(256, 290))
 def test_the_merge_list_equals_hugging_faces_on_random_words(words: dict[str, int], size: int) -> None:
-    assert byte_merges(WordCounts.of(words), size) == huggingface_merges(words, size)
+    assert byte_merges(word_counts(words), size) == huggingface_merges(words, size)
 
 
 @pytest.mark.parametrize(
@@ -106,13 +107,13 @@ def test_training_never_spells_one_string_twice(words: dict[str, int]) -> None:
 def test_a_word_of_a_million_letters_takes_no_quadratic_time(threshold: int | None) -> None:
     draw = random.Random(0)
     for word in ("a" * 1_000_000, "ab" * 500_000, "".join(draw.choices("abc", k=1_000_000))):
-        corpus = SymbolCorpus.of_characters(WordCounts.of({word: 1}), ABC)
+        corpus = SymbolCorpus.of_characters(word_counts({word: 1}), ABC)
         training = train_bpe(corpus, 400, threshold=threshold)
         assert training.lengths.max() > 4
 
 
 def test_with_continuation_marks_a_unit_inside_a_word_is_another_one() -> None:
-    words = WordCounts.of({"aa": 4, "ba": 3})
+    words = word_counts({"aa": 4, "ba": 3})
     characters = SymbolCorpus.of_characters(words, observed_characters(words), marked=True)
     assert characters.symbols.tolist() == [-1, 0, 2, -1, 1, 2, -1]
     assert characters.frequencies.tolist() == [4, 3, 7, 0]

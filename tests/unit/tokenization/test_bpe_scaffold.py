@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.bpe import MergeTraining, train_bpe, train_scaffold_bpe
-from paribus.tokenization.counts import SymbolCorpus, WordCounts
+from paribus.tokenization.counts import SymbolCorpus
 from paribus.tokenization.vocabulary import fewest
 from support.tokenization_references import reference_training
+from support.trained_words import word_counts
 
 WORDS = st.dictionaries(st.text("abc", min_size=1, max_size=14), st.integers(1, 30), max_size=10)
 ARIZONA = {"Arizona": 97, "zona": 3, "zon": 200, "xy": 50, "xyw": 2, "pq": 40}
@@ -29,7 +30,7 @@ def scaffolds(training: MergeTraining, alphabet: str) -> set[str]:
 
 
 def corpus(words: dict[str, int], alphabet: str) -> SymbolCorpus:
-    return SymbolCorpus.of_characters(WordCounts.of(words), np.array([ord(letter) for letter in alphabet]))
+    return SymbolCorpus.of_characters(word_counts(words), np.array([ord(letter) for letter in alphabet]))
 
 
 def train(words: dict[str, int], alphabet: str, size: int, threshold: int | None = None) -> MergeTraining:

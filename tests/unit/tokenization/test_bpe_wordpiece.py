@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.bpe import MergeTraining, train_wordpiece
-from paribus.tokenization.counts import SymbolCorpus, WordCounts, observed_characters
+from paribus.tokenization.counts import SymbolCorpus, observed_characters
 from paribus.tokenization.pretokenize import PatternPretokenizer
 from paribus.tokenization.train import count_pretokens
 from support.real_data import RealData, texts_of
 from support.tokenization_references import count_pairs, count_symbols, replace
+from support.trained_words import word_counts
 
 COUNTS = st.one_of(st.integers(1, 9), st.integers(2**31, 2**42), st.integers(2**56 - 3, 2**56))
 WORDS = st.dictionaries(st.text("abcd", min_size=1, max_size=14), COUNTS, max_size=2)
@@ -48,7 +49,7 @@ def merges_of(training: MergeTraining) -> list[tuple[int, ...]]:
 @settings(max_examples=400, deadline=None)
 @given(words=st.one_of(WORDS, MANY_WORDS), size=st.integers(4, 40))
 def test_training_equals_scoring_everything_anew_each_step(words: dict[str, int], size: int) -> None:
-    training = train_wordpiece(SymbolCorpus.of_characters(WordCounts.of(words), ABCD), size)
+    training = train_wordpiece(SymbolCorpus.of_characters(word_counts(words), ABCD), size)
     expected = reference(split(words, "abcd"), 4, size)
     assert merges_of(training) == expected
     assert training.stopped == ("vocab_size" if 4 + len(expected) >= size else "no_pair_left")
@@ -66,7 +67,7 @@ def test_training_on_real_text_equals_scoring_everything_anew(real_data: RealDat
 
 
 def test_the_pair_that_always_stands_together_goes_before_the_frequent_one() -> None:
-    words = WordCounts.of({"ab": 50, "a": 50, "b": 50, "cd": 3})
+    words = word_counts({"ab": 50, "a": 50, "b": 50, "cd": 3})
     training = train_wordpiece(SymbolCorpus.of_characters(words, ABCD), 6)
     assert merges_of(training) == [(2, 3, 4), (0, 1, 5)]
     assert training.frequencies.tolist()[4:] == [3, 50]
@@ -75,12 +76,12 @@ def test_the_pair_that_always_stands_together_goes_before_the_frequent_one() -> 
 def test_fractions_that_floats_cannot_tell_apart_are_told_apart() -> None:
     large = 2**52
     words = {"ab": large, "a": 1, "cd": large + 1, "c": 1, "ba": 1}
-    training = train_wordpiece(SymbolCorpus.of_characters(WordCounts.of(words), ABCD), 6)
+    training = train_wordpiece(SymbolCorpus.of_characters(word_counts(words), ABCD), 6)
     assert merges_of(training) == reference(split(words, "abcd"), 4, 6)
 
 
 def test_a_word_of_a_million_letters_takes_no_quadratic_time() -> None:
-    short, long = (SymbolCorpus.of_characters(WordCounts.of({"ab" * n: 1}), ABCD) for n in (60, 500_000))
+    short, long = (SymbolCorpus.of_characters(word_counts({"ab" * n: 1}), ABCD) for n in (60, 500_000))
     assert merges_of(train_wordpiece(short, 100)) == reference(split({"ab" * 60: 1}, "abcd"), 4, 100)
     assert train_wordpiece(long, 100).lengths.max() > 10_000
 

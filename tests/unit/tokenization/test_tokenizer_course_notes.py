@@ -13,10 +13,9 @@ from itertools import pairwise
 import pytest
 
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.counts import WordCounts
 from paribus.tokenization.settings import Algorithm, EncoderName, Settings
 from paribus.tokenization.vocabulary import Token, Vocabulary
-from support.unigram import strings, train_on_words
+from support.trained_words import strings, train_on_words, word_counts
 
 DOCUMENTS = ["i hug pugs", "hugging pugs is fun", "i make puns"]
 MERGES = [("u", "g"), (" ", "p"), ("h", "ug"), (" p", "ug"), (" pug", "s"), ("u", "n"), (" ", "hug")]
@@ -148,7 +147,7 @@ def test_a_word_has_several_spellings_of_which_the_fewest_tokens_are_what_mergin
 
 
 def test_the_merges_of_the_other_corpus() -> None:
-    tok = Tokenizer.train(WordCounts.of(WORDS), vocab_size=10, unit="character", unknown="refuse")
+    tok = Tokenizer.train(word_counts(WORDS), vocab_size=10, unit="character", unknown="refuse")
     assert tok.merges == [(b"u", b"g"), (b"u", b"n"), (b"h", b"ug")]
     assert [entry.frequency for entry in tok.vocabulary][7:] == [20, 16, 15]
     assert spelled(tok, "bug") == ["b", "ug"]
@@ -176,7 +175,7 @@ def test_every_merge_of_wordpiece_there_has_the_best_score_and_ours_takes_the_co
 
 def wordpiece() -> Tokenizer:
     return Tokenizer.train(
-        WordCounts.of(WORDS), algorithm="wordpiece", vocab_size=19, unit="character", unknown="token",
+        word_counts(WORDS), algorithm="wordpiece", vocab_size=19, unit="character", unknown="token",
         pretokenizer="stripped",
     )  # fmt: skip
 

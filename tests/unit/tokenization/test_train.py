@@ -6,12 +6,12 @@ import pytest
 
 from paribus.errors import ConfigurationError
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.counts import WordCounts
 from paribus.tokenization.pretokenize import PatternPretokenizer
 from paribus.tokenization.settings import Algorithm, EncoderName
 from paribus.tokenization.train import TrainedVocabulary, TrainingRequest, count_pretokens, train_vocabulary
 from paribus.tokenization.vocabulary import ENTRY_KINDS, UnitKind, Unknown
 from support.real_data import RealData
+from support.trained_words import word_counts
 
 WORDS = {"höher": 7, "hoch": 5, "höhere": 3, "höchste": 2, "😀": 4, "日本": 6, "日本語": 3}
 CHARACTERS = sorted(set("".join(WORDS)))
@@ -30,7 +30,7 @@ def trained(
         special_tokens=("<eos>",),
         continuation=continuation,
     )
-    return train_vocabulary(WordCounts.of(WORDS), request)
+    return train_vocabulary(word_counts(WORDS), request)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -91,7 +91,7 @@ def test_byte_fallback_is_taken_where_it_fits() -> None:
             unknown=None,
             special_tokens=(),
         )
-        assert train_vocabulary(WordCounts.of(WORDS), request).unknown == unknown
+        assert train_vocabulary(word_counts(WORDS), request).unknown == unknown
 
 
 def test_a_size_below_the_alphabet_with_its_continuation_forms_is_refused() -> None:

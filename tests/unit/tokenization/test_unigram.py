@@ -15,7 +15,7 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from paribus.errors import ConfigurationError
 from paribus.tokenization.unigram import UnigramTraining, seed_pieces
 from support.encoder_references import viterbi
-from support.unigram import strings, train_on_words
+from support.trained_words import strings, train_on_words
 
 BYTES = [chr(byte) for byte in range(256)]
 TEXT = (

@@ -1,11 +1,20 @@
-"""Unigram training on words given as strings."""
+"""Training on words given as strings."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from paribus.tokenization.counts import WordCounts
 from paribus.tokenization.unigram import UnigramTraining, train_unigram
+
+
+def word_counts(words: Mapping[str, int]) -> WordCounts:
+    """Counts by pre-token; the empty one is left out."""
+    spelled = {word.encode(): count for word, count in words.items() if word}
+    offsets = np.cumsum([0, *map(len, spelled)], dtype=np.int64)
+    counts = np.fromiter(spelled.values(), np.int64, len(spelled))
+    return WordCounts(np.frombuffer(b"".join(spelled), np.uint8), offsets, counts)
 
 
 def strings(training: UnigramTraining, alphabet: Sequence[str]) -> tuple[str, ...]:
