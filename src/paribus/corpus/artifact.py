@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import repeat
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, get_args
 
 import pyarrow as pa
@@ -176,10 +175,8 @@ class CorpusWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for writer in self.splits.values() if error is None else ():
+    def __exit__(self, kind: object, *_: object) -> None:
+        for writer in self.splits.values() if kind is None else ():
             writer.close()
 
 

@@ -209,7 +209,6 @@ class Census:
 
 
 def _copy(reading: SourcePass, sample: Sample | None, writer: CorpusWriter, census: Census, skipped: Path) -> Drawn:
-    """Copy what is read of a source into a corpus, without the training documents that are not in `sample`."""
     drawn = Drawn()
     for read in reading:
         if isinstance(read, Skipped):

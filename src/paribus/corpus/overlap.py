@@ -130,8 +130,12 @@ class Overlaps:
 
     def components(self, threshold: float) -> npt.NDArray[np.int64]:
         """(documents,) number of the component of near copies of each: one has more than that share of the other."""
-        least = _least(self.table.sizes, threshold)
-        parents = SharedShingles(self.table).components(self.hashes, self.counts, least)
+        # The smallest number of shingles whose share is above the threshold.
+        sizes = self.table.sizes
+        least = np.floor(threshold * sizes).astype(np.int64)
+        least += least / sizes <= threshold
+        least -= (least - 1) / sizes > threshold
+        parents = SharedShingles(self.table).components(self.hashes, self.counts, least.astype(np.int32))
         return parents[self.texts].astype(np.int64)
 
 
@@ -179,15 +183,6 @@ def _heldout(corpus: CorpusArtifact) -> tuple[npt.NDArray[np.int64], Hashes, Cou
     texts = np.array([numbers.setdefault(found.texts, len(numbers)) for found in corpus.documents("heldout")], np.int64)
     parts = [shingle_hashes(batch) for batch in _batches(numbers)]
     return texts, np.concatenate([hashes for hashes, _ in parts]), np.concatenate([counts for _, counts in parts])
-
-
-def _least(sizes: npt.NDArray[np.int64], threshold: float) -> Integers:
-    """Smallest number of shingles whose share of `sizes` is above the threshold."""
-    least = np.floor(threshold * sizes).astype(np.int64)
-    least += least / sizes <= threshold
-    least -= (least - 1) / sizes > threshold
-    found: Integers = least.astype(np.int32)
-    return found
 
 
 def _batches(documents: Iterable[tuple[str, ...]]) -> Iterator[list[tuple[str, ...]]]:

@@ -153,7 +153,6 @@ class _Table:
         self._set_masks(_SCANNED // 32)
 
     def count(self, batch: _Batch) -> None:
-        """Count the pre-tokens of a batch."""
         state = self._state
         state.hold(slot.TEXTS, np.array(batch.addresses, np.int64), slot.TEXT_COUNT)
         state.hold(slot.SIZES, np.array(batch.sizes, np.int64))
@@ -162,13 +161,11 @@ class _Table:
             self._grow(status)
 
     def add(self, other: "_Table") -> None:
-        """Add the counts of another table."""
         other._state[slot.NEXT_SLOT] = 0
         while (status := kernel("add_counts")(self._state.address, other._state.address)) != slot.DONE:
             self._grow(status)
 
     def add_words(self, words: WordCounts) -> None:
-        """Add counts that may have been made elsewhere."""
         arrays = [np.ascontiguousarray(array) for array in (words.spellings, words.offsets, words.counts)]
         spellings, offsets, counts = map(address, arrays)
         self._state[slot.NEXT_SLOT] = 0
@@ -177,7 +174,6 @@ class _Table:
             self._grow(status)
 
     def words(self) -> WordCounts:
-        """What was counted so far."""
         state = self._state
         number = state[slot.SHORT_USED] + state[slot.LONG_USED]
         spellings = np.empty(state[slot.TOTAL_BYTES], np.uint8)
@@ -187,21 +183,14 @@ class _Table:
 
     def _grow(self, status: int) -> None:
         if status == slot.GROW_SHORT:
-            self._grow_table(slot.SHORT, slot.SHORT_SHIFT, longer=False)
+            double_table(self._state, slot.SHORT, slot.SHORT_SHIFT, longer=False)
         elif status == slot.GROW_LONG:
-            self._grow_table(slot.LONG, slot.LONG_SHIFT, longer=True)
+            double_table(self._state, slot.LONG, slot.LONG_SHIFT, longer=True)
         elif status == slot.GROW_BYTES:
             state = self._state
             state.enlarge(slot.BYTES, state[slot.BYTES_USED], slot.BYTES_SIZE, 2 * state[slot.WANTED])
         else:
             self._set_masks(self._state[slot.WANTED])
-
-    def _grow_table(self, name: int, shift: int, *, longer: bool) -> None:
-        old, larger_shift = self._state.arrays[name], self._state[shift] - 1
-        larger = table_zeros((1 << (64 - larger_shift), 4), np.uint64)
-        kernel("grow_table")(address(old), len(old), address(larger), larger_shift, longer)
-        self._state.hold(name, larger)
-        self._state[shift] = larger_shift
 
     def _set_masks(self, words: int) -> None:
         self._state.hold(slot.MASKS, np.empty(6 * words, np.uint64))
@@ -270,6 +259,15 @@ def _observe(words: WordCounts) -> tuple[int, npt.NDArray[np.uint8]]:
     """How many characters all words have, and 1 for each codepoint among them."""
     seen = np.zeros(CODEPOINTS, np.uint8)
     return kernel("observe_characters")(address(words.spellings), len(words.spellings), address(seen)), seen
+
+
+def double_table(state: KernelState, name: int, shift: int, *, longer: bool) -> int:
+    """Replace a table of pre-tokens, `longer` ones or short ones, by one of twice the size; returns how many it has."""
+    old, larger_shift = state.arrays[name], state[shift] - 1
+    larger = table_zeros((1 << (64 - larger_shift), 4), np.uint64)
+    state.hold(name, larger)
+    state[shift] = larger_shift
+    return kernel("grow_table")(address(old), len(old), address(larger), larger_shift, longer)
 
 
 def key_masks() -> npt.NDArray[np.uint64]:

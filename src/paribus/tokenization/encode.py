@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from paribus.errors import DataError
 from paribus.native.loader import KernelState, address, kernel, table_zeros
-from paribus.tokenization.counts import key_masks, utf8_of
+from paribus.tokenization.counts import double_table, key_masks, utf8_of
 from paribus.tokenization.kernels import layout
 from paribus.tokenization.pretokenize import Pretokenizer
 from paribus.tokenization.settings import Settings
@@ -49,8 +49,9 @@ class Workspace:
         self._slots, self._hold = self._state.slots, self._state.hold
         self._model_address, self._slots_address = address(model), self._state.address
         self._encode = kernel("encode_documents")
-        for slots in _TABLES:
-            self._new_table(*slots, _SMALLEST)
+        for slot, shift, free in _TABLES:
+            self._hold(slot, table_zeros((1 << _SMALLEST, 4), np.uint64))
+            self._slots[shift], self._slots[free] = 64 - _SMALLEST, 5 << (_SMALLEST - 3)
         self._hold(layout.BYTES, np.empty(1 << 16, dtype=np.uint8), layout.BYTES_SIZE)
         self._hold(layout.IDS, np.empty(1 << 14, dtype=np.int32), layout.IDS_SIZE)
         self._hold(layout.SCRATCH, np.empty(64, dtype=np.uint8))
@@ -136,19 +137,13 @@ class Workspace:
     def _double(self, slot: int, size: int) -> None:
         self._state.enlarge(slot, self._state[size], size, 2 * self._state[size])
 
-    def _new_table(self, slot: int, shift: int, free: int, bits: int) -> None:
-        self._hold(slot, table_zeros((1 << bits, 4), np.uint64))
-        self._slots[shift], self._slots[free] = 64 - bits, 5 << (bits - 3)
-
     def _grow_table(self, longer: bool) -> None:
         slot, shift, free = _TABLES[longer]
-        old, bits = self._state.arrays[slot], 64 - int(self._slots[shift])
+        bits = 64 - self._state[shift]
         if bits >= (_LARGEST_LONG if longer else _LARGEST_SHORT):
             self._slots[free] = -1
-            return
-        self._new_table(slot, shift, free, bits + 1)
-        table = int(self._slots[slot]), int(self._slots[shift])
-        self._slots[free] -= kernel("grow_table")(address(old), len(old), *table, longer)
+        else:
+            self._slots[free] = (5 << (bits - 2)) - double_table(self._state, slot, shift, longer=longer)
 
 
 class Encoding:
@@ -178,33 +173,34 @@ class Encoding:
         """Ids of bytes, UTF-8 or not."""
         source = np.frombuffer(data, dtype=np.uint8)
         place = np.array([address(source) if len(data) else 0, len(data)], dtype=np.int64)
-        return self.encode_at(place[:1], place[1:], 1)[0]
+        return self._encode_at(place[:1], place[1:], 1, lambda _: data.decode("utf-8", "replace"))[0]
 
     def encode_batch(self, texts: list[str], threads: int) -> tuple[Ids, Int64s]:
         """Flat ids of texts and their offsets."""
         if self._cutter is not None:
             return self._encode_cut(texts, self._cutter, threads)
-        addresses, sizes = text_addresses(texts)
-        try:
-            return self.encode_at(addresses, sizes, threads)
-        except RefusedTextError as error:
-            raise self._refusal(texts[error.index]) from error
+        return self._encode_at(*text_addresses(texts), threads, texts.__getitem__)
 
     def encode_arrow(self, texts: "pa.StringArray | pa.LargeStringArray") -> tuple[Ids, Int64s]:
         """Flat ids of the strings of an Arrow array without nulls, and their offsets."""
         if self._cutter is not None:
             return self._encode_cut(arrow_texts(texts), self._cutter, 1)
-        try:
-            return self.encode_at(*arrow_addresses(texts), 1)
-        except RefusedTextError as error:
-            raise self._refusal(texts[error.index].as_py()) from error
+        return self._encode_at(*arrow_addresses(texts), 1, lambda index: texts[index].as_py())
 
-    def encode_at(self, addresses: Int64s, sizes: Int64s, threads: int) -> tuple[Ids, Int64s]:
-        """Flat ids of the UTF-8 texts at these addresses and their offsets; RefusedTextError has a text's index."""
-        if threads <= 1 or len(sizes) < 2:
+    def _encode_at(
+        self, addresses: Int64s, sizes: Int64s, threads: int, text_of: Callable[[int], str]
+    ) -> tuple[Ids, Int64s]:
+        """Flat ids of the UTF-8 texts at these addresses and their offsets; `text_of` gives a text to be refused."""
+        try:
+            if threads > 1 and len(sizes) > 1:
+                return self._encode_in_threads(addresses, sizes, threads)
             offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
             ids, offsets[1:] = self._workspace().encode(addresses, sizes)
             return ids, offsets
+        except RefusedTextError as error:
+            raise self._refusal(text_of(error.index)) from error
+
+    def _encode_in_threads(self, addresses: Int64s, sizes: Int64s, threads: int) -> tuple[Ids, Int64s]:
         output = SharedOutput(sizes, threads)
 
         def work(_: int) -> None:
@@ -227,11 +223,7 @@ class Encoding:
             utf8(text)
             pieces += cutter.pieces(text)
             bounds.append(len(pieces))
-        addresses, sizes = text_addresses(pieces)
-        try:
-            ids, offsets = self.encode_at(addresses, sizes, threads)
-        except RefusedTextError as error:
-            raise self._refusal(pieces[error.index]) from error
+        ids, offsets = self._encode_at(*text_addresses(pieces), threads, pieces.__getitem__)
         return ids, offsets[bounds]
 
     def _workspace(self) -> Workspace:

@@ -13,7 +13,6 @@ BPE-dropout may draw the tokens of all documents several times: draw d of docume
 
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 import numpy as np
@@ -175,9 +174,7 @@ class EncodedCorpusWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for writer in (self._ids, self._offsets, self._source_bytes, self._source_lengths):
             if writer is not None:
                 writer.close()

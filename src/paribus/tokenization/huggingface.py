@@ -327,13 +327,7 @@ def vocabulary_lines(file: Path) -> list[str]:
 
 
 def _assembled(
-    ids: Mapping[str, int],
-    special: Mapping[str, int],
-    unknown: str,
-    words: BertWords,
-    file: Path,
-    *,
-    end: str = _END,
+    ids: Mapping[str, int], special: Mapping[str, int], unknown: str, words: BertWords, file: Path, *, end: str = _END
 ) -> WordPiece:
     """`end` is the special token that ends a document, where there is one of that name."""
     to_plain = dict(ids) | dict(special)

@@ -74,11 +74,7 @@ class CausalLanguageModel:
         return found
 
     def _fill(
-        self,
-        results: list[Reals],
-        sequences: Sequence[Sequence[int]],
-        windows: list[tuple[int, int]],
-        length: int,
+        self, results: list[Reals], sequences: Sequence[Sequence[int]], windows: list[tuple[int, int]], length: int
     ) -> None:
         ids = torch.zeros((len(windows), length), dtype=torch.long)
         for row, (number, start) in enumerate(windows):

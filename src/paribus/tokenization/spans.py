@@ -107,7 +107,15 @@ class SpanPretokenizer:
     @classmethod
     def from_ngrams(cls, ngrams: Sequence[Ngrams], settings: SpansPretokenizer) -> "SpanPretokenizer":
         """Choose the spans among candidates counted with these settings; scores of several lambdas share the counts."""
-        return cls(settings, _undominated(ngrams, settings))
+        spans: list[str] = []
+        best: Reals | None = None
+        least = -np.inf if settings.least_score is None else settings.least_score
+        for level in ngrams:
+            scores = level.scores(settings)
+            prefix = np.full(len(scores), -np.inf) if best is None else best[level.keys >> CODE_BITS]
+            spans += decode(level.codes[np.flatnonzero((scores >= prefix) & (scores > least))])
+            best = np.maximum(scores, prefix)
+        return cls(settings, spans)
 
     def pieces(self, text: str) -> list[str]:
         """The pre-tokens of `text` in order; their concatenation is `text`, whatever it holds."""
@@ -146,19 +154,6 @@ class SpanPretokenizer:
             return cls(SpansPretokenizer(**state["settings"]), spans)
         except (KeyError, TypeError, ConfigurationError) as error:
             raise DataError(f"the state of pre-tokenizer {KIND!r} is malformed: {error}") from error
-
-
-def _undominated(ngrams: Sequence[Ngrams], settings: SpansPretokenizer) -> list[str]:
-    spans: list[str] = []
-    best: Reals | None = None
-    least = -np.inf if settings.least_score is None else settings.least_score
-    for level in ngrams:
-        scores = level.scores(settings)
-        prefix = np.full(len(scores), -np.inf) if best is None else best[level.keys >> CODE_BITS]
-        kept = np.flatnonzero((scores >= prefix) & (scores > least))
-        spans += decode(level.codes[kept])
-        best = np.maximum(scores, prefix)
-    return spans
 
 
 def _lengths(spans: Iterable[str]) -> dict[str, tuple[int, ...]]:
@@ -222,7 +217,11 @@ class _Search:
         self._totals = settings.information == "shares"
         self._characters = np.zeros(1 << CODE_BITS, dtype=np.int64)
         self._pairs = 0
-        self._count_characters()
+        for window in self._spool.windows(self._max_length):
+            self._characters += np.bincount(window[1 : -self._max_length], minlength=1 << CODE_BITS)
+            inside = window[: -self._max_length] != LINE_END
+            self._pairs += int(np.count_nonzero(inside[1:] & inside[:-1]))
+        self._characters[LINE_END] = 0
         self._classes = code_classes(np.flatnonzero(self._characters), alike=settings.classes == "any")
         self._keys: list[Integers] = []
         self._counts: list[Integers] = []
@@ -244,14 +243,6 @@ class _Search:
                 information = np.minimum(found[-1].information[prefix], suffix)
             found.append(Ngrams(level + 2, keys, codes, counts, information, *sides[level]))
         return found
-
-    def _count_characters(self) -> None:
-        for window in self._spool.windows(self._max_length):
-            codes = window[1 : -self._max_length]
-            self._characters += np.bincount(codes, minlength=1 << CODE_BITS)
-            inside = window[: -self._max_length] != LINE_END
-            self._pairs += int(np.count_nonzero(inside[1:] & inside[:-1]))
-        self._characters[LINE_END] = 0
 
     def _count(self, length: int) -> None:
         tally = Tally()

@@ -1,6 +1,5 @@
 """The stages `vocabulary` and `tokens`."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from paribus.config.groups.tokenization import ExistingTokenizer, PredictiveEntropyPretokenizer
@@ -25,14 +24,6 @@ def _device(config: RunConfig) -> Device | None:
     return Device("pretokenizer.device", config.pretokenizer.device)
 
 
-def _facts_of_vocabulary(result: Mapping[str, Any]) -> list[str]:
-    return [f"{format_number(result['vocab_size'])} tokens"]
-
-
-def _facts_of_tokens(result: Mapping[str, Any]) -> list[str]:
-    return [f"{format_number(result['tokens'])} tokens", f"{result['bytes_per_token']:.3g} bytes a token"]
-
-
 VOCABULARY = Stage(
     "vocabulary",
     code_version=5,
@@ -43,7 +34,7 @@ VOCABULARY = Stage(
     online=_online,
     outside=ExternalFiles(_named_files, late("paribus.tokenization.existing:vocabulary_fingerprint")),
     device=_device,
-    facts=_facts_of_vocabulary,
+    facts=lambda result: [f"{format_number(result['vocab_size'])} tokens"],
 )
 TOKENS = Stage(
     "tokens",
@@ -54,5 +45,8 @@ TOKENS = Stage(
     imports=("paribus.tokenization.build",),
     online=_online,
     device=_device,
-    facts=_facts_of_tokens,
+    facts=lambda result: [
+        f"{format_number(result['tokens'])} tokens",
+        f"{result['bytes_per_token']:.3g} bytes a token",
+    ],
 )

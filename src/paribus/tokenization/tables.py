@@ -236,7 +236,6 @@ def _nodes(paths: _Paths, order: Int32s, begins: Int64s, numbers: Int32s, wide: 
 
 
 def _edges(paths: _Paths, numbers: Int32s, listed: Int64s) -> UInt64s:
-    """Hash table of the edges to these nodes."""
     edges = np.zeros(1 << table_bits(len(listed)), dtype=np.uint64)
     froms, units, ends = numbers[paths.parents[listed]], paths.units[listed], numbers[listed]
     edge_list = address(froms), address(units), address(ends), len(listed)

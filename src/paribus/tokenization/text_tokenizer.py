@@ -30,10 +30,7 @@ PRETOKENIZER = "pretokenizer.json"
 
 
 class TextTokenizer:
-    """Text to token ids and back. Made by `load`, or as a `Tokenizer`; never changes.
-
-    Special tokens have ids but are never matched inside text: their spelling in a document is ordinary text.
-    """
+    """What a `Tokenizer` does with text."""
 
     def __init__(self, vocabulary: Vocabulary, settings: Settings, cutter: Pretokenizer | None = None) -> None:
         self.vocabulary = vocabulary

@@ -155,11 +155,7 @@ class Tokenizer(TextTokenizer):
 
     @classmethod
     def from_tiktoken(
-        cls,
-        source: str | Path | Mapping[bytes, int],
-        *,
-        pattern: str,
-        special_tokens: Mapping[str, int] | None = None,
+        cls, source: str | Path | Mapping[bytes, int], *, pattern: str, special_tokens: Mapping[str, int] | None = None
     ) -> "Tokenizer":
         """A tiktoken vocabulary with its ids: a file of lines `base64 rank`, or `mergeable_ranks`.
 

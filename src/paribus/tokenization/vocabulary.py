@@ -77,8 +77,11 @@ class Vocabulary(Sequence[Token]):
         self.merge_ranks = merges.reshape(-1, 3)
         """Merge rules, shape (m, 3), int32."""
         self.unit: UnitKind = unit
-        self.rank_of_id = self._dense()
+        order = np.argsort(columns.ids, kind="stable")
+        self.rank_of_id = order[np.searchsorted(columns.ids[order], 0) :]
         """Rank of each id, shape (N,), int64."""
+        if not np.array_equal(columns.ids[self.rank_of_id], np.arange(self.size)):
+            raise DataError(f"vocabulary: the ids of {self.size} normal tokens are not 0 to {self.size - 1}")
         self._check_entries()
         self._check_merges()
 
@@ -154,14 +157,6 @@ class Vocabulary(Sequence[Token]):
             continuation=bool(columns.continuations[rank]),
             score=float(columns.scores[rank]),
         )
-
-    def _dense(self) -> npt.NDArray[np.int64]:
-        ids = self.columns.ids
-        order = np.argsort(ids, kind="stable")
-        order = order[np.searchsorted(ids[order], 0) :]
-        if not np.array_equal(ids[order], np.arange(len(order))):
-            raise DataError(f"vocabulary: the ids of {len(order)} normal tokens are not 0 to {len(order) - 1}")
-        return order
 
     def _check_entries(self) -> None:
         columns = self.columns
@@ -301,9 +296,20 @@ def unit_table(vocabulary: Vocabulary) -> UnitTable:
     fallback[[columns.spellings[rank][0] for rank in fallen.tolist()]] = fallen
     unknown = first[columns.kinds[first] == UNKNOWN]
     units = first[columns.kinds[first] == UNIT]
+    spelled = b"".join([columns.spellings[rank] for rank in units.tolist()])
+    byte_ranks = character_ranks = None
+    if vocabulary.unit == "byte":
+        byte_ranks = np.full(256, -1, dtype=np.int32)
+        byte_ranks[list(spelled)] = units
+        if (byte_ranks < 0).any():
+            byte = int(np.argmin(byte_ranks))
+            raise DataError(f"vocabulary: byte {byte} is no unit; a byte vocabulary has all 256")
+    else:
+        character_ranks = np.full(CODEPOINTS, -1, dtype=np.int32)
+        character_ranks[np.frombuffer(spelled.decode("utf-8").encode("utf-32-le"), dtype="<u4")] = units
     return UnitTable(
-        bytes=_byte_ranks(vocabulary, units) if vocabulary.unit == "byte" else None,
-        characters=_character_ranks(vocabulary, units) if vocabulary.unit == "character" else None,
+        bytes=byte_ranks,
+        characters=character_ranks,
         fallback=fallback,
         unknown=int(unknown[0]) if len(unknown) else -1,
         continuation=continuation,
@@ -343,22 +349,6 @@ def _is_character(spelling: bytes) -> bool:
         return len(spelling.decode("utf-8")) == 1
     except UnicodeDecodeError:
         return False
-
-
-def _byte_ranks(vocabulary: Vocabulary, units: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    table = np.full(256, -1, dtype=np.int32)
-    for rank in units.tolist():
-        table[vocabulary.columns.spellings[rank][0]] = rank
-    if (table < 0).any():
-        raise DataError(f"vocabulary: byte {int(np.argmin(table))} is no unit; a byte vocabulary has all 256")
-    return table
-
-
-def _character_ranks(vocabulary: Vocabulary, units: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    table = np.full(CODEPOINTS, -1, dtype=np.int32)
-    spelled = b"".join([vocabulary.columns.spellings[rank] for rank in units.tolist()])
-    table[np.frombuffer(spelled.decode("utf-8").encode("utf-32-le"), dtype="<u4")] = units
-    return table
 
 
 def unit_sequences(
