@@ -168,9 +168,9 @@ class FilesSource:
             for item, read in items:
                 self.done = float(before + read)
                 last = item.position
-                found = intake.take(item, path=str(path), label=label, unit=unit)
-                gave = gave or isinstance(found, SourceDocument)
-                yield in_group_of_text(found, self._config.group_field) if plain else found
+                document = intake.take(item, path=str(path), label=label, unit=unit)
+                gave = gave or isinstance(document, SourceDocument)
+                yield in_group_of_text(document, self._config.group_field) if plain else document
         except ArchiveError as error:
             place = f"after {unit} {last}" if last else f"before the end of {unit} 1"
             raise DataError(f"{error}; it stops {place}. Make or fetch the file again") from error
@@ -231,9 +231,9 @@ class ParallelSource:
                 for one, other in self._aligned(source, target, left, right):
                     is_empty = False
                     self.done = float(before + left.tell())
-                    found = _pair(intake, one, other, (source, target), label)
+                    document = _pair(intake, one, other, (source, target), label)
                     plain = record_format(source) == "text"
-                    yield in_group_of_text(found, self._config.group_field) if plain else found
+                    yield in_group_of_text(document, self._config.group_field) if plain else document
             if is_empty:
                 yield intake.without_records(path=str(source), label=label, what="pair")
             before += source.stat().st_size
@@ -338,9 +338,11 @@ def require_group_of_text(group_field: str | None, plain: Sequence[Path]) -> Non
         )
 
 
-def in_group_of_text(found: SourceDocument | Skipped, group_field: str | None) -> SourceDocument | Skipped:
+def in_group_of_text(document: SourceDocument | Skipped, group_field: str | None) -> SourceDocument | Skipped:
     """A document of plain text with its file as its group, where documents are to be grouped."""
-    return found if group_field is None or isinstance(found, Skipped) else replace(found, group=found.source)
+    if group_field is None or isinstance(document, Skipped):
+        return document
+    return replace(document, group=document.source)
 
 
 class Source(Protocol):

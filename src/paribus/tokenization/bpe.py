@@ -156,8 +156,8 @@ class MergeTrainer:
         elif status == slot.GROW_HEAP:
             state.enlarge(slot.HEAP, state[slot.HEAP_USED], slot.HEAP_ROOM, 2 * state[slot.WANTED])
         elif status == slot.GROW_OCCURRENCES:
-            wanted = state[slot.WANTED] + state[slot.WANTED] // 2
-            state.enlarge(slot.OCCURRENCES, state[slot.OCCURRENCES_USED], slot.OCCURRENCE_ROOM, wanted)
+            length = state[slot.WANTED] + state[slot.WANTED] // 2
+            state.enlarge(slot.OCCURRENCES, state[slot.OCCURRENCES_USED], slot.OCCURRENCE_ROOM, length)
         else:
             state.hold(slot.MET, np.empty(2 * state[slot.WANTED], np.int64), slot.MET_ROOM)
 
@@ -236,12 +236,12 @@ class LikelihoodTrainer(MergeTrainer):
     def _index(self) -> None:
         super()._index()
         state, pairs = self._state, self._state.arrays.pop(slot.PAIRS)
-        found = pairs[pairs[:, 0] != 0]
-        found = found[np.argsort(found[:, 0])]
-        records = np.empty((2 * len(found) + _SMALLEST_ROOM, slot.RECORD_WORDS), np.int64)
-        records[: len(found), slot.PAIR] = found[:, 0] - 1
-        records[: len(found), slot.COUNT : slot.OCCURRING + 1] = found[:, 1:]
-        state[slot.RECORDS_USED], state[slot.HEAP_USED] = len(found), 0
+        occupied = pairs[pairs[:, 0] != 0]
+        occupied = occupied[np.argsort(occupied[:, 0])]
+        records = np.empty((2 * len(occupied) + _SMALLEST_ROOM, slot.RECORD_WORDS), np.int64)
+        records[: len(occupied), slot.PAIR] = occupied[:, 0] - 1
+        records[: len(occupied), slot.COUNT : slot.OCCURRING + 1] = occupied[:, 1:]
+        state[slot.RECORDS_USED], state[slot.HEAP_USED] = len(occupied), 0
         self._hold_records(records)
         kernel("link_pairs")(state.address)
 

@@ -227,10 +227,10 @@ class Encoding:
         return ids, offsets[bounds]
 
     def _workspace(self) -> Workspace:
-        found: Workspace | None = getattr(self._local, "workspace", None)
-        if found is None:
-            found = self._local.workspace = Workspace(self._tables.slots)
-        return found
+        workspace: Workspace | None = getattr(self._local, "workspace", None)
+        if workspace is None:
+            workspace = self._local.workspace = Workspace(self._tables.slots)
+        return workspace
 
     def _refusal(self, text: str) -> DataError:
         columns = self._vocabulary.columns
@@ -307,10 +307,10 @@ class SharedOutput:
         return ready
 
 
-def _block_bounds(sizes: Int64s, wanted: int) -> list[int]:
+def _block_bounds(sizes: Int64s, size: int) -> list[int]:
     """Bounds of contiguous blocks of texts, each of about as many bytes."""
     ends = np.cumsum(sizes)
-    block = min(max(wanted, _SMALLEST_BLOCK), _LARGEST_BLOCK)
+    block = min(max(size, _SMALLEST_BLOCK), _LARGEST_BLOCK)
     goals = np.arange(block, int(ends[-1]), block)
     inner = np.unique(np.searchsorted(ends, goals, side="left") + 1)
     return [0, *inner[inner < len(sizes)].tolist(), len(sizes)]

@@ -78,50 +78,50 @@ def open_existing(path: Path) -> "Tokenizer":
     """The tokenizer at `path`, see `locate`; ConfigurationError for one that cannot be the same here."""
     from paribus.tokenization.tokenizer import Tokenizer
 
-    found = locate(path)
-    if found.suffix == MODEL and found.is_file():
-        return Tokenizer.from_sentencepiece(found)
-    return Tokenizer.from_huggingface(found) if _is_theirs(found) else Tokenizer.load(found)
+    source = locate(path)
+    if source.suffix == MODEL and source.is_file():
+        return Tokenizer.from_sentencepiece(source)
+    return Tokenizer.from_huggingface(source) if _is_theirs(source) else Tokenizer.load(source)
 
 
 def fingerprint(path: Path, digests: FileDigests) -> dict[str, JSON]:
     """SHA-256 of each file of the tokenizer by name."""
-    found = locate(path)
-    names = _OURS if found.is_dir() else (found.name,) if found.suffix == MODEL else (found.name, _THEIRS)
-    directory = found if found.is_dir() else found.parent
+    source = locate(path)
+    names = _OURS if source.is_dir() else (source.name,) if source.suffix == MODEL else (source.name, _THEIRS)
+    directory = source if source.is_dir() else source.parent
     return {name: digests.of(directory / name) for name in names if (directory / name).is_file()}
 
 
 def vocabulary_size(path: Path) -> int:
     """Its number of tokens, special ones included, read from its files without building it."""
-    found = locate(path)
-    if found.is_file() and found.suffix == MODEL:
+    source = locate(path)
+    if source.is_file() and source.suffix == MODEL:
         from paribus.tokenization.sentencepiece import read_model
 
-        return len(read_model(found).pieces)
-    if found.name == VOCABULARY_TEXT:
+        return len(read_model(source).pieces)
+    if source.name == VOCABULARY_TEXT:
         from paribus.tokenization.huggingface import vocabulary_lines
 
-        return len(vocabulary_lines(found))
-    if found.is_dir():
-        return int(read_object(found / SETTINGS)["vocab_size"])
-    described = read_object(found)
+        return len(vocabulary_lines(source))
+    if source.is_dir():
+        return int(read_object(source / SETTINGS)["vocab_size"])
+    described = read_object(source)
     added = {token["content"] for token in described.get("added_tokens") or []}
     return len(described["model"]["vocab"].keys() | added)
 
 
 def algorithm(path: Path) -> str:
     """How its vocabulary came about, as `tokenizer` calls it; of a kind that is refused when opened, any."""
-    found = locate(path)
-    if found.is_dir():
-        return str(read_object(found / SETTINGS).get("algorithm"))
-    if found.suffix == MODEL:
+    source = locate(path)
+    if source.is_dir():
+        return str(read_object(source / SETTINGS).get("algorithm"))
+    if source.suffix == MODEL:
         from paribus.tokenization.sentencepiece import UNIGRAM, read_model
 
-        return "unigram" if read_model(found).kind == UNIGRAM else "bpe"
-    if found.name == VOCABULARY_TEXT:
+        return "unigram" if read_model(source).kind == UNIGRAM else "bpe"
+    if source.name == VOCABULARY_TEXT:
         return "wordpiece"
-    model = read_object(found).get("model")
+    model = read_object(source).get("model")
     return str(model.get("type", "bpe")).lower() if isinstance(model, dict) else "bpe"
 
 

@@ -128,16 +128,16 @@ def _pretokenizer(described: dict[str, Any], file: Path) -> str:
     """Name of the pre-tokenizer. ConfigurationError with everything that would not be the same."""
     outer = described.get("pre_tokenizer")
     steps = [] if outer is None else outer.get("pretokenizers", [outer])
-    problems, found = _model_problems(described), _pretokenizer_name(steps)
-    if found is None:
+    problems, name = _model_problems(described), _pretokenizer_name(steps)
+    if name is None:
         patterns = [str(pattern) for step in steps for pattern in step.get("pattern", {}).values()]
         pattern = "".join(f" with the pattern {pattern}" for pattern in patterns)
         problems.append(
             f"pre_tokenizer {_kinds(steps)}{pattern} (only {', '.join(PATTERNS)}, then ByteLevel without prefix space)"
         )
-    if problems or found is None:
+    if problems or name is None:
         raise ConfigurationError(f"{file}: cannot be the same tokenizer here: {'; '.join(problems)}")
-    return found
+    return name
 
 
 def _model_problems(described: dict[str, Any]) -> list[str]:
@@ -313,9 +313,9 @@ def _check_options(options: Mapping[str, Any], special: Set[str], config: Path) 
     never_split = options.get("never_split") or []
     if not isinstance(never_split, list) or not all(isinstance(name, str) for name in never_split):
         raise DataError(f"{config}: never_split is {never_split!r}, which is no list of tokens")
-    kept = sorted(set(never_split) - special)
-    if kept:
-        raise ConfigurationError(f"{config}: cannot be the same tokenizer here: never_split keeps {kept[0]!r} whole")
+    whole = sorted(set(never_split) - special)
+    if whole:
+        raise ConfigurationError(f"{config}: cannot be the same tokenizer here: never_split keeps {whole[0]!r} whole")
 
 
 def vocabulary_lines(file: Path) -> list[str]:

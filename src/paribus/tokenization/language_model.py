@@ -61,7 +61,7 @@ class CausalLanguageModel:
 
     def _windows(self, sequences: Sequence[Sequence[int]]) -> dict[int, list[tuple[int, int]]]:
         """Padded length -> (sequence, first position) of the windows of that length."""
-        found: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        by_length: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         step = max(1, self.context_length // 2)
         for number, sequence in enumerate(sequences):
             if sequence and not 0 <= min(sequence) <= max(sequence) < self.vocab_size:
@@ -70,8 +70,8 @@ class CausalLanguageModel:
             for start in range(0, last + step, step) if sequence else ():
                 length = min(self.context_length, len(sequence) - start)
                 padded = min(self.context_length, max(_SHORTEST, 1 << (length - 1).bit_length()))
-                found[padded].append((number, start))
-        return found
+                by_length[padded].append((number, start))
+        return by_length
 
     def _fill(
         self, results: list[Reals], sequences: Sequence[Sequence[int]], windows: list[tuple[int, int]], length: int

@@ -202,8 +202,8 @@ class HuggingFaceCharacterIds:
         """The vocabulary's strings of ideographs (of letters, where it has none) must be cut into their characters."""
         strings = sorted(self._tokenizer.get_vocab(), key=lambda string: (-len(string), string))
         kinds = ([string for string in strings if _all_of(string, kind)] for kind in (IDEOGRAPH, LETTER))
-        found = next((of_kind for of_kind in kinds if of_kind), [])
-        for probe in [*found[:_PROBES], "".join(found[-_PROBES:])]:
+        probes = next((of_kind for of_kind in kinds if of_kind), [])
+        for probe in [*probes[:_PROBES], "".join(probes[-_PROBES:])]:
             tokens = len(self._encoded(probe))
             if tokens != len(probe) or not probe:
                 raise ConfigurationError(

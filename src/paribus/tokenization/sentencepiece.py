@@ -91,7 +91,7 @@ def _problems(model: SentencePieceModel) -> list[str]:
     letters = {text for text in spelled if len(text) == 1}
     lacking = sorted(set("".join(spelled)) - letters)
     beyond = sum(not abs(piece.score) < FIXED for piece in model.pieces)
-    found = {
+    problems = {
         f"model_type {model.kind} (only BPE and Unigram)": model.kind not in _NATURAL,
         "whitespace after words (treat_whitespace_as_suffix)": model.whitespace_after,
         "spaces that are not written ▁ (escape_whitespaces=false)": not model.escaped,
@@ -103,7 +103,7 @@ def _problems(model: SentencePieceModel) -> list[str]:
         "empty pieces": any(not piece.text for piece in model.pieces),
         f"{beyond} scores that are no finite number below {FIXED:.2g}": beyond > 0,
     }
-    return [problem for problem, holds in found.items() if holds]
+    return [problem for problem, holds in problems.items() if holds]
 
 
 def _entries(model: SentencePieceModel) -> list[Token]:
@@ -161,8 +161,8 @@ def _merges(model: SentencePieceModel, entries: list[Token]) -> list[tuple[int, 
     rules: list[tuple[int, int, int]] = []
     for piece in sorted((piece for piece in model.pieces if piece.kind == NORMAL), key=lambda piece: -piece.score):
         text = piece.text
-        found = [(text[:cut], text[cut:]) for cut in range(1, len(text))]
-        rules += [(ranks[left], ranks[right], ranks[text]) for left, right in found if left in ranks and right in ranks]
+        cuts = [(text[:cut], text[cut:]) for cut in range(1, len(text))]
+        rules += [(ranks[left], ranks[right], ranks[text]) for left, right in cuts if left in ranks and right in ranks]
     return rules
 
 

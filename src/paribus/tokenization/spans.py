@@ -158,10 +158,10 @@ class SpanPretokenizer:
 
 def _lengths(spans: Iterable[str]) -> dict[str, tuple[int, ...]]:
     """First character -> lengths of the spans that begin with it, the longest first."""
-    found: defaultdict[str, set[int]] = defaultdict(set)
+    by_first: defaultdict[str, set[int]] = defaultdict(set)
     for span in spans:
-        found[span[:1]].add(len(span))
-    return {first: tuple(sorted(lengths, reverse=True)) for first, lengths in found.items()}
+        by_first[span[:1]].add(len(span))
+    return {first: tuple(sorted(lengths, reverse=True)) for first, lengths in by_first.items()}
 
 
 def candidate_ngrams(texts: Iterable[str], settings: SpansPretokenizer) -> list[Ngrams]:
@@ -230,19 +230,19 @@ class _Search:
 
     def ngrams(self) -> list[Ngrams]:
         sides = self._branching()
-        found: list[Ngrams] = []
+        levels: list[Ngrams] = []
         for level, (keys, counts) in enumerate(zip(self._keys, self._counts, strict=True)):
             if level == 0:
                 codes = np.stack([keys >> CODE_BITS, keys & _MASK], axis=1).astype(np.uint32)
                 information = pair_information = self._pair_information()
             else:
                 prefix, last = keys >> CODE_BITS, (keys & _MASK).astype(np.uint32)
-                codes = np.concatenate([found[-1].codes[prefix], last[:, None]], axis=1)
+                codes = np.concatenate([levels[-1].codes[prefix], last[:, None]], axis=1)
                 pairs = codes[:, -2].astype(np.int64) << CODE_BITS | codes[:, -1]
                 suffix = pair_information[np.searchsorted(self._keys[0], pairs)]
-                information = np.minimum(found[-1].information[prefix], suffix)
-            found.append(Ngrams(level + 2, keys, codes, counts, information, *sides[level]))
-        return found
+                information = np.minimum(levels[-1].information[prefix], suffix)
+            levels.append(Ngrams(level + 2, keys, codes, counts, information, *sides[level]))
+        return levels
 
     def _count(self, length: int) -> None:
         tally = Tally()
@@ -289,9 +289,9 @@ class _Search:
         for level in range(2, length + 1):
             within = self._joined(window, within, level)
             at = np.flatnonzero((ids >= 0) & within)
-            found = _indices(self._keys[level - 2], _extended(ids, window, at, level))
+            indices = _indices(self._keys[level - 2], _extended(ids, window, at, level))
             ids = np.full(places, -1, dtype=np.int64)
-            ids[at] = found
+            ids[at] = indices
             levels.append((ids, within))
         return levels
 

@@ -270,12 +270,12 @@ def only_in(mine: Spellings, theirs: Spellings, counts: npt.NDArray[np.int64]) -
 def spellings(tok: Tokenizer) -> Spellings:
     """Ids by spelling, in their order; special tokens and the unknown token are out."""
     columns, ranks = tok.vocabulary.columns, tok.vocabulary.rank_of_id.tolist()
-    found: Spellings = {}
+    by_spelling: Spellings = {}
     for identity, rank in enumerate(ranks):
         if columns.kinds[rank] not in (SPECIAL, UNKNOWN):
             spelling = (columns.spellings[rank], bool(columns.continuations[rank]))
-            found[spelling] = (*found.get(spelling, ()), identity)
-    return found
+            by_spelling[spelling] = (*by_spelling.get(spelling, ()), identity)
+    return by_spelling
 
 
 # Tokens inside longer tokens: how much of a token's text is its own (Scaffold-BPE, Figure 1).
@@ -318,12 +318,12 @@ def own_shares(tok: Tokenizer, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.
 
 def containing(tok: Tokenizer, counts: npt.NDArray[np.int64], part: bytes) -> list[Containing]:
     """The tokens in use that contain `part`, the most frequent first; `counts` as in `own_shares`."""
-    found: dict[bytes, int] = {}
+    occurrences: dict[bytes, int] = {}
     for (spelling, _), ids in spellings(tok).items():
         if part in spelling:
-            found[spelling] = found.get(spelling, 0) + int(counts[list(ids)].sum())
-    total = max(sum(found.values()), 1)
-    ordered: Sequence[tuple[bytes, int]] = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+            occurrences[spelling] = occurrences.get(spelling, 0) + int(counts[list(ids)].sum())
+    total = max(sum(occurrences.values()), 1)
+    ordered: Sequence[tuple[bytes, int]] = sorted(occurrences.items(), key=lambda item: (-item[1], item[0]))
     return [Containing(spelling, count, count / total) for spelling, count in ordered]
 
 

@@ -183,21 +183,21 @@ def seed_pieces(words: Sequence[str], counts: Sequence[int], longest: int, limit
     starts, lengths, occurrences = _levels(text, words, counts, longest)
     score = occurrences * lengths
     least = 0 if len(score) <= limit else int(np.partition(score, len(score) - limit)[len(score) - limit])
-    kept = np.flatnonzero(score >= least).tolist()
-    seeds = [(-int(score[i]), text[starts[i] : starts[i] + lengths[i]], int(occurrences[i])) for i in kept]
+    chosen = np.flatnonzero(score >= least).tolist()
+    seeds = [(-int(score[i]), text[starts[i] : starts[i] + lengths[i]], int(occurrences[i])) for i in chosen]
     return [(piece, count) for _, piece, count in sorted(seeds)[:limit]]
 
 
 def _levels(text: str, words: Sequence[str], counts: Sequence[int], longest: int) -> tuple[Integers, ...]:
     """Starts, lengths and counts of all seeds, shorter ones first."""
-    found: list[tuple[Integers, ...]] = []
+    seeds: list[tuple[Integers, ...]] = []
     for length, level in enumerate(_substrings(text, words, counts, longest), start=1):
         chosen = level.counts > level.best
         if length > 1:
-            found.append((level.starts[chosen], np.full(int(chosen.sum()), length), level.counts[chosen]))
-    if not found:
+            seeds.append((level.starts[chosen], np.full(int(chosen.sum()), length), level.counts[chosen]))
+    if not seeds:
         return (np.zeros(0, np.int64),) * 3
-    return tuple(np.concatenate(column) for column in zip(*found, strict=True))
+    return tuple(np.concatenate(column) for column in zip(*seeds, strict=True))
 
 
 def _substrings(text: str, words: Sequence[str], counts: Sequence[int], longest: int) -> Iterator[_Level]:

@@ -320,16 +320,16 @@ def _without_units(vocabulary: Vocabulary) -> UnitTable:
     """Numbers after all ranks for the characters of all tokens, and as many more for those inside a word."""
     columns = vocabulary.columns
     tokens = np.flatnonzero(columns.kinds == TOKEN).tolist()
-    found = sorted(set("".join([_text(columns.spellings[rank]) for rank in tokens])))
+    alphabet = sorted(set("".join([_text(columns.spellings[rank]) for rank in tokens])))
     characters = np.full(CODEPOINTS, -1, dtype=np.int32)
-    characters[[ord(character) for character in found]] = len(vocabulary) + np.arange(len(found), dtype=np.int32)
+    characters[[ord(character) for character in alphabet]] = len(vocabulary) + np.arange(len(alphabet), dtype=np.int32)
     unknown = np.flatnonzero(columns.kinds == UNKNOWN).tolist()
     return UnitTable(
         bytes=None,
         characters=characters,
         fallback=np.full(256, -1, dtype=np.int32),
         unknown=unknown[0] if unknown else -1,
-        continuation=len(found) if columns.continuations.any() else 0,
+        continuation=len(alphabet) if columns.continuations.any() else 0,
     )
 
 
