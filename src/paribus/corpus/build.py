@@ -46,16 +46,18 @@ def build(context: StageContext) -> dict[str, JSON]:
         named = "; ".join(first_of(source.without_documents))
         context.listener.message(f"files without a document ({SKIPPED_FILE} says why): {named}")
     _require_both_splits(config, source, writer, census)
-    separated = separate(context, drawn)
-    census.move(separated.moved)
-    result = census.result() | {"stopped_at": "end" if reading.complete else "limit", "overlap": separated.overlap}
-    result["moved"] = {"documents": len(separated.moved), "bytes": separated.bytes}
+    places, moved, overlap = separate(context, drawn)
+    census.move(places)
+    moved_bytes = sum(document.bytes for document in moved)
+    moved_targets = sum(len((document.target or "").encode()) for document in moved)
+    result = census.result() | {"stopped_at": "end" if reading.complete else "limit", "overlap": overlap}
+    result["moved"] = {"documents": len(moved), "bytes": moved_bytes}
     for split in SPLITS:
         sign = 1 if split == "train" else -1
         written = writer.splits[split]
-        target_bytes = written.target_bytes + sign * separated.target_bytes
+        target_bytes = written.target_bytes + sign * moved_targets
         targets: dict[str, JSON] = {"target_bytes": target_bytes} if pairs else {}
-        documents, size = written.documents + sign * len(separated.moved), written.bytes + sign * separated.bytes
+        documents, size = written.documents + sign * len(moved), written.bytes + sign * moved_bytes
         result[split] = {"documents": documents, "bytes": size} | targets
     return result | ({"packages": dict(versions(config.packages))} if isinstance(config, PydocsCorpus) else {})
 

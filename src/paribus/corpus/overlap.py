@@ -216,23 +216,11 @@ class Drawn:
         self.texts.append(self._first_of_text.setdefault(key, number))
 
 
-@dataclass(frozen=True)
-class Separated:
-    """What the separation did."""
-
-    moved: list[int]
-    """Places of the documents that moved among those that were drawn."""
-    bytes: int
-    """Of their text, both sides of pairs."""
-    target_bytes: int
-    overlap: dict[str, JSON]
-    """Of what stays held out (`overlap.summary`)."""
-
-
-def separate(context: StageContext, drawn: Drawn) -> Separated:
+def separate(context: StageContext, drawn: Drawn) -> tuple[list[int], list[Document], dict[str, JSON]]:
     """Move near copies from `heldout/` to `train/` of the output, and write the overlaps of what stays.
 
-    DataError where nothing would stay held out.
+    Returns what moved, as places among the drawn and as documents, and the `summary` of what stays held out. DataError
+    where nothing would.
     """
     corpus, threshold = CorpusArtifact(context.output), context.config.corpus.near_duplicate
     overlaps = measure(corpus, context.work, context.engine, context.listener)
@@ -246,8 +234,7 @@ def separate(context: StageContext, drawn: Drawn) -> Separated:
     moved = list(_chosen(corpus, moves))
     _insert(context, corpus, [drawn.places[number] for number in np.flatnonzero(moves)], moved)
     _write_heldout(context.work / "heldout", corpus, moves, shares)
-    size, targets = sum(found.bytes for found in moved), sum(len((found.target or "").encode()) for found in moved)
-    return Separated(np.flatnonzero(moves).tolist(), size, targets, summary(shares[~moves]))
+    return np.flatnonzero(moves).tolist(), moved, summary(shares[~moves])
 
 
 def _together(near: Flags, links: Sequence[npt.NDArray[np.int64]]) -> Flags:

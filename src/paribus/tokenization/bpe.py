@@ -221,10 +221,7 @@ def train_scaffold_bpe(
 # right rank. Such a pair is often a rare one: two units that occur once, next to each other, score 1, the most there
 # is. Encoding takes the longest match from the left.
 def train_wordpiece(corpus: SymbolCorpus, size: int, progress: Progress | None = None) -> MergeTraining:
-    """Merge until `size` tokens (units included) are there, or no pair is left.
-
-    `progress` is called with the size reached.
-    """
+    """Merge until `size` tokens (units included) are there, or no pair is left. Arguments as of `train_bpe`."""
     return LikelihoodTrainer(corpus, size, scaffolding=False, threshold=1).run(progress)
 
 

@@ -141,16 +141,8 @@ def read(directory: Path) -> tuple[Vocabulary, Settings]:
 
 
 def _rows(columns: Columns) -> list[str]:
-    cells = zip(
-        columns.spellings,
-        columns.ids.tolist(),
-        columns.kinds.tolist(),
-        columns.frequencies.tolist(),
-        columns.parents.tolist(),
-        columns.continuations.astype(int).tolist(),
-        columns.scores.tolist(),
-        strict=True,
-    )
+    numbers = (columns.ids, columns.kinds, columns.frequencies, columns.parents, columns.continuations.astype(int))
+    cells = zip(columns.spellings, *(array.tolist() for array in (*numbers, columns.scores)), strict=True)
     return [
         f'["{token.hex()}",{identity},"{ENTRY_KINDS[kind]}",{frequency},{left},{right},{continuation},{score!r}]'
         for token, identity, kind, frequency, (left, right), continuation, score in cells
