@@ -230,7 +230,7 @@ def _copy(reading: SourcePass, sample: Sample | None, writer: CorpusWriter, cens
 
 def _require_both_splits(config: CorpusConfig, source: Source, writer: CorpusWriter, census: Census) -> None:
     if not census.documents and not census.unsampled:
-        raise DataError(f"the corpus is empty{census.left_out()}: {source.hint()}")
+        raise DataError(f"the corpus is empty{census.left_out()}: {source.hint}")
     field = config.group_field
     groups = f"; corpus.group_field={field} draws whole groups, so one of more values may be needed" if field else ""
     for split, written in writer.splits.items():
@@ -245,7 +245,7 @@ def _require_both_splits(config: CorpusConfig, source: Source, writer: CorpusWri
             lines = "; corpus.txt_document=paragraph or line makes many documents of a .txt file" if whole else ""
             raise DataError(
                 f"corpus.heldout={config.heldout}: none of the {census.documents} documents{census.left_out()} falls "
-                f"into the {split} split; {source.hint()}, raise corpus.limit, or {change} corpus.heldout"
+                f"into the {split} split; {source.hint}, raise corpus.limit, or {change} corpus.heldout"
                 f"{groups}{lines}"
             )
 

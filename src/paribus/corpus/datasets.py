@@ -31,6 +31,7 @@ class HuggingFaceSource:
     """
 
     unit = "rows"
+    hint = "choose another corpus.name, corpus.subset or corpus.split"
 
     def __init__(self, config: HuggingFaceCorpus) -> None:
         self._config = config
@@ -38,10 +39,6 @@ class HuggingFaceSource:
         self._rows: Any = _open(config, [name for name, _ in self._fields.named()])
         self.done = 0.0
         self.total = float(_length(self._rows, config.split))
-
-    def hint(self) -> str:
-        """What to change where there are too few documents."""
-        return "choose another corpus.name, corpus.subset or corpus.split"
 
     def items(self) -> Generator[SourceDocument | Skipped, None, None]:
         """Documents row by row, and what was left out between them."""
@@ -136,16 +133,13 @@ class PydocsSource:
     """
 
     unit = "files"
+    hint = "list more packages in corpus.packages or lower corpus.min_bytes"
 
     def __init__(self, config: PydocsCorpus, engine: Engine) -> None:
         self._config, self._engine = config, engine
         self._modules = modules(config.packages)
         self.done = 0.0
         self.total = float(len(self._modules))
-
-    def hint(self) -> str:
-        """What to change where there are too few documents."""
-        return "list more packages in corpus.packages or lower corpus.min_bytes"
 
     def items(self) -> Generator[SourceDocument | Skipped, None, None]:
         """Documents in order, and the files that do not parse between them."""

@@ -118,6 +118,7 @@ class FilesSource:
     """
 
     unit = "B"
+    hint = "give more text in corpus.paths"
 
     def __init__(self, config: FilesCorpus, engine: Engine, work: Path) -> None:
         self._config, self._engine, self._work = config, engine, work
@@ -133,10 +134,6 @@ class FilesSource:
         """Files read so far of which every record was skipped."""
         self.done = 0.0
         self.total = float(sum(path.stat().st_size for path in self._files))
-
-    def hint(self) -> str:
-        """What to change where there are too few documents."""
-        return "give more text in corpus.paths"
 
     def items(self) -> Generator[SourceDocument | Skipped, None, None]:
         """Documents file by file, and what was left out between them."""
@@ -208,6 +205,7 @@ class ParallelSource:
     """
 
     unit = "B"
+    hint = "give more pairs in corpus.source and corpus.target"
 
     def __init__(self, config: ParallelCorpus) -> None:
         self._config = config
@@ -215,10 +213,6 @@ class ParallelSource:
         require_group_of_text(config.group_field, [path for path in self._sources if record_format(path) == "text"])
         self.done = 0.0
         self.total = float(sum(path.stat().st_size for path in self._sources))
-
-    def hint(self) -> str:
-        """What to change where there are too few pairs."""
-        return "give more pairs in corpus.source and corpus.target"
 
     def items(self) -> Generator[SourceDocument | Skipped, None, None]:
         """Pairs file by file, and what was left out between them."""
@@ -351,9 +345,8 @@ class Source(Protocol):
     done: float
     total: float
     unit: str
+    hint: str
+    """What to change where this source has too few documents."""
 
     def items(self) -> Generator[SourceDocument | Skipped, None, None]:
         """Documents in corpus order, and what was left out between them."""
-
-    def hint(self) -> str:
-        """What to change where this source has too few documents."""
