@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from paribus.config.groups.corpus import CorpusConfig, FilesCorpus, HuggingFaceCorpus, ParallelCorpus, PydocsCorpus
-from paribus.corpus.artifact import SPLITS, CorpusWriter, split_of
+from paribus.corpus.artifact import CorpusWriter, split_of
 from paribus.corpus.datasets import HuggingFaceSource, PydocsSource
 from paribus.corpus.files import FilesSource, ParallelSource, Skipped, Source, SourceDocument
 from paribus.corpus.overlap import Drawn, separate
@@ -52,9 +52,8 @@ def build(context: StageContext) -> dict[str, JSON]:
     moved_targets = sum(len((document.target or "").encode()) for document in moved)
     result = census.result() | {"stopped_at": "end" if reading.complete else "limit", "overlap": overlap}
     result["moved"] = {"documents": len(moved), "bytes": moved_bytes}
-    for split in SPLITS:
+    for split, written in writer.splits.items():
         sign = 1 if split == "train" else -1
-        written = writer.splits[split]
         target_bytes = written.target_bytes + sign * moved_targets
         targets: dict[str, JSON] = {"target_bytes": target_bytes} if pairs else {}
         documents, size = written.documents + sign * len(moved), written.bytes + sign * moved_bytes

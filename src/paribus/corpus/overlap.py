@@ -147,8 +147,8 @@ def measure(corpus: CorpusArtifact, work: Path, engine: Engine, listener: StageL
     directory.mkdir(parents=True)
     table.save(directory)
     most, shards = np.zeros(len(counts), np.int32), corpus.shards("train")
-    for done, found in enumerate(engine.map(partial(most_shared, directory), shards), 1):
-        most = np.maximum(most, found)
+    for done, most_of_shard in enumerate(engine.map(partial(most_shared, directory), shards), 1):
+        most = np.maximum(most, most_of_shard)
         listener.progress(done, len(shards), unit="shards", doing="comparing held-out with training text")
     shutil.rmtree(directory)
     return Overlaps(texts, table, hashes, counts, most)
@@ -180,7 +180,8 @@ def most_shared(table: Path, shard: Path) -> Integers:
 def _heldout(corpus: CorpusArtifact) -> tuple[npt.NDArray[np.int64], Hashes, Counts]:
     """Number of each held-out document's text, and the hashes of the distinct texts."""
     numbers: dict[tuple[str, ...], int] = {}
-    texts = np.array([numbers.setdefault(found.texts, len(numbers)) for found in corpus.documents("heldout")], np.int64)
+    documents = corpus.documents("heldout")
+    texts = np.array([numbers.setdefault(document.texts, len(numbers)) for document in documents], np.int64)
     parts = [shingle_hashes(batch) for batch in _batches(numbers)]
     return texts, np.concatenate([hashes for hashes, _ in parts]), np.concatenate([counts for _, counts in parts])
 
@@ -265,7 +266,7 @@ def _require_rest(moves: Flags, threshold: float, group: str | None) -> None:
 
 def _chosen(corpus: CorpusArtifact, chosen: Flags) -> Iterator[Document]:
     """The held-out documents of some places, in order."""
-    return (found for found, wanted in zip(corpus.documents("heldout"), chosen.tolist(), strict=True) if wanted)
+    return itertools.compress(corpus.documents("heldout"), chosen.tolist())
 
 
 def _insert(context: StageContext, corpus: CorpusArtifact, places: Sequence[int], moved: Sequence[Document]) -> None:
@@ -358,11 +359,11 @@ class SharedShingles:
 
     def _count(self, hashes: Hashes, counts: Counts, own: int, least: Integers, parents: Integers) -> None:
         table = self._table
-        found: tuple[Any, ...] = (self._seen, self._shared, self._touched, self.most)
+        scratch: tuple[Any, ...] = (self._seen, self._shared, self._touched, self.most)
         kernel("count_shared")(
             address(hashes), address(counts), len(counts), address(table.bits), table.shift - SPARSE,
             address(table.keys), address(table.buckets), table.shift, address(table.starts), address(table.owners),
-            *map(address, found), own, address(least), address(parents),
+            *map(address, scratch), own, address(least), address(parents),
         )  # fmt: skip
 
 

@@ -173,18 +173,18 @@ class Module:
 
 def versions(packages: Sequence[str]) -> dict[str, str]:
     """Installed version of each distribution; ConfigurationError naming all that are missing or repeated."""
-    found: dict[str, str] = {}
+    installed: dict[str, str] = {}
     problems: list[str] = []
     for name in packages:
-        if name in found:
+        if name in installed:
             problems.append(f"{name!r} is listed more than once")
         try:
-            found[name] = version_of(importlib.metadata.distribution(name))
+            installed[name] = version_of(importlib.metadata.distribution(name))
         except (PackageNotFoundError, ValueError):
             problems.append(_not_installed(name))
     if problems:
         raise ConfigurationError("corpus.packages: " + "; ".join(problems))
-    return found
+    return installed
 
 
 def _not_installed(name: str) -> str:
@@ -197,7 +197,7 @@ def _not_installed(name: str) -> str:
 def modules(packages: Sequence[str]) -> list[Module]:
     """Python source files of the distributions: in the order given, then by path. ConfigurationError as `versions`."""
     versions(packages)
-    found: dict[str, Module] = {}
+    by_path: dict[str, Module] = {}
     for package in packages:
         files = dict(_files(importlib.metadata.distribution(package)))
         if not files:
@@ -205,8 +205,8 @@ def modules(packages: Sequence[str]) -> list[Module]:
                 f"corpus.packages: the package {package!r} has no Python source files; leave it out"
             )
         for relative in sorted(files):
-            found.setdefault(relative, Module(package, relative, files[relative]))
-    return list(found.values())
+            by_path.setdefault(relative, Module(package, relative, files[relative]))
+    return list(by_path.values())
 
 
 def _files(distribution: Distribution) -> Iterator[tuple[str, Path]]:

@@ -43,15 +43,15 @@ def _platform() -> bytes:
 
 def closure(module: str) -> set[str]:
     """The modules that a kernel is compiled of: its own, those it imports from, and the compiler."""
-    found, rest = {COMPILER}, [module]
+    modules, rest = {COMPILER}, [module]
     while rest:
         name = rest.pop()
-        if name not in found:
-            found.add(name)
+        if name not in modules:
+            modules.add(name)
             imported = _IMPORT.findall(_source(name).read_text(encoding="utf-8"))
             # A folder of kernels has no code: what is imported from it is a module.
             rest += [module if _source(module).is_file() else f"{module}.{item}" for module, item in imported]
-    return found
+    return modules
 
 
 def _source(module: str) -> Path:
