@@ -176,6 +176,8 @@ def _settings(path: Path) -> tuple[Settings, int]:
         raise DataError(f"{path}: not a paribus tokenizer of format {FORMAT}")
     size = described.pop("vocab_size", None)
     del described["format"]
+    if lacking := Settings.__dataclass_fields__.keys() - described.keys():
+        raise DataError(f"{path}: lacks {', '.join(sorted(lacking))}")
     try:
         return Settings(**described | {"special_tokens": tuple(described.get("special_tokens", ()))}), size
     except (TypeError, ParibusError) as error:
