@@ -17,7 +17,7 @@ import numpy as np
 from paribus.checks import compose_command
 from paribus.config.arguments import Command
 from paribus.config.groups.execution import EngineConfig
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.records import read_sweeps
 from paribus.pipeline.results import collect
 from paribus.pipeline.root import OutputRoot
@@ -32,7 +32,7 @@ def comparison_of(root: Path) -> Comparison:
     """The table of the last sweep of a root."""
     sweep = read_sweeps(root)[0]
     composition = compose_command(Command(sweep.command.flags, (*sweep.overrides, f"root={root}")))
-    runs = prepare(composition, tolerate_missing=True)
+    runs = prepare_runs(composition, tolerate_missing=True)
     records, missing = collect(runs, composition.factors, OutputRoot(root, EngineConfig().lease_seconds))
     return compare(records, composition.factors, missing)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from paribus.checks import compose_command
 from paribus.config.arguments import parse
 from paribus.config.units import format_count, format_hours, format_size
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepare import prepare_runs
 from paribus.planning.plan import Plan, make_plan
 
 CLUSTER = "plan=h800_128 training.nodes=16 training.processes=8"
@@ -114,7 +114,7 @@ def plan_of(experiment: Experiment) -> Plan:
     """The plan of an experiment on the cluster, in an output root that is empty."""
     with tempfile.TemporaryDirectory() as root:
         words = [word.replace("'", "") for word in f"{experiment.overrides} {CLUSTER} {experiment.layout}".split()]
-        return make_plan(prepare(compose_command(parse([*words, f"root={root}"])), tolerate_missing=True))
+        return make_plan(prepare_runs(compose_command(parse([*words, f"root={root}"])), tolerate_missing=True))
 
 
 def row(experiment: Experiment, plan: Plan) -> str:

@@ -11,7 +11,7 @@ from paribus.checks import compose_command
 from paribus.commands.output import TOKENS
 from paribus.config.arguments import parse
 from paribus.config.groups.evaluation import table_of
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.results import collect
 from paribus.pipeline.root import OutputRoot
 from paribus.reporting.compare import Arm, Comparison, compare
@@ -60,7 +60,7 @@ class Store:
         """The table of an experiment; its rows are compared with those that have the labels `against`, if any."""
         composition = compose_command(parse(self._arguments(experiment), "report"))
         root = OutputRoot.of(composition.jobs[0].config)
-        records, missing = collect(prepare(composition, tolerate_missing=True), composition.factors, root)
+        records, missing = collect(prepare_runs(composition, tolerate_missing=True), composition.factors, root)
         table = table_of(composition.jobs[0].config.experiment)
         if against:
             table = replace(table, baseline=dict(against))

@@ -13,6 +13,7 @@ import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from pathlib import Path
@@ -592,17 +593,14 @@ def check_plan(plan: PlanConfig) -> Iterator[Problem]:
 
 
 def with_natural_encoder(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A configuration as plain data whose encoder, where it is `natural`, is the one an existing tokenizer is made for.
-
-    As it is where there is no such tokenizer: who opens it says why.
-    """
+    """A configuration as plain data whose encoder, where it is `natural`, is the one its tokenizer is made for."""
     tokenizer = data.get("tokenizer")
-    if data.get("encoder") != NATURAL or not isinstance(tokenizer, Mapping) or tokenizer.get("kind") != "existing":
+    if data.get("encoder") != NATURAL or not isinstance(tokenizer, Mapping):
         return data
-    try:
-        made_by = algorithm(Path(str(tokenizer.get("path"))))
-    except ParibusError:
-        return data
+    made_by = str(tokenizer.get("kind"))
+    if made_by == "existing":
+        with suppress(ParibusError):  # who opens it says why
+            made_by = algorithm(Path(str(tokenizer.get("path"))))
     return {**data, "encoder": {"kind": natural_encoder(made_by)}}
 
 

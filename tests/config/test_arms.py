@@ -11,7 +11,7 @@ from paribus.config.arguments import Option, options, parse
 from paribus.config.compose import Composition
 from paribus.config.fields import ARM, CHOSEN
 from paribus.errors import ConfigurationError
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.prepared import factor_labels, undeclared
 
 ARMS = options(ARM)
@@ -30,7 +30,7 @@ def test_an_arm_is_a_valid_run_and_chooses_a_tokenizer_with_its_encoder(arm: Opt
     assert {"tokenizer", "encoder"} <= chosen.keys() <= set(CHOSEN)
     by_groups = compose(*(f"{group}={name}" for group, name in chosen.items())).jobs[0].config
     assert compose(f"{ARM}={arm.name}").jobs[0].config == by_groups
-    assert prepare(compose(f"{ARM}={arm.name}"), tolerate_missing=True)
+    assert prepare_runs(compose(f"{ARM}={arm.name}"), tolerate_missing=True)
 
 
 def test_the_page_has_all_of_them_and_what_they_choose() -> None:
@@ -43,14 +43,16 @@ def test_the_page_has_all_of_them_and_what_they_choose() -> None:
 
 def test_arms_are_one_factor_whose_rows_have_their_names() -> None:
     composition = compose("-m", "arm=bpe,unigram,entropy_bpe", "seed=0,1")
-    runs = prepare(composition, tolerate_missing=True)
+    runs = prepare_runs(composition, tolerate_missing=True)
     assert composition.factors == (ARM,)
     assert undeclared(runs) is None
     assert [factor_labels(run, composition.factors)[ARM] for run in runs[::2]] == ["bpe", "unigram", "entropy_bpe"]
 
 
 def test_arms_do_not_excuse_what_they_do_not_choose() -> None:
-    error = undeclared(prepare(compose("-m", "arm=bpe,unigram", "ordering=standard,in_context"), tolerate_missing=True))
+    error = undeclared(
+        prepare_runs(compose("-m", "arm=bpe,unigram", "ordering=standard,in_context"), tolerate_missing=True)
+    )
     assert error is not None
     assert {difference.path.split(".")[0] for difference in error.differences} == {"duplicates"}
 

@@ -10,7 +10,7 @@ from paribus.checks import compose_command
 from paribus.commands.report import report_command
 from paribus.config.arguments import parse
 from paribus.errors import ConfigurationError
-from paribus.pipeline.prepare import prepare, same_run_twice
+from paribus.pipeline.prepare import prepare_runs, same_run_twice
 from paribus.pipeline.prepared import PreparedRun, factor_labels, undeclared
 from paribus.pipeline.recorder import RunRecord
 from paribus.pipeline.results import collect
@@ -22,7 +22,7 @@ ORDERINGS = ("-m", "scale=tiny", "ordering=standard,in_context")
 
 
 def prepared(*arguments: str) -> list[PreparedRun]:
-    return prepare(compose_command(parse(arguments)), tolerate_missing=True)
+    return prepare_runs(compose_command(parse(arguments)), tolerate_missing=True)
 
 
 def differing(*arguments: str) -> list[str]:
@@ -87,7 +87,10 @@ def test_jobs_that_are_each_a_run_of_their_own_are_accepted() -> None:
 
 def test_no_command_runs_or_reports_a_sweep_over_what_changes_no_run(tmp_path: Path) -> None:
     command = parse(("-m", "scale=tiny", "corpus=pydocs_small", "training.micro_batch=4,8", f"root={tmp_path}"))
-    for refuses in (lambda: prepare(compose_command(command)), lambda: report_command(command, Console(quiet=True))):
+    for refuses in (
+        lambda: prepare_runs(compose_command(command)),
+        lambda: report_command(command, Console(quiet=True)),
+    ):
         with pytest.raises(ConfigurationError, match=r"training\.micro_batch=4 and training\.micro_batch=8 make"):
             refuses()
 
@@ -223,7 +226,7 @@ def test_a_group_that_decides_nothing_is_compared_as_the_command_has_it(tmp_path
     layout = OutputRoot.of(earlier.job.config)
     RunRecord(earlier.job.config, earlier.nodes, layout).finish(None)
     composition = compose_command(parse(arguments))
-    (record,), missing = collect(prepare(composition), composition.factors, layout)
+    (record,), missing = collect(prepare_runs(composition), composition.factors, layout)
     assert missing == []
     assert record.config["embedder"]["dimensions"] == 128
     assert record.config["tokenizer"]["vocab_size"] == 512

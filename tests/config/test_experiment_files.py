@@ -14,7 +14,7 @@ from paribus.config.groups.ordering import TransformersEmbedder
 from paribus.config.groups.tokenization import draws_of
 from paribus.config.groups.training import EqualStepsBudget, EqualTokensBudget, checkpoint_steps
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.prepared import PreparedRun, undeclared
 from paribus.planning.plan import Plan, make_plan
 from paribus.reporting.columns import columns_of
@@ -51,7 +51,7 @@ def empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def prepared(*overrides: str, verb: str = "run") -> list[PreparedRun]:
-    return prepare(composition_of(*overrides, verb=verb), tolerate_missing=True)
+    return prepare_runs(composition_of(*overrides, verb=verb), tolerate_missing=True)
 
 
 def plan_of(*overrides: str) -> Plan:

@@ -15,7 +15,7 @@ import pytest
 
 from paribus.checks import compose_command
 from paribus.config.arguments import parse
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepare import prepare_runs
 from paribus.planning.plan import make_plan
 from support.command_line import OVERRIDES, command, paribus, write_corpus
 
@@ -57,7 +57,7 @@ def test_a_plan_in_a_fresh_root_names_exactly_what_the_sweep_made(
     sweep: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(sweep)
-    plan = make_plan(prepare(compose_command(parse(["-m", *OVERRIDES, *SWEEP, f"root={tmp_path}"]))))
+    plan = make_plan(prepare_runs(compose_command(parse(["-m", *OVERRIDES, *SWEEP, f"root={tmp_path}"]))))
     assert {stage.state for stage in plan.stages} == {"missing"}
     artifacts = (path.parent for path in (sweep / "paribus_runs/artifacts").glob("*/*/record.json"))
     assert {(stage.name, stage.key) for stage in plan.stages} == {(path.parent.name, path.name) for path in artifacts}

@@ -20,7 +20,7 @@ from paribus.checks import compose_command
 from paribus.commands.report import compare_runs
 from paribus.config.arguments import parse
 from paribus.pipeline.execute import SERVE_FORKS
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepare import prepare_runs
 from paribus.store import files
 from support.command_line import OVERRIDES, command, paribus, write_corpus
 
@@ -232,7 +232,7 @@ def test_reports_that_are_written_at_once_are_not_mixed(finished: Path, monkeypa
     before = events.read_text(encoding="utf-8")
     shutil.rmtree(directory)
     composition = compose_command(parse(ARMS))
-    runs = prepare(composition)
+    runs = prepare_runs(composition)
     sync_entry = files.sync_entry
 
     def slowly(path: Path) -> None:

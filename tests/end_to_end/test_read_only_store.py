@@ -11,7 +11,7 @@ from paribus.checks import compose_command
 from paribus.cli import main
 from paribus.config.arguments import parse
 from paribus.pipeline.clean import examine
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepare import prepare_runs
 from paribus.store.artifacts import Store
 from paribus.store.claims import acquire, is_held
 from support.finished_runs import finish
@@ -101,7 +101,7 @@ def test_a_report_of_a_root_that_may_only_be_read_is_printed_and_written_elsewhe
     elsewhere.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
     arguments = ("-m", "scale=tiny", "corpus=pydocs_small", "encoder=merge_rank,longest_first", f"root={root}")
-    for number, run in enumerate(prepare(compose_command(parse(arguments)))):
+    for number, run in enumerate(prepare_runs(compose_command(parse(arguments)))):
         finish(run, number, tmp_path / "made")
     before = sorted(root.rglob("*"))
     read_only(root)

@@ -14,7 +14,7 @@ from paribus.config.groups.execution import TrackingConfig
 from paribus.config.identity import to_plain
 from paribus.config.validate import build_run
 from paribus.errors import ConfigurationError, ParibusError
-from paribus.pipeline.prepare import describe_sweep, prepare
+from paribus.pipeline.prepare import describe_sweep, prepare_runs
 from paribus.pipeline.recorder import RunRecord
 from paribus.pipeline.root import OutputRoot
 from paribus.pipeline.standings import write_stages
@@ -84,7 +84,7 @@ def test_a_hostile_name_is_refused_by_its_path_or_stays_below_the_root(
     for value in HOSTILE:
         try:
             config = build_run(with_value(configuration, path, groups, value))
-            runs = prepare(Composition((Job((), config),), (), False))
+            runs = prepare_runs(Composition((Job((), config),), (), False))
         except ParibusError as error:
             no_directory = path == "root" and NO_DIRECTORY.fullmatch(str(error))
             assert no_directory or all(problem.path for problem in error.problems)

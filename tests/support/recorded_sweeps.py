@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from paribus.checks import compose_command
 from paribus.config.arguments import Command, parse
-from paribus.pipeline.prepare import describe_sweep, prepare
+from paribus.pipeline.prepare import describe_sweep, prepare_runs
 from paribus.pipeline.prepared import PreparedRun, write_sweep
 from paribus.pipeline.root import OutputRoot
 from support.finished_runs import finish
@@ -22,7 +22,7 @@ def record(root: Path, *words: str) -> tuple[str, list[PreparedRun]]:
 
 def record_command(command: Command) -> tuple[str, list[PreparedRun]]:
     composition = compose_command(command)
-    runs = prepare(composition)
+    runs = prepare_runs(composition)
     sweep = describe_sweep(composition, runs)
     write_sweep(OutputRoot.of(runs[0].job.config), sweep, command, runs)
     return sweep.id, runs

@@ -20,7 +20,7 @@ from paribus.errors import ConfigurationError
 from paribus.evaluation.benchmarks import unknown_task
 from paribus.evaluation.data_files import HELDOUT_CLEAN, HELDOUT_CONCATENATED
 from paribus.ordering.embedding_files import check_ordering
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepare import prepare_runs
 from paribus.reporting.measures import AVERAGE, BITS_PER_BYTE, HELDOUT_SETS
 from support.embeddings import encoder_config, write_encoder
 from support.models import ENCODER_DECODER, FAMILIES, GPT_NEOX, LLAMA, NAMED, family
@@ -80,12 +80,12 @@ def test_it_is_refused_before_anything_runs_and_in_a_plan(tmp_path: Path) -> Non
     command = parse([*SWEEP, f"root={tmp_path}", "+experiment.table.primary=[bits_per_byt]"])
     for tolerate in (False, True):
         with pytest.raises(ConfigurationError, match=r"experiment\.table\.primary\[0\]: 'bits_per_byt' is unknown"):
-            prepare(compose_command(command), tolerate_missing=tolerate)
+            prepare_runs(compose_command(command), tolerate_missing=tolerate)
 
 
 def refusal(root: Path, field: str, *overrides: str) -> str:
     try:
-        prepare(compose_command(parse([*SWEEP, f"root={root}", f"+experiment.table.{field}", *overrides])))
+        prepare_runs(compose_command(parse([*SWEEP, f"root={root}", f"+experiment.table.{field}", *overrides])))
     except ConfigurationError as error:
         return str(error)
     return ""

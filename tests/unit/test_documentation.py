@@ -14,7 +14,7 @@ from paribus.commands import clean, export, rerun
 from paribus.commands.tokens_encode import OPTIONS
 from paribus.config.arguments import configuration_directory, parse, read_options
 from paribus.config.explain import describe
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.prepared import undeclared
 from paribus.pipeline.records import is_reference
 from paribus.tokenization import Tokenizer
@@ -106,7 +106,7 @@ def test_every_documented_command_exists_composes_and_compares_what_is_equal_oth
             continue
         if words[0] in COMPOSED and not command.shows:
             composition = composition_of(*overrides_of(words), verb=words[0])
-            assert undeclared(prepare(composition, tolerate_missing=True)) is None
+            assert undeclared(prepare_runs(composition, tolerate_missing=True)) is None
         elif words[0] in ("orders", *ACTIONS) and not command.shows:
             assert composition_of(*overrides_of(words), verb=words[0]).jobs
 

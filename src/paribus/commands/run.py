@@ -28,7 +28,7 @@ from paribus.engine.processes import interrupt, on_stop
 from paribus.errors import classify, is_full_disk
 from paribus.pipeline.failures import RETRIED
 from paribus.pipeline.graph import EVALUATION, FINETUNING
-from paribus.pipeline.prepare import describe_sweep, fetch_prompt_examples, prepare
+from paribus.pipeline.prepare import describe_sweep, fetch_prompt_examples, prepare_runs
 from paribus.pipeline.prepared import PreparedRun, labels, tell_origin, undeclared, write_sweep
 from paribus.pipeline.recorder import LOST, mark_lost, read_state
 from paribus.pipeline.records import read_sweep
@@ -59,7 +59,7 @@ def run_command(command: Command, console: Console) -> int:
     fetch_prompt_examples(
         composition.jobs, partial(console.print, style="yellow", markup=False, highlight=False, soft_wrap=True)
     )
-    runs = prepare(composition)
+    runs = prepare_runs(composition)
     if unfair := undeclared(runs):
         raise unfair
     refuse_over_limit(runs, partial(console.print, markup=False, soft_wrap=True))

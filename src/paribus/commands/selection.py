@@ -14,7 +14,7 @@ from paribus.config.identity import canonical, identity
 from paribus.config.units import format_age
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.prepare import FilesBefore, overlay, prepare
+from paribus.pipeline.prepare import FilesBefore, overlay, prepare_runs
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.records import (
     Reference,
@@ -57,7 +57,7 @@ def select(command: Command, say: Callable[[str], None]) -> Selection:
     whole = command if reference is None else _with_flags(reference.command, command)
     composition = compose_command(whole)
     if reference is None:
-        return Selection(whole, composition, prepare(composition, tolerate_missing=True, judge_made=False))
+        return Selection(whole, composition, prepare_runs(composition, tolerate_missing=True, judge_made=False))
     runs, moved = _named_runs(composition, reference, root_of(command.overrides).path)
     say("\n".join(_describe(reference, runs, moved)))
     return Selection(whole, composition, runs)
@@ -108,9 +108,11 @@ def _named_runs(composition: Composition, reference: Reference, root: Path) -> t
     Where one of them would be another even of the same files, all are those that are made now: in one table, runs of
     other text would stand beside each other.
     """
-    made = prepare(composition, tolerate_missing=True, judge_made=False, before=_files_before(root, reference.runs))
+    made = prepare_runs(
+        composition, tolerate_missing=True, judge_made=False, before=_files_before(root, reference.runs)
+    )
     if not {run.run_id for run in made} <= {run.run_id for run in reference.runs}:
-        return prepare(composition, tolerate_missing=True, judge_made=False), 0
+        return prepare_runs(composition, tolerate_missing=True, judge_made=False), 0
     with overlay(OutputRoot.of(made[0].job.config).cache) as cache:
         ids = [run_id(build_graph(run.job.config, cache, tolerate_missing=True)) for run in made]
     return made, sum(now != run.run_id for now, run in zip(ids, made, strict=True))

@@ -143,14 +143,14 @@ def _without_overrides(name: str) -> Callable[[Sequence[str]], int]:
 
 def _plan(command: Command, console: Console) -> int:
     from paribus.checks import compose_command
-    from paribus.pipeline.prepare import prepare
+    from paribus.pipeline.prepare import prepare_runs
     from paribus.pipeline.root import OutputRoot
     from paribus.planning.plan import make_plan
     from paribus.planning.show import check_limit, plan_document, show_plan
     from paribus.tracking.destination import Destination
 
     say = partial(console.print, markup=False, soft_wrap=True)
-    runs = prepare(compose_command(command), tolerate_missing=True)
+    runs = prepare_runs(compose_command(command), tolerate_missing=True)
     plan = make_plan(runs, say)
     if command.asks_json:
         print_json(plan_document(plan, runs))

@@ -10,7 +10,6 @@ from typing import Any, get_args, get_type_hints
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from paribus.config.fields import NULL_IS_NO_LIMIT
-from paribus.config.groups.tokenization import with_natural_encoder
 from paribus.config.schema import RunConfig, dataclasses_of, kinds
 from paribus.errors import ConfigurationError, Problem
 
@@ -27,7 +26,7 @@ def build_run(data: Mapping[str, Any]) -> RunConfig:
     Each value is judged by itself; `paribus.checks` judges what cannot work together.
     """
     problems: list[Problem] = []
-    config = _build(RunConfig, with_natural_encoder(data), "", problems)
+    config = _build(RunConfig, data, "", problems)
     if problems or config is None:
         raise ConfigurationError(*problems)
     return config  # type: ignore[no-any-return]

@@ -5,7 +5,6 @@ of workers. An exception of an item ends the map and comes back as it was; a wor
 engine that can do so, and ends the map with an InfrastructureError or OutOfMemoryError in the others."""
 
 from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
 Item = TypeVar("Item")
@@ -37,7 +36,5 @@ class Engine(Protocol):
     def __enter__(self) -> Self:
         """The engine itself."""
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Give back what it took."""

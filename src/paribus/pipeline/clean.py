@@ -71,14 +71,9 @@ class Cleaning:
         return cls(inventory)
 
     @cached_property
-    def keys(self) -> Mapping[str, frozenset[str]]:
-        """By run the keys that its record names: of its stages, and of what it starts from or reads by a path."""
-        return {name: frozenset(_keys(run, self.inventory)) for name, run in self.inventory.runs.items()}
-
-    @cached_property
     def users(self) -> Counter[str]:
-        """Number of runs by key that they name."""
-        return Counter(key for keys in self.keys.values() for key in keys)
+        """Number of runs by key that their records name: of stages, and of what they start from or read by a path."""
+        return Counter(key for run in self.inventory.runs.values() for key in set(_keys(run, self.inventory)))
 
     @cached_property
     def reserved(self) -> frozenset[str]:
@@ -91,14 +86,14 @@ class Cleaning:
     def _unnamed_trainings(self) -> set[str]:
         """Trainings and their scores that no record names, and all that they were made of."""
         by_key = {key: (stage, key) for stage, key in self.inventory.artefacts}
-        left = [key for key, (stage, _) in by_key.items() if stage in MEASURING_STAGES and not self.users[key]]
-        found: set[str] = set()
-        while left:
-            key = left.pop()
-            if key in by_key and key not in found:
-                found.add(key)
-                left += (self.inventory.records[by_key[key]].get("inputs") or {}).values()
-        return found
+        pending = [key for key, (stage, _) in by_key.items() if stage in MEASURING_STAGES and not self.users[key]]
+        reached: set[str] = set()
+        while pending:
+            key = pending.pop()
+            if key in by_key and key not in reached:
+                reached.add(key)
+                pending += (self.inventory.records[by_key[key]].get("inputs") or {}).values()
+        return reached
 
     def unused(self) -> list[Removal]:
         """Items that no record needs."""
@@ -110,14 +105,15 @@ class Cleaning:
 
         A run that was done and lacks an artefact keeps all, since its scores may be made again.
         """
-        own = {name: _own_keys(run) for name in names if (run := self.inventory.runs[name]).state != INCOMPLETE}
-        named = Counter(key for keys in own.values() for key in keys)
-        alone = {key for keys in own.values() for key in keys if named[key] == self.users[key]} - self.reserved
-        finished = {key for name, keys in own.items() if self.inventory.runs[name].state == DONE for key in keys}
-        found = [removal for key in sorted(alone & self.everything.keys()) for removal in self.everything[key]]
+        runs = [run for name in set(names) if (run := self.inventory.runs[name]).state != INCOMPLETE]
+        own = [{key for _, key in run.artefacts} | set(run.record.get("keys", {}).values()) for run in runs]
+        named = Counter(key for keys in own for key in keys)
+        alone = {key for key in named if named[key] == self.users[key]} - self.reserved
+        finished = {key for run, keys in zip(runs, own, strict=True) if run.state == DONE for key in keys}
+        items = [removal for key in sorted(alone & self.everything.keys()) for removal in self.everything[key]]
         return [
-            *(removal for removal in found if removal.place[1] not in finished),
-            *self._weights(removal.place for removal in found if removal.place[1] in finished and not removal.partial),
+            *(removal for removal in items if removal.place[1] not in finished),
+            *self._weights(removal.place for removal in items if removal.place[1] in finished and not removal.partial),
         ]
 
     @cached_property
@@ -183,11 +179,6 @@ def _remove(root: OutputRoot, removal: Removal) -> bool:
         else:
             root.store.remove(held, *removal.place)
     return True
-
-
-def _own_keys(run: RunSummary) -> set[str]:
-    """Keys of the stages of a run."""
-    return {key for _, key in run.artefacts} | set(run.record.get("keys", {}).values())
 
 
 def _keys(run: RunSummary, inventory: Inventory) -> Iterator[str]:

@@ -35,6 +35,7 @@ from paribus.store.provenance import Code
 SPINS = "20000"
 """Turns an OpenMP thread waits at a barrier before it sleeps; the default collapses where cores are shared."""
 SECONDS_UNTIL_SIGNALLED = 0.5
+"""Whoever stops a whole job signals this process too, which then ends as interrupted and not as failed."""
 SECONDS_UNTIL_SAID = 1.0
 SECONDS_BETWEEN_CHECKS = 1.0
 RUN_STAGE = "import sys; from paribus.pipeline.fork_server import run_stage; sys.exit(run_stage())"
@@ -50,11 +51,11 @@ def execute(
     *,
     environment: Mapping[str, str] | None = None,
     imports: Sequence[str] = (),
-    later: Sequence[str] = (),
+    preload: Sequence[str] = (),
 ) -> Any:
     """The stage's result. Raises the failure the child reported, or one made from how it died.
 
-    `environment` is added to that of the child. `imports` are modules that the stage computes with, `later` those of
+    `environment` is added to that of the child. `imports` are modules that the stage computes with, `preload` those of
     stages after it, which are imported beside it. Where this process is interrupted the child is asked to end, by
     SIGTERM, and heard until it has or `engine.grace_seconds` are over. SIGUSR1 is passed on to it.
     """
@@ -64,14 +65,24 @@ def execute(
     with _checkpoint_requests() as passed_on, os.fdopen(reading, "rb", buffering=0) as channel:
         try:
             job = job | {"claim": {"path": str(held.path), "token": held.token, "lease": held.lease}}
-            told = Job(job, child_environment(engine), dict(environment or {}), imports, later)
             with log.open("ab") as output:
-                child = start_child(told, Outlets(writing, output.fileno()), held.watch)
+                streams = writing, output.fileno()
+                begun = Job(job, child_environment(engine), dict(environment or {}), streams, imports, preload)
+                child = start_child(begun, held.watch)
         finally:
             os.close(writing)
-        with _ended(child, channel, listener, engine.grace_seconds):
+        try:
             passed_on(child)
             answer = _listen(channel, listener, held.watch)
+        except BaseException as error:
+            try:
+                # After any other error somebody else may have the work in hand: nothing more may be written there.
+                if isinstance(error, KeyboardInterrupt | SystemExit):
+                    _ask_to_end(child, channel, listener, engine.grace_seconds)
+            finally:
+                _sweep(child)
+                child.wait()
+            raise
     code = child.wait()
     _sweep(child)
     return _conclude(answer, code, log, out_of_memory_kills() - killed_before)
@@ -125,41 +136,24 @@ def _checkpoint_requests() -> Iterator[Callable[[Child], object]]:
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 
-@contextmanager
-def _ended(child: Child, channel: Any, listener: StageListener, grace: float) -> Iterator[None]:
-    """Leave no child behind, however the block ends; a clean end waits for it."""
-    try:
-        yield
-    except (KeyboardInterrupt, SystemExit):
-        try:
-            _ask_to_end(child, channel, listener, grace)
-        finally:
-            _sweep(child)
-            child.wait()
-        raise
-    except BaseException:
-        # Somebody else may have the work in hand by now: nothing more may be written there.
-        _sweep(child)
-        child.wait()
-        raise
-
-
 def _ask_to_end(child: Child, channel: Any, listener: StageListener, grace: float) -> None:
     """Send SIGTERM and hear the child out, for at most `grace` seconds; a further interruption leaves at once.
 
     One that comes before the user was told is the same once more: a terminal that is closed sends two, and whoever
     ends a job may signal processes and their groups.
     """
-    _signal(child, signal.SIGTERM)
-    began, said = time.monotonic(), False
+    if child.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGTERM)
+    began, announced = time.monotonic(), False
 
     def check() -> None:
-        nonlocal said
+        nonlocal announced
         waited = time.monotonic() - began
         if waited > grace:
             raise TimeoutError
-        if waited > SECONDS_UNTIL_SAID and not said:
-            said = True
+        if waited > SECONDS_UNTIL_SAID and not announced:
+            announced = True
             with suppress(OSError):
                 listener.message(
                     f"waiting up to {grace:g} s (engine.grace_seconds) for the stage to end, which a training does "
@@ -172,16 +166,10 @@ def _ask_to_end(child: Child, channel: Any, listener: StageListener, grace: floa
                 # A terminal that is gone must not cost the child its last checkpoint.
                 _listen(channel, listener, check, ignored=(OSError,))
             except (KeyboardInterrupt, SystemExit):
-                if said:
+                if announced:
                     raise
                 continue
             return
-
-
-def _signal(child: Child, number: signal.Signals) -> None:
-    if child.poll() is None:
-        with suppress(ProcessLookupError):
-            os.killpg(child.pid, number)
 
 
 def _sweep(child: Child) -> None:
@@ -225,7 +213,7 @@ def _conclude(answer: dict[str, Any] | None, code: int, log: Path, memory_kills:
     if answer is not None:
         cls: type[ParibusError] = FAILURE_CLASSES[answer["class"]]
         if cls is InterruptedRunError:
-            _await_signal()
+            time.sleep(SECONDS_UNTIL_SIGNALLED)
             cls = InfrastructureError
         raise cls(f"{answer['message']}\n  (log: {log})" if cls is InfrastructureError else answer["message"])
     if code == -signal.SIGKILL and memory_kills > 0:
@@ -235,13 +223,8 @@ def _conclude(answer: dict[str, Any] | None, code: int, log: Path, memory_kills:
         )
     name = signal.Signals(-code).name if code < 0 else f"exit status {code}"
     if -code in STOPPING:
-        _await_signal()
+        time.sleep(SECONDS_UNTIL_SIGNALLED)
     raise InfrastructureError(f"the process died without a word: {name} (log: {log})")
-
-
-def _await_signal() -> None:
-    """Whoever stops a whole job signals this process too, which then ends as interrupted and not as failed."""
-    time.sleep(SECONDS_UNTIL_SIGNALLED)
 
 
 @dataclass(frozen=True)
@@ -253,42 +236,33 @@ class Job:
     environment: Mapping[str, str]
     visible: Mapping[str, str]
     """Added to the environment: which devices it sees, which may differ from stage to stage."""
+    streams: tuple[int, int]
+    """File descriptors of the channel and the log, which it writes to."""
     imports: Sequence[str] = ()
-    later: Sequence[str] = ()
+    preload: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Outlets:
-    """File descriptors that a child writes to."""
-
-    channel: int
-    log: int
-
-
-def start_child(job: Job, outlets: Outlets, check: Callable[[], None]) -> Child:
+def start_child(job: Job, check: Callable[[], None]) -> Child:
     """The process of a job; `check` is called every second while it begins, and what it raises ends it."""
     forked = bool(job.imports) and sys.platform == "linux"
     if forked and threading.current_thread() is threading.main_thread():
         with suppress(OSError, EOFError):
             code = Code.from_json(job.fields["code"]).digest
-            return _server(os.getpid(), tuple(sorted(job.environment.items())), code).fork(job, outlets, check)
+            return _server(os.getpid(), tuple(sorted(job.environment.items())), code).fork(job, check)
         _server.cache_clear()
-    return _on_its_own(job, outlets)
-
-
-def _on_its_own(job: Job, outlets: Outlets) -> Child:
+    channel, log = job.streams
     child = subprocess.Popen(
-        [sys.executable, "-c", RUN_STAGE, str(outlets.channel)],
+        [sys.executable, "-c", RUN_STAGE, str(channel)],
         stdin=subprocess.PIPE,
-        stdout=outlets.log,
-        stderr=outlets.log,
-        pass_fds=[outlets.channel],
+        stdout=log,
+        stderr=log,
+        pass_fds=[channel],
         start_new_session=True,
         env={**job.environment, **job.visible},
     )
     # One that died already is heard of by whoever waits for it.
-    with suppress(BrokenPipeError), child.stdin as told:  # type: ignore[union-attr]
-        told.write(json.dumps(job.fields).encode())
+    with suppress(BrokenPipeError), child.stdin as stream:  # type: ignore[union-attr]
+        stream.write(json.dumps(job.fields).encode())
     return child
 
 
@@ -328,17 +302,17 @@ class _ForkServer:
             self.process.kill()
             self.process.wait()
 
-    def fork(self, job: Job, outlets: Outlets, check: Callable[[], None]) -> Child:
+    def fork(self, job: Job, check: Callable[[], None]) -> Child:
         """A child; OSError or EOFError where the server is gone."""
-        told = {
+        request = {
             "job": dict(job.fields),
             "environment": {**job.environment, **job.visible},
             "directory": str(Path.cwd()),
             "imports": list(job.imports),
-            "later": list(job.later),
+            "preload": list(job.preload),
         }
         try:
-            send(self.connection, told, [outlets.channel, outlets.log])
+            send(self.connection, request, job.streams)
             while not select.select([self.connection], [], [], SECONDS_BETWEEN_CHECKS)[0]:
                 check()
             return _Forked(self, receive(self.connection)[0]["pid"])

@@ -81,12 +81,12 @@ def stage_log(directory: Path, stage: str) -> Path:
     return directory / LOGS / f"{stage}.log"
 
 
-def tail(log: Path, lines: int = LINES_OF_LOG) -> tuple[str, ...]:
+def tail(log: Path) -> tuple[str, ...]:
     """The last lines of a log, whatever bytes are in it; none where there is no log."""
     if not log.is_file():
         return ()
     with log.open(encoding="utf-8", errors="replace") as file:
-        return tuple(line.rstrip("\n")[:500] for line in deque(file, maxlen=lines))
+        return tuple(line.rstrip("\n")[:500] for line in deque(file, maxlen=LINES_OF_LOG))
 
 
 class FailedBeforeError(ParibusError):

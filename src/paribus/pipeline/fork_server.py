@@ -3,8 +3,8 @@
 Importing takes seconds a stage, of a small experiment more than half of its time. The server computes nothing, opens no
 GPU and has no thread of Python, so that what it forks is what a process of its own would be after its imports.
 
-`serve_forks` is started with the number of a Unix socket as argument. It ends with
-the process that started it, and each child ends with the server.
+`serve_forks` is started with the number of a Unix socket as argument. It ends with the process that started it, and
+each child ends with the server.
 """
 
 import atexit
@@ -35,12 +35,11 @@ from paribus.store.files import naming
 from paribus.store.provenance import Code, loaded_code, pin_code
 
 SIZE = struct.Struct("!Q")
-_PIECE = 1 << 16
 
 
 @dataclass(frozen=True)
 class Request:
-    """One child: `fields` are a job, its environment, directory, imports and those of later ones."""
+    """One child: `fields` are a job, its environment, directory, imports and those to preload."""
 
     fields: dict[str, Any]
     channel: int
@@ -78,17 +77,17 @@ def send(connection: socket.socket, fields: dict[str, Any], descriptors: Sequenc
 
 def receive(connection: socket.socket, descriptors: int = 0) -> tuple[dict[str, Any], list[int]]:
     """The next message and what came with it; EOFError where the other side is gone."""
-    head, found, _, _ = socket.recv_fds(connection, SIZE.size, descriptors)
+    head, descriptors_sent, _, _ = socket.recv_fds(connection, SIZE.size, descriptors)
     data = head + _exactly(connection, SIZE.size - len(head)) if head else b""
     if not data:
         raise EOFError
-    return json.loads(_exactly(connection, SIZE.unpack(data)[0])), found
+    return json.loads(_exactly(connection, SIZE.unpack(data)[0])), descriptors_sent
 
 
 def _exactly(connection: socket.socket, size: int) -> bytes:
     pieces = list[bytes]()
     while size > 0:
-        piece = connection.recv(min(size, _PIECE))
+        piece = connection.recv(size)
         if not piece:
             raise EOFError
         pieces.append(piece)
@@ -106,14 +105,14 @@ def _serve(connection: socket.socket, began: Code) -> Request | None:
     with suppress(EOFError, OSError, ConfigurationError):
         while True:
             fields, (channel, log) = receive(connection, 2)
-            wanted = Code.from_json(fields["job"]["code"])
-            wanted.require(began)
-            pin_code(wanted)
+            code = Code.from_json(fields["job"]["code"])
+            code.require(began)
+            pin_code(code)
             _say_into(log)
             for _ in _importing(fields["imports"]):
                 pass
             if len(sys.modules) != known:
-                wanted.require(Code.read())
+                code.require(Code.read())
                 known = len(sys.modules)
             waiting, ready = os.pipe()
             request = Request(fields, channel, log, ready)
@@ -128,7 +127,7 @@ def _serve(connection: socket.socket, began: Code) -> Request | None:
             os.read(waiting, 1)
             os.close(waiting)
             send(connection, {"pid": child})
-            send(connection, {"ended": _end_of(child, _importing(fields["later"]))})
+            send(connection, {"ended": _end_of(child, _importing(fields["preload"]))})
     return None
 
 

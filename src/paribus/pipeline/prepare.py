@@ -48,7 +48,7 @@ COMMANDS_OF_SLURM = ("srun", "sbatch")
 """By which submitit tells a cluster, and hands it jobs."""
 
 
-def prepare(
+def prepare_runs(
     composition: Composition,
     *,
     tolerate_missing: bool = False,
@@ -79,8 +79,7 @@ def _prepare(
     tolerate_missing: bool,
     judge_made: bool,
 ) -> list[PreparedRun]:
-    here = composition.launcher in HERE
-    judged = here and not tolerate_missing
+    judged = composition.launcher in HERE and not tolerate_missing
     devices = Devices()
     experiment = composition.jobs[0].config.experiment
     paper = experiment.paper if experiment else None
@@ -88,8 +87,8 @@ def _prepare(
     configs = [job.config for job in composition.jobs]
     table = table_of(experiment)
     if any(table_of(config.experiment) != table for config in configs):
-        told = "runs of one command are in one table, and these name several; give each experiment a command of its own"
-        problems.append(Problem("experiment.table", told))
+        several = "runs of one command are in one table, and these name several"
+        problems.append(Problem("experiment.table", f"{several}; give each experiment a command of its own"))
     # One run, or one arm of a sweep that a name stands for, has no factors: its table is that of the whole sweep.
     problems += check_factors(composition.factors, table) if composition.factors else []
     problems += [*check_primary(configs), *check_columns(configs, MEASURES)]
@@ -98,23 +97,22 @@ def _prepare(
     tokens: JudgedTokens = {}
     for job in composition.jobs:
         files = before(job)
-        found = _unfit(job.config, tolerate_missing=tolerate_missing, made=bool(files))
-        problems += found
+        unfit = _unfit(job.config, tolerate_missing=tolerate_missing, made=bool(files))
+        problems += unfit
         vocabulary = known_vocabulary(job.config)
         try:
             cache = caches[OutputRoot.of(job.config).cache]
             nodes = build_graph(job.config, cache, tolerate_missing=tolerate_missing, files_before=files)
-            runs.append(PreparedRun(job, nodes, composition.factors, here, composition.launcher))
+            runs.append(PreparedRun(job, nodes, composition.factors, composition.launcher))
             vocabulary = made_vocabulary(nodes["vocabulary"], OutputRoot.of(job.config)) or vocabulary
-            other = [] if found or not judge_made else other_tokens(runs[-1], tokens)
+            other = [] if unfit or not judge_made else other_tokens(runs[-1], tokens)
             unlike.append(other)
             problems += other if isinstance(job.config.tokenizer, ExistingTokenizer) else []
-            problems += _absent_stage(runs[-1])
-            problems += _check_finished_training(runs[-1], epochs=not tolerate_missing)
+            problems += _check_stages(runs[-1], epochs=not tolerate_missing)
             problems += check_ordering(job.config, missing_stages(runs[-1]))
             problems += devices.check(job.config, runs[-1].required) if judged else []
         except ParibusError as error:
-            problems += [] if found else [Problem("files", str(error))]
+            problems += [] if unfit else [Problem("files", str(error))]
         problems += check_schedule(job.config, vocabulary)
         problems += check_scored_checkpoints(job.config, vocabulary)
     problems += [] if tolerate_missing else check_launcher(runs)
@@ -181,9 +179,11 @@ def other_tokens(run: PreparedRun, judged: JudgedTokens) -> list[Problem]:
     return judged[key]
 
 
-def _check_finished_training(run: PreparedRun, *, epochs: bool) -> Iterator[Problem]:
-    """Yield why a training that is finished cannot be used: too many `epochs`, too few checkpoints to score."""
+def _check_stages(run: PreparedRun, *, epochs: bool) -> Iterator[Problem]:
+    """Yield what is wrong with `until`, and with a finished training: too many `epochs`, too few checkpoints."""
     config, node = run.job.config, run.nodes["training"]
+    if config.until is not None and config.until not in run.nodes:
+        yield Problem("until", f"{run_name(config)} has no stage {config.until}, only {', '.join(run.nodes)}")
     training = OutputRoot.of(config).store.find(*node.place)
     if training is None:
         return
@@ -193,14 +193,6 @@ def _check_finished_training(run: PreparedRun, *, epochs: bool) -> Iterator[Prob
         yield Problem("budget.max_epochs", f"{message}; take a smaller budget")
     if few := too_few_checkpoints(config.training, int(result["steps"]), config.evaluation.checkpoints_read):
         yield Problem(config.evaluation.checkpoints_path, few)
-
-
-def _absent_stage(run: PreparedRun) -> list[Problem]:
-    """A stage to stop after that the run does not have."""
-    until = run.job.config.until
-    if until is None or until in run.nodes:
-        return []
-    return [Problem("until", f"{run_name(run.job.config)} has no stage {until}, only {', '.join(run.nodes)}")]
 
 
 def missing_stages(run: PreparedRun) -> set[str]:
@@ -257,8 +249,8 @@ def _is_stored(job: Job) -> bool:
 def check_root_and_launcher(runs: Sequence[PreparedRun]) -> Iterator[Problem]:
     """(config path, what is wrong and what would be right), where anything is left to make; nothing is made here."""
     if _left(runs):
-        root = OutputRoot.of(runs[0].job.config)
-        yield from (Problem("root", message) for message in [root.unwritable()] if message)
+        if message := OutputRoot.of(runs[0].job.config).unwritable():
+            yield Problem("root", message)
         yield from check_launcher(runs)
 
 

@@ -58,8 +58,6 @@ _SIZED = "model"
 """The group whose choices are sizes, and not kinds: which one was typed is not in the configuration."""
 _OF_A_LAUNCHER = "hydra.launcher."
 """Settings that make no run another one, and may hold what is nobody's to read: `setup` of submitit."""
-COMMAND_TAG, USER_TAG = "paribus.command", "mlflow.user"
-COMMIT_TAG, CHANGED_TAG = "mlflow.source.git.commit", "mlflow.source.git.dirty"
 
 
 @dataclass(frozen=True)
@@ -70,8 +68,6 @@ class PreparedRun:
     nodes: dict[str, Node]
     factors: tuple[str, ...] = ()
     """Paths in which the runs of its command differ on purpose."""
-    here: bool = True
-    """Whether it is made on this machine, whose devices are then to be judged."""
     launcher: str = "basic"
     """Name of the Hydra launcher that would run its job."""
 
@@ -310,10 +306,10 @@ def tell_origin(events: EventLog, sweep: SweepRecord | None) -> None:
     git = git_state(Path(__file__)) or built_from() or {}
     tags = {
         "paribus.sweep": f"{sweep.name} {sweep.id}" if sweep else None,
-        COMMAND_TAG: sweep.command.typed("run", multirun=sweep.multirun) if sweep else None,
-        USER_TAG: _user(),
-        COMMIT_TAG: git.get("commit"),
-        CHANGED_TAG: "True" if git.get("diff") or git.get("changes") else None,
+        "paribus.command": sweep.command.typed("run", multirun=sweep.multirun) if sweep else None,
+        "mlflow.user": _user(),
+        "mlflow.source.git.commit": git.get("commit"),
+        "mlflow.source.git.dirty": "True" if git.get("diff") or git.get("changes") else None,
     }
     for name, tag in tags.items():
         if tag is None:

@@ -59,12 +59,12 @@ class RunRecord:
         tracking: dict[str, Any] = to_plain(config.tracking)
         # Without the password that it may have.
         uri = public_uri(tracking["uri"]) if tracking["uri"] else None
-        shown = to_plain(config) | {"tracking": tracking | {"uri": uri}}
+        sweep, given = config.sweep, sweep_of(config, root)
         self.record: dict[str, Any] = {
             "run_id": self.run_id,
-            "name": own_name(config, self.run_id, sweep_of(config, root)),
+            "name": own_name(config, self.run_id, given),
             "status": "running",
-            "config": shown,
+            "config": to_plain(config) | {"tracking": tracking | {"uri": uri}},
             "identity": run_identity(config, nodes),
             "code_versions": {name: node.stage.code_version for name, node in nodes.items()},
             "keys": {name: node.key for name, node in nodes.items()},
@@ -73,27 +73,19 @@ class RunRecord:
             "failure": None,
             "host": socket.gethostname(),
             "pid": os.getpid(),
-            "invocation": config.sweep.invocation if config.sweep else None,
+            "invocation": sweep.invocation if sweep else None,
             "started": time.time(),
             "ended": None,
         }
         self.events = EventLog(self.directory / FILE_NAME)
         self._axes = TextAxes()
-        self._begin(root)
-
-    def _begin(self, root: OutputRoot) -> None:
         files.write_json(self.directory / RUN_RECORD, self.record)
         files.write_json(self.directory / "config.json", self.record["config"])
-        sweep, given = self.config.sweep, sweep_of(self.config, root)
-        self.events.start(
-            self.run_id,
-            listed_name(self.config, self.run_id, given),
-            {"id": sweep.id, "name": sweep.name} if sweep else None,
-            to_plain(self.config.tracking),
-        )
+        shown_in = {"id": sweep.id, "name": sweep.name} if sweep else None
+        self.events.start(self.run_id, listed_name(config, self.run_id, given), shown_in, tracking)
         self.events.untag(STOPPED_TAG)
         tell_origin(self.events, given)
-        for path, value in leaves(identity(self.config)):
+        for path, value in leaves(identity(config)):
             if value != {}:
                 self.events.parameter(path, value)
         self.events.artifact("config.json", "")

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from paribus.config.arguments import CONFIG_DIR, Command, Flag
 from paribus.config.identity import canonical, identity
 from paribus.config.schema import RunConfig
@@ -118,32 +120,16 @@ def command_of(sweep: SweepRecord, overrides: Sequence[str], *, multirun: bool) 
 
 def read_sweep(directory: Path) -> SweepRecord | None:
     """The record of a sweep in its directory; None where there is none or it cannot be read."""
-    return _record(read_object_if_any(directory / SWEEP_RECORD))
+    try:
+        return TypeAdapter(SweepRecord).validate_python(read_object_if_any(directory / SWEEP_RECORD))
+    except ValidationError:
+        return None
 
 
 def read_sweeps(root: Path) -> list[SweepRecord]:
     """The sweeps of an output root, the one that was given last first; records that cannot be read are left out."""
     found = (read_sweep(path.parent) for path in (root / "sweeps").glob(f"*/{SWEEP_RECORD}"))
     return sorted((record for record in found if record is not None), key=lambda record: (-record.given, record.id))
-
-
-def _record(fields: Mapping[str, Any]) -> SweepRecord | None:
-    try:
-        runs = tuple(
-            SweptRun(str(run["run_id"]), str(run["name"]), str(run["label"]), tuple(map(str, run["overrides"])))
-            for run in fields["runs"]
-        )
-        return SweepRecord(
-            id=str(fields["id"]),
-            name=str(fields["name"]),
-            given=float(fields["given"]),
-            multirun=bool(fields["multirun"]),
-            overrides=tuple(map(str, fields["overrides"])),
-            config_directories=tuple(map(str, fields["config_directories"])),
-            runs=runs,
-        )
-    except (KeyError, TypeError, ValueError):
-        return None
 
 
 @dataclass(frozen=True)
@@ -206,14 +192,14 @@ def find(text: str, root: Path) -> Reference:
     sweeps = read_sweeps(root)
     if text == LAST and sweeps:
         return Reference(sweeps[0])
-    known = {one.id: one for sweep in reversed(sweeps) for one in (*_runs(sweep), Reference(sweep))}
+    known = {reference.id: reference for sweep in reversed(sweeps) for reference in (*_runs(sweep), Reference(sweep))}
     newest = list(known.values())[::-1]
-    exact = [one for one in newest if text == one.id or (one.run is None and text == one.sweep.name)]
-    found = exact or [one for one in newest if one.id.startswith(text)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise ConfigurationError(f"{text!r} may be several things; name one:\n{_listed(found)}")
+    exact = [each for each in newest if text == each.id or (each.run is None and text == each.sweep.name)]
+    matches = exact or [each for each in newest if each.id.startswith(text)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise ConfigurationError(f"{text!r} may be several things; name one:\n{_listed(matches)}")
     if not known:
         raise ConfigurationError(f"no run {text!r} below {root}: {nothing_known(root)}")
     raise ConfigurationError(f"no run or sweep {text!r} below {root}; there are\n{_listed(newest)}")
@@ -228,10 +214,10 @@ def find_run_id(text: str, root: Path) -> str:
     alike = recorded[-1:] if text == LAST else [path for path in recorded if path.name.startswith(text)]
     if len(alike) == 1:
         return alike[0].name
-    found = find(text, root)
-    if len(found.runs) > 1:
-        raise ConfigurationError(f"{text!r} is several runs; name one:\n{_listed(_runs(found.sweep))}")
-    return found.runs[0].run_id
+    reference = find(text, root)
+    if len(reference.runs) > 1:
+        raise ConfigurationError(f"{text!r} is several runs; name one:\n{_listed(_runs(reference.sweep))}")
+    return reference.runs[0].run_id
 
 
 def command_line(run_id: str, root: Path) -> str | None:
@@ -255,7 +241,7 @@ def _runs(sweep: SweepRecord) -> list[Reference]:
     return [Reference(sweep, run) for run in sweep.runs]
 
 
-def _listed(found: Sequence[Reference]) -> str:
-    lines = [f"  {one.shown}" for one in found[:SHOWN]]
-    more = len(found) - SHOWN
+def _listed(references: Sequence[Reference]) -> str:
+    lines = [f"  {reference.shown}" for reference in references[:SHOWN]]
+    more = len(references) - SHOWN
     return "\n".join([*lines, *([f"  and {more} more"] if more > 0 else [])])

@@ -29,10 +29,9 @@ if TYPE_CHECKING:
     from paribus.tokenization.statistics import Counts, Spellings
 
 
-MEASURING_STAGES = ("training", EVALUATION, FINETUNING)
+MEASURING_STAGES = (FINETUNING, EVALUATION, "training")
 _MADE_AGAIN = "the same `paribus run` makes it again"
 SHORT_COMMIT = 12
-RESULTS = (FINETUNING, EVALUATION, "training")
 _COUNTED = 100_000_000
 """Tokens of an encoded corpus that are counted, from its beginning."""
 
@@ -185,7 +184,8 @@ def environment(record: Mapping[str, Any], found: Mapping[str, Mapping[str, Any]
         if PYTHON in decisive:
             entries[f"packages.{stage}.{PYTHON}"] = minor(versions[PYTHON])
     training = found["training"]["result"] if "training" in found else {}
-    entries |= {name: _listed(training[name]) for name in ("computed_on",) if name in training}
+    if "computed_on" in training:
+        entries["computed_on"] = _listed(training["computed_on"])
     if "corpus" in found:
         entries["digest.corpus"] = str(found["corpus"]["result"].get("digest", record["stages"]["corpus"]["key"]))
     return entries
@@ -199,8 +199,8 @@ def harmless_packages(found: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
         for name, version in _versions(artifact).items():
             shown = PATCH if name == PYTHON and name in decisive else name
             if shown not in decisive:
-                told = version.removeprefix(minor(version)).lstrip(".") if shown == PATCH else version
-                stages.setdefault(shown, {}).setdefault(told, []).append(stage)
+                text = version.removeprefix(minor(version)).lstrip(".") if shown == PATCH else version
+                stages.setdefault(shown, {}).setdefault(text, []).append(stage)
     # One version alone; several with the stages that they made.
     return {
         package: "; ".join(f"{each} in {', '.join(names)}" for each, names in versions.items())
@@ -241,10 +241,10 @@ def _listed(values: Sequence[str]) -> str:
 def recorded_provenance(record: Mapping[str, Any], root: OutputRoot) -> dict[str, Any] | None:
     """Provenance of the artefact with a run's results, else of another of its artefacts; None where all are gone."""
     stages = record["stages"]
-    names = sorted(stages, key=lambda name: RESULTS.index(name) if name in RESULTS else len(RESULTS))
-    found = [root.store.find(*place_of(name, stages[name]["key"])) for name in names]
-    last = next((artifact for artifact in found if artifact is not None), None)
-    return None if last is None else dict(last.record()["provenance"])
+    for name in dict.fromkeys((*(name for name in MEASURING_STAGES if name in stages), *stages)):
+        if artifact := root.store.find(*place_of(name, stages[name]["key"])):
+            return dict(artifact.record()["provenance"])
+    return None
 
 
 def environment_changes(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
@@ -300,7 +300,8 @@ def compare_vocabularies(
     `said` is what the table says for labels (`experiment.table.names`).
     """
     from paribus.tokenization import Tokenizer
-    from paribus.tokenization.statistics import spellings
+    from paribus.tokenization.encoded_corpus import EncodedCorpus
+    from paribus.tokenization.statistics import count_ids, spellings
 
     users: dict[Path, list[FinishedRun]] = {}
     for record in records:
@@ -308,13 +309,14 @@ def compare_vocabularies(
             users.setdefault(record.vocabulary, []).append(record)
     if len(users) < 2:
         return None
-    tokenizers = [Tokenizer.load(path / "tokenizer") for path in users]
-    counts = [_counts(group[0].tokens, tok.vocab_size) for group, tok in zip(users.values(), tokenizers, strict=True)]
-    spelled = [spellings(tok) for tok in tokenizers]
-    own = {
-        record.run_id: alone for group, alone in zip(users.values(), _alone(spelled), strict=True) for record in group
-    }
     groups = list(users.values())
+    tokenizers = [Tokenizer.load(path / "tokenizer") for path in users]
+    counts = [
+        count_ids(EncodedCorpus(group[0].tokens), tokenizer.vocab_size, _COUNTED) if group[0].tokens else None
+        for group, tokenizer in zip(groups, tokenizers, strict=True)
+    ]
+    spelled = [spellings(tok) for tok in tokenizers]
+    own = {record.run_id: alone for group, alone in zip(groups, _alone(spelled), strict=True) for record in group}
     return replace(overlap_matrix(_names(groups, {}), spelled, counts), own=own, shown=_names(groups, said or {}))
 
 
@@ -339,14 +341,6 @@ def _alone(spelled: Sequence["Spellings"]) -> list[frozenset[int]]:
         frozenset(identity for spelling, ids in mine.items() if counts[spelling] == 1 for identity in ids)
         for mine in spelled
     ]
-
-
-def _counts(path: Path | None, size: int) -> "Counts | None":
-    """Occurrences of each token (size,) at the beginning of an encoded corpus."""
-    from paribus.tokenization.encoded_corpus import EncodedCorpus
-    from paribus.tokenization.statistics import count_ids
-
-    return None if path is None else count_ids(EncodedCorpus(path), size, _COUNTED)
 
 
 def _frequency(mine: "Spellings", theirs: "Spellings", counts: "Counts | None") -> float | None:

@@ -55,7 +55,6 @@ from paribus.store.artifacts import Artifact
 from paribus.store.claims import Claim, acquire, describe, read_holder
 from paribus.store.files import MADE_OF, METRICS
 from paribus.store.provenance import Code, loaded_code, provenance
-from paribus.tracking.events import TextPoint
 from paribus.tracking.sync import Follower
 from paribus.training.start import check_tokens
 
@@ -107,9 +106,9 @@ def _recorded(
     announce(root, config, display)
     follower = Follower(recorder.directory, config.tracking, root.path)
     try:
-        wanted = needed_for(nodes, config.until)
-        runner = StageRunner(root, RunListener(display, recorder.directory, recorder), code, imports_of(wanted, root))
-        failure = check_devices(config, wanted) or run_nodes(wanted, runner)
+        required = needed_for(nodes, config.until)
+        runner = StageRunner(root, RunListener(display, recorder.directory, recorder), code, imports_of(required, root))
+        failure = check_devices(config, required) or run_nodes(required, runner)
     except SystemExit:
         reason = "its launcher stopped it, for the end of its time or for other work; the same command carries on"
         recorder.finish(Failure("interrupted", reason))
@@ -118,10 +117,10 @@ def _recorded(
     if failure is not None and not failure.repeated:
         display.message(f"  [red]{failure.failure_class}[/red]: {escape(failure.message)}")
     if failure is None or failure.failure_class != "interrupted":
-        told = follower.finish(config.tracking.patience)
+        outcome = follower.finish(config.tracking.patience)
         # The command says it of the sweep.
         if config.tracking.kind != "none" or config.sweep is None or config.sweep.jobs == 1:
-            display.message(f"  [dim]{escape(told)}[/dim]")
+            display.message(f"  [dim]{escape(outcome)}[/dim]")
     if failure is None:
         show_standings(root, config.sweep, display)
     return failure
@@ -146,8 +145,8 @@ def run_nodes(nodes: dict[str, Node], stages: "StageRunner") -> Failure | None:
             if stage == "vocabulary" and "training" in left and (problems := check_tokens(node.config, made.path)):
                 raise ConfigurationError(*problems)
             compared = stage == "corpus" and stage in left and node.config.sweep and node.config.sweep.jobs > 1
-            if compared and (told := few_documents(node.config, made)):
-                stages.listener.show(f"[yellow]{escape(told)}[/yellow]")
+            if compared and (warning := few_documents(node.config, made)):
+                stages.listener.show(f"[yellow]{escape(warning)}[/yellow]")
     except FailedBeforeError as error:
         stages.listener.show(f"{named(stage)} [red]failed[/red] for an earlier run: not tried again")
         return Failure(error.failure["class"], error.failure["message"], stage, repeated=True)
@@ -210,7 +209,10 @@ class RunListener:
         path = artifact.path / METRICS
         # Those of a first training are also the first ones of the training that goes on from it.
         if path.is_file() and node.stage.stored_as is None:
-            self.recorder.published(_read_points(path))
+            lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+            self.recorder.published(
+                (name, float(value), line["step"]) for line in lines for name, value in line.items() if name != "step"
+            )
 
 
 @dataclass(frozen=True)
@@ -221,7 +223,7 @@ class StageRunner:
     listener: RunListener
     code: Code = field(default_factory=loaded_code)
     """What the command began with: the child of a stage refuses to be another."""
-    later: tuple[str, ...] = ()
+    preload: tuple[str, ...] = ()
     """Modules that its stages compute with, imported while an earlier one is made."""
 
     def ensure(self, node: Node, *, whole: bool = False) -> Artifact:
@@ -246,20 +248,20 @@ class StageRunner:
         """Find an artefact in the store, or claim it and make it, or wait for whoever has claimed it."""
         store, waiting = self.root.store, False
         while True:
-            found = self._found(node, whole=whole)
-            held = None if found is not None else store.claim(*node.place)
+            artifact = self._found(node, whole=whole)
+            held = None if artifact is not None else store.claim(*node.place)
             if held is not None:
                 with held:
                     # Looked for again: whoever held the claim until now may have published it.
-                    found = self._found(node, whole=whole)
-                    if found is None:
+                    artifact = self._found(node, whole=whole)
+                    if artifact is None:
                         return self._make(node, held, last=last)
                     waiting = True
-            if found is not None:
+            if artifact is not None:
                 how = "made by another process" if waiting else "cached"
                 self.listener.show(f"[dim]{named(node.name)} {how:<14} {node.key[:12]}[/dim]")
-                self.listener.record(node, found, "cached", 0.0)
-                return found
+                self.listener.record(node, artifact, "cached", 0.0)
+                return artifact
             if not waiting:
                 holder = describe(read_holder(store.claim_path(*node.place)))
                 self.listener.show(f"[dim]{named(node.name)} is being made by {holder}: waiting[/dim]")
@@ -267,16 +269,16 @@ class StageRunner:
             time.sleep(SECONDS_BETWEEN_LOOKS)
 
     def _found(self, node: Node, *, whole: bool) -> Artifact | None:
-        found = self.root.store.find(*node.place)
-        return None if found is not None and whole and not found.whole else found
+        artifact = self.root.store.find(*node.place)
+        return None if artifact is not None and whole and not artifact.whole else artifact
 
     def _make(self, node: Node, held: Claim, *, last: bool) -> Artifact:
         """Execute a stage and publish what it made, or leave a note of why it failed and nothing else."""
         display = self.listener.display
         if failure := failed_before(node, self.root):
             raise FailedBeforeError(failure)
-        if told := self.root.store.set_aside(held, *node.place):
-            self.listener.show(f"[yellow]{named(node.name)} damaged: {escape(told)}; made again[/yellow]")
+        if damage := self.root.store.set_aside(held, *node.place):
+            self.listener.show(f"[yellow]{named(node.name)} damaged: {escape(damage)}; made again[/yellow]")
         self.listener.metrics.clear()
         display.start(node.name, "starting")
         started = time.monotonic()
@@ -327,7 +329,7 @@ class StageRunner:
                 self.listener,
                 environment=environment,
                 imports=() if node.stage.online(node.config) else node.stage.imports,
-                later=self.later,
+                preload=self.preload,
             )
         self.listener.write_metrics(output)
         record: dict[str, Any] = {
@@ -343,22 +345,15 @@ class StageRunner:
         return store.publish(held, *node.place, record)
 
 
-def _read_points(path: Path) -> Iterator[TextPoint]:
-    for line in path.read_text(encoding="utf-8").splitlines():
-        values = json.loads(line)
-        step = values.pop("step")
-        yield from ((name, float(value), step) for name, value in values.items())
-
-
 def check(config: RunConfig, targets: Sequence[str]) -> None:
     """ConfigurationError where this machine cannot make what is missing of what `targets` need; DataError for files."""
     root = OutputRoot.of(config)
     nodes = build_graph(config, root.cache, targets=targets)
-    found = [*check_engine(config.engine), *Devices().check(config, nodes)]
+    problems = [*check_engine(config.engine), *Devices().check(config, nodes)]
     if any(root.store.find(*nodes[name].place) is None for name in ("vocabulary", "tokens") if name in nodes):
-        found += check_encoding(config)
-    if found:
-        raise ConfigurationError(*found)
+        problems += check_encoding(config)
+    if problems:
+        raise ConfigurationError(*problems)
 
 
 def note_made_of(directory: Path, made: Iterable[Artifact]) -> None:
@@ -376,11 +371,7 @@ def make(config: RunConfig, targets: Sequence[str], *, asked_by: str) -> dict[st
     root = OutputRoot.of(config)
     nodes = build_graph(config, root.cache, targets=targets)
     runner = StageRunner(root, RunListener(Display(open_console(stderr=True)), root.path / asked_by))
-    found: dict[str, Artifact] = {}
-    for name, node in nodes.items():
-        existing = root.store.find(*node.place)
-        found[name] = existing if existing is not None else runner.ensure(node)
-    return found
+    return {name: root.store.find(*node.place) or runner.ensure(node) for name, node in nodes.items()}
 
 
 @dataclass(frozen=True)
@@ -413,9 +404,9 @@ class JobFunction:
             if failure is not None and sweep and config.on_failure == "stop":
                 files.write_text(OutputRoot.of(config).stop_mark(sweep), "another run has failed, and on_failure=stop")
         except Exception as error:
-            told = classify(error)
-            display.message(f"  [red]{told['class']}[/red]: {escape(told['message'])}")
-            leave_note(config, {**told, "full_disk": is_full_disk(error)})
+            failed = classify(error)
+            display.message(f"  [red]{failed['class']}[/red]: {escape(failed['message'])}")
+            leave_note(config, {**failed, "full_disk": is_full_disk(error)})
 
 
 @contextmanager

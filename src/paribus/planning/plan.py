@@ -25,7 +25,7 @@ from paribus.modeling.memory import training_memory, training_setting
 from paribus.modeling.parameters import artefact_bytes, parameter_count
 from paribus.ordering import SAMPLED_BYTES
 from paribus.ordering.search_plan import DEFAULT_PROBES, FEWEST_QUANTIZED, plan_search
-from paribus.pipeline.devices import Devices
+from paribus.pipeline.devices import HERE, Devices
 from paribus.pipeline.graph import Node, Place, few_documents, to_make
 from paribus.pipeline.prepare import JudgedTokens, check_root_and_launcher, other_tokens, same_run_twice
 from paribus.pipeline.prepared import PreparedRun, factor_labels, labels, run_names, undeclared, unique_nodes
@@ -216,7 +216,7 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
             job, own = replace(run.job, config=first.config), {**run.nodes, "training": first}
             firsts.append(plan_run(label, replace(run, job=job, nodes=own)))
     missing = {key for key, stage in stages.items() if stage.state != "cached"}
-    devices, here = Devices(), [run for run in runs if run.here]
+    devices, here = Devices(), [run for run in runs if run.launcher in HERE]
     absent = [problem for run in here for problem in devices.check(run.job.config, run.required)]
     unfit = {f"{path}: {what}" for path, what in (*absent, *check_root_and_launcher(runs))}
     return Plan(

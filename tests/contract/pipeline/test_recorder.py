@@ -19,7 +19,7 @@ from paribus.config.arguments import parse
 from paribus.config.compose import Composition
 from paribus.config.groups.evaluation import ExperimentConfig, TableConfig
 from paribus.config.groups.execution import TrackingConfig
-from paribus.pipeline.prepare import describe_sweep, prepare
+from paribus.pipeline.prepare import describe_sweep, prepare_runs
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.root import OutputRoot
 from paribus.reporting.compare import logged_row_name
@@ -62,7 +62,7 @@ def sweep(
     found = composed((*overrides, *more))
     placed = [replace(job, config=replace(job.config, root=str(root), tracking=tracking)) for job in found.jobs]
     composition = replace(found, jobs=tuple(placed))
-    return composition, prepare(composition)
+    return composition, prepare_runs(composition)
 
 
 def report(composition: Composition, runs: Sequence[PreparedRun]) -> bool:

@@ -18,7 +18,7 @@ from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.parameters import training_flops
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.run import check
 from paribus.planning.plan import make_plan
 from paribus.tokenization import Tokenizer
@@ -150,10 +150,10 @@ def test_its_files_are_the_identity_and_not_where_they_are(places: dict[str, Pat
 def test_a_plan_knows_its_size_and_it_brings_its_own_pretokenizer(places: dict[str, Path], tmp_path: Path) -> None:
     base = ["scale=tiny", "corpus=pydocs_small", f"root={tmp_path}", "tokenizer=existing"]
     command = [*base, f"tokenizer.path={places['hugging face']}", "encoder=longest_first"]
-    (run,) = make_plan(prepare(compose_command(parse(command)))).runs
+    (run,) = make_plan(prepare_runs(compose_command(parse(command)))).runs
     assert run.parameters == 270 * 32 + 2 * (4 * 32**2 + 3 * 32 * 64 + 2 * 32) + 32
     absent = [*base, f"tokenizer.path={tmp_path / 'absent'}"]
-    plan = make_plan(prepare(compose_command(parse(absent)), tolerate_missing=True))
+    plan = make_plan(prepare_runs(compose_command(parse(absent)), tolerate_missing=True))
     assert ["no tokenizer" in problem for problem in plan.problems] == [True]
     with pytest.raises(ConfigurationError, match=r"pretokenizer.kind: gpt4 beside tokenizer=existing"):
         compose_command(parse([*command, "pretokenizer=gpt4"]))

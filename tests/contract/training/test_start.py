@@ -26,7 +26,7 @@ from paribus.modeling.models import load_model, save_model
 from paribus.pipeline import run as running
 from paribus.pipeline.display import Display
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.prepared import run_identity
 from paribus.pipeline.records import moved_config
 from paribus.reporting.equality import differing, flatten
@@ -160,7 +160,7 @@ def test_every_disagreement_with_the_model_is_named_with_both_values(trained: Pa
 def test_a_command_is_refused_before_anything_runs(plan: bool, trained: Path, tmp_path: Path) -> None:
     command = ["scale=tiny", "corpus=pydocs_small", f"root={tmp_path}", "start=checkpoint", f"start.path={trained}"]
     with pytest.raises(ConfigurationError) as refused:
-        prepare(compose_command(parse(command)), tolerate_missing=plan)
+        prepare_runs(compose_command(parse(command)), tolerate_missing=plan)
     lines = [problem.path for problem in refused.value.problems]
     told = ["width", "ffn_width", "tied_embeddings", "context_length"]
     assert lines == [f"model.{name}" for name in told]
@@ -245,12 +245,12 @@ def test_other_tokens_that_are_there_are_refused_before_anything_runs(
     shape += [f"model.context_length={MODEL.context_length}", "model.tied_embeddings=false", "evaluation=heldout"]
     command = ["scale=tiny", "corpus=pydocs_small", f"root={tmp_path / 'root'}", *shape, "tokenizer=existing"]
     command += ["start=checkpoint", f"start.path={trained}", "encoder=merge_rank"]
-    prepare(compose_command(parse([*command, f"tokenizer.path={tmp_path / 'same'}"])), tolerate_missing=plan)
+    prepare_runs(compose_command(parse([*command, f"tokenizer.path={tmp_path / 'same'}"])), tolerate_missing=plan)
     with pytest.raises(ConfigurationError, match=r"start.vocabulary: same, but the vocabularies differ: 268 tokens"):
-        prepare(compose_command(parse([*command, f"tokenizer.path={tmp_path / 'other'}"])), tolerate_missing=plan)
+        prepare_runs(compose_command(parse([*command, f"tokenizer.path={tmp_path / 'other'}"])), tolerate_missing=plan)
     assert len(select(parse([*command, f"tokenizer.path={tmp_path / 'other'}"]), print).runs) == 1  # status and report
     stopping = [*command, f"tokenizer.path={tmp_path / 'other'}", "until=vocabulary"]
-    assert len(prepare(compose_command(parse(stopping)), tolerate_missing=plan)) == 1
+    assert len(prepare_runs(compose_command(parse(stopping)), tolerate_missing=plan)) == 1
 
 
 @pytest.mark.parametrize(("size", "hint"), [(270, "vocabulary=added"), (266, "checkpoint's vocabulary")])

@@ -17,7 +17,7 @@ from paribus.commands import run as sweep
 from paribus.commands.report import VERB_OF_STAGE, report_command
 from paribus.config.arguments import parse
 from paribus.config.groups.execution import RunStage
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.root import RUN_ID_LENGTH
 from support.finished_runs import finish
 from support.recorded_sweeps import finished_sweep, record_command
@@ -30,7 +30,7 @@ PRIMARY = "+experiment.table.primary=[bits_per_byte]"
 def test_a_table_is_named_by_the_factors_as_one_without_the_block(tmp_path: Path) -> None:
     root = tmp_path / "root"
     command = parse([*SWEEP, f"root={root}", PRIMARY], "report")
-    runs = prepare(compose_command(command))
+    runs = prepare_runs(compose_command(command))
     for number, run in enumerate(runs):
         finish(run, number, tmp_path / "made")
     assert report_command(command, Console(file=io.StringIO(), width=200)) == 0
@@ -122,7 +122,7 @@ def test_the_table_that_a_sweep_was_given_with_is_its_own(tmp_path: Path) -> Non
 @pytest.mark.usefixtures("undrawn")
 def test_the_block_changes_no_run(tmp_path: Path) -> None:
     with_block, without = (
-        prepare(compose_command(parse([*SWEEP, f"root={tmp_path}", *block]))) for block in ((PRIMARY,), ())
+        prepare_runs(compose_command(parse([*SWEEP, f"root={tmp_path}", *block]))) for block in ((PRIMARY,), ())
     )
     assert [run.run_id for run in with_block] == [run.run_id for run in without]
 
@@ -221,6 +221,6 @@ def test_a_log_that_cannot_be_written_is_no_second_failure(tmp_path: Path) -> No
     composition = compose_command(parse([*TOKENIZER_SWEEP, f"root={tmp_path}"]))
     (tmp_path / "sweeps").write_text("no directory", encoding="utf-8")
     shown = io.StringIO()
-    report.show_table(composition, prepare(composition), Console(file=shown, width=200))
+    report.show_table(composition, prepare_runs(composition), Console(file=shown, width=200))
     assert "no table:" in shown.getvalue()
     assert "its traceback could not be written" in shown.getvalue()

@@ -34,7 +34,7 @@ from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
 from paribus.pipeline.failures import Failure
 from paribus.pipeline.graph import Node, build_graph
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.recorder import RunRecord
 from paribus.pipeline.records import read_run_record
@@ -259,7 +259,7 @@ class Reruns:
 def reruns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reruns:
     monkeypatch.setattr("paribus.commands.rerun.environment_changes", lambda recorded, here: [])
     overrides = ("scale=tiny", f"root={tmp_path}/root", "tracking=none")
-    (run,) = prepare(compose_command(parse(overrides)))
+    (run,) = prepare_runs(compose_command(parse(overrides)))
     finish(run, 0, tmp_path / "made")
     found = Reruns(run, tmp_path / "root", stopped)
     monkeypatch.setattr("paribus.commands.rerun.JobFunction", lambda code: found.perform)
@@ -275,7 +275,7 @@ def stopped(config: RunConfig, made: Path) -> None:
 
 def finished(config: RunConfig, made: Path) -> None:
     root = OutputRoot.of(config)
-    (run,) = prepare(compose_command(parse(("scale=tiny", f"root={root.path}", "tracking=none"))))
+    (run,) = prepare_runs(compose_command(parse(("scale=tiny", f"root={root.path}", "tracking=none"))))
     finish(run, 1, made / f"made_{root.path.name}")
 
 
@@ -380,7 +380,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PreparedRun:
     for number in range(20):
         (tmp_path / f"a_file_of_the_corpus_{number:02}.txt").write_text(f"text {number}", encoding="utf-8")
     overrides = ("scale=tiny", "corpus=files", f"corpus.paths=[{tmp_path}/*.txt]", f"root={tmp_path}/root")
-    (found,) = prepare(compose_command(parse([*overrides, "tracking=none"])))
+    (found,) = prepare_runs(compose_command(parse([*overrides, "tracking=none"])))
     finish(found, 0, tmp_path / "made")
     return found
 

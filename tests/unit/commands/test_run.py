@@ -11,7 +11,7 @@ from paribus.checks import compose_command
 from paribus.cli import main
 from paribus.commands import run as sweep
 from paribus.config.arguments import parse
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.root import OutputRoot
 from paribus.store.artifacts import read_record, write_record
 from support.finished_runs import finish
@@ -55,7 +55,7 @@ def test_seeds_that_are_added_after_a_report_are_named_and_those_of_two_are_not(
         "tracking=none",
         f"root={tmp_path / 'root'}",
     ]
-    for number, run in enumerate(prepare(compose_command(parse(["-m", *arms, "seed=0,1,2,3"])))):
+    for number, run in enumerate(prepare_runs(compose_command(parse(["-m", *arms, "seed=0,1,2,3"])))):
         finish(run, number, tmp_path / "made")
     said = []
     for seeds in ("0,1", "0,1,2", "0,1,2,3", "0,1,2"):

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -17,7 +18,7 @@ import pytest
 from paribus.config.groups.ordering import TransformersEmbedder
 from paribus.engine.processes import OOM_SCORE
 from paribus.pipeline import execute
-from paribus.pipeline.execute import Child, Job, Outlets, start_child
+from paribus.pipeline.execute import Child, Job, start_child
 from paribus.pipeline.graph import STAGES
 from paribus.stage import ChannelListener
 from paribus.store.provenance import Code, loaded_code
@@ -65,13 +66,15 @@ def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         seconds: float = 0.0, ends: int = 0, check: Callable[[], None] = lambda: None, **options: Any
     ) -> tuple[Child, dict[str, Any]]:
         fields = {"seconds": seconds, "code_of_end": ends, "code": loaded_code().to_json()}
-        imports, later = options.pop("imports", ["stand_in"]), options.pop("later", ["colorsys"])
+        imports, preload = options.pop("imports", ["stand_in"]), options.pop("preload", ["colorsys"])
         fields |= options.pop("fields", {})
-        job = Job(fields, {**environment, **options}, {"VISIBLE": "0"}, imports, later)
         reading, writing = os.pipe()
         with os.fdopen(reading, "rb") as channel, (tmp_path / "log").open("ab") as log:
             try:
-                child = start_child(job, Outlets(writing, log.fileno()), check)
+                streams = writing, log.fileno()
+                child = start_child(
+                    Job(fields, {**environment, **options}, {"VISIBLE": "0"}, streams, imports, preload), check
+                )
             finally:
                 os.close(writing)
             return child, json.loads(channel.read() or b"{}")
@@ -183,8 +186,8 @@ def test_a_child_is_at_the_head_of_its_session_as_soon_as_it_is_known(begin: Any
     fields = {"seconds": 60, "code_of_end": 0, "code": loaded_code().to_json()}
     for _ in range(20):
         with (tmp_path / "sink").open("ab") as sink, (tmp_path / "log").open("ab") as log:
-            outlets = Outlets(sink.fileno(), log.fileno())
-            child = start_child(Job(fields, environment, {}, ["stand_in"]), outlets, lambda: None)
+            streams = sink.fileno(), log.fileno()
+            child = start_child(Job(fields, environment, {}, streams, ["stand_in"]), lambda: None)
         assert os.getsid(child.pid) == os.getpgid(child.pid) == child.pid
         os.killpg(child.pid, signal.SIGKILL)
         assert child.wait() == -signal.SIGKILL
@@ -224,11 +227,11 @@ def test_a_thread_begins_a_process_on_its_own(begin: Any) -> None:
 def test_with_the_process_that_asked_ends_all_that_it_began(begin: Any, tmp_path: Path) -> None:
     script = (
         "import os, sys\n"
-        "from paribus.pipeline.execute import Job, Outlets, start_child\n"
+        "from paribus.pipeline.execute import Job, start_child\n"
         "from paribus.store.provenance import loaded_code\n"
         "fields = {'seconds': 60, 'code_of_end': 0, 'code': loaded_code().to_json()}\n"
         "reading, writing = os.pipe()\n"
-        "child = start_child(Job(fields, dict(os.environ), {}, ['stand_in']), Outlets(writing, 2), lambda: None)\n"
+        "child = start_child(Job(fields, dict(os.environ), {}, (writing, 2), ['stand_in']), lambda: None)\n"
         "print(child.server.process.pid, child.pid, flush=True)\n"
         "child.wait()\n"
     )
@@ -279,8 +282,8 @@ def test_a_second_signal_at_once_is_no_further_interruption(monkeypatch: pytest.
             raise KeyboardInterrupt
 
     monkeypatch.setattr(execute, "_listen", listen)
-    monkeypatch.setattr(execute, "_signal", lambda child, number: None)
-    execute._ask_to_end(None, None, Gone(), 5.0)  # type: ignore[arg-type]
+    ended = SimpleNamespace(poll=lambda: 0)
+    execute._ask_to_end(ended, None, Gone(), 5.0)  # type: ignore[arg-type]
     assert heard == [(OSError,), (OSError,)]
 
 

@@ -21,7 +21,13 @@ from paribus.errors import ConfigurationError
 from paribus.pipeline import devices
 from paribus.pipeline.devices import Devices
 from paribus.pipeline.graph import build_graph, needed_for
-from paribus.pipeline.prepare import COMMANDS_OF_SLURM, check_launcher, check_root_and_launcher, describe_sweep, prepare
+from paribus.pipeline.prepare import (
+    COMMANDS_OF_SLURM,
+    check_launcher,
+    check_root_and_launcher,
+    describe_sweep,
+    prepare_runs,
+)
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.records import read_run_record
 from paribus.pipeline.root import OutputRoot, run_id
@@ -52,7 +58,7 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., N
 
 
 def prepared(root: Path | str, *overrides: str) -> list[PreparedRun]:
-    return prepare(compose_command(parse([*BASE, f"root={root}", *overrides])), tolerate_missing=True)
+    return prepare_runs(compose_command(parse([*BASE, f"root={root}", *overrides])), tolerate_missing=True)
 
 
 def test_a_plan_says_of_a_root_what_run_says_as_it_refuses(capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,7 +88,7 @@ def test_a_command_without_slurm_is_refused_and_makes_nothing(commands: Callable
     commands()
     composition = compose_command(parse([*BASE, f"root={tmp_path}/root", *SLURM]))
     with pytest.raises(ConfigurationError, match="hydra/launcher: submitit_slurm submits to SLURM"):
-        prepare(composition)
+        prepare_runs(composition)
     assert not (tmp_path / "root").exists()
 
 
@@ -287,7 +293,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Devices]:
 def test_a_sweep_here_is_refused_and_makes_nothing(launcher: str, tmp_path: Path, bare: Callable[[], Devices]) -> None:
     composed = compose_command(parse(["-m", *ON_CUDA, f"root={tmp_path}/root", f"hydra/launcher={launcher}"]))
     with pytest.raises(ConfigurationError, match=r"training\.device: cuda is asked for"):
-        prepare(composed)
+        prepare_runs(composed)
     assert not (tmp_path / "root/artifacts").exists()
 
 
@@ -303,8 +309,7 @@ def test_jobs_that_run_elsewhere_are_not_judged_by_this_machine(
     """A single job too: its launcher takes that as it takes those of a sweep, and its record says so."""
     monkeypatch.setattr("paribus.pipeline.prepare.COMMANDS_OF_SLURM", ())
     composed = compose_command(parse([*multirun, *ON_CUDA, f"root={tmp_path}/root", f"hydra/launcher={launcher}"]))
-    (run,) = prepare(composed)
-    assert not run.here
+    (run,) = prepare_runs(composed)
     assert describe_sweep(composed, [run]).launcher == launcher
 
 
@@ -332,7 +337,7 @@ def test_a_job_refuses_first_where_its_machine_lacks_the_device(tmp_path: Path, 
 def test_what_no_machine_has_is_refused_also_in_a_plan(override: str, message: str, tmp_path: Path) -> None:
     command = parse(["scale=tiny", "corpus=pydocs_small", f"root={tmp_path}/root", override], "plan")
     with pytest.raises(ConfigurationError, match=message):
-        prepare(compose_command(command), tolerate_missing=True)
+        prepare_runs(compose_command(command), tolerate_missing=True)
     assert not (tmp_path / "root/runs").exists()
 
 

@@ -9,7 +9,7 @@ import pytest
 from paribus.checks import compose_command
 from paribus.config.arguments import parse
 from paribus.errors import ConfigurationError
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.records import SWEEP_RECORD, find, find_run_id, is_reference, last_sweep, read_sweeps
 from support.recorded_sweeps import OVERRIDES, identifiers, record, record_command
 
@@ -48,7 +48,7 @@ def test_the_command_of_what_is_named_makes_the_same_runs(
     monkeypatch.chdir(directory)
     root, _, runs = sweep
     found = find("last" if place is None else runs[place], root)
-    made = prepare(compose_command(found.command), tolerate_missing=True)
+    made = prepare_runs(compose_command(found.command), tolerate_missing=True)
     assert identifiers(made) == [run.run_id for run in found.runs] == (runs if place is None else [runs[place]])
 
 

@@ -16,7 +16,7 @@ from paribus.commands.status import show_status
 from paribus.config.arguments import parse
 from paribus.errors import FullDiskError, InfrastructureError, NumericalError, OutOfMemoryError
 from paribus.pipeline.execute import _conclude
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.recorder import RunRecord
 from paribus.pipeline.results import collect
@@ -27,7 +27,7 @@ from paribus.store.files import RUN_RECORD
 
 @pytest.fixture
 def run(tmp_path: Path) -> PreparedRun:
-    (found,) = prepare(compose_command(parse(["scale=tiny", "corpus=pydocs_small", f"root={tmp_path}"])))
+    (found,) = prepare_runs(compose_command(parse(["scale=tiny", "corpus=pydocs_small", f"root={tmp_path}"])))
     return found
 
 
@@ -48,7 +48,7 @@ def test_one_that_nobody_started(run: PreparedRun) -> None:
 
 def test_one_whose_files_are_away_by_them_and_not_as_one_that_nobody_started(tmp_path: Path) -> None:
     overrides = ["scale=tiny", "corpus=files", f"corpus.paths=[{tmp_path}/gone.txt]", f"root={tmp_path}/root"]
-    (run,) = prepare(compose_command(parse(overrides)), tolerate_missing=True)
+    (run,) = prepare_runs(compose_command(parse(overrides)), tolerate_missing=True)
     assert reason(run).startswith("seed 0: whether it has run is not known without its files: ")
     assert "gone.txt" in reason(run)
     console = Console(file=io.StringIO(), width=400)

@@ -23,7 +23,7 @@ from paribus.pipeline import run as running
 from paribus.pipeline.clean import Cleaning
 from paribus.pipeline.display import Display
 from paribus.pipeline.graph import needed_for, to_make
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.prepared import PreparedRun, undeclared, unique_nodes
 from paribus.pipeline.recorder import read_state
 from paribus.pipeline.root import OutputRoot, named_root, take_inventory
@@ -185,7 +185,7 @@ def test_a_plan_bills_both_trainings_and_each_once(tmp_path: Path) -> None:
 def test_too_long_a_first_training_is_refused(overrides: tuple[str, ...], path: str | None, tmp_path: Path) -> None:
     words = ("scale=tiny", "corpus=pydocs_small", "start=continued", f"root={tmp_path}", *overrides)
     if path is None:
-        assert len(prepare(compose_command(parse(words)))) == 1
+        assert len(prepare_runs(compose_command(parse(words)))) == 1
         return
     with pytest.raises(ConfigurationError, match=rf"^{re.escape(path)}: "):
-        prepare(compose_command(parse(words)))
+        prepare_runs(compose_command(parse(words)))

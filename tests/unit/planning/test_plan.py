@@ -11,7 +11,7 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError
 from paribus.modeling.memory import TrainingSetting, training_memory
 from paribus.modeling.parameters import parameter_count, training_flops
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.prepared import PreparedRun
 from paribus.planning.length import bytes_by_rule
 from paribus.planning.plan import PlannedRun, make_plan
@@ -25,12 +25,12 @@ OF_THE_VOCABULARY = {"parameters", "disk", "memory", "flops"}
 
 
 def prepared(root: Path, *overrides: str) -> PreparedRun:
-    (run,) = prepare(compose_command(parse([*BASE, f"root={root}", *overrides])))
+    (run,) = prepare_runs(compose_command(parse([*BASE, f"root={root}", *overrides])))
     return run
 
 
 def planned(root: Path, *overrides: str) -> PlannedRun:
-    runs = prepare(compose_command(parse([*BASE, f"root={root}", *overrides])), tolerate_missing=True)
+    runs = prepare_runs(compose_command(parse([*BASE, f"root={root}", *overrides])), tolerate_missing=True)
     return make_plan(runs).runs[0]
 
 
@@ -90,9 +90,9 @@ def test_flops_are_judged_by_the_vocabulary_on_disk(tmp_path: Path, overrides: t
 @pytest.mark.parametrize("override", ["evaluation.tasks=[piqq]", "+evaluation.shots_of.piqq=[1]"])
 def test_a_plan_tolerates_missing_files_but_no_unknown_task(tmp_path: Path, override: str) -> None:
     plannable = compose_command(parse([*BASE, f"root={tmp_path}", "evaluation.tasks=[piqa]"]))
-    assert len(prepare(plannable, tolerate_missing=True)) == 1
+    assert len(prepare_runs(plannable, tolerate_missing=True)) == 1
     with pytest.raises(ConfigurationError, match="unknown task 'piqq'; nearest: piqa"):
-        prepare(compose_command(parse([*BASE, f"root={tmp_path}", override])), tolerate_missing=True)
+        prepare_runs(compose_command(parse([*BASE, f"root={tmp_path}", override])), tolerate_missing=True)
 
 
 def test_full_contexts_are_planned_to_the_step(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_batch_and_a_context_in_bytes_are_planned_by_bytes_a_token(tmp_path: P
 def test_too_few_checkpoints_to_score_are_refused(overrides: tuple[str, ...], refused: bool, tmp_path: Path) -> None:
     wanting = parse([*BASE, f"root={tmp_path}", "evaluation.last_checkpoints=3", *overrides])
     with pytest.raises(ConfigurationError, match="3 are to be scored or averaged, and") if refused else nullcontext():
-        prepare(compose_command(wanting))
+        prepare_runs(compose_command(wanting))
 
 
 def test_a_plan_says_that_a_budget_in_text_may_leave_too_few_checkpoints_to_score(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_a_plan_says_that_orders_of_a_part_of_the_corpus_read_other_documents(
     tmp_path: Path, overrides: tuple[str, ...], text_bytes: int | None, told: str | None
 ) -> None:
     arguments = ["-m", *BASE, f"root={tmp_path}", *overrides]
-    runs = prepare(compose_command(parse(arguments)))
+    runs = prepare_runs(compose_command(parse(arguments)))
     if text_bytes is not None:
         store_record(runs[0], "corpus", {"train": {"documents": 100, "bytes": text_bytes}})
     text = " ".join(shown(make_plan(runs)).split())
@@ -282,5 +282,5 @@ def test_a_gpu_is_taken_to_be_there_where_its_driver_is(tmp_path: Path, monkeypa
 def test_an_absent_device_is_told_only_where_the_runs_are_made_here(launcher: str, said: int, tmp_path: Path) -> None:
     """Jobs that a scheduler places elsewhere judge their devices themselves."""
     given = ["-m", *BASE, f"root={tmp_path}", "seed=0,1", f"hydra/launcher={launcher}", "training.device=cuda:63"]
-    plan = make_plan(prepare(compose_command(parse(given)), tolerate_missing=True))
+    plan = make_plan(prepare_runs(compose_command(parse(given)), tolerate_missing=True))
     assert len([problem for problem in plan.problems if "cuda:63" in problem]) == said

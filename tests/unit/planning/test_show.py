@@ -16,7 +16,7 @@ from paribus.config.groups.tokenization import DropoutEncoder
 from paribus.config.groups.training import EqualTextBudget
 from paribus.config.units import format_count, format_size
 from paribus.ordering import SAMPLED_BYTES
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.prepared import PreparedRun
 from paribus.planning.plan import Encoded, Plan, make_plan
 from paribus.planning.show import bill, plan_document
@@ -171,7 +171,7 @@ SIZES = ("tokenizer=bpe,scaffold_bpe", "tokenizer.vocab_size=300,512", "training
 
 def plan_of(root: Path, *overrides: str) -> Plan:
     command = ["scale=tiny", "corpus=pydocs_small", f"root={root}", *overrides]
-    return make_plan(prepare(compose_command(parse(command)), tolerate_missing=True))
+    return make_plan(prepare_runs(compose_command(parse(command)), tolerate_missing=True))
 
 
 @pytest.mark.parametrize("width", [80, 140])

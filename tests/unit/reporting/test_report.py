@@ -17,7 +17,7 @@ from rich.console import Console
 from paribus.checks import compose_command
 from paribus.config.arguments import parse
 from paribus.errors import ConfigurationError
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.results import compare_vocabularies
 from paribus.reporting.compare import compare
 from paribus.reporting.fairness import FairnessError
@@ -333,7 +333,7 @@ def test_a_malformed_paper_block_is_refused_before_anything_runs(verb: str, tmp_
     wrong = ("+experiment.paper.numbers=[[1,2]]", "+experiment.paper.rows=[a,b]", "+experiment.paper.title=T")
     command = parse(["-m", "experiment=demo", "scale=tiny", *wrong, f"root={tmp_path}/root"], verb)
     with pytest.raises(ConfigurationError, match=r"experiment: paper\.numbers must be null or a list of 2 rows"):
-        prepare(compose_command(command), tolerate_missing=verb == "plan")
+        prepare_runs(compose_command(command), tolerate_missing=verb == "plan")
     assert not (tmp_path / "root/runs").exists()
 
 

@@ -16,7 +16,7 @@ from paribus.commands.report import explain_differences
 from paribus.config.arguments import parse
 from paribus.config.compose import Composition
 from paribus.pipeline.graph import STAGES
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.recorder import RunRecord
 from paribus.pipeline.results import collect, environment, environment_changes
@@ -37,7 +37,7 @@ Change = Callable[[str, int], dict[str, str]]
 
 def sweep(root: Path) -> tuple[Composition, list[PreparedRun]]:
     composition = compose_command(parse([*SEEDS, f"root={root}"]))
-    return composition, prepare(composition)
+    return composition, prepare_runs(composition)
 
 
 def record(runs: list[PreparedRun], change: Change) -> None:

@@ -1,6 +1,5 @@
 """Groups `pretokenizer`, `tokenizer` and `encoder`."""
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from paribus.config.fields import (
@@ -192,17 +191,6 @@ def vocabulary_size(tokenizer: TrainableTokenizerConfig) -> int:
 def natural_encoder(tokenizer: str) -> Any:
     """Kind of the encoder that a kind of tokenizer is made for."""
     return {"wordpiece": "left_to_right", "unigram": "viterbi", "words": "whole"}.get(tokenizer, "merge_rank")
-
-
-def with_natural_encoder(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A configuration as plain data whose encoder, where it is `natural`, is the one its tokenizer is made for.
-
-    The files of an existing tokenizer say for what that is made; `paribus.checks` has read them.
-    """
-    encoder, tokenizer = data.get("encoder"), data.get("tokenizer")
-    if encoder != NATURAL or not isinstance(tokenizer, Mapping):
-        return data
-    return {**data, "encoder": {"kind": natural_encoder(str(tokenizer.get("kind")))}}
 
 
 @config_class
