@@ -45,7 +45,11 @@ def _main(arguments: list[str]) -> int:
         print(f"paribus {__version__}")
         return 0
     if arguments[0] not in VERBS:
-        print(f"paribus: {_unknown_verb(arguments[0])}", file=sys.stderr)
+        from difflib import get_close_matches
+
+        close = get_close_matches(arguments[0], VERBS, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        print(f"paribus: {arguments[0]!r} is not a verb; {hint}verbs: {', '.join(VERBS)}", file=sys.stderr)
         return EXIT_USAGE
     verb, given = arguments[0], arguments[1:]
     if asked := [argument.removeprefix("--help=") for argument in given if argument.startswith("--help=")]:
@@ -57,14 +61,6 @@ def usage() -> str:
     """The help text."""
     lines = [f"  {name:<10} {text}" for name, text in VERBS.items()]
     return USAGE.format(verbs="\n".join(lines))
-
-
-def _unknown_verb(name: str) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(name, VERBS, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    return f"{name!r} is not a verb; {hint}verbs: {', '.join(VERBS)}"
 
 
 def _guarded(verb: str, arguments: list[str]) -> int:

@@ -91,23 +91,13 @@ class FullDiskError(InfrastructureError):
     """The disk is full: what would fill it again at once is not worth another try."""
 
 
-FAILURE_CLASSES: dict[str, type[ParibusError]] = {
-    cls.failure_class: cls
-    for cls in (
-        ConfigurationError,
-        DataError,
-        OutOfMemoryError,
-        NumericalError,
-        InterruptedRunError,
-        InfrastructureError,
-    )
-}
+FAILURE_CLASSES: dict[str, type[ParibusError]] = {cls.failure_class: cls for cls in ParibusError.__subclasses__()}
 
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an allocation failed, on a GPU or on the host."""
-    told = isinstance(error, RuntimeError) and any(text in str(error) for text in ALLOCATION_FAILURES)
-    return told or isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    listed = isinstance(error, RuntimeError) and any(text in str(error) for text in ALLOCATION_FAILURES)
+    return listed or isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
 
 
 def is_full_disk(error: BaseException) -> bool:
@@ -153,5 +143,5 @@ def _no_room(error: OSError) -> str:
     if error.errno == errno.EFBIG:
         where = place or "a file below the output root"
         return f"{where} may not be that large here: raise the limit on the size of files (ulimit -f)"
-    told = f" while writing {place}: free space there" if place else ": free space below the output root"
-    return f"the disk is full{told}"
+    remedy = f" while writing {place}: free space there" if place else ": free space below the output root"
+    return f"the disk is full{remedy}"

@@ -55,13 +55,12 @@ def visible_gpus() -> list[Gpu]:
         return listed
     known = {gpu.name: gpu for gpu in listed} | {gpu.uuid: gpu for gpu in listed}
     # CUDA takes the names up to the first that is none: -1, NoDevFiles or a number that is not there hide the rest.
-    names = itertools.takewhile(lambda name: _may_be(name, known), map(str.strip, chosen.split(",")))
+    # Where the driver lists none, any number may be one.
+    names = itertools.takewhile(
+        lambda name: name in known or name.startswith(("GPU-", "MIG-")) or (not known and name.isdecimal()),
+        map(str.strip, chosen.split(",")),
+    )
     return [Gpu(name, known[name].uuid if name in known else name) for name in names]
-
-
-def _may_be(name: str, known: Mapping[str, Gpu]) -> bool:
-    """Whether a name is one of a GPU, or of a part of one; where the driver lists none, any number."""
-    return name in known or name.startswith(("GPU-", "MIG-")) or (not known and name.isdecimal())
 
 
 def _listed() -> list[Gpu]:
@@ -78,24 +77,18 @@ def unseen(pytorch: str, cuda: str | None) -> str | None:
 
     None too where CUDA_VISIBLE_DEVICES hides them all, since that is how one asks for a CPU.
     """
-    gpus, driver = visible_gpus(), _driver()
-    if not gpus or driver is None:
+    gpus = visible_gpus()
+    if not gpus or not _listed():
         return None
+    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    versions = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
+    driver = versions[0] if versions else "of unknown version"
     count = "1 GPU" if len(gpus) == 1 else f"{len(gpus)} GPUs"
     built = f"is built for CUDA {cuda}, which this driver may be too old for" if cuda else "is built without CUDA"
     return (
         f"auto would compute on the CPU of a machine whose driver ({driver}) lists {count}: PyTorch {pytorch} {built}; "
         "install a build for this driver (https://pytorch.org/get-started), or say cpu"
     )
-
-
-def _driver() -> str | None:
-    """The version of the driver, None where it lists no GPU."""
-    if not _listed():
-        return None
-    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    lines = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
-    return lines[0] if lines else "of unknown version"
 
 
 @contextmanager

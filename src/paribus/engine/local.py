@@ -41,13 +41,13 @@ def check_engine(config: EngineConfig) -> list[Problem]:
     """(config path, what is wrong and what would be right) of an engine that cannot be opened on this machine."""
     if not isinstance(config, RayEngineConfig):
         return []
-    found = []
+    problems = []
     if importlib.util.find_spec("ray") is None:
-        found.append(Problem("engine.kind", "ray is not installed; pip install 'paribus[ray]', or use engine=local"))
+        problems.append(Problem("engine.kind", "ray is not installed; pip install 'paribus[ray]', or use engine=local"))
     if config.address is not None and "://" in config.address:
         message = f"{config.address!r} is no host:port; start paribus on a machine of the cluster and say auto"
-        found.append(Problem("engine.address", message))
-    return found
+        problems.append(Problem("engine.address", message))
+    return problems
 
 
 class LocalEngine:
@@ -70,8 +70,10 @@ class LocalEngine:
             return
         checked = function if releases_gil else partial(_of_one_code, loaded_code().digest, function)
         killed_before = out_of_memory_kills()
+        context = multiprocessing.get_context("forkserver")
+        processes = partial(ProcessPoolExecutor, mp_context=context, initializer=end_with_starter)
         try:
-            with self._pool(releases_gil) as pool:
+            with (ThreadPoolExecutor if releases_gil else processes)(self.workers) as pool:
                 yield from _in_order(pool, checked, items, 2 * self.workers)
         except BrokenProcessPool as error:
             if out_of_memory_kills() > killed_before:
@@ -85,12 +87,6 @@ class LocalEngine:
 
     def __exit__(self, *_: object) -> None:
         """Nothing is held between maps."""
-
-    def _pool(self, releases_gil: bool) -> Executor:
-        if releases_gil:
-            return ThreadPoolExecutor(self.workers)
-        context = multiprocessing.get_context("forkserver")
-        return ProcessPoolExecutor(self.workers, mp_context=context, initializer=end_with_starter)
 
 
 def _of_one_code(digest: str, function: Callable[[Item], Result], item: Item) -> Result:

@@ -1,7 +1,7 @@
 """The engine of a Ray cluster: joining one, its workers, and the map over shards.
 
 Ray carries functions, items and results between our own processes as pickles, as `multiprocessing` does; nothing is
-read from files that way.
+read from files that way. Results should be small: what is large goes to files, which all nodes see.
 """
 
 import os
@@ -13,6 +13,7 @@ import time
 import uuid
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -32,10 +33,7 @@ _OF_MEMORY = "low on memory"
 Shares = Callable[[dict[str, int]], dict[str, int]]
 _STARTS = 4
 """Workers that may die on a living node, one after the other, before one begins."""
-_ENVIRONMENT = dict.fromkeys(THREADS, "1") | {
-    "TOKENIZERS_PARALLELISM": "false",
-    "CUDA_VISIBLE_DEVICES": "",
-}
+_ENVIRONMENT = dict.fromkeys(THREADS, "1") | {"TOKENIZERS_PARALLELISM": "false", "CUDA_VISIBLE_DEVICES": ""}
 """A worker has one core and no GPU, whatever its node has: results must not depend on where a shard is computed."""
 _SECONDS_UNTIL_SEEN = 60.0
 """How long a network file system may hide a new file."""
@@ -46,10 +44,6 @@ _ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 _SILENT = {"RAY_USAGE_STATS_ENABLED": "0"}
 
 
-# The engine of a Ray cluster.
-#
-# Ray carries functions, items and results between our own processes as pickles, as `multiprocessing` does; nothing is
-# read from a file that way. Results should be small: what is large goes to files, which all nodes see.
 class RayEngine:
     """Workers on the nodes of a cluster; joined, or started on this machine, at the first map.
 
@@ -79,11 +73,11 @@ class RayEngine:
         `releases_gil`, each node has one, called by as many threads as it has cores.
         """
         self._connection.open()
-        with Requirements.of(self._shared) as requirements:
-            workers = Workers(self._connection, function, requirements, self._shares, threads=releases_gil)
-            with workers:
-                shards = ShardMap[Item, Result](workers, self._config.retries, self._config.patience)
-                yield from shards.results(items)
+        with (
+            _requirements(self._shared) as requirements,
+            Workers(self._connection, function, requirements, self._shares, threads=releases_gil) as workers,
+        ):
+            yield from ShardMap[Item, Result](workers, self._config.retries, self._config.patience).results(items)
 
     def _shares(self, nodes: dict[str, int]) -> dict[str, int]:
         """How many cores of each node are used, given how many it has."""
@@ -136,22 +130,10 @@ class Crew:
 
 @dataclass(frozen=True)
 class Requirements:
-    """What a node must have: these versions, and the file that is there while this context is open."""
+    """Versions that a node must have, and a file that it must see."""
 
     versions: dict[str, str]
     probe: Path
-
-    @classmethod
-    def of(cls, shared: Path) -> "Requirements":
-        """Those of this process, and a file in directory `shared`."""
-        return cls(_versions(), shared / f".seen-by-all-nodes-{uuid.uuid4().hex}")
-
-    def __enter__(self) -> Self:
-        self.probe.touch()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.probe.unlink(missing_ok=True)
 
     def check(self) -> None:
         """ConfigurationError where this process' node lacks something."""
@@ -169,6 +151,17 @@ class Requirements:
                 f"engine.address: node {socket.gethostname()} does not see {self.probe.parent}; the output root must "
                 "lie on a file system that all nodes share"
             )
+
+
+@contextmanager
+def _requirements(shared: Path) -> Iterator[Requirements]:
+    """Those of this process, and a file in directory `shared` that is there until the block ends."""
+    probe = shared / f".seen-by-all-nodes-{uuid.uuid4().hex}"
+    probe.touch()
+    try:
+        yield Requirements(_versions(), probe)
+    finally:
+        probe.unlink(missing_ok=True)
 
 
 class Connection:
@@ -259,8 +252,8 @@ class Workers:
         threads: bool,
     ) -> None:
         self._connection, self._requirements, self._shares, self._threads = connection, requirements, shares, threads
-        self._ray = connection.ray
-        self._function = self._ray.put(function)
+        self.ray = connection.ray
+        self._function = self.ray.put(function)
         self._failures: Counter[str] = Counter()
         self._last_failure = ""
         self.crews: list[Crew] = []
@@ -269,11 +262,6 @@ class Workers:
     def capacity(self) -> int:
         """Shards that can be computed at once."""
         return sum(crew.threads for crew in self.crews)
-
-    @property
-    def ray(self) -> Any:
-        """The module, connected."""
-        return self._ray
 
     def fill(self) -> None:
         """Give every living node the workers it lacks. InfrastructureError where they die on all of them."""
@@ -301,7 +289,7 @@ class Workers:
         """Note that a crew is dead, or cannot be reached and shall be."""
         if crew in self.crews:
             self.crews.remove(crew)
-            self._ray.kill(crew.actor, no_restart=True)
+            self.ray.kill(crew.actor, no_restart=True)
             if crew.beginning is not None and crew.node in self._connection.nodes():
                 self._failures[crew.node] += 1
                 self._last_failure = reason
@@ -309,7 +297,7 @@ class Workers:
     def _start(self, node: str, threads: int) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        actor_class = self._ray.remote(
+        actor_class = self.ray.remote(
             num_cpus=threads,
             max_concurrency=threads,
             max_restarts=0,
@@ -326,7 +314,7 @@ class Workers:
 
     def __exit__(self, *_: object) -> None:
         for crew in self.crews:
-            self._ray.kill(crew.actor, no_restart=True)
+            self.ray.kill(crew.actor, no_restart=True)
         self.crews.clear()
 
 
@@ -460,7 +448,7 @@ class Worker:
     """The actor of a node: what its function loads at the first call stays loaded for the next one."""
 
     def __init__(self) -> None:
-        self._function: Callable[[Any], Any] | None = None
+        self._function: Any = None
 
     def prepare(self, function: list[Any], requirements: Requirements) -> None:
         """Take the function behind the one reference in `function`, which is looked at after the requirements."""
@@ -475,8 +463,6 @@ class Worker:
 
     def call(self, item: Any) -> Any:
         """The function's result."""
-        if self._function is None:
-            raise RuntimeError("a worker was given an item before its function")
         return self._function(item)
 
 

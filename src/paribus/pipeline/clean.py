@@ -16,7 +16,7 @@ from paribus.pipeline.graph import Place
 from paribus.pipeline.records import UNREADABLE
 from paribus.pipeline.results import MEASURING_STAGES
 from paribus.pipeline.root import DONE, INCOMPLETE, RUNNING, Inventory, OutputRoot, RunSummary, take_inventory
-from paribus.store.artifacts import NOT_STAGES, Store
+from paribus.store.artifacts import Store
 from paribus.store.claims import acquire, exclusive, is_held
 from paribus.store.files import MADE_OF
 from paribus.training.start import STATE_DIRECTORY
@@ -210,8 +210,8 @@ def _require_own_store(inventory: Inventory) -> None:
 def examine(store: Store, say: Callable[[str], None]) -> int:
     """Hash every artefact and set damaged ones aside; 0 when nothing was wrong, else 1."""
     damaged = count = 0
-    for path in sorted(path for path in store.root.glob("*/*") if path.is_dir() and path.parent.name not in NOT_STAGES):
-        stage, key, count = path.parent.name, path.name, count + 1
+    for stage, key in sorted(store.places()):
+        count += 1
         if problem := store.damage(stage, key, hash_all=True):
             damaged += 1
             say(f"{stage} {key[:12]}: {_set_aside(store, stage, key, problem)}")

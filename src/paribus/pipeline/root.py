@@ -1,7 +1,7 @@
 """Where things are below the output root of a configuration."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import EVALUATION, FINETUNING, Node, Place, place_of
 from paribus.pipeline.records import SWEEP_RECORD, read_run_record
-from paribus.store.artifacts import NOT_STAGES, RECORD, Store
+from paribus.store.artifacts import RECORD, Store
 from paribus.store.claims import is_held, run_claim
 from paribus.store.files import RUN_RECORD, read_object_if_any
 
@@ -49,8 +49,8 @@ class OutputRoot:
     def unwritable(self) -> str:
         """What `require_writable` would say of the root, which is not made; empty where files can be made there."""
         try:
-            there = next(path for path in (self.path, *self.path.parents) if path.is_dir())
-            with TemporaryFile(dir=there):
+            existing = next(path for path in (self.path, *self.path.parents) if path.is_dir())
+            with TemporaryFile(dir=existing):
                 return ""
         except OSError as error:
             return self._cannot_hold(error)
@@ -192,35 +192,25 @@ class Inventory:
 
 def take_inventory(root: OutputRoot) -> Inventory:
     """Everything that is recorded below an output root; of one that is not there, nothing."""
-    there = frozenset(_artefacts(root))
-    found = [_kept(path, root, there) for path in (root.path / "runs").glob("*") if path.is_dir()]
-    newest = sorted((run for run in found if run is not None), key=lambda run: (-(run.started or 0.0), run.run_id))
-    return Inventory(root, {run.run_id: run for run in newest}, there)
-
-
-def _artefacts(root: OutputRoot) -> Iterable[Place]:
-    store = root.store.root
-    for stage in store.iterdir() if store.is_dir() else ():
-        if stage.name not in NOT_STAGES and stage.is_dir():
-            yield from ((stage.name, path.name) for path in stage.iterdir() if path.is_dir())
-
-
-def _kept(directory: Path, root: OutputRoot, there: frozenset[Place]) -> RunSummary | None:
-    record = read_run_record(directory)
-    if record is None:
-        return None
-    named = frozenset(place_of(stage, str(about["key"])) for stage, about in record["stages"].items())
-    failure = record["failure"] or {}
-    return RunSummary(
-        run_id=directory.name,
-        name=str(record.get("name", directory.name)),
-        state=_state(record, root, directory.name, named <= there),
-        why=str(failure.get("message", "")),
-        started=record.get("started"),
-        ended=record.get("ended"),
-        artefacts=named,
-        record=record,
-    )
+    published, runs = frozenset(root.store.places()), []
+    for directory in (root.path / "runs").glob("*"):
+        if not directory.is_dir() or (record := read_run_record(directory)) is None:
+            continue
+        artefacts = frozenset(place_of(stage, str(about["key"])) for stage, about in record["stages"].items())
+        failure = record["failure"] or {}
+        summary = RunSummary(
+            run_id=directory.name,
+            name=str(record.get("name", directory.name)),
+            state=_state(record, root, directory.name, artefacts <= published),
+            why=str(failure.get("message", "")),
+            started=record.get("started"),
+            ended=record.get("ended"),
+            artefacts=artefacts,
+            record=record,
+        )
+        runs.append(summary)
+    newest = sorted(runs, key=lambda run: (-(run.started or 0.0), run.run_id))
+    return Inventory(root, {run.run_id: run for run in newest}, published)
 
 
 def _state(record: Mapping[str, Any], root: OutputRoot, run_id: str, whole: bool) -> str:

@@ -107,6 +107,12 @@ class Store:
         """Where the artefact is, or would be."""
         return self.root / stage / key
 
+    def places(self) -> Iterator[tuple[str, str]]:
+        """Stage and key of every artefact, sound or not."""
+        for stage in self.root.iterdir() if self.root.is_dir() else ():
+            if stage.name not in NOT_STAGES and stage.is_dir():
+                yield from ((stage.name, path.name) for path in stage.iterdir() if path.is_dir())
+
     def find(self, stage: str, key: str) -> Artifact | None:
         """The artefact, or None when it does not exist or is damaged."""
         path = self.path(stage, key)
@@ -117,11 +123,11 @@ class Store:
 
     def require(self, stage: str, key: str) -> Artifact:
         """The artefact, which is about to be read; InfrastructureError saying what is wrong with it."""
-        found = self.find(stage, key)
-        if found is None or not found.whole:
-            problem = "lacks files that were removed" if found else self.damage(stage, key) or "is gone"
+        artifact = self.find(stage, key)
+        if artifact is None or not artifact.whole:
+            problem = "lacks files that were removed" if artifact else self.damage(stage, key) or "is gone"
             raise InfrastructureError(f"{self.path(stage, key)}: {problem}; the same command makes it again")
-        return found
+        return artifact
 
     def damage(self, stage: str, key: str, *, hash_all: bool = False) -> str | None:
         """Damage of an artefact, None if it is sound or absent; files that are not remembered as sound are hashed.
@@ -233,8 +239,8 @@ class Store:
 
     def discard_work(self, stage: str, key: str) -> None:
         """Remove resumable work too, and what was marked of it: it must not be gone on with."""
-        for told in (self.reading(stage, key), self.attempts(stage, key)):
-            told.unlink(missing_ok=True)
+        for note in (self.reading(stage, key), self.attempts(stage, key)):
+            note.unlink(missing_ok=True)
         shutil.rmtree(self.root / "partial" / f"{stage}-{key}" / "work", ignore_errors=True)
 
     def reading(self, stage: str, key: str) -> Path:
@@ -261,8 +267,8 @@ class Store:
         # Before the rename, or a power cut could leave a published directory of files that never reached the disk; and
         # outside the lock, which all claims share, since gigabytes take minutes.
         sync_tree(output)
-        found = self.find(stage, key)
-        if found is not None and not found.whole:
+        published = self.find(stage, key)
+        if published is not None and not published.whole:
             self._move_away(held, stage, key, output.parent / f"{output.name}-replaced")
         with exclusive(held.path.parent):
             held.check()
@@ -311,22 +317,20 @@ def _seal(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def signatures(directory: Path) -> dict[str, State]:
-    """Relative path -> signature of everything below `directory` that is no directory."""
-    return dict(_signatures(directory, ""))
-
-
-def _signatures(directory: Path | str, prefix: str) -> Iterator[tuple[str, State]]:
+def signatures(directory: Path | str, prefix: str = "") -> dict[str, State]:
+    """Relative path, after `prefix`, -> signature of everything below `directory` that is no directory."""
+    states: dict[str, State] = {}
     with os.scandir(directory) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                yield from _signatures(entry.path, f"{prefix}{entry.name}/")
+                states |= signatures(entry.path, f"{prefix}{entry.name}/")
                 continue
             try:
                 status = entry.stat()
             except FileNotFoundError:  # a link to nothing
                 status = entry.stat(follow_symlinks=False)
-            yield f"{prefix}{entry.name}", state_of(status)
+            states[prefix + entry.name] = state_of(status)
+    return states
 
 
 def _examine(

@@ -75,20 +75,16 @@ def version_of(package: importlib.metadata.Distribution) -> str:
 def git_state(file: Path) -> dict[str, Any] | None:
     """Commit, uncommitted difference and unknown files of the checkout that tracks `file`; None where none does.
 
-    The difference is what `git apply` takes, whatever the user's settings of git are. An installed package may lie
-    inside somebody's repository, which says nothing about it.
+    The difference is what `git apply` takes, whatever the user's settings of git are.
     """
-    git = ["git", "-C", str(file.parent)]
-    commit = _output([*git, "rev-parse", "HEAD"])
-    if commit is None or _output([*git, "ls-files", "--error-unmatch", file.name]) is None:
+    if (checkout := _checkout(file)) is None:
         return None
-    diff = _output([*git, *DIFF, "HEAD"]) or ""
-    unknown = _output([*git, "ls-files", "--others", "--exclude-standard", "-z", "--full-name", ":/"]) or ""
+    commit, diff, unknown = checkout
     return {
-        "commit": commit.strip(),
+        "commit": commit,
         "diff": diff[:LONGEST_DIFF],
         "diff_truncated": len(diff) > LONGEST_DIFF,
-        "untracked": unknown.split("\0")[:-1][:MOST_UNTRACKED],
+        "untracked": unknown[:MOST_UNTRACKED],
     }
 
 
@@ -98,17 +94,25 @@ def source_of(file: Path) -> str | None:
 
     The digest is the SHA-256 of the difference, and of the unknown files' names and contents after it.
     """
-    git = ["git", "-C", str(file.parent)]
-    state = git_state(file)
-    top = _output([*git, "rev-parse", "--show-toplevel"])
-    if state is None or top is None:
+    checkout, top = _checkout(file), _output(["git", "-C", str(file.parent), "rev-parse", "--show-toplevel"])
+    if checkout is None or top is None:
         return None
-    unknown = _output([*git, "ls-files", "--others", "--exclude-standard", "-z", "--full-name", ":/"]) or ""
-    changes = [(_output([*git, *DIFF, "HEAD"]) or "").encode()]
-    for name in unknown.split("\0")[:-1]:
+    commit, diff, unknown = checkout
+    changes = [diff.encode()]
+    for name in unknown:
         path = Path(top.rstrip("\n")) / name
         changes += [name.encode(), str(path.readlink()).encode() if path.is_symlink() else path.read_bytes()]
-    return f"{state['commit']}+{hashlib.sha256(b''.join(changes)).hexdigest()}" if any(changes) else state["commit"]
+    return f"{commit}+{hashlib.sha256(b''.join(changes)).hexdigest()}" if any(changes) else commit
+
+
+def _checkout(file: Path) -> tuple[str, str, list[str]] | None:
+    """Commit, difference and unknown files. An installed package may lie in a repository that does not track it."""
+    git = ["git", "-C", str(file.parent)]
+    commit = _output([*git, "rev-parse", "HEAD"])
+    if commit is None or _output([*git, "ls-files", "--error-unmatch", file.name]) is None:
+        return None
+    unknown = _output([*git, "ls-files", "--others", "--exclude-standard", "-z", "--full-name", ":/"]) or ""
+    return commit.strip(), _output([*git, *DIFF, "HEAD"]) or "", unknown.split("\0")[:-1]
 
 
 def built_from() -> dict[str, Any] | None:
@@ -137,17 +141,13 @@ def arithmetic() -> dict[str, Any]:
 
     libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
     chosen = {name: value for name, value in sorted(os.environ.items()) if name.startswith(CHOOSING_KERNELS)}
+    model = re.search(r"^model name\s*: (.*)$", _text(Path("/proc/cpuinfo")), re.MULTILINE)
     kernels = {f"{library['internal_api']} {library.get('architecture', 'unknown')}" for library in libraries}
     return {
-        "cpu": _cpu_model(),
+        "cpu": model[1] if model else platform.processor(),
         "blas": sorted(kernels),
         "variables": {name: value for name, value in chosen.items() if not name.endswith("_NUM_THREADS")},
     }
-
-
-def _cpu_model() -> str:
-    found = re.search(r"^model name\s*: (.*)$", _text(Path("/proc/cpuinfo")), re.MULTILINE)
-    return found[1] if found else platform.processor()
 
 
 def _text(path: Path) -> str:
@@ -195,12 +195,6 @@ class Code:
         if differing:
             raise changed(differing)
 
-    def require_file(self, path: Path) -> None:
-        """ConfigurationError where a file of the package is not as it was."""
-        name = path.relative_to(PACKAGE).as_posix()
-        if self.files.get(name) != _digest(path):
-            raise changed([name])
-
     def to_json(self) -> dict[str, Any]:
         """For another process."""
         return {"files": dict(self.files), "packages": dict(self.packages)}
@@ -224,7 +218,9 @@ class _Importer(MetaPathFinder):
         if fullname.partition(".")[0] == PACKAGE.name:
             spec = PathFinder.find_spec(fullname, path)
             if spec is not None and spec.origin is not None and Path(spec.origin).is_relative_to(PACKAGE):
-                self._code.require_file(Path(spec.origin))
+                name = Path(spec.origin).relative_to(PACKAGE).as_posix()
+                if self._code.files.get(name) != _digest(Path(spec.origin)):
+                    raise changed([name])
         return None
 
 
