@@ -171,8 +171,8 @@ class EventLog:
         absolute = Path(os.path.normpath(self.path.parent / path))
         root = self.path.parent.parent.parent
         inside = absolute.is_relative_to(root)
-        kept = os.path.relpath(absolute, self.path.parent) if inside else str(absolute)
-        self._append("artifact", path=kept, folder=folder, digest=_content_digest(absolute))
+        shown = os.path.relpath(absolute, self.path.parent) if inside else str(absolute)
+        self._append("artifact", path=shown, folder=folder, digest=_content_digest(absolute))
 
     def dataset(self, name: str, digest: str, source: str) -> None:
         """Data the run read: its name, the digest of its content and where it came from."""
@@ -270,16 +270,13 @@ class Ledger:
         key = self._key(event, fields)
         content = fields[_CHANGEABLE[event]] if event in _CHANGEABLE else event
         known = self._latest.get(key)
-        if key in self._latest and (known == content or self._holds(event, fields, known)):
+        # A finished run, and the first of two numbers, stay.
+        stays = (event == "start" and known == "FINISHED") or (event == "metric" and not fields.get(CORRECTS))
+        if key in self._latest and (known == content or stays):
             return False
         self._before = known
         self._latest[key] = content
         return True
-
-    @staticmethod
-    def _holds(event: str, fields: Mapping[str, Any], known: Any) -> bool:
-        """Whether what the log has stays although the event says another: a finished run, the first of two numbers."""
-        return (event == "start" and known == "FINISHED") or (event == "metric" and not fields.get(CORRECTS))
 
     def points(self) -> set[tuple[str, int]]:
         """Names and steps of all numbers."""
@@ -357,9 +354,9 @@ def complete_size(path: Path) -> int:
         while end > 0:
             begin = max(0, end - 65536)
             file.seek(begin)
-            found = file.read(end - begin).rfind(b"\n")
-            if found >= 0:
-                return begin + found + 1
+            place = file.read(end - begin).rfind(b"\n")
+            if place >= 0:
+                return begin + place + 1
             end = begin
     return 0
 

@@ -139,46 +139,6 @@ class Replay:
         self._saved = offset
 
 
-@dataclass(frozen=True)
-class EventBatch:
-    """Events that go in one request, in the order of the log."""
-
-    events: list[Event]
-
-    @property
-    def single(self) -> Event | None:
-        """The event, when it takes a request of its own kind."""
-        return None if self.events[0].event in _ENTITIES else self.events[0]
-
-    @property
-    def metrics(self) -> list[tuple[str, float, int, int]]:
-        """Name, value, time in milliseconds, step."""
-        return [
-            (_name(event), float(event.fields["value"]), event.time, int(event.fields["step"]))
-            for event in self._of("metric")
-        ]
-
-    @property
-    def parameters(self) -> dict[str, str]:
-        """Values by name; of two names that become one the first."""
-        return {_name(event): _text(event, MAX_PARAMETER_LENGTH) for event in reversed(self._of("parameter"))}
-
-    @property
-    def tags(self) -> dict[str, str]:
-        """Values by name, the last of each; without those that hold no longer."""
-        last = {_name(event): event for event in self._of("tag")}
-        return {name: _text(event, MAX_TAG_LENGTH) for name, event in last.items() if event.fields["value"] is not None}
-
-    @property
-    def removed_tags(self) -> list[str]:
-        """Names of those that hold no longer."""
-        last = {_name(event): event.fields["value"] for event in self._of("tag")}
-        return [name for name, value in last.items() if value is None]
-
-    def _of(self, kind: str) -> list[Event]:
-        return [event for event in self.events if event.event == kind]
-
-
 class MlflowSink:
     """Sends runs to one destination and keeps what it learned about them between calls.
 
@@ -225,25 +185,50 @@ class MlflowSink:
         for batch in batches(replay.pending):
             self._on_step()
             sent.problems += self._send_batch(client, run_id, batch, replay)
-            sent.events.update(event.event for event in batch.events)
-            replay.advance(len(batch.events))
+            sent.events.update(event.event for event in batch)
+            replay.advance(len(batch))
         replay.finish()
 
-    def _send_batch(self, client: Any, run_id: str, batch: EventBatch, replay: Replay) -> list[str]:
-        event = batch.single
-        if event is not None:
-            return _SENDERS[event.event](self, client, run_id, event, replay)
+    def _send_batch(self, client: Any, run_id: str, batch: list[Event], replay: Replay) -> list[str]:
+        if batch[0].event not in _ENTITIES:
+            return self._send_single(client, run_id, batch[0], replay)
         try:
             _log_batch(client, run_id, batch)
         except Exception as error:
             if _code(error) not in _REFUSALS:
                 raise
             _refuse_deleted(client.get_run(run_id))
-            if len(batch.events) == 1:
-                what = f"{batch.events[0].event} {batch.events[0].fields.get('name')!r}"
+            if len(batch) == 1:
+                what = f"{batch[0].event} {batch[0].fields.get('name')!r}"
                 return [f"MLflow refused {what}: {self._short(error)}"]
-            parts = [EventBatch([event]) for event in batch.events]
-            return [line for part in parts for line in self._send_batch(client, run_id, part, replay)]
+            return [line for event in batch for line in self._send_batch(client, run_id, [event], replay)]
+        return []
+
+    def _send_single(self, client: Any, run_id: str, event: Event, replay: Replay) -> list[str]:
+        """Send an event that takes a request of its own kind; return what could not be shown."""
+        from mlflow.entities import Dataset, DatasetInput, InputTag
+
+        fields = event.fields
+        match event.event:
+            case "start":
+                status = None if _is_sweep(replay) else "RUNNING"
+                client.update_run(run_id, status=status, name=fields["name"])
+                self._update_parent(client, replay, event.time)
+            case "end":
+                client.set_terminated(run_id, status=fields["status"], end_time=event.time)
+                self._update_parent(client, replay, event.time)
+            case "dataset":
+                name, digest, source = (str(fields[field]) for field in ("name", "digest", "source"))
+                dataset = Dataset(name[:500], digest[:36], "local", source[:60000])
+                client.log_inputs(run_id, [DatasetInput(dataset, [InputTag("paribus.digest", digest[:500])])])
+            case "artifact":
+                path, folder = (replay.run_directory / fields["path"]).resolve(), str(fields["folder"])
+                if path.is_dir():
+                    client.log_artifacts(run_id, str(path), "/".join(part for part in (folder, path.name) if part))
+                elif path.is_file():
+                    client.log_artifact(run_id, str(path), folder or None)
+                else:
+                    return [f"{path}: artifact is gone and not shown"]
         return []
 
     def _short(self, error: Exception) -> str:
@@ -252,56 +237,26 @@ class MlflowSink:
         reason = re.search(r"\[Errno -?\d+\] [^'\")]+", text)
         return reason.group() if reason else f"{type(error).__name__}: {text.partition(chr(10))[0][:300]}"
 
-    def _start(self, client: Any, run_id: str, event: Event, replay: Replay) -> list[str]:
-        status = None if _is_sweep(replay) else "RUNNING"
-        client.update_run(run_id, status=status, name=event.fields["name"])
-        self._update_parent(client, replay, event.time)
-        return []
-
-    def _end(self, client: Any, run_id: str, event: Event, replay: Replay) -> list[str]:
-        client.set_terminated(run_id, status=event.fields["status"], end_time=event.time)
-        self._update_parent(client, replay, event.time)
-        return []
-
-    def _artifact(self, client: Any, run_id: str, event: Event, replay: Replay) -> list[str]:
-        path = (replay.run_directory / event.fields["path"]).resolve()
-        folder = str(event.fields["folder"])
-        if path.is_dir():
-            client.log_artifacts(run_id, str(path), "/".join(part for part in (folder, path.name) if part))
-        elif path.is_file():
-            client.log_artifact(run_id, str(path), folder or None)
-        else:
-            return [f"{path}: artifact is gone and not shown"]
-        return []
-
-    def _dataset(self, client: Any, run_id: str, event: Event, replay: Replay) -> list[str]:
-        from mlflow.entities import Dataset, DatasetInput, InputTag
-
-        fields = event.fields
-        dataset = Dataset(str(fields["name"])[:500], str(fields["digest"])[:36], "local", str(fields["source"])[:60000])
-        client.log_inputs(run_id, [DatasetInput(dataset, [InputTag("paribus.digest", str(fields["digest"])[:500])])])
-        return []
-
     def _connect(self) -> tuple[Any, str]:
+        """The client and the number of the experiment, which is made where there is none."""
         if self._connected is None:
             self._on_step()
             ensure_store(self.destination)
             from mlflow import MlflowClient
 
             logging.getLogger("mlflow").setLevel(logging.WARNING)
-            client = MlflowClient(self.destination.uri, self.destination.uri)
-            self._connected = client, self._experiment(client)
+            client, name = MlflowClient(self.destination.uri, self.destination.uri), self.destination.experiment
+            with locked(self.destination.store_lock, self.destination.patience):
+                experiment = client.get_experiment_by_name(name)
+                if experiment is None:
+                    number = client.create_experiment(name, self.destination.artifact_location, _KIND_TAGS)
+                elif experiment.lifecycle_stage == "active":
+                    number = experiment.experiment_id
+                else:
+                    deleted = f"tracking.experiment: {name!r} was deleted in MLflow"
+                    raise TrackingError(f"{deleted}; restore it or name another")
+            self._connected = client, str(number)
         return self._connected
-
-    def _experiment(self, client: Any) -> str:
-        name = self.destination.experiment
-        with locked(self.destination.store_lock, self.destination.patience):
-            found = client.get_experiment_by_name(name)
-            if found is None:
-                return str(client.create_experiment(name, self.destination.artifact_location, _KIND_TAGS))
-        if found.lifecycle_stage != "active":
-            raise TrackingError(f"tracking.experiment: {name!r} was deleted in MLflow; restore it or name another")
-        return str(found.experiment_id)
 
     def _run_id(self, replay: Replay) -> str:
         """The MLflow run of this log, looked up once, created where MLflow has none."""
@@ -349,10 +304,10 @@ class MlflowSink:
         client, experiment = self._connect()
         self._on_step()
         with locked(self.destination.store_lock, self.destination.patience):
-            found = client.search_runs([experiment], f"tags.`{key}` = '{tags[key]}'", ViewType.ALL, max_results=1)
-            if found:
-                _refuse_deleted(found[0])
-                return str(found[0].info.run_id)
+            runs = client.search_runs([experiment], f"tags.`{key}` = '{tags[key]}'", ViewType.ALL, max_results=1)
+            if runs:
+                _refuse_deleted(runs[0])
+                return str(runs[0].info.run_id)
             return str(client.create_run(experiment, time, {"mlflow.source.name": "paribus", **tags}, name).info.run_id)
 
     def _update_parent(self, client: Any, replay: Replay, time: int) -> None:
@@ -377,16 +332,8 @@ class MlflowSink:
         """Whether a run of a sweep has such a status; one is looked for, so that large sweeps cost no more."""
         _, experiment = self._connect()
         self._on_step()
-        wanted = f"tags.`{_PARENT_TAG}` = '{parent}' AND attributes.status {status}"
-        return bool(client.search_runs([experiment], wanted, max_results=1))
-
-
-_SENDERS: Mapping[str, Callable[[MlflowSink, Any, str, Event, Replay], list[str]]] = {
-    "start": MlflowSink._start,
-    "end": MlflowSink._end,
-    "artifact": MlflowSink._artifact,
-    "dataset": MlflowSink._dataset,
-}
+        condition = f"tags.`{_PARENT_TAG}` = '{parent}' AND attributes.status {status}"
+        return bool(client.search_runs([experiment], condition, max_results=1))
 
 
 def ensure_store(destination: Destination) -> None:
@@ -464,13 +411,23 @@ def mlflow_environment() -> Iterator[None]:
                 os.environ[name] = before[name]
 
 
-def _log_batch(client: Any, run_id: str, batch: EventBatch) -> None:
+def _log_batch(client: Any, run_id: str, batch: list[Event]) -> None:
+    """Log metrics, parameters and tags: of two parameters that become one the first, the last value of each tag."""
     from mlflow.entities import Metric, Param, RunTag
 
-    metrics = [Metric(*metric) for metric in batch.metrics]
-    parameters = [Param(*item) for item in batch.parameters.items()]
-    client.log_batch(run_id, metrics, parameters, [RunTag(*item) for item in batch.tags.items()], synchronous=True)
-    for name in batch.removed_tags:
+    def of(kind: str) -> list[Event]:
+        return [event for event in batch if event.event == kind]
+
+    metrics = [
+        Metric(_name(event), float(event.fields["value"]), event.time, int(event.fields["step"]))
+        for event in of("metric")
+    ]
+    parameters = {_name(event): _text(event, MAX_PARAMETER_LENGTH) for event in reversed(of("parameter"))}
+    tags = {_name(event): event for event in of("tag")}
+    removed = [name for name, event in tags.items() if event.fields["value"] is None]
+    shown = [RunTag(name, _text(event, MAX_TAG_LENGTH)) for name, event in tags.items() if name not in removed]
+    client.log_batch(run_id, metrics, [Param(*item) for item in parameters.items()], shown, synchronous=True)
+    for name in removed:
         try:
             client.delete_tag(run_id, name)
         except Exception as error:
@@ -504,23 +461,23 @@ def is_delivered(run_directory: Path, destination: Destination) -> bool:
     return sent >= complete_size(run_directory / FILE_NAME)
 
 
-def batches(events: Iterable[Event]) -> Iterator[EventBatch]:
-    """Split `events` without changing their order."""
+def batches(events: Iterable[Event]) -> Iterator[list[Event]]:
+    """Split `events`, without changing their order, into what goes in one request; others than `_ENTITIES` go alone."""
     current: list[Event] = []
     counts: Counter[str] = Counter()
     for event in events:
         kind, size = event.event, len(str(event.fields))
         full = len(current) >= MAX_ENTITIES or (kind != "metric" and counts[kind] >= MAX_PARAMETERS)
         if current and (kind not in _ENTITIES or full or counts["characters"] + size > MAX_CHARACTERS):
-            yield EventBatch(current)
+            yield current
             current, counts = [], Counter()
         if kind not in _ENTITIES:
-            yield EventBatch([event])
+            yield [event]
             continue
         current.append(event)
         counts.update({kind: 1, "characters": size})
     if current:
-        yield EventBatch(current)
+        yield current
 
 
 def _name(event: Event) -> str:

@@ -41,13 +41,27 @@ examples:
   paribus sync root=/data/paribus_runs
   paribus sync tracking.uri=http://mlflow.example:5000 tracking.patience=60
 """
-_OPTIONS = ("root", "tracking.uri", "tracking.experiment", "tracking.patience")
 MAX_STARTS, CHECK_SECONDS, FOLLOW_SECONDS = 3, 0.5, 0.05
 INTERVAL_SECONDS, LINGER_SECONDS, HANG_SECONDS, POLL_SECONDS = 10.0, 20.0, 120.0, 0.1
 STATE, LOCK = "state.json", "service.lock"
 LEASE_SECONDS = 30.0
 """For how long this process may be silent while it closes a log; how long a run may be, its own claim says."""
 _REASON = "infrastructure: the process of this run ended without a word, killed from outside or with its node"
+
+
+def _positive(text: str) -> float:
+    with suppress(ValueError):
+        if (value := float(text)) > 0:
+            return value
+    raise ValueError(f"{text!r} is no positive number of seconds")
+
+
+_OPTIONS: Mapping[str, Callable[[str], Any]] = {
+    "root": proper_path,
+    "tracking.uri": str,
+    "tracking.experiment": proper_name,
+    "tracking.patience": _positive,
+}
 
 
 @dataclass(frozen=True)
@@ -60,33 +74,20 @@ class RunSync:
     error: str | None = None
     skipped: bool = False
 
+    @property
+    def failed(self) -> bool:
+        """False also for a run whose configuration wants no tracker."""
+        return self.error is not None and not self.skipped
+
     def __str__(self) -> str:
         if self.error is not None:
             return f"{self.run_id}: {'skipped' if self.skipped else 'failed'}: {self.error}"
         counts = ", ".join(f"{number} {kind}" for kind, number in sorted(self.events.items()))
-        return "; ".join(
-            [f"{self.run_id}: {self.events.total()} events sent" + f" ({counts})" * bool(counts), *self.problems]
-        )
+        total = f"{self.run_id}: {self.events.total()} events sent" + f" ({counts})" * bool(counts)
+        return "; ".join([total, *self.problems])
 
 
-@dataclass(frozen=True)
-class SyncReport:
-    """One entry a run, in the order of their names."""
-
-    runs: tuple[RunSync, ...]
-
-    @property
-    def complete(self) -> bool:
-        """Whether no run failed; a run whose configuration wants no tracker counts as done."""
-        return all(run.error is None or run.skipped for run in self.runs)
-
-    @property
-    def sent(self) -> int:
-        """Events sent by this call."""
-        return sum(run.events.total() for run in self.runs)
-
-
-def sync(root: Path, changes: Mapping[str, Any], tell: Callable[[RunSync], None] = lambda run: None) -> SyncReport:
+def sync(root: Path, changes: Mapping[str, Any], tell: Callable[[RunSync], None] = lambda run: None) -> list[RunSync]:
     """Send what is missing of all runs below `root`, and `tell` of each; what arrived before is not sent again.
 
     A run goes where its own configuration wanted it, with these `changes` of its fields. An MLflow that fails is
@@ -100,7 +101,7 @@ def sync(root: Path, changes: Mapping[str, Any], tell: Callable[[RunSync], None]
         tracking = dataclasses.replace(_recorded(directory), **changes)
         runs.append(_sync_run(directory, tracking, root, sinks, unreachable))
         tell(runs[-1])
-    return SyncReport(tuple(runs))
+    return runs
 
 
 def main(argv: Sequence[str]) -> int:
@@ -108,20 +109,21 @@ def main(argv: Sequence[str]) -> int:
     if HELP_FLAGS & set(argv):
         sys.stdout.write(HELP)
         return 0
-    options = read_options(argv, _OPTIONS)
-    root = Path(options.pop("root", "paribus_runs"))
+    changes: dict[str, Any] = {}
+    for name, text in read_options(argv, tuple(_OPTIONS)).items():
+        try:
+            changes[name.removeprefix("tracking.")] = _OPTIONS[name](text)
+        except ValueError as error:
+            raise ConfigurationError(f"{name}: {error}") from error
+    root = Path(changes.pop("root", "paribus_runs"))
     if not root.is_dir():
         raise ConfigurationError(f"root: {str(root)!r} is no directory; name the output root of the runs with root=...")
-    _check_names(root, options.get("tracking.experiment"))
-    overrides: dict[str, Any] = {name.removeprefix("tracking."): value for name, value in options.items()}
-    if "patience" in overrides:
-        overrides["patience"] = _positive(overrides["patience"])
-    if "uri" in overrides:
-        overrides["kind"] = "mlflow"
-    report = sync(root, overrides, _write_line)
-    if not report.runs:
+    if "uri" in changes:
+        changes["kind"] = "mlflow"
+    runs = sync(root, changes, _write_line)
+    if not runs:
         _write_line(f"no runs below {root.resolve()}")
-    return 0 if report.complete else 1
+    return 1 if any(run.failed for run in runs) else 0
 
 
 def _sync_run(
@@ -155,24 +157,6 @@ def _recorded(directory: Path) -> TrackingConfig:
     recorded: Mapping[str, Any] = start.fields["tracking"] if start is not None else {}
     names = {item.name for item in dataclasses.fields(TrackingConfig)}
     return TrackingConfig(**{name: value for name, value in recorded.items() if name in names})
-
-
-def _check_names(root: Path, experiment: str | None) -> None:
-    for name, value, judge in (("root", str(root), proper_path), ("tracking.experiment", experiment, proper_name)):
-        try:
-            _ = value if value is None else judge(value)
-        except ValueError as error:
-            raise ConfigurationError(f"{name}: {error}") from error
-
-
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not value > 0:
-        raise ConfigurationError(f"tracking.patience: {text!r} is no positive number of seconds")
-    return value
 
 
 def _write_line(line: object) -> None:
@@ -458,12 +442,12 @@ def take_over(destination: Destination) -> None:
 
 
 def _empty(directory: Path, own: Path) -> None:
-    found = list(requests(directory))
-    earlier = [request for request in found if is_of_another_boot(request.process)]
+    waiting = list(requests(directory))
+    earlier = [request for request in waiting if is_of_another_boot(request.process)]
     for request in earlier:
         request.answer.unlink(missing_ok=True)
         request.path.replace(own / request.path.name)
-    if len(earlier) == len(found) and (earlier or is_of_another_boot(read_object_if_any(directory / STATE))):
+    if len(earlier) == len(waiting) and (earlier or is_of_another_boot(read_object_if_any(directory / STATE))):
         shutil.rmtree(directory)
 
 

@@ -17,7 +17,7 @@ from paribus.errors import ConfigurationError
 from paribus.tracking import events as events_module
 from paribus.tracking.destination import Destination, public_uri
 from paribus.tracking.events import Event, EventLog, EventReader, TextAxes, complete_size
-from paribus.tracking.mlflow import batches
+from paribus.tracking.mlflow import MAX_PARAMETER_LENGTH, _text, batches
 
 
 def lines(path: Path) -> list[dict[str, object]]:
@@ -148,11 +148,11 @@ def test_batches_keep_the_order_and_the_limits_of_mlflow() -> None:
     events += [Event("parameter", 0, {"name": f"p{i}", "value": "x" * 7000}, 2500 + i) for i in range(150)]
     events.insert(1200, Event("end", 0, {"status": "FINISHED"}, 0))
     made = list(batches(events))
-    assert [event for batch in made for event in batch.events] == events
-    assert max(len(batch.events) for batch in made) == 1000
-    assert max(len(batch.parameters) for batch in made) <= 100
-    assert {len(value) for batch in made for value in batch.parameters.values()} == {6000}
-    assert [batch.single for batch in made if batch.single] == [events[1200]]
+    assert [event for batch in made for event in batch] == events
+    assert max(map(len, made)) == 1000
+    assert max(sum(event.event == "parameter" for event in batch) for batch in made) <= 100
+    assert [batch for batch in made if any(event.event == "end" for event in batch)] == [[events[1200]]]
+    assert {len(_text(event, MAX_PARAMETER_LENGTH)) for event in made[-1]} == {6000}
 
 
 def test_a_uri_that_mlflow_cannot_open_is_refused_and_passwords_are_not_kept(tmp_path: Path) -> None:
