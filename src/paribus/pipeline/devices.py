@@ -53,8 +53,8 @@ class Devices:
     def check(self, config: RunConfig, nodes: Mapping[str, Node]) -> Iterator[Problem]:
         """(config path, what is wrong and what would be right) of each device that a missing stage needs."""
         store = OutputRoot.of(config).store
-        left = to_make(nodes, store)
-        needed = [stage for stage in nodes if stage in left]
+        missing = to_make(nodes, store)
+        needed = [stage for stage in nodes if stage in missing]
         devices = [device for stage in needed if (device := nodes[stage].stage.device(config)) is not None]
         for path, value in dict.fromkeys(Problem(device.path, device.value) for device in devices):
             yield from self._absent(path, value)
@@ -81,19 +81,14 @@ class Devices:
 
     def _processes(self, training: TrainingConfig) -> Iterator[Problem]:
         """Processes that find no GPU or cannot share the batch or the weights, and nodes that nobody has allocated."""
+        in_one = "run it in one (salloc, sbatch, hydra/launcher=submitit_slurm)"
         if training.nodes > 1 and training.nodes_by == "slurm" and "SLURM_JOB_NODELIST" not in os.environ:
-            yield Problem(
-                "training.nodes",
-                f"{training.nodes} are asked for, but this is no SLURM allocation (SLURM_JOB_NODELIST); run it in one "
-                "(salloc, sbatch, hydra/launcher=submitit_slurm), or take training.nodes_by=ray",
-            )
+            message = f"{training.nodes} are asked for, but this is no SLURM allocation (SLURM_JOB_NODELIST)"
+            yield Problem("training.nodes", f"{message}; {in_one}, or take training.nodes_by=ray")
         gpus = self._gpus(training.device)
         if training.nodes == 0 and "SLURM_JOB_NUM_NODES" not in os.environ:
-            yield Problem(
-                "training.nodes",
-                "0 takes the nodes of a SLURM allocation, and this is none (SLURM_JOB_NUM_NODES); run it in one "
-                "(salloc, sbatch, hydra/launcher=submitit_slurm), or say how many",
-            )
+            message = "0 takes the nodes of a SLURM allocation, and this is none (SLURM_JOB_NUM_NODES)"
+            yield Problem("training.nodes", f"{message}; {in_one}, or say how many")
         if training.compile == "always" and (lack := missing_for_compilation(gpu=gpus > 0)):
             yield Problem(
                 "training.compile", f"always compiles layers, for which {lack} is not here; install it, or use auto"

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from paribus.config.groups.execution import EngineConfig
 from paribus.engine.gpus import CUBLAS
@@ -97,29 +97,8 @@ def child_environment(engine: EngineConfig) -> dict[str, str]:
     return {**os.environ, **fixed, **CUBLAS}
 
 
-# How the process of a stage begins: forked by a server that has its imports, or on its own.
-#
-# On its own where a stage says so (`Stage.imports`, `Stage.online`), and where there is no server to be: on systems
-# other than Linux, and in a thread, with which a server would end.
-class Child(Protocol):
-    """The process of a stage, at the head of a session and a group of its own."""
-
-    @property
-    def pid(self) -> int:
-        """Its number, and that of its group."""
-
-    def poll(self) -> int | None:
-        """How it ended: its exit status, or the negative number of a signal; None while it runs."""
-
-    def wait(self) -> int:
-        """The same once it has ended."""
-
-    def send_signal(self, number: int) -> None:
-        """Send it a signal, unless it has ended."""
-
-
 @contextmanager
-def _checkpoint_requests() -> Iterator[Callable[[Child], object]]:
+def _checkpoint_requests() -> Iterator[Callable[["Child"], object]]:
     """In the block, SIGUSR1 is ignored, and passed on to a child as soon as what is given is called with one.
 
     Where a launcher has a use of its own for it, or this is no main thread, it is left alone.
@@ -136,7 +115,7 @@ def _checkpoint_requests() -> Iterator[Callable[[Child], object]]:
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 
-def _ask_to_end(child: Child, channel: Any, listener: StageListener, grace: float) -> None:
+def _ask_to_end(child: "Child", channel: Any, listener: StageListener, grace: float) -> None:
     """Send SIGTERM and hear the child out, for at most `grace` seconds; a further interruption leaves at once.
 
     One that comes before the user was told is the same once more: a terminal that is closed sends two, and whoever
@@ -172,7 +151,7 @@ def _ask_to_end(child: Child, channel: Any, listener: StageListener, grace: floa
             return
 
 
-def _sweep(child: Child) -> None:
+def _sweep(child: "Child") -> None:
     """Kill a child, and what a dead one started and left behind: helpers of Ray outlive a killed one by a minute."""
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
@@ -227,6 +206,10 @@ def _conclude(answer: dict[str, Any] | None, code: int, log: Path, memory_kills:
     raise InfrastructureError(f"the process died without a word: {name} (log: {log})")
 
 
+# How the process of a stage begins: forked by a server that has its imports, or on its own.
+#
+# On its own where a stage says so (`Stage.imports`, `Stage.online`), and where there is no server to be: on systems
+# other than Linux, and in a thread, with which a server would end.
 @dataclass(frozen=True)
 class Job:
     """What a child is told."""
@@ -242,7 +225,7 @@ class Job:
     preload: Sequence[str] = ()
 
 
-def start_child(job: Job, check: Callable[[], None]) -> Child:
+def start_child(job: Job, check: Callable[[], None]) -> "Child":
     """The process of a job; `check` is called every second while it begins, and what it raises ends it."""
     forked = bool(job.imports) and sys.platform == "linux"
     if forked and threading.current_thread() is threading.main_thread():
@@ -302,7 +285,7 @@ class _ForkServer:
             self.process.kill()
             self.process.wait()
 
-    def fork(self, job: Job, check: Callable[[], None]) -> Child:
+    def fork(self, job: Job, check: Callable[[], None]) -> "_Forked":
         """A child; OSError or EOFError where the server is gone."""
         request = {
             "job": dict(job.fields),
@@ -324,20 +307,19 @@ class _ForkServer:
 
 @dataclass(eq=False)
 class _Forked:
-    """A child of the server, which tells how it ended."""
+    """A child of the server, which tells how it ended; as far as it goes like `Popen`."""
 
     server: _ForkServer
     pid: int
     _code: int | None = field(default=None, init=False)
 
     def poll(self) -> int | None:
-        """As of `Child`."""
         if self._code is None and select.select([self.server.connection], [], [], 0)[0]:
             return self.wait()
         return self._code
 
     def wait(self) -> int:
-        """As of `Child`; a child whose server was killed was killed by that."""
+        """Return the exit status, or the negative number of a signal; a server that was killed took its child along."""
         if self._code is None:
             try:
                 self._code = int(receive(self.server.connection)[0]["ended"])
@@ -346,7 +328,10 @@ class _Forked:
         return self._code
 
     def send_signal(self, number: int) -> None:
-        """As of `Child`."""
         if self.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
+
+
+Child = subprocess.Popen[bytes] | _Forked
+"""The process of a stage, at the head of a session and a group of its own."""

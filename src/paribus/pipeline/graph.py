@@ -129,7 +129,9 @@ def build_graph(
             nodes[name] = Node(stage, digest(identity), identity, inputs, own, problem)
         return nodes[name]
 
-    for target in targets or run_targets(config):
+    # Of fine-tuning the data come first: what should fail before anything is trained.
+    tuned = ("finetuning_data", EVALUATION, FINETUNING)
+    for target in targets or ((EVALUATION,) if isinstance(config.finetuning, NoFinetuning) else tuned):
         visit(target)
     return nodes
 
@@ -148,14 +150,14 @@ def to_make(nodes: Mapping[str, Node], store: Store) -> set[str]:
     """Names of the nodes that are still to be made: those without an artefact, and those whose artefact was pruned of
     what one of these reads.
     """
-    left: set[str] = set()
+    missing: set[str] = set()
     read: set[str] = set()
     for name, node in reversed(list(nodes.items())):
-        found = store.find(*node.place)
-        if found is None or (name in read and not found.whole):
-            left.add(name)
+        artifact = store.find(*node.place)
+        if artifact is None or (name in read and not artifact.whole):
+            missing.add(name)
             read |= node.inputs.keys()
-    return left
+    return missing
 
 
 def away(nodes: Mapping[str, Node]) -> str | None:
@@ -165,11 +167,6 @@ def away(nodes: Mapping[str, Node]) -> str | None:
     """
     problem = next((node.problem for node in nodes.values() if node.problem), None)
     return None if problem is None else f"whether it has run is not known without its files: {problem}"
-
-
-def run_targets(config: RunConfig) -> tuple[str, ...]:
-    """The stages that a run is made for, and before them what should fail before anything is trained."""
-    return (EVALUATION,) if isinstance(config.finetuning, NoFinetuning) else ("finetuning_data", EVALUATION, FINETUNING)
 
 
 def place_of(name: str, key: str) -> Place:

@@ -135,10 +135,7 @@ def _kinds(config: RunConfig) -> dict[str, str]:
 
 
 def _told(
-    factor: str,
-    runs: Sequence[PreparedRun],
-    kinds: Sequence[Mapping[str, str]],
-    labelled: Sequence[Mapping[str, str]],
+    factor: str, runs: Sequence[PreparedRun], kinds: Sequence[Mapping[str, str]], labelled: Sequence[Mapping[str, str]]
 ) -> bool:
     """Whether the kinds of a run say already what it has at a factor."""
     if factor not in _ALWAYS_NAMED and any(chosen(run.job.config, factor) is not None for run in runs):

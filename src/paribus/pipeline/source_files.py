@@ -72,9 +72,11 @@ class SourceFiles:
         return ""
 
     def _look(self) -> tuple[str, dict[str, State]]:
-        """Whether contents are no longer those of the key, and the states of all files; each is looked at once."""
+        """Contents that are no longer those of the key, and the states of all files; DataError where one is gone."""
         digests = FileDigests(self.root.cache)
-        names = changed_files(self.node, digests)
+        before = self.node.identity["identity"].get("fingerprint", {})
+        now = self.node.stage.take_fingerprint(self.node.config, digests)
+        names = dict.fromkeys(_differing(f"files of {self.node.name}", before, now))
         return f"{', '.join(names)} changed" if names else "", digests.states
 
 
@@ -83,16 +85,6 @@ def _written(before: Mapping[str, State], now: Mapping[str, State]) -> str:
     paths = sorted(before.keys() | now.keys())
     both = before.keys() & now.keys()
     return ", ".join(Path(path).name for path in paths if path not in both or was_written(before[path], now[path]))
-
-
-def changed_files(node: Node, digests: FileDigests) -> list[str]:
-    """Names of the files outside the configuration that are no longer as the node's key has them.
-
-    DataError where one is gone.
-    """
-    before = node.identity["identity"].get("fingerprint", {})
-    now = node.stage.take_fingerprint(node.config, digests)
-    return list(dict.fromkeys(_differing(f"files of {node.name}", before, now)))
 
 
 def _differing(name: str, before: Any, now: Any) -> Iterator[str]:

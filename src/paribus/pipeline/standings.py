@@ -63,35 +63,37 @@ def show_standings(root: OutputRoot, sweep: SweepConfig | None, display: Display
     if sweep is None or sweep.jobs == 1:
         return
     try:
-        told = list(lines(root, read_object_if_any(root.sweep(sweep.id) / STAGES_FILE).get(ROWS, [])))
+        shown = list(lines(root, read_object_if_any(root.sweep(sweep.id) / STAGES_FILE).get(ROWS, [])))
     # The run has ended well, so a line about it fails nothing.
     except (KeyError, TypeError, ValueError, OSError, ParibusError):
         return
-    for line in told:
+    for line in shown:
         display.message(f"  [dim]{escape(line)}[/dim]")
 
 
 def lines(root: OutputRoot, rows: Sequence[tuple[str, int, str]]) -> Iterator[str]:
     """What is said of `rows`, as `rows_of` has them."""
-    scores = {(row, seed): found for row, seed, key in rows if (found := _scores(root, key))}
+    scores = {(row, seed): numbers for row, seed, key in rows if (numbers := _scores(root, key))}
     if len({row for row, _ in scores}) < 2 or len(scores) == len(rows):
         return
-    name = next((name for name in next(iter(scores.values())) if all(name in one for one in scores.values())), None)
+    name = next((name for name in next(iter(scores.values())) if all(name in own for own in scores.values())), None)
     if name is None:
         return
-    ranked = list(dict.fromkeys(row for row, *_ in rows))
-    told = standings({place: one[name] for place, one in scores.items()}, ranked)
-    spread = _SPREAD if any(one.half_width is not None for one in told) else ""
+    every = standings({place: own[name] for place, own in scores.items()}, list(dict.fromkeys(row for row, *_ in rows)))
+    shown = every[:_MOST]
+    spread = _SPREAD if any(standing.half_width is not None for standing in every) else ""
     yield f"so far, {len(scores)} of {len(rows)} runs: {_FULL if name == BITS else name}{spread}"
-    numbers = [f"{one.mean:.4f}{_within(one.half_width)}" for one in told[:_MOST]]
-    width, longest = max(len(one.row) for one in told[:_MOST]), max(map(len, numbers))
-    for one, number in zip(told[:_MOST], numbers, strict=True):
-        changed = "" if one.change is None else f"{one.change:+.4f}{_within(one.change_half_width)}"
-        change = f", {changed} from {told[0].row} with the same seeds" if changed else ""
-        seeds = "1 seed" if one.seeds == 1 else f"{one.seeds} seeds"
-        yield f"  {one.row:<{width}}  {number:<{longest}}  {seeds}{change}"
-    if len(told) > _MOST:
-        yield f"  and {len(told) - _MOST} more rows"
+    means = [f"{standing.mean:.4f}{_within(standing.half_width)}" for standing in shown]
+    width, longest = max(len(standing.row) for standing in shown), max(map(len, means))
+    for standing, mean_text in zip(shown, means, strict=True):
+        change = ""
+        if standing.change is not None:
+            changed = f"{standing.change:+.4f}{_within(standing.change_half_width)}"
+            change = f", {changed} from {shown[0].row} with the same seeds"
+        seeds = "1 seed" if standing.seeds == 1 else f"{standing.seeds} seeds"
+        yield f"  {standing.row:<{width}}  {mean_text:<{longest}}  {seeds}{change}"
+    if len(every) > _MOST:
+        yield f"  and {len(every) - _MOST} more rows"
 
 
 def standings(scores: Mapping[tuple[str, int], float], rows: Sequence[str]) -> list[Standing]:
@@ -188,43 +190,38 @@ def watched(launcher: str, runs: Mapping[str, Path], console: Console) -> Iterat
     if not launcher.startswith(ELSEWHERE):
         yield
         return
-    watch = _Watch(runs, console)
     jobs = "1 job is" if len(runs) == 1 else f"{len(runs)} jobs are"
     console.print(f"{jobs} with launcher {launcher}", markup=False)
+    seen = {label: _states(path) for label, path in runs.items()}
     stop = threading.Event()
-    thread = threading.Thread(target=watch.follow, args=(stop,), daemon=True, name="watch-runs")
+
+    def look() -> None:
+        for label, path in runs.items():
+            states = _states(path)
+            known = seen[label] if states[:1] == seen[label][:1] else []
+            for state in (state for state in states if state not in known):
+                console.print(f"  {label}: {state}", markup=False, soft_wrap=True)
+            seen[label] = states
+
+    def follow() -> None:
+        while not stop.wait(SECONDS_BETWEEN_LOOKS):
+            look()
+
+    thread = threading.Thread(target=follow, daemon=True, name="watch-runs")
     thread.start()
     try:
         yield
     finally:
         stop.set()
         thread.join()
-        watch.look()
+        look()
 
 
-class _Watch:
-    def __init__(self, runs: Mapping[str, Path], console: Console) -> None:
-        self._runs, self._console = runs, console
-        self._seen = {label: self._lines(path) for label, path in runs.items()}
-
-    def follow(self, stop: threading.Event) -> None:
-        while not stop.wait(SECONDS_BETWEEN_LOOKS):
-            self.look()
-
-    def look(self) -> None:
-        for label, path in self._runs.items():
-            lines = self._lines(path)
-            known = self._seen[label] if lines[:1] == self._seen[label][:1] else []
-            for line in (line for line in lines if line not in known):
-                self._console.print(f"  {label}: {line}", markup=False, soft_wrap=True)
-            self._seen[label] = lines
-
-    @staticmethod
-    def _lines(path: Path) -> list[str]:
-        """What a run's record says by now; of another attempt the first line is another."""
-        record = read_run_record(path)
-        if record is None:
-            return []
-        began = f"began as process {record.get('pid')} on {record.get('host')}"
-        stages = [f"{name} {stage['state']}" for name, stage in record["stages"].items()]
-        return [began, *stages, *([] if record["status"] == "running" else [record["status"]])]
+def _states(directory: Path) -> list[str]:
+    """What a run's record says by now; of another attempt the first line is another."""
+    record = read_run_record(directory)
+    if record is None:
+        return []
+    began = f"began as process {record.get('pid')} on {record.get('host')}"
+    stages = [f"{name} {stage['state']}" for name, stage in record["stages"].items()]
+    return [began, *stages, *([] if record["status"] == "running" else [record["status"]])]

@@ -356,15 +356,11 @@ class Service:
         if request.abandoned:
             if close_abandoned(request.run_directory, self._destination.root):
                 self._attempt(request)
-            elif self._claimed_before_boot(request.run_directory):
-                return  # that claim ends with its lease
+            elif is_of_another_boot(read_holder(run_claim(self._destination.root, request.run_directory.name)) or {}):
+                return  # the claim of that process of an earlier boot ends with its lease
             request.path.unlink(missing_ok=True)
             request.answer.unlink(missing_ok=True)
             self._sink.forget(request.run_directory)
-
-    def _claimed_before_boot(self, run_directory: Path) -> bool:
-        """Whether the run is still in the hands of a process of an earlier boot."""
-        return is_of_another_boot(read_holder(run_claim(self._destination.root, run_directory.name)) or {})
 
     def _attempt(self, request: TrackingRequest) -> None:
         self._watch()
