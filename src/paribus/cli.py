@@ -52,8 +52,8 @@ def _main(arguments: list[str]) -> int:
         print(f"paribus: {arguments[0]!r} is not a verb; {hint}verbs: {', '.join(VERBS)}", file=sys.stderr)
         return EXIT_USAGE
     verb, given = arguments[0], arguments[1:]
-    if asked := [argument.removeprefix("--help=") for argument in given if argument.startswith("--help=")]:
-        verb, given = "explain", asked
+    if topics := [argument.removeprefix("--help=") for argument in given if argument.startswith("--help=")]:
+        verb, given = "explain", topics
     return _guarded(verb, given)
 
 

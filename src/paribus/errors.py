@@ -41,9 +41,9 @@ class ParibusError(Exception):
         super().__init__(*(Problem("", problem) if isinstance(problem, str) else problem for problem in problems))
 
     def __str__(self) -> str:
-        first, *others = self.problems
+        first, *more = self.problems
         lines = "".join(f"\n  {problem}" for problem in self.problems)
-        return f"the configuration has {len(self.problems)} problems:{lines}" if others else str(first)
+        return f"the configuration has {len(self.problems)} problems:{lines}" if more else str(first)
 
     @property
     def problems(self) -> tuple[Problem, ...]:

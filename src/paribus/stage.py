@@ -174,7 +174,6 @@ def seeds(drawn: Callable[[RunConfig], Mapping[Part, int]]) -> Identity:
 
 
 def seed_of(part: Part) -> Identity:
-    """The seed of one part."""
     return seeds(lambda config: {part: config.seed_of(part)})
 
 
@@ -194,11 +193,9 @@ class SilentListener:
         """Ignore progress."""
 
     def metric(self, name: str, value: float, *, step: int) -> None:
-        """Remember the metric in order."""
         self.metrics.append((name, value, step))
 
     def message(self, text: str) -> None:
-        """Remember the message in order."""
         self.messages.append(text)
 
 
@@ -212,7 +209,6 @@ class ChannelListener:
         self._channel, self._log, self._last = channel, log, 0.0
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Write one message."""
         self._channel.write(json.dumps(message) + "\n")
         self._channel.flush()
 
@@ -229,7 +225,6 @@ class ChannelListener:
         self.send({"type": "metric", "name": name, "value": repr(float(value)), "step": step})
 
     def message(self, text: str) -> None:
-        """Send a line for the terminal."""
         if self._log is not None:
             with suppress(OSError):
                 print(text, file=self._log, flush=True)

@@ -99,8 +99,8 @@ def reserved(
 
     All jobs that share the GPUs lock files in `directory`. ConfigurationError when there are not as many GPUs.
     """
-    wanted = count or len(gpus)
-    if wanted > len(gpus):
+    needed = count or len(gpus)
+    if needed > len(gpus):
         raise ConfigurationError(
             f"training.processes: {count} need a GPU each, but this job sees {len(gpus)}; lower it or give the job more"
         )
@@ -108,24 +108,24 @@ def reserved(
         directory.mkdir(parents=True)
         directory.chmod(0o1777)  # every user may make files there, and none may remove another's
     with ExitStack() as stack:
-        taken = _take(stack, gpus, wanted, directory)
+        taken = _take(stack, gpus, needed, directory)
         if taken is None:
             waiting()
         while taken is None:
             time.sleep(SECONDS_BETWEEN_LOOKS)
-            taken = _take(stack, gpus, wanted, directory)
+            taken = _take(stack, gpus, needed, directory)
         yield taken
 
 
-def _take(stack: ExitStack, gpus: Sequence[Gpu], wanted: int, directory: Path) -> tuple[Gpu, ...] | None:
+def _take(stack: ExitStack, gpus: Sequence[Gpu], needed: int, directory: Path) -> tuple[Gpu, ...] | None:
     """Lock as many of these GPUs as wanted until `stack` is left, or none."""
     # To look and take is one step of all jobs, and what an attempt that finds too few has locked is let go before it
     # ends: two jobs that each held a part of what both want would wait for each other for ever.
     with ExitStack() as looking, ExitStack() as attempt:
         _lock(looking, directory / _LOOKING, fcntl.LOCK_EX)
         free = (gpu for gpu in gpus if _lock(attempt, directory / gpu.uuid, fcntl.LOCK_EX | fcntl.LOCK_NB))
-        taken = tuple(itertools.islice(free, wanted))
-        if len(taken) < wanted:
+        taken = tuple(itertools.islice(free, needed))
+        if len(taken) < needed:
             return None
         stack.enter_context(attempt.pop_all())
     return taken

@@ -81,18 +81,17 @@ class RayEngine:
 
     def _shares(self, nodes: dict[str, int]) -> dict[str, int]:
         """How many cores of each node are used, given how many it has."""
-        left = self._config.workers or sum(nodes.values())
+        unused = self._config.workers or sum(nodes.values())
         shares = {}
         for node, cores in sorted(nodes.items()):
-            shares[node] = min(cores, left)
-            left -= shares[node]
+            shares[node] = min(cores, unused)
+            unused -= shares[node]
         return shares
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave the cluster, or stop what was started."""
         self._connection.close()
 
 
@@ -140,10 +139,10 @@ class Requirements:
         here = _versions()
         unlike = [name for name, version in self.versions.items() if here.get(name) != version]
         if unlike:
-            others = ", ".join(f"{name} {here.get(name)}" for name in unlike)
-            wanted = ", ".join(f"{name} {self.versions[name]}" for name in unlike)
+            theirs = ", ".join(f"{name} {here.get(name)}" for name in unlike)
+            ours = ", ".join(f"{name} {self.versions[name]}" for name in unlike)
             raise ConfigurationError(
-                f"engine.address: node {socket.gethostname()} has {others}, and this machine {wanted}; "
+                f"engine.address: node {socket.gethostname()} has {theirs}, and this machine {ours}; "
                 "all nodes must have one environment"
             )
         if not _appears(self.probe):
@@ -462,7 +461,6 @@ class Worker:
         self._function = ray.get(function[0])
 
     def call(self, item: Any) -> Any:
-        """The function's result."""
         return self._function(item)
 
 

@@ -151,8 +151,8 @@ def clean(root: OutputRoot, names: Collection[str]) -> list[Removal]:
     with exclusive(claims):
         cleaning = Cleaning.of(root)
         _require_known_work(cleaning, names)
-        found = cleaning.of_runs(names) if names else cleaning.unused()
-        return [removal for removal in found if _remove(root, removal)]
+        removals = cleaning.of_runs(names) if names else cleaning.unused()
+        return [removal for removal in removals if _remove(root, removal)]
 
 
 def _require_known_work(cleaning: Cleaning, names: Collection[str]) -> None:

@@ -129,8 +129,8 @@ class Devices:
 
         It is not asked where the driver lists none; where it is built for CPUs, it sees none of those listed.
         """
-        wanted = device.startswith("cuda") or (device == "auto" and visible_gpus())
-        return self.count() if wanted else 0
+        asked_for = device.startswith("cuda") or (device == "auto" and visible_gpus())
+        return self.count() if asked_for else 0
 
 
 def _devices_of_cuda(count: int) -> str:

@@ -20,8 +20,6 @@ from paribus.store import files
 from paribus.store.files import read_object_if_any
 
 LINES_OF_LOG = 20
-LOGS = "logs"
-"""Beside what stages are made for, the directory of their logs."""
 RETRIED = ("infrastructure", "interrupted")
 """Classes of failures that may be gone at the next attempt; the others would fail again."""
 
@@ -55,12 +53,10 @@ class Failure:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> "Failure":
-        """What `to_json` wrote."""
         stage, log, tail = fields.get("stage"), fields.get("log"), tuple(fields.get("tail", ()))
         return cls(str(fields["class"]), str(fields["message"]), stage, log, tail)
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in a run's record."""
         return {
             "class": self.failure_class,
             "message": self.message,
@@ -78,7 +74,7 @@ class Failure:
 
 def stage_log(directory: Path, stage: str) -> Path:
     """Where the output of a stage's process goes, in the directory of the run."""
-    return directory / LOGS / f"{stage}.log"
+    return directory / "logs" / f"{stage}.log"
 
 
 def tail(log: Path) -> tuple[str, ...]:

@@ -74,7 +74,6 @@ class Node:
 
     @property
     def place(self) -> Place:
-        """Where its artefact is in the store."""
         return self.stage.artefact, self.key
 
 
@@ -197,12 +196,12 @@ def few_documents(config: RunConfig, corpus: Artifact | None) -> str | None:
 
     None if there are enough, by the configuration alone without a corpus.
     """
-    asked = config.evaluation.heldout_documents
-    scored = min(asked, corpus.record()["result"]["heldout"]["documents"]) if corpus else asked
+    requested = config.evaluation.heldout_documents
+    scored = min(requested, corpus.record()["result"]["heldout"]["documents"]) if corpus else requested
     if scored >= ITEMS_TO_JUDGE:
         return None
     free = f"evaluation.heldout_documents={ITEMS_TO_JUDGE}, which trains nothing anew"
-    remedy = free if asked < ITEMS_TO_JUDGE else "corpus.heldout or a larger corpus, which train all anew"
+    remedy = free if requested < ITEMS_TO_JUDGE else "corpus.heldout or a larger corpus, which train all anew"
     return (
         f"the table says which row is better where a score has {ITEMS_TO_JUDGE} items or documents, and these runs "
         f"score {scored} held-out documents (more with {remedy})"

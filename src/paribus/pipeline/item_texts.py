@@ -25,20 +25,20 @@ def stored_texts(runs: Sequence[PreparedRun], root: OutputRoot) -> Callable[[str
     tasks, tuned = (_artifacts(stage, runs, root) for stage in (TASKS, FINETUNING_DATA))
 
     def texts(name: str) -> Texts:
-        found: dict[str, ItemText] = {}
+        by_item: dict[str, ItemText] = {}
         for directory in tuned:
-            found |= finetuned_texts(directory / name) if (directory / name).is_dir() else {}
+            by_item |= finetuned_texts(directory / name) if (directory / name).is_dir() else {}
         for directory in tasks:
-            found |= scored_texts(directory, name)
-        return found
+            by_item |= scored_texts(directory, name)
+        return by_item
 
     return texts
 
 
 def _artifacts(stage: str, runs: Sequence[PreparedRun], root: OutputRoot) -> list[Path]:
     keys = dict.fromkeys(run.nodes[stage].key for run in runs if stage in run.nodes)
-    found = (root.store.find(stage, key) for key in keys)
-    return [artifact.path for artifact in found if artifact is not None]
+    artifacts = (root.store.find(stage, key) for key in keys)
+    return [artifact.path for artifact in artifacts if artifact is not None]
 
 
 def scored_texts(tasks: Path, name: str) -> dict[str, ItemText]:
@@ -48,8 +48,8 @@ def scored_texts(tasks: Path, name: str) -> dict[str, ItemText]:
     ending = texts_path(tasks, "").name
     named = (path.name.removesuffix(ending) for path in sorted(tasks.glob(f"*{ending}")))
     sets = (other for other in named if name in (other, concatenated_name(other)))
-    if (found := next(sets, None)) is not None:
-        return dict(map(_document, _records(texts_path(tasks, found))))
+    if (text_set := next(sets, None)) is not None:
+        return dict(map(_document, _records(texts_path(tasks, text_set))))
     if segmented_path(tasks, name).is_file():
         sentences = read_segmented(segmented_path(tasks, name))
         return {

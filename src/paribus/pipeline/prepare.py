@@ -127,12 +127,12 @@ def _prepare(
 
 def _unfit(config: RunConfig, *, tolerate_missing: bool, made: bool) -> list[Problem]:
     """What is wrong with what the fields of a run name; of one that was `made`, not with files that were read then."""
-    found = [] if made else [*check_start_state(config), *check_tokenizer(config)]
-    found += check_destination(config.tracking)
-    found += [] if tolerate_missing else check_engine(config.engine)
+    problems = [] if made else [*check_start_state(config), *check_tokenizer(config)]
+    problems += check_destination(config.tracking)
+    problems += [] if tolerate_missing else check_engine(config.engine)
     judge = check_task_names if tolerate_missing else check_evaluation
     judge_finetuning = check_scrolls_names if tolerate_missing else check_scrolls
-    return [*found, *judge(config.evaluation), *judge_finetuning(config.finetuning)]
+    return [*problems, *judge(config.evaluation), *judge_finetuning(config.finetuning)]
 
 
 def same_run_twice(runs: Sequence[PreparedRun]) -> ConfigurationError | None:

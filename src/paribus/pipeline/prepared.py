@@ -140,8 +140,8 @@ def _told(
     """Whether the kinds of a run say already what it has at a factor."""
     if factor not in _ALWAYS_NAMED and any(chosen(run.job.config, factor) is not None for run in runs):
         return False
-    found = {(*kind.values(), label[factor]) for kind, label in zip(kinds, labelled, strict=True)}
-    return len(found) == len({tuple(kind.values()) for kind in kinds})
+    kinds_and_labels = {(*kind.values(), label[factor]) for kind, label in zip(kinds, labelled, strict=True)}
+    return len(kinds_and_labels) == len({tuple(kind.values()) for kind in kinds})
 
 
 def _shortened(values: Sequence[str]) -> dict[str, str]:
@@ -164,63 +164,63 @@ def _short(override: str) -> str:
 # The rule is that of the table (`paribus.reporting.equality`), applied to what is known of runs in advance.
 def run_identity(config: RunConfig, nodes: Mapping[str, Node]) -> dict[str, Any]:
     """The identity fields of a run, and under `fingerprints` those of the files of each group, by group."""
-    found = {
+    fingerprints = {
         group_of_files(node.stage, node.config): node.identity["identity"]["fingerprint"]
         for node in nodes.values()
         if "fingerprint" in node.identity["identity"]
     }
     values: dict[str, Any] = identity(config)
-    return values | {"fingerprints": found}
+    return values | {"fingerprints": fingerprints}
 
 
 def undeclared(runs: Sequence[PreparedRun]) -> FairnessError | None:
     """What runs differ in beside the factors of their command and the seed, with the remedy; None for nothing."""
     fields = [flatten(run_identity(run.job.config, run.nodes)) for run in runs]
     factors, named = runs[0].factors, list(zip(labels(runs), fields, strict=True))
-    found = differing(named, factors)
-    if found:
+    differences = differing(named, factors)
+    if differences:
         message = (
             f"the runs differ in more than the declared factors ({', '.join(factors) or 'none'}) and the seed, so the "
             "comparison table would refuse them:"
         )
-        return FairnessError(message, found, _remedy(found))
+        return FairnessError(message, differences, _remedy(differences))
     if scored := [difference for difference in differing(named, ()) if covered(difference.path, _SCORED)]:
         message = "the runs would be scored on different items or text, so the comparison table would refuse them:"
         return FairnessError(message, scored, "Give all runs the same, or run each by a command of its own")
-    if found := scored_at_other_shares(named):
+    if differences := scored_at_other_shares(named):
         message = (
             "the runs would be scored at the last of several checkpoints, which stand at other shares of their "
             "budgets, so the comparison table would refuse them:"
         )
         alone = f"score the last one alone ({SCORED_SHARES}=1 {AVERAGED_SHARES}=1)"
-        return FairnessError(message, found, f"Give all runs the same {SHARES}, or {alone}")
+        return FairnessError(message, differences, f"Give all runs the same {SHARES}, or {alone}")
     return None
 
 
-def _remedy(found: Sequence[Difference]) -> str:
-    groups = ",".join(dict.fromkeys(_group_of(difference) for difference in found))
+def _remedy(differences: Sequence[Difference]) -> str:
+    groups = ",".join(dict.fromkeys(_group_of(difference) for difference in differences))
     declare = f"or declare that it differs together with the other factors (factors=[{groups}])"
-    settings = _settings(found)
+    settings = _settings(differences)
     if not settings:
-        files = all(difference.path.startswith(FINGERPRINT) for difference in found)
+        files = all(difference.path.startswith(FINGERPRINT) for difference in differences)
         return f"Let all runs {'read the same files' if files else 'have one choice'} ({groups}), {declare}"
     named = list(settings.items())[:_NAMED]
-    one = "; ".join(" or ".join(f"{name}={value}" for value in values) for name, values in named)
+    same = "; ".join(" or ".join(f"{name}={value}" for value in values) for name, values in named)
     own = " ".join(f"{name}={','.join(values)}" for name, values in named)
     more = " ..." if len(settings) > _NAMED else ""
-    if any(covered(difference.path, _SCORED) for difference in found):  # which no factor excuses
-        return f"Give all runs the same ({one}{more}), or run each by a command of its own"
-    return f"Give all runs the same ({one}{more}), or sweep it as a factor of its own (-m {own}{more}), {declare}"
+    if any(covered(difference.path, _SCORED) for difference in differences):  # which no factor excuses
+        return f"Give all runs the same ({same}{more}), or run each by a command of its own"
+    return f"Give all runs the same ({same}{more}), or sweep it as a factor of its own (-m {own}{more}), {declare}"
 
 
-def _settings(found: Sequence[Difference]) -> dict[str, list[str]]:
+def _settings(differences: Sequence[Difference]) -> dict[str, list[str]]:
     """What would have to be typed for each value: the choice of a group where its kinds differ, else the field.
 
     The contents of files cannot be typed, nor can a family of models.
     """
-    kinds = {_group_of(difference) for difference in found if difference.path == f"{_group_of(difference)}.kind"}
+    kinds = {_group_of(difference) for difference in differences if difference.path == f"{_group_of(difference)}.kind"}
     settings: dict[str, list[str]] = {}
-    for difference in found:
+    for difference in differences:
         group = _group_of(difference)
         if difference.path.startswith(FINGERPRINT) or (group in kinds and difference.path != f"{group}.kind"):
             continue
@@ -320,8 +320,8 @@ def score_numbers(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
     They stand in no section of a tracker, as no other number of a run does.
     """
-    found = [main_scores(result.get("metrics", {})) for result in results]
-    return {name.replace("/", "_"): value for scores in found for name, value in scores.items()}
+    scores = (main_scores(result.get("metrics", {})).items() for result in results)
+    return {name.replace("/", "_"): value for items in scores for name, value in items}
 
 
 def _swept(run_id: str, sweep: SweepRecord | None) -> SweptRun | None:

@@ -185,9 +185,9 @@ def table_numbers(stages: Mapping[str, Mapping[str, Any]], store: Store) -> tupl
     if scores is None or trained is None:
         return {}, 0
     training = trained.record()["result"]
-    found = run_numbers(scores.path, finetuned.path if finetuned else None, training)
+    numbers = run_numbers(scores.path, finetuned.path if finetuned else None, training)
     results = [artifact.record()["result"] for artifact in (scores, finetuned) if artifact is not None]
-    return found | score_numbers(results), int(training.get("steps", 0))
+    return numbers | score_numbers(results), int(training.get("steps", 0))
 
 
 def _close(directory: Path, record: dict[str, Any], failure: Failure, events: EventLog) -> None:
@@ -229,11 +229,11 @@ NOT_STARTED = RunState("not started", None, None, None)
 
 def is_done(identifier: str, nodes: Mapping[str, Node], root: OutputRoot, until: str | None) -> bool:
     """Whether a run, or all of it that stage `until` takes, is recorded as done and every artefact of that is there."""
-    record, wanted = read_run_record(root.run(identifier)), needed_for(nodes, until)
+    record, required = read_run_record(root.run(identifier)), needed_for(nodes, until)
     if record is None or not (record["status"] == "done" or (until is not None and _is_behind(record, nodes, until))):
         return False
-    named = until is not None or record["stages"].keys() >= wanted.keys()
-    return named and all(root.store.find(*node.place) for node in wanted.values())
+    named = until is not None or record["stages"].keys() >= required.keys()
+    return named and all(root.store.find(*node.place) for node in required.values())
 
 
 def _is_behind(record: Mapping[str, Any], nodes: Mapping[str, Node], until: str) -> bool:

@@ -128,31 +128,27 @@ def read_sweep(directory: Path) -> SweepRecord | None:
 
 def read_sweeps(root: Path) -> list[SweepRecord]:
     """The sweeps of an output root, the one that was given last first; records that cannot be read are left out."""
-    found = (read_sweep(path.parent) for path in (root / "sweeps").glob(f"*/{SWEEP_RECORD}"))
-    return sorted((record for record in found if record is not None), key=lambda record: (-record.given, record.id))
+    sweeps = (read_sweep(path.parent) for path in (root / "sweeps").glob(f"*/{SWEEP_RECORD}"))
+    return sorted((record for record in sweeps if record is not None), key=lambda record: (-record.given, record.id))
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A recorded sweep, or one run of it."""
+    """A recorded sweep, or one `run` of it."""
 
     sweep: SweepRecord
     run: SweptRun | None = None
-    """None where the sweep is meant."""
 
     @property
     def id(self) -> str:
-        """The identifier of what is meant."""
         return self.sweep.id if self.run is None else self.run.run_id
 
     @property
     def runs(self) -> tuple[SweptRun, ...]:
-        """The runs that are meant."""
         return self.sweep.runs if self.run is None else (self.run,)
 
     @property
     def shown(self) -> str:
-        """What is meant, for people."""
         if self.run is not None:
             return f"{self.run.run_id}  run {self.run.label}"
         count = len(self.runs)
@@ -160,7 +156,6 @@ class Reference:
 
     @property
     def command(self) -> Command:
-        """The command that makes the runs."""
         return self.sweep.command if self.run is None else command_of(self.sweep, self.run.overrides, multirun=False)
 
 

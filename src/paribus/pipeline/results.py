@@ -1,7 +1,6 @@
 """Results of recorded runs as reports take them, and what they were made with."""
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -44,7 +43,7 @@ def collect(
 
     records: list[FinishedRun] = []
     missing: list[MissingRun] = []
-    others: list[Mapping[str, Any]] | None = None
+    finished: list[Mapping[str, Any]] | None = None
     for run in runs:
         labels, directory = factor_labels(run, factors), root.run(run.run_id)
         try:
@@ -58,8 +57,10 @@ def collect(
             damaged = f"{directory / RUN_RECORD} or a record it names is of another version of paribus, or damaged"
             record, reason = {}, f"{damaged}: {what}"
         if record is None:
-            others = list(_others(root)) if others is None else others
-            reason = _by_another_version(run, others) or reason
+            if finished is None:
+                every = map(read_run_record, sorted((root.path / "runs").glob("*")))
+                finished = [each for each in every if each is not None and each["status"] == "done"]
+            reason = _by_another_version(run, finished) or reason
         diverged = ((record or {}).get("failure") or {}).get("class") == NumericalError.failure_class
         missing.append(MissingRun(labels, f"seed {run.job.config.seed}: {reason}", diverged, len(records)))
     return records, missing
@@ -80,23 +81,12 @@ def _unfinished(record: Mapping[str, Any], run: PreparedRun, root: OutputRoot) -
     return str(record["status"])
 
 
-def _others(root: OutputRoot) -> Iterator[Mapping[str, Any]]:
-    """All readable records of finished runs."""
-    for path in sorted((root.path / "runs").glob(f"*/{RUN_RECORD}")):
-        try:
-            record = json.loads(path.read_text(encoding="utf-8"))
-            if record["status"] == "done" and record["code_versions"].items():
-                yield record
-        except (ValueError, KeyError, TypeError, AttributeError):
-            continue
-
-
-def _by_another_version(run: PreparedRun, others: Sequence[Mapping[str, Any]]) -> str | None:
-    """Which finished run has this configuration, made by stages of other versions; None for none."""
-    wanted = run_identity(run.job.config, run.nodes)
+def _by_another_version(run: PreparedRun, finished: Sequence[Mapping[str, Any]]) -> str | None:
+    """Name the finished run that has this configuration, made by stages of other versions."""
+    own = run_identity(run.job.config, run.nodes)
     versions = {name: node.stage.code_version for name, node in run.nodes.items()}
-    for record in others:
-        if record.get("identity") == wanted and record["code_versions"] != versions:
+    for record in finished:
+        if record["identity"] == own and record["code_versions"] != versions:
             stages = [name for name in versions if record["code_versions"].get(name) != versions[name]]
             differing = ", ".join(
                 f"{name} {record['code_versions'].get(name)}, now {versions[name]}" for name in stages
@@ -112,8 +102,8 @@ def _run_record(
     from paribus.reporting.runs import FinishedRun
 
     artifacts = {name: root.store.find(*place_of(name, stage["key"])) for name, stage in record["stages"].items()}
-    found = {name: artifact.record() for name, artifact in artifacts.items() if artifact is not None}
-    training = found["training"]["result"] if "training" in found else {}
+    records = {name: artifact.record() for name, artifact in artifacts.items() if artifact is not None}
+    training = records["training"]["result"] if "training" in records else {}
     names = (EVALUATION, FINETUNING, "vocabulary", "tokens", "training")
     scores, finetuned, vocabulary, tokens, trained = (artifacts.get(name) for name in names)
     contexts = artifacts.get("contexts")
@@ -121,19 +111,19 @@ def _run_record(
         run_id=record["run_id"],
         config=_compared(record, run),
         factors=labels,
-        environment=environment(record, found),
-        harmless=harmless_packages(found),
+        environment=environment(record, records),
+        harmless=harmless_packages(records),
         training=training,
-        corpus=found["corpus"]["result"] if "corpus" in found else {},
+        corpus=records["corpus"]["result"] if "corpus" in records else {},
         scores=scores.path if scores else None,
         finetuned=finetuned.path if finetuned else None,
         directory=directory,
         vocabulary=vocabulary.path if vocabulary else None,
-        vocabulary_size=found["vocabulary"]["result"].get("vocab_size") if "vocabulary" in found else None,
+        vocabulary_size=records["vocabulary"]["result"].get("vocab_size") if "vocabulary" in records else None,
         tokens=tokens.path if tokens else None,
         readings=trained.path / READINGS if trained and (trained.path / READINGS).exists() else None,
         find_steps=partial(_steps_read, run.job.config, contexts.path, training) if contexts else None,
-        commit=(found.get("training", {}).get("provenance", {}).get("git") or {}).get("commit"),
+        commit=(records.get("training", {}).get("provenance", {}).get("git") or {}).get("commit"),
         ended=record.get("ended"),
         gone=tuple(_gone(record, artifacts, root)),
     )
@@ -174,27 +164,27 @@ def _gone(record: Mapping[str, Any], artifacts: Mapping[str, Any], root: OutputR
 
 # What the artefacts of a run were made with: what must agree between compared runs, and what cannot change a number.
 #
-# `found` holds the records of the artefacts that are still there, by stage.
-def environment(record: Mapping[str, Any], found: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+# `records` are the records of the artefacts that are still there, by stage.
+def environment(record: Mapping[str, Any], records: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """What must agree beside the configuration: code versions, packages, device and precision, the corpus."""
     entries = {f"code_version.{name}": str(version) for name, version in record["code_versions"].items()}
-    for stage, artifact in found.items():
+    for stage, artifact in records.items():
         versions, decisive = _versions(artifact), deciding(artefact_of(stage))
         entries |= {f"packages.{stage}.{name}": versions[name] for name in decisive if name in versions}
         if PYTHON in decisive:
             entries[f"packages.{stage}.{PYTHON}"] = minor(versions[PYTHON])
-    training = found["training"]["result"] if "training" in found else {}
+    training = records["training"]["result"] if "training" in records else {}
     if "computed_on" in training:
         entries["computed_on"] = _listed(training["computed_on"])
-    if "corpus" in found:
-        entries["digest.corpus"] = str(found["corpus"]["result"].get("digest", record["stages"]["corpus"]["key"]))
+    if "corpus" in records:
+        entries["digest.corpus"] = str(records["corpus"]["result"].get("digest", record["stages"]["corpus"]["key"]))
     return entries
 
 
-def harmless_packages(found: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+def harmless_packages(records: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """By package, its versions in the stages that it decides nothing of; Python's patches in all."""
     stages: dict[str, dict[str, list[str]]] = {}
-    for stage, artifact in found.items():
+    for stage, artifact in records.items():
         decisive = deciding(artefact_of(stage))
         for name, version in _versions(artifact).items():
             shown = PATCH if name == PYTHON and name in decisive else name
@@ -293,11 +283,11 @@ def _changed_files(git: Mapping[str, Any]) -> str:
 
 
 def compare_vocabularies(
-    records: Sequence["FinishedRun"], said: Mapping[str, str] | None = None
+    records: Sequence["FinishedRun"], shown: Mapping[str, str] | None = None
 ) -> "OverlapMatrix | None":
     """The overlap of the different vocabularies of these runs; None where there are not two.
 
-    `said` is what the table says for labels (`experiment.table.names`).
+    `shown` is what the table says for labels (`experiment.table.names`).
     """
     from paribus.tokenization import Tokenizer
     from paribus.tokenization.encoded_corpus import EncodedCorpus
@@ -317,7 +307,7 @@ def compare_vocabularies(
     ]
     spelled = [spellings(tok) for tok in tokenizers]
     own = {record.run_id: alone for group, alone in zip(groups, _alone(spelled), strict=True) for record in group}
-    return replace(overlap_matrix(_names(groups, {}), spelled, counts), own=own, shown=_names(groups, said or {}))
+    return replace(overlap_matrix(_names(groups, {}), spelled, counts), own=own, shown=_names(groups, shown or {}))
 
 
 def overlap_matrix(
@@ -353,8 +343,8 @@ def _frequency(mine: "Spellings", theirs: "Spellings", counts: "Counts | None") 
     return 1e6 * own.mean_frequency / float(counts.sum()) if own.tokens else None
 
 
-def _names(groups: Sequence[Sequence["FinishedRun"]], said: Mapping[str, str]) -> list[str]:
-    """What the runs of each group have in common and not all runs have, as `said`.
+def _names(groups: Sequence[Sequence["FinishedRun"]], shown: Mapping[str, str]) -> list[str]:
+    """What the runs of each group have in common and not all runs have, as `shown`.
 
     Numbered where that is not enough.
     """
@@ -363,7 +353,7 @@ def _names(groups: Sequence[Sequence["FinishedRun"]], said: Mapping[str, str]) -
     names = []
     for group in groups:
         shared = [name for name in telling if len({record.factors[name] for record in group}) == 1]
-        names.append(" · ".join(said.get(label, label) for label in (group[0].factors[name] for name in shared)))
+        names.append(" · ".join(shown.get(label, label) for label in (group[0].factors[name] for name in shared)))
     return [
         name if name and names.count(name) == 1 else f"{name or 'vocabulary'} ({place})"
         for place, name in enumerate(names, start=1)

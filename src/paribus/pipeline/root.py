@@ -66,7 +66,6 @@ class OutputRoot:
 
     @property
     def store(self) -> Store:
-        """The artefact store."""
         return Store(self.path / ARTEFACTS, self.lease_seconds)
 
     @property

@@ -137,14 +137,14 @@ def run_nodes(nodes: dict[str, Node], stages: "StageRunner") -> Failure | None:
     """Ensure every artefact of a run, inputs before what needs them; None, or what stopped it."""
     stage, directory = "", stages.listener.directory
     try:
-        left = to_make(nodes, stages.root.store)
+        missing = to_make(nodes, stages.root.store)
         for node in nodes.values():
             stage = node.name
-            made = stages.ensure(node, whole=stage in left)
+            made = stages.ensure(node, whole=stage in missing)
             # Tokens that training would refuse, before a corpus is encoded with them.
-            if stage == "vocabulary" and "training" in left and (problems := check_tokens(node.config, made.path)):
+            if stage == "vocabulary" and "training" in missing and (problems := check_tokens(node.config, made.path)):
                 raise ConfigurationError(*problems)
-            compared = stage == "corpus" and stage in left and node.config.sweep and node.config.sweep.jobs > 1
+            compared = stage == "corpus" and stage in missing and node.config.sweep and node.config.sweep.jobs > 1
             if compared and (warning := few_documents(node.config, made)):
                 stages.listener.show(f"[yellow]{escape(warning)}[/yellow]")
     except FailedBeforeError as error:
@@ -177,7 +177,6 @@ class RunListener:
     """Of the stage that runs."""
 
     def progress(self, done: float, total: float, *, unit: str, doing: str, detail: str = "") -> None:
-        """Show the running stage's progress."""
         self.display.progress(done, total, unit, doing, detail)
 
     def metric(self, name: str, value: float, *, step: int) -> None:
@@ -358,7 +357,7 @@ def check(config: RunConfig, targets: Sequence[str]) -> None:
 
 def note_made_of(directory: Path, made: Iterable[Artifact]) -> None:
     """Write into the directory of a report what it was made of: while it is there, `paribus clean` leaves that."""
-    places = sorted({(one.stage, one.key) for one in made})
+    places = sorted({(artifact.stage, artifact.key) for artifact in made})
     directory.mkdir(parents=True, exist_ok=True)
     files.write_json(directory / MADE_OF, {"artefacts": [{"stage": stage, "key": key} for stage, key in places]})
 

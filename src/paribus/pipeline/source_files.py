@@ -98,8 +98,8 @@ def _differing(name: str, before: Any, now: Any) -> Iterator[str]:
         for part in sorted(before.keys() | now.keys()):
             yield from _differing(part, before.get(part), now.get(part))
     elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
-        for one, other in zip(before, now, strict=True):
-            named = isinstance(one, list) and isinstance(other, list) and one[:1] == other[:1] != []
-            yield from _differing(str(one[0]) if named else name, str(one), str(other))
+        for first, second in zip(before, now, strict=True):
+            named = isinstance(first, list) and isinstance(second, list) and first[:1] == second[:1] != []
+            yield from _differing(str(first[0]) if named else name, str(first), str(second))
     else:
         yield name

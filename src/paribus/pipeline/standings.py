@@ -104,12 +104,12 @@ def standings(scores: Mapping[tuple[str, int], float], rows: Sequence[str]) -> l
     from paribus.reporting.significance.crossed import crossed_test, half_width, pooled_variance, within_rows
 
     by_row = {row: {seed: score for (of, seed), score in scores.items() if of == row} for row in rows}
-    first, there = by_row[rows[0]], {row: of_row for row, of_row in by_row.items() if of_row}
+    first, scored = by_row[rows[0]], {row: of_row for row, of_row in by_row.items() if of_row}
     seeds = sorted({seed for _, seed in scores})
-    means = np.array([[of_row.get(seed, math.nan) for seed in seeds] for of_row in there.values()])
+    means = np.array([[of_row.get(seed, math.nan) for seed in seeds] for of_row in scored.values()])
     within, against = within_rows(means), pooled_variance(means)
-    found = []
-    for row, of_row in there.items():
+    standings_by_row = []
+    for row, of_row in scored.items():
         own = np.array(list(of_row.values()))[:, None]
         half = half_width(own, within) if len(of_row) >= SEEDS_TO_JUDGE else None
         common = [seed for seed in of_row if seed in first and row != rows[0]]
@@ -120,8 +120,8 @@ def standings(scores: Mapping[tuple[str, int], float], rows: Sequence[str]) -> l
             largest, variance = float(np.abs(pair).max()), against and against.times(2)
             changed = crossed_test(pair[:, :1] - pair[:, 1:], largest, variance).half_width
         half = half if half is not None and math.isfinite(half) else None
-        found.append(Standing(row, len(of_row), fmean(of_row.values()), half, change, changed))
-    return found
+        standings_by_row.append(Standing(row, len(of_row), fmean(of_row.values()), half, change, changed))
+    return standings_by_row
 
 
 def _within(half_width: float | None) -> str:
@@ -162,8 +162,8 @@ def announce(root: OutputRoot, config: RunConfig, display: Display) -> None:
     if done == len(stages):
         return
     at_least = "at least " if unknown else "about "
-    left = f", {at_least}{format_duration(seconds)} left" if seconds else ""
-    display.message(f"  [dim]{done} of {len(stages)} stages of the sweep are done{left}[/dim]")
+    remaining = f", {at_least}{format_duration(seconds)} left" if seconds else ""
+    display.message(f"  [dim]{done} of {len(stages)} stages of the sweep are done{remaining}[/dim]")
 
 
 def estimate(root: OutputRoot, stages: list[list[str]]) -> tuple[int, float, bool]:

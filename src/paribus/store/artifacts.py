@@ -93,7 +93,6 @@ class VerificationMemory:
             aside.replace(self.path)
 
     def forget(self) -> None:
-        """Remember nothing."""
         self.path.unlink(missing_ok=True)
 
 
@@ -207,7 +206,6 @@ class Store:
         return acquire(self.claim_path(stage, key), self.lease_seconds)
 
     def claim_path(self, stage: str, key: str) -> Path:
-        """The claim file of an artefact."""
         return self.root / "claims" / f"{stage}-{key}"
 
     def work(self, stage: str, key: str) -> Path:

@@ -68,8 +68,8 @@ def version_of(package: importlib.metadata.Distribution) -> str:
     """As `package.version` has it, which parses the package's description too and takes several times as long."""
     text = package.read_text("METADATA") or package.read_text("PKG-INFO") or ""
     head = text.partition("\n\n")[0]
-    found = re.search(r"^Version:(.*)$", head, re.MULTILINE | re.IGNORECASE)
-    return found[1].strip() if found else package.version
+    match = re.search(r"^Version:(.*)$", head, re.MULTILINE | re.IGNORECASE)
+    return match[1].strip() if match else package.version
 
 
 def git_state(file: Path) -> dict[str, Any] | None:
@@ -120,10 +120,10 @@ def built_from() -> dict[str, Any] | None:
 
     Of uncommitted changes an image has no more than their digest, as `changes`.
     """
-    found = _SOURCE.search(_text(Path(sys.prefix) / SOURCE))
-    if found is None:
+    match = _SOURCE.search(_text(Path(sys.prefix) / SOURCE))
+    if match is None:
         return None
-    commit, changes = found["commit"], found["changes"]
+    commit, changes = match["commit"], match["changes"]
     state: dict[str, Any] = {"commit": commit, "diff": "", "diff_truncated": changes is not None, "untracked": []}
     return state | ({"changes": changes} if changes else {})
 
@@ -178,8 +178,8 @@ class Code:
     @classmethod
     def read(cls, package: Path = PACKAGE) -> "Code":
         """What lies on the disk at this moment."""
-        found = sorted(path for path in package.rglob("*") if path.suffix in SUFFIXES and path.name[0] != ".")
-        digests = {path.relative_to(package).as_posix(): _digest(path) for path in found}
+        sources = sorted(path for path in package.rglob("*") if path.suffix in SUFFIXES and path.name[0] != ".")
+        digests = {path.relative_to(package).as_posix(): _digest(path) for path in sources}
         files = {name: digest for name, digest in digests.items() if digest}
         return cls(files, {name: version for name, version in package_versions().items() if name not in HARMLESS})
 
@@ -196,12 +196,10 @@ class Code:
             raise changed(differing)
 
     def to_json(self) -> dict[str, Any]:
-        """For another process."""
         return {"files": dict(self.files), "packages": dict(self.packages)}
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> "Code":
-        """What `to_json` gave."""
         return cls(fields["files"], fields["packages"])
 
 

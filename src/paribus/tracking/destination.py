@@ -81,7 +81,6 @@ class Destination:
 
     @property
     def named(self) -> str:
-        """The store and the experiment, for messages."""
         return f"MLflow at {self.shown}, experiment {self.experiment!r}"
 
     @property
@@ -90,19 +89,19 @@ class Destination:
         if self.database is None:
             return f"open {self.shown}"
         serve = f"MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false mlflow ui --backend-store-uri {shlex.quote(self.uri)}"
-        found = self._experiment_id(self.database)
-        page = f"http://127.0.0.1:5000/#/experiments/{found}/runs?workflowType=machine_learning"
-        return serve if found is None else f"{serve}, then open {page}"
+        number = self._experiment_id(self.database)
+        page = f"http://127.0.0.1:5000/#/experiments/{number}/runs?workflowType=machine_learning"
+        return serve if number is None else f"{serve}, then open {page}"
 
     def _experiment_id(self, database: Path) -> str | None:
         """What the experiment is numbered in a database; None where it is not there yet."""
         try:
             with closing(sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True, timeout=1)) as connection:
-                asked = "SELECT experiment_id FROM experiments WHERE name = ?"
-                found = connection.execute(asked, (self.experiment,)).fetchone()
+                query = "SELECT experiment_id FROM experiments WHERE name = ?"
+                row = connection.execute(query, (self.experiment,)).fetchone()
         except sqlite3.Error:
             return None
-        return None if found is None else str(found[0])
+        return None if row is None else str(row[0])
 
     @property
     def service_directory(self) -> Path:
@@ -179,8 +178,8 @@ def public_uri(uri: str) -> str:
 
 def _split(uri: str) -> tuple[str, str]:
     """Scheme with its colon and slashes, also where one of these is missing, and the rest."""
-    found = _SCHEME.match(uri)
-    return (found.group(), uri[found.end() :]) if found else ("", uri)
+    match = _SCHEME.match(uri)
+    return (match.group(), uri[match.end() :]) if match else ("", uri)
 
 
 def _name_of(scheme: str) -> str:

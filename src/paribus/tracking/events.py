@@ -175,7 +175,6 @@ class EventLog:
         self._append("artifact", path=shown, folder=folder, digest=_content_digest(absolute))
 
     def dataset(self, name: str, digest: str, source: str) -> None:
-        """Data the run read: its name, the digest of its content and where it came from."""
         self._append("dataset", name=name, digest=digest, source=source)
 
     def end(self, status: str) -> None:
@@ -279,7 +278,6 @@ class Ledger:
         return True
 
     def points(self) -> set[tuple[str, int]]:
-        """Names and steps of all numbers."""
         return {(key[1], key[2]) for key in self._latest if key[0] == "metric"}
 
     def tagged(self, name: str) -> bool:

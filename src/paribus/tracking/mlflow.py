@@ -81,24 +81,14 @@ class Replay:
         self.start: Event | None = None
         self._destination = destination
         self._saved = 0
-        self._cursor = cursor_path(run_directory, destination)
-        self._reader = EventReader(run_directory / FILE_NAME)
-
-    @property
-    def lock(self) -> Path:
-        """Held while events of this run are sent."""
-        return self._cursor.with_suffix(".lock")
-
-    @property
-    def problems(self) -> list[str]:
-        """Lines of the log that nobody can read."""
-        return self._reader.problems
+        self.cursor = cursor_path(run_directory, destination)
+        self.reader = EventReader(run_directory / FILE_NAME)
 
     def refresh(self) -> None:
         """Take up what was logged here and what other processes have sent since the last call."""
-        events = self._reader.poll()
+        events = self.reader.poll()
         self.start = self.start or next((event for event in events if event.event == "start"), None)
-        cursor = read_object_if_any(self._cursor)
+        cursor = read_object_if_any(self.cursor)
         offset = int(cursor.get("offset", 0))
         if self.start is None or cursor.get("log") != self.start.fields["log"]:
             cursor, offset = {}, 0
@@ -108,10 +98,10 @@ class Replay:
 
     def restart(self) -> None:
         """The destination does not know the run (any more): send everything again."""
-        self._cursor.unlink(missing_ok=True)
+        self.cursor.unlink(missing_ok=True)
         self.mlflow_run_id = None
         self.start = None
-        self._reader = EventReader(self._reader.path)
+        self.reader = EventReader(self.reader.path)
         self.pending = []
         self.refresh()
 
@@ -123,8 +113,8 @@ class Replay:
 
     def finish(self) -> None:
         """Everything read so far has arrived, also the lines that are no events of their own."""
-        if self._reader.offset != self._saved:
-            self._save(self._reader.offset)
+        if self.reader.offset != self._saved:
+            self._save(self.reader.offset)
 
     def _save(self, offset: int) -> None:
         assert self.start is not None
@@ -135,7 +125,7 @@ class Replay:
             "mlflow_run_id": self.mlflow_run_id,
             "offset": offset,
         }
-        write_json(self._cursor, cursor)
+        write_json(self.cursor, cursor)
         self._saved = offset
 
 
@@ -155,9 +145,9 @@ class MlflowSink:
     def send(self, run_directory: Path) -> Sent:
         """Send what the run's log has and MLflow lacks. TrackingError when MLflow fails; TimeoutError when busy."""
         replay = self._replays.setdefault(run_directory, Replay(run_directory, self.destination))
-        with mlflow_environment(), locked(replay.lock, self.destination.patience):
+        with mlflow_environment(), locked(replay.cursor.with_suffix(".lock"), self.destination.patience):
             replay.refresh()
-            sent = Sent(problems=list(replay.problems))
+            sent = Sent(problems=list(replay.reader.problems))
             if replay.start is None:
                 if replay.pending:
                     raise TrackingError(f"{run_directory}: the log has no start event, so it cannot be shown")
