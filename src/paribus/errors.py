@@ -16,7 +16,7 @@ ALLOCATION_FAILURES = (
 """What a RuntimeError says of memory that was wanted: of the host by PyTorch, or of a GPU by CUDA, Triton, NCCL, cuBLAS
 or cuDNN, which take theirs beside what PyTorch keeps, or by Inductor of what it tries while it compiles."""
 _CUT_ARRAY = re.compile(r"\d+ requested and -?\d+ written|Not enough free space to write \d+ bytes.*")
-"""What NumPy says, without a number of the system, of an array that the disk has no room for."""
+"""NumPy's words, without a number of the system, for an array that the disk has no room for."""
 
 
 class Problem(NamedTuple):
@@ -95,13 +95,13 @@ FAILURE_CLASSES: dict[str, type[ParibusError]] = {cls.failure_class: cls for cls
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an allocation failed, on a GPU or on the host."""
+    """True if an allocation failed, on a GPU or on the host."""
     listed = isinstance(error, RuntimeError) and any(text in str(error) for text in ALLOCATION_FAILURES)
     return listed or isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
 
 
 def is_full_disk(error: BaseException) -> bool:
-    """Whether there was no room for what was written."""
+    """True if there was no room for what was written."""
     if isinstance(error, OSError) and error.errno is None:
         return _CUT_ARRAY.fullmatch(str(error)) is not None
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -109,12 +109,12 @@ def is_full_disk(error: BaseException) -> bool:
 
 
 def stopped_as_meant(error: BaseException) -> TypeGuard[InterruptedRunError]:
-    """Whether it is a stop, also one that another error told of, and came while nothing else was going wrong."""
+    """True for a stop, also one that another error told of, that came while nothing else was going wrong."""
     return isinstance(error, InterruptedRunError) and (error.__context__ is None or error.__cause__ is not None)
 
 
 def log_text(error: BaseException) -> str:
-    """What the log of a process keeps of its end: a traceback, but of a stop that went as it was meant to a line."""
+    """One line for a clean stop, else the traceback."""
     if stopped_as_meant(error):
         return f"{error.failure_class}: {error}\n"
     import traceback  # loads tokenize, which `paribus --help` does without

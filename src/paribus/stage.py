@@ -30,7 +30,7 @@ from paribus.store.files import FileDigests
 Identity = Callable[[RunConfig], dict[str, Any]]
 """Identity fields of a configuration, by group."""
 Facts = Callable[[Mapping[str, Any]], Sequence[str]]
-"""What a person wants to know of a stage's result as it ends, a few short texts."""
+"""A few short texts for a person about a stage's result as it ends."""
 
 
 JSON = None | bool | int | float | str | list["JSON"] | dict[str, "JSON"]
@@ -43,7 +43,7 @@ OFFLINE = {
     "TOKENIZERS_PARALLELISM": "false",
     "TQDM_DISABLE": "1",
 }
-"""What these libraries read when they are imported, so that nothing is asked of a network afterwards."""
+"""Variables that these libraries read when they are imported, so that nothing is asked of a network afterwards."""
 SECONDS_BETWEEN_PROGRESS = 0.2
 PAUSES = (1.0, 2.0)
 """Seconds between looks for the hub's address where nobody answers: a network that is slow or comes back has them."""
@@ -51,29 +51,29 @@ PAUSES = (1.0, 2.0)
 
 @dataclass(frozen=True)
 class ExternalFiles:
-    """What a stage depends on that is not in the configuration."""
+    """Dependence of a stage on something outside the configuration."""
 
     part: Callable[[RunConfig], Any]
     """The part of the configuration that names it."""
     fingerprint: Callable[[Any, FileDigests], dict[str, JSON]]
-    """What identifies it, from that part; DataError where it is missing."""
+    """Its identity, from that part; DataError where it is missing."""
 
 
 @dataclass(frozen=True)
 class Device:
-    """What a stage computes on."""
+    """Device that a stage computes on."""
 
     path: str
     """The field that says so."""
     value: str
     gpus: int | None = 1
-    """How many GPUs it takes from other jobs of the machine, 0 for all; None where it takes none from them."""
+    """Number of GPUs that it takes from other jobs of the machine, 0 for all; None where it takes none from them."""
     fewer_do: bool = False
-    """Whether it takes all where the machine has fewer."""
+    """True if it takes all where the machine has fewer."""
 
 
 class StageListener(Protocol):
-    """Who hears what a stage says while it runs."""
+    """Receiver of what a stage says while it runs."""
 
     def progress(self, done: float, total: float, *, unit: str, doing: str, detail: str = "") -> None:
         """`done` of `total` `unit`s are finished; `doing` says what is running, `detail` what else."""
@@ -118,7 +118,7 @@ class Stage:
     no thread, open no device and get along with those of every other stage. Without any, its process begins by
     itself."""
     online: Callable[[RunConfig], bool] = lambda config: False
-    """Whether it may ask a network, which what is forked never does: its libraries are imported as `OFFLINE`."""
+    """True if it may ask a network, which what is forked never does: its libraries are imported as `OFFLINE`."""
 
     facts: Facts = lambda result: ()
     """Said as the stage ends; nothing where its result says little."""

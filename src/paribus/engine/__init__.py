@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 
 class Engine(Protocol):
-    """Where shards are computed; a context manager that gives back what it took."""
+    """A way to compute shards; a context manager that gives back what it took."""
 
     @property
     def workers(self) -> int:
@@ -20,7 +20,7 @@ class Engine(Protocol):
 
     @property
     def shares_memory(self) -> bool:
-        """Whether all workers are on this machine, so that threads of this process can do what a map would."""
+        """True if all workers are on this machine, so that threads of this process can do what a map would."""
 
     def map(
         self, function: Callable[[Item], Result], items: Iterable[Item], *, releases_gil: bool = False

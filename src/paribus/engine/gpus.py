@@ -26,7 +26,7 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 ORDER: Mapping[str, str] = MappingProxyType({"CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
 """Has CUDA number GPUs as nvidia-smi does, by which jobs know them; by itself it begins with the fastest."""
 CUBLAS: Mapping[str, str] = MappingProxyType({"CUBLAS_WORKSPACE_CONFIG": ":4096:8"})
-"""What the environment of a process must say before CUDA begins, for cuBLAS to add in one order."""
+"""Environment that a process must have before CUDA begins, for cuBLAS to add in one order."""
 NCCL: Mapping[str, str] = MappingProxyType({"NCCL_NVLS_ENABLE": "0"})
 """The same for NCCL: the switches of a node, where they sum themselves, do so in no order.
 

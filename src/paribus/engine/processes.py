@@ -16,7 +16,7 @@ STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 """Signals by which users and schedulers end processes."""
 PR_SET_PDEATHSIG = 1
 OOM_SCORE = Path("/proc/self/oom_score_adj")
-"""How much a process is thought to take beyond what it takes, in thousandths of all memory."""
+"""File with what a process is thought to take beyond what it takes, in thousandths of all memory."""
 _ADDED_OOM_SCORE, _HIGHEST_OOM_SCORE = 300, 1000
 VMSTAT = Path("/proc/vmstat")
 """Counters of the kernel. Somebody's kill ends a process by signal 9 too, and moves none of them."""
@@ -49,7 +49,7 @@ def die_with_parent(parent: int | None = None) -> None:
 
 
 def signalled_at_the_end_of_this(number: signal.Signals) -> Callable[[], None]:
-    """What a process calls before it becomes another program, for Linux to send it `number` when this thread ends."""
+    """Function for a process to call before it becomes another program: Linux sends `number` when this thread ends."""
     library, starter = ctypes.CDLL(None), os.getpid()
 
     def ask() -> None:

@@ -27,20 +27,19 @@ from paribus.errors import ConfigurationError, InfrastructureError, OutOfMemoryE
 from paribus.store.provenance import loaded_code, pin_code
 
 _SECONDS_BETWEEN_LOOKS = 1.0
-"""How often nodes that came or went are looked for."""
 _OF_MEMORY = "low on memory"
-"""What Ray says of a worker that its own monitor of memory killed; of others it lists all that might have been."""
+"""Ray's words for a worker that its own monitor of memory killed; of others it lists all that might have been."""
 Shares = Callable[[dict[str, int]], dict[str, int]]
 _STARTS = 4
 """Workers that may die on a living node, one after the other, before one begins."""
 _ENVIRONMENT = dict.fromkeys(THREADS, "1") | {"TOKENIZERS_PARALLELISM": "false", "CUDA_VISIBLE_DEVICES": ""}
 """A worker has one core and no GPU, whatever its node has: results must not depend on where a shard is computed."""
 _SECONDS_UNTIL_SEEN = 60.0
-"""How long a network file system may hide a new file."""
+"""Time for which a network file system may hide a new file."""
 _LONGEST_DIRECTORY = 30
 """Characters of a temporary directory below which the names of Ray's sockets still fit."""
 _ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""What makes Ray bind to the loopback interface alone: a machine of a kind on which it offers no clusters does."""
+"""Variable that binds Ray to the loopback interface alone, as on machines where it offers no clusters."""
 _SILENT = {"RAY_USAGE_STATS_ENABLED": "0"}
 
 
@@ -80,7 +79,7 @@ class RayEngine:
             yield from ShardMap[Item, Result](workers, self._config.retries, self._config.patience).results(items)
 
     def _shares(self, nodes: dict[str, int]) -> dict[str, int]:
-        """How many cores of each node are used, given how many it has."""
+        """Cores that are used of each node, given those it has."""
         unused = self._config.workers or sum(nodes.values())
         shares = {}
         for node, cores in sorted(nodes.items()):
@@ -112,7 +111,7 @@ class Shard:
 # dying before they begin is left out.
 @dataclass(eq=False)
 class Crew:
-    """One actor: where it is, how many shards it computes at once, and the references to those."""
+    """An actor: its node, how many shards it computes at once, and the references to those."""
 
     node: str
     actor: Any
@@ -123,7 +122,7 @@ class Crew:
 
     @property
     def free(self) -> int:
-        """How many more shards it can compute now."""
+        """Number of further shards that it can compute now."""
         return 0 if self.beginning is not None else self.threads - len(self.busy)
 
 
@@ -154,7 +153,7 @@ class Requirements:
 
 @contextmanager
 def _requirements(shared: Path) -> Iterator[Requirements]:
-    """Those of this process, and a file in directory `shared` that is there until the block ends."""
+    """Yield the versions of this process, and a file in directory `shared` that is there until the block ends."""
     probe = shared / f".seen-by-all-nodes-{uuid.uuid4().hex}"
     probe.touch()
     try:
@@ -438,7 +437,7 @@ def _short(value: object) -> str:
 
 
 def _original(error: Any) -> BaseException:
-    """What the function raised, as it was; Ray's own error where that cannot be had."""
+    """Exception that the function raised; Ray's own error where that cannot be had."""
     cause = getattr(error, "cause", None)
     return cause if isinstance(cause, BaseException) else error
 

@@ -255,7 +255,7 @@ def remove_leftovers(store: Store) -> int:
 
 
 def _abandoned(store: Store) -> Iterator[Path]:
-    """What a killed process was writing beside the artefacts, and what is remembered of artefacts that are gone."""
+    """Yield files that a killed process was writing beside the artefacts, and memories of artefacts that are gone."""
     for path in [*(store.root / "verified").glob("*.json"), *(store.root / "pruned").glob("*.json")]:
         stage, key = path.stem.rsplit("-", 1)
         if not store.path(stage, key).is_dir():

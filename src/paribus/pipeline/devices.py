@@ -138,7 +138,7 @@ def _devices_of_cuda(count: int) -> str:
 
 
 def check_devices(config: RunConfig, nodes: Mapping[str, Node]) -> Failure | None:
-    """What this machine lacks, unless whoever launched the job judged it: the command, on this very machine."""
+    """Return what this machine lacks, unless the command judged it on this very machine."""
     if config.sweep is not None and config.sweep.launcher in HERE:
         return None
     try:

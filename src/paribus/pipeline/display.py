@@ -1,4 +1,4 @@
-"""What is running and how long it still takes: bars on a terminal, a line now and then elsewhere."""
+"""Display of running stages and the time they still take: bars on a terminal, a line now and then elsewhere."""
 
 import time
 from typing import Any
@@ -80,7 +80,7 @@ def _amount(done: float, total: float, unit: str) -> str:
 
 
 def _left(done: float, total: float, before: float, seconds: float) -> str:
-    """What is done, and how long the rest takes at the pace since `before` units were finished, `seconds` ago."""
+    """Share that is done, and time for the rest at the pace since `before` units were finished, `seconds` ago."""
     if done <= 0 or total <= 0:
         return ""
     share = f" ({done / total:.0%})"

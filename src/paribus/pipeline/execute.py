@@ -212,7 +212,7 @@ def _conclude(answer: dict[str, Any] | None, code: int, log: Path, memory_kills:
 # other than Linux, and in a thread, with which a server would end.
 @dataclass(frozen=True)
 class Job:
-    """What a child is told."""
+    """A stage for a child to run, and how it begins."""
 
     fields: Mapping[str, Any]
     """JSON: the stage, its configuration and places."""

@@ -36,7 +36,7 @@ class Failure:
     tail: tuple[str, ...] = ()
     """The last lines of that log."""
     repeated: bool = False
-    """Whether it is that of an earlier run of the command, which has been shown."""
+    """True for the failure of an earlier run of the command, which has been shown."""
 
     @classmethod
     def of(cls, error: BaseException, stage: str | None, directory: Path) -> "Failure":
@@ -73,7 +73,7 @@ class Failure:
 
 
 def stage_log(directory: Path, stage: str) -> Path:
-    """Where the output of a stage's process goes, in the directory of the run."""
+    """Path of the log of a stage in the directory of the run."""
     return directory / "logs" / f"{stage}.log"
 
 
@@ -104,7 +104,7 @@ def failed_before(node: Node, root: OutputRoot) -> dict[str, Any] | None:
 
 
 def worth_another_try(error: BaseException) -> bool:
-    """Whether another attempt may do better. A full disk stays full until somebody makes room."""
+    """True if another attempt may do better. A full disk stays full until somebody makes room."""
     return classify(error)["class"] in RETRIED and not is_full_disk(error)
 
 

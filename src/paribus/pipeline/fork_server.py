@@ -132,7 +132,7 @@ def _serve(connection: socket.socket, began: Code) -> Request | None:
 
 
 def _end_of(child: int, idle: Iterator[None]) -> int:
-    """How a child ended, as `Popen.returncode` has it; until then, what there is to do beside it, a step at a time."""
+    """Return how a child ended, as `Popen.returncode` has it; until then, take steps of `idle`."""
     for _ in idle:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
@@ -152,7 +152,7 @@ def _importing(modules: Iterable[str]) -> Iterator[None]:
 
 
 def _say_into(log: int) -> None:
-    """What libraries print belongs to the stage's log, as in the child."""
+    """Redirect what libraries print into the stage's log, as in the child."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os.dup2(log, 1)

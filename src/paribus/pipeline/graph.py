@@ -20,7 +20,7 @@ from paribus.tokenization.stage import TOKENS, VOCABULARY
 from paribus.training.stage import FIRST_TRAINING, TRAINING
 
 Place = tuple[str, str]
-"""Where an artefact is in the store: the name of the stage that it is kept by, and its key."""
+"""Place of an artefact in the store: the name of the stage that it is kept by, and its key."""
 # The closed list of stages. Adding one touches its room, a line here, and the packages that decide its numbers.
 #
 # The latter are in `store/packages.py`, which `reporting` reads without knowing stages; a test tells when they are not.
@@ -65,7 +65,7 @@ class Node:
     inputs: Mapping[str, "Node"]
     config: RunConfig
     problem: str | None = None
-    """Why its key is provisional: files outside the configuration that are not there."""
+    """Files outside the configuration that are not there, so that its key is provisional."""
 
     @property
     def name(self) -> str:
@@ -136,7 +136,7 @@ def build_graph(
 
 
 def needed_for(nodes: Mapping[str, Node], last: str | None) -> dict[str, Node]:
-    """Of the nodes of a run, stage `last` and those that it needs, inputs before what needs them; all for None."""
+    """Stage `last` of a run and those that it needs, inputs before what needs them; all for None."""
     if last is None:
         return dict(nodes)
     needed = {last}
@@ -169,7 +169,7 @@ def away(nodes: Mapping[str, Node]) -> str | None:
 
 
 def place_of(name: str, key: str) -> Place:
-    """Where the artefact of a run's stage is; names that this code does not know are taken as they are."""
+    """Place of the artefact of a run's stage; names that this code does not know are taken as they are."""
     return artefact_of(name), key
 
 

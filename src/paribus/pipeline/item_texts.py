@@ -42,7 +42,7 @@ def _artifacts(stage: str, runs: Sequence[PreparedRun], root: OutputRoot) -> lis
 
 
 def scored_texts(tasks: Path, name: str) -> dict[str, ItemText]:
-    """What an artefact `tasks` has of a task or set of documents."""
+    """Texts that an artefact `tasks` has of a task or set of documents."""
     if name in _HELDOUT:
         return dict(map(_document, _records(tasks / HELDOUT)))
     ending = texts_path(tasks, "").name

@@ -42,7 +42,7 @@ from paribus.training.start import check_start_state, check_tokens
 FilesBefore = Callable[[Job], Mapping[str, Any]]
 """Fingerprints by group of the files that a job had read when it ran; empty for one that never did."""
 JudgedTokens = dict[tuple[Path, CheckpointStart], list[Problem]]
-"""What is wrong with vocabularies for checkpoints, of which the runs of a sweep share most."""
+"""Problems of vocabularies for checkpoints, of which the runs of a sweep share most."""
 SLURM = "submitit_slurm"
 COMMANDS_OF_SLURM = ("srun", "sbatch")
 """By which submitit tells a cluster, and hands it jobs."""
@@ -126,7 +126,7 @@ def _prepare(
 
 
 def _unfit(config: RunConfig, *, tolerate_missing: bool, made: bool) -> list[Problem]:
-    """What is wrong with what the fields of a run name; of one that was `made`, not with files that were read then."""
+    """Problems of what the fields of a run name; of one that was `made`, not of files that were read then."""
     problems = [] if made else [*check_start_state(config), *check_tokenizer(config)]
     problems += check_destination(config.tracking)
     problems += [] if tolerate_missing else check_engine(config.engine)
@@ -237,7 +237,7 @@ def fetch_prompt_examples(jobs: Sequence[Job], say: Callable[[str], None]) -> No
 
 
 def _is_stored(job: Job) -> bool:
-    """Whether nothing is left to be made of what a job wants; False where that cannot be known."""
+    """True if nothing is left to be made for a job; False where that cannot be known."""
     root = OutputRoot.of(job.config)
     try:
         nodes = build_graph(job.config, root.cache)
@@ -255,7 +255,7 @@ def check_root_and_launcher(runs: Sequence[PreparedRun]) -> Iterator[Problem]:
 
 
 def check_launcher(runs: Sequence[PreparedRun]) -> Iterator[Problem]:
-    """The same of the launcher alone: what a library says of each job that it loses says nothing of the command."""
+    """Yield a launcher that cannot submit: what its library says of each lost job does not name the command."""
     submits = runs and runs[0].launcher == SLURM
     absent = [command for command in COMMANDS_OF_SLURM if submits and shutil.which(command) is None]
     if absent and _left(runs):
@@ -268,7 +268,7 @@ def check_launcher(runs: Sequence[PreparedRun]) -> Iterator[Problem]:
 
 
 def _left(runs: Sequence[PreparedRun]) -> bool:
-    """Whether a launcher would get any of the runs."""
+    """True if a launcher would get any of the runs."""
     root = OutputRoot.of(runs[0].job.config)
     return not all(is_done(run.run_id, run.nodes, root, run.job.config.until) for run in runs)
 

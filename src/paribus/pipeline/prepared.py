@@ -137,7 +137,7 @@ def _kinds(config: RunConfig) -> dict[str, str]:
 def _told(
     factor: str, runs: Sequence[PreparedRun], kinds: Sequence[Mapping[str, str]], labelled: Sequence[Mapping[str, str]]
 ) -> bool:
-    """Whether the kinds of a run say already what it has at a factor."""
+    """True if the kinds of the runs tell already what they have at a factor."""
     if factor not in _ALWAYS_NAMED and any(chosen(run.job.config, factor) is not None for run in runs):
         return False
     kinds_and_labels = {(*kind.values(), label[factor]) for kind, label in zip(kinds, labelled, strict=True)}
@@ -174,7 +174,7 @@ def run_identity(config: RunConfig, nodes: Mapping[str, Node]) -> dict[str, Any]
 
 
 def undeclared(runs: Sequence[PreparedRun]) -> FairnessError | None:
-    """What runs differ in beside the factors of their command and the seed, with the remedy; None for nothing."""
+    """Differences of runs beside the factors of their command and the seed, with the remedy; None for none."""
     fields = [flatten(run_identity(run.job.config, run.nodes)) for run in runs]
     factors, named = runs[0].factors, list(zip(labels(runs), fields, strict=True))
     differences = differing(named, factors)
@@ -284,13 +284,13 @@ def own_name(config: RunConfig, run_id: str, sweep: SweepRecord | None) -> str:
 
 
 def listed_name(config: RunConfig, run_id: str, sweep: SweepRecord | None) -> str:
-    """What differs from the other runs of its sweep, `scaffold_bpe seed=1`; of a run alone, its own name."""
+    """Name a run by what differs from others of its sweep, `scaffold_bpe seed=1`; alone, by its own name."""
     swept = _swept(run_id, sweep) if sweep and len(sweep.runs) > 1 else None
     return swept.label if swept else own_name(config, run_id, sweep)
 
 
 def headed_name(config: RunConfig, run_id: str, sweep: SweepRecord | None) -> str:
-    """What a command calls a run: as its sweep lists it, or by its arm where it is alone; then its own name."""
+    """Name a run as its sweep lists it, or by its arm where it is alone; then its own name."""
     own, listed = own_name(config, run_id, sweep), listed_name(config, run_id, sweep)
     swept = _swept(run_id, sweep)
     arms = [text.partition("=")[2] for text in (swept.overrides if swept else ()) if text.startswith(f"{ARM}=")]

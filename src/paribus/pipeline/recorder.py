@@ -228,7 +228,7 @@ NOT_STARTED = RunState("not started", None, None, None)
 
 
 def is_done(identifier: str, nodes: Mapping[str, Node], root: OutputRoot, until: str | None) -> bool:
-    """Whether a run, or all of it that stage `until` takes, is recorded as done and every artefact of that is there."""
+    """True if a run, or its part up to stage `until`, is recorded as done and has every artefact."""
     record, required = read_run_record(root.run(identifier)), needed_for(nodes, until)
     if record is None or not (record["status"] == "done" or (until is not None and _is_behind(record, nodes, until))):
         return False
@@ -237,7 +237,7 @@ def is_done(identifier: str, nodes: Mapping[str, Node], root: OutputRoot, until:
 
 
 def _is_behind(record: Mapping[str, Any], nodes: Mapping[str, Node], until: str) -> bool:
-    """Whether a run that is not done stopped, or failed, no sooner than behind stage `until`."""
+    """True if a run that is not done stopped, or failed, no sooner than behind stage `until`."""
     if record["status"] == STOPPED:
         return until in needed_for(nodes, record["until"])
     stage = (record["failure"] or {}).get("stage")
@@ -270,13 +270,13 @@ def read_state(root: OutputRoot, run: PreparedRun) -> RunState:
 
 
 def _note(root: OutputRoot, run_id: str) -> dict[str, Any]:
-    """What the job of a run left beside its record; empty where it left nothing that can be read."""
+    """Note that the job of a run left beside its record; empty where there is none that can be read."""
     note = read_object_if_any(root.refusal(run_id))
     return note if {"class", "message"} <= note.keys() else {}
 
 
 def _lacking(root: OutputRoot, nodes: Mapping[str, Node]) -> Failure | None:
-    """What is wrong with the first damaged artefact, or else which one is gone."""
+    """Failure that names the first damaged artefact, or else one that is gone."""
     again, gone = "the same command makes it again", None
     for node in nodes.values():
         path = root.store.path(*node.place)

@@ -170,7 +170,7 @@ def last_sweep(root: Path) -> Reference | None:
 
 
 def nothing_known(root: Path) -> str:
-    """Why nothing below an output root, where no sweep is on record, has a name."""
+    """Reason why nothing has a name below an output root where no sweep is on record."""
     if not any(root.glob(f"runs/*/{RUN_RECORD}")):
         return "nothing has run there; name the root with root=..."
     return (

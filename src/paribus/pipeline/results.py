@@ -166,7 +166,7 @@ def _gone(record: Mapping[str, Any], artifacts: Mapping[str, Any], root: OutputR
 #
 # `records` are the records of the artefacts that are still there, by stage.
 def environment(record: Mapping[str, Any], records: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """What must agree beside the configuration: code versions, packages, device and precision, the corpus."""
+    """Values that must agree beside the configuration: code versions, packages, device and precision, the corpus."""
     entries = {f"code_version.{name}": str(version) for name, version in record["code_versions"].items()}
     for stage, artifact in records.items():
         versions, decisive = _versions(artifact), deciding(artefact_of(stage))
@@ -201,7 +201,7 @@ def harmless_packages(records: Mapping[str, Mapping[str, Any]]) -> dict[str, str
 
 
 def _versions(artifact: Mapping[str, Any]) -> dict[str, str]:
-    """Of each package all versions that had a part in an artefact, which several attempts may have made."""
+    """All versions of each package that had a part in an artefact, which several attempts may have made."""
     attempts = [*artifact.get("attempts", ()), made_with(artifact["provenance"])]
     names = dict.fromkeys(name for attempt in attempts for name in attempt)
     return {name: _listed([attempt[name] for attempt in attempts if name in attempt]) for name in names}
@@ -325,7 +325,7 @@ def overlap_matrix(
 
 
 def _alone(spelled: Sequence["Spellings"]) -> list[frozenset[int]]:
-    """Of each vocabulary the ids of the tokens that none of the others has."""
+    """Ids of the tokens of each vocabulary that none of the others has."""
     counts = Counter(spelling for mine in spelled for spelling in mine)
     return [
         frozenset(identity for spelling, ids in mine.items() if counts[spelling] == 1 for identity in ids)
@@ -334,7 +334,7 @@ def _alone(spelled: Sequence["Spellings"]) -> list[frozenset[int]]:
 
 
 def _frequency(mine: "Spellings", theirs: "Spellings", counts: "Counts | None") -> float | None:
-    """How often, in a million tokens, a token occurs on average that only one has."""
+    """Mean occurrences, in a million tokens, of the tokens that only one has."""
     from paribus.tokenization.statistics import only_in
 
     if counts is None or not counts.sum():
@@ -344,7 +344,7 @@ def _frequency(mine: "Spellings", theirs: "Spellings", counts: "Counts | None") 
 
 
 def _names(groups: Sequence[Sequence["FinishedRun"]], shown: Mapping[str, str]) -> list[str]:
-    """What the runs of each group have in common and not all runs have, as `shown`.
+    """Labels that the runs of each group have in common and not all runs have, as `shown`.
 
     Numbered where that is not enough.
     """

@@ -1,4 +1,4 @@
-"""Where things are below the output root of a configuration."""
+"""Paths below the output root of a configuration, and an inventory of its runs and artefacts."""
 
 import os
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ class OutputRoot:
             raise ConfigurationError(f"root: {self._cannot_hold(error)}") from error
 
     def unwritable(self) -> str:
-        """What `require_writable` would say of the root, which is not made; empty where files can be made there."""
+        """Message of `require_writable`, for a root that is not made; empty where files can be made there."""
         try:
             existing = next(path for path in (self.path, *self.path.parents) if path.is_dir())
             with TemporaryFile(dir=existing):
@@ -60,7 +60,7 @@ class OutputRoot:
 
     @property
     def is_used(self) -> bool:
-        """Whether a command has made anything there."""
+        """True if a command has made anything there."""
         records = (f"runs/*/{RUN_RECORD}", f"sweeps/*/{SWEEP_RECORD}")
         return (self.path / ARTEFACTS).is_dir() or any(any(self.path.glob(pattern)) for pattern in records)
 
@@ -70,12 +70,12 @@ class OutputRoot:
 
     @property
     def cache(self) -> Path:
-        """What may be made again: digests of files outside the store, probes of the speed of training."""
+        """Directory of what may be made again: digests of files outside the store, probes of training speed."""
         return self.path / "cache"
 
     @property
     def reruns(self) -> Path:
-        """Where the output roots are of runs that were made again, each called by its run and something more."""
+        """Directory of the output roots of runs that were made again, each called by its run and something more."""
         return self.path / "reruns"
 
     def run(self, run_id: str) -> Path:
@@ -83,11 +83,10 @@ class OutputRoot:
         return self.path / "runs" / run_id
 
     def refusal(self, run_id: str) -> Path:
-        """Why the job of a run that a command composed did not begin it."""
+        """Note why the job of a run that a command composed did not begin it."""
         return self.path / "failures" / f"run-{run_id}.json"
 
     def run_claim(self, run_id: str) -> Path:
-        """Who is running a run, as a claim."""
         return run_claim(self.path, run_id)
 
     def sweep(self, sweep_id: str) -> Path:
@@ -95,7 +94,7 @@ class OutputRoot:
         return self.path / "sweeps" / sweep_id
 
     def stop_mark(self, sweep: SweepConfig) -> Path:
-        """Why a command starts no more runs of its sweep; there is none while it does."""
+        """Note why a command starts no more runs of its sweep; absent while it does."""
         return self.sweep(sweep.id) / f"stopped-{sweep.invocation}"
 
     def failure(self, node: Node) -> Path:

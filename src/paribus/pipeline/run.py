@@ -170,11 +170,11 @@ class RunListener:
 
     display: Display
     directory: Path
-    """Of the logs of stages."""
+    """Directory of the run, with the logs of its stages."""
     recorder: RunRecord | None = None
     """The record of the run; None where artefacts are made outside a run."""
     metrics: list[tuple[str, float, int]] = field(default_factory=list)
-    """Of the stage that runs."""
+    """Numbers of the stage that runs."""
 
     def progress(self, done: float, total: float, *, unit: str, doing: str, detail: str = "") -> None:
         self.display.progress(done, total, unit, doing, detail)
@@ -221,7 +221,7 @@ class StageRunner:
     root: OutputRoot
     listener: RunListener
     code: Code = field(default_factory=loaded_code)
-    """What the command began with: the child of a stage refuses to be another."""
+    """Code that the command began with: the child of a stage refuses to be another."""
     preload: tuple[str, ...] = ()
     """Modules that its stages compute with, imported while an earlier one is made."""
 

@@ -60,7 +60,7 @@ class SourceFiles:
             )
 
     def touched(self, before: Mapping[str, State]) -> str:
-        """Whether contents changed since the files were as `before`, also if they are back; if not, forgets the mark.
+        """Contents that changed since the files were as `before`, also if they are back; if none, forget the mark.
 
         DataError where a file is gone.
         """

@@ -72,7 +72,7 @@ def show_standings(root: OutputRoot, sweep: SweepConfig | None, display: Display
 
 
 def lines(root: OutputRoot, rows: Sequence[tuple[str, int, str]]) -> Iterator[str]:
-    """What is said of `rows`, as `rows_of` has them."""
+    """Yield lines about `rows`, as `rows_of` has them."""
     scores = {(row, seed): numbers for row, seed, key in rows if (numbers := _scores(root, key))}
     if len({row for row, _ in scores}) < 2 or len(scores) == len(rows):
         return
@@ -218,7 +218,7 @@ def watched(launcher: str, runs: Mapping[str, Path], console: Console) -> Iterat
 
 
 def _states(directory: Path) -> list[str]:
-    """What a run's record says by now; of another attempt the first line is another."""
+    """States of a run by its record; of another attempt the first is another."""
     record = read_run_record(directory)
     if record is None:
         return []

@@ -103,7 +103,7 @@ class Store:
         self.root, self.lease_seconds = root, lease_seconds
 
     def path(self, stage: str, key: str) -> Path:
-        """Where the artefact is, or would be."""
+        """Path of the artefact, there or not."""
         return self.root / stage / key
 
     def places(self) -> Iterator[tuple[str, str]]:
@@ -145,7 +145,6 @@ class Store:
         return None if same else _examine(path, states, known, memory, removed)
 
     def memory(self, stage: str, key: str) -> VerificationMemory:
-        """Which files of the artefact were found sound."""
         return VerificationMemory(self.root / "verified" / f"{stage}-{key}.json")
 
     def pruned_note(self, stage: str, key: str) -> Path:

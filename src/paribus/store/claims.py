@@ -1,4 +1,4 @@
-"""Who is making an artefact: at most one process, as long as it lives.
+"""Claims: at most one process makes an artefact, as long as it lives.
 
 A claim is a file made in one step. Its holder touches it (the heartbeat); a claim whose holder is dead, or that has
 been silent for its lease, is taken over. The lease is the holder's, who beats by it, and stands in the claim: whoever
@@ -40,7 +40,7 @@ class Claim:
         self._thread = threading.Thread(target=self._beat, daemon=True, name="claim-heartbeat")
 
     def held(self) -> bool:
-        """Whether this process still holds the claim."""
+        """True if this process still holds the claim."""
         holder = read_holder(self.path)
         return holder is not None and holder.get("token") == self.token
 
@@ -112,12 +112,12 @@ def exclusive(directory: Path) -> Iterator[None]:
 
 
 def run_claim(root: Path, run_id: str) -> Path:
-    """Where the process of a run says that it has the run in hand, below an output root."""
+    """Path of the claim of the process that has a run in hand, below an output root."""
     return root / "claims" / run_id
 
 
 def is_held(path: Path, lease: float) -> bool:
-    """Whether a living process holds the claim at `path`."""
+    """True if a living process holds the claim at `path`."""
     return path.exists() and not _is_dead(path, lease)
 
 
@@ -140,7 +140,7 @@ def describe(holder: dict[str, str | int | float] | None) -> str:
 
 
 def _is_dead(path: Path, lease: float) -> bool:
-    """Whether nobody keeps the claim alive; `lease` is that of a claim too torn to name its own."""
+    """True if nobody keeps the claim alive; `lease` is that of a claim too torn to name its own."""
     holder = read_holder(path)
     if holder is None:
         return False
@@ -208,7 +208,7 @@ def _started(pid: Any) -> float | None:
 
 
 def _exists(pid: Any) -> bool:
-    """Whether the kernel knows the number: /proc mounted with hidepid has no entry for processes of other users."""
+    """True if the kernel knows the number: /proc mounted with hidepid has no entry for others' processes."""
     try:
         os.kill(pid, 0)
     except PermissionError:

@@ -47,7 +47,7 @@ def naming(path: Path) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Where to write the file or directory that becomes `path` in one step, on the disk, when the block ends.
+    """Yield a path to write, as a file or directory, that becomes `path` in one step, on the disk, at the end.
 
     A kill or an error leaves what was there; a directory replaces nothing but an empty one.
     """
@@ -169,7 +169,7 @@ def read_object_if_any(path: Path) -> dict[str, Any]:
 
 
 def state_of(status: os.stat_result) -> State:
-    """What tells that a file was written to or replaced."""
+    """State by which a file that was written to or replaced is told."""
     return [
         *(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino),
         *(status.st_mode, status.st_uid, status.st_gid, status.st_nlink),
@@ -208,7 +208,7 @@ class FileDigests:
 
 
 def was_written(before: State, now: State) -> bool:
-    """Whether other contents may have been in a file between two states, also if they are gone again.
+    """True if other contents may have been in a file between two states, also if they are gone again.
 
     Where another mode, owner or number of names explains the time of the last change, nothing was written.
     """
@@ -220,7 +220,7 @@ def was_written(before: State, now: State) -> bool:
 
 
 def is_writable(directory: Path) -> bool:
-    """Whether a directory may be written, or made; below a root that is read only nothing is remembered."""
+    """True if a directory may be written, or made; below a root that is read only nothing is remembered."""
     existing = next(path for path in (directory, *directory.absolute().parents) if path.is_dir())
     return os.access(existing, os.W_OK)
 

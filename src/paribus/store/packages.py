@@ -1,4 +1,4 @@
-"""Which packages can change the numbers of which stage, each with the reason; no other can.
+"""Packages that can change the numbers of each stage, with the reason; no other can.
 
 Runs are compared by these alone. A package can change a number where it computes in floating point, draws at random, or
 holds a rule by which text is cut, normalized or scored. What only carries data, and has its content compared in another
@@ -121,7 +121,7 @@ def recorded() -> tuple[str, ...]:
 
 
 def why_harmless(name: str) -> str:
-    """Why a package that differs in a stage that it does not decide changes nothing there."""
+    """Reason why a package changes nothing in a stage that it does not decide."""
     stages = [stage for stage, packages in DECIDING.items() if name in packages]
     return HARMLESS[name] if name in HARMLESS else f"decides {', '.join(stages)} only"
 

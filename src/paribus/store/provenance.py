@@ -1,4 +1,4 @@
-"""Where, when and with what an artefact was made."""
+"""Provenance: where, when and with what an artefact was made."""
 
 import hashlib
 import importlib.metadata
@@ -24,10 +24,10 @@ from paribus.store.packages import HARMLESS, recorded
 
 LONGEST_DIFF, MOST_UNTRACKED = 200_000, 100
 SOURCE = Path("share", "paribus", "source.json")
-"""Where an image says what it was built from, below the prefix of its Python."""
+"""File in which an image says what it was built from, below the prefix of its Python."""
 _SOURCE = re.compile(r'"source": "(?P<commit>[0-9a-f]{40})(\+(?P<changes>[0-9a-f]{64}))?"')
 CHOOSING_KERNELS = ("ATEN_CPU_CAPABILITY", "DNNL_", "MKL_", "ONEDNN_", "OPENBLAS_")
-"""How variables begin by which libraries of linear algebra take other kernels than the CPU's."""
+"""Prefixes of variables by which libraries of linear algebra take other kernels than the CPU's."""
 DIFF = (
     "diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-relative",
     "--src-prefix=a/", "--dst-prefix=b/",
@@ -65,7 +65,7 @@ def package_versions() -> dict[str, str]:
 
 
 def version_of(package: importlib.metadata.Distribution) -> str:
-    """As `package.version` has it, which parses the package's description too and takes several times as long."""
+    """Version of a package; `package.version` parses the description too and takes several times as long."""
     text = package.read_text("METADATA") or package.read_text("PKG-INFO") or ""
     head = text.partition("\n\n")[0]
     match = re.search(r"^Version:(.*)$", head, re.MULTILINE | re.IGNORECASE)
@@ -116,7 +116,7 @@ def _checkout(file: Path) -> tuple[str, str, list[str]] | None:
 
 
 def built_from() -> dict[str, Any] | None:
-    """As `git_state`, what the image that this Python is in was built from; None where that was not said.
+    """State, like `git_state`, that the image of this Python was built from; None where that was not said.
 
     Of uncommitted changes an image has no more than their digest, as `changes`.
     """
@@ -135,7 +135,7 @@ def gpu_names() -> list[str]:
 
 
 def arithmetic() -> dict[str, Any]:
-    """What decides the last digits of sums: model of the CPU, kernels of BLAS, and variables that choose others."""
+    """Values that decide the last digits of sums: CPU model, kernels of BLAS, variables that choose others."""
     import numpy  # noqa: F401  # loads its BLAS
     from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
@@ -177,7 +177,7 @@ class Code:
 
     @classmethod
     def read(cls, package: Path = PACKAGE) -> "Code":
-        """What lies on the disk at this moment."""
+        """Read the code that lies on the disk at this moment."""
         sources = sorted(path for path in package.rglob("*") if path.suffix in SUFFIXES and path.name[0] != ".")
         digests = {path.relative_to(package).as_posix(): _digest(path) for path in sources}
         files = {name: digest for name, digest in digests.items() if digest}
@@ -185,7 +185,7 @@ class Code:
 
     @property
     def digest(self) -> str:
-        """One for all files and versions."""
+        """SHA-256 over all files and versions."""
         lines = (f"{name} {value}\n" for part in (self.files, self.packages) for name, value in sorted(part.items()))
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Which MLflow a run is shown in, and where the local files for that live."""
+"""The MLflow that a run is shown in, and the local files for that."""
 
 import hashlib
 import os
@@ -50,7 +50,7 @@ class Destination:
         return public_uri(self.uri)
 
     def without_credentials(self, text: str) -> str:
-        """What a store or driver says, without what of it may be a part of user, password or query of the URI."""
+        """Message of a store or driver, without what may be a part of user, password or query of the URI."""
         text = text.replace(self.uri, self.shown)
         if self.database is not None:
             return text
@@ -73,7 +73,7 @@ class Destination:
 
     @property
     def artifact_location(self) -> str | None:
-        """Where an sqlite experiment keeps artifacts; None leaves it to the server."""
+        """URI of the artifacts of an sqlite experiment; None leaves it to the server."""
         if self.database is None:
             return None
         folder = re.sub(r"[^\w.-]|^\.+$", "_", self.experiment)
@@ -85,7 +85,7 @@ class Destination:
 
     @property
     def how_to_open(self) -> str:
-        """What a user types, or where the browser goes, to see the runs."""
+        """Command, or address, by which a user sees the runs."""
         if self.database is None:
             return f"open {self.shown}"
         serve = f"MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false mlflow ui --backend-store-uri {shlex.quote(self.uri)}"
@@ -94,7 +94,7 @@ class Destination:
         return serve if number is None else f"{serve}, then open {page}"
 
     def _experiment_id(self, database: Path) -> str | None:
-        """What the experiment is numbered in a database; None where it is not there yet."""
+        """Number of the experiment in a database; None where it is not there yet."""
         try:
             with closing(sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True, timeout=1)) as connection:
                 query = "SELECT experiment_id FROM experiments WHERE name = ?"

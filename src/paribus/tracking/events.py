@@ -20,7 +20,7 @@ from paribus.tracking.destination import public_uri
 FILE_NAME = "events.jsonl"
 FAILURE_TAG, STOPPED_TAG = "paribus.failure", "paribus.stopped_after"
 SCHEDULED = "SCHEDULED"
-"""How a run stands whose rest is still to be made, as it was to stop after a stage."""
+"""Status of a run whose rest is still to be made, as it was to stop after a stage."""
 STATUSES = ("FINISHED", "FAILED", "KILLED", SCHEDULED)
 Point = tuple[str, int]
 """Name and step of a number."""
@@ -88,7 +88,7 @@ class EventLog:
 
     @property
     def is_open(self) -> bool:
-        """Whether the run began and has not ended, as far as this log said when it was opened and since."""
+        """True if the run began and has not ended, as far as this log said when it was opened and since."""
         return self._ledger.is_open
 
     def close(self) -> None:
@@ -252,20 +252,20 @@ class Event:
 
 
 class Ledger:
-    """Which events a log already holds; the same rule for the writer and for every reader."""
+    """Events that a log holds already, by one rule for the writer and every reader."""
 
     def __init__(self) -> None:
         self._latest: dict[tuple[Any, ...], Any] = {}
         self._before: Any = None
-        """What the latest event that was admitted replaced."""
+        """Value that the latest admitted event replaced."""
 
     @property
     def is_open(self) -> bool:
-        """Whether the run began and has not ended."""
+        """True if the run began and has not ended."""
         return self._latest.get(("state",)) == "start"
 
     def admit(self, event: str, fields: Mapping[str, Any]) -> bool:
-        """Whether the event says something that the log does not say yet; if so it is remembered."""
+        """Remember an event, and return True, if it says something that the log does not say yet."""
         key = self._key(event, fields)
         content = fields[_CHANGEABLE[event]] if event in _CHANGEABLE else event
         known = self._latest.get(key)
@@ -281,7 +281,7 @@ class Ledger:
         return {(key[1], key[2]) for key in self._latest if key[0] == "metric"}
 
     def tagged(self, name: str) -> bool:
-        """Whether the run has a tag now."""
+        """True if the run has a tag now."""
         return self._latest.get(("tag", name)) is not None
 
     def retract(self, event: str, fields: Mapping[str, Any]) -> None:
@@ -387,7 +387,7 @@ class TextAxes:
             yield from self._against_text(name, value, step)
 
     def left_over(self, points: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
-        """Which of these names and steps stand at an amount of text that no step read: a training before had others."""
+        """Names and steps that stand at an amount of text that no step read: a training before had others."""
         read = {f"_{axis}": set(self._seen[amount].values()) for amount, axis in AXES.items()}
         shown = ((name, step) for name, step in points if name.startswith(f"{SECTION}/"))
         return {
@@ -397,7 +397,7 @@ class TextAxes:
         }
 
     def _training(self, step: int) -> Iterator[TextPoint]:
-        """Of a step of which the one before is known, so that the text of this step alone is."""
+        """Points of a step, where the one before is known and so the text of this step alone."""
         before = dict.fromkeys(self._seen, 0.0) if step == 1 else self._at(step - 1)
         now = self._at(step)
         if len(before) < len(self._seen) or len(now) < len(self._seen):

@@ -36,7 +36,7 @@ _PATIENCE = {
 _FOREIGN = ("MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_TRACKING_URI")
 _LOG_TAG, _RUN_TAG, _SWEEP_TAG, _PARENT_TAG = "paribus.log", "paribus.run_id", "paribus.sweep_id", "mlflow.parentRunId"
 _KIND_TAGS = {"mlflow.experimentKind": "custom_model_development"}
-"""What an experiment is, for the versions of MLflow 3 that ask it and not the address."""
+"""Kind of an experiment, for the versions of MLflow 3 that ask it and not the address."""
 _REFUSALS = ("INVALID_PARAMETER_VALUE", "BAD_REQUEST", "INVALID_STATE")
 MAX_ENTITIES, MAX_PARAMETERS, MAX_CHARACTERS = 1000, 100, 400_000
 MAX_PARAMETER_LENGTH, MAX_TAG_LENGTH, MAX_NAME_LENGTH = 6000, 8000, 250
@@ -64,7 +64,7 @@ class TrackingError(InfrastructureError):
 # The cursor is saved after every batch, so at most one batch is sent twice, and the sink makes that harmless.
 @dataclass
 class Sent:
-    """What one replay did: number of events by kind, and what could not be shown and why."""
+    """Result of one replay: number of events by kind, and what could not be shown and why."""
 
     events: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
@@ -319,7 +319,7 @@ class MlflowSink:
         return "FAILED" if failed else SCHEDULED
 
     def _has_child(self, client: Any, parent: str, status: str) -> bool:
-        """Whether a run of a sweep has such a status; one is looked for, so that large sweeps cost no more."""
+        """True if a run of a sweep has such a status; one is looked for, so that large sweeps cost no more."""
         _, experiment = self._connect()
         self._on_step()
         condition = f"tags.`{_PARENT_TAG}` = '{parent}' AND attributes.status {status}"
@@ -426,7 +426,7 @@ def _log_batch(client: Any, run_id: str, batch: list[Event]) -> None:
 
 
 def _is_sweep(replay: Replay) -> bool:
-    """Whether the log describes a sweep itself; a sweep's status is that of its runs."""
+    """True if the log describes a sweep itself; a sweep's status is that of its runs."""
     fields = replay.start.fields if replay.start is not None else {}
     return bool(fields.get("sweep")) and fields["sweep"]["id"] == fields["run_id"]
 
@@ -446,7 +446,7 @@ def cursor_path(run_directory: Path, destination: Destination) -> Path:
 
 
 def is_delivered(run_directory: Path, destination: Destination) -> bool:
-    """Whether every whole line of the run's log has been sent."""
+    """True if every whole line of the run's log has been sent."""
     sent = int(read_object_if_any(cursor_path(run_directory, destination)).get("offset", 0))
     return sent >= complete_size(run_directory / FILE_NAME)
 
@@ -506,7 +506,7 @@ def locked(path: Path, patience: float) -> Iterator[None]:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether some process holds the lock file `path`."""
+    """True if some process holds the lock file `path`."""
     try:
         with locked(path, 0):
             return False

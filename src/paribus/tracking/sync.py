@@ -66,7 +66,7 @@ _OPTIONS: Mapping[str, Callable[[str], Any]] = {
 
 @dataclass(frozen=True)
 class RunSync:
-    """What became of one run: how many events of each kind were sent now, or why not."""
+    """Outcome for one run: how many events of each kind were sent now, or why not."""
 
     run_id: str
     events: Counter[str] = field(default_factory=Counter)
@@ -152,7 +152,7 @@ def _sync_run(
 
 
 def _recorded(directory: Path) -> TrackingConfig:
-    """Where the run's own configuration wanted it to be shown."""
+    """Tracking that the run's own configuration asked for."""
     start = next((event for event in EventReader(directory / FILE_NAME).poll() if event.event == "start"), None)
     recorded: Mapping[str, Any] = start.fields["tracking"] if start is not None else {}
     names = {item.name for item in dataclasses.fields(TrackingConfig)}
@@ -182,7 +182,7 @@ class TrackingRequest:
 
     @property
     def abandoned(self) -> bool:
-        """Whether its process has ended."""
+        """True if its process has ended."""
         return is_gone(self.process) or is_of_another_boot(self.process)
 
 
@@ -262,7 +262,7 @@ class Follower:
         return True
 
     def _is_hanging(self, destination: Destination, patience: float) -> bool:
-        """Whether MLflow has not answered the service for longer than anybody here is willing to wait."""
+        """True if MLflow has not answered the service for longer than anybody here is willing to wait."""
         busy_since = read_object_if_any(destination.service_directory / STATE).get("busy_since")
         silence = 0.0 if busy_since is None else time.time() - float(busy_since)
         if silence <= patience or not is_locked(_service_lock(destination)):
