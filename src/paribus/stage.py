@@ -99,6 +99,17 @@ class StageContext:
     listener: StageListener
     engine: Engine
 
+    @classmethod
+    def of_job(cls, job: Mapping[str, Any], listener: StageListener) -> "StageContext":
+        """Context of a job, JSON with `config`, `inputs`, `output` and `work`; close its engine."""
+        # They load pydantic and multiprocessing, without which `paribus tokens encode` starts.
+        from paribus.config.validate import build_run
+        from paribus.engine.local import open_engine
+
+        config, work = build_run(job["config"]), Path(job["work"])
+        inputs = {name: Path(path) for name, path in job["inputs"].items()}
+        return cls(config, inputs, Path(job["output"]), work, listener, open_engine(config.engine, work))
+
 
 @dataclass(frozen=True)
 class Stage:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ from rich.console import Console
 
 from paribus.checks import compose_command
 from paribus.config.arguments import parse
-from paribus.config.validate import build_run
 from paribus.engine.local import LocalEngine
 from paribus.pipeline import run as running
 from paribus.pipeline.display import Display
@@ -91,13 +91,5 @@ def small_maker(directory: Path) -> Iterator[Maker]:
 
 def in_this_process(job: dict[str, Any], *others: Any, **options: Any) -> Any:
     """The result of a stage, as a child would report it."""
-    inputs = {name: Path(path) for name, path in job["inputs"].items()}
-    context = StageContext(
-        config=build_run(job["config"]),
-        inputs=inputs,
-        output=Path(job["output"]),
-        work=Path(job["work"]),
-        listener=SilentListener(),
-        engine=LocalEngine(1),
-    )
+    context = replace(StageContext.of_job(job, SilentListener()), engine=LocalEngine(1))
     return STAGES[job["stage"]].build(context)

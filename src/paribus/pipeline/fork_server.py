@@ -24,8 +24,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from paribus.config.validate import build_run
-from paribus.engine.local import open_engine
 from paribus.engine.processes import STOPPING, die_before_starter, die_with_parent, ignore_requests
 from paribus.errors import ConfigurationError, classify, is_full_disk, log_text
 from paribus.pipeline.graph import STAGES
@@ -225,18 +223,9 @@ def _run(job: dict[str, Any], listener: ChannelListener) -> Any:
     code = Code.from_json(job["code"])
     code.require(loaded_code())
     pin_code(code)
-    config = build_run(job["config"])
-    with open_engine(config.engine, Path(job["work"])) as engine:
-        context = StageContext(
-            config=config,
-            inputs={name: Path(path) for name, path in job["inputs"].items()},
-            output=Path(job["output"]),
-            work=Path(job["work"]),
-            listener=listener,
-            engine=engine,
-        )
-        with naming(context.output.parent):
-            return STAGES[job["stage"]].build(context)
+    context = StageContext.of_job(job, listener)
+    with context.engine, naming(context.output.parent):
+        return STAGES[job["stage"]].build(context)
 
 
 def _stop_at_once() -> None:

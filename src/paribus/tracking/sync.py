@@ -344,7 +344,9 @@ class Service:
                 idle_since = time.monotonic()
             elif time.monotonic() - idle_since > LINGER_SECONDS or os.getppid() != self._spawner:
                 return
-            self._pause(before)
+            end = time.monotonic() + INTERVAL_SECONDS
+            while time.monotonic() < end and _fingerprint(self._directory) == before:
+                time.sleep(POLL_SECONDS)
 
     def _serve(self, request: TrackingRequest) -> None:
         answered = read_object_if_any(request.answer).get("finishing", False)
@@ -385,12 +387,6 @@ class Service:
 
     def _state(self, *, busy: bool) -> None:
         write_json(self._directory / STATE, {**this_process(), "busy_since": time.time() if busy else None})
-
-    def _pause(self, before: list[tuple[str, int]]) -> None:
-        """Wait for the next round, or less when a request has appeared or changed since `before`."""
-        end = time.monotonic() + INTERVAL_SECONDS
-        while time.monotonic() < end and _fingerprint(self._directory) == before:
-            time.sleep(POLL_SECONDS)
 
 
 def _fingerprint(directory: Path) -> list[tuple[str, int]]:

@@ -28,8 +28,6 @@ import torch.distributed
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.identity import to_plain
 from paribus.config.schema import divided
-from paribus.config.validate import build_run
-from paribus.engine.local import open_engine
 from paribus.engine.processes import die_with_parent, ignore_requests
 from paribus.errors import (
     ConfigurationError,
@@ -180,7 +178,7 @@ def run_worker(work: Work, *, all_report: bool = False) -> int:
         if all_report or rank == 0:
             listener = ChannelListener((directory / REPORTS).open("a", encoding="utf-8"))
         processes = job["processes_a_node"] * job["nodes"]
-        result = work(_stage_context(job, listener), processes, Requests(Path(sys.argv[2])))
+        result = work(StageContext.of_job(job, listener), processes, Requests(Path(sys.argv[2])))
         if rank == 0:
             write_json(directory / RESULT, result)
     except BaseException as error:
@@ -213,18 +211,6 @@ def write_job(directory: Path, context: StageContext, processes: Processes, **re
         **rendezvous,
     }
     write_json(directory / JOB, job)
-
-
-def _stage_context(job: dict[str, Any], listener: StageListener) -> StageContext:
-    config = build_run(job["config"])
-    return StageContext(
-        config=config,
-        inputs={name: Path(path) for name, path in job["inputs"].items()},
-        output=Path(job["output"]),
-        work=Path(job["work"]),
-        listener=listener,
-        engine=open_engine(config.engine, Path(job["work"])),
-    )
 
 
 def main_program(module: str) -> str:
