@@ -182,7 +182,7 @@ def test_a_child_whose_claim_was_taken_over_stops_at_once(tmp_path: Path) -> Non
         Path(place).mkdir()
     config = to_plain(compose_command(parse(["scale=tiny", "corpus=pydocs"])).jobs[0].config)
     job = {"stage": "corpus", "config": config, "inputs": {}, **places}
-    job |= {"claim": {"path": str(path), "token": "mine", "lease": 0.5}, "code": loaded_code().to_json()}
+    job |= {"claim": {"path": str(path), "token": "mine", "lease": 0.5}, "code": vars(loaded_code())}
     child.communicate(json.dumps(job).encode())
     os.close(reading)
     assert child.returncode == -signal.SIGKILL

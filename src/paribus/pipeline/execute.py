@@ -230,7 +230,7 @@ def start_child(job: Job, check: Callable[[], None]) -> "Child":
     forked = bool(job.imports) and sys.platform == "linux"
     if forked and threading.current_thread() is threading.main_thread():
         with suppress(OSError, EOFError):
-            code = Code.from_json(job.fields["code"]).digest
+            code = Code(**job.fields["code"]).digest
             return _server(os.getpid(), tuple(sorted(job.environment.items())), code).fork(job, check)
         _server.cache_clear()
     channel, log = job.streams

@@ -57,9 +57,10 @@ def serve_forks() -> int:
     heeded: dict[int, Any] = {number: signal.getsignal(number) for number in STOPPING}
     for number in STOPPING:
         signal.signal(number, signal.SIG_IGN)
-    began, server = loaded_code(), os.getpid()
+    loaded_code()  # read before the disk can change
+    server = os.getpid()
     with socket.socket(fileno=int(sys.argv[1])) as connection:
-        request = _serve(connection, began)
+        request = _serve(connection)
     if request is not None:
         _become(request, server, heeded)
         _end(run_job(request.fields["job"], request.channel))
@@ -93,18 +94,17 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
     return b"".join(pieces)
 
 
-def _serve(connection: socket.socket, began: Code) -> Request | None:
+def _serve(connection: socket.socket) -> Request | None:
     """Fork a child a request, and return its request in it; None in the server, once nobody asks any more.
 
-    Nor once its own code, which it `began` with or imported since, is not that of the command: a child that begins by
+    Nor once its own code, which it began with or imported since, is not that of the command: a child that begins by
     itself then refuses the job.
     """
     known = len(sys.modules)
     with suppress(EOFError, OSError, ConfigurationError):
         while True:
             fields, (channel, log) = receive(connection, 2)
-            code = Code.from_json(fields["job"]["code"])
-            code.require(began)
+            code = Code(**fields["job"]["code"])
             pin_code(code)
             _say_into(log)
             for _ in _importing(fields["imports"]):
@@ -220,9 +220,7 @@ def _run(job: dict[str, Any], listener: ChannelListener) -> Any:
     claim = job["claim"]
     # The parent may be stopped (Ctrl-Z) while this goes on: then nobody else may take the work for abandoned.
     Claim(Path(claim["path"]), claim["token"], claim["lease"], _stop_at_once).beat()
-    code = Code.from_json(job["code"])
-    code.require(loaded_code())
-    pin_code(code)
+    pin_code(Code(**job["code"]))
     context = StageContext.of_job(job, listener)
     with context.engine, naming(context.output.parent):
         return STAGES[job["stage"]].build(context)

@@ -310,7 +310,7 @@ class StageRunner:
             "inputs": inputs,
             "output": str(output),
             "work": str(store.work(*node.place)),
-            "code": self.code.to_json(),
+            "code": vars(self.code),
         }
         origin = provenance()
         log = stage_log(self.listener.directory, node.name)

@@ -170,10 +170,10 @@ def _output(command: list[str]) -> str | None:
 
 @dataclass(frozen=True)
 class Code:
-    """`files` are SHA-256 digests by path below the package, `packages` versions by name."""
+    """`files` are SHA-256 digests by path below the package, `packages` versions by name; JSON by `vars`."""
 
-    files: Mapping[str, str]
-    packages: Mapping[str, str]
+    files: dict[str, str]
+    packages: dict[str, str]
 
     @classmethod
     def read(cls, package: Path = PACKAGE) -> "Code":
@@ -194,13 +194,6 @@ class Code:
         differing = [*_differing(self.files, other.files), *_differing(self.packages, other.packages)]
         if differing:
             raise changed(differing)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"files": dict(self.files), "packages": dict(self.packages)}
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> "Code":
-        return cls(fields["files"], fields["packages"])
 
 
 class _Importer(MetaPathFinder):
@@ -223,7 +216,11 @@ class _Importer(MetaPathFinder):
 
 
 def pin_code(code: Code) -> None:
-    """Let this process, for the rest of its life, import nothing of paribus that is not of this code."""
+    """Let this process, which is of this code, import nothing of paribus that is not, for the rest of its life.
+
+    ConfigurationError where it is of other code.
+    """
+    code.require(loaded_code())
     if not any(isinstance(finder, _Importer) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Importer(code))
 

@@ -171,9 +171,7 @@ def run_worker(work: Work, *, all_report: bool = False) -> int:
     directory, rank = Path(sys.argv[1]), int(os.environ["RANK"])
     try:
         job = read_object(directory / JOB)
-        code = Code.from_json(job["code"])
-        code.require(loaded_code())
-        pin_code(code)
+        pin_code(Code(**job["code"]))
         listener: StageListener = SilentListener()
         if all_report or rank == 0:
             listener = ChannelListener((directory / REPORTS).open("a", encoding="utf-8"))
@@ -201,7 +199,7 @@ SECONDS_BETWEEN_LOOKS = 0.2
 def write_job(directory: Path, context: StageContext, processes: Processes, **rendezvous: str) -> None:
     """Write the job that every process of the group reads."""
     job = {
-        "code": loaded_code().to_json(),
+        "code": vars(loaded_code()),
         "config": to_plain(context.config),
         "inputs": {name: str(path) for name, path in context.inputs.items()},
         "output": str(context.output),

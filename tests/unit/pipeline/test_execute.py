@@ -65,7 +65,7 @@ def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     def begun(
         seconds: float = 0.0, ends: int = 0, check: Callable[[], None] = lambda: None, **options: Any
     ) -> tuple[Child, dict[str, Any]]:
-        fields = {"seconds": seconds, "code_of_end": ends, "code": loaded_code().to_json()}
+        fields = {"seconds": seconds, "code_of_end": ends, "code": vars(loaded_code())}
         imports, preload = options.pop("imports", ["stand_in"]), options.pop("preload", ["colorsys"])
         fields |= options.pop("fields", {})
         reading, writing = os.pipe()
@@ -183,7 +183,7 @@ def test_what_the_server_imports_asks_no_network_and_a_child_has_the_environment
 def test_a_child_is_at_the_head_of_its_session_as_soon_as_it_is_known(begin: Any, tmp_path: Path) -> None:
     begin()[0].wait()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
-    fields = {"seconds": 60, "code_of_end": 0, "code": loaded_code().to_json()}
+    fields = {"seconds": 60, "code_of_end": 0, "code": vars(loaded_code())}
     for _ in range(20):
         with (tmp_path / "sink").open("ab") as sink, (tmp_path / "log").open("ab") as log:
             streams = sink.fileno(), log.fileno()
@@ -205,7 +205,7 @@ def test_a_child_ignores_what_the_command_was_told_to_ignore(begin: Any) -> None
 
 def test_a_server_whose_code_is_not_that_of_the_command_forks_nothing(begin: Any) -> None:
     other = Code({**loaded_code().files, "ordering/arrays.py": "another"}, loaded_code().packages)
-    child, told = begin(fields={"code": other.to_json()})
+    child, told = begin(fields={"code": vars(other)})
     assert isinstance(child, subprocess.Popen)
     assert (child.wait(), told["type"]) == (1, "failed")
 
@@ -229,7 +229,7 @@ def test_with_the_process_that_asked_ends_all_that_it_began(begin: Any, tmp_path
         "import os, sys\n"
         "from paribus.pipeline.execute import Job, start_child\n"
         "from paribus.store.provenance import loaded_code\n"
-        "fields = {'seconds': 60, 'code_of_end': 0, 'code': loaded_code().to_json()}\n"
+        "fields = {'seconds': 60, 'code_of_end': 0, 'code': vars(loaded_code())}\n"
         "reading, writing = os.pipe()\n"
         "child = start_child(Job(fields, dict(os.environ), {}, (writing, 2), ['stand_in']), lambda: None)\n"
         "print(child.server.process.pid, child.pid, flush=True)\n"

@@ -37,7 +37,7 @@ def package(directory: Path) -> Path:
     ],
 )
 def test_other_files_and_other_versions_are_refused_by_name(other: Code, named: str) -> None:
-    BEGAN.require(Code.from_json(json.loads(json.dumps(BEGAN.to_json()))))
+    BEGAN.require(Code(**json.loads(json.dumps(vars(BEGAN)))))
     with pytest.raises(ConfigurationError, match=rf"the code changed while the command ran \({named}\)"):
         BEGAN.require(other)
     assert BEGAN.digest != other.digest
@@ -62,6 +62,7 @@ def test_a_module_is_checked_once_when_it_is_imported(tmp_path: Path, monkeypatc
     directory = package(tmp_path / "late_package")
     began = Code.read(directory)
     monkeypatch.setattr(codes, "PACKAGE", directory)
+    monkeypatch.setattr(codes, "loaded_code", lambda: began)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     pin_code(began)
@@ -89,7 +90,7 @@ def test_a_process_that_finds_other_code_than_its_command_began_with_refuses_the
         pass_fds=[writing],
     )
     os.close(writing)
-    child.communicate(json.dumps({"stage": "corpus", "claim": claim, "code": other.to_json()}).encode())
+    child.communicate(json.dumps({"stage": "corpus", "claim": claim, "code": vars(other)}).encode())
     with os.fdopen(reading, encoding="utf-8") as channel:
         answer = json.loads(channel.read())
     assert answer["class"] == "configuration"
