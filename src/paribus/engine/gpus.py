@@ -13,21 +13,20 @@ import shutil
 import stat
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from paribus.errors import ConfigurationError
 
 SECONDS_BETWEEN_LOOKS = 0.5
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-ORDER: Mapping[str, str] = MappingProxyType({"CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
+ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 """Has CUDA number GPUs as nvidia-smi does, by which jobs know them; by itself it begins with the fastest."""
-CUBLAS: Mapping[str, str] = MappingProxyType({"CUBLAS_WORKSPACE_CONFIG": ":4096:8"})
+CUBLAS = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 """Environment that a process must have before CUDA begins, for cuBLAS to add in one order."""
-NCCL: Mapping[str, str] = MappingProxyType({"NCCL_NVLS_ENABLE": "0"})
+NCCL = {"NCCL_NVLS_ENABLE": "0"}
 """The same for NCCL: the switches of a node, where they sum themselves, do so in no order.
 
 PyTorch asks it of NCCL under deterministic algorithms, but of groups that begin under them only.

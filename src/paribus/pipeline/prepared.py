@@ -309,10 +309,7 @@ def tell_origin(events: EventLog, sweep: SweepRecord | None) -> None:
         "mlflow.source.git.dirty": "True" if git.get("diff") or git.get("changes") else None,
     }
     for name, tag in tags.items():
-        if tag is None:
-            events.untag(name)
-        else:
-            events.tag(name, tag)
+        events.tag(name, tag)
 
 
 def score_numbers(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:

@@ -83,7 +83,7 @@ class RunRecord:
         files.write_json(self.directory / "config.json", self.record["config"])
         shown_in = {"id": sweep.id, "name": sweep.name} if sweep else None
         self.events.start(self.run_id, listed_name(config, self.run_id, given), shown_in, tracking)
-        self.events.untag(STOPPED_TAG)
+        self.events.tag(STOPPED_TAG, None)
         tell_origin(self.events, given)
         for path, value in leaves(identity(config)):
             if value != {}:
@@ -146,7 +146,7 @@ class RunRecord:
             self._log_numbers()
             self.record |= {"status": "done", "failure": None, "ended": time.time()}
             files.write_json(self.directory / RUN_RECORD, self.record)
-            self.events.untag(FAILURE_TAG)
+            self.events.tag(FAILURE_TAG, None)
             self.events.end("FINISHED")
         self.events.close()
 
@@ -164,7 +164,7 @@ class RunRecord:
             numbers, step = {}, 0
         else:
             with suppress(OSError):
-                self.events.untag(NO_TABLE_TAG)
+                self.events.tag(NO_TABLE_TAG, None)
         with suppress(OSError):  # as numbers of stages; a report has them from the artefacts
             last = dict.fromkeys(numbers, step)
             for name, at in self.events.points():

@@ -154,14 +154,10 @@ class EventLog:
         """Names of the metrics that begin so, of those that the log had when it was opened or that were revised."""
         return [name for name in self._last if name.startswith(prefix)]
 
-    def tag(self, name: str, value: str) -> None:
-        """A label of the run; the last value wins."""
-        self._append("tag", name=name, value=str(value))
-
-    def untag(self, name: str) -> None:
-        """A label that the run had no longer holds; nothing is logged of one that it never had."""
-        if self._ledger.tagged(name):
-            self._append("tag", name=name, value=None)
+    def tag(self, name: str, value: str | None) -> None:
+        """A label of the run; the last value wins. None removes it; nothing is logged of one that the run never had."""
+        if value is not None or self._ledger.tagged(name):
+            self._append("tag", name=name, value=value)
 
     def artifact(self, path: Path | str, folder: str = "") -> None:
         """A file or directory to show with the run, in `folder`; a relative path starts at the run's directory.
@@ -211,7 +207,7 @@ class EventLog:
 
 def end_stopped(events: EventLog, until: str) -> None:
     """End the log of a run that was to stop after a stage: it has not failed, and it is not finished."""
-    events.untag(FAILURE_TAG)
+    events.tag(FAILURE_TAG, None)
     events.tag(STOPPED_TAG, until)
     events.end(SCHEDULED)
 

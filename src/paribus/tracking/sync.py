@@ -293,13 +293,7 @@ def _service_lock(destination: Destination) -> Path:
 
 def _start_service(destination: Destination) -> subprocess.Popen[bytes]:
     """The URI goes through standard input, because a password in it must not show in the list of processes."""
-    options = {
-        "root": str(destination.root),
-        "uri": destination.uri,
-        "experiment": destination.experiment,
-        "patience": destination.patience,
-        "spawner": os.getpid(),
-    }
+    options = {**vars(destination), "root": str(destination.root), "spawner": os.getpid()}
     with (destination.service_directory / "service.log").open("ab") as log:
         child = subprocess.Popen(
             [sys.executable, "-P", "-c", "from paribus.tracking.sync import serve; serve()"],
@@ -395,19 +389,17 @@ def _fingerprint(directory: Path) -> list[tuple[str, int]]:
 
 
 def serve() -> None:
-    """Read `root`, `uri`, `experiment`, `patience` and `spawner` as JSON from standard input and serve."""
+    """Read the fields of a destination, and `spawner`, as JSON from standard input and serve."""
     options = json.loads(sys.stdin.read())
     os.nice(5)
-    tracking = TrackingConfig(
-        kind="mlflow", uri=options["uri"], experiment=options["experiment"], patience=options["patience"]
-    )
-    destination = Destination.resolve(tracking, Path(options["root"]))
+    spawner, root = options.pop("spawner"), Path(options.pop("root"))
+    destination = Destination(root, **options)
     directory = destination.service_directory
     os.chdir(directory)
     try:
         with locked(directory / LOCK, 0.5), Path("service.log").open("a") as log:
             take_over(destination)
-            Service(destination, options["spawner"], log).run()
+            Service(destination, spawner, log).run()
     except TimeoutError:
         sys.exit(0)  # another service does the work
 
@@ -459,7 +451,7 @@ def close_abandoned(run_directory: Path, root: Path) -> bool:
             return False
         record = read_object_if_any(run_directory / RUN_RECORD)
         if record.get("status") == "done":
-            events.untag(FAILURE_TAG)
+            events.tag(FAILURE_TAG, None)
             events.end("FINISHED")
         elif record.get("status") == "stopped":
             end_stopped(events, str(record.get("until")))

@@ -56,8 +56,8 @@ def test_a_run_that_failed_and_then_finished_has_no_failure_any_more(root: Path)
         with EventLog(directory / "events.jsonl") as log:
             log.start("again", "a run", None, dataclasses.asdict(TRACKING))
             if failure is None:
-                log.untag("paribus.failure")
-                log.untag("paribus.never_there")
+                log.tag("paribus.failure", None)
+                log.tag("paribus.never_there", None)
             else:
                 log.tag("paribus.failure", failure)
             log.end(status)
