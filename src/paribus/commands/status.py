@@ -206,7 +206,7 @@ def _add_run(table: Table, run_id: str, name: str, inventory: Inventory) -> None
     scores = main_scores(inventory.scores(run_id))
     bits = f"{scores.pop(BITS):.4f}" if BITS in scores else ""
     others = ", ".join(f"{name} {value:.4g}" for name, value in scores.items())
-    when = run.ended or run.started
+    when = run.record.get("ended") or run.record.get("started")
     state = Text(run.state, STYLES.get(run.state, "default"))
     table.add_row(Text(name), run_id[:SHORT], state, bits, Text(others), format_age(time.time() - when) if when else "")
 
@@ -239,8 +239,8 @@ def _run_document(run_id: str, sweeps: Sequence[SweepRecord], inventory: Invento
         "sweeps": [sweep.id for sweep in sweeps],
         "state": run.state if run else NOT_STARTED.status,
         "why": run.why or None if run else None,
-        "started": run.started if run else None,
-        "ended": run.ended if run else None,
+        "started": run.record.get("started") if run else None,
+        "ended": run.record.get("ended") if run else None,
         "scores": main_scores(inventory.scores(run_id)) if run else {},
     }
 

@@ -244,24 +244,18 @@ def environment_changes(recorded: Mapping[str, Any], here: Mapping[str, Any]) ->
         yield f"commit {_commit(before)}, here {_commit(now)}"
     if _changes(before) != _changes(now):
         yield f"uncommitted changes in {_changed_files(before)}, here in {_changed_files(now)}"
-    if recorded["paribus"] != here["paribus"]:
-        yield f"paribus {recorded['paribus']}, here {here['paribus']}"
-    for name in sorted((recorded["packages"].keys() | here["packages"].keys()) - HARMLESS.keys()):
-        before, now = recorded["packages"].get(name), here["packages"].get(name)
-        if before != now:
-            yield f"{name} {before or 'absent'}, here {now or 'absent'}"
-    if recorded["python"] != here["python"]:
-        yield f"Python {recorded['python']}, here {here['python']}"
-    if recorded["gpu"] != here["gpu"]:
-        yield f"GPU {', '.join(recorded['gpu']) or 'none'}, here {', '.join(here['gpu']) or 'none'}"
-    if recorded.get("cpu") != here["cpu"]:
-        yield f"CPU {recorded.get('cpu', 'unknown')}, here {here['cpu']}"
-    if recorded.get("blas") != here["blas"]:
-        yield f"BLAS with kernels of {', '.join(recorded.get('blas', ['unknown']))}, here {', '.join(here['blas'])}"
-    before, now = recorded.get("variables", {}), here["variables"]
-    for name in sorted(before.keys() | now.keys()):
-        if before.get(name) != now.get(name):
-            yield f"variable {name} {before.get(name, 'not set')}, here {now.get(name, 'not set')}"
+    packages = sorted((recorded["packages"].keys() | here["packages"].keys()) - HARMLESS.keys())
+    old, new = recorded.get("variables", {}), here["variables"]
+    values = [
+        ("paribus", recorded["paribus"], here["paribus"]),
+        *((name, recorded["packages"].get(name, "absent"), here["packages"].get(name, "absent")) for name in packages),
+        ("Python", recorded["python"], here["python"]),
+        ("GPU", ", ".join(recorded["gpu"]) or "none", ", ".join(here["gpu"]) or "none"),
+        ("CPU", recorded.get("cpu", "unknown"), here["cpu"]),
+        ("BLAS with kernels of", ", ".join(recorded.get("blas", ["unknown"])), ", ".join(here["blas"])),
+        *((f"variable {name}", old.get(name, "not set"), new.get(name, "not set")) for name in sorted({**old, **new})),
+    ]
+    yield from (f"{name} {before}, here {now}" for name, before, now in values if before != now)
 
 
 def _commit(git: Mapping[str, Any]) -> str:

@@ -152,9 +152,6 @@ class RunSummary:
     """State that `paribus status RUN` shows, if all artefacts that exist are sound."""
     why: str
     """The message of its failure; empty without one."""
-    started: float | None
-    """Seconds since 1970; None where the record cannot be read."""
-    ended: float | None
     artefacts: frozenset[Place]
     """All that its record names, whether they are still there or not."""
     record: Mapping[str, Any]
@@ -201,13 +198,11 @@ def take_inventory(root: OutputRoot) -> Inventory:
             name=str(record.get("name", directory.name)),
             state=_state(record, root, directory.name, artefacts <= published),
             why=str(failure.get("message", "")),
-            started=record.get("started"),
-            ended=record.get("ended"),
             artefacts=artefacts,
             record=record,
         )
         runs.append(summary)
-    newest = sorted(runs, key=lambda run: (-(run.started or 0.0), run.run_id))
+    newest = sorted(runs, key=lambda run: (-(run.record.get("started") or 0.0), run.run_id))
     return Inventory(root, {run.run_id: run for run in newest}, published)
 
 

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, mean
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -72,7 +71,7 @@ def show_standings(root: OutputRoot, sweep: SweepConfig | None, display: Display
 
 
 def lines(root: OutputRoot, rows: Sequence[tuple[str, int, str]]) -> Iterator[str]:
-    """Yield lines about `rows`, as `rows_of` has them."""
+    """Yield lines about `rows`: row, seed and key of the evaluation of each run that is to be scored."""
     scores = {(row, seed): numbers for row, seed, key in rows if (numbers := _scores(root, key))}
     if len({row for row, _ in scores}) < 2 or len(scores) == len(rows):
         return
@@ -133,52 +132,40 @@ def _scores(root: OutputRoot, key: str) -> Scores:
     return main_scores(artifact.record()["result"]["metrics"]) if artifact else {}
 
 
-def rows_of(runs: Sequence[PreparedRun]) -> list[tuple[str, int, str]]:
-    """Row, seed and key of the evaluation of each run of a sweep that is to be scored."""
-    return [
-        (" ".join(factor_labels(run, run.factors).values()), run.job.config.seed, run.required[EVALUATION].key)
-        for run in runs
-        if EVALUATION in run.required
-    ]
-
-
 def write_stages(root: OutputRoot, sweep: SweepConfig, runs: Sequence[PreparedRun]) -> None:
     """Write down which artefacts a sweep needs and whose scores they are, for its jobs to say how it stands."""
     path = root.sweep(sweep.id) / STAGES_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     stages = [[*node.place] for node in unique_nodes(runs)]
-    files.write_json(path, {"name": sweep.name, "factors": list(sweep.factors), "stages": stages, ROWS: rows_of(runs)})
+    rows = [
+        (" ".join(factor_labels(run, run.factors).values()), run.job.config.seed, run.required[EVALUATION].key)
+        for run in runs
+        if EVALUATION in run.required
+    ]
+    files.write_json(path, {"name": sweep.name, "factors": list(sweep.factors), "stages": stages, ROWS: rows})
 
 
 def announce(root: OutputRoot, config: RunConfig, display: Display) -> None:
-    """Say how many stages of the sweep are done and about how long the rest takes."""
+    """Say how many stages of the sweep are done and about how long the rest takes, by the mean of those done."""
     if config.sweep is None or config.sweep.jobs == 1:
         return
-    path = root.sweep(config.sweep.id) / STAGES_FILE
-    stages = read_object_if_any(path).get("stages")
+    stages = read_object_if_any(root.sweep(config.sweep.id) / STAGES_FILE).get("stages")
     if not isinstance(stages, list):
         return
-    done, seconds, unknown = estimate(root, stages)
-    if done == len(stages):
-        return
-    at_least = "at least " if unknown else "about "
-    remaining = f", {at_least}{format_duration(seconds)} left" if seconds else ""
-    display.message(f"  [dim]{done} of {len(stages)} stages of the sweep are done{remaining}[/dim]")
-
-
-def estimate(root: OutputRoot, stages: list[list[str]]) -> tuple[int, float, bool]:
-    """Stages done, estimated seconds for the rest, and whether some kind of stage was never timed."""
     taken: dict[str, list[float]] = defaultdict(list)
     missing: list[str] = []
     for name, key in stages:
         artifact = root.store.find(name, key)
         if artifact is None:
             missing.append(name)
-            continue
-        record: dict[str, Any] = artifact.record()
-        taken[name].append(float(record["seconds"]))
-    timed = [mean(taken[name]) for name in missing if name in taken]
-    return len(stages) - len(missing), sum(timed), len(timed) < len(missing)
+        else:
+            taken[name].append(float(artifact.record()["seconds"]))
+    if missing:
+        timed = [mean(taken[name]) for name in missing if name in taken]
+        at_least = "at least" if len(timed) < len(missing) else "about"
+        remaining = f", {at_least} {format_duration(sum(timed))} left" if sum(timed) else ""
+        done = len(stages) - len(missing)
+        display.message(f"  [dim]{done} of {len(stages)} stages of the sweep are done{remaining}[/dim]")
 
 
 @contextmanager

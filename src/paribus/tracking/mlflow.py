@@ -256,7 +256,11 @@ class MlflowSink:
             replay.restart()
         if replay.mlflow_run_id is None:
             assert replay.start is not None
-            replay.mlflow_run_id = self._find_or_create(replay.start)
+            fields, began = replay.start.fields, replay.start.time
+            parent = self._parent(fields["sweep"], began) if fields["sweep"] else None
+            tags = {_LOG_TAG: fields["log"], _RUN_TAG: fields["run_id"], **({_PARENT_TAG: parent} if parent else {})}
+            own = parent if _is_sweep(replay) else None
+            replay.mlflow_run_id = own or self._find_or_create_run(_LOG_TAG, tags, fields["name"], began)
         replay.verified = True
         return replay.mlflow_run_id
 
@@ -271,15 +275,6 @@ class MlflowSink:
             raise
         _refuse_deleted(run)
         return True
-
-    def _find_or_create(self, start: Event) -> str:
-        fields, sweep = start.fields, start.fields["sweep"]
-        if sweep and sweep["id"] == fields["run_id"]:
-            return self._parent(sweep, start.time)
-        tags = {_LOG_TAG: fields["log"], _RUN_TAG: fields["run_id"]}
-        if sweep:
-            tags[_PARENT_TAG] = self._parent(sweep, start.time)
-        return self._find_or_create_run(_LOG_TAG, tags, fields["name"], start.time)
 
     def _parent(self, sweep: Mapping[str, Any], time: int) -> str:
         identifier = str(sweep["id"])
@@ -308,15 +303,12 @@ class MlflowSink:
         parent = self._parent(sweep, time)
         if self._has_child(client, parent, "= 'RUNNING'"):
             client.update_run(parent, status="RUNNING")
-        else:
-            client.set_terminated(parent, self._end_of_sweep(client, parent), end_time=time)
-
-    def _end_of_sweep(self, client: Any, parent: str) -> str:
-        """The status of a sweep of which no run runs."""
-        if not self._has_child(client, parent, "!= 'FINISHED'"):
-            return "FINISHED"
-        failed = any(self._has_child(client, parent, f"= '{status}'") for status in ("FAILED", "KILLED"))
-        return "FAILED" if failed else SCHEDULED
+            return
+        status = "FINISHED"
+        if self._has_child(client, parent, "!= 'FINISHED'"):
+            failed = any(self._has_child(client, parent, f"= '{ended}'") for ended in ("FAILED", "KILLED"))
+            status = "FAILED" if failed else SCHEDULED
+        client.set_terminated(parent, status, end_time=time)
 
     def _has_child(self, client: Any, parent: str, status: str) -> bool:
         """True if a run of a sweep has such a status; one is looked for, so that large sweeps cost no more."""
