@@ -105,10 +105,8 @@ class Shard:
     error: BaseException | None = None
 
 
-# The workers of one map, spread over the nodes that are there.
-#
-# Nodes may come and go: every living node has its workers, one that was lost is replaced, and a node where workers keep
-# dying before they begin is left out.
+# The workers of one map, spread over the nodes that are there. Nodes may come and go: every living node has its
+# workers, one that was lost is replaced, and a node where workers keep dying before they begin is left out.
 @dataclass(eq=False)
 class Crew:
     """An actor: its node, how many shards it computes at once, and the references to those."""

@@ -17,7 +17,7 @@ from paribus.pipeline.records import UNREADABLE
 from paribus.pipeline.results import MEASURING_STAGES
 from paribus.pipeline.root import DONE, INCOMPLETE, RUNNING, Inventory, OutputRoot, RunSummary, take_inventory
 from paribus.store.artifacts import Store
-from paribus.store.claims import acquire, exclusive, is_held
+from paribus.store.claims import exclusive, is_held
 from paribus.store.files import MADE_OF
 from paribus.training.start import STATE_DIRECTORY
 
@@ -30,8 +30,6 @@ SECONDS_OF_A_WRITE = 3600.0
 """A file written aside that has not got its name after this long belongs to no living process."""
 
 
-# Find and remove artefacts of an output root that no result needs.
-#
 # An artefact is needed if its key stands in the record of a run, which has the keys of all its stages from its
 # beginning, or in the list of artefacts of a report. Trainings that no record names are needed too, with all their
 # inputs, since other roots may start from them, and so are vocabularies, which are small and read by their paths. What
@@ -238,7 +236,7 @@ def remove_leftovers(store: Store) -> int:
     removed = 0
     for partial in sorted((store.root / "partial").glob("*-*")):
         stage, key = partial.name.rsplit("-", 1)
-        held = acquire(store.claim_path(stage, key), store.lease_seconds)
+        held = store.claim(stage, key)
         if held is None:
             continue
         with held:

@@ -206,10 +206,9 @@ def _conclude(answer: dict[str, Any] | None, code: int, log: Path, memory_kills:
     raise InfrastructureError(f"the process died without a word: {name} (log: {log})")
 
 
-# How the process of a stage begins: forked by a server that has its imports, or on its own.
-#
-# On its own where a stage says so (`Stage.imports`, `Stage.online`), and where there is no server to be: on systems
-# other than Linux, and in a thread, with which a server would end.
+# How the process of a stage begins: forked by a server that has its imports, or on its own. On its own where a stage
+# says so (`Stage.imports`, `Stage.online`), and where there is no server to be: on systems other than Linux, and in a
+# thread, with which a server would end.
 @dataclass(frozen=True)
 class Job:
     """A stage for a child to run, and how it begins."""

@@ -159,9 +159,8 @@ def _short(override: str) -> str:
     return f"{key}={value}" if "." in key or key == "seed" else value
 
 
-# All else being equal, before anything runs: whether the runs of a command may stand in one table.
-#
-# The rule is that of the table (`paribus.reporting.equality`), applied to what is known of runs in advance.
+# All else being equal, before anything runs: whether the runs of a command may stand in one table. The rule is that of
+# the table (`paribus.reporting.equality`), applied to what is known of runs in advance.
 def run_identity(config: RunConfig, nodes: Mapping[str, Node]) -> dict[str, Any]:
     """The identity fields of a run, and under `fingerprints` those of the files of each group, by group."""
     fingerprints = {

@@ -77,10 +77,9 @@ def moved_config(config: Mapping[str, Any], root: Path) -> dict[str, Any]:
     return {**config, "root": str(root), "start": start | moved}
 
 
-# The record of a sweep, `sweep.json`: the command that it was given by, and the runs that this made.
-#
-# It is for people, who then name a sweep or a run in place of its overrides. What is made and what is left, the store
-# and the records of runs say; nothing is decided by this.
+# The record of a sweep, `sweep.json`: the command that it was given by, and the runs that this made. It is for people,
+# who then name a sweep or a run in place of its overrides. What is made and what is left, the store and the records of
+# runs say; nothing is decided by this.
 @dataclass(frozen=True)
 class SweptRun:
     """A run as the command of a sweep had it."""

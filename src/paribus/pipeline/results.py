@@ -163,7 +163,6 @@ def _gone(record: Mapping[str, Any], artifacts: Mapping[str, Any], root: OutputR
 
 
 # What the artefacts of a run were made with: what must agree between compared runs, and what cannot change a number.
-#
 # `records` are the records of the artefacts that are still there, by stage.
 def environment(record: Mapping[str, Any], records: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Values that must agree beside the configuration: code versions, packages, device and precision, the corpus."""

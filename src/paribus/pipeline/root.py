@@ -138,9 +138,7 @@ def run_id(nodes: dict[str, Node]) -> str:
     return key[:RUN_ID_LENGTH]
 
 
-# Inventory of an output root: its runs with their states, and the artefacts that each run uses.
-#
-# It is read from records alone, a thousand runs in about a second: artefacts are looked for and not verified, as
+# An inventory is read from records alone, a thousand runs in about a second: artefacts are looked for and not verified, as
 # `paribus status RUN` does.
 @dataclass(frozen=True)
 class RunSummary:

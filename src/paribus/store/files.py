@@ -212,11 +212,9 @@ def was_written(before: State, now: State) -> bool:
 
     Where another mode, owner or number of names explains the time of the last change, nothing was written.
     """
-    (*contents, changed, inode), attributes = before[:4], before[4:]
-    (*later, changed_later, inode_later), attributes_later = now[:4], now[4:]
-    if [*contents, inode] != [*later, inode_later]:
+    if [*before[:2], before[3]] != [*now[:2], now[3]]:  # size, time of the last write, inode
         return True
-    return changed != changed_later and attributes == attributes_later
+    return before[2] != now[2] and before[4:] == now[4:]
 
 
 def is_writable(directory: Path) -> bool:

@@ -52,12 +52,11 @@ TextPoint = tuple[str, float, int]
 """Name, value, step."""
 
 
-# The event file of a run: append-only JSON lines, the truth that every tracker only repeats.
-#
-# A line is one `os.write` to a file opened with O_APPEND, so several processes may log at once and a kill can tear no
-# line but the last. An event's identity is its content, so giving the same command again adds only what is missing:
-# the first value of a parameter, or of a metric at a step, wins; a tag, an artifact or a status is added again only
-# when it changes. A number of what is published and may be made again is the exception: it corrects what the log says.
+# The event file of a run: append-only JSON lines, the truth that every tracker only repeats. A line is one `os.write`
+# to a file opened with O_APPEND, so several processes may log at once and a kill can tear no line but the last. An
+# event's identity is its content, so giving the same command again adds only what is missing: the first value of a
+# parameter, or of a metric at a step, wins; a tag, an artifact or a status is added again only when it changes. A
+# number of what is published and may be made again is the exception: it corrects what the log says.
 class EventLog:
     """Writer of `path`, which is created with its directories where absent.
 
@@ -234,8 +233,6 @@ def _content_digest(path: Path) -> str | None:
     return digest.hexdigest()
 
 
-# Read an event file while others append to it.
-#
 # A last line without its end is left for later; any other unreadable line is skipped and reported by number.
 @dataclass(frozen=True)
 class Event:
@@ -355,12 +352,11 @@ def complete_size(path: Path) -> int:
     return 0
 
 
-# Bits per byte against what was read: numbers of a run that a tracker can draw over tokens and over bytes of text.
-#
-# A tracker's axis is the step, which counts different amounts of text in runs with different tokenizers. So every
-# number in bits per byte is told three times: by training step as `train/bits_per_byte`, and in the section
-# `bits_per_byte`, which MLflow shows first, as `train_by_tokens` and `train_by_text_bytes`, whose steps are tokens and
-# bytes of text read.
+# Bits per byte against what was read: numbers of a run that a tracker can draw over tokens and over bytes of text. A
+# tracker's axis is the step, which counts different amounts of text in runs with different tokenizers. So every number
+# in bits per byte is told three times: by training step as `train/bits_per_byte`, and in the section `bits_per_byte`,
+# which MLflow shows first, as `train_by_tokens` and `train_by_text_bytes`, whose steps are tokens and bytes of text
+# read.
 def bits_per_byte(loss: float, tokens: float, text_bytes: float) -> float:
     """From nats a token to bits a byte of the text that the tokens stand for; NaN for no text."""
     return loss * tokens / (text_bytes * math.log(2)) if text_bytes else math.nan

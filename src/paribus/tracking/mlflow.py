@@ -1,4 +1,4 @@
-"""Replay of event logs to MLflow."""
+"""Replay of event logs to MLflow; the only importer of mlflow, which it imports late."""
 
 import fcntl
 import hashlib
@@ -43,8 +43,6 @@ MAX_PARAMETER_LENGTH, MAX_TAG_LENGTH, MAX_NAME_LENGTH = 6000, 8000, 250
 _ENTITIES = ("metric", "parameter", "tag")
 
 
-# Replay event files into MLflow; the only importer of mlflow, which it imports late.
-#
 # Every operation may be repeated without effect: a run is found by its log's identity before it is created, a metric
 # carries its event's own time and so meets the store's primary key, parameters never change, artifacts are overwritten.
 # Together with the cursor of `replay`, a sync that is killed, repeated or run twice at once leaves each event once.
@@ -59,8 +57,6 @@ class TrackingError(InfrastructureError):
         self.unreachable = unreachable
 
 
-# How far the event file of one run has been sent to one destination.
-#
 # The cursor is saved after every batch, so at most one batch is sent twice, and the sink makes that harmless.
 @dataclass
 class Sent:

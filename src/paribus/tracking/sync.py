@@ -186,9 +186,8 @@ class TrackingRequest:
         return is_gone(self.process) or is_of_another_boot(self.process)
 
 
-# Have a run sent to MLflow while it runs, without ever waiting for MLflow in between.
-#
-# A follower only writes small files and starts the process of `Service`, unless one serves this output root already.
+# Have a run sent to MLflow while it runs, without ever waiting for MLflow in between. A follower only writes small
+# files and starts the process of `Service`, unless one serves this output root already.
 class Follower:
     """Follows the event file of one run; ConfigurationError when `tracking.uri` is none that MLflow opens.
 
@@ -309,11 +308,10 @@ def _start_service(destination: Destination) -> subprocess.Popen[bytes]:
     return child
 
 
-# The process that sends the runs of one output root on one machine to MLflow.
-#
-# It is apart from every run, so that an MLflow that hangs, crashes or costs time harms nobody but itself, and one
-# import of MLflow serves a sweep. Runs ask for it by a request file; the first starts it, and it leaves when nobody
-# needs it. An operation that hangs for two minutes ends the process; what it did not send stays in the event files.
+# The process that sends the runs of one output root on one machine to MLflow. It is apart from every run, so that an
+# MLflow that hangs, crashes or costs time harms nobody but itself, and one import of MLflow serves a sweep. Runs ask
+# for it by a request file; the first starts it, and it leaves when nobody needs it. An operation that hangs for two
+# minutes ends the process; what it did not send stays in the event files.
 class Service:
     """The loop: send what is new every few seconds, answer those who wait, leave when there is nothing to do."""
 
