@@ -138,8 +138,8 @@ def run_id(nodes: dict[str, Node]) -> str:
     return key[:RUN_ID_LENGTH]
 
 
-# An inventory is read from records alone, a thousand runs in about a second: artefacts are looked for and not verified, as
-# `paribus status RUN` does.
+# An inventory is read from records alone, a thousand runs in about a second: artefacts are looked for and not verified,
+# as `paribus status RUN` does.
 @dataclass(frozen=True)
 class RunSummary:
     """A run that was begun."""
