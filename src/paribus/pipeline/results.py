@@ -103,10 +103,10 @@ def _run_record(
 
     artifacts = {name: root.store.find(*place_of(name, stage["key"])) for name, stage in record["stages"].items()}
     records = {name: artifact.record() for name, artifact in artifacts.items() if artifact is not None}
-    training = records["training"]["result"] if "training" in records else {}
-    names = (EVALUATION, FINETUNING, "vocabulary", "tokens", "training")
-    scores, finetuned, vocabulary, tokens, trained = (artifacts.get(name) for name in names)
-    contexts = artifacts.get("contexts")
+    results = {name: artifact["result"] for name, artifact in records.items()}
+    training = results.get("training", {})
+    paths = {name: artifact.path for name, artifact in artifacts.items() if artifact is not None}
+    readings = paths["training"] / READINGS if "training" in paths else None
     return FinishedRun(
         run_id=record["run_id"],
         config=_compared(record, run),
@@ -114,15 +114,15 @@ def _run_record(
         environment=environment(record, records),
         harmless=harmless_packages(records),
         training=training,
-        corpus=records["corpus"]["result"] if "corpus" in records else {},
-        scores=scores.path if scores else None,
-        finetuned=finetuned.path if finetuned else None,
+        corpus=results.get("corpus", {}),
+        scores=paths.get(EVALUATION),
+        finetuned=paths.get(FINETUNING),
         directory=directory,
-        vocabulary=vocabulary.path if vocabulary else None,
-        vocabulary_size=records["vocabulary"]["result"].get("vocab_size") if "vocabulary" in records else None,
-        tokens=tokens.path if tokens else None,
-        readings=trained.path / READINGS if trained and (trained.path / READINGS).exists() else None,
-        find_steps=partial(_steps_read, run.job.config, contexts.path, training) if contexts else None,
+        vocabulary=paths.get("vocabulary"),
+        vocabulary_size=results.get("vocabulary", {}).get("vocab_size"),
+        tokens=paths.get("tokens"),
+        readings=readings if readings and readings.exists() else None,
+        find_steps=partial(_steps_read, run.job.config, paths["contexts"], training) if "contexts" in paths else None,
         commit=(records.get("training", {}).get("provenance", {}).get("git") or {}).get("commit"),
         ended=record.get("ended"),
         gone=tuple(_gone(record, artifacts, root)),
