@@ -19,6 +19,7 @@ from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.execution import SweepConfig
 from paribus.errors import DataError, FullDiskError, InfrastructureError
 from paribus.pipeline import run as running
+from paribus.pipeline import source_files
 from paribus.pipeline.display import Display
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.recorder import RunRecord, read_state
@@ -27,6 +28,7 @@ from paribus.pipeline.root import OutputRoot
 from paribus.pipeline.run import JobFunction, RunListener, StageRunner, perform
 from paribus.pipeline.source_files import SourceFiles
 from paribus.store.artifacts import Artifact, Store
+from paribus.store.files import State
 from paribus.store.provenance import loaded_code
 from paribus.tracking.events import EventReader
 from support.plans import PreparedRun, planned_run, run_stages_here
@@ -75,6 +77,21 @@ def test_a_file_that_changed_before_is_named(run: PreparedRun, source: Path, mon
         stages(run).ensure(node)
     assert began == []
     assert (work / "read_before").exists()
+
+
+def test_a_file_server_that_does_not_answer_is_asked_again(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    look, absences = SourceFiles._look, iter([True, False, True, True, False])
+
+    def look_if_there(self: SourceFiles) -> tuple[str, dict[str, State]]:
+        if next(absences):
+            raise OSError(errno.EIO, "Input/output error")
+        return look(self)
+
+    monkeypatch.setattr(SourceFiles, "_look", look_if_there)
+    monkeypatch.setattr(source_files, "SECONDS_UNTIL_ASKED_AGAIN", (0.0, 0.0))
+    run_stages_here(monkeypatch)
+    assert stages(run).ensure(run.nodes["corpus"]).record()["result"] == {"documents": 1}
+    assert next(absences, None) is None
 
 
 def test_work_of_a_killed_attempt_is_gone_on_with(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
