@@ -25,11 +25,16 @@ def build_run(data: Mapping[str, Any]) -> RunConfig:
 
     Each value is judged by itself; `paribus.checks` judges what cannot work together.
     """
+    return build_group(RunConfig, data, "")  # type: ignore[no-any-return]
+
+
+def build_group(cls: type[Any], data: Mapping[str, Any], prefix: str) -> Any:
+    """An instance of a configuration class; ConfigurationError with all problems, by paths that begin with `prefix`."""
     problems: list[Problem] = []
-    config = _build(RunConfig, data, "", problems)
-    if problems or config is None:
+    group = _build(cls, data, prefix, problems)
+    if problems:
         raise ConfigurationError(*problems)
-    return config  # type: ignore[no-any-return]
+    return group
 
 
 def _build(cls: type[Any], data: Mapping[str, Any], prefix: str, problems: list[Problem]) -> Any:

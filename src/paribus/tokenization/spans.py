@@ -85,10 +85,16 @@ class SpanPretokenizer:
 
     `spans` are the candidates above `settings.least_score` that no candidate at their beginning outscores. As every
     beginning of a candidate is a candidate, the best candidate at a place is therefore the longest of these spans there
-    (of equal scores, the longest is taken). Raises ConfigurationError for a span that is too short or too long.
+    (of equal scores, the longest is taken). Raises ConfigurationError for settings out of range, and for a span that is
+    too short or too long.
     """
 
     def __init__(self, settings: SpansPretokenizer, spans: Iterable[str]) -> None:
+        from paribus.config.validate import build_group  # takes 30 ms, and encoding has no spans
+
+        build_group(SpansPretokenizer, dataclasses.asdict(settings), "pretokenizer.")
+        if settings.max_length < 2:
+            raise ConfigurationError(f"pretokenizer.max_length: {settings.max_length}, and a span has 2 characters")
         self.settings = settings
         self.spans = frozenset(spans)
         """The spans that can be pieces, of 2 to `settings.max_length` characters."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from paribus.config.groups.tokenization import SpansPretokenizer
-from paribus.errors import DataError
+from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import spans
 from paribus.tokenization.spans import (
     DIGIT,
@@ -263,3 +263,18 @@ def test_a_malformed_state_is_refused_with_what_is_wrong(change: dict[str, Any],
     state = SpanPretokenizer(SpansPretokenizer(), ["ab", "abc"]).to_state()
     with pytest.raises(DataError, match=message):
         SpanPretokenizer.from_state(state | change)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"max_length": 1}, {"min_count": 0}, {"entropy_weight": -1.0}, {"entropy_weight": "x"}, {"entropy_only": "no"},
+        {"information": "foo"}, {"classes": "foo"}, {"least_score": math.nan},
+    ],
+)  # fmt: skip
+def test_settings_out_of_range_are_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=f"pretokenizer.{next(iter(values))}: "):
+        SpanPretokenizer(SpansPretokenizer(**values), ["ab"])
+    state = SpanPretokenizer(SpansPretokenizer(), ["ab"]).to_state()
+    with pytest.raises(DataError, match="malformed"):
+        SpanPretokenizer.from_state(state | {"settings": state["settings"] | values})
