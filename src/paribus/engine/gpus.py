@@ -14,7 +14,7 @@ import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,7 +103,7 @@ def reserved(
         raise ConfigurationError(
             f"training.processes: {count} need a GPU each, but this job sees {len(gpus)}; lower it or give the job more"
         )
-    if not directory.is_dir():
+    with suppress(FileExistsError):
         directory.mkdir(parents=True)
         directory.chmod(0o1777)  # every user may make files there, and none may remove another's
     with ExitStack() as stack:
