@@ -5,6 +5,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -120,9 +121,14 @@ def command_of(sweep: SweepRecord, overrides: Sequence[str], *, multirun: bool) 
 def read_sweep(directory: Path) -> SweepRecord | None:
     """The record of a sweep in its directory; None where there is none or it cannot be read."""
     try:
-        return TypeAdapter(SweepRecord).validate_python(read_object_if_any(directory / SWEEP_RECORD))
+        return _sweep_reader().validate_python(read_object_if_any(directory / SWEEP_RECORD))
     except ValidationError:
         return None
+
+
+@cache  # a root may have a thousand sweeps
+def _sweep_reader() -> TypeAdapter[SweepRecord]:
+    return TypeAdapter(SweepRecord)
 
 
 def read_sweeps(root: Path) -> list[SweepRecord]:
