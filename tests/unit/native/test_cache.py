@@ -1,6 +1,7 @@
 """Compiled kernels in the user's cache: damaged files are never loaded."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -38,6 +39,20 @@ def test_a_kernel_is_compiled_anew_for_another_layout() -> None:
         "native.build",
     }
     assert {f"paribus.{module}" for module in modules} <= cache.closure("paribus.tokenization.kernels.wordpiece")
+
+
+def test_kernels_import_one_module_a_line() -> None:
+    """As `cache.closure` reads them: what it misses would be compiled anew for no change of it."""
+    sources = [
+        *Path(cache.__file__).parents[1].rglob("kernels/*.py"),
+        *Path(cache.__file__).parents[1].glob("*/kernels.py"),
+    ]
+    lines = [line for source in sources for line in source.read_text(encoding="utf-8").splitlines()]
+    folders = [line for line in lines if re.match(r"from paribus\.\w+\.kernels import ", line)]
+    assert len(sources) > 10 and folders
+    assert [
+        line for line in folders if not re.fullmatch(r"from paribus\.\w+\.kernels import \w+( as \w+)?", line)
+    ] == []
 
 
 def test_a_directory_that_others_can_write_to_holds_no_code(tmp_path: Path) -> None:
