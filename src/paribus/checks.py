@@ -350,9 +350,10 @@ def check_scored_checkpoints(config: RunConfig, vocabulary: int | None) -> Itera
         yield Problem(config.evaluation.checkpoints_path, few)
     elif first := _first(config):
         part = _schedule(first, vocabulary)
-        # Of steps that are not known yet, those of this share fall where they do.
-        share = Fraction(amount_of(first.budget), amount_of(config.budget))
-        steps = (part.steps, schedule.steps) if part and schedule else (share.numerator, share.denominator)
+        # Where the steps are not known yet, their ratio decides; each checkpoint must stand at a step of its own.
+        share, checkpoints = Fraction(amount_of(first.budget), amount_of(config.budget)), config.training.checkpoints
+        shares = (share.numerator * checkpoints, share.denominator * checkpoints)
+        steps = (part.steps, schedule.steps) if part and schedule else shares
         yield from check_checkpoints_left(config, *steps)
     elif schedule and (before := steps_before(config)):
         yield from check_checkpoints_left(config, before, schedule.steps)
