@@ -73,7 +73,7 @@ def compose(command: Command, build: Build = build_run) -> Composition:
 def _compose(overrides: list[str], composer: Composer, problems: list[Problem]) -> DictConfig | None:
     try:
         composed = composer.whole(overrides)
-        for path in ("hydra.mode", "hydra.sweeper.params"):  # read here, where an error of theirs is told
+        for path in ("hydra.mode", PARAMETERS):  # read here, where an error of theirs is told
             OmegaConf.select(composed, path)
         return composed
     except Exception as error:  # Hydra and OmegaConf let pass whatever a malformed value makes them stumble over
@@ -125,7 +125,7 @@ def expand(
     multirun = command.multirun
     if base is not None:
         multirun = multirun or str(OmegaConf.select(base, "hydra.mode")) == "RunMode.MULTIRUN"
-        parameters = OmegaConf.to_container(OmegaConf.select(base, "hydra.sweeper.params") or OmegaConf.create({}))  # type: ignore[assignment]
+        parameters = OmegaConf.to_container(OmegaConf.select(base, PARAMETERS) or OmegaConf.create({}))  # type: ignore[assignment]
     if not multirun and usable.sweeping:
         listed = ", ".join(usable.sweeping)
         problems.append(Problem("overrides", f"{listed} gives several values: add -m for a multirun"))
@@ -337,9 +337,9 @@ def _block_as_value(override: Override, node: Any) -> list[Problem]:
 def swept_groups(choices: list[Override], reference: DictConfig, composer: Composer) -> dict[str, list[str]]:
     """Group -> its choices, of the groups of which a multirun takes several."""
     swept = {str(o.key_or_group): choices_of(o) for o in choices if o.is_sweep_override()}
-    parameters = OmegaConf.select(reference, "hydra.sweeper.params") or {}
+    parameters = OmegaConf.select(reference, PARAMETERS) or {}
     texts = [f"{key}={value}" for key, value in parameters.items() if composer.options(str(key))]
-    # What cannot be parsed is refused with all that is swept.
+    # `_unfit` reports the parameters that do not parse.
     listed = [override for text in texts if (override := parse_override(text, [])) is not None]
     return {str(o.key_or_group): choices_of(o) for o in listed} | swept
 

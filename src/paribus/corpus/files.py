@@ -346,7 +346,7 @@ class Source(Protocol):
     total: float
     unit: str
     hint: str
-    """What to change where this source has too few documents."""
+    """How to get more documents: the end of an error of too few."""
 
     def items(self) -> Generator[SourceDocument | Skipped, None, None]:
         """Documents in corpus order, and what was left out between them."""

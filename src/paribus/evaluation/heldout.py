@@ -119,7 +119,7 @@ def _word_boundary(text: str, target: int) -> int:
 
 
 def _between_characters(before: str, after: str) -> bool:
-    """Whether `after` is no mark or joiner that belongs to the character before it, and that is no space."""
+    """True if text may be cut here: not after a space, and not between a character and its marks or joiner."""
     joined = unicodedata.category(after).startswith("M") or JOINER in (after, before)
     return not joined and not before.isspace()
 

@@ -524,7 +524,7 @@ def _split_path(task: Definition, files: Mapping[str, Any], split: str) -> Path:
 
 
 def pinned(task: Definition, files: SplitFiles, digests: FileDigests) -> dict[str, JSON]:
-    """What the items depend on: lm-eval, the YAML, Python beside a YAML of the user's, and the records."""
+    """Version of lm-eval, and digests of the task's YAML, of a user's Python files beside it, and of the records."""
     code: dict[str, JSON] = {path.relative_to(task.root).as_posix(): digests.of(path) for path in task.code()}
     return {
         "lm_eval": version("lm_eval"),

@@ -155,7 +155,7 @@ def build_data(context: StageContext) -> dict[str, JSON]:
 
 
 def read_task(directory: Path) -> TaskData:
-    """What `build_data` wrote of a task."""
+    """Read the directory that `build_data` wrote for a task."""
     train, scored = (
         [
             Question(**record | {"answers": tuple(record["answers"])})

@@ -63,7 +63,7 @@ STORED_NAMES = {
     "heads": "num_attention_heads",
     "context_length": "max_position_embeddings",
 }
-"""What `config.json` calls the fields that it must say."""
+"""Field of `Architecture` -> its key in `config.json`, of fields that have no default there."""
 
 
 def read_architecture(stored: Mapping[str, Any]) -> Architecture:

@@ -208,7 +208,7 @@ def saved_steps(training: TrainingConfig, steps: int) -> tuple[int, ...]:
 
 
 def too_few_checkpoints(training: TrainingConfig, steps: int, needed: int) -> str | None:
-    """What is wrong where the last `needed` shares of `steps` do not end at as many steps; None where they do."""
+    """The message where fewer than `needed` of the last checkpoints stand at a step of their own; else None."""
     count = len(checkpoint_steps(training.checkpoints, steps, needed))
     if count == needed:
         return None
