@@ -1,7 +1,7 @@
 """A training on two nodes of Ray, which is stopped, loses a node, and comes to its end: `python ray_training.py ROOT`.
 
 A process of its own, because Ray is of a whole process. What each was ended by, after how many steps, goes to
-ROOT/ended.json; what the last made is in ROOT/ray.
+ROOT/ended.json; what the last made is in ROOT/ray. In ROOT/straight is that of two processes without Ray.
 """
 
 import dataclasses
@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from ray_nodes import when
 
@@ -19,8 +20,9 @@ from paribus.config.groups.training import EqualTokensBudget
 from paribus.errors import ParibusError
 from support.training_inputs import MODEL, TRAINING, config, execute
 
-NAME = "ray"
-STEPS = 120
+NAME, STRAIGHT = "ray", "straight"
+STEPS = 400
+"""More than the other node takes alone in the seconds until Ray ends the processes of a lost one."""
 BUDGET = EqualTokensBudget(tokens=STEPS * TRAINING.global_batch * MODEL.context_length)
 LONG = dataclasses.replace(TRAINING, checkpoint_every=25, keep_checkpoints=1, micro_batch=2)
 
@@ -31,12 +33,15 @@ def steps(work: Path) -> int:
     return metrics.read_bytes().count(b"\n") if metrics.exists() else 0
 
 
+def execute_here(root: Path, name: str, **processes: Any) -> None:
+    inputs = {stage: root / stage for stage in ("tokens", "order")}
+    execute(root, name, inputs, config(training=dataclasses.replace(LONG, **processes), budget=BUDGET))
+
+
 def train(root: Path) -> str:
     """Train on both nodes; what that was ended by, empty for its own end."""
-    inputs = {stage: root / stage for stage in ("tokens", "order")}
-    training = dataclasses.replace(LONG, processes=1, nodes=2, nodes_by="ray")
     try:
-        execute(root, NAME, inputs, config(training=training, budget=BUDGET))
+        execute_here(root, NAME, processes=1, nodes=2, nodes_by="ray")
     except ParibusError as error:
         return f"{type(error).__name__}: {error}"
     return ""
@@ -77,6 +82,7 @@ def main(root: Path) -> None:
     finally:
         ray.shutdown()
         cluster.shutdown()
+    execute_here(root, STRAIGHT, processes=2)
 
 
 if __name__ == "__main__":

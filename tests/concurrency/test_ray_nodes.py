@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from ray_nodes import embeddings_context
-from ray_training import NAME, STEPS
+from ray_training import NAME, STEPS, STRAIGHT
 
 from paribus.ordering import embeddings as embeddings_stage
 from support.stages import files
@@ -72,12 +72,12 @@ def test_a_training_that_takes_no_steps_yet_ends_when_it_is_asked_to(root: Path)
 def test_a_killed_node_ends_the_training_and_is_told_of(root: Path) -> None:
     _, (why, steps), _ = json.loads((root / "ended.json").read_text())
     assert why.startswith("InfrastructureError: ")
-    assert "dead or unavailable" in why and why.endswith("(the task of an agent)")
+    # Whichever notices first: Ray, or the process on the other node, which waits for the lost one by gloo.
+    assert ("dead or unavailable" in why and why.endswith("(the task of an agent)")) or "gloo" in why
     assert STEPS // 2 <= steps < STEPS
 
 
 def test_what_lost_a_node_ends_with_the_bytes_of_two_processes_that_were_left_alone(root: Path) -> None:
     *_, (why, _) = json.loads((root / "ended.json").read_text())
     assert why == ""
-    run(TESTS / "contract" / "training" / "process_scenarios.py", root, "long")
-    assert files(root / NAME / "output") == files(root / "long" / "output")
+    assert files(root / NAME / "output") == files(root / STRAIGHT / "output")
