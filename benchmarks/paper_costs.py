@@ -122,7 +122,7 @@ def row(experiment: Experiment, plan: Plan) -> str:
     run = plan.runs[0]
     hours = plan.device_hours
     assert hours is not None
-    at_most = "at most " if run.pairs else ""
+    at_most = "at most " if run.full else ""
     cells = (
         experiment.title,
         str(len(plan.trainings)),

@@ -5,7 +5,6 @@ pads, the documents decide how much is read a step: what is said before training
 Nothing is read but records and nothing heavy is imported; a probe, where one is wanted, is a process of its own.
 """
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from paribus.config.groups.evaluation import table_of
 from paribus.config.groups.execution import PlanConfig
 from paribus.config.groups.ordering import PairPacking, pads, within_documents
 from paribus.config.groups.tokenization import draws_of
-from paribus.config.groups.training import EqualTextBudget, EqualTokensBudget, saved_steps, too_few_checkpoints
+from paribus.config.groups.training import EqualTextBudget, saved_steps, too_few_checkpoints
 from paribus.config.identity import digest
 from paribus.config.schema import RunConfig
 from paribus.config.units import LEAST_SAMPLE, format_count, format_hours, rounded_up_size
@@ -23,10 +22,9 @@ from paribus.evaluation.benchmarks import CONTINUATION
 from paribus.evaluation.heldout import MIN_PASSAGES
 from paribus.modeling.memory import training_memory, training_setting
 from paribus.modeling.parameters import artefact_bytes, parameter_count
-from paribus.ordering import SAMPLED_BYTES
 from paribus.ordering.search_plan import DEFAULT_PROBES, FEWEST_QUANTIZED, plan_search
 from paribus.pipeline.devices import HERE, Devices
-from paribus.pipeline.graph import Node, Place, few_documents, to_make
+from paribus.pipeline.graph import Node, few_documents, to_make
 from paribus.pipeline.prepare import JudgedTokens, check_root_and_launcher, other_tokens, same_run_twice
 from paribus.pipeline.prepared import PreparedRun, factor_labels, labels, run_names, undeclared, unique_nodes
 from paribus.pipeline.root import OutputRoot
@@ -79,21 +77,15 @@ class PlannedRun:
     """Bytes of one training process on its device; None where there is no formula."""
     gpu: bool
     """True if that device is taken to be a GPU."""
-    padded: bool
-    """True if contexts may be padded, so that a step may read less than is estimated."""
+    full: bool
+    """True if contexts that may be padded, or rows of pairs whose corpus is not there yet, are taken to be full."""
     max_epochs: float | None
     text_source: str = ""
     """What its bytes a token are estimated from; empty where they were counted."""
     too_few: str | None = None
     """What is wrong where its steps leave fewer checkpoints than are to be scored."""
-    steps_at_least: bool = False
-    """True if a budget of tokens or text takes more steps where contexts are padded."""
     trains: bool = True
     """True if its training is among what is planned."""
-    pairs: bool = False
-    """True if rows are pairs."""
-    full_pairs: bool = False
-    """True if these are taken to be as long as the context, since their corpus is not there yet."""
 
     @property
     def trained(self) -> bool:
@@ -113,38 +105,6 @@ class PlannedRun:
 
 
 @dataclass(frozen=True)
-class Encoded:
-    """Room on the disk for the missing artefacts `tokens` and `contexts`: draws take it as often as they are.
-
-    BPE-dropout makes more tokens than it is estimated by, BPE's.
-    """
-
-    tokens: int = 0
-    """Bytes of `tokens` whose corpus is there, estimated as its tokens are."""
-    contexts: int = 0
-    """Bytes of `contexts`, most of them the sampled bytes of the corpus."""
-    draws: int = 1
-    """The most draws of BPE-dropout that one of them has."""
-    unknown: bool = False
-    """True if others have no known size, since their corpus is not made."""
-
-    @classmethod
-    def of(cls, runs: Sequence[PreparedRun], missing: Collection[Place], root: OutputRoot) -> "Encoded":
-        """Estimate the room for those artefacts of runs that are `missing`."""
-        made = {
-            name: {node.key: run for run in runs if (node := run.required.get(name)) and node.place in missing}.values()
-            for name in ("tokens", "contexts")
-        }
-        sizes = [_tokens_bytes(run, root) for run in made["tokens"]]
-        return cls(
-            tokens=sum(size for size in sizes if size is not None),
-            contexts=sum(_contexts_bytes(run, root) for run in made["contexts"]),
-            draws=max((draws_of(run.job.config.encoder) for run in made["tokens"]), default=1),
-            unknown=None in sizes,
-        )
-
-
-@dataclass(frozen=True)
 class Plan:
     """Everything a command would do."""
 
@@ -155,8 +115,8 @@ class Plan:
     config: PlanConfig
     devices: int
     """At hand; hours of wall time are those of devices over their number."""
-    encoded: Encoded
-    """Room for what is encoded before training."""
+    tokens_bytes: int
+    """Room for missing artefacts `tokens` whose corpus is there, as if BPE-dropout made no more tokens than BPE."""
     until: str | None
     """The last stage that is planned, where that is not the last of the runs."""
     problems: tuple[str, ...]
@@ -215,7 +175,7 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
         if first := run.nodes.get(FIRST):  # as the training of a run of its own
             job, own = replace(run.job, config=first.config), {**run.nodes, "training": first}
             firsts.append(plan_run(label, replace(run, job=job, nodes=own)))
-    missing = {key for key, stage in stages.items() if stage.state != "cached"}
+    to_encode = {node.key: run for run in runs if (node := run.required.get("tokens")) and node.place in left}
     devices, here = Devices(), [run for run in runs if run.launcher in HERE]
     absent = [problem for run in here for problem in devices.check(run.job.config, run.required)]
     unfit = {f"{path}: {what}" for path, what in (*absent, *check_root_and_launcher(runs))}
@@ -225,7 +185,7 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
         firsts=tuple(firsts),
         config=config.plan,
         devices=config.plan.devices or _process_count(config),
-        encoded=Encoded.of(runs, missing, root),
+        tokens_bytes=sum(_tokens_bytes(run, root) for run in to_encode.values()),
         until=config.until,
         problems=tuple(sorted({node.problem for node in nodes if node.problem} | unfit)),
         judgement=(*remarks_on_orders(runs, root), *remarks_on_judgement(runs, root)),
@@ -252,7 +212,7 @@ def _plan_run(
     stage = planned or PlannedStage(*node.place, _stage_state(node, root, set() if trained else {node.place}), 0)
     size = known_vocabulary_size(config, run.nodes["vocabulary"], root)
     vocabulary, parameters = size.value, parameter_count(config.model, size.value)
-    pairs = full_pairs = isinstance(config.packing, PairPacking)
+    full, pairs = pads(config.packing), isinstance(config.packing, PairPacking)
     if trained:
         result, source = trained.record()["result"], ""
         config = trained_sizes(config, result)
@@ -262,7 +222,7 @@ def _plan_run(
     else:
         text = known_text(run, root)
         source, length = text.source, planned_length(config, size, text)
-        full_pairs = pairs and text.pair is None
+        full = full and not (pairs and text.pair)
         config = sized(config, text)
         throughput = throughputs.of(config, vocabulary) if planned else Speed(None, "")
         hours = throughput.hours(length.flops_left)
@@ -278,14 +238,11 @@ def _plan_run(
         disk_bytes=artefact_bytes(config.model, vocabulary, own_checkpoints),
         memory=_device_memory(config, vocabulary),
         gpu=_on_gpu(config),
-        padded=pads(config.packing) and not pairs,
+        full=full and not trained,
         max_epochs=config.budget.max_epochs,
         text_source=source,
         too_few=few and f"{config.evaluation.checkpoints_path}: {few}",
-        steps_at_least=isinstance(config.budget, EqualTokensBudget | EqualTextBudget),
         trains=planned is not None,
-        pairs=pairs,
-        full_pairs=full_pairs,
     )
 
 
@@ -311,33 +268,19 @@ def _device_memory(config: RunConfig, vocabulary: int) -> int | None:
 SHORT_IDS = 65_536
 """Tokens of a vocabulary up to which ids are stored in two bytes each, and in four above."""
 ENTRY_BYTES = 8
-"""Bytes of an entry of all other arrays."""
-CONTEXT_ARRAYS = 4
-"""Arrays of the artefact `contexts` with an entry a context, or a pair."""
+"""Bytes of an entry of the other arrays."""
 
 
-def _tokens_bytes(run: PreparedRun, root: OutputRoot) -> int | None:
-    """Ids of each draw, their bounds, and of pairs the lengths of sources; bytes of the text once."""
+def _tokens_bytes(run: PreparedRun, root: OutputRoot) -> int:
+    """Bytes of ids and bounds of each draw, and of lengths of documents; 0 without a corpus."""
     text, config = corpus_text(run, root), run.job.config
     if text is None:
-        return None
+        return 0
     ends = text["documents"] * (2 if "target_bytes" in text else 1)
     tokens = text["bytes"] / known_text(run, root).bytes_per_token - ends
     wide = known_vocabulary_size(config, run.nodes["vocabulary"], root).value > SHORT_IDS
     size: int = round(draws_of(config.encoder) * (tokens * (4 if wide else 2) + ENTRY_BYTES * ends))
     return size + ENTRY_BYTES * int(text["documents"])
-
-
-def _contexts_bytes(run: PreparedRun, root: OutputRoot) -> int:
-    """The arrays of `Measured`: of each draw entries of a context and two a sampled byte; 0 without a corpus."""
-    text, config = corpus_text(run, root), run.job.config
-    if text is None:
-        return 0
-    known = known_text(run, root)
-    length = sized(config, known).model.context_length * known.bytes_per_token
-    contexts = text["documents"] if isinstance(config.packing, PairPacking) else math.ceil(text["bytes"] / length)
-    entries = int(CONTEXT_ARRAYS * contexts + 2 * min(SAMPLED_BYTES, text["bytes"]))
-    return draws_of(config.encoder) * entries * ENTRY_BYTES
 
 
 def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator[str]:

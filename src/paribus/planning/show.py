@@ -30,7 +30,6 @@ def show_plan(plan: Plan, console: Console) -> None:
 
 
 def _remark_lines(plan: Plan) -> Iterator[str]:
-    padded = [run for run in plan.runs if run.padded and "tokens" in run.length.estimated]
     devices = {True: "a GPU (bf16 unless training.precision says fp32)", False: "a CPU (fp32 unless it says bf16)"}
     if kinds := sorted({run.gpu for run in plan.runs if run.memory is not None}):
         where = " or ".join(devices[gpu] for gpu in kinds)
@@ -46,15 +45,8 @@ def _remark_lines(plan: Plan) -> Iterator[str]:
             "bill has them where they are still to be trained"
         )
     yield from dict.fromkeys(f"bytes a token: {run.text_source}" for run in plan.runs if run.text_source)
-    if any(run.steps_at_least for run in padded):
-        yield "contexts of packing=best_fit and one_document are padded: steps and FLOPs are at least these"
-    if any(not run.steps_at_least for run in padded):
-        yield "contexts of packing=best_fit and one_document are padded: tokens and text are at most these"
-    pairs = [run for run in plan.runs if run.pairs and run.length.estimated]
-    if any(not run.full_pairs for run in pairs):
-        yield "pairs are taken to be as long as those of the corpus are in the mean, each side cut at the context"
-    if any(run.full_pairs for run in pairs):
-        yield "rows of packing=pair are taken to be full, source and target: a step reads and costs at most this"
+    if any(run.full for run in plan.runs):
+        yield "contexts that packing pads are taken to be full: a step reads less, and tokens or text take more steps"
     if any(run.length.epochs is not None and run.length.epochs > 1 for run in plan.runs):
         yield "more than 1 epoch: the text is repeated, which budget.max_epochs=1 would refuse"
     yield from plan.judgement
@@ -157,12 +149,8 @@ def bill(plan: Plan) -> Iterator[str]:
         yield f"until={plan.until}: what follows that stage, or does not lead to it, is neither made nor counted"
     if plan.until is None or any(run.trains for run in (*plan.firsts, *plan.runs)):
         yield from _training_lines(plan)
-    draws, sizes = plan.encoded.draws, {"tokens": plan.encoded.tokens, "contexts": plan.encoded.contexts}
-    drawn = f", which {draws} draws of BPE-dropout take {draws} times" if draws > 1 else ""
-    if known := [f"{format_size(size)} of {name}" for name, size in sizes.items() if size]:
-        yield f"still to encode: ~{' and '.join(known)}{drawn}"
-    if plan.encoded.unknown and drawn:
-        yield f"still to encode: room for tokens and contexts is not known before the corpus is there{drawn}"
+    if plan.tokens_bytes:
+        yield f"still to encode: ~{format_size(plan.tokens_bytes)} of tokens"
     if plan.config.max_device_hours is not None and plan.device_hours is not None:
         yield f"plan.max_device_hours: {format_hours(plan.device_hours)} of {plan.config.max_device_hours:g}"
 

@@ -6,7 +6,6 @@ the output root, by everything that decides the speed; a file that cannot be rea
 
 import importlib.metadata
 import json
-import math
 import os
 import platform
 import subprocess
@@ -16,8 +15,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Annotated, Any
 
+from annotated_types import Gt, MinLen
+from pydantic import FiniteFloat, TypeAdapter
+
+from paribus.config.fields import Positive
 from paribus.config.groups.execution import PlanConfig
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.ordering import within_documents
@@ -37,6 +40,7 @@ from paribus.training.fit import one_process
 from paribus.training.metrics import peak_flops
 
 Say = Callable[[str], None]
+FEWEST_STEPS = 3
 NOT_PROBED = "not probed yet"
 NEVER_PROBED = "no probe measures an encoder-decoder"
 
@@ -109,15 +113,15 @@ def shape_name(config: RunConfig, vocabulary: int) -> str:
 class Probe:
     """Measured training steps."""
 
-    seconds: tuple[float, ...]
+    seconds: Annotated[tuple[Annotated[FiniteFloat, Gt(0)], ...], MinLen(FEWEST_STEPS)]
     """Of each step."""
-    tokens: int
+    tokens: Positive
     """Positions that a step computes."""
     device: str
     precision: str
-    micro_batch: int
-    threads: int
-    layers: tuple[int, ...]
+    micro_batch: Positive
+    threads: Positive
+    layers: Annotated[tuple[Positive, ...], MinLen(1)]
     """Numbers of layers that were timed: all of the model, or two from which its steps were reckoned."""
     when: str
 
@@ -140,7 +144,6 @@ def _throughput_of(config: RunConfig, vocabulary: int, probe: Probe, when: str) 
 
 SECONDS_TO_START = {True: 240.0, False: 60.0}
 """What a probe may take beside its steps on a GPU, where layers are compiled first, and on a CPU."""
-FEWEST_STEPS = 3
 
 
 class ProbeError(ParibusError):
@@ -177,29 +180,9 @@ def read_probe(cache: Path, key: Mapping[str, Any]) -> Probe | None:
     """The probe that was remembered; None where there is none or its file is damaged."""
     try:
         stored = json.loads(probe_path(cache, key).read_text(encoding="utf-8"))
-        return _parse_probe(stored["probe"]) if stored["key"] == key else None
+        return TypeAdapter(Probe).validate_python(stored["probe"]) if stored["key"] == key else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def _parse_probe(stored: Mapping[str, Any]) -> Probe:
-    """Read a probe; ValueError, KeyError or TypeError for anything but what was written."""
-    seconds = [float(value) for value in stored["seconds"]]
-    layers = tuple(int(number) for number in stored["layers"])
-    numbers = [*seconds, *layers, *(int(stored[name]) for name in ("tokens", "micro_batch", "threads"))]
-    whole = isinstance(stored["seconds"], list) and len(seconds) >= FEWEST_STEPS and len(layers) > 0
-    if not whole or not all(math.isfinite(number) and number > 0 for number in numbers):
-        raise ValueError("no seconds of steps")
-    return Probe(
-        seconds=tuple(seconds),
-        tokens=int(stored["tokens"]),
-        device=str(stored["device"]),
-        precision=str(stored["precision"]),
-        micro_batch=int(stored["micro_batch"]),
-        threads=int(stored["threads"]),
-        layers=layers,
-        when=str(stored["when"]),
-    )
 
 
 def run_probe(config: RunConfig, vocabulary: int, cache: Path, say: Callable[[str], None]) -> Probe:
@@ -218,7 +201,7 @@ def run_probe(config: RunConfig, vocabulary: int, cache: Path, say: Callable[[st
     path = probe_path(cache, key)
     path.parent.mkdir(parents=True, exist_ok=True)
     files.write_json(path, {"key": key, "probe": measured})
-    return _parse_probe(measured)
+    return TypeAdapter(Probe).validate_python(measured)
 
 
 def _run_child(config: RunConfig, vocabulary: int, slots: Mapping[str, str]) -> dict[str, Any]:

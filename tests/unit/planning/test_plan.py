@@ -51,7 +51,7 @@ def planned(root: Path, *overrides: str) -> PlannedRun:
 def test_what_padding_or_text_decides_is_estimated(tmp_path: Path, overrides: tuple[str, ...], estimated: set) -> None:
     run = planned(tmp_path, *overrides)
     assert run.length.estimated == estimated | UNKNOWN | OF_THE_VOCABULARY
-    assert run.padded == any("packing" in override for override in overrides)
+    assert run.full == any("packing" in override for override in overrides)
 
 
 def test_figures_that_the_vocabulary_decides_are_exact_once_it_is_there_and_with_bytes(tmp_path: Path) -> None:

@@ -15,10 +15,9 @@ from paribus.config.groups.ordering import InContextOrdering, NeighboursConfig, 
 from paribus.config.groups.tokenization import DropoutEncoder
 from paribus.config.groups.training import EqualTextBudget
 from paribus.config.units import format_count, format_size
-from paribus.ordering import SAMPLED_BYTES
 from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.prepared import PreparedRun
-from paribus.planning.plan import Encoded, Plan, make_plan
+from paribus.planning.plan import Plan, make_plan
 from paribus.planning.show import bill, plan_document
 from paribus.reporting.measures import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
 from support.plans import planned_run, shown, store_record
@@ -31,33 +30,23 @@ def test_draws_take_room_as_often_as_they_are(tmp_path: Path) -> None:
     told = {}
     for draws in (1, 32):
         run = planned_run(tmp_path / str(draws), encoder=DropoutEncoder(draws=draws), packing=PairPacking())
-        bare = make_plan([run])
-        assert bare.encoded == Encoded(draws=draws, unknown=True)
-        assert ("room for tokens and contexts is not known" in "\n".join(bill(bare))) == (draws > 1)
+        assert make_plan([run]).tokens_bytes == 0
         store_record(run, "corpus", pairs)
         plan = make_plan([run])
         told[draws] = "\n".join(bill(plan))
-        # A byte is a token of two bytes; bounds, lengths of sources and four arrays of contexts are of eight.
-        assert plan.encoded.tokens == draws * (2 * 100_000 + 2 * 8 * 1_000) + 8 * 1_000
-        # All 100,000 bytes are sampled, two integers each.
-        assert plan.encoded.contexts == draws * 8 * (4 * 1_000 + 2 * 100_000)
-    assert "still to encode: ~218.8 KiB of tokens and 1.6 MiB of contexts\n" in told[1] + "\n"
-    assert "~6.6 MiB of tokens and 49.8 MiB of contexts, which 32 draws of BPE-dropout take 32 times" in told[32]
+        # A byte is a token of two bytes; bounds and lengths of sources are of eight.
+        assert plan.tokens_bytes == draws * (2 * 100_000 + 2 * 8 * 1_000) + 8 * 1_000
+    assert "still to encode: ~218.8 KiB of tokens" in told[1]
+    assert "still to encode: ~6.6 MiB of tokens" in told[32]
 
 
 def test_documents_take_the_room_of_their_tokens_once_there_is_a_corpus(tmp_path: Path) -> None:
     run = planned_run(tmp_path)
     assert "still to encode" not in "\n".join(bill(make_plan([run])))
     store_record(run, "corpus", CORPUS)
-    encoded = make_plan([run]).encoded
-    # 31,251 contexts of 32 tokens, ends of documents among them, and a sample of the bytes.
-    contexts = 8 * (4 * 31_251 + 2 * SAMPLED_BYTES)
-    assert encoded == Encoded(tokens=2 * 1_000_000 + 2 * 8 * 10, contexts=contexts)
+    assert make_plan([run]).tokens_bytes == 2 * 1_000_000 + 2 * 8 * 10
     store_record(run, "tokens", {"documents": 10, "bytes": 1_000_000, "tokens": 1_000_000})
-    assert make_plan([run]).encoded == Encoded(contexts=contexts)
-    assert "still to encode: ~5.0 MiB of contexts" in "\n".join(bill(make_plan([run])))
-    store_record(run, "contexts", {})
-    assert make_plan([run]).encoded == Encoded()
+    assert "still to encode" not in "\n".join(bill(make_plan([run])))
 
 
 def until(run: PreparedRun, stage: Any) -> PreparedRun:
