@@ -16,16 +16,17 @@ from paribus.config.arguments import Command
 from paribus.config.compose import Composition
 from paribus.config.metrics import BITS, main_scores
 from paribus.config.units import format_age
+from paribus.pipeline.failures import Failure
 from paribus.pipeline.graph import away
 from paribus.pipeline.prepared import PreparedRun, labels
-from paribus.pipeline.recorder import LOST, NOT_STARTED, STOPPED, RunState, is_done, read_state
+from paribus.pipeline.recorder import NOT_STARTED, STOPPED, RunState, is_done, read_state
 from paribus.pipeline.records import SweepRecord, read_sweeps
 from paribus.pipeline.root import DONE, FAILED, INCOMPLETE, RUNNING, Inventory, OutputRoot, take_inventory
 from paribus.store.claims import describe
 
 SHORT = 8
 """Characters of an identifier, enough for the verbs that take one."""
-STYLES = {DONE: "green", FAILED: "red", LOST: "red", "interrupted": "red", INCOMPLETE: "red", RUNNING: "yellow"}
+STYLES = {DONE: "green", FAILED: "red", "interrupted": "red", INCOMPLETE: "red", RUNNING: "yellow"}
 
 EXPLAINED = ("configuration", "data", "interrupted")
 """Classes of failures whose message says what to change."""
@@ -34,48 +35,39 @@ EXPLAINED = ("configuration", "data", "interrupted")
 def status_command(command: Command, console: Console) -> int:
     """Show the runs that a command is about, or all of an output root; 1 when some of them are not done."""
     if names_nothing(command):
-        root = root_of(command.overrides)
-        if command.asks_json:
-            print_json(root_document(root))
-        else:
-            show_root(root, console)
-        return 0
-    runs = select(command, partial(console.print, style="dim", markup=False, soft_wrap=True)).runs
-    if not command.asks_json:
-        return show_status(runs, console)
-    document = status_document(runs)
-    print_json(document)
-    return 0 if document["done"] else 1
+        document = root_document(root_of(command.overrides))
+        show, done = show_root, True
+    else:
+        say = partial(console.print, style="dim", markup=False, soft_wrap=True)
+        document = status_document(select(command, say).runs)
+        show, done = show_status, document["done"]
+    if command.asks_json:
+        print_json(document)
+    else:
+        show(document, console)
+    return 0 if done else 1
 
 
-def show_status(runs: Sequence[PreparedRun], console: Console) -> int:
-    """Print the state of every run, with the end of the log of those that failed; what several have in common once.
-
-    0 when all are done, or all of them that `until` takes, else 1.
-    """
-    named = list(zip(labels(runs), runs, strict=True))
-    states = {name: read_state(OutputRoot.of(run.job.config), run) for name, run in named}
-    unknown = {name: away(run.nodes) if states[name] is NOT_STARTED else None for name, run in named}
-    reasons = _by_reason({name: unknown[name] or _why(state) for name, state in states.items()})
+def show_status(document: Mapping[str, Any], console: Console) -> None:
+    """Print the state of every run, with the end of the log of those that failed; what several have in common once."""
+    runs = {run["label"]: run for run in document["runs"]}
+    reasons = _by_reason({name: run["why"] or "" for name, run in runs.items()})
     shared = {name for why, names in reasons.items() if why and len(names) > 1 for name in names}
-    table, left = Table(title="Runs", title_justify="left"), False
+    table = Table(title="Runs", title_justify="left")
     for heading in ("run", "id", "status", "stages", "why"):
         table.add_column(heading, overflow="fold")
-    for name, run in named:
-        root, state = OutputRoot.of(run.job.config), states[name]
-        made = sum(root.store.find(*node.place) is not None for node in run.nodes.values())
-        left |= not is_made(run, root)
-        identifier, shown = ("—", "unknown") if unknown[name] else (run.run_id, state.shown)
-        status = Text(shown, STYLES.get(state.status, "default"))
-        why = "see below" if name in shared else unknown[name] or _why(state)
-        table.add_row(Text(name), identifier, status, f"{made} of {len(run.nodes)}", Text(why))
+    for name, run in runs.items():
+        status = Text(run["state"], STYLES.get(run["state"], "default"))
+        made = sum(stage["there"] for stage in run["stages"].values())
+        why = "see below" if name in shared else run["why"] or ""
+        table.add_row(Text(name), run["id"] or "—", status, f"{made} of {len(run['stages'])}", Text(why))
     console.print(table)
     for why, names in reasons.items():
         if names[0] in shared:
-            who = f"all {len(named)} runs" if len(names) == len(named) else ", ".join(names)
+            who = f"all {len(runs)} runs" if len(names) == len(runs) else ", ".join(names)
             console.print(f"{who}: {why}", markup=False, soft_wrap=True)
-        _show_tail(names[0], states[names[0]], console)
-    return 1 if left else 0
+        if failure := runs[names[0]]["failure"]:
+            _show_tail(names[0], Failure.from_json(failure), console)
 
 
 def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
@@ -113,7 +105,7 @@ def show_failures(states: Mapping[str, RunState], console: Console) -> None:
         alike[state.shown, _why(state)].append(name)
     for (shown, why), names in alike.items():
         console.print(f"  {shown}: {', '.join(names)}{f': {why}' if why else ''}", markup=False, soft_wrap=True)
-        _show_tail(names[0], states[names[0]], console)
+        _show_tail(names[0], states[names[0]].failure, console)
 
 
 def _why(state: RunState) -> str:
@@ -124,27 +116,26 @@ def _why(state: RunState) -> str:
     return state.failure.shown if state.failure is not None else ""
 
 
-def _show_tail(name: str, state: RunState, console: Console) -> None:
+def _show_tail(name: str, failure: Failure | None, console: Console) -> None:
     """The end of the log, where the message alone does not explain the failure."""
-    if state.failure is None or not state.failure.tail or state.failure.failure_class in EXPLAINED:
+    if failure is None or not failure.tail or failure.failure_class in EXPLAINED:
         return
-    console.print(f"  the end of {state.failure.log} of {name}:", markup=False, soft_wrap=True)
-    for line in state.failure.tail:
+    console.print(f"  the end of {failure.log} of {name}:", markup=False, soft_wrap=True)
+    for line in failure.tail:
         console.print(f"    {line}", markup=False, style="dim", soft_wrap=True)
 
 
-def show_root(root: OutputRoot, console: Console) -> None:
+def show_root(document: Mapping[str, Any], console: Console) -> None:
     """Print the sweeps and runs of an output root, the newest first, and why some failed.
 
     A run is listed below the newest sweep that has it; one of no sweep has a line of its own.
     """
-    inventory, sweeps = take_inventory(root), read_sweeps(root.path)
-    if not inventory.runs and not sweeps:
-        text = f"nothing has run below {root.path}; name the output root with root=..."
+    if not document["runs"] and not document["sweeps"]:
+        text = f"nothing has run below {document['root']}; name the output root with root=..."
         console.print(text, markup=False, soft_wrap=True)
         return
-    console.print(_root_table(inventory, sweeps))
-    reasons = _by_reason({run.run_id[:SHORT]: f"{run.state}: {run.why}" for run in inventory.runs.values() if run.why})
+    console.print(_root_table(document))
+    reasons = _by_reason({run["id"][:SHORT]: f"{run['state']}: {run['why']}" for run in document["runs"] if run["why"]})
     for why, names in reasons.items():
         console.print(f"{', '.join(names)} {why}", markup=False, soft_wrap=True)
 
@@ -173,42 +164,33 @@ def sweep_state(runs: Sequence[str]) -> str:
     return FAILED if FAILED in runs else "partly"
 
 
-def _root_table(inventory: Inventory, sweeps: Sequence[SweepRecord]) -> Table:
+def _root_table(document: Mapping[str, Any]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("name", overflow="fold")
     for heading in ("id", "state", "bits/byte"):
         table.add_column(heading, no_wrap=True)
     table.add_column("scores", overflow="fold")
     table.add_column("age", justify="right", no_wrap=True)
-    listed: set[str] = set()
-    for sweep in sweeps:
-        new = [run for run in sweep.runs if run.run_id not in listed]
-        listed |= {run.run_id for run in new}
-        several = len(sweep.runs) > 1
+    unlisted = {run["id"]: run for run in document["runs"]}
+    for sweep in document["sweeps"]:
+        several = len(sweep["runs"]) > 1
         if several:
-            states = _states_of_sweep(sweep, inventory)
-            state = f"{sweep_state(states)} {states.count(DONE)}/{len(states)}"
-            given = format_age(time.time() - sweep.given)
-            table.add_row(Text(sweep.name), sweep.id[:SHORT], state, "", "", given, style="bold")
-        for run in new:
-            _add_run(table, run.run_id, f"  {run.label}" if several else run.name, inventory)
-    for recorded in inventory.runs.values():
-        if recorded.run_id not in listed:
-            _add_run(table, recorded.run_id, recorded.name, inventory)
+            state = f"{sweep['state']} {sweep['done']}/{len(sweep['runs'])}"
+            given = format_age(time.time() - sweep["given"])
+            table.add_row(Text(sweep["name"]), sweep["id"][:SHORT], state, "", "", given, style="bold")
+        for run in [unlisted.pop(run_id) for run_id in sweep["runs"] if run_id in unlisted]:
+            _add_run(table, run, f"  {run['label']}" if several else run["name"])
+    for run in unlisted.values():
+        _add_run(table, run, run["name"])
     return table
 
 
-def _add_run(table: Table, run_id: str, name: str, inventory: Inventory) -> None:
-    run = inventory.runs.get(run_id)
-    if run is None:
-        table.add_row(Text(name), run_id[:SHORT], NOT_STARTED.status)
-        return
-    scores = main_scores(inventory.scores(run_id))
-    bits = f"{scores.pop(BITS):.4f}" if BITS in scores else ""
-    others = ", ".join(f"{name} {value:.4g}" for name, value in scores.items())
-    when = run.record.get("ended") or run.record.get("started")
-    state = Text(run.state, STYLES.get(run.state, "default"))
-    table.add_row(Text(name), run_id[:SHORT], state, bits, Text(others), format_age(time.time() - when) if when else "")
+def _add_run(table: Table, run: Mapping[str, Any], name: str) -> None:
+    others = ", ".join(f"{measure} {value:.4g}" for measure, value in run["scores"].items() if measure != BITS)
+    bits = f"{run['scores'][BITS]:.4f}" if BITS in run["scores"] else ""
+    state, when = Text(run["state"], STYLES.get(run["state"], "default")), run["ended"] or run["started"]
+    age = format_age(time.time() - when) if when else ""
+    table.add_row(Text(name), run["id"][:SHORT], state, bits, Text(others), age)
 
 
 def _sweep_document(sweep: SweepRecord, inventory: Inventory) -> dict[str, Any]:

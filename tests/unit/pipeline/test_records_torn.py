@@ -11,7 +11,7 @@ from rich.console import Console
 
 from paribus.checks import compose_command
 from paribus.commands.rerun import rerun_command
-from paribus.commands.status import show_status
+from paribus.commands.status import show_status, status_document
 from paribus.config.arguments import parse
 from paribus.config.compose import Job
 from paribus.config.groups.execution import SweepConfig
@@ -80,7 +80,9 @@ def layout(run: PreparedRun) -> OutputRoot:
 
 def shown(run: PreparedRun) -> str:
     console = Console(record=True, width=300)
-    assert show_status([run], console) == 1
+    document = status_document([run])
+    assert not document["done"]
+    show_status(document, console)
     return console.export_text()
 
 

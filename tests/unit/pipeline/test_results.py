@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from paribus.checks import compose_command
-from paribus.commands.status import show_status
+from paribus.commands.status import show_status, status_document
 from paribus.config.arguments import parse
 from paribus.errors import FullDiskError, InfrastructureError, NumericalError, OutOfMemoryError
 from paribus.pipeline.execute import _conclude
@@ -52,7 +52,9 @@ def test_one_whose_files_are_away_by_them_and_not_as_one_that_nobody_started(tmp
     assert reason(run).startswith("seed 0: whether it has run is not known without its files: ")
     assert "gone.txt" in reason(run)
     console = Console(file=io.StringIO(), width=400)
-    assert show_status([run], console) == 1
+    document = status_document([run])
+    assert not document["done"]
+    show_status(document, console)
     printed = console.file.getvalue()  # type: ignore[attr-defined]
     assert "unknown" in printed and "gone.txt" in printed
     assert "not started" not in printed and run.run_id not in printed
