@@ -5,7 +5,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,13 @@ from paribus.config.units import format_count, format_size
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.benchmarks import CONTINUATION
 from paribus.pipeline.graph import EVALUATION, FINETUNING
-from paribus.pipeline.records import UNREADABLE, command_line, find_run_id, is_reference, read_run_record
+from paribus.pipeline.records import command_line, find_run_id, is_reference, require_run_record
 from paribus.pipeline.root import OutputRoot, named_root
+from paribus.reporting.measures import METRICS
 from paribus.store import files
 from paribus.store.artifacts import Artifact
-from paribus.store.files import METRICS, read_object, read_object_if_any, sha256, write_json
+from paribus.store.files import METRICS as METRICS_FILE
+from paribus.store.files import read_object, read_object_if_any, sha256, write_json
 from paribus.training.start import checkpoint_directories
 
 TRAINING = "training"
@@ -50,45 +52,46 @@ exit status: 0; 1 its checkpoints are not there; 2 refused
 """
 
 
-@dataclass(frozen=True)
-class ExportRequest:
-    """Run and step to export, and the target."""
-
-    name: str
-    target: Path
-    root: OutputRoot
-    step: int | None
-
-
 def export_command(arguments: Sequence[str], console: Console) -> int:
     """`paribus export RUN DIR`: ConfigurationError for what cannot be asked, DataError without checkpoints."""
-    request = parse(arguments)
-    if request.target.exists() and (not request.target.is_dir() or any(request.target.iterdir())):
-        raise _occupied(request.target)
-    run_id = find_run_id(request.name, request.root.path)
-    record = _read_record(run_id, request.root)
-    training = _training(record, run_id, request.root)
-    step, checkpoint = _checkpoint(training, request.step)
+    name, target, root, requested = parse(arguments)
+    occupied = ConfigurationError(f"{target} is there and not empty; name a directory that is not there yet")
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise occupied
+    run_id = find_run_id(name, root.path)
+    record = require_run_record(run_id, root.path)
+    training = _training(record, run_id, root)
+    step, checkpoint = _checkpoint(training, requested)
     origin = Origin(
         run_id=run_id,
         record=record,
         step=step,
-        command=command_line(run_id, request.root.path),
+        command=command_line(run_id, root.path),
         training=training.record(),
-        scores=_logged_scores(record, step, request.root),
+        scores=_logged_scores(record, step, root),
     )
-    with _appearing(request.target) as aside:
-        _copy(training, checkpoint, aside)
-        complete(aside)
-        (aside / CARD).write_text(model_card(origin, aside, request.target.name), encoding="utf-8")
-        size = sum(path.stat().st_size for path in aside.rglob("*") if path.is_file())
-    done = f"{request.target}: step {step:,} of run {run_id}, {format_size(size)}; see {CARD} there for how to load it"
+    made = [parent for parent in target.absolute().parents if not parent.exists()]
+    try:
+        target.absolute().parent.mkdir(parents=True, exist_ok=True)
+        with files.replacing(target) as aside:
+            _copy(training, checkpoint, aside)
+            complete(aside)
+            (aside / CARD).write_text(model_card(origin, aside, target.name), encoding="utf-8")
+            size = sum(path.stat().st_size for path in aside.rglob("*") if path.is_file())
+    except BaseException as error:
+        for parent in made:
+            with suppress(OSError):
+                parent.rmdir()
+        if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            raise occupied from error  # another export made it meanwhile
+        raise
+    done = f"{target}: step {step:,} of run {run_id}, {format_size(size)}; see {CARD} there for how to load it"
     console.print(done, markup=False, soft_wrap=True)
     return 0
 
 
-def parse(arguments: Sequence[str]) -> ExportRequest:
-    """Read the arguments; ConfigurationError for what cannot be asked."""
+def parse(arguments: Sequence[str]) -> tuple[str, Path, OutputRoot, int | None]:
+    """Name of the run, target, output root and step; ConfigurationError for what cannot be asked."""
     names = [argument for argument in arguments if is_reference(argument)]
     options = read_options([argument for argument in arguments if argument not in names], ("root", "step"))
     if len(names) != 2:
@@ -100,16 +103,7 @@ def parse(arguments: Sequence[str]) -> ExportRequest:
         target = Path(proper_path(names[1])).expanduser()
     except ValueError as error:
         raise ConfigurationError(f"export: {error}") from error
-    return ExportRequest(names[0], target, named_root(options.get("root")), None if step is None else int(step))
-
-
-def _read_record(run_id: str, root: OutputRoot) -> Mapping[str, Any]:
-    record = read_run_record(root.run(run_id))
-    if record is None:
-        raise DataError(f"run {run_id} was not begun; paribus status shows how it stands")
-    if record["status"] == UNREADABLE:
-        raise DataError(record["failure"]["message"])
-    return record
+    return names[0], target, named_root(options.get("root")), None if step is None else int(step)
 
 
 def _training(record: Mapping[str, Any], run_id: str, root: OutputRoot) -> Artifact:
@@ -141,7 +135,7 @@ def _logged_scores(record: Mapping[str, Any], step: int, root: OutputRoot) -> di
     scores: dict[str, float] = {}
     for stage in (EVALUATION, FINETUNING):
         artefact = root.store.find(stage, str(record["stages"][stage]["key"])) if stage in record["stages"] else None
-        path = artefact.path / METRICS if artefact else None
+        path = artefact.path / METRICS_FILE if artefact else None
         for line in path.read_text(encoding="utf-8").splitlines() if path and path.is_file() else ():
             values = json.loads(line)
             if values.pop("step") == step:
@@ -161,30 +155,6 @@ def _copy(training: Artifact, checkpoint: Path, target: Path) -> None:
         if sha256(copied) != digests[name]["sha256"]:
             message = "differs from its digest; `paribus clean --verify` sets the training aside"
             raise DataError(f"{training.path / name} {message}")
-
-
-def _occupied(target: Path) -> ConfigurationError:
-    return ConfigurationError(f"{target} is there and not empty; name a directory that is not there yet")
-
-
-@contextmanager
-def _appearing(target: Path) -> Iterator[Path]:
-    """Directory that becomes `target` at the end; where the block fails, directories made above it go again."""
-    made = [parent for parent in target.absolute().parents if not parent.exists()]
-    try:
-        target.absolute().parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with files.replacing(target) as aside:
-                yield aside
-        except OSError as error:
-            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-                raise _occupied(target) from error  # another export made it meanwhile
-            raise
-    except BaseException:
-        for parent in made:
-            with suppress(OSError):
-                parent.rmdir()
-        raise
 
 
 _CONFIG, _GENERATION, _TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
@@ -245,45 +215,26 @@ class Origin:
 
 def model_card(origin: Origin, directory: Path, name: str) -> str:
     """The card of the model in `directory`, which is to be called `name`."""
-    result = origin.training["result"]
+    result, config = origin.training["result"], read_object(directory / _CONFIG)
+    causal = str(config["architectures"][0]).endswith("ForCausalLM")
     lines = [
-        *_card_head(origin, directory, name),
-        "## Model",
-        "",
-        *model_table(origin.record["identity"], _configuration(directory), result, early=origin.early),
-        *_loading_section(directory, name),
-        "## Scores",
-        "",
-        *(score_tables(origin.scores) if origin.scores else ("This checkpoint was not scored.", "")),
+        *("---", "library_name: transformers", "tags:", "- paribus", "---", "", f"# {name}", ""),
+        f"{'A language model' if causal else 'An encoder-decoder'} of {format_count(result['parameters'])} parameters, "
+        f"trained on {format_count(result['tokens'])} tokens, {format_size(result['text_bytes'])} of text, with "
+        f"paribus, which compares tokenizers, encodings and document orders. These are its weights after step "
+        f"{origin.step:,} of {result['steps']:,}{', which has read a part of that alone' if origin.early else ''}.",
+        *("", "No licence is given here: whoever publishes the model says which.", "", "## Model", ""),
+        *model_table(origin.record["identity"], config, result, early=origin.early),
+        *_loading_section(directory, name, "AutoModelForCausalLM" if causal else "AutoModelForSeq2SeqLM"),
+        *("## Scores", ""),
+        *(score_table(origin.scores) if origin.scores else ("This checkpoint was not scored.", "")),
         *_making_section(origin),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _card_head(origin: Origin, directory: Path, name: str) -> Iterator[str]:
-    result = origin.training["result"]
-    yield from ("---", "library_name: transformers", "tags:", "- paribus", "---", "", f"# {name}", "")
-    kind = "An encoder-decoder" if _has_encoder(directory) else "A language model"
-    yield (
-        f"{kind} of {format_count(result['parameters'])} parameters, trained on "
-        f"{format_count(result['tokens'])} tokens, {format_size(result['text_bytes'])} of text, with paribus, which "
-        f"compares tokenizers, encodings and document orders. These are its weights after step {origin.step:,} of "
-        f"{result['steps']:,}{', which has read a part of that alone' if origin.early else ''}."
-    )
-    yield from ("", "No licence is given here: whoever publishes the model says which.", "")
-
-
-def _has_encoder(directory: Path) -> bool:
-    return not str(_configuration(directory)["architectures"][0]).endswith("ForCausalLM")
-
-
-def _configuration(directory: Path) -> Mapping[str, Any]:
-    return read_object(directory / _CONFIG)
-
-
-def _loading_section(directory: Path, name: str) -> Iterator[str]:
+def _loading_section(directory: Path, name: str, model: str) -> Iterator[str]:
     """The lines that load it, which a test runs."""
-    model = "AutoModelForSeq2SeqLM" if _has_encoder(directory) else "AutoModelForCausalLM"
     alone = (directory / "tokenizer.json").is_file()
     yield from ("## Loading", "", "```python", f"from transformers import {model}, AutoTokenizer")
     if not alone:
@@ -325,49 +276,21 @@ def _making_section(origin: Origin) -> Iterator[str]:
     yield "```"
 
 
+_BYTES_PER_TOKEN = "text/bytes_per_token"
 _BITS_PER_BYTE = re.compile(r"eval/(?:(?P<text>.+)/)?bits_per_byte")
 METRIC_WORDS: Mapping[str, str] = {
-    "acc": "accuracy",
     "acc_norm": "accuracy, by log-probability a character",
     "acc_bytes": "accuracy, by log-probability a byte",
-    "exact_match": "exact match",
-    "em": "exact match",
-    "f1": "F1",
-    "mcc": "Matthews correlation",
-    "bleu": "BLEU",
     "tokenized_bleu": "BLEU of tokenized text",
-    "chrf": "chrF",
     "rouge_geometric_mean": "geometric mean of ROUGE-1, ROUGE-2 and ROUGE-L",
-    "rouge1": "ROUGE-1",
-    "rouge2": "ROUGE-2",
-    "rougeL": "ROUGE-L",
-    "bits_per_byte": "bits per byte",
     "choice_bits": "bits of the right choice (minus log2 of its share of the choices' probabilities)",
     "target_bits": "bits of the right answer (minus log2 of its probability)",
-    "word_precision": "precision of words",
-    "word_recall": "recall of words",
-    "word_f1": "F1 of words",
 }
+"""What is said of metrics for which the name of their family is not enough."""
 TEXT_WORDS: Mapping[str | None, str] = {
     None: "held-out text",
     "heldout_clean": "held-out text that is unlike all training text",
     "heldout_concatenated": "held-out text, documents end to end",
-}
-STATISTIC_WORDS: Mapping[str, str] = {
-    "text/bytes_per_token": "bytes per token",
-    "text/tokens_per_word": "tokens per word",
-    "text/mean_token_length": "characters per token",
-    "text/entropy": "entropy of the token frequencies (bits)",
-    "text/redundancy": "redundancy (1 - entropy / log2 of the vocabulary size)",
-    "text/renyi_efficiency": "Rényi efficiency (order 2.5)",
-    "text/used_tokens": "tokens of the vocabulary that occur",
-    "text/unused_tokens": "tokens of the vocabulary that do not occur",
-    "text/scaffold_share": "scaffold tokens (kept only to be merged further) per token of the vocabulary",
-    "embeddings/uniformity": "uniformity of the embeddings of tokens that occur (0: all alike, about -4: random)",
-    "embeddings/uniformity_frequent": "the same, of the most frequent third",
-    "embeddings/uniformity_medium": "the same, of the middle third",
-    "embeddings/uniformity_rare": "the same, of the rarest third",
-    "embeddings/uniformity_unused": "the same, of tokens that do not occur",
 }
 _GROUP_WORDS: Mapping[str, str] = {
     "model": "architecture",
@@ -382,30 +305,30 @@ _GROUP_WORDS: Mapping[str, str] = {
 """Group of the configuration -> what people call what it decides."""
 
 
-def score_tables(scores: Mapping[str, float]) -> Iterator[str]:
-    """The scores of a model as a table, then what is counted of its tokens as another."""
-    counted = {name: value for name, value in scores.items() if name in STATISTIC_WORDS}
-    yield from _value_table(
-        "measure", [(score_words(name), value) for name, value in scores.items() if name not in counted]
-    )
+def score_table(scores: Mapping[str, float]) -> Iterator[str]:
+    """The scores of a model as a table; of what is counted of its tokens, their length."""
+    yield from ("| measure | value |", "|---|---|")
+    for name, value in scores.items():
+        if not name.startswith(("text/", "embeddings/")) or name == _BYTES_PER_TOKEN:
+            yield f"| {score_words(name)} | {value:.6g} |"
+    yield ""
     if any(name.startswith(f"eval/{CONTINUATION}/") for name in scores):
         yield (
             f"`{CONTINUATION}` asks which of four texts goes on with a passage of held-out text; a blind guess is "
             "right in a quarter. Accuracies are shares of 1."
         )
         yield ""
-    if counted:
-        yield from ("Tokens of the held-out text:", "")
-        yield from _value_table("statistic", [(STATISTIC_WORDS[name], value) for name, value in counted.items()])
 
 
 def score_words(name: str) -> str:
     """A logged name for people; as it is where it is of another kind."""
     if match := SCORE.fullmatch(name):
-        return f"{match['task']}, {match['shots']}-shot, {METRIC_WORDS.get(match['metric'], match['metric'])}"
+        metric = match["metric"]
+        words = METRIC_WORDS.get(metric) or (METRICS[metric].family if metric in METRICS else metric)
+        return f"{match['task']}, {match['shots']}-shot, {words}"
     if match := _BITS_PER_BYTE.fullmatch(name):
         return f"bits per byte, {TEXT_WORDS.get(match['text'], match['text'])}"
-    return name
+    return "bytes per token, held-out text" if name == _BYTES_PER_TOKEN else name
 
 
 def model_table(
@@ -428,10 +351,4 @@ def model_table(
         if kind is not None:
             words = [summaries(group).get(kind, kind), more.get(group, "")]
             yield f"| {called} | {'; '.join(filter(None, words))} (`{kind}`) |"
-    yield ""
-
-
-def _value_table(heading: str, rows: list[tuple[str, float]]) -> Iterator[str]:
-    yield from (f"| {heading} | value |", "|---|---|")
-    yield from (f"| {name} | {value:.6g} |" for name, value in rows)
     yield ""

@@ -24,7 +24,14 @@ from paribus.errors import ConfigurationError, DataError
 from paribus.pipeline.graph import EVALUATION, FINETUNING, Node, build_graph, needed_for
 from paribus.pipeline.prepared import run_identity
 from paribus.pipeline.recorder import is_done
-from paribus.pipeline.records import UNREADABLE, find_run_id, is_reference, moved_config, read_run_record
+from paribus.pipeline.records import (
+    UNREADABLE,
+    find_run_id,
+    is_reference,
+    moved_config,
+    read_run_record,
+    require_run_record,
+)
 from paribus.pipeline.results import environment_changes, recorded_provenance
 from paribus.pipeline.root import OutputRoot, named_root
 from paribus.pipeline.run import JobFunction, check
@@ -84,11 +91,7 @@ def rerun_command(arguments: Sequence[str], console: Console) -> int:
 
 def _recorded_config(run_id: str, root: Path, devices: Mapping[str, str], console: Console) -> RunConfig:
     """The configuration of a record; ConfigurationError or DataError where that would not be the same run here."""
-    record = read_run_record(root / "runs" / run_id)
-    if record is None:
-        raise ConfigurationError(f"no run {run_id!r} below {root / 'runs'}; paribus status lists the runs of a command")
-    if record["status"] == UNREADABLE:
-        raise DataError(record["failure"]["message"])
+    record = require_run_record(run_id, root)
     config = moved_config(record["config"], root)
     for path, device in devices.items():
         group, _, field = path.partition(".")
@@ -311,52 +314,33 @@ LONGEST_VALUE = 80
 """Characters of a value that is no list."""
 MOST_ENTRIES = 8
 """Entries of a list, of each side."""
-DIGEST, SHOWN_OF_A_DIGEST = 64, 12
-"""Characters of a SHA-256, and those by which people tell one from another."""
+_DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
+"""A SHA-256, and the part of it by which people tell one from another."""
 
 
 def causes_of_other_keys(record: Mapping[str, Any], config: RunConfig, nodes: Mapping[str, Node]) -> Iterator[str]:
     """A line for each thing that the record has otherwise, with both values; of lists, as of files, what differs."""
     for name, node in nodes.items():
-        before = record["code_versions"].get(name)
-        if before != node.stage.code_version:
-            yield f"code version of stage {name} {before}, here {node.stage.code_version}"
+        version = record["code_versions"].get(name)
+        if version != node.stage.code_version:
+            yield f"code version of stage {name} {version}, here {node.stage.code_version}"
     recorded, here = flatten(record["identity"]), flatten(run_identity(config, dict(nodes)))
     for path in sorted(recorded.keys() | here.keys()):
-        if recorded.get(path) != here.get(path):
-            yield f"{path} {', here '.join(_shown_values(recorded.get(path), here.get(path)))}"
+        before, now = recorded.get(path), here.get(path)
+        if before != now:
+            yield f"{path} {_shown(before, now)}, here {_shown(now, before)}"
 
 
-def _shown_values(before: str | None, now: str | None) -> tuple[str, str]:
-    """Two values in JSON that differ, None for one that is not there, for people."""
-    first, second = ([] if text is None else json.loads(text) for text in (before, now))
-    if isinstance(first, list) and isinstance(second, list):
-        own = _only_in(first, second), _only_in(second, first)
-        if any(own):
-            return _entries(own[0]), _entries(own[1])
-    return _shortened(before), _shortened(now)
-
-
-def _only_in(entries: Sequence[Any], others: Sequence[Any]) -> list[Any]:
-    known = {canonical(entry) for entry in others}
-    return [entry for entry in entries if canonical(entry) not in known]
-
-
-def _entries(entries: Sequence[Any]) -> str:
-    more = [f"{len(entries) - MOST_ENTRIES} more"] if len(entries) > MOST_ENTRIES else []
-    return ", ".join([*map(_entry, entries[:MOST_ENTRIES]), *more]) or "absent"
-
-
-def _entry(entry: Any) -> str:
-    """A file is its name, its size and the begin of its digest."""
-    if isinstance(entry, list):
-        return " ".join(map(_entry, entry))
-    text = str(entry)
-    is_digest = len(text) == DIGEST and set(text) <= set("0123456789abcdef")
-    return text[:SHOWN_OF_A_DIGEST] if is_digest else text
-
-
-def _shortened(text: str | None) -> str:
+def _shown(text: str | None, other: str | None) -> str:
+    """A value in JSON for people, None for one that is not there; of two lists, what the other lacks."""
+    value, beside = ([] if each is None else json.loads(each) for each in (text, other))
+    if isinstance(value, list) and isinstance(beside, list):
+        own, theirs = ({canonical(entry): entry for entry in entries} for entries in (value, beside))
+        if own.keys() != theirs.keys():
+            entries = [own[key] for key in own if key not in theirs]
+            words = [" ".join(map(str, each)) if isinstance(each, list) else str(each) for each in entries]
+            more = [f"{len(words) - MOST_ENTRIES} more"] if len(words) > MOST_ENTRIES else []
+            return _DIGEST.sub(r"\1", ", ".join([*words[:MOST_ENTRIES], *more])) or "absent"
     if text is None:
         return "absent"
     return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 3]}..."

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from paribus.config.arguments import CONFIG_DIR, Command, Flag
 from paribus.config.identity import canonical, identity
 from paribus.config.schema import RunConfig
-from paribus.errors import ConfigurationError
+from paribus.errors import ConfigurationError, DataError
 from paribus.store.files import RUN_RECORD, read_object_if_any
 
 UNREADABLE = "unreadable"
@@ -39,6 +38,16 @@ def read_run_record(directory: Path) -> dict[str, Any] | None:
         failure = {"class": "infrastructure", "message": message}
         return {"status": UNREADABLE, "failure": failure, "stages": {}, "code_versions": {}}
     return loaded
+
+
+def require_run_record(run_id: str, root: Path) -> dict[str, Any]:
+    """The record of a run of an output root; DataError where it never began, and where its record cannot be read."""
+    record = read_run_record(root / "runs" / run_id)
+    if record is None:
+        raise DataError(f"run {run_id} was not begun below {root}; paribus status shows how it stands")
+    if record["status"] == UNREADABLE:
+        raise DataError(record["failure"]["message"])
+    return record
 
 
 def files_of(record: Mapping[str, Any], config: RunConfig) -> Mapping[str, Any]:
@@ -225,9 +234,7 @@ def command_line(run_id: str, root: Path) -> str | None:
     for sweep in read_sweeps(root):
         for run in sweep.runs:
             if run.run_id == run_id:
-                directories = [word for name in sweep.config_directories for word in (CONFIG_DIR, name)]
-                own = [text.removeprefix("+") if text.startswith("+experiment=") else text for text in run.overrides]
-                return shlex.join(["paribus", "run", *directories, *own])
+                return command_of(sweep, run.overrides, multirun=False).typed("run", multirun=False)
     return None
 
 
