@@ -7,19 +7,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import hydra
-from hydra._internal import defaults_list
 from hydra._internal.callbacks import Callbacks
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository, IConfigRepository
 from hydra._internal.hydra import Hydra
 from hydra._internal.utils import create_config_search_path
 from hydra.core.config_search_path import ConfigSearchPath
-from hydra.core.default_element import GroupDefault, InputDefault, ResultDefault
+from hydra.core.default_element import GroupDefault, ResultDefault
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -42,7 +40,6 @@ from paribus.errors import ConfigurationError, Problem
 Build = Callable[[Mapping[str, Any]], RunConfig]
 """From nested plain data to a configuration; ConfigurationError with every problem."""
 _HYDRAS = "hydra/"
-_MERGED = "hydra of these files"
 ALLOWED = ("oc.select", "oc.dict.keys", "oc.dict.values", "now")
 _NOT_FOUND = re.compile(r"Interpolation key '(\w+)\.(\w+)' not found")
 PLUGINS = ("hydra_plugins.", "hydra._internal.core_plugins.")
@@ -292,12 +289,6 @@ class Loader(ConfigLoaderImpl):
     def __init__(self, path: ConfigSearchPath) -> None:
         super().__init__(path)
         self.repository = ReadOnce(path)
-        self._of_hydra = dict[tuple[str, ...], DictConfig]()
-
-    def load_configuration(self, *given: Any, **named: Any) -> DictConfig:
-        """As Hydra's own, with a configuration of all choices only where a list of defaults looks one up."""
-        with _choices_where_looked_up():
-            return super().load_configuration(*given, **named)
 
     def _load_single_config(self, default: ResultDefault, repo: IConfigRepository) -> ConfigResult:
         """As Hydra's own, whose caller makes the configuration of a file a part of the whole, as it is.
@@ -305,8 +296,6 @@ class Loader(ConfigLoaderImpl):
         Hydra copies what belongs to a package, so the rest alone is left to copy here. A file that says nothing is
         refused: it would choose what nobody chose, the defaults of its group or a run without its experiment.
         """
-        if isinstance(default, _Merged):
-            return ConfigResult(provider="", path="", config=copy.deepcopy(default.config), header={})
         loaded, path = super()._load_single_config(default, repo), str(default.config_path)
         read = repo.load_config(path)
         others = [entry for entry in (read and read.defaults_list) or [] if not entry.is_self()]
@@ -317,43 +306,6 @@ class Loader(ConfigLoaderImpl):
                 needed = "an experiment gives values, or arms under hydra.sweeper.params, as demo.yaml does"
             raise HydraException(f"{read.path.partition('://')[2]}/{path}.yaml says nothing; {needed}")
         return replace(loaded, config=copy.deepcopy(loaded.config)) if read and loaded.config is read.config else loaded
-
-    def _compose_config_from_defaults_list(self, defaults: list[ResultDefault], repo: IConfigRepository) -> DictConfig:
-        """As Hydra's own, which begins with what it says of itself: half of the files, and the same for most jobs."""
-        first = list(takewhile(lambda default: str(default.config_path).startswith(_HYDRAS), defaults))
-        places = (source.path for source in repo.get_sources())
-        key = (*places, *(f"{default.config_path} in {default.package}" for default in first))
-        if key not in self._of_hydra:
-            self._of_hydra[key] = super()._compose_config_from_defaults_list(first, repo)
-        merged = _Merged(self._of_hydra[key])
-        return super()._compose_config_from_defaults_list([merged, *defaults[len(first) :]], repo)
-
-
-class _Merged(ResultDefault):
-    """Files that were merged already, in their place in the list of files."""
-
-    def __init__(self, config: DictConfig) -> None:
-        super().__init__(config_path=_MERGED)
-        self.config = config
-
-
-@contextmanager
-def _choices_where_looked_up() -> Iterator[None]:
-    """Spare the configuration of all choices so far that Hydra makes for each list of defaults; few look one up."""
-    of_all = defaults_list._create_interpolation_map
-
-    def of_those(overrides: Any, defaults_list: list[InputDefault], self_added: bool) -> DictConfig:
-        # Of several optional files of a group Hydra looks choices up in the group's name too.
-        looked_up = any(
-            default.is_interpolation() or "${" in (getattr(default, "group", None) or "") for default in defaults_list
-        )
-        return of_all(overrides, defaults_list, self_added) if looked_up else OmegaConf.create()
-
-    defaults_list._create_interpolation_map = of_those
-    try:
-        yield
-    finally:
-        defaults_list._create_interpolation_map = of_all
 
 
 def plain(values: DictConfig) -> dict[str, Any]:
