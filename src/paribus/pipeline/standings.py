@@ -1,15 +1,12 @@
 """Progress of a sweep while its runs end: its rows so far, the work left, and runs that a scheduler has elsewhere."""
 
-import math
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, mean
+from statistics import fmean
 
-import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
@@ -23,38 +20,18 @@ from paribus.pipeline.graph import EVALUATION
 from paribus.pipeline.prepared import PreparedRun, factor_labels, unique_nodes
 from paribus.pipeline.records import read_run_record
 from paribus.pipeline.root import OutputRoot
-from paribus.reporting.measures import SEEDS_TO_JUDGE
 from paribus.store import files
 from paribus.store.files import read_object_if_any
 
 _MOST = 8
 """Rows that are shown; a terminal has little room, and the table has all."""
 _FULL = "bits per byte of held-out text, lower is better"
-_SPREAD = "; ± half of the 95 % interval over other seeds, on these items"
 
-Scores = Mapping[str, float]
 STAGES_FILE = "stages.json"
 ROWS = "rows"
 SECONDS_BETWEEN_LOOKS = 1.0
 ELSEWHERE = ("submitit",)
 """Beginnings of the names of launchers whose jobs print into files of their own."""
-
-
-@dataclass(frozen=True)
-class Standing:
-    """A row of which a run has ended."""
-
-    row: str
-    seeds: int
-    mean: float
-    """Over these seeds."""
-    half_width: float | None
-    """Half of the 95 % interval of the mean over other seeds, what these do being taken from all rows; None below three
-    seeds."""
-    change: float | None
-    """From the first row, over the seeds that both have; None of the first row itself, and where there are none."""
-    change_half_width: float | None
-    """Half of the 95 % interval of `change`; None below three seeds that both rows have."""
 
 
 def show_standings(root: OutputRoot, sweep: SweepConfig | None, display: Display) -> None:
@@ -78,56 +55,23 @@ def lines(root: OutputRoot, rows: Sequence[tuple[str, int, str]]) -> Iterator[st
     name = next((name for name in next(iter(scores.values())) if all(name in own for own in scores.values())), None)
     if name is None:
         return
-    every = standings({place: own[name] for place, own in scores.items()}, list(dict.fromkeys(row for row, *_ in rows)))
-    shown = every[:_MOST]
-    spread = _SPREAD if any(standing.half_width is not None for standing in every) else ""
-    yield f"so far, {len(scores)} of {len(rows)} runs: {_FULL if name == BITS else name}{spread}"
-    means = [f"{standing.mean:.4f}{_within(standing.half_width)}" for standing in shown]
-    width, longest = max(len(standing.row) for standing in shown), max(map(len, means))
-    for standing, mean_text in zip(shown, means, strict=True):
-        change = ""
-        if standing.change is not None:
-            changed = f"{standing.change:+.4f}{_within(standing.change_half_width)}"
-            change = f", {changed} from {shown[0].row} with the same seeds"
-        seeds = "1 seed" if standing.seeds == 1 else f"{standing.seeds} seeds"
-        yield f"  {standing.row:<{width}}  {mean_text:<{longest}}  {seeds}{change}"
-    if len(every) > _MOST:
-        yield f"  and {len(every) - _MOST} more rows"
+    by_row: dict[str, dict[int, float]] = {row: {} for row, *_ in rows}
+    for (row, seed), numbers in scores.items():
+        by_row[row][seed] = numbers[name]
+    scored = {row: of_row for row, of_row in by_row.items() if of_row}
+    first, baseline = next(iter(by_row.items()))
+    yield f"so far, {len(scores)} of {len(rows)} runs: {_FULL if name == BITS else name}"
+    width = max(map(len, list(scored)[:_MOST]))
+    for row, of_row in list(scored.items())[:_MOST]:
+        common = [value - baseline[seed] for seed, value in of_row.items() if seed in baseline and row != first]
+        change = f", {fmean(common):+.4f} from {first} with the same seeds" if common else ""
+        seeds = "1 seed" if len(of_row) == 1 else f"{len(of_row)} seeds"
+        yield f"  {row:<{width}}  {fmean(of_row.values()):.4f}  {seeds}{change}"
+    if len(scored) > _MOST:
+        yield f"  and {len(scored) - _MOST} more rows"
 
 
-def standings(scores: Mapping[tuple[str, int], float], rows: Sequence[str]) -> list[Standing]:
-    """Standings of the `rows` that have a score, in their order, by row and seed.
-
-    Spreads are those of the report for one number a run, pooled over all rows that have ended so far.
-    """
-    from paribus.reporting.significance.crossed import crossed_test, half_width, pooled_variance, within_rows
-
-    by_row = {row: {seed: score for (of, seed), score in scores.items() if of == row} for row in rows}
-    first, scored = by_row[rows[0]], {row: of_row for row, of_row in by_row.items() if of_row}
-    seeds = sorted({seed for _, seed in scores})
-    means = np.array([[of_row.get(seed, math.nan) for seed in seeds] for of_row in scored.values()])
-    within, against = within_rows(means), pooled_variance(means)
-    standings_by_row = []
-    for row, of_row in scored.items():
-        own = np.array(list(of_row.values()))[:, None]
-        half = half_width(own, within) if len(of_row) >= SEEDS_TO_JUDGE else None
-        common = [seed for seed in of_row if seed in first and row != rows[0]]
-        pair = np.array([[of_row[seed], first[seed]] for seed in common]).reshape(-1, 2)
-        change = float(np.mean(pair[:, 0] - pair[:, 1])) if common else None
-        changed = None
-        if len(common) >= SEEDS_TO_JUDGE and np.isfinite(pair).all():
-            largest, variance = float(np.abs(pair).max()), against and against.times(2)
-            changed = crossed_test(pair[:, :1] - pair[:, 1:], largest, variance).half_width
-        half = half if half is not None and math.isfinite(half) else None
-        standings_by_row.append(Standing(row, len(of_row), fmean(of_row.values()), half, change, changed))
-    return standings_by_row
-
-
-def _within(half_width: float | None) -> str:
-    return "" if half_width is None else f" ± {half_width:.4f}"
-
-
-def _scores(root: OutputRoot, key: str) -> Scores:
+def _scores(root: OutputRoot, key: str) -> Mapping[str, float]:
     artifact = root.store.find(EVALUATION, key)
     return main_scores(artifact.record()["result"]["metrics"]) if artifact else {}
 
@@ -161,7 +105,7 @@ def announce(root: OutputRoot, config: RunConfig, display: Display) -> None:
         else:
             taken[name].append(float(artifact.record()["seconds"]))
     if missing:
-        timed = [mean(taken[name]) for name in missing if name in taken]
+        timed = [fmean(taken[name]) for name in missing if name in taken]
         at_least = "at least" if len(timed) < len(missing) else "about"
         remaining = f", {at_least} {format_duration(sum(timed))} left" if sum(timed) else ""
         done = len(stages) - len(missing)

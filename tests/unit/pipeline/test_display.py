@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from rich.console import Console
 
@@ -15,8 +14,7 @@ from paribus.pipeline.display import Display
 from paribus.pipeline.graph import STAGES
 from paribus.pipeline.root import OutputRoot
 from paribus.pipeline.run import perform
-from paribus.pipeline.standings import lines, standings
-from paribus.reporting.significance.crossed import crossed_test, half_width, pooled_variance, within_rows
+from paribus.pipeline.standings import lines
 from paribus.store.artifacts import write_record
 from paribus.store.provenance import loaded_code
 from support.plans import planned_run, run_stages_here
@@ -130,23 +128,6 @@ def test_rows_are_compared_by_the_seeds_that_both_have(root: OutputRoot) -> None
         "  bpe      2.1000  2 seeds",
         "  unigram  2.1500  1 seed, -0.0500 from bpe with the same seeds",
     ]
-
-
-def test_rows_of_three_seeds_have_the_spread_of_the_report_and_those_of_two_none() -> None:
-    means = np.array([[2.0, 2.2, 2.1, 2.3], [1.9, 2.15, 2.1, np.nan], [1.9, 2.1, np.nan, np.nan]])
-    names = ("bpe", "unigram", "bytes")
-    scores = {(names[row], int(seed)): means[row, seed] for row, seed in np.argwhere(np.isfinite(means))}
-    first, second, third = standings(scores, names)
-    within, against = within_rows(means), pooled_variance(means)
-    assert against is not None
-    assert first.half_width == pytest.approx(half_width(means[:1].T, within))
-    assert second.half_width == pytest.approx(half_width(means[1:2, :3].T, within))
-    test = crossed_test((means[1:2, :3] - means[:1, :3]).T, 2.3, against.times(2))
-    assert (first.change, first.change_half_width) == (None, None)
-    assert second.change == pytest.approx(-0.05)
-    assert second.change_half_width == pytest.approx(test.half_width)
-    assert third.change == pytest.approx(-0.1)
-    assert (third.half_width, third.change_half_width) == (None, None)
 
 
 def test_a_first_row_that_has_not_ended_is_no_baseline(root: OutputRoot) -> None:
