@@ -76,7 +76,7 @@ def root_of(overrides: Sequence[str]) -> OutputRoot:
 
 
 def _reference_of(command: Command) -> Reference | None:
-    pieces = {word for each in torn(command.overrides) for word in each.words}
+    pieces = {word for words, _ in torn(command.overrides) for word in words}
     names = [text for text in command.overrides if is_reference(text) and text not in pieces]
     others = [text for text in command.overrides if text not in names and not text.startswith(f"{ROOT}=")]
     if len(names) > 1:

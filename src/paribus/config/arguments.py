@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from paribus.errors import ConfigurationError
+from paribus.errors import ConfigurationError, Problem
 
 _PLAIN = re.compile(r"[a-zA-Z0-9_./-]+")
 """A text that Hydra reads as itself."""
@@ -138,35 +138,22 @@ def _taken(words: list[str]) -> str | None:
     return words.pop(0) if may else None
 
 
-@dataclass(frozen=True)
-class Torn:
-    """A list of values of which a space, at which the shell ends a word, has made several words, or that ends early."""
+def torn(overrides: Sequence[str]) -> list[tuple[list[str], Problem]]:
+    """Lists of values that a space made several words of, as there the shell ends a word, or that end early.
 
-    words: tuple[str, ...]
-
-    @property
-    def key(self) -> str:
-        """Key that it is for."""
-        return override_key(self.words[0]) or self.words[0]
-
-    @property
-    def message(self) -> str:
-        """The problem, and how it is typed."""
-        whole, typed = "".join(self.words).lstrip("+").rstrip(","), " ".join(self.words)
-        if len(self.words) > 1:
-            return f"{typed!r} has a space, where the shell ends a word; leave it out: {whole}"
-        return f"{typed!r} ends in a comma; name what follows, or leave it out: {whole}"
-
-
-def torn(overrides: Sequence[str]) -> list[Torn]:
-    """The lists among the words of a command that are in pieces."""
+    The words of each, and the problem with how it is typed.
+    """
     rest, pieces = list(overrides), []
     while rest:
         words = [rest.pop(0)]
         while "=" in words[0] and rest and _goes_on(words[-1], rest[0]):
             words.append(rest.pop(0))
+        whole, typed = "".join(words).lstrip("+").rstrip(","), " ".join(words)
+        message = f"{typed!r} ends in a comma; name what follows, or leave it out: {whole}"
+        if len(words) > 1:
+            message = f"{typed!r} has a space, where the shell ends a word; leave it out: {whole}"
         if len(words) > 1 or ("=" in words[0] and words[0].endswith(",")):
-            pieces.append(Torn(tuple(words)))
+            pieces.append((words, Problem(override_key(words[0]) or words[0], message)))
     return pieces
 
 

@@ -364,8 +364,8 @@ def choices_with(
 def usable_overrides(overrides: Sequence[str], composer: Composer) -> tuple[list[Problem], Overrides]:
     """Judge each override by itself, so that one bad override does not hide the others."""
     pieces = torn(overrides)
-    problems = [Problem(each.key, each.message) for each in pieces]
-    whole = [text for text in overrides if not any(text in each.words for each in pieces)]
+    problems = [problem for _, problem in pieces]
+    whole = [text for text in overrides if not any(text in words for words, _ in pieces)]
     parsed = [override for text in whole if (override := parse_override(text, problems)) is not None]
     choices = [override for override in parsed if composer.is_choice(override)]
     accepted = [override for override in choices if not add_problems(problems, unknown_choice(override, composer))]

@@ -20,7 +20,6 @@ import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -35,16 +34,9 @@ from paribus.store.provenance import Code, loaded_code, pin_code
 SIZE = struct.Struct("!Q")
 
 
-@dataclass(frozen=True)
-class Request:
-    """One child: `fields` are a job, its environment, directory, imports and those to preload."""
-
-    fields: dict[str, Any]
-    channel: int
-    """File descriptor that the child answers on."""
-    log: int
-    ready: int
-    """File descriptor that the child closes once it is at the head of a session of its own."""
+Request = tuple[dict[str, Any], int, int, int]
+"""One child: a job, its environment, directory, imports and those to preload; then file descriptors: of the channel
+that the child answers on, of its log, and one that it closes once it is at the head of a session of its own."""
 
 
 def serve_forks() -> int:
@@ -63,7 +55,7 @@ def serve_forks() -> int:
         request = _serve(connection)
     if request is not None:
         _become(request, server, heeded)
-        _end(run_job(request.fields["job"], request.channel))
+        _end(run_job(request[0]["job"], request[1]))
     return 0
 
 
@@ -113,13 +105,12 @@ def _serve(connection: socket.socket) -> Request | None:
                 code.require(Code.read())
                 known = len(sys.modules)
             waiting, ready = os.pipe()
-            request = Request(fields, channel, log, ready)
             # What is imported stays: a child that counted its references would copy the pages that they lie in.
             gc.freeze()
             child = os.fork()
             if child == 0:
                 os.close(waiting)
-                return request
+                return fields, channel, log, ready
             for descriptor in (channel, log, ready):
                 os.close(descriptor)
             os.read(waiting, 1)
@@ -159,16 +150,16 @@ def _say_into(log: int) -> None:
 
 def _become(request: Request, server: int, heeded: Mapping[int, Any]) -> None:
     """Be the process of a stage, as if started by itself: session, environment, directory, signals."""
+    fields, _, log, ready = request
     os.setsid()
     die_with_parent(server)
     for number, handler in heeded.items():
         signal.signal(number, handler)
-    os.close(request.ready)
-    fields = request.fields
+    os.close(ready)
     os.environ.clear()
     os.environ.update(fields["environment"])
     os.chdir(fields["directory"])
-    os.close(request.log)
+    os.close(log)
     leave_finalizers()
     # Read again: modules that this process imports from now on are those on the disk of now.
     loaded_code.cache_clear()

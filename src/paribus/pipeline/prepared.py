@@ -12,7 +12,6 @@ from typing import Any
 
 from paribus.config.arguments import Command, override_key, override_value
 from paribus.config.compose import Job
-from paribus.config.fields import ARM
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import chosen, digest, identity
 from paribus.config.metrics import main_scores
@@ -286,15 +285,6 @@ def listed_name(config: RunConfig, run_id: str, sweep: SweepRecord | None) -> st
     """Name a run by what differs from others of its sweep, `scaffold_bpe seed=1`; alone, by its own name."""
     swept = _swept(run_id, sweep) if sweep and len(sweep.runs) > 1 else None
     return swept.label if swept else own_name(config, run_id, sweep)
-
-
-def headed_name(config: RunConfig, run_id: str, sweep: SweepRecord | None) -> str:
-    """Name a run as its sweep lists it, or by its arm where it is alone; then its own name."""
-    own, listed = own_name(config, run_id, sweep), listed_name(config, run_id, sweep)
-    swept = _swept(run_id, sweep)
-    arms = [text.partition("=")[2] for text in (swept.overrides if swept else ()) if text.startswith(f"{ARM}=")]
-    first = arms[-1:] if listed == own else [listed]
-    return "  ".join([*first, own])
 
 
 def tell_origin(events: EventLog, sweep: SweepRecord | None) -> None:

@@ -43,7 +43,7 @@ from paribus.pipeline.failures import (
     worth_another_try,
 )
 from paribus.pipeline.graph import Node, build_graph, facts, few_documents, named, needed_for, to_make
-from paribus.pipeline.prepared import headed_name, sweep_of
+from paribus.pipeline.prepared import listed_name, own_name, sweep_of
 from paribus.pipeline.recorder import RunRecord, is_done
 from paribus.pipeline.results import note_attempt
 from paribus.pipeline.root import OutputRoot, run_id
@@ -73,8 +73,9 @@ def perform(config: RunConfig, display: Display, code: Code) -> Failure | None:
     nodes = build_graph(config, root.cache)
     identifier = run_id(nodes)
     title = f"run {sweep.number} of {sweep.jobs}" if sweep else "run"
-    name = headed_name(config, identifier, sweep_of(config, root))
-    display.message(f"[bold]{title}[/bold]  {escape(name)}  [dim]{identifier}[/dim]")
+    given = sweep_of(config, root)
+    names = "  ".join(dict.fromkeys(name(config, identifier, given) for name in (listed_name, own_name)))
+    display.message(f"[bold]{title}[/bold]  {escape(names)}  [dim]{identifier}[/dim]")
     if sweep and sweep.run not in (None, identifier):
         raise ConfigurationError(
             f"this job was to be run {sweep.run}: a file of the configuration, or one that it names, changed since the "

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -183,9 +184,7 @@ _FIGURE_KEYS = {"disk": "disk_bytes", "memory": "memory_bytes"}
 def plan_document(plan: Plan, runs: Sequence[PreparedRun]) -> dict[str, Any]:
     """Everything that is shown of the plan of `runs`, in bytes, hours and whole numbers."""
     return {
-        "stages": [
-            {"name": stage.name, "key": stage.key, "state": stage.state, "runs": stage.runs} for stage in plan.stages
-        ],
+        "stages": [asdict(stage) for stage in plan.stages],
         "runs": [_run_document(planned, run) for planned, run in zip(plan.runs, runs, strict=True)],
         "until": plan.until,
         "left": {

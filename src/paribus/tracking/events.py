@@ -338,18 +338,7 @@ class EventReader:
 
 def complete_size(path: Path) -> int:
     """Bytes of `path` up to the end of its last whole line; 0 where it is absent."""
-    if not path.exists():
-        return 0
-    with path.open("rb") as file:
-        end = file.seek(0, os.SEEK_END)
-        while end > 0:
-            begin = max(0, end - 65536)
-            file.seek(begin)
-            place = file.read(end - begin).rfind(b"\n")
-            if place >= 0:
-                return begin + place + 1
-            end = begin
-    return 0
+    return path.read_bytes().rfind(b"\n") + 1 if path.exists() else 0
 
 
 # Bits per byte against what was read: numbers of a run that a tracker can draw over tokens and over bytes of text. A

@@ -58,7 +58,6 @@ def test_a_run_is_named_by_what_differs_in_its_sweep(tmp_path: Path, words: tupl
     [
         (("-m", "arm=bpe,lbpe", "seed=0,1"), "lbpe seed=1  bpe-longest_first-standard-seed1"),
         (("-m", "pretokenizer=spans_1,spans_3"), "spans_3  bpe-merge_rank-standard-spans_3-seed0"),
-        (("arm=lbpe",), "lbpe  bpe-longest_first-standard-seed0"),
         (("encoder=longest_first",), "bpe-longest_first-standard-seed0"),
     ],
 )
