@@ -366,9 +366,7 @@ def _first(config: RunConfig) -> RunConfig | None:
 
 
 def _schedule(config: RunConfig, vocabulary: int | None) -> _Schedule | None:
-    """None where documents decide how many steps there are, also by a batch or context in bytes, or a vocabulary that
-    is not known.
-    """
+    """None where documents decide how many steps there are, as by bytes or pairs, and without a known vocabulary."""
     budget, tokens = config.budget, config.training.global_batch * config.model.context_length
     step = f"training.global_batch x model.context_length = {tokens} tokens"
     match budget:

@@ -183,10 +183,7 @@ def _table_overrides(overrides: Sequence[str]) -> dict[str, str]:
 def _write_report(
     composition: Composition, runs: Sequence[PreparedRun], directory: Path, tell: Callable[["RenderableType"], None]
 ) -> tuple["Report", list["MissingRun"], dict[str, float]]:
-    """The report in `directory`, the runs that it lacks, and its numbers for the tracker.
-
-    `tell` is called with the table before anything is drawn or written.
-    """
+    """The report, the runs that it lacks and its numbers for the tracker; `tell` gets the table before that."""
     from paribus.pipeline.item_texts import stored_texts
     from paribus.reporting.compare import table_numbers
     from paribus.reporting.report import write_report

@@ -276,10 +276,7 @@ def match(node: Node, original: Store, again: Store) -> Match:
 
 
 def _is_rounded(node: Node, original: Store, again: Store) -> bool:
-    """True if a GPU computed the training that an artefact is or is made of, in either store.
-
-    A deterministic one repeats its bits on the same device.
-    """
+    """True if a GPU computed its training in either store, unless deterministically and on the same device in both."""
     training = node if node.stage.artefact == TRAINING.name else node.inputs.get(TRAINING.name)
     if training is None:
         return False

@@ -232,10 +232,7 @@ class _Launches:
 def _shown_sweep(
     sweep: SweepConfig, runs: Sequence[PreparedRun], root: OutputRoot, failures: list[str], console: Console
 ) -> Iterator[None]:
-    """The sweep's own event log, under which the tracker shows its runs; `failures` is filled by then.
-
-    Runs that ended while the tracker was down are sent at the end of the sweep, or named.
-    """
+    """The sweep's event log, by which the tracker shows its runs; at the end those are sent that the tracker lacks."""
     config, path = runs[0].job.config, root.sweep(sweep.id) / FILE_NAME
     with EventLog(path) as events:
         events.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, to_plain(config.tracking))

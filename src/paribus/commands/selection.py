@@ -103,11 +103,7 @@ def _with_flags(recorded: Command, given: Command) -> Command:
 
 
 def _named_runs(composition: Composition, reference: Reference, root: Path) -> tuple[list[PreparedRun], int]:
-    """The runs that were made, and of how many the files are gone or others now.
-
-    Where one of them would be another even of the same files, all are those that are made now: in one table, runs of
-    other text would stand beside each other.
-    """
+    """Runs as they were made, and how many have other files by now; all of now where one is another anyhow."""
     made = prepare_runs(
         composition, tolerate_missing=True, judge_made=False, before=_files_before(root, reference.runs)
     )

@@ -101,10 +101,7 @@ def _job(overrides: list[str], build: Build, composer: Composer, problems: list[
 
 
 def _unfit_choices(overrides: Sequence[str], composed: Composed, composer: Composer) -> Iterator[Problem]:
-    """Groups in which a list of defaults chooses several, of which Hydra would merge the files into one of no name.
-
-    Then those in which something else is chosen than the arm does: rows would be named by what they are not.
-    """
+    """Groups in which a list of defaults chooses several, and those in which the arm chooses something else."""
     choices, deleted = composed.choices, [override_key(text) for text in overrides if text.startswith("~")]
     for group in (*map(str, composed.values), ARM):
         if group not in (*choices, *deleted, "experiment") and composer.options(group):
@@ -151,10 +148,7 @@ def expand(
 
 
 def _refused_sweeps(parsed: Sequence[Override]) -> Iterator[Problem]:
-    """Sweeps of which another override leaves one value, `seed=0,1 ++seed=2`: a table would have one run twice.
-
-    And a sweep over experiments, whose files may sweep in ways of their own.
-    """
+    """Sweeps of which another override leaves one value, `seed=0,1 ++seed=2`, and those over experiments."""
     for place, override in enumerate(parsed):
         key, element = override_key(override.get_key_element()), override.get_key_element()
         for other in parsed[:place]:

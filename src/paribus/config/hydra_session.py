@@ -291,11 +291,7 @@ class Loader(ConfigLoaderImpl):
         self.repository = ReadOnce(path)
 
     def _load_single_config(self, default: ResultDefault, repo: IConfigRepository) -> ConfigResult:
-        """As Hydra's own, whose caller makes the configuration of a file a part of the whole, as it is.
-
-        Hydra copies what belongs to a package, so the rest alone is left to copy here. A file that says nothing is
-        refused: it would choose what nobody chose, the defaults of its group or a run without its experiment.
-        """
+        """As Hydra's own, on a copy, as its caller changes it; a file that says and chooses nothing is refused."""
         loaded, path = super()._load_single_config(default, repo), str(default.config_path)
         read = repo.load_config(path)
         others = [entry for entry in (read and read.defaults_list) or [] if not entry.is_self()]

@@ -1,5 +1,6 @@
 """Sizes, counts and times as people write them: `388GiB`, `100B` tokens, `1.5M`, `5 h 10 min`."""
 
+import math
 import re
 from typing import Annotated
 
@@ -45,6 +46,8 @@ def _parse(value: object, units: dict[str, int], example: str) -> int:
 def parse_sample(value: object) -> float | int:
     """A share between 0 and 1, or bytes as `parse_size` reads them, 1,000 at least; ValueError otherwise."""
     number = _number(value)
+    if number is not None and not math.isfinite(number):
+        raise ValueError(f"should be a finite number, not {value!r}")
     if number is not None and 0 < number < 1:
         return number
     if number is None or (number >= LEAST_SAMPLE and number == int(number)):

@@ -2,8 +2,7 @@
 
 import dataclasses
 import difflib
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, get_args, get_type_hints
 
@@ -61,12 +60,6 @@ def _value(name: str, value: Any, hint: Any, prefix: str, problems: list[Problem
         return None
     if classes:
         return _nested(classes, value, prefix + name, problems)
-    if infinite := [*_not_finite(value)]:
-        unlimited = NULL_IS_NO_LIMIT in getattr(hint, "__metadata__", ())
-        for where, number in infinite:
-            remedy = "; null is no limit" if number > 0 and unlimited else ""
-            problems.append(Problem(prefix + name + where, f"should be a finite number, not {number!r}{remedy}"))
-        return None
     try:
         return _adapter(hint).validate_python(_tuples(value))
     except ValidationError as error:
@@ -75,13 +68,15 @@ def _value(name: str, value: Any, hint: Any, prefix: str, problems: list[Problem
             parts = [part for part in detail["loc"] if isinstance(part, int) or part in keys]
             where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
             path = prefix + name + where
-            problems.append(Problem(path, _explain(detail, detail["input"]) + _in_brackets(detail, path)))
+            unlimited = detail["type"] == "finite_number" and NULL_IS_NO_LIMIT in getattr(hint, "__metadata__", ())
+            remedy = "; null is no limit" if unlimited else _in_brackets(detail, path)
+            problems.append(Problem(path, _explain(detail, detail["input"]) + remedy))
         return None
 
 
 @cache  # a sweep has thousands of values of the same few annotations
 def _adapter(hint: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(hint, config=ConfigDict(strict=True))
+    return TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=False))
 
 
 def _unfit(value: Any) -> str | None:
@@ -92,23 +87,8 @@ def _unfit(value: Any) -> str | None:
     return None
 
 
-def _not_finite(value: Any, where: str = "") -> Iterator[tuple[str, float]]:
-    """Place and value of the numbers in a leaf, a list or a block that no record could keep: infinities and NaN."""
-    if isinstance(value, float) and not math.isfinite(value):
-        yield where, value
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _not_finite(item, f"{where}.{key}")
-    elif isinstance(value, list):
-        for position, item in enumerate(value):
-            yield from _not_finite(item, f"{where}[{position}]")
-
-
 def _not_repeating(details: Sequence[Any]) -> Sequence[Any]:
-    """The details without those that repeat others.
-
-    Of a field that may be null pydantic says too that it is not null; of a list with a wrong item, that it is short.
-    """
+    """Details without repetition: that a value is not null either, that a list with a wrong item is short."""
     own = [detail for detail in details if detail["type"] != "none_required"] or details
     inside = {detail["loc"][:length] for detail in own for length in range(len(detail["loc"]))}
     return [detail for detail in own if detail["loc"] not in inside]

@@ -125,10 +125,7 @@ class Devices:
             yield Problem(f"{group}.precision", f"tf32 is asked for, which GPUs have, and {reason}; use fp32")
 
     def _gpus(self, device: str) -> int:
-        """GPUs that processes of a training can take, 0 for a CPU: with `auto` too those that PyTorch sees.
-
-        It is not asked where the driver lists none; where it is built for CPUs, it sees none of those listed.
-        """
+        """GPUs that processes of a training can take, 0 for a CPU; PyTorch is asked where the driver lists some."""
         asked_for = device.startswith("cuda") or (device == "auto" and visible_gpus())
         return self.count() if asked_for else 0
 

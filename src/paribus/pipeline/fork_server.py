@@ -87,11 +87,7 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
 
 
 def _serve(connection: socket.socket) -> Request | None:
-    """Fork a child a request, and return its request in it; None in the server, once nobody asks any more.
-
-    Nor once its own code, which it began with or imported since, is not that of the command: a child that begins by
-    itself then refuses the job.
-    """
+    """Fork a child a request, and return its request in it; None in the server, at its end or by other code."""
     known = len(sys.modules)
     with suppress(EOFError, OSError, ConfigurationError):
         while True:
@@ -130,10 +126,7 @@ def _end_of(child: int, idle: Iterator[None]) -> int:
 
 
 def _importing(modules: Iterable[str]) -> Iterator[None]:
-    """Import one module after another. What fails is left to the child, which imports it again and says so.
-
-    Whatever a module raises: what a later stage needs is no matter of the child that is there.
-    """
+    """Import one module after another; what fails, however, is left to the child that needs it and says so."""
     for module in modules:
         with suppress(BaseException):
             importlib.import_module(module)

@@ -212,10 +212,7 @@ def _remedy(differences: Sequence[Difference]) -> str:
 
 
 def _settings(differences: Sequence[Difference]) -> dict[str, list[str]]:
-    """What would have to be typed for each value: the choice of a group where its kinds differ, else the field.
-
-    The contents of files cannot be typed, nor can a family of models.
-    """
+    """What is typed for each value: a choice of a group whose kinds differ, else the field; no files, no family."""
     kinds = {_group_of(difference) for difference in differences if difference.path == f"{_group_of(difference)}.kind"}
     settings: dict[str, list[str]] = {}
     for difference in differences:

@@ -151,10 +151,7 @@ class RunRecord:
         self.events.close()
 
     def _log_numbers(self) -> None:
-        """Log what the run puts into tables as metrics at its last step; a tag says why there is nothing.
-
-        Where the log has a number at a later step, of another training, it stands there: trackers show the last step's.
-        """
+        """Log what the run puts into tables as metrics at its last step; a tag says why there is nothing."""
         from paribus.reporting.compare import SECTION
 
         try:
@@ -167,7 +164,7 @@ class RunRecord:
                 self.events.tag(NO_TABLE_TAG, None)
         with suppress(OSError):  # as numbers of stages; a report has them from the artefacts
             last = dict.fromkeys(numbers, step)
-            for name, at in self.events.points():
+            for name, at in self.events.points():  # trackers show the last step's, also of another training
                 last[name] = max(at, last.get(name, at))
             points = {(name, last[name]): value for name, value in numbers.items()}
             self.events.correct(points, lambda name, step: name.startswith(SECTION) or "/" not in name)

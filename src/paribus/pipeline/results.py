@@ -130,11 +130,7 @@ def _run_record(
 
 
 def _compared(record: Mapping[str, Any], run: PreparedRun) -> dict[str, Any]:
-    """The recorded configuration; groups that decide nothing of the run, as the command has them.
-
-    A run that another command made may have been given another embedder, say, which its order never asked for. Its
-    seeds are those of this run, however either command said so: they are in the keys of its stages.
-    """
+    """The recorded configuration; groups and seeds that decide nothing of the run are those of this command."""
     deciding = {name for node in run.nodes.values() for name in node.identity["identity"]} - {"seeds"}
     composed = run_identity(run.job.config, run.nodes)
     recorded = {name: value for name, value in record["identity"].items() if name in {*deciding, "fingerprints"}}
@@ -337,10 +333,7 @@ def _frequency(mine: "Spellings", theirs: "Spellings", counts: "Counts | None") 
 
 
 def _names(groups: Sequence[Sequence["FinishedRun"]], shown: Mapping[str, str]) -> list[str]:
-    """Labels that the runs of each group have in common and not all runs have, as `shown`.
-
-    Numbered where that is not enough.
-    """
+    """Labels that the runs of each group have in common and not all runs have, as `shown`; numbered where none tell."""
     everyone = [record for group in groups for record in group]
     telling = [name for name in everyone[0].factors if len({record.factors[name] for record in everyone}) > 1]
     names = []

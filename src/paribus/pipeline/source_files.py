@@ -88,10 +88,7 @@ def _written(before: Mapping[str, State], now: Mapping[str, State]) -> str:
 
 
 def _differing(name: str, before: Any, now: Any) -> Iterator[str]:
-    """Names of what is not the same in two fingerprints: of mappings, and of lists whose entries begin with one.
-
-    Files in different directories may have one name.
-    """
+    """Names of what is not the same in two fingerprints: of mappings, and of lists whose entries begin with one."""
     if before == now:
         return
     if isinstance(before, Mapping) and isinstance(now, Mapping):
