@@ -467,10 +467,7 @@ def _finetuning(config: RunConfig) -> Iterator[Problem]:
 
 
 def check_primary(configs: Sequence[RunConfig]) -> Iterator[Problem]:
-    """(path, what is wrong and what would be right) of each name that is no measure of any of a sweep's runs.
-
-    Whether a task has the metric that follows its name is left to the table, which knows scores.
-    """
+    """(path, what is wrong and what would be right) of each name that is no measure of any of a sweep's runs."""
     table = table_of(configs[0].experiment)
     # What runs are scored on; and what a table shows without that, as those of papers do.
     known = set(task_names())
@@ -493,10 +490,7 @@ def check_primary(configs: Sequence[RunConfig]) -> Iterator[Problem]:
 
 
 def check_columns(configs: Sequence[RunConfig], measures: Sequence[str]) -> Iterator[Problem]:
-    """(path, the nearest name) of columns and of tasks in groups that are neither known nor tasks of lm-eval.
-
-    `measures` are the columns that belong to no task.
-    """
+    """(path, the nearest name) of columns and tasks that lm-eval does not know either; `measures` belong to no task."""
     from paribus.evaluation.lm_eval_tasks import is_borrowed
 
     table, include_path = table_of(configs[0].experiment), configs[0].evaluation.include_path

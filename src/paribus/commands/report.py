@@ -255,10 +255,7 @@ VERB_OF_STAGE: Mapping[str, str] = {"vocabulary": "tokens statistics", "tokens":
 def show_verb_of_table(
     command: Command, composition: Composition, runs: Sequence[PreparedRun], console: Console
 ) -> None:
-    """Say with which command the table of what `until` ends at is made; nothing where models are its end.
-
-    ConfigurationError, with the same words, where no run is done, of which a report would be.
-    """
+    """Say which command makes the table of what `until` ends at; ConfigurationError where no run is done."""
     until = composition.jobs[0].config.until
     if until is None or until not in VERB_OF_STAGE:
         return

@@ -354,10 +354,7 @@ def made_again(original: RunConfig, root: Path) -> RunConfig:
 
 
 def unfinished(original: RunConfig, run_id: str) -> RunConfig | None:
-    """The last rerun of this run that this code began, devices and all, that was stopped or failed and is nobody's now.
-
-    None without one: what other code or packages made says nothing of this run made again here.
-    """
+    """The last rerun of a run by this code that was stopped or failed and is nobody's now; None without one."""
     begun = OutputRoot.of(original).reruns.glob(f"{run_id}-*")
     of_this_code = [path for path in begun if read_object_if_any(path / CODE_FILE).get("code") == loaded_code().digest]
     left = [again for again in (made_again(original, path) for path in of_this_code) if _is_unfinished(again, run_id)]

@@ -126,10 +126,7 @@ def _show_tail(name: str, failure: Failure | None, console: Console) -> None:
 
 
 def show_root(document: Mapping[str, Any], console: Console) -> None:
-    """Print the sweeps and runs of an output root, the newest first, and why some failed.
-
-    A run is listed below the newest sweep that has it; one of no sweep has a line of its own.
-    """
+    """Print sweeps and runs of an output root, the newest first, each run below the newest sweep that has it."""
     if not document["runs"] and not document["sweeps"]:
         text = f"nothing has run below {document['root']}; name the output root with root=..."
         console.print(text, markup=False, soft_wrap=True)

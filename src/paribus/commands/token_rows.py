@@ -68,10 +68,7 @@ class Counted:
 
 
 def refuse_absent_baseline(jobs: Sequence[Job], factors: Sequence[str], table: TableConfig) -> None:
-    """ConfigurationError, before anything is made, where no row would be the baseline that the table names.
-
-    Which rows there would be is known without the files that they are made of.
-    """
+    """ConfigurationError, before anything is made, where no row would be the baseline that the table names."""
     rows: dict[str, tuple[str, ...]] = {}
     for job in jobs if table.baseline else ():
         with suppress(ParibusError):  # told by whoever makes it
@@ -82,11 +79,7 @@ def refuse_absent_baseline(jobs: Sequence[Job], factors: Sequence[str], table: T
 
 
 def count_tokens(jobs: Sequence[Job], asked_by: str) -> tuple[list[Counted], list[tuple[Job, ParibusError]]]:
-    """Make what is missing of each job's statistics, those alike once; and the jobs of which that failed, with why.
-
-    Logs of stages go into directory `asked_by` of the output root. Standard error is told which of several jobs the
-    stages are made for that follow.
-    """
+    """Make what is missing of each job's statistics, those alike once; also the jobs of which that failed, and why."""
     counted: dict[str, Counted] = {}
     failed: list[tuple[Job, ParibusError]] = []
     shared = set.intersection(*(set(job.overrides) for job in jobs))
@@ -109,11 +102,7 @@ def count_tokens(jobs: Sequence[Job], asked_by: str) -> tuple[list[Counted], lis
 def token_rows(
     counted: Sequence[Counted], factors: Sequence[str], table: TableConfig
 ) -> tuple[list[TokenRow], "OverlapMatrix | None"]:
-    """The rows in the order of the table, each with what it is compared with; and the overlap of their vocabularies.
-
-    Raises:
-        ConfigurationError: the experiment's table names a factor or a baseline that there is not.
-    """
+    """Rows in the order of the table, and the overlap of vocabularies; ConfigurationError for other rows."""
     by_labels = {tuple(factor_labels(tokens.run, factors).values()): tokens for tokens in counted}
     if len(by_labels) < len(counted):
         message = f"{len(counted)} different tokens have {len(by_labels)} names; sweep over what differs"

@@ -51,10 +51,7 @@ examples:
 
 
 def encode_command(arguments: Sequence[str]) -> int:
-    """Encode standard input and write one line of ids, one token a line (escaped), or statistics as JSON.
-
-    Raises ConfigurationError for wrong arguments, DataError for a broken tokenizer or input that is no UTF-8.
-    """
+    """Encode standard input; ConfigurationError for wrong arguments, DataError for a broken tokenizer or no UTF-8."""
     if HELP_FLAGS & set(arguments):
         sys.stdout.write(HELP)
         return 0

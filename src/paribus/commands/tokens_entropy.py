@@ -28,10 +28,7 @@ from paribus.reporting.figures_data import EntropyLine, pieces
 
 
 def show_entropy(text: str, config: RunConfig, pretokenizer: PredictiveEntropyPretokenizer, console: Console) -> int:
-    """Show where each line of `text` is cut, and write its entropies; nothing of the corpus is made.
-
-    ConfigurationError where the text has no line; DataError where there is no such model.
-    """
+    """Show where each line of `text` is cut, and write its entropies; ConfigurationError for no line."""
     lines = [line for line in text.splitlines() if line]
     if not lines:
         raise ConfigurationError("give --text TEXT, of which each line is cut by itself")
@@ -59,10 +56,7 @@ CANDIDATES_TITLE = "Candidate spans: mutual information and entropy"
 
 
 def show_candidates(config: RunConfig, pretokenizer: SpansPretokenizer, console: Console) -> int:
-    """Make the corpus where it is missing, count candidates in what a vocabulary is trained on, and show them.
-
-    DataError where no n-gram of the text is one.
-    """
+    """Count candidates in what a vocabulary is trained on, and show them; DataError where it has none."""
     check(config, ("corpus",))
     corpus = make(config, ("corpus",), asked_by=TOKENS)["corpus"]
     tokenizer = config.tokenizer

@@ -139,10 +139,7 @@ def _taken(words: list[str]) -> str | None:
 
 
 def torn(overrides: Sequence[str]) -> list[tuple[list[str], Problem]]:
-    """Lists of values that a space made several words of, as there the shell ends a word, or that end early.
-
-    The words of each, and the problem with how it is typed.
-    """
+    """Words and problem of each list that a space, where the shell ends a word, has in pieces, or that ends early."""
     rest, pieces = list(overrides), []
     while rest:
         words = [rest.pop(0)]

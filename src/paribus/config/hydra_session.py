@@ -90,10 +90,7 @@ def refused(value: Any, path: str = "") -> Iterator[Problem]:
 
 @dataclass(frozen=True)
 class Composed:
-    """Configuration that the overrides of a job make, without what only Hydra reads; not to be changed.
-
-    No value can refer to Hydra's own, which a job has no longer when it runs.
-    """
+    """Configuration of a job without Hydra's own block, to which no value can refer; not to be changed."""
 
     values: DictConfig
     choices: Mapping[str, Any]
@@ -112,10 +109,7 @@ class Composer:
         self._chosen = dict[tuple[str, ...], Composed]()
 
     def options(self, group: str) -> list[str]:
-        """The choices of a group; none for what is no group.
-
-        A file whose name begins with an underscore is what other files of its directory have in common, and no choice.
-        """
+        """The choices of a group; files that begin with an underscore are parts of others, and none."""
         if group not in self._known:
             try:
                 names = GlobalHydra.instance().config_loader().get_group_options(group)
@@ -256,10 +250,7 @@ def show_with_hydra(command: Command) -> None:
 
 
 class ReadOnce(ConfigRepository):
-    """The files of all groups, read and parsed once for all compositions of a command: that takes as long as the rest.
-
-    Nobody may change what it gives (`Loader`).
-    """
+    """Files of all groups, read and parsed once for all compositions of a command; nobody may change what it gives."""
 
     def __init__(self, path: ConfigSearchPath) -> None:
         super().__init__(path)

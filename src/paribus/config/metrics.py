@@ -15,10 +15,7 @@ SCORE = re.compile(r"eval/(?P<task>.+)/(?P<shots>\d+)shot/(?P<metric>[^/]+)")
 
 
 def main_scores(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Bits per byte of held-out text, then tasks by name; a task's are averaged over numbers of shots.
-
-    `metrics` are those of the result of an evaluation, such as `eval/boolq/5shot/acc`: shares for accuracies.
-    """
+    """Bits per byte of held-out text, then tasks by name, averaged over numbers of shots: those of logged `metrics`."""
     scores: dict[str, dict[str, list[float]]] = {}
     for name, value in metrics.items():
         if match := SCORE.fullmatch(name):

@@ -153,10 +153,7 @@ def in_tokens(model: ModelConfig, bytes_per_token: float) -> ModelConfig:
 
 
 def in_contexts(training: TrainingConfig, bytes_per_context: float) -> TrainingConfig:
-    """The training with its global batch in contexts; of `batch_bytes` the nearest multiple of `batch_multiple`.
-
-    `bytes_per_context` is the mean of the contexts that training reads.
-    """
+    """The training with its global batch in contexts, which have `bytes_per_context` in the mean."""
     if training.batch_bytes is None:
         return training
     _refuse_no_text("training.batch_bytes", training.batch_bytes, bytes_per_context)

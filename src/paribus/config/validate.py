@@ -20,10 +20,7 @@ _OF_ONE_VALUE = ("bool_type", "float_type", "int_type", "literal_error", "string
 
 
 def build_run(data: Mapping[str, Any]) -> RunConfig:
-    """A `RunConfig` from nested plain data; ConfigurationError with all problems otherwise.
-
-    Each value is judged by itself; `paribus.checks` judges what cannot work together.
-    """
+    """A `RunConfig` from nested plain data, each value judged by itself; ConfigurationError with all problems."""
     return build_group(RunConfig, data, "")  # type: ignore[no-any-return]
 
 

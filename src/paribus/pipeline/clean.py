@@ -99,10 +99,7 @@ class Cleaning:
         return [removal for key in sorted(keys) for removal in self.everything[key]]
 
     def of_runs(self, names: Collection[str]) -> list[Removal]:
-        """Artefacts that these runs alone use; of those that are done, files that only training brings back.
-
-        A run that was done and lacks an artefact keeps all, since its scores may be made again.
-        """
+        """Artefacts that these runs alone use; of finished ones, weights. One that lacks an artefact keeps all."""
         runs = [run for name in set(names) if (run := self.inventory.runs[name]).state != INCOMPLETE]
         own = [{key for _, key in run.artefacts} | set(run.record.get("keys", {}).values()) for run in runs]
         named = Counter(key for keys in own for key in keys)
@@ -229,10 +226,7 @@ def _set_aside(store: Store, stage: str, key: str, problem: str) -> str:
 
 
 def remove_leftovers(store: Store) -> int:
-    """Remove unfinished work whose artefact exists, claims of dead processes and files that never got their name.
-
-    Resumable work stays.
-    """
+    """Remove leftovers of dead processes, and unfinished work of whole artefacts; resumable work stays."""
     removed = 0
     for partial in sorted((store.root / "partial").glob("*-*")):
         stage, key = partial.name.rsplit("-", 1)

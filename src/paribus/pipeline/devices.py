@@ -32,10 +32,7 @@ SHARED = ("auto", "cuda", "gpu")
 
 @cache
 def visible_devices() -> int:
-    """CUDA devices that PyTorch may use here, asked once by a process.
-
-    Raises InfrastructureError where it cannot be asked.
-    """
+    """CUDA devices that PyTorch may use here, asked once by a process; InfrastructureError where it does not say."""
     code = "from paribus.modeling.device import usable_gpus; print(usable_gpus())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     if done.returncode:

@@ -158,10 +158,7 @@ def to_make(nodes: Mapping[str, Node], store: Store) -> set[str]:
 
 
 def away(nodes: Mapping[str, Node]) -> str | None:
-    """Why the keys of a run, and so its identifier, are provisional; None where they are known.
-
-    What was made of the files that are away cannot be looked up, so nothing may be said of whether it was.
-    """
+    """Why the keys of a run are provisional, so that nobody knows what was made; None where they are known."""
     problem = next((node.problem for node in nodes.values() if node.problem), None)
     return None if problem is None else f"whether it has run is not known without its files: {problem}"
 
@@ -190,10 +187,7 @@ def facts(stage: Stage, artifact: Artifact) -> str:
 
 
 def few_documents(config: RunConfig, corpus: Artifact | None) -> str | None:
-    """Message that too few held-out documents are scored for a table to judge by, with the remedy that costs least.
-
-    None if there are enough, by the configuration alone without a corpus.
-    """
+    """Message that too few held-out documents are scored for a table to judge by, with the remedy; None for enough."""
     requested = config.evaluation.heldout_documents
     scored = min(requested, corpus.record()["result"]["heldout"]["documents"]) if corpus else requested
     if scored >= ITEMS_TO_JUDGE:

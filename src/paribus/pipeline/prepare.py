@@ -148,10 +148,7 @@ def same_run_twice(runs: Sequence[PreparedRun]) -> ConfigurationError | None:
 
 
 def made_vocabulary(vocabulary: Node, root: OutputRoot) -> int | None:
-    """Number of tokens of the vocabulary that the output root has already, which may be smaller than was asked for.
-
-    None where there is none, or its record does not say.
-    """
+    """Number of tokens of the vocabulary in the output root, maybe fewer than were asked for; None without one."""
     made = root.store.find(vocabulary.name, vocabulary.key)
     size = made.record()["result"].get("vocab_size") if made else None
     return None if size is None else int(size)
@@ -201,10 +198,7 @@ def missing_stages(run: PreparedRun) -> set[str]:
 
 
 def describe_sweep(composition: Composition, runs: Sequence[PreparedRun]) -> SweepConfig:
-    """What every run of the sweep is told about it.
-
-    Runs that two commands share stand in two tables where these have other names or factors, so they are two sweeps.
-    """
+    """What runs are told of their sweep; shared runs are of two sweeps where name or factors differ."""
     first = composition.jobs[0].config
     named = first.experiment.name if first.experiment else None
     name = named or "-".join(composition.factors) or "run"

@@ -299,10 +299,7 @@ def tell_origin(events: EventLog, sweep: SweepRecord | None) -> None:
 
 
 def score_numbers(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """`bits_per_byte` and `<task>` in every run that has them, of an evaluation and of a fine-tuning.
-
-    They stand in no section of a tracker, as no other number of a run does.
-    """
+    """`bits_per_byte` and `<task>` in every run that has them, of an evaluation and of a fine-tuning."""
     scores = (main_scores(result.get("metrics", {})).items() for result in results)
     return {name.replace("/", "_"): value for items in scores for name, value in items}
 

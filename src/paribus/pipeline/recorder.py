@@ -96,10 +96,7 @@ class RunRecord:
             self.events.metric(*point)
 
     def published(self, points: Iterable[TextPoint]) -> None:
-        """The numbers of a published artefact, the first of each step: they correct what the log says of them.
-
-        Of a name that the artefact has, numbers at steps that it lacks are those of one that was there before.
-        """
+        """The numbers of a published artefact correct what the log says of them, also at steps that it lacks."""
         found: dict[tuple[str, int], float] = {}
         names = set()
         for point in points:

@@ -194,10 +194,7 @@ def nothing_known(root: Path) -> str:
 
 
 def find(text: str, root: Path) -> Reference:
-    """Return the sweep or run that `text` names; `last` is the sweep whose command was given last.
-
-    ConfigurationError, with candidates, where it names none or several.
-    """
+    """The sweep or run that `text` names, `last` being the newest; ConfigurationError for none or several."""
     sweeps = read_sweeps(root)
     if text == LAST and sweeps:
         return Reference(sweeps[0])
@@ -215,10 +212,7 @@ def find(text: str, root: Path) -> Reference:
 
 
 def find_run_id(text: str, root: Path) -> str:
-    """Return the identifier of the run that `text` names; `last` is the run whose record was written last.
-
-    ConfigurationError where it names none, several, or a sweep of several runs.
-    """
+    """The run that `text` names, `last` being the last recorded; ConfigurationError for none or several."""
     recorded = sorted((path for path in root.glob("runs/*") if path.is_dir()), key=_written)
     alike = recorded[-1:] if text == LAST else [path for path in recorded if path.name.startswith(text)]
     if len(alike) == 1:

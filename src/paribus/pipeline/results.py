@@ -274,10 +274,7 @@ def _changed_files(git: Mapping[str, Any]) -> str:
 def compare_vocabularies(
     records: Sequence["FinishedRun"], shown: Mapping[str, str] | None = None
 ) -> "OverlapMatrix | None":
-    """The overlap of the different vocabularies of these runs; None where there are not two.
-
-    `shown` is what the table says for labels (`experiment.table.names`).
-    """
+    """The overlap of the different vocabularies of these runs, labels as `shown`; None where there are not two."""
     from paribus.tokenization import Tokenizer
     from paribus.tokenization.encoded_corpus import EncodedCorpus
     from paribus.tokenization.statistics import count_ids, spellings

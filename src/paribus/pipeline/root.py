@@ -108,10 +108,7 @@ def report_directory(root: Path, sweep: str, name: str) -> Path:
 
 
 def output_root(text: str) -> Path:
-    """The output root as an absolute path, whether it is there or is still to be made.
-
-    ConfigurationError where a file is there: all verbs ask here, so that none finds nothing where nothing can be.
-    """
+    """The output root as an absolute path, there or still to be made; ConfigurationError where a file is there."""
     path = Path(os.path.realpath(text))
     if path.exists() and not path.is_dir():
         raise ConfigurationError(f"root: {str(path)!r} is no directory; name the output root with root=...")
@@ -119,10 +116,7 @@ def output_root(text: str) -> Path:
 
 
 def named_root(text: str | None) -> OutputRoot:
-    """The output root that somebody named, the usual one for None; ConfigurationError where it can be none.
-
-    Its lease, which a claim names itself, is the usual one.
-    """
+    """The output root that somebody named, or the usual one, with the usual lease; ConfigurationError for none."""
     try:
         path = output_root(proper_path(RunConfig.root if text is None else text))
         return OutputRoot(path, EngineConfig.lease_seconds)

@@ -164,10 +164,7 @@ def run_nodes(nodes: dict[str, Node], stages: "StageRunner") -> Failure | None:
 
 @dataclass(frozen=True)
 class RunListener:
-    """Listener of a run's stages, one after the other: shows them, and keeps their numbers.
-
-    The numbers of a stage belong to its artefact, so that a run which finds it made has them too.
-    """
+    """Listener of a run's stages, one after the other: shows them, and keeps their numbers for their artefacts."""
 
     display: Display
     directory: Path
@@ -227,10 +224,7 @@ class StageRunner:
     """Modules that its stages compute with, imported while an earlier one is made."""
 
     def ensure(self, node: Node, *, whole: bool = False) -> Artifact:
-        """The artefact of a node, found, awaited or made; what may be gone the next time is tried `retries` times.
-
-        With `whole` one that was pruned of what stages read is made again.
-        """
+        """The artefact of a node, found, awaited or made, with `retries`; `whole`, also what was pruned of it."""
         retries = node.config.retries
         for retry in range(1, retries + 1):
             try:
@@ -364,10 +358,7 @@ def note_made_of(directory: Path, made: Iterable[Artifact]) -> None:
 
 
 def make(config: RunConfig, targets: Sequence[str], *, asked_by: str) -> dict[str, Artifact]:
-    """Artefacts by stage of everything `targets` need; progress goes to standard error.
-
-    Logs of stages go into directory `asked_by` of the output root.
-    """
+    """Artefacts by stage of all that `targets` need; logs go to `asked_by` of the root, progress to standard error."""
     root = OutputRoot.of(config)
     nodes = build_graph(config, root.cache, targets=targets)
     runner = StageRunner(root, RunListener(Display(open_console(stderr=True)), root.path / asked_by))

@@ -60,10 +60,7 @@ class SourceFiles:
             )
 
     def touched(self, before: Mapping[str, State]) -> str:
-        """Contents that changed since the files were as `before`, also if they are back; if none, forget the mark.
-
-        DataError where a file is gone.
-        """
+        """Contents that changed since `before`, if back again too; without any, forget the mark. Raises DataError."""
         changed, now = self._look()
         written = _written(before, now)
         if changed or written:

@@ -114,10 +114,7 @@ def announce(root: OutputRoot, config: RunConfig, display: Display) -> None:
 
 @contextmanager
 def watched(launcher: str, runs: Mapping[str, Path], console: Console) -> Iterator[None]:
-    """Until the block ends, print a line for each stage that a run has finished, and for its end.
-
-    `runs` are directories of runs by their labels. Launchers that share the terminal need none of this.
-    """
+    """Until the block ends, print what runs of a scheduler have finished; `runs` are by label."""
     if not launcher.startswith(ELSEWHERE):
         yield
         return

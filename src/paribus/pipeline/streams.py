@@ -24,10 +24,7 @@ class _Outlet(io.FileIO):
 
 
 def guard_streams() -> list[OSError]:
-    """Make this process' standard streams escape unknown characters, and drop what cannot be written.
-
-    Returns a list that will hold the last error other than a closed pipe.
-    """
+    """Have standard streams escape unknown characters, and drop what fails; return a list of the last error."""
     errors = list[OSError]()
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)

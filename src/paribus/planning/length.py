@@ -81,10 +81,7 @@ class VocabularySize:
 
 
 def known_vocabulary_size(config: RunConfig, vocabulary: Node, root: OutputRoot) -> VocabularySize:
-    """Size on record of the vocabulary, where it is in the output root; else what the configuration asks for.
-
-    Of an existing tokenizer that of its files, the scale's where they are not here.
-    """
+    """Size on record, else of the files of an existing tokenizer, else what the configuration asks for."""
     made, tokenizer = made_vocabulary(vocabulary, root), config.tokenizer
     if made is not None:
         return VocabularySize(made, exact=True)

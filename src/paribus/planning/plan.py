@@ -315,10 +315,7 @@ def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Itera
 
 
 def without_baseline(runs: Sequence[PreparedRun]) -> Iterator[str]:
-    """Remark that these runs have no table, as none of them is in the row that others are to be compared with.
-
-    It is no error: whoever makes an arm at a time, or elsewhere, has the table of all arms at last.
-    """
+    """Remark that these runs have no table alone, no error where their baseline is made elsewhere."""
     table = table_of(runs[0].job.config.experiment)
     rows = dict.fromkeys(tuple(factor_labels(run, runs[0].factors).values()) for run in runs)
     try:

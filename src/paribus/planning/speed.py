@@ -186,10 +186,7 @@ def read_probe(cache: Path, key: Mapping[str, Any]) -> Probe | None:
 
 
 def run_probe(config: RunConfig, vocabulary: int, cache: Path, say: Callable[[str], None]) -> Probe:
-    """Probe the shape of `config` and remember it; `say` is told of waiting for a GPU that jobs here have.
-
-    Raises ProbeError where a probe is not possible.
-    """
+    """Probe a shape and remember that; `say` is told of waiting for a GPU. ProbeError where it cannot be done."""
     key = probe_key(config, vocabulary)
     with reserve_gpus(
         "training", one_process(config), lambda text: say("waiting for a GPU: jobs on this machine have all")

@@ -58,10 +58,7 @@ TextPoint = tuple[str, float, int]
 # parameter, or of a metric at a step, wins; a tag, an artifact or a status is added again only when it changes. A
 # number of what is published and may be made again is the exception: it corrects what the log says.
 class EventLog:
-    """Writer of `path`, which is created with its directories where absent.
-
-    `problems` lists the lines that an earlier kill or a full disk left unreadable.
-    """
+    """Writer of `path`, made where absent; `problems` lists lines that a kill or a full disk left unreadable."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -139,10 +136,7 @@ class EventLog:
             return self._ledger.points()
 
     def revise(self, name: str, value: float) -> None:
-        """A number that may be found again: one that differs from the last stands a step later, the same nowhere.
-
-        Only one process at a time may revise the numbers of a log.
-        """
+        """A number that may be found again: another than the last stands a step later. One process at a time."""
         step, known = self._last.get(name, (-1, None))
         safe = json_safe(float(value))
         if known is None or safe != known:

@@ -126,10 +126,7 @@ class Replay:
 
 
 class MlflowSink:
-    """Sends runs to one destination and keeps what it learned about them between calls.
-
-    `on_step` is called before every operation that could hang.
-    """
+    """Sends runs to one destination; `on_step` is called before every operation that could hang."""
 
     def __init__(self, destination: Destination, on_step: Callable[[], None] = lambda: None) -> None:
         self.destination = destination

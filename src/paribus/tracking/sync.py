@@ -189,10 +189,7 @@ class TrackingRequest:
 # Have a run sent to MLflow while it runs, without ever waiting for MLflow in between. A follower only writes small
 # files and starts the process of `Service`, unless one serves this output root already.
 class Follower:
-    """Follows the event file of one run; ConfigurationError when `tracking.uri` is none that MLflow opens.
-
-    Any other trouble, such as a machine that starts no process, is told by `finish`.
-    """
+    """Follows the event file of a run; ConfigurationError for a bad URI, any other trouble by `finish`."""
 
     def __init__(self, run_directory: Path, tracking: TrackingConfig, root: Path) -> None:
         self.run_directory = Path(run_directory).resolve()
