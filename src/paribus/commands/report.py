@@ -115,13 +115,8 @@ def compare_runs(
 ) -> bool:
     """Print the table, write the report and put it into the tracker; True if every run was there.
 
-    Given `show`, that is called with the written report, and nothing else is printed of it.
-
-    Another table than the sweep was given with is written beside the sweep's own, in the root and in the tracker, which
-    keeps the numbers and the description of the sweep's own.
-
-    Commands that end at once write one after the other, each what it finds then, so that no report is a mixture. Where
-    the output root may only be read, or is not there, the report is written beside the system's temporary files.
+    `show` is called with the written report, and nothing else is printed. Another table than the sweep's own is written
+    beside that and leaves its numbers. Where the root cannot be written, the report is in a temporary directory.
     """
     config = composition.jobs[0].config
     root = OutputRoot.of(config)

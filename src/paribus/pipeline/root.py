@@ -39,24 +39,19 @@ class OutputRoot:
 
     def require_writable(self) -> None:
         """Make the root; ConfigurationError where no files can be made there."""
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            with TemporaryFile(dir=self.path):
-                pass
-        except OSError as error:
-            raise ConfigurationError(f"root: {self._cannot_hold(error)}") from error
+        if message := self.unwritable(make=True):
+            raise ConfigurationError(f"root: {message}")
 
-    def unwritable(self) -> str:
-        """Message of `require_writable`, for a root that is not made; empty where files can be made there."""
+    def unwritable(self, *, make: bool = False) -> str:
+        """Message that no files can be made there, or in the root that would be made; empty where they can."""
         try:
+            if make:
+                self.path.mkdir(parents=True, exist_ok=True)
             existing = next(path for path in (self.path, *self.path.parents) if path.is_dir())
             with TemporaryFile(dir=existing):
                 return ""
         except OSError as error:
-            return self._cannot_hold(error)
-
-    def _cannot_hold(self, error: OSError) -> str:
-        return f"{str(self.path)!r} cannot hold an output root ({error.strerror}); name another with root=..."
+            return f"{str(self.path)!r} cannot hold an output root ({error.strerror}); name another with root=..."
 
     @property
     def is_used(self) -> bool:
