@@ -136,7 +136,7 @@ def compare_runs(
             with EventLog(events / FILE_NAME) as log:
                 log.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, to_plain(config.tracking))
                 if not beside:
-                    revise_numbers(log, numbers)
+                    correct_numbers(log, numbers)
                 log.artifact(report.files["report.html"].parent, f"report{beside}")
                 if not beside:
                     log.tag(DESCRIPTION_TAG, report.head)
@@ -229,15 +229,13 @@ DESCRIPTION_TAG = "mlflow.note.content"
 """What MLflow shows as the description of a run, Markdown."""
 
 
-def revise_numbers(events: EventLog, numbers: Mapping[str, float]) -> None:
+def correct_numbers(events: EventLog, numbers: Mapping[str, float]) -> None:
     """The numbers of this report; those of an earlier one that it lacks become NaN, so that none passes for current."""
     from paribus.reporting.compare import SECTION
 
-    for name in events.revised(SECTION):
-        if name not in numbers:
-            events.revise(name, math.nan)
-    for name, value in numbers.items():
-        events.revise(name, value)
+    last = dict(sorted(events.points()))  # trackers show the last step's
+    points = {(name, last.get(name, 0)): value for name, value in numbers.items()}
+    events.correct(points, lambda name, step: name.startswith(SECTION) and name not in numbers)
 
 
 _ORDER_STAGES = ("embeddings", "neighbours", "lexical_neighbours", "duplicates", "order", "contexts")

@@ -65,7 +65,6 @@ class EventLog:
         self.path = path.resolve()
         reader = EventReader(self.path)
         metrics = [event for event in reader.poll() if event.event == "metric"]
-        self._last = {event.fields["name"]: (int(event.fields["step"]), event.fields["value"]) for event in metrics}
         self._newest = max((event.time for event in metrics), default=0)
         self.problems = list(reader.problems)
         self._ledger = reader.ledger
@@ -134,18 +133,6 @@ class EventLog:
         """Names and steps of all numbers of the log."""
         with self._lock:
             return self._ledger.points()
-
-    def revise(self, name: str, value: float) -> None:
-        """A number that may be found again: another than the last stands a step later. One process at a time."""
-        step, known = self._last.get(name, (-1, None))
-        safe = json_safe(float(value))
-        if known is None or safe != known:
-            self.metric(name, value, step + 1)
-            self._last[name] = (step + 1, safe)
-
-    def revised(self, prefix: str) -> list[str]:
-        """Names of the metrics that begin so, of those that the log had when it was opened or that were revised."""
-        return [name for name in self._last if name.startswith(prefix)]
 
     def tag(self, name: str, value: str | None) -> None:
         """A label of the run; the last value wins. None removes it; nothing is logged of one that the run never had."""

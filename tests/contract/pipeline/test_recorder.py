@@ -161,7 +161,7 @@ def test_a_table_made_again_is_shown_too_and_none_is_lost(root: Path, tmp_path: 
     assert not report(composition, runs)
     after = metrics(again)[identifier]
     assert after[name] != before[name]
-    history = [(0, before[name]), (1, after[name])]
+    history = [(0, before[name]), (0, after[name])]
     assert shown_history(again, identifier, name) == history
     assert not report(composition, runs)
     assert not any(run.failed for run in sync(again, vars(TRACKING)))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from paribus.commands.report import revise_numbers
+from paribus.commands.report import correct_numbers
 from paribus.config.groups.execution import TrackingConfig
 from paribus.errors import ConfigurationError
 from paribus.tracking import events as events_module
@@ -282,9 +282,9 @@ def test_a_number_that_a_later_table_lacks_does_not_pass_for_current(tmp_path: P
     path = tmp_path / "events.jsonl"
     with EventLog(path) as log:
         log.metric("loss", 1.0, 0)
-        revise_numbers(log, {"table/a": 1.0, "table/b": 2.0})
+        correct_numbers(log, {"table/a": 1.0, "table/b": 2.0})
     with EventLog(path) as log:
-        revise_numbers(log, {"table/b": 3.0})
+        correct_numbers(log, {"table/b": 3.0})
     assert [(line["name"], line["value"]) for line in lines(path)][3:] == [("table/a", "NaN"), ("table/b", 3.0)]
 
 
