@@ -1,7 +1,6 @@
 """The verb `paribus export`: the model of a run as a Hugging Face directory, with a card that says how it was made."""
 
 import errno
-import json
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,12 +20,11 @@ from paribus.config.units import format_count, format_size
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.benchmarks import CONTINUATION
 from paribus.pipeline.graph import EVALUATION, FINETUNING
-from paribus.pipeline.records import command_line, find_run_id, is_reference, require_run_record
+from paribus.pipeline.records import command_line, find_run_id, is_reference, read_metrics, require_run_record
 from paribus.pipeline.root import OutputRoot, named_root
 from paribus.reporting.measures import METRICS
 from paribus.store import files
 from paribus.store.artifacts import Artifact
-from paribus.store.files import METRICS as METRICS_FILE
 from paribus.store.files import read_object, read_object_if_any, sha256, write_json
 from paribus.training.start import checkpoint_directories
 
@@ -132,15 +130,10 @@ def _checkpoint(training: Artifact, requested: int | None) -> tuple[int, Path]:
 
 def _logged_scores(record: Mapping[str, Any], step: int, root: OutputRoot) -> dict[str, float]:
     """Every number that was logged of a checkpoint, by name; none of one that was not scored."""
-    scores: dict[str, float] = {}
-    for stage in (EVALUATION, FINETUNING):
-        artefact = root.store.find(stage, str(record["stages"][stage]["key"])) if stage in record["stages"] else None
-        path = artefact.path / METRICS_FILE if artefact else None
-        for line in path.read_text(encoding="utf-8").splitlines() if path and path.is_file() else ():
-            values = json.loads(line)
-            if values.pop("step") == step:
-                scores |= {name: float(value) for name, value in values.items()}
-    return scores
+    nodes = [(stage, record["stages"][stage]["key"]) for stage in (EVALUATION, FINETUNING) if stage in record["stages"]]
+    made = [artefact for stage, key in nodes if (artefact := root.store.find(stage, str(key)))]
+    numbers = [number for artefact in made for number in read_metrics(artefact.path)]
+    return {name: value for name, value, at in numbers if at == step}
 
 
 def _copy(training: Artifact, checkpoint: Path, target: Path) -> None:

@@ -29,6 +29,7 @@ from paribus.pipeline.records import (
     find_run_id,
     is_reference,
     moved_config,
+    read_metrics,
     read_run_record,
     require_run_record,
 )
@@ -39,7 +40,7 @@ from paribus.reporting.equality import flatten
 from paribus.store import files
 from paribus.store.artifacts import Artifact, Store
 from paribus.store.claims import is_held
-from paribus.store.files import METRICS, read_object_if_any
+from paribus.store.files import read_object_if_any
 from paribus.store.provenance import loaded_code, provenance
 from paribus.training.stage import TRAINING
 
@@ -268,7 +269,7 @@ def match(node: Node, original: Store, again: Store) -> Match:
         return Match(node.name, _files_digest(before), _files_digest(after))
     first, second = before.record()["files"], after.record()["files"]
     files = tuple(sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name)))
-    numbers = _read_metrics(before.path), _read_metrics(after.path)
+    numbers = [{(name, step): value for name, value, step in read_metrics(made.path)} for made in (before, after)]
     counted = len(numbers[0].keys() | numbers[1].keys())
     losses = sum(bool(LOSS.fullmatch(measure)) for measure, _ in numbers[0])
     differences, rounded = _differences(*numbers), _is_rounded(node, original, again)
@@ -288,17 +289,6 @@ def _is_rounded(node: Node, original: Store, again: Store) -> bool:
 
 def _files_digest(artifact: Artifact | None) -> str | None:
     return None if artifact is None else digest(artifact.record()["files"])[:12]
-
-
-def _read_metrics(path: Path) -> Numbers:
-    file = path / METRICS
-    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
-    return {
-        (name, int(values["step"])): float(value)
-        for values in map(json.loads, lines)
-        for name, value in values.items()
-        if name != "step"
-    }
 
 
 def _differences(original: Numbers, again: Numbers) -> tuple[Mismatch, ...]:

@@ -45,11 +45,6 @@ AS_ARMS = "one begins with '# @package _global_' and overrides tokenizer and enc
 DOC = "A tokenizer with the encoder that belongs to it, by one word: -m arm=bpe,unigram is one factor with two values."
 
 
-# How a configuration group declares its fields.
-#
-# Every field says whether it is *identity* (it changes what is computed, so it is part of artefact keys) or
-# *execution* (it changes only how or where), and carries its documentation. A field that says neither is an error
-# when the class is defined.
 def identity(default: Any = dataclasses.MISSING, *, doc: str) -> Any:
     """A field that changes what is computed. `doc` is one sentence: meaning, unit, paper's value."""
     return dataclasses.field(default=default, metadata={"role": IDENTITY, "doc": doc})

@@ -66,8 +66,6 @@ def initialized(command: Command) -> Iterator[Hydra]:
         GlobalHydra.instance().clear()
 
 
-# What values of a configuration may ask OmegaConf for: other values, and the time.
-#
 # What is resolved is written into records, logs and the tracker, so nothing may come from the environment, where
 # secrets are. Resolvers that make an expression of a text could ask for it in disguise, so they are refused too.
 def refused(value: Any, path: str = "") -> Iterator[Problem]:
@@ -331,8 +329,6 @@ def _asked(node: Any) -> Iterator[str]:
         yield from _asked(child)
 
 
-# What may not be said in Hydra's own block `hydra`: names of code, and directories named by the environment.
-#
 # Hydra calls what its callbacks, its plugins and its logging name. A configuration, which may be somebody else's file,
 # chooses among the plugins that are installed, and names nothing else.
 def check_hydra_settings(block: Any, path: str = "hydra") -> Iterator[Problem]:

@@ -175,10 +175,8 @@ def _end(code: int) -> NoReturn:
     os._exit(code)
 
 
-# The child process of one stage. It is started with the number of the pipe's file descriptor as argument and the job as
-# JSON on standard input. Standard output and error belong to libraries and go to the stage's log.
 def run_stage() -> int:
-    """Run the job on standard input; 0 when the stage function returned."""
+    """Run the job on standard input, and answer on the descriptor of the argument; 0 when the stage returned."""
     die_with_parent()
     die_before_starter()
     ignore_requests()

@@ -21,12 +21,9 @@ from paribus.training.stage import FIRST_TRAINING, TRAINING
 
 Place = tuple[str, str]
 """Place of an artefact in the store: the name of the stage that it is kept by, and its key."""
-# The closed list of stages. Adding one touches its room, a line here, and the packages that decide its numbers. The
-# latter are in `store/packages.py`, which `reporting` reads without knowing stages; a test tells when they are not. The
-# order of this list decides nothing but that of tables. A run makes the inputs of a stage in the order in which the
-# stage declares them, so what may fail cheaply is declared before what is dear: the tasks before the training. No run
-# needs `context_statistics` or `token_statistics`; `paribus orders` and `paribus tokens` do. Only runs with a
-# `finetuning` have its stages.
+# The closed list of stages, in the order of tables. Adding one touches its room, a line here, and the packages that
+# decide its numbers (`store/packages.py`). A run makes the inputs of a stage in the order in which the stage declares
+# them, so what may fail cheaply is declared before what is dear: the tasks before the training.
 STAGES: dict[str, Stage] = {
     stage.name: stage
     for stage in (

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,7 +14,7 @@ from paribus.config.arguments import CONFIG_DIR, Command, Flag
 from paribus.config.identity import canonical, identity
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
-from paribus.store.files import RUN_RECORD, read_object_if_any
+from paribus.store.files import METRICS, RUN_RECORD, read_object_if_any
 
 UNREADABLE = "unreadable"
 SWEEP_RECORD = "sweep.json"
@@ -48,6 +48,15 @@ def require_run_record(run_id: str, root: Path) -> dict[str, Any]:
     if record["status"] == UNREADABLE:
         raise DataError(record["failure"]["message"])
     return record
+
+
+def read_metrics(directory: Path) -> Iterator[tuple[str, float, int]]:
+    """Name, value and step of the numbers of an artefact, in the order in which they were logged."""
+    path = directory / METRICS
+    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+        values = json.loads(line)
+        step = int(values.pop("step"))
+        yield from ((name, float(value), step) for name, value in values.items())
 
 
 def files_of(record: Mapping[str, Any], config: RunConfig) -> Mapping[str, Any]:
@@ -87,9 +96,7 @@ def moved_config(config: Mapping[str, Any], root: Path) -> dict[str, Any]:
     return {**config, "root": str(root), "start": start | moved}
 
 
-# The record of a sweep, `sweep.json`: the command that it was given by, and the runs that this made. It is for people,
-# who then name a sweep or a run in place of its overrides. What is made and what is left, the store and the records of
-# runs say; nothing is decided by this.
+# `sweep.json` is for people, who then name a sweep or a run in place of its overrides; nothing is decided by it.
 @dataclass(frozen=True)
 class SweptRun:
     """A run as the command of a sweep had it."""

@@ -45,6 +45,7 @@ from paribus.pipeline.failures import (
 from paribus.pipeline.graph import Node, build_graph, facts, few_documents, named, needed_for, to_make
 from paribus.pipeline.prepared import listed_name, own_name, sweep_of
 from paribus.pipeline.recorder import RunRecord, is_done
+from paribus.pipeline.records import read_metrics
 from paribus.pipeline.results import note_attempt
 from paribus.pipeline.root import OutputRoot, run_id
 from paribus.pipeline.source_files import SourceFiles
@@ -203,13 +204,9 @@ class RunListener:
         if self.recorder is None:
             return
         self.recorder.stage(node, artifact, state, seconds)
-        path = artifact.path / METRICS
         # Those of a first training are also the first ones of the training that goes on from it.
-        if path.is_file() and node.stage.stored_as is None:
-            lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-            self.recorder.published(
-                (name, float(value), line["step"]) for line in lines for name, value in line.items() if name != "step"
-            )
+        if node.stage.stored_as is None and (artifact.path / METRICS).is_file():
+            self.recorder.published(read_metrics(artifact.path))
 
 
 @dataclass(frozen=True)

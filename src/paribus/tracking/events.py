@@ -322,11 +322,9 @@ def complete_size(path: Path) -> int:
     return path.read_bytes().rfind(b"\n") + 1 if path.exists() else 0
 
 
-# Bits per byte against what was read: numbers of a run that a tracker can draw over tokens and over bytes of text. A
-# tracker's axis is the step, which counts different amounts of text in runs with different tokenizers. So every number
-# in bits per byte is told three times: by training step as `train/bits_per_byte`, and in the section `bits_per_byte`,
-# which MLflow shows first, as `train_by_tokens` and `train_by_text_bytes`, whose steps are tokens and bytes of text
-# read.
+# A tracker's axis is the step, which counts other amounts of text with other tokenizers. So every number in bits per
+# byte is told three times: by training step as `train/bits_per_byte`, and in the section `bits_per_byte`, which
+# MLflow shows first, as `train_by_tokens` and `train_by_text_bytes`, whose steps are tokens and bytes read.
 def bits_per_byte(loss: float, tokens: float, text_bytes: float) -> float:
     """From nats a token to bits a byte of the text that the tokens stand for; NaN for no text."""
     return loss * tokens / (text_bytes * math.log(2)) if text_bytes else math.nan

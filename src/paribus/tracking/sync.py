@@ -186,8 +186,6 @@ class TrackingRequest:
         return is_gone(self.process) or is_of_another_boot(self.process)
 
 
-# Have a run sent to MLflow while it runs, without ever waiting for MLflow in between. A follower only writes small
-# files and starts the process of `Service`, unless one serves this output root already.
 class Follower:
     """Follows the event file of a run; ConfigurationError for a bad URI, any other trouble by `finish`."""
 
