@@ -64,21 +64,6 @@ def prepare_runs(
     Without `judge_made` no run is refused for what it has made: who shows how a sweep stands shows the run that failed
     over it, and those beside it. Runs that are on record have the files that they had `before`.
     """
-    with ExitStack() as stack:
-        caches = {cache: cache for cache in (OutputRoot.of(job.config).cache for job in composition.jobs)}
-        if tolerate_missing:
-            caches = {cache: stack.enter_context(overlay(cache)) for cache in caches}
-        return _prepare(composition, caches, before, tolerate_missing=tolerate_missing, judge_made=judge_made)
-
-
-def _prepare(
-    composition: Composition,
-    caches: Mapping[Path, Path],
-    before: FilesBefore,
-    *,
-    tolerate_missing: bool,
-    judge_made: bool,
-) -> list[PreparedRun]:
     judged = composition.launcher in HERE and not tolerate_missing
     devices = Devices()
     experiment = composition.jobs[0].config.experiment
@@ -95,26 +80,30 @@ def _prepare(
     runs: list[PreparedRun] = []
     unlike: list[list[Problem]] = []
     tokens: JudgedTokens = {}
-    for job in composition.jobs:
-        files = before(job)
-        unfit = _unfit(job.config, tolerate_missing=tolerate_missing, made=bool(files))
-        problems += unfit
-        vocabulary = known_vocabulary(job.config)
-        try:
-            cache = caches[OutputRoot.of(job.config).cache]
-            nodes = build_graph(job.config, cache, tolerate_missing=tolerate_missing, files_before=files)
-            runs.append(PreparedRun(job, nodes, composition.factors, composition.launcher))
-            vocabulary = made_vocabulary(nodes["vocabulary"], OutputRoot.of(job.config)) or vocabulary
-            other = [] if unfit or not judge_made else other_tokens(runs[-1], tokens)
-            unlike.append(other)
-            problems += other if isinstance(job.config.tokenizer, ExistingTokenizer) else []
-            problems += _check_stages(runs[-1], epochs=not tolerate_missing)
-            problems += check_ordering(job.config, missing_stages(runs[-1]))
-            problems += devices.check(job.config, runs[-1].required) if judged else []
-        except ParibusError as error:
-            problems += [] if unfit else [Problem("files", str(error))]
-        problems += check_schedule(job.config, vocabulary)
-        problems += check_scored_checkpoints(job.config, vocabulary)
+    with ExitStack() as stack:
+        caches = {cache: cache for cache in (OutputRoot.of(job.config).cache for job in composition.jobs)}
+        if tolerate_missing:
+            caches = {cache: stack.enter_context(overlay(cache)) for cache in caches}
+        for job in composition.jobs:
+            files = before(job)
+            unfit = _unfit(job.config, tolerate_missing=tolerate_missing, made=bool(files))
+            problems += unfit
+            vocabulary = known_vocabulary(job.config)
+            try:
+                cache = caches[OutputRoot.of(job.config).cache]
+                nodes = build_graph(job.config, cache, tolerate_missing=tolerate_missing, files_before=files)
+                runs.append(PreparedRun(job, nodes, composition.factors, composition.launcher))
+                vocabulary = made_vocabulary(nodes["vocabulary"], OutputRoot.of(job.config)) or vocabulary
+                other = [] if unfit or not judge_made else other_tokens(runs[-1], tokens)
+                unlike.append(other)
+                problems += other if isinstance(job.config.tokenizer, ExistingTokenizer) else []
+                problems += _check_stages(runs[-1], epochs=not tolerate_missing)
+                problems += check_ordering(job.config, missing_stages(runs[-1]))
+                problems += devices.check(job.config, runs[-1].required) if judged else []
+            except ParibusError as error:
+                problems += [] if unfit else [Problem("files", str(error))]
+            problems += check_schedule(job.config, vocabulary)
+            problems += check_scored_checkpoints(job.config, vocabulary)
     problems += [] if tolerate_missing else check_launcher(runs)
     # A vocabulary that was made fails its own run, so that the others of a sweep carry on.
     problems += [problem for each in unlike for problem in each] if all(unlike) else []
