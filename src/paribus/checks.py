@@ -125,13 +125,19 @@ def check_combinations(config: RunConfig) -> Iterator[Problem]:
     yield from _tokenization(config)
     yield from _ordering(config)
     yield from _model(config)
-    yield from check_start(config)
+    match config.start:
+        case CheckpointStart():
+            yield from _checkpoint(config.start)
+        case ContinuedStart():
+            yield from _continued(config, config.start)
     # What training of a vocabulary may end below is judged where the output root is known, which may have it already.
     certain = isinstance(config.tokenizer, BytesTokenizer)
     yield from check_schedule(config, known_vocabulary(config) if certain else None)
     yield from _shares(config.training)
     yield from check_plan(config.plan)
-    yield from check_scoring(config)
+    yield from _check_scored_pairs(config)
+    yield from _evaluation(config)
+    yield from _finetuning(config)
 
 
 def _factors(config: RunConfig) -> Iterator[Problem]:
@@ -271,13 +277,19 @@ def _shares(training: TrainingConfig) -> Iterator[Problem]:
     processes = max(1, training.processes) * max(1, training.nodes)
     path, contexts = divided(training)
     share, rest = divmod(contexts, processes)
+    given = f"training.processes={training.processes} x training.nodes={training.nodes}"
     if rest:
-        given = f"training.processes={training.processes} x training.nodes={training.nodes}"
         yield Problem(path, f"{contexts} cannot be shared evenly by {given}")
     elif training.batch_bytes is None and share and training.micro_batch and share % min(training.micro_batch, share):
         of = f"training.global_batch={training.global_batch}" + (f" / {processes} processes" if processes > 1 else "")
         yield Problem("training.micro_batch", f"{training.micro_batch} does not divide {of}")
-    yield from _shards(training, processes)
+    shards = training.shard_processes
+    if shards and training.parallel != "fsdp":
+        message = f"{shards}, but training.parallel={training.parallel} divides no weights"
+        yield Problem("training.shard_processes", f"{message}; use training.parallel=fsdp, or 0")
+    elif shards and training.processes and training.nodes and processes % shards:
+        message = f"{shards} make no groups of {given}; use a divisor of {processes}, or 0 for all of them"
+        yield Problem("training.shard_processes", message)
     if training.deterministic and training.compile == "always":
         message = "always compiles layers, which training.deterministic forbids; use auto or never"
         yield Problem("training.compile", message)
@@ -287,17 +299,6 @@ def _shares(training: TrainingConfig) -> Iterator[Problem]:
     if processes > 1 and ":" in training.device:
         message = f"{training.device} is one device, but {processes} processes take one each; use cuda or auto"
         yield Problem("training.device", message)
-
-
-def _shards(training: TrainingConfig, processes: int) -> Iterator[Problem]:
-    """Groups of processes that divide weights, where `processes` of them are asked for."""
-    path, shards = "training.shard_processes", training.shard_processes
-    if shards and training.parallel != "fsdp":
-        message = f"{shards}, but training.parallel={training.parallel} divides no weights"
-        yield Problem(path, f"{message}; use training.parallel=fsdp, or 0")
-    elif shards and training.processes and training.nodes and processes % shards:
-        given = f"training.processes={training.processes} x training.nodes={training.nodes}"
-        yield Problem(path, f"{shards} make no groups of {given}; use a divisor of {processes}, or 0 for all of them")
 
 
 @dataclass(frozen=True)
@@ -381,13 +382,6 @@ def _schedule(config: RunConfig, vocabulary: int | None) -> _Schedule | None:
             return _Schedule("budget.flops", budget.flops, flops, f"{step}: {flops:.3g} FLOPs")
         case _:
             return None
-
-
-def check_scoring(config: RunConfig) -> Iterator[Problem]:
-    """(path, what is wrong and what would be right) of every such combination."""
-    yield from _check_scored_pairs(config)
-    yield from _evaluation(config)
-    yield from _finetuning(config)
 
 
 def _check_scored_pairs(config: RunConfig) -> Iterator[Problem]:
@@ -534,15 +528,6 @@ def text_measures(configs: Sequence[RunConfig]) -> list[str]:
     named += [concatenated_name(name) for evaluation in streams for name in evaluation.texts]
     sets = [*named, HELDOUT_CLEAN, *([HELDOUT_CONCATENATED] if streams else [])]
     return [*sets, *(f"{name}:perplexity" for name in sets)]
-
-
-def check_start(config: RunConfig) -> Iterator[Problem]:
-    """(path, what is wrong and what would be right) of a start that leads nowhere."""
-    match config.start:
-        case CheckpointStart():
-            yield from _checkpoint(config.start)
-        case ContinuedStart():
-            yield from _continued(config, config.start)
 
 
 def _checkpoint(start: CheckpointStart) -> Iterator[Problem]:

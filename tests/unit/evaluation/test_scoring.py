@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from paribus.checks import check_scoring
+from paribus.checks import check_combinations
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.model import GPTNeoXModel, LlamaModel
 from paribus.errors import ConfigurationError, InfrastructureError, NumericalError, OutOfMemoryError
@@ -219,7 +219,7 @@ def test_tf32_is_refused_on_a_cpu_and_set_on_a_gpu(checkpoint: Path, monkeypatch
 
 def test_an_encoder_decoder_is_scored_in_float32_only() -> None:
     config = run_config(model=ENCODER_DECODER, evaluation=EvaluationConfig(precision="bf16", tasks=()))
-    assert ("evaluation.precision", "bf16, but an encoder_decoder is scored in fp32 only") in check_scoring(config)
+    assert ("evaluation.precision", "bf16, but an encoder_decoder is scored in fp32 only") in check_combinations(config)
 
 
 def test_a_training_after_scores_in_tf32_multiplies_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
