@@ -25,7 +25,7 @@ from paribus.store.claims import Process, acquire, is_gone, is_of_another_boot, 
 from paribus.store.files import RUN_RECORD, read_object_if_any, write_json
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import FAILURE_TAG, FILE_NAME, EventLog, EventReader, end_stopped
-from paribus.tracking.mlflow import MlflowSink, Sent, TrackingError, is_delivered, is_locked, locked
+from paribus.tracking.mlflow import MlflowSink, TrackingError, is_delivered, is_locked, locked
 
 KINDS_OF_LOGS = ("runs", "sweeps", "reports")
 HELP = """usage: paribus sync [root=paribus_runs] [tracking.uri=URI] [tracking.experiment=NAME]
@@ -95,11 +95,27 @@ def sync(root: Path, changes: Mapping[str, Any], tell: Callable[[RunSync], None]
     """
     sinks: dict[Destination, MlflowSink] = {}
     unreachable: dict[Destination, str] = {}
-    runs = []
+    runs: list[RunSync] = []
     logs = (log for kind in KINDS_OF_LOGS for log in (root.resolve() / kind).glob(f"*/{FILE_NAME}"))
     for directory in sorted(log.parent for log in logs):
         tracking = dataclasses.replace(_recorded(directory), **changes)
-        runs.append(_sync_run(directory, tracking, root, sinks, unreachable))
+        destination = None if tracking.kind == "none" else Destination.resolve(tracking, root)
+        if destination is None:
+            reason = "its tracking.kind is none; name a tracking.uri to send it"
+            runs.append(RunSync(directory.name, error=reason, skipped=True))
+        elif destination in unreachable:
+            runs.append(RunSync(directory.name, error=unreachable[destination]))
+        else:
+            close_abandoned(directory, root)
+            sink = sinks.setdefault(destination, MlflowSink(destination))
+            try:
+                sent = sink.send(directory)
+                runs.append(RunSync(directory.name, sent.events, tuple(sent.problems)))
+            except (TrackingError, TimeoutError, OSError) as error:
+                if isinstance(error, TrackingError) and error.unreachable:
+                    unreachable[destination] = str(error)
+                runs.append(RunSync(directory.name, error=str(error)))
+            sink.forget(directory)
         tell(runs[-1])
     return runs
 
@@ -124,31 +140,6 @@ def main(argv: Sequence[str]) -> int:
     if not runs:
         _write_line(f"no runs below {root.resolve()}")
     return 1 if any(run.failed for run in runs) else 0
-
-
-def _sync_run(
-    directory: Path,
-    tracking: TrackingConfig,
-    root: Path,
-    sinks: dict[Destination, MlflowSink],
-    unreachable: dict[Destination, str],
-) -> RunSync:
-    if tracking.kind == "none":
-        return RunSync(directory.name, error="its tracking.kind is none; name a tracking.uri to send it", skipped=True)
-    destination = Destination.resolve(tracking, root)
-    if destination in unreachable:
-        return RunSync(directory.name, error=unreachable[destination])
-    close_abandoned(directory, root)
-    sink = sinks.setdefault(destination, MlflowSink(destination))
-    try:
-        sent: Sent = sink.send(directory)
-    except (TrackingError, TimeoutError, OSError) as error:
-        if isinstance(error, TrackingError) and error.unreachable:
-            unreachable[destination] = str(error)
-        return RunSync(directory.name, error=str(error))
-    finally:
-        sink.forget(directory)
-    return RunSync(directory.name, sent.events, tuple(sent.problems))
 
 
 def _recorded(directory: Path) -> TrackingConfig:
