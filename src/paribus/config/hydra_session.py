@@ -224,7 +224,6 @@ def run_with_hydra(
         # The launcher adds those of Hydra itself again.
         own = [[text for text in job if not override_key(text).startswith(("hydra.", "hydra/"))] for job in jobs]
         callbacks = Callbacks(config)
-        callbacks.on_multirun_start(config=config, config_name="config")
         launcher = Plugins.instance().instantiate_launcher(
             hydra_context=HydraContext(config_loader=loader, callbacks=callbacks), task_function=task, config=config
         )
@@ -233,7 +232,6 @@ def run_with_hydra(
             returned = launcher.launch(own[first : first + most], initial_job_idx=first)
             # Reading a value raises what the job raised; launchers themselves keep silent about that.
             _ = [job.return_value for job in returned]
-        callbacks.on_multirun_end(config=config, config_name="config")
 
 
 def show_with_hydra(command: Command) -> None:

@@ -38,8 +38,6 @@ def _remark_lines(plan: Plan) -> Iterator[str]:
         yield f"memory: of one training process on {where}, with training.micro_batch contexts at once{lowered}"
     if any(run.length.estimated for run in plan.runs):
         yield "~ estimated: exact once trained"
-    if any("parameters" in run.length.estimated for run in plan.runs):
-        yield "a vocabulary that is not there yet is taken to have as many tokens as it is asked to; it may have fewer"
     for before in sorted({run.length.steps_before for run in plan.runs} - {0}):
         yield (
             f"the first {before:,} steps are those of the training that is gone on from: hours leave them out, and the "

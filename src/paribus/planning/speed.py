@@ -8,6 +8,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -251,7 +252,6 @@ def training_device_name(training: TrainingConfig, processors: Path = PROCESSORS
         listed = gpu_names()
         place = int(number) if number.isdigit() else 0
         return listed[place] if place < len(listed) else training.device
-    lines = processors.read_text(encoding="utf-8").splitlines() if processors.is_file() else []
-    pairs = (line.partition(":") for line in lines)
-    names = (value.strip() for name, _, value in pairs if name.strip() == "model name")  # the kernel says none of ARM
-    return next(names, platform.processor() or platform.machine())
+    described = processors.read_text(encoding="utf-8") if processors.is_file() else ""
+    model = re.search(r"^model name\s*:\s*(.*)$", described, re.MULTILINE)  # the kernel says none of ARM
+    return model[1] if model else platform.processor() or platform.machine()
