@@ -157,11 +157,8 @@ _PADDING = re.compile(r"\W*pad(ding)?\W*", re.IGNORECASE)
 def complete(directory: Path) -> None:
     """Have the model in `directory` generate with a cache, and its tokenizer pad and know the context length.
 
-    So transformers' defaults are right for it. Trainings and evaluations, which read checkpoints in the store, say all
-    of this themselves.
-
-    `config.json` gets no token for padding: transformers never trains the embedding of that one, and mostly it is the
-    token that ends a document.
+    Trainings and evaluations, which read checkpoints in the store, say all of this themselves. `config.json` gets no
+    token for padding, whose embedding transformers would never train: mostly it is the one that ends a document.
     """
     from paribus.tokenization.text_tokenizer import TextTokenizer
 

@@ -47,11 +47,8 @@ class Selection:
 def select(command: Command, say: Callable[[str], None]) -> Selection:
     """The runs of a command; of one without overrides but `root`, those of the last sweep of the output root.
 
-    Beside a name stand no overrides but of the table, which is then that of the named runs. `say` is told which sweep
-    is meant where none is given by overrides. Raises ConfigurationError for a name that is none or stands for several
-    things, and where nothing is given and no sweep is on record.
-
-    Runs that a name means are those that were made, of the files as they were then, which may be gone by now.
+    Beside a name stand no overrides but of the table. Runs that it means are those that were made, of the files as they
+    were then. `say` is told which sweep is meant; ConfigurationError where that is none, or several things.
     """
     reference = _reference_of(command)
     whole = command if reference is None else _with_flags(reference.command, command)

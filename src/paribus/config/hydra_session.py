@@ -145,11 +145,7 @@ class Composer:
         return _with(values, self._read(files))
 
     def job(self, overrides: Sequence[str]) -> Composed:
-        """The same in its parts.
-
-        Reading files takes Hydra tenths of a second and setting values none, and a sweep has hundreds of jobs that
-        differ in values alone. The block of Hydra, more than half of the whole, is the same for all of them.
-        """
+        """The same in its parts; files are read once for jobs that differ in values alone, which takes Hydra 0.1 s."""
         files, values = self._apart(overrides)
         if files not in self._chosen:
             whole = self._read(files)
@@ -208,10 +204,8 @@ def run_with_hydra(
 ) -> None:
     """Call `function(config)` once a job, given as its overrides, with the launcher that the command names.
 
-    `build` makes and checks the configuration where the job runs, as it did for the command.
-
-    A launcher may send `function` to other processes and machines. Whatever goes wrong there is raised, also where
-    only one of several jobs was lost.
+    `build` makes the configuration where the job runs, maybe in another process, as it did for the command. Whatever
+    goes wrong there is raised, also where only one of several jobs was lost.
     """
 
     def task(cfg: DictConfig) -> None:

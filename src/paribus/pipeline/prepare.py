@@ -55,14 +55,11 @@ def prepare_runs(
     judge_made: bool = True,
     before: FilesBefore = lambda job: {},
 ) -> list[PreparedRun]:
-    """Graphs of all runs; one error with every missing file, unknown task and unfit checkpoint of all of them, and with
-    what is wrong with the paper's table of their experiment, and with names in its own.
+    """Graphs of all runs; one error with every problem of their files, tasks, checkpoints and tables.
 
-    With `tolerate_missing`, which commands use that only read, files outside the configuration may be absent, and
-    devices; nothing is remembered then. Where jobs run elsewhere, they judge devices themselves.
-
-    Without `judge_made` no run is refused for what it has made: who shows how a sweep stands shows the run that failed
-    over it, and those beside it. Runs that are on record have the files that they had `before`.
+    With `tolerate_missing`, for commands that only read, files outside the configuration and devices may be absent, and
+    nothing is remembered. Where jobs run elsewhere, they judge devices themselves. Without `judge_made` no run is
+    refused for what it has made. Runs that are on record have the files that they had `before`.
     """
     judged = composition.launcher in HERE and not tolerate_missing
     devices = Devices()
