@@ -56,11 +56,11 @@ def report_command(command: Command, console: Console) -> int:
     if repeated := same_run_twice(runs):
         raise repeated
     with _logging_failures(composition, runs):
-        if command.asks_why:
+        if command.has("--why"):
             return explain_differences(composition, runs, console)
         show_unfinished(chosen.command, composition, runs, console)
         show_verb_of_table(chosen.command, composition, runs, console)
-        show = (lambda report: print_json(report.plain)) if command.asks_json else None
+        show = (lambda report: print_json(report.plain)) if command.has("--json") else None
         return 0 if compare_runs(composition, runs, console, show) else EXIT_INCOMPLETE
 
 

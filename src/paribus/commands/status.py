@@ -41,7 +41,7 @@ def status_command(command: Command, console: Console) -> int:
         say = partial(console.print, style="dim", markup=False, soft_wrap=True)
         document = status_document(select(command, say).runs)
         show, done = show_status, document["done"]
-    if command.asks_json:
+    if command.has("--json"):
         print_json(document)
     else:
         show(document, console)

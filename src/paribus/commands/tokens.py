@@ -8,7 +8,7 @@ from rich.console import Console
 
 from paribus.checks import compose_command
 from paribus.commands.output import TOKENS, report_directory
-from paribus.config.arguments import HELP_FLAGS, Command, parse
+from paribus.config.arguments import HELP, HELP_FLAGS, Command, parse
 from paribus.config.compose import Composition
 from paribus.config.groups.evaluation import TableConfig, table_of
 from paribus.config.groups.tokenization import PredictiveEntropyPretokenizer, SpansPretokenizer
@@ -56,7 +56,7 @@ def tokens_command(arguments: Sequence[str], console: Console) -> int:
         raise ConfigurationError(f"unknown action {action!r}; known: {', '.join(FLAG_OF_ACTION)}\n{USAGE}")
     text, rest = _split_flag(arguments[1:], FLAG_OF_ACTION[action])
     command = parse(rest, TOKENS)
-    if command.helps:
+    if command.has(HELP):
         console.print(USAGE, markup=False, end="", soft_wrap=True)
     elif command.shows:
         show_with_hydra(command)

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from paribus.commands import RUNS
 from paribus.commands.output import print_json
-from paribus.config.arguments import HELP_FLAGS, OF_A_VERB, Command, groups, options, parse
+from paribus.config.arguments import HELP, HELP_FLAGS, OF_A_VERB, Command, groups, options, parse
 from paribus.pipeline.display import open_console
 
 HELP_WIDTH = 120
@@ -89,7 +89,7 @@ def _with_overrides(name: str) -> Callable[[Sequence[str]], int]:
 
     def verb(arguments: Sequence[str]) -> int:
         command = parse(arguments, name)
-        if command.helps:
+        if command.has(HELP):
             open_console().print(verb_help(name), markup=False, highlight=False, soft_wrap=True)
             return 0
         if command.shows:
@@ -98,7 +98,7 @@ def _with_overrides(name: str) -> Callable[[Sequence[str]], int]:
             show_with_hydra(command)
             return 0
         # With --json standard output is for the document alone.
-        return _function_of(name)(command, open_console(stderr=command.asks_json))
+        return _function_of(name)(command, open_console(stderr=command.has("--json")))
 
     return verb
 
@@ -152,7 +152,7 @@ def _plan(command: Command, console: Console) -> int:
     say = partial(console.print, markup=False, soft_wrap=True)
     runs = prepare_runs(compose_command(command), tolerate_missing=True)
     plan = make_plan(runs, say)
-    if command.asks_json:
+    if command.has("--json"):
         print_json(plan_document(plan, runs))
     else:
         show_plan(plan, console)

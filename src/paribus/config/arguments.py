@@ -47,24 +47,14 @@ class Command:
     flags: tuple[Flag, ...]
     overrides: tuple[str, ...]
 
-    @property
-    def _names(self) -> set[str]:
-        return {flag.name for flag in self.flags}
+    def has(self, flag: str) -> bool:
+        """True if a flag, by its long name, was given."""
+        return any(each.name == flag for each in self.flags)
 
     @property
     def multirun(self) -> bool:
         """True if -m was given."""
-        return "--multirun" in self._names
-
-    @property
-    def asks_why(self) -> bool:
-        """True if --why was given, for which `paribus report` says in what runs differ."""
-        return "--why" in self._names
-
-    @property
-    def asks_json(self) -> bool:
-        """True if --json was given, for which a verb prints one JSON document and no tables."""
-        return "--json" in self._names
+        return self.has("--multirun")
 
     @property
     def config_directories(self) -> tuple[str, ...]:
@@ -81,12 +71,7 @@ class Command:
     @property
     def shows(self) -> bool:
         """True if Hydra is only asked to print something."""
-        return bool(SHOWING & self._names)
-
-    @property
-    def helps(self) -> bool:
-        """True if that is the help."""
-        return HELP in self._names
+        return any(map(self.has, SHOWING))
 
     @property
     def shown_by_hydra(self) -> list[str]:
