@@ -38,7 +38,7 @@ from paribus.reporting.measures import (
 )
 from paribus.reporting.runs import RunScores
 from paribus.reporting.significance.crossed import Estimate, SeedVariance, half_width, within_rows
-from paribus.reporting.significance.paired import Matrix, PairedTest, Vector, standard_errors
+from paribus.reporting.significance.paired import Matrix, PairedTest, Vector
 
 ALIKE = 1.01
 """How many times the smallest of some sizes the largest may be."""
@@ -421,33 +421,20 @@ class Cell:
         return self.judged.detectable if self.judged else None
 
 
-def item_averages(values: Sequence[Mapping[str, Values]]) -> list[dict[str, Vector]]:
-    """Each item's score (items,), averaged over checkpoints and seeds, of every row and column that has any."""
+def item_averages(seeds: Values) -> Vector:
+    """Each item's score (items,), averaged over checkpoints and seeds."""
+    averages: Vector = np.mean([each.mean(axis=0) for each in seeds.values()], axis=0)
+    return averages
+
+
+def cells_of(values: Sequence[Mapping[str, Values]]) -> list[Cells]:
+    """The cells of rows: by column key, from each seed's values; (1, 1) for a number of the whole run."""
+    keys = dict.fromkeys(key for row in values for key, seeds in row.items() if seeds)
+    within = {key: within_rows(seed_means([row[key] for row in values])) for key in keys}
     return [
-        {key: np.mean([each.mean(axis=0) for each in seeds.values()], axis=0) for key, seeds in row.items() if seeds}
-        for row in values
+        {key: _make_cell(seeds, within[key]) if seeds else Cell() for key, seeds in by_column.items()}
+        for by_column in values
     ]
-
-
-def cells_of(values: Sequence[Mapping[str, Values]], averages: Sequence[Mapping[str, Vector]]) -> list[Cells]:
-    """The cells of rows: by column key, from each seed's values; (1, 1) for a number of the whole run.
-
-    `averages` are those of the items of the same values.
-    """
-    places = [(row, key) for row, by_column in enumerate(averages) for key in by_column]
-    seeds = [list(values[row][key].values()) for row, key in places]
-    within = {key: within_rows(seed_means([row[key] for row in values])) for key in dict.fromkeys(k for _, k in places)}
-    means = [np.array([each.mean(axis=1) for each in of_cell]) for of_cell in seeds]
-    errors = standard_errors([averages[row][key] for row, key in places])
-    rows: list[Cells] = [{key: Cell() for key in by_column} for by_column in values]
-    shapes: dict[tuple[int, ...], list[int]] = {}
-    for index, mean in enumerate(means):
-        shapes.setdefault(mean.shape, []).append(index)
-    for alike in shapes.values():
-        for index, spreads in zip(alike, _spreads(np.stack([means[index] for index in alike])), strict=True):
-            row, key = places[index]
-            rows[row][key] = _make_cell(spreads, errors[index], seeds[index], within[key])
-    return rows
 
 
 def seed_means(rows: Sequence[Values]) -> Matrix:
@@ -457,30 +444,23 @@ def seed_means(rows: Sequence[Values]) -> Matrix:
     return np.array(means).reshape(len(rows), len(seeds))
 
 
-def _spreads(means: Matrix) -> list[tuple[float, float | None, float | None]]:
-    """Mean, standard deviation over seeds and over checkpoints of each of (cells, seeds, checkpoints)."""
-    cells, seeds, checkpoints = means.shape
-    nothing: list[float | None] = [None] * cells
-    with np.errstate(invalid="ignore"):  # of runs with infinite scores
-        over_seeds = np.std(means.mean(axis=2), axis=1, ddof=1).tolist() if seeds > 1 else nothing
-        steps = np.sqrt(np.mean(np.var(means, axis=2, ddof=1), axis=1)).tolist() if checkpoints > 1 else nothing
-        return list(zip(means.reshape(cells, -1).mean(axis=1).tolist(), over_seeds, steps, strict=True))
-
-
-def _make_cell(
-    spreads: tuple[float, float | None, float | None],
-    error: float | None,
-    seeds: Sequence[Matrix],
-    within: SeedVariance | None,
-) -> Cell:
-    value, over_seeds, steps = spreads
-    checkpoints, items = seeds[0].shape
-    counts = {"items": items, "fewest": items, "seeds": len(seeds), "checkpoints": checkpoints}
+def _make_cell(seeds: Values, within: SeedVariance | None) -> Cell:
+    means = np.array([each.mean(axis=1) for each in seeds.values()])
+    by_seed = np.array([each.mean(axis=0) for each in seeds.values()])
+    (count, items), checkpoints, value = by_seed.shape, means.shape[1], float(means.mean())
+    counts = {"items": items, "fewest": items, "seeds": count, "checkpoints": checkpoints}
     if not math.isfinite(value):
         return Cell(value=value, **counts)
-    half = half_width(np.stack([values.mean(axis=0) for values in seeds]), within)
-    over: Literal["items", "seeds"] | None = None if half is None else "items" if within is None else "seeds"
-    return Cell(value, half, over, over_seeds, steps, error, **counts)
+    half = half_width(by_seed, within)
+    return Cell(
+        value,
+        half,
+        over=None if half is None else "items" if within is None else "seeds",
+        seed_spread=float(np.std(means.mean(axis=1), ddof=1)) if count > 1 else None,
+        checkpoint_spread=float(np.sqrt(np.mean(np.var(means, axis=1, ddof=1)))) if checkpoints > 1 else None,
+        error=float(by_seed.mean(axis=0).std(ddof=1) / np.sqrt(items)) if items > 1 else None,
+        **counts,
+    )
 
 
 def with_perplexities(cells: Sequence[Mapping[str, Cell]], columns: Sequence[Measure]) -> list[Cells]:

@@ -25,7 +25,6 @@ from paribus.reporting.columns import (
     cells_of,
     columns_of,
     fewest_items,
-    item_averages,
     measure,
     perplexity,
     primary_of,
@@ -203,13 +202,12 @@ def compare(
     primary = primary_of(columns, list(scores.values()), table)
     rows = _rows(groups, missing, gone, factors, table)
     values = [{column.key: values_by_seed(row, column, scores) for column in columns} for row in rows]
-    averages = item_averages(values)
     compared = [row.baseline for row in rows]
     references = {factor: rows[0].labels[at] for at, factor in enumerate(factors)} | dict(table.baseline or {})
-    cells = _with_fewest(cells_of(values, averages), rows, columns, scores, left_out)
+    cells = _with_fewest(cells_of(values), rows, columns, scores, left_out)
     cells = _with_grounds(cells, rows, columns, scores)
     by_measure = scores_by_measure(values, columns)
-    cells = with_tests(cells, values, compared, columns, table, scores=by_measure, averages=averages)
+    cells = with_tests(cells, values, compared, columns, table, scores=by_measure)
     deciding = [column for column in columns if column.scored and column.key in primary]
     labels = [row.labels for row in rows]
     tested = effects(labels, references, compared, deciding, cells, scores=by_measure)
@@ -256,7 +254,7 @@ def cells_by_column(comparison: Comparison, columns: Sequence[Measure], checkpoi
                 for key, seeds in of_row.items()
             }
         values.append(of_row)
-    cells = cells_of(values, item_averages(values))
+    cells = cells_of(values)
     cells = _with_fewest(cells, comparison.finished, columns, comparison.scores, comparison.left_out)
     return with_perplexities([without_inference(row, columns) for row in cells], columns)
 

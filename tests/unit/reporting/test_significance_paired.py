@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from paribus.reporting import paired_test
-from paribus.reporting.significance.paired import permutation_test, standard_errors
+from paribus.reporting.significance.paired import permutation_test
 
 
 def scores(items: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -97,7 +97,3 @@ def test_the_permutation_test_draws_patterns_of_many_items_reproducibly() -> Non
     a, b = scores(200, 4)
     assert permutation_test(a, b, seed=1) == permutation_test(a, b, seed=1)
     assert permutation_test(a, b) == pytest.approx(stats.ttest_rel(a, b).pvalue, abs=0.03)
-
-
-def test_the_standard_error_needs_two_items() -> None:
-    assert standard_errors([[1.0], [1, 0, 1, 0]]) == [None, pytest.approx(stats.sem([1, 0, 1, 0]))]

@@ -17,11 +17,11 @@ import numpy as np
 
 from paribus.config.groups.evaluation import TableConfig
 from paribus.config.units import parse_count
-from paribus.reporting.columns import Cell, Cells, Values, finite, seed_means
+from paribus.reporting.columns import Cell, Cells, Values, finite, item_averages, seed_means
 from paribus.reporting.measures import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, Labels, Measure
 from paribus.reporting.significance.crossed import Estimate, SeedVariance, crossed_test, pooled_variance, steady
 from paribus.reporting.significance.joint import Weights, judged_together
-from paribus.reporting.significance.paired import Matrix, Vector, paired_tests, unpaired_t_test
+from paribus.reporting.significance.paired import Matrix, paired_test, unpaired_t_test
 
 
 class ArmScores:
@@ -82,19 +82,17 @@ def with_tests(
     table: TableConfig,
     *,
     scores: Mapping[str, ArmScores],
-    averages: Sequence[Mapping[str, Vector]],
 ) -> list[Cells]:
     """Each scored cell with its tests against its baseline's, by themselves."""
-    places = [
+    places = (
         (row, base, column.key)
         for row, base in enumerate(baselines)
         for column in columns
         if base is not None and testable(column, cells[row][column.key], cells[base][column.key])
-    ]
-    items = paired_tests([(averages[row][key], averages[base][key]) for row, base, key in places], test=table.test)
+    )
     tested_cells = [without_inference(row, columns) for row in cells]
-    for (row, base, key), test in zip(places, items, strict=True):
-        plain = None
+    for row, base, key in places:
+        test, plain = paired_test(*(item_averages(values[place][key]) for place in (row, base)), test=table.test), None
         if table.plain_t_test:  # over the means of each seed and checkpoint
             samples = ([each.mean(axis=1) for each in values[place][key].values()] for place in (row, base))
             plain = unpaired_t_test(*map(np.concatenate, samples))

@@ -2,10 +2,9 @@
 
 The two runs answered the same items, so every test is paired: it looks at the item-by-item differences, always
 `scores_a - scores_b`. Distributions are scipy's and McNemar's test is statsmodels'; this module chooses among tests,
-runs many at once, and says what holds where differences have no spread.
+and says what holds where differences have no spread.
 """
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -61,17 +60,28 @@ def paired_test(scores_a: ArrayLike, scores_b: ArrayLike, *, test: Test = "auto"
         ValueError: the arrays are empty, not one-dimensional, of unequal length, or not finite; or `mcnemar` is asked
             for scores other than 0 and 1.
     """
-    return paired_tests([(scores_a, scores_b)], test=test)[0]
+    from scipy.special import stdtr, stdtrit  # scipy.stats, which has the t-test, takes half a second to load
 
-
-def paired_tests(pairs: Iterable[tuple[ArrayLike, ArrayLike]], *, test: Test = "auto") -> list[PairedTest]:
-    """`paired_test` of many pairs; pairs of one length share their calls."""
-    checked = [_checked(*pair) for pair in pairs]
-    tests: dict[int, PairedTest] = {}
-    for indices in _by_length([a for a, _ in checked]):
-        a, b = (np.stack([checked[index][side] for index in indices]) for side in (0, 1))
-        tests |= zip(indices, _of_one_length(a, b, test), strict=True)
-    return [tests[index] for index in range(len(checked))]
+    a, b = _checked(scores_a, scores_b)
+    binary = test in ("auto", "mcnemar") and bool(np.isin([a, b], (0.0, 1.0)).all())
+    if test == "mcnemar" and not binary:
+        raise ValueError("McNemar's test needs scores that are 0 or 1; take test='t' or test='bootstrap'")
+    differences, scale = a - b, _largest(a, b)
+    if np.ptp(differences) <= ROUNDING * scale:
+        base = _without_spread(differences, scale)
+    else:
+        freedom, mean = len(a) - 1, float(differences.mean())
+        error = float(differences.std(ddof=1) / np.sqrt(len(a)))
+        reach = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
+        p_value = 2 * float(stdtr(freedom, -abs(mean / error)))
+        base = PairedTest(mean, mean - reach, mean + reach, p_value, len(a))
+        if test == "bootstrap":
+            return _bootstrap(base, differences)
+    if binary:
+        return replace(base, p_value=_mcnemar(a, b), test="McNemar")
+    if test == "permutation":
+        return replace(base, p_value=permutation_test(a, b), test="permutation")
+    return base
 
 
 def permutation_test(scores_a: ArrayLike, scores_b: ArrayLike, *, resamples: int = RESAMPLES, seed: int = 0) -> float:
@@ -110,25 +120,6 @@ def unpaired_t_test(sample_a: ArrayLike, sample_b: ArrayLike) -> float | None:
     return float(stats.ttest_ind(a, b).pvalue)
 
 
-def standard_errors(scores: Sequence[ArrayLike]) -> list[float | None]:
-    """Standard errors of the means of arrays (n,), None for fewer than two; those of one length share their call."""
-    values = [np.asarray(each, dtype=np.float64) for each in scores]
-    by_place: dict[int, float] = {}
-    for indices in _by_length(values):
-        if len(values[indices[0]]) > 1:
-            stacked = np.stack([values[index] for index in indices])
-            errors = stacked.std(axis=1, ddof=1) / np.sqrt(stacked.shape[1])
-            by_place |= zip(indices, map(float, errors), strict=True)
-    return [by_place.get(index) for index in range(len(values))]
-
-
-def _by_length(vectors: Sequence[Vector]) -> list[list[int]]:
-    groups: dict[int, list[int]] = {}
-    for index, vector in enumerate(vectors):
-        groups.setdefault(len(vector), []).append(index)
-    return list(groups.values())
-
-
 def _mean(differences: Any, axis: int = -1) -> Any:
     return np.mean(differences, axis=axis)
 
@@ -148,48 +139,6 @@ def _checked(scores_a: ArrayLike, scores_b: ArrayLike) -> tuple[Vector, Vector]:
 
 def _largest(a: Vector, b: Vector) -> float:
     return float(max(np.abs(a).max(), np.abs(b).max()))
-
-
-def _of_one_length(a: Matrix, b: Matrix, test: Test) -> list[PairedTest]:
-    scale = np.maximum(np.abs(a).max(axis=1), np.abs(b).max(axis=1))
-    spread = np.ptp(a - b, axis=1) > ROUNDING * scale
-    by_t = iter(_by_t(a[spread], b[spread])) if spread.any() else iter(())
-    tests = []
-    for index, varies in enumerate(spread):
-        base = next(by_t) if varies else _without_spread(a[index] - b[index], float(scale[index]))
-        tests.append(_refined(base, a[index], b[index], test, bool(varies)))
-    return tests
-
-
-def _by_t(a: Matrix, b: Matrix) -> list[PairedTest]:
-    """Student's t-test of the mean of each row; `scipy.stats`, which has it, takes half a second to load."""
-    from scipy.special import stdtr, stdtrit
-
-    differences, freedom = a - b, a.shape[1] - 1
-    means, errors = differences.mean(axis=1), differences.std(axis=1, ddof=1) / np.sqrt(a.shape[1])
-    reach = stdtrit(freedom, (1 + CONFIDENCE) / 2) * errors
-    p_values = 2 * stdtr(freedom, -np.abs(means / errors))
-    columns = (means, means - reach, means + reach, p_values)
-    return [
-        PairedTest(mean, low, high, p_value, a.shape[1])
-        for mean, low, high, p_value in zip(*(column.tolist() for column in columns), strict=True)
-    ]
-
-
-def _refined(base: PairedTest, a: Vector, b: Vector, test: Test, varies: bool) -> PairedTest:
-    """The t-test's result with the p-value, and for the bootstrap the interval, of the test that is wanted."""
-    binary = test in ("auto", "mcnemar") and _binary(a) and _binary(b)
-    if test == "mcnemar" and not binary:
-        raise ValueError("McNemar's test needs scores that are 0 or 1; take test='t' or test='bootstrap'")
-    if binary:
-        return replace(base, p_value=_mcnemar(a, b), test="McNemar")
-    if test == "permutation":
-        return replace(base, p_value=permutation_test(a, b), test="permutation")
-    return _bootstrap(base, a - b) if test == "bootstrap" and varies else base
-
-
-def _binary(scores: Vector) -> bool:
-    return bool(np.isin(scores, (0.0, 1.0)).all())
 
 
 def _mcnemar(a: Vector, b: Vector) -> float:
