@@ -14,13 +14,12 @@ from paribus.reporting.measures import (
     CONTEXT_BYTES,
     HELDOUT_SETS,
     ITEMS_TO_JUDGE,
-    SEEDS_TO_JUDGE,
     STEPS,
     Measure,
 )
 from paribus.reporting.runs import FinishedRun, LeftOut, RunScores
-from paribus.reporting.significance.judgement import too_few_items, unjudged
-from paribus.reporting.table import EXPLORATORY, heading, size, some, spread_shows
+from paribus.reporting.significance.judgement import too_few_items
+from paribus.reporting.table import EXPLORATORY, heading, some, spread_shows
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,6 @@ class Notes:
 
 def notes(comparison: Comparison) -> Notes:
     """All that is to be said of a table beside its numbers."""
-    tests = _tests(comparison)
-    marks = [line for line in tests if line == tests[0] or line.startswith(EXPLORATORY)]
     return Notes(
         warnings=(
             *_lossy(comparison),
@@ -56,16 +53,14 @@ def notes(comparison: Comparison) -> Notes:
         legend=(
             *_reading(comparison),
             *_spread(comparison),
-            *marks,
-            *_few_seeds(comparison),
+            *_marks(comparison),
             *_few_items(comparison),
             *_repeated(comparison),
             *_redrawn(comparison),
             *some([line for row in comparison.rows for line in _gaps(row, comparison)]),
         ),
         details=(
-            *(line for line in tests if line not in marks),
-            *_detectable(comparison),
+            *_tests(comparison),
             *_plain(comparison),
             *(["In brackets: the paper's number, and ours minus it."] if comparison.table.paper else []),
             *_truncated(comparison),
@@ -135,21 +130,12 @@ def _documents(column: Measure) -> str:
 
 
 def _averaged_weights(comparison: Comparison) -> Iterator[str]:
-    numbers = {
-        comparison.row_name(row): int((row.runs[0].config.get("evaluation") or {}).get("average_checkpoints", 1))
-        for row in comparison.finished
-    }
-    most = max(numbers.values(), default=1)
-    if most > 1 and len(set(numbers.values())) == 1:
+    configs = (row.runs[0].config.get("evaluation") or {} for row in comparison.finished)
+    numbers = {int(config.get("average_checkpoints", 1)) for config in configs}
+    if len(numbers) == 1 and (count := numbers.pop()) > 1:
         yield (
-            f"Weights that are scored without fine-tuning are the mean of those of {most} checkpoints, up to the "
+            f"Weights that are scored without fine-tuning are the mean of those of {count} checkpoints, up to the "
             "scored one."
-        )
-    elif most > 1:
-        named = [f"{number} in {name}" for name, number in numbers.items() if number > 1]
-        yield (
-            "Weights that are scored without fine-tuning are the mean of those of several checkpoints up to the scored "
-            f"one, by row: {_listed(named)}."
         )
 
 
@@ -186,18 +172,9 @@ def _perplexities(comparison: Comparison) -> Iterator[str]:
 
 
 def _spread(comparison: Comparison) -> Iterator[str]:
+    """Spreads that no caption explains: ± in a table without scores, and spreads over checkpoints."""
     cells = [(column, cell) for _, column, cell in _finished_cells(comparison) if cell.half_width is not None]
-    over = {cell.over for column, cell in cells if column.scored and cell.over}
-    if "seeds" in over:
-        seeds = sorted({cell.seeds for column, cell in cells if column.scored and cell.over == "seeds"})
-        yield (
-            "± is half the 95 % interval of a number, over other seeds and other items "
-            f"({' or '.join(map(str, seeds))} seeds a row; what a seed does to a row is taken from all rows)."
-        )
-    if "items" in over:
-        which = "± of what no training has part in" if "seeds" in over else "±"
-        yield f"{which} is half the 95 % interval over other items alone."
-    if not over and any(spread_shows(column, cell) for column, cell in cells):
+    if not any(column.scored for column, _ in cells) and any(spread_shows(column, cell) for column, cell in cells):
         yield "± is half the 95 % interval of a number over other seeds."
     if any(cell.checkpoint_spread is not None for _, cell in cells):
         yield (
@@ -206,37 +183,27 @@ def _spread(comparison: Comparison) -> Iterator[str]:
         )
 
 
-def _tests(comparison: Comparison) -> list[str]:
-    if not any(cell.test for _, _, cell in _finished_cells(comparison)):
-        alone = _without_baseline(comparison)
-        if len(comparison.finished) > 1:
-            return [f"No significance test: no score allows one against {_baseline(comparison)}.", *alone]
-        return alone or ["No significance test: there is nothing to compare the first row with."]
-    judged = [effect for effect in comparison.effects if effect.p_adjusted is not None]
-    lines = []
+def _marks(comparison: Comparison) -> Iterator[str]:
     if any(cell.p_adjusted is not None for _, _, cell in _finished_cells(comparison)):
-        lines.append(f"* p < 0.05, ** p < 0.01 against {_baseline(comparison)}: two-sided, paired, adjusted.")
-    elif judged:
-        lines.append("No row is marked: the sentences above judge what each factor does over all rows.")
-    else:
-        lines.append(f"No difference of {_primary(comparison)} can be judged, so none is marked.")
+        yield f"* p < 0.05, ** p < 0.01 against {_baseline(comparison)}: two-sided, paired, adjusted."
+    elif any(effect.p_adjusted is not None for effect in comparison.effects):
+        yield "No row is marked: the sentences above judge what each factor does over all rows."
     if comparison.exploratory:
-        lines.append(
+        yield (
             f"{EXPLORATORY} Exploratory: these measures do not decide the question (experiment.table.primary names "
             "those that do); their differences are not adjusted for each other, so none is marked."
         )
-    if judged:
+
+
+def _tests(comparison: Comparison) -> Iterator[str]:
+    """How effects were tested, and rows that are compared with none since that row has no finished run."""
+    if judged := [effect for effect in comparison.effects if effect.p_adjusted is not None]:
         together = f"the {len(judged)} effects on {_primary(comparison)} are judged together" if len(judged) > 1 else ""
-        lines.append(
+        yield (
             "An effect is tested over seeds and items, both taken as random (each item's score averaged over "
             "checkpoints and, for the mean, shots). How far seeds move it is estimated from its own and from all rows "
             f"together{f'; {together}, so that p-values and intervals hold for all at once' if together else ''}."
         )
-    return [*lines, *_without_baseline(comparison)]
-
-
-def _without_baseline(comparison: Comparison) -> list[str]:
-    """Rows that are compared with none, since the one that the table has for them has no finished run."""
     baseline = (comparison.table.baseline or {}).items()
     alone = [
         _labels_of(comparison, row)
@@ -247,8 +214,8 @@ def _without_baseline(comparison: Comparison) -> list[str]:
             else not comparison.rows[row.baseline].runs
         )
     ]
-    message = f"Not tested, as the row that they would be compared with is not there: {_listed(alone)}."
-    return [message] if alone else []
+    if alone:
+        yield f"Not tested, as the row that they would be compared with is not there: {_listed(alone)}."
 
 
 def _primary(comparison: Comparison) -> str:
@@ -272,22 +239,6 @@ def _few_items(comparison: Comparison) -> Iterator[str]:
         )
 
 
-def _few_seeds(comparison: Comparison) -> Iterator[str]:
-    """Rows with scores that are not judged for want of seeds that the row they are compared with has too."""
-    names: dict[str, None] = {}
-    for row, column, cell in _finished_cells(comparison):
-        base = comparison.rows[row.baseline or 0].cells[column.key]
-        lacking = 0 < cell.seeds < SEEDS_TO_JUDGE or (unjudged(column, cell) and cell.ground == base.ground)
-        if column.scored and column.of_model and lacking:
-            names[_labels_of(comparison, row)] = None
-    if names and any(cell.test for _, _, cell in _finished_cells(comparison)):
-        rows = "every row" if len(names) == len(comparison.finished) else _listed(list(names))
-        yield (
-            f"No ±, mark or bold number without {SEEDS_TO_JUDGE} seeds that the row compared with has too; scores lack "
-            f"them in {rows}."
-        )
-
-
 def _baseline(comparison: Comparison) -> str:
     if comparison.table.baseline:
         labels = ", ".join(" ".join(map(comparison.name, pair)) for pair in comparison.table.baseline.items())
@@ -295,25 +246,9 @@ def _baseline(comparison: Comparison) -> str:
     return f"the first row ({', '.join(map(comparison.name, comparison.rows[0].labels)) or 'the only one'})"
 
 
-def _detectable(comparison: Comparison) -> Iterator[str]:
-    sizes = []
-    for column in comparison.columns:
-        cells = [row.cells[column.key] for row in comparison.finished]
-        known = [cell.detectable for cell in cells if cell.detectable is not None]
-        if known and column.main and not column.key.endswith("_shot"):
-            sizes.append(f"{heading(column)} {_range(size(min(known), column), size(max(known), column))}")
-    if sizes:
-        yield (
-            "The smallest true difference of rows that so many seeds and items show with a probability of 80 %: "
-            f"{'; '.join(sizes)}."
-        )
-
-
 def _plain(comparison: Comparison) -> Iterator[str]:
     counts = {cell.seeds * cell.checkpoints for _, column, cell in _finished_cells(comparison) if column.scored}
-    if comparison.table.plain_t_test and max(counts, default=0) < 2:
-        yield "No plain t-test: it needs two seeds or checkpoints."
-    elif comparison.table.plain_t_test:
+    if comparison.table.plain_t_test and max(counts, default=0) > 1:
         yield (
             f"p (plain t): unpaired t-test over the means of each seed and checkpoint "
             f"({' or '.join(map(str, sorted(counts)))} numbers a row), as papers have it. Checkpoints of one run are "
@@ -554,11 +489,9 @@ def _starts(comparison: Comparison) -> Iterator[str]:
 
 
 def _survivors(comparison: Comparison) -> Iterator[str]:
-    """Rows of which some runs diverged, and those of which none is left."""
-    diverged = [row for row in comparison.rows if row.diverged]
-    if lost := [comparison.row_name(row) for row in diverged if not row.runs]:
-        yield f"Runs of these rows diverged and none is left, so they have no numbers: {_listed(lost)}."
-    if rows := [f"{comparison.row_name(row)}: {row.diverged} beside {len(row.runs)}" for row in diverged if row.runs]:
+    """Rows of which some runs diverged."""
+    diverged = [row for row in comparison.finished if row.diverged]
+    if rows := [f"{comparison.row_name(row)}: {row.diverged} beside {len(row.runs)}" for row in diverged]:
         yield (
             "Warning: some runs of these rows diverged and are not in the numbers, so that those that are left look "
             f"better than the row is: {_listed(rows)}."
