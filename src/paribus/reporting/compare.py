@@ -204,8 +204,7 @@ def compare(
     values = [{column.key: values_by_seed(row, column, scores) for column in columns} for row in rows]
     compared = [row.baseline for row in rows]
     references = {factor: rows[0].labels[at] for at, factor in enumerate(factors)} | dict(table.baseline or {})
-    cells = _with_fewest(cells_of(values), rows, columns, scores, left_out)
-    cells = _with_grounds(cells, rows, columns, scores)
+    cells = _with_limits(cells_of(values), rows, columns, scores, left_out)
     by_measure = scores_by_measure(values, columns)
     cells = with_tests(cells, values, compared, columns, table, scores=by_measure)
     deciding = [column for column in columns if column.scored and column.key in primary]
@@ -254,52 +253,38 @@ def cells_by_column(comparison: Comparison, columns: Sequence[Measure], checkpoi
                 for key, seeds in of_row.items()
             }
         values.append(of_row)
-    cells = cells_of(values)
-    cells = _with_fewest(cells, comparison.finished, columns, comparison.scores, comparison.left_out)
+    cells = _with_limits(cells_of(values), comparison.finished, columns, comparison.scores, comparison.left_out)
     return with_perplexities([without_inference(row, columns) for row in cells], columns)
 
 
-def _with_grounds(
-    cells: Sequence[Cells], rows: Sequence[Arm], columns: Sequence[Measure], scores: Mapping[str, RunScores]
-) -> list[Cells]:
-    """The cells with the checkpoint that their row goes on from, which is no part of the seed: all its runs do.
-
-    Those of bits of texts also with whether its tokenizer loses text, which its models then need not predict.
-    """
-    of_texts = {column.key for column in columns if column.kind in ("bits_per_byte", "perplexity")}
-    return [
-        {
-            key: replace(cell, start=row.runs[0].start, lossy=key in of_texts and row.loses_text(scores))
-            for key, cell in by_column.items()
-        }
-        if row.runs
-        else by_column
-        for by_column, row in zip(cells, rows, strict=True)
-    ]
-
-
-def _with_fewest(
+def _with_limits(
     cells: Sequence[Cells],
     rows: Sequence[Arm],
     columns: Sequence[Measure],
     scores: Mapping[str, RunScores],
     left_out: Mapping[str, LeftOut],
 ) -> list[Cells]:
-    """The cells of means over tasks with the items of the smallest, which alone may say too little.
+    """The cells with what bounds what they say.
 
-    Of a task whose prompts are cut otherwise in each row these are the ones that fit all.
+    The checkpoint that all runs of the row go on from, which no seed varies; for bits of texts, if the tokenizer loses
+    text, which its models then need not predict; for a mean over tasks the items of the smallest, of a task whose
+    prompts are cut otherwise in each row those that fit all.
     """
     copies = [dict(row) for row in cells]
     for row, by_column in zip(rows, copies, strict=True):
-        for column in columns:
-            known = [fewest_items(column, score) for score in row.scored(scores)]
+        own, lossy = row.scored(scores), row.loses_text(scores)
+        for column in columns if row.runs else ():
+            of_text = column.kind in ("bits_per_byte", "perplexity")
+            cell = replace(by_column[column.key], start=row.runs[0].start, lossy=of_text and lossy)
+            known = [fewest_items(column, score) for score in own]
             sizes = [(size, False) for size in known if size is not None]
             sizes += [
                 (out.whole(part.shots), True) for part in column.parts if (out := left_out.get(part.task)) and out.kept
             ]
-            if sizes and by_column[column.key].value is not None:
+            if sizes and cell.value is not None:
                 fewest, fits = min(sizes)
-                by_column[column.key] = replace(by_column[column.key], fewest=fewest, fitting=fits)
+                cell = replace(cell, fewest=fewest, fitting=fits)
+            by_column[column.key] = cell
     return copies
 
 
@@ -389,11 +374,19 @@ def shared_texts(row: int, runs: Sequence[FinishedRun], base: int, baseline: Seq
     texts, by_seed = [], {run.seed: run for run in baseline}
     for run in runs:
         other = by_seed.get(run.seed)
-        if other and run.readings and other.readings and run.corpus.get("digest") == other.corpus.get("digest"):
-            files = (run.readings, other.readings)
-            ours, theirs = (np.load(file, allow_pickle=False).astype(np.int64) for file in files)
-            if len(ours) == len(theirs):
-                texts.append(_compare_texts((row, base), run, other, common_shares(ours, theirs)))
+        if not (other and run.readings and other.readings) or run.corpus.get("digest") != other.corpus.get("digest"):
+            continue
+        ours, theirs = (np.load(each, allow_pickle=False).astype(np.int64) for each in (run.readings, other.readings))
+        if len(ours) != len(theirs):
+            continue
+        both, first, second, by_step = (run, other), run.steps_read, other.steps_read, None
+        if first is not None and second is not None and (read := (first >= 0) & (second >= 0)).any():
+            apart = np.abs(first - second)[read]
+            by_step = float((apart == 0).mean()), float((apart <= NEAR_STEPS).mean())
+        size = min(int(each.training["text_bytes"]) for each in both)
+        straddling = max(float(each.training.get("straddling") or 0.0) for each in both)
+        shares, remedy = common_shares(ours, theirs), _remedy(run, other)
+        texts.append(CommonText(row, base, run.seed, *shares, by_step, size, straddling, remedy))
     return texts
 
 
@@ -404,26 +397,6 @@ def common_shares(ours: Readings, theirs: Readings) -> tuple[float, float]:
     """
     common, less, more = int(np.minimum(ours, theirs).sum()), *sorted((int(ours.sum()), int(theirs.sum())))
     return (common / less, common / more) if less else (0.0, 0.0)
-
-
-def _compare_texts(
-    places: tuple[int, int], run: FinishedRun, other: FinishedRun, shares: tuple[float, float]
-) -> CommonText:
-    both, first, second, by_step = (run, other), run.steps_read, other.steps_read, None
-    if first is not None and second is not None and (read := (first >= 0) & (second >= 0)).any():
-        apart = np.abs(first - second)[read]
-        by_step = float((apart == 0).mean()), float((apart <= NEAR_STEPS).mean())
-    return CommonText(
-        row=places[0],
-        base=places[1],
-        seed=run.seed,
-        share=shares[0],
-        share_of_more=shares[1],
-        by_step=by_step,
-        text_bytes=min(int(each.training["text_bytes"]) for each in both),
-        straddling=max(float(each.training.get("straddling") or 0.0) for each in both),
-        remedy=_remedy(run, other),
-    )
 
 
 def _remedy(run: FinishedRun, other: FinishedRun) -> str | None:

@@ -36,7 +36,7 @@ class Replaced:
     """Mean occurrences of this vocabulary's own ones in the text that it encoded."""
 
     @property
-    def rise(self) -> float | None:
+    def frequency_rise(self) -> float | None:
         """Mean frequency of what came over that of what is gone, less one; None from nothing."""
         return self.came_frequency / self.gone_frequency - 1 if self.gone_frequency and self.came else None
 
@@ -124,20 +124,14 @@ def row_numbers(row: TokenRow, other: TokenRow | None) -> dict[str, Number]:
         key = "tokens_" + bucket.replace("-", "_").replace("+", "_more")
         numbers[f"{key}_share"] = row.lengths()[place] / total
         numbers[f"{key}_change"] = changed(row.lengths()[place], other.lengths()[place]) if other else None
-    replaced = row.replaced
-    return numbers | {
-        "gone": replaced.gone if replaced else None,
-        "gone_share": replaced.gone_share if replaced else None,
-        "gone_frequency": replaced.gone_frequency if replaced else None,
-        "came_frequency": replaced.came_frequency if replaced else None,
-        "frequency_rise": replaced.rise if replaced else None,
-    }
+    return numbers | {name: getattr(row.replaced, name, None) for name in _REPLACED_NUMBERS}
 
 
 _TRAIN_NUMBERS = (
     "texts", "bytes", "tokens", "words", "bytes_per_token", "tokens_per_word", "mean_token_length", "entropy",
     "redundancy", "renyi_efficiency", "used_tokens", "unused_tokens", "scaffold_share",
 )  # fmt: skip
+_REPLACED_NUMBERS = ("gone", "gone_share", "gone_frequency", "came_frequency", "frequency_rise")
 
 ABSENT = "–"
 
@@ -259,7 +253,7 @@ def replaced_lines(rows: Sequence[TokenRow], head: str) -> Lines:
     for row in rows:
         if (new := row.replaced) is not None and row.baseline is not None and new.gone:
             came = once(new.came_frequency) if new.came else ABSENT
-            rise = ABSENT if new.rise is None else signed(new.rise)
+            rise = ABSENT if new.frequency_rise is None else signed(new.frequency_rise)
             gone = [whole(new.gone), percent(new.gone_share), once(new.gone_frequency)]
             lines.append([row.name, *gone, came, rise, rows[row.baseline].name])
     return lines if len(lines) > 1 else []

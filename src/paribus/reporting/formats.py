@@ -171,36 +171,40 @@ def tidy_parquet(table: pa.Table) -> bytes:
     return content
 
 
+_CELL_FIELDS = (
+    "value",
+    "best",
+    "seeds",
+    "checkpoints",
+    "items",
+    "half_width",
+    "difference",
+    "p_value",
+    "p_adjusted",
+    "detectable",
+)
+
+
 def _cell_fields(row: Arm, column: Measure, comparison: Comparison, paper: Published | None) -> dict[str, Any]:
     cell = row.cells[column.key]
     test, (low, high) = cell.test, cell.interval or (None, None)
     base = comparison.rows[row.baseline] if row.baseline is not None and test else None
     gap = None if paper is None or cell.value is None else cell.value * column.factor - paper.number
-    return {
+    return {name: getattr(cell, name) for name in _CELL_FIELDS} | {
         "measure": column.key,
         "kind": column.kind,
         "tasks": _joined([part.task for part in column.parts]),
         "shots": _joined(dict.fromkeys(str(shots) for part in column.parts for shots in part.shots)),
         "metric": _joined(dict.fromkeys(part.metric for part in column.parts)),
         "better": column.better,
-        "value": cell.value,
-        "best": cell.best,
-        "seeds": cell.seeds,
-        "checkpoints": cell.checkpoints,
-        "items": cell.items,
-        "half_width": cell.half_width,
         "spread_seeds": cell.seed_spread,
         "spread_checkpoints": cell.checkpoint_spread,
         "standard_error_items": cell.error,
         "chance": comparison.chance.get(column.key),
         "baseline": ", ".join(base.labels) if base else None,
-        "difference": cell.difference,
         "low": low,
         "high": high,
         "seeds_share": cell.crossed.quantile.share if cell.crossed else None,
-        "p_value": cell.p_value,
-        "p_adjusted": cell.p_adjusted,
-        "detectable": cell.detectable,
         "test_items": test.test if test else None,
         "low_items": test.low if test else None,
         "high_items": test.high if test else None,

@@ -126,19 +126,15 @@ Beside = Mapping[tuple[int, str], Published]
 
 def layouts(comparison: Comparison, directory: Path, beside: Beside | None = None) -> list[TableLayout]:
     """The table of scores, and the table of what each run read and cost; links are relative to `directory`."""
-    scored = [column for column in comparison.columns if column.scored]
-    other = [column for column in comparison.columns if not column.scored]
-    chance = tuple(
-        TableEntry(quantity(comparison.chance[column.key], column) if column.key in comparison.chance else "")
-        for column in scored
-    )
-    maker = _LayoutMaker(comparison, directory, beside or {})
-    tables = []
-    if scored:
-        tables.append(maker.layout("Scores", scored, chance if any(entry.text for entry in chance) else None))
-    if other:
-        tables.append(maker.layout("Text and training", other, None))
-    return tables
+    links = [
+        link(row.runs[0].directory, directory) if len(row.runs) == 1 else f"#row-{number}"
+        for number, row in enumerate(comparison.rows, start=1)
+    ]
+    parts = {
+        "Scores": [column for column in comparison.columns if column.scored],
+        "Text and training": [column for column in comparison.columns if not column.scored],
+    }
+    return [_layout(title, columns, comparison, links, beside or {}) for title, columns in parts.items() if columns]
 
 
 def quantity(value: float | None, column: Measure) -> str:
@@ -223,54 +219,54 @@ def seeds_note(comparison: Comparison) -> str:
     return f"{interval}. {warning}" if interval else warning
 
 
-class _LayoutMaker:
-    """Writes tables of one comparison."""
-
-    def __init__(self, comparison: Comparison, directory: Path, beside: Beside) -> None:
-        self.comparison, self.beside = comparison, beside
-        self.links = [
-            link(row.runs[0].directory, directory) if len(row.runs) == 1 else f"#row-{number}"
-            for number, row in enumerate(comparison.rows, start=1)
-        ]
-
-    def layout(self, title: str, columns: Sequence[Measure], chance: tuple[TableEntry, ...] | None) -> TableLayout:
-        comparison, lines, previous = self.comparison, [], None
-        for place, row in enumerate(comparison.rows):
-            entries = tuple(self._entry(row.cells.get(column.key, Cell()), column, place) for column in columns)
-            labels = tuple(map(comparison.name, row.labels))
-            if row.missing and row.runs and labels:
-                labels = (*labels[:-1], f"{labels[-1]} ({len(row.missing)} missing)")
-            starts = len(row.labels) > 1 and previous is not None and row.labels[0] != previous
-            previous = row.labels[0] if row.labels else None
-            ids = tuple(run.run_id for run in row.runs)
-            lines.append(TableLine(place + 1, labels, entries, ids, starts, row.missing))
-        headed = tuple(
-            replace(column, label=f"{column.label} {EXPLORATORY}")
-            if comparison.exploratory and column.scored and column.key not in comparison.primary
-            else column
+def _layout(
+    title: str, columns: Sequence[Measure], comparison: Comparison, links: Sequence[str], beside: Beside
+) -> TableLayout:
+    lines, previous = [], None
+    for place, row in enumerate(comparison.rows):
+        entries = tuple(
+            _entry(row.cells.get(column.key, Cell()), column, links[place], beside.get((place, column.key)))
             for column in columns
         )
-        factors = tuple(map(comparison.name, comparison.factors))
-        note = seeds_note(comparison) if any(column.scored for column in columns) else ""
-        return TableLayout(title, factors, headed, tuple(lines), chance, note, comparison.primary)
+        labels = tuple(map(comparison.name, row.labels))
+        if row.missing and row.runs and labels:
+            labels = (*labels[:-1], f"{labels[-1]} ({len(row.missing)} missing)")
+        starts = len(row.labels) > 1 and previous is not None and row.labels[0] != previous
+        previous = row.labels[0] if row.labels else None
+        ids = tuple(run.run_id for run in row.runs)
+        lines.append(TableLine(place + 1, labels, entries, ids, starts, row.missing))
+    headed = tuple(
+        replace(column, label=f"{column.label} {EXPLORATORY}")
+        if comparison.exploratory and column.scored and column.key not in comparison.primary
+        else column
+        for column in columns
+    )
+    guessed = tuple(
+        TableEntry(quantity(comparison.chance[column.key], column) if column.key in comparison.chance else "")
+        for column in columns
+    )
+    chance = guessed if any(entry.text for entry in guessed) else None
+    factors = tuple(map(comparison.name, comparison.factors))
+    note = seeds_note(comparison) if columns[0].scored else ""
+    return TableLayout(title, factors, headed, tuple(lines), chance, note, comparison.primary)
 
-    def _entry(self, cell: Cell, column: Measure, place: int) -> TableEntry:
-        if cell.value is None:
-            return TableEntry()
-        spread = quantity(cell.half_width, column) if cell.half_width is not None and spread_shows(column, cell) else ""
-        steps = quantity(cell.checkpoint_spread, column) if cell.checkpoint_spread is not None else ""
-        paper = self.beside.get((place, column.key))
-        return TableEntry(
-            text=quantity(cell.value, column),
-            spread=spread,
-            checkpoints=steps if spread else "",
-            mark=mark_of(cell.p_adjusted),
-            best=cell.best,
-            href=self.links[place],
-            paper="" if paper is None else paper.text,
-            gap="" if paper is None else signed(cell.value - paper.number / column.factor, column),
-            sort=cell.value if math.isfinite(cell.value) else None,
-        )
+
+def _entry(cell: Cell, column: Measure, href: str, paper: Published | None) -> TableEntry:
+    if cell.value is None:
+        return TableEntry()
+    spread = quantity(cell.half_width, column) if cell.half_width is not None and spread_shows(column, cell) else ""
+    steps = quantity(cell.checkpoint_spread, column) if cell.checkpoint_spread is not None else ""
+    return TableEntry(
+        text=quantity(cell.value, column),
+        spread=spread,
+        checkpoints=steps if spread else "",
+        mark=mark_of(cell.p_adjusted),
+        best=cell.best,
+        href=href,
+        paper="" if paper is None else paper.text,
+        gap="" if paper is None else signed(cell.value - paper.number / column.factor, column),
+        sort=cell.value if math.isfinite(cell.value) else None,
+    )
 
 
 def spread_shows(column: Measure, cell: Cell) -> bool:
