@@ -7,7 +7,6 @@ projection.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
@@ -45,27 +44,15 @@ Vectors = NDArray[np.float32]
 Counts = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Frequencies:
-    """Token ids by how often they occur in a text."""
+def frequency_classes(counts: Counts, ordinary: NDArray[np.bool_]) -> dict[str, NDArray[np.int64]]:
+    """Ids of each third of the used tokens, the most frequent first, then of the `unused` ones, which do not occur.
 
-    classes: Mapping[str, NDArray[np.int64]]
-    """Ids of each third of the used tokens, the most frequent first."""
-    unused: NDArray[np.int64]
-    """Ids that do not occur."""
-
-    @classmethod
-    def of(cls, counts: Counts, ordinary: NDArray[np.bool_]) -> "Frequencies":
-        """Of the tokens that are `ordinary` (vocab_size,); of equal counts the smaller id comes first."""
-        used = np.flatnonzero(ordinary & (counts > 0))
-        order = used[np.argsort(-counts[used], kind="stable")]
-        thirds = dict(zip(CLASSES, np.array_split(order, len(CLASSES)), strict=True))
-        return cls(thirds, np.flatnonzero(ordinary & (counts == 0)))
-
-    @property
-    def used(self) -> NDArray[np.int64]:
-        """Ids of the used tokens, the most frequent first."""
-        return np.concatenate([self.classes[name] for name in CLASSES])
+    `ordinary` (vocab_size,) says of which tokens; of equal counts the smaller id comes first.
+    """
+    used = np.flatnonzero(ordinary & (counts > 0))
+    order = used[np.argsort(-counts[used], kind="stable")]
+    thirds = zip(CLASSES, np.array_split(order, len(CLASSES)), strict=True)
+    return {**dict(thirds), "unused": np.flatnonzero(ordinary & (counts == 0))}
 
 
 def read_embeddings(checkpoint: Path) -> dict[str, Vectors]:
@@ -122,29 +109,23 @@ def measure_embeddings(
     `counts`, shape (vocab_size,), are how often each token occurs in the held-out text. None, and no table, where fewer
     than two tokens do.
     """
-    ordinary = ordinary_tokens(tokenizer)
-    frequencies = Frequencies.of(counts, ordinary)
-    if len(frequencies.used) < 2:
+    classes = frequency_classes(counts, ordinary_tokens(tokenizer))
+    used = np.concatenate([classes[name] for name in CLASSES])
+    if len(used) < 2:
         return None
     embeddings = read_embeddings(checkpoint)
-    _write_projection(context.output / TABLE, embeddings[INPUT], counts, frequencies)
-    groups = {"used": frequencies.used, **frequencies.classes, "unused": frequencies.unused}
+    # A line a token of text: the classes after each other, the most frequent token first, those unused last.
+    ids = np.concatenate(list(classes.values()))
+    names = [name for name, group in classes.items() for _ in range(len(group))]
+    x, y = projection(embeddings[INPUT], used)[ids].T
+    table = pa.table([pa.array(ids, pa.int32()), counts[ids], names, x, y], schema=SCHEMA)
+    pq.write_table(table, context.output / TABLE, compression="zstd")
     by_side: dict[str, JSON] = {}
     for side, vectors in embeddings.items():
-        values = {name: uniformity(vectors[ids]) for name, ids in groups.items()}
+        values = {name: uniformity(vectors[ids]) for name, ids in {"used": used, **classes}.items()}
         by_side[side] = {**values}
         for name, value in values.items():
             if side == INPUT and value is not None:
                 context.listener.metric(UNIFORMITY + ("" if name == "used" else f"_{name}"), value, step=step)
-    sizes: dict[str, JSON] = {"used": len(frequencies.used), "unused": len(frequencies.unused)}
+    sizes: dict[str, JSON] = {"used": len(used), "unused": len(classes["unused"])}
     return {"checkpoint": step, "tokens": sizes, "uniformity": by_side}
-
-
-def _write_projection(path: Path, vectors: Vectors, counts: Counts, frequencies: Frequencies) -> None:
-    """One line a token of text: the classes after each other, the most frequent token first, those unused last."""
-    groups = {**frequencies.classes, "unused": frequencies.unused}
-    ids = np.concatenate(list(groups.values()))
-    names = [name for name, group in groups.items() for _ in range(len(group))]
-    x, y = projection(vectors, frequencies.used)[ids].T
-    table = pa.table([pa.array(ids, pa.int32()), counts[ids], names, x, y], schema=SCHEMA)
-    pq.write_table(table, path, compression="zstd")

@@ -6,7 +6,7 @@ Exact match and F1 of written answers are by lm-eval's copies of the official sc
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +26,6 @@ log2 n."""
 TARGET_BITS = "target_bits"
 """Minus the base-2 logarithm of the probability of the text that should follow; lm-eval's perplexity is 2 to the mean
 of it."""
-ITEMS_SCHEMA = pa.schema(
-    [
-        ("checkpoint", pa.int64()),
-        ("task", pa.string()),
-        ("shots", pa.int64()),
-        ("item", pa.string()),
-        ("doc_hash", pa.string()),
-        ("metric", pa.string()),
-        ("value", pa.float64()),
-    ]
-)
 HELDOUT_SCHEMA = pa.schema(
     [("checkpoint", pa.int64()), ("document", pa.string()), ("bits", pa.float64()), ("bytes", pa.int64())]
 )
@@ -57,6 +46,10 @@ class ResultRow:
     doc_hash: str
     metric: str
     value: float
+
+
+_TYPES: Mapping[Any, pa.DataType] = {int: pa.int64(), str: pa.string(), float: pa.float64()}
+ITEMS_SCHEMA = pa.schema([(field.name, _TYPES[field.type]) for field in fields(ResultRow)])
 
 
 def item_rows(checkpoint: int, task: str, shots: int, samples: Sequence[Mapping[str, Any]]) -> Iterator[ResultRow]:

@@ -223,10 +223,9 @@ def read_split(config: ScrollsFinetuning, task: Task, split: str) -> Iterator[Ex
 
 
 def scrolls_fingerprint(config: ScrollsFinetuning, digests: FileDigests) -> dict[str, JSON]:
-    """Digests of the files of each task; ConfigurationError for an unknown task, DataError for a missing file."""
-    for name in config.tasks:
-        if problem := unknown_task(name, list(TASKS)):
-            raise ConfigurationError(Problem("finetuning.tasks", problem))
+    """Digests of the files of each task; ConfigurationError for unknown tasks, DataError for a missing file."""
+    if problems := check_scrolls_names(config):
+        raise ConfigurationError(*problems)
     return {
         name: {split: digests.of(task_file(config, name, split)) for split in (TRAIN, SCORED)} for name in config.tasks
     }

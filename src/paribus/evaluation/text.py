@@ -53,26 +53,29 @@ class DocumentBits:
 
 
 @dataclass(frozen=True)
-class EncodedDocuments:
-    """Documents as what a model scores, made once for all checkpoints of a run."""
+class EncodedTexts:
+    """Documents, alone or end to end, as what a model scores, made once for all checkpoints of a run."""
 
     sizes: NDArray[np.int64]
     """(documents,) UTF-8 bytes."""
     pairs: list[Pair]
+    """Of documents end to end those that score the stream's tokens in order."""
     owners: NDArray[np.int64]
-    """(pairs,) place of each pair's document."""
+    """Place of the document of each pair or, end to end, of each token, -1 between documents."""
     tokens: NDArray[np.int64]
     """(documents,) tokens."""
+    end_to_end: bool = False
 
     def bits(self, scorer: "Scorer", progress: Callable[[int, int], None] = lambda done, total: None) -> DocumentBits:
         """Bits and bytes of each document; `progress` is told the bytes of text finished and their number."""
         report = progress_counter(progress, len(self.pairs), int(self.sizes.sum()))
-        scores = scorer.score(self.pairs, report)
-        nats = np.bincount(self.owners, scores.log_probability, minlength=len(self.sizes))
+        score = scorer.token_scores if self.end_to_end else lambda *pairs: scorer.score(*pairs).log_probability
+        scores, own = score(self.pairs, report), self.owners != _BETWEEN
+        nats = np.bincount(self.owners[own], scores[own], minlength=len(self.sizes))
         return DocumentBits(-nats / np.log(2), self.sizes, self.tokens)
 
 
-def encode_documents(tokenizer: Tokenizer, texts: Sequence[str], context_length: int) -> EncodedDocuments:
+def encode_documents(tokenizer: Tokenizer, texts: Sequence[str], context_length: int) -> EncodedTexts:
     """Each text in windows of a model's context length."""
     pairs: list[Pair] = []
     owners: list[int] = []
@@ -84,7 +87,7 @@ def encode_documents(tokenizer: Tokenizer, texts: Sequence[str], context_length:
         pairs += own
         owners += [place] * len(own)
     sizes = np.array([len(text.encode()) for text in texts], np.int64)
-    return EncodedDocuments(sizes, pairs, np.array(owners, np.int64), tokens)
+    return EncodedTexts(sizes, pairs, np.array(owners, np.int64), tokens)
 
 
 ORDER_FILE = "heldout.order.json"
@@ -127,27 +130,9 @@ def read_order(path: Path) -> list[int]:
     return order
 
 
-@dataclass(frozen=True)
-class Stream:
-    """Documents end to end as what a model scores, made once for all checkpoints of a run."""
-
-    sizes: NDArray[np.int64]
-    """(documents,) UTF-8 bytes."""
-    pairs: list[Pair]
-    """Which score the stream's tokens in order."""
-    owners: NDArray[np.int64]
-    """(tokens,) place of each token's document, -1 between documents."""
-
-    def bits(self, scorer: "Scorer", progress: Callable[[int, int], None] = lambda done, total: None) -> DocumentBits:
-        """Bits and bytes of each document; `progress` is told the bytes of text finished and their number."""
-        report = progress_counter(progress, len(self.pairs), int(self.sizes.sum()))
-        scores, own = scorer.token_scores(self.pairs, report), self.owners != _BETWEEN
-        nats = np.bincount(self.owners[own], scores[own], minlength=len(self.sizes))
-        tokens = np.bincount(self.owners[own], minlength=len(self.sizes))
-        return DocumentBits(-nats / np.log(2), self.sizes, tokens)
-
-
-def encode_stream(tokenizer: Tokenizer, texts: Sequence[str], order: Sequence[int], context_length: int) -> Stream:
+def encode_stream(
+    tokenizer: Tokenizer, texts: Sequence[str], order: Sequence[int], context_length: int
+) -> EncodedTexts:
     """Texts as one stream in an order of their places."""
     ids, owners = [], []
     between = np.array([tokenizer.eos_id]), np.array([_BETWEEN])
@@ -158,4 +143,6 @@ def encode_stream(tokenizer: Tokenizer, texts: Sequence[str], order: Sequence[in
     stream = np.concatenate(ids[:-1])
     pairs = windows(stream, tokenizer.eos_id, context_length) if len(stream) else []
     sizes = np.array([len(text.encode()) for text in texts], np.int64)
-    return Stream(sizes, pairs, np.concatenate(owners[:-1]))
+    of_tokens = np.concatenate(owners[:-1])
+    tokens = np.bincount(of_tokens[of_tokens != _BETWEEN], minlength=len(texts))
+    return EncodedTexts(sizes, pairs, of_tokens, tokens, end_to_end=True)

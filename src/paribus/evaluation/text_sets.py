@@ -7,14 +7,14 @@ A tokenizer may not give back a text; of what it loses its model need not predic
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.artifact import CorpusArtifact, read_columns
 from paribus.evaluation.data_files import HELDOUT_CLEAN, HELDOUT_CONCATENATED, concatenated_name
 from paribus.evaluation.heldout import read_heldout
 from paribus.evaluation.tasks import order_path, texts_path
-from paribus.evaluation.text import DocumentBits, encode_documents, encode_stream, read_order
+from paribus.evaluation.text import DocumentBits, EncodedTexts, encode_documents, encode_stream, read_order
 from paribus.stage import JSON
 from paribus.tokenization import Tokenizer
 
@@ -28,13 +28,6 @@ PERPLEXITY = "eval/{}/perplexity"
 """The metric that papers give of a named set: 2 to its bits a token, which only runs with one tokenizer share."""
 
 
-class Encoded(Protocol):
-    """Documents as what a model scores."""
-
-    def bits(self, scorer: "Scorer", progress: Callable[[int, int], None]) -> DocumentBits:
-        """Bits and bytes of each document."""
-
-
 @dataclass
 class TextSet:
     """One set: its documents as what a model scores, and what the checkpoints have given so far."""
@@ -42,7 +35,7 @@ class TextSet:
     name: str
     documents: list[str]
     """Their ids."""
-    encoded: Encoded | None
+    encoded: EncodedTexts | None
     """None where nothing is left to score."""
     scored: dict[int, DocumentBits] = field(default_factory=dict)
     """By step."""

@@ -10,7 +10,7 @@ import pytest
 from paribus.config.groups.model import GPTNeoXModel, ModelConfig
 from paribus.errors import DataError
 from paribus.evaluation import embeddings
-from paribus.evaluation.embeddings import Frequencies, projection, read_embeddings, uniformity
+from paribus.evaluation.embeddings import frequency_classes, projection, read_embeddings, uniformity
 from paribus.modeling.models import build_model, save_model
 from support.evaluations import STAGE_MODEL
 
@@ -44,13 +44,13 @@ def test_many_vectors_are_sampled_alike_each_time_and_near_the_truth(monkeypatch
 
 def test_classes_are_thirds_of_the_used_tokens_and_special_tokens_are_in_none() -> None:
     counts = np.array([5, 0, 9, 1, 1, 3, 7, 100])
-    found = Frequencies.of(counts, np.array([True] * 7 + [False]))
-    assert {name: ids.tolist() for name, ids in found.classes.items()} == {
+    classes = frequency_classes(counts, np.array([True] * 7 + [False]))
+    assert {name: ids.tolist() for name, ids in classes.items()} == {
         "frequent": [2, 6],
         "medium": [0, 5],
         "rare": [3, 4],
+        "unused": [1],
     }
-    assert found.unused.tolist() == [1]
 
 
 def test_the_projection_is_that_of_the_singular_vectors_of_the_used_tokens() -> None:
