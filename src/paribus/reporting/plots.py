@@ -72,6 +72,7 @@ def style() -> dict[str, Any]:
         "axes.titlesize": 10, "axes.titlelocation": "left",
         "axes.grid": True, "axes.axisbelow": True, "grid.color": "#e4e4e4", "grid.linewidth": 0.8,
         "svg.fonttype": "none", "svg.hashsalt": "paribus", "legend.frameon": False, "figure.facecolor": "white",
+        "text.parse_math": False,
         "figure.dpi": 150,  # texts are laid out by whole pixels
     }  # fmt: skip
 
@@ -82,23 +83,17 @@ class _Figure(Figure):
     def legend(self, *args: Any, **options: Any) -> Any:
         named, columns = args or self._named(), options.get("ncols", 1)
         most = self.bbox.width * (_WIDEST_NAMES if "right" in options.get("loc", "") else 1)
-        legend = self._legend(*named, **options)
+        legend = super().legend(*named, **options)
         height = legend.get_window_extent().height
         while columns > 1 and legend.get_window_extent().width > most:
             columns -= 1
             legend.remove()
-            legend = self._legend(*named, **{**options, "ncols": columns})
+            legend = super().legend(*named, **{**options, "ncols": columns})
         widest = max((text.get_window_extent().width for text in legend.get_texts()), default=0.0)
         room = most - (legend.get_window_extent().width - widest)
         for text in legend.get_texts():
             text.set_text(_fold_text(text, room))
         self.set_figheight(self.get_figheight() + (legend.get_window_extent().height - height) / self.dpi)
-        return legend
-
-    def _legend(self, *args: Any, **options: Any) -> Any:
-        legend = super().legend(*args, **options)
-        for text in legend.get_texts():
-            text.set_parse_math(False)
         return legend
 
     def _named(self) -> tuple[list[Any], list[str]]:
@@ -120,11 +115,8 @@ class _Figure(Figure):
             title, above = axes.get_title("left"), self.bbox.width / (place.get_gridspec().ncols if place else 1)
             for text in axes.findobj(Text) if title else []:
                 if isinstance(text, Text) and text.get_text() == title:
-                    text.set_parse_math(False)
                     text.set_text(_fold_text(text, above))
             labels = axes.get_yticklabels() if isinstance(axes.yaxis.get_major_locator(), FixedLocator) else []
-            for label in labels:
-                label.set_parse_math(False)
             folded = [_fold_text(label, room) for label in labels]
             if folded != [label.get_text() for label in labels]:
                 axes.set_yticks(axes.get_yticks(), folded)
@@ -160,9 +152,7 @@ def picture(
 
 
 def _lay_out(figure: Figure) -> None:
-    # Dollar signs in names are no mathematics; numbers of log scales are.
-    for text in figure.findobj(Text):
-        text.set_parse_math(False)
+    # Numbers of log scales are mathematics; dollar signs in names are none.
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) if axis.get_scale() == "log"):
         for text in axis.findobj(Text):
             text.set_parse_math(True)
@@ -175,45 +165,27 @@ def _lay_out(figure: Figure) -> None:
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#101010", "#8C8C8C")
 """Those of Okabe and Ito, which colour-blind readers tell apart."""
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-SIGNS = ("●", "■", "▲", "◆", "▼", "✚", "✖", "★")
-"""The markers as characters, for a text."""
 Dashes = str | tuple[int, tuple[int, ...]]
 """Of a line, as matplotlib takes it: a name, or where it begins in lengths of lines and gaps."""
-DASHES: tuple[Dashes, ...] = (
-    "-", "--", ":", "-.", (0, (7, 1, 1, 1, 1, 1)), (0, (1, 4)), (0, (9, 4)), (0, (4, 1, 2, 1)),
+SHAPES: tuple[tuple[str, str, Dashes, str], ...] = (
+    ("o", "●", "-", ""), ("s", "■", "--", "///"), ("^", "▲", ":", "..."), ("D", "◆", "-.", "xxx"),
+    ("v", "▼", (0, (7, 1, 1, 1, 1, 1)), "\\\\\\"), ("P", "✚", (0, (1, 4)), "|||"), ("X", "✖", (0, (9, 4)), "---"),
+    ("*", "★", (0, (4, 1, 2, 1)), "OO"),
 )  # fmt: skip
-HATCHES = ("", "///", "...", "xxx", "\\\\\\", "|||", "---", "OO")
+"""Marker, the same as a character for a text, dashes and hatch."""
 _AMOUNT_GROUPS = ("model", "budget")
 """Groups of factors that pictures have along an axis, so that lines run over their values."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """Of one row."""
+    """Of one row: its colour, marker of a point, that as a character, dashes of a line and hatch of a bar."""
 
     colour: str
-    shape: int = 0
-
-    @property
-    def marker(self) -> str:
-        """Of a point."""
-        return MARKERS[self.shape % len(MARKERS)]
-
-    @property
-    def sign(self) -> str:
-        """Marker as a character."""
-        return SIGNS[self.shape % len(SIGNS)]
-
-    @property
-    def dashes(self) -> Dashes:
-        """Of a line."""
-        return DASHES[self.shape % len(DASHES)]
-
-    @property
-    def hatch(self) -> str:
-        """Of a bar."""
-        return HATCHES[self.shape % len(HATCHES)]
+    marker: str
+    sign: str
+    dashes: Dashes
+    hatch: str
 
 
 class Looks:
@@ -233,19 +205,19 @@ class Looks:
         self._others = list(dict.fromkeys(map(self._beside, rows)))
         if self._coloured is not None and len(self._others) > 1:
             rounds = math.ceil(len(self._values[self._coloured]) / len(COLOURS))
-            if rounds * len(self._others) > len(MARKERS):  # rows of one colour
+            if rounds * len(self._others) > len(SHAPES):  # rows of one colour
                 self._coloured = None
 
     def of(self, row: Sequence[str]) -> Look:
         """The look of one of the rows."""
         if self._coloured is None:
             place = self._rows.index(tuple(row))
-            return Look(COLOURS[place % len(COLOURS)], place // len(COLOURS))
+            return Look(COLOURS[place % len(COLOURS)], *SHAPES[place // len(COLOURS) % len(SHAPES)])
         value = self._values[self._coloured].index(row[self._coloured])
         again = value // len(COLOURS)
         alone = len(self._others) == 1
         shape = value + again if alone else self._others.index(self._beside(row)) + again * len(self._others)
-        return Look(COLOURS[value % len(COLOURS)], shape)
+        return Look(COLOURS[value % len(COLOURS)], *SHAPES[shape % len(SHAPES)])
 
     def colour_of(self, factor: str, value: str) -> str | None:
         """The colour of a factor's value; None where another factor is coloured."""

@@ -11,7 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from paribus.reporting.page import inline
-from paribus.reporting.plots import COLOURS, SIGNS, Looks, Plot, mark, picture, style
+from paribus.reporting.plots import COLOURS, SHAPES, Looks, Plot, mark, picture, style
 from paribus.reporting.report import write_report
 from support.tables import FACTORS, demo_runs
 
@@ -21,9 +21,9 @@ CROSSED = list(itertools.product(("bpe", "scaffold_bpe", "unigram"), ("merge_ran
 def test_a_value_has_one_colour_and_a_combination_of_the_others_one_shape() -> None:
     looks = Looks(("tokenizer", "encoder"), CROSSED)
     colours = {(tokenizer, looks.of((tokenizer, encoder)).colour) for tokenizer, encoder in CROSSED}
-    shapes = {(encoder, looks.of((tokenizer, encoder)).shape) for tokenizer, encoder in CROSSED}
+    shapes = {(encoder, looks.of((tokenizer, encoder)).sign) for tokenizer, encoder in CROSSED}
     assert sorted(colours) == sorted(zip(("bpe", "scaffold_bpe", "unigram"), COLOURS, strict=False))
-    assert shapes == {("merge_rank", 0), ("longest_first", 1)}
+    assert shapes == {("merge_rank", "●"), ("longest_first", "■")}
     assert looks.colour_of("tokenizer", "unigram") == COLOURS[2]
     assert looks.colour_of("encoder", "longest_first") is None
     assert looks.legend_factors == ("tokenizer", ("encoder",))
@@ -52,7 +52,9 @@ def test_a_value_has_its_colour_in_the_main_picture_in_curves_and_before_its_nam
     signs = re.findall(r'<th scope="row" data-sign="(.)" style="--look: light-dark\((#\w+), #\w+\)">(\w+)</th>', page)
     assert len(signs) == 3 * len(report.comparison.finished)  # scores, more of them, text and training
     colours = {"bpe": COLOURS[0], "scaffold_bpe": COLOURS[1]}
-    assert {(sign, name) for sign, _, name in signs} == set(itertools.product(SIGNS[:4], colours))
+    assert {(sign, name) for sign, _, name in signs} == set(
+        itertools.product([sign for _, sign, *_ in SHAPES[:4]], colours)
+    )
     assert all(colour == colours[name] for _, colour, name in signs)
     told = dict(
         re.findall(
