@@ -1,7 +1,7 @@
 """Items behind the numbers: their texts, what rows answered, where rows differ most, and all as one tidy table."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -184,13 +184,8 @@ class RowAnswers:
         return np.rint(np.nan_to_num(self.value) * self.answers).astype(np.int64)
 
 
-@dataclass(frozen=True)
-class Answers:
-    """Answers of all rows that have runs to the same items."""
-
-    items: tuple[str, ...]
-    rows: Mapping[int, RowAnswers]
-    """By place in the table."""
+Answers = tuple[tuple[str, ...], Mapping[int, RowAnswers]]
+"""Items, and the answers to them of all rows that have runs, by place in the table."""
 
 
 def answers_of(scored: Scored, comparison: Comparison, scores: Mapping[str, RunScores]) -> Answers:
@@ -209,7 +204,7 @@ def answers_of(scored: Scored, comparison: Comparison, scores: Mapping[str, RunS
             count, value = _summed(blocks, scored, part.scored, places, len(items))
             bits_count, bits = _summed(blocks, scored, scored.bits, places, len(items))
             rows[place] = RowAnswers(count, _divided(value, count), _divided(bits, bits_count))
-    return Answers(items, rows)
+    return items, rows
 
 
 def _item_order(item: str) -> tuple[str, int, str]:
@@ -251,37 +246,29 @@ def _document_answers(scored: Scored, comparison: Comparison, scores: Mapping[st
             mean = np.sum([each.sum(axis=0) for each in bits], axis=0) / count
             counts = np.full(len(names), count, np.int64)
             rows[place] = RowAnswers(counts, mean / np.maximum(sizes, 1), np.full(len(names), np.nan))
-    return Answers(names, rows)
+    return names, rows
 
 
-def by_difference(scored: Scored, comparison: Comparison, answers: Answers) -> list[int]:
+def by_difference(scored: Scored, comparison: Comparison, rows: Mapping[int, RowAnswers]) -> list[int]:
     """Places of all items, those in which rows differ most from what they are compared with first.
 
-    By the measure, then by the bits of the right answer. Where nothing is compared those that were answered worst come
-    first.
+    By the measure, then, of those that rounding alone tells apart, by the bits of the right answer. Where nothing is
+    compared those that were answered worst come first.
     """
     bases = [(place, row.baseline) for place, row in enumerate(comparison.rows)]
-    pairs = [(row, base) for row, base in bases if base is not None and {row, base} <= answers.rows.keys()]
-    if not pairs:
-        values = np.sum([np.nan_to_num(row.value) for row in answers.rows.values()], axis=0)
-        bits = np.sum([np.nan_to_num(row.bits) for row in answers.rows.values()], axis=0)
-        return _most_first(values if scored.lower else -values, bits)
-    values = np.max([np.abs(_differences([answers.rows[place].value for place in pair])) for pair in pairs], axis=0)
-    bits = np.max([np.abs(_differences([answers.rows[place].bits for place in pair])) for pair in pairs], axis=0)
-    return _most_first(values, bits)
+    pairs = [(rows[row], rows[base]) for row, base in bases if base is not None and {row, base} <= rows.keys()]
 
+    def most(vector: Callable[[RowAnswers], Vector]) -> Any:
+        """(items,) the largest difference of two rows, 0 where one has no answer; without pairs the sum of all rows."""
+        if pairs:
+            return np.max([np.abs(np.nan_to_num(vector(row) - vector(base))) for row, base in pairs], axis=0)
+        return np.sum([np.nan_to_num(vector(row)) for row in rows.values()], axis=0)
 
-def _most_first(values: Vector, bits: Vector) -> list[int]:
-    """Places by values, of those that rounding alone tells apart by bits."""
+    values, bits = most(lambda row: row.value), most(lambda row: row.bits)
+    values = values if pairs or scored.lower else -values
     whole = np.round(np.clip(values, -_LARGEST_DIFFERENCE, _LARGEST_DIFFERENCE) / ROUNDING)
     order: list[int] = np.lexsort((-bits, -whole)).tolist()
     return order
-
-
-def _differences(pair: Sequence[Vector]) -> Vector:
-    """(items,) the difference of two rows; 0 where one has no answer."""
-    apart: Vector = np.nan_to_num(pair[0] - pair[1])
-    return apart
 
 
 _LONGEST_TEXT = 300
@@ -305,8 +292,8 @@ def most_different(
     comparison: Comparison, scored: Scored, scores: Mapping[str, RunScores], texts: Texts, limit: int
 ) -> DifferentItems:
     """The `limit` items in which rows differ most; `scores` by run id."""
-    answers = answers_of(scored, comparison, scores)
-    rows = list(answers.rows)[:_MOST_ROWS]
+    items, answers = answers_of(scored, comparison, scores)
+    rows = list(answers)[:_MOST_ROWS]
     header = ["item", "text", *(comparison.row_name(comparison.rows[place]) for place in rows)]
     written = {}
     for place in rows:  # of its first run, at the last checkpoint that was scored
@@ -315,14 +302,13 @@ def most_different(
         written[place] = {item: text for (step, item), text in by_step.items() if step == last}
     lines = [header]
     for place in by_difference(scored, comparison, answers)[:limit]:
-        item = answers.items[place]
-        cells = [_answer_text(scored, answers, row, place, written[row].get(item)) for row in rows]
+        item = items[place]
+        cells = [_answer_text(scored, answers[row], place, written[row].get(item)) for row in rows]
         lines.append([item, _item_line(scored, texts.get(item, NO_TEXT)), *cells])
-    return DifferentItems(scored.name, len(answers.items), lines)
+    return DifferentItems(scored.name, len(items), lines)
 
 
-def _answer_text(scored: Scored, answers: Answers, row: int, place: int, written: str | None) -> str:
-    own = answers.rows[row]
+def _answer_text(scored: Scored, own: RowAnswers, place: int, written: str | None) -> str:
     if not own.answers[place]:
         return "no answer"
     if scored.kind == "right":
