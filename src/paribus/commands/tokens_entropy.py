@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 
 from paribus.commands.output import TOKENS, report_directory
@@ -23,7 +24,7 @@ from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.pipeline.root import OutputRoot
 from paribus.pipeline.run import check, make, note_made_of
-from paribus.reporting.data_reports import CandidateScores, write_candidate_report, write_entropy_report
+from paribus.reporting.data_reports import write_candidate_report, write_entropy_report
 from paribus.reporting.figures_data import EntropyLine, pieces
 
 
@@ -63,15 +64,19 @@ def show_candidates(config: RunConfig, pretokenizer: SpansPretokenizer, console:
     sample = None if isinstance(tokenizer, BytesTokenizer | ExistingTokenizer) else tokenizer.sample
     experiment = config.experiment
     directory = report_directory(OutputRoot.of(config), ["candidates", corpus.key, asdict(pretokenizer), sample])
-    scores = _score_candidates(pretokenizer, corpus.path, sample)
+    quantities, by_length = _score_candidates(pretokenizer, corpus.path, sample)
     note_made_of(directory, [corpus])
     title = (experiment.title if experiment else None) or CANDIDATES_TITLE
-    console.print(write_candidate_report(scores, directory, title=title, text="the training text", width=console.width))
+    text, width = "the training text", console.width
+    console.print(write_candidate_report(quantities, by_length, directory, title, text, width))
     console.print(f"tables, numbers and plots: {directory}", markup=False, soft_wrap=True)
     return 0
 
 
-def _score_candidates(config: SpansPretokenizer, corpus: Path, sample: int | None) -> CandidateScores:
+def _score_candidates(
+    config: SpansPretokenizer, corpus: Path, sample: int | None
+) -> tuple[dict[str, NDArray[np.float64]], dict[int, int]]:
+    """Bits of every candidate by quantity, and candidates by their length."""
     from paribus.corpus.artifact import CorpusArtifact
     from paribus.stage import SilentListener
     from paribus.tokenization.build import TrainingText
@@ -83,9 +88,9 @@ def _score_candidates(config: SpansPretokenizer, corpus: Path, sample: int | Non
         raise DataError(
             f"corpus: no characters of the training text stand together pretokenizer.min_count={config.min_count} times"
         )
-    return CandidateScores(
-        np.concatenate([level.information for level in levels]),
-        np.concatenate([level.left_entropy for level in levels]),
-        np.concatenate([level.right_entropy for level in levels]),
-        by_length,
-    )
+    quantities = {
+        "mutual information": [level.information for level in levels],
+        "left entropy": [level.left_entropy for level in levels],
+        "right entropy": [level.right_entropy for level in levels],
+    }
+    return {name: np.concatenate(bits) for name, bits in quantities.items()}, by_length

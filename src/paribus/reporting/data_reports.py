@@ -4,7 +4,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -34,12 +34,12 @@ from paribus.reporting.figures import MOST_ROWS
 from paribus.reporting.figures_data import (
     SIMILARITY_PLOTS,
     EntropyLine,
-    Histograms,
     OverlapMatrix,
     Reals,
     Segmentation,
     candidates_plot,
     entropy_plot,
+    histograms,
     order_plots,
     overlap_plot,
     own_shares_plot,
@@ -186,49 +186,37 @@ def _ours_and_difference(printed: float, ours: Number, scale: int, digits: int) 
     return [text.replace("-", "−") for text in (f"{value:.{digits}f}", f"{value - printed:+.{digits}f}")]
 
 
-INFORMATION, LEFT, RIGHT = "mutual information", "left entropy", "right entropy"
 _QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
 _CANDIDATE_HEADINGS = ("bits", "least", "5 %", "median", "mean", "95 %", "greatest")
 
 
-@dataclass(frozen=True)
-class CandidateScores:
-    """Bits of every candidate, once whatever its frequency; arrays of shape (n,) with n of at least 1."""
-
-    information: Reals
-    """The smallest pointwise mutual information of two adjacent characters in it."""
-    left_entropy: Reals
-    right_entropy: Reals
-    """Entropy of the characters before and after it."""
-    by_length: Mapping[int, int]
-    """Candidates by their length in characters."""
-
-
-def write_candidate_report(scores: CandidateScores, directory: Path, *, title: str, text: str, width: int) -> Table:
+def write_candidate_report(  # noqa: PLR0917 (numbers, where they go and what stands beside them)
+    quantities: Mapping[str, Reals], by_length: Mapping[int, int], directory: Path, title: str, text: str, width: int
+) -> Table:
     """Write `candidates.md`, `candidates.csv` (histograms) and `plots/` into `directory`; the table for a terminal
     of `width`: Figure 2 of arXiv 2506.15889. `text` says what the candidates are of.
 
-    The CSV has a row a quantity and bin; `low` and `high` are its edges in bits.
+    `quantities` are bits of every candidate, (n,) with n of at least 1, once whatever its frequency; `by_length` counts
+    candidates by their length in characters. The CSV has a row a quantity and bin; `low` and `high` are its edges.
     """
-    quantities = {INFORMATION: scores.information, LEFT: scores.left_entropy, RIGHT: scores.right_entropy}
-    histograms = Histograms.of(quantities)
+    edges, counts = histograms(quantities)
     with mpl.rc_context(style()):
-        plot = candidates_plot(histograms, text)
+        plot = candidates_plot(edges, counts, text)
     lines: list[Sequence[str]] = [_CANDIDATE_HEADINGS]
     for name, values in quantities.items():
         least, low, median, high, greatest = np.quantile(values, _QUANTILES).tolist()
         numbers = (least, low, median, float(values.mean()), high, greatest)
         # Adding 0.0 makes a plain zero of the negative one.
         lines.append((name, *(f"{round(number, 3) + 0.0:.3f}" for number in numbers)))
-    lengths = ", ".join(f"{count:,} of {length} characters" for length, count in sorted(scores.by_length.items()))
-    note = f"{len(scores.information):,} candidates of {text}: {lengths}. Each counts once, however often it occurs."
+    lengths = ", ".join(f"{count:,} of {length} characters" for length, count in sorted(by_length.items()))
+    note = f"{sum(by_length.values()):,} candidates of {text}: {lengths}. Each counts once, however often it occurs."
     parts = [f"# {escape_markdown(title)}", markdown_lines(lines), escape_markdown(note), markdown_picture(plot)]
     plot.write(directory / "plots")
     files.write_text(directory / "candidates.md", "\n\n".join(parts) + "\n")
     bins: list[Sequence[object]] = [["quantity", "low", "high", "candidates"]]
-    edges = histograms.edges.tolist()
-    for name, counts in histograms.counts.items():
-        bins += zip([name] * len(counts), edges[:-1], edges[1:], counts.tolist(), strict=True)
+    low, high = edges[:-1].tolist(), edges[1:].tolist()
+    for name, own in counts.items():
+        bins += zip([name] * len(own), low, high, own.tolist(), strict=True)
     files.write_text(directory / "candidates.csv", _csv(bins))
     return plain_table(title, lines, width, note)
 

@@ -383,34 +383,31 @@ _MOST_BARS = 64
 _ROUNDED_TO = 9
 
 
-@dataclass(frozen=True)
-class Histograms:
-    """Counts of candidates in bins of one width, of several quantities on one scale."""
-
-    edges: Reals
-    """Bits, shape (bins + 1,), ascending; a bin holds its lower edge, the last one both."""
-    counts: Mapping[str, npt.NDArray[np.int64]]
-    """Candidates in each bin by quantity, shape (bins,)."""
-
-    @classmethod
-    def of(cls, quantities: Mapping[str, Reals]) -> "Histograms":
-        """Bins of a power of two in width, as few as cover all `quantities`; each has at least one value."""
-        # An entropy of 0 comes out as -2e-16 here and there.
-        quantities = {name: np.round(values, _ROUNDED_TO) for name, values in quantities.items()}
-        low = min(float(values.min()) for values in quantities.values())
-        high = max(float(values.max()) for values in quantities.values())
-        width = 2.0 ** math.ceil(math.log2(max(high - low, 1.0) / (_MOST_BARS - 2)))
-        first, last = math.floor(low / width), math.floor(high / width) + 1
-        edges = width * np.arange(first, last + 1, dtype=np.float64)
-        return cls(edges, {name: np.histogram(values, edges)[0] for name, values in quantities.items()})
+Histograms = Mapping[str, npt.NDArray[np.int64]]
+"""Candidates in each bin by quantity, shape (bins,)."""
 
 
-def candidates_plot(histograms: Histograms, text: str) -> Plot:
+def histograms(quantities: Mapping[str, Reals]) -> tuple[Reals, Histograms]:
+    """Edges of bins in bits, (bins + 1,), ascending, of a power of two in width, and the counts of all `quantities`.
+
+    The bins are as few as cover all values, of which each quantity has one at least. A bin holds its lower edge, the
+    last one both.
+    """
+    # An entropy of 0 comes out as -2e-16 here and there.
+    quantities = {name: np.round(values, _ROUNDED_TO) for name, values in quantities.items()}
+    low = min(float(values.min()) for values in quantities.values())
+    high = max(float(values.max()) for values in quantities.values())
+    width = 2.0 ** math.ceil(math.log2(max(high - low, 1.0) / (_MOST_BARS - 2)))
+    first, last = math.floor(low / width), math.floor(high / width) + 1
+    edges = width * np.arange(first, last + 1, dtype=np.float64)
+    return edges, {name: np.histogram(values, edges)[0] for name, values in quantities.items()}
+
+
+def candidates_plot(edges: Reals, counts: Histograms, text: str) -> Plot:
     """A panel a quantity, with one axis of bits below all, so that their ranges can be compared.
 
     *Entropy-Driven Pre-Tokenization for Byte-Pair Encoding*, arXiv 2506.15889, Figure 2.
     """
-    edges, counts = histograms.edges, histograms.counts
 
     def draw(figure: Figure) -> None:
         panels = figure.subplots(len(counts), 1, sharex=True, squeeze=False)[:, 0]

@@ -18,7 +18,6 @@ from rich.table import Table
 from paribus.reporting.data_reports import (
     LENGTHS_NOTE,
     OTHER_EMBEDDINGS,
-    CandidateScores,
     OrderRow,
     few_documents,
     paper_lines,
@@ -175,12 +174,12 @@ def test_files_and_terminal_say_the_same(tmp_path: Path) -> None:
     }
 
 
-SCORES = CandidateScores(
-    information=np.array([-20.0, -3.25, 0.0, 4.0]),
-    left_entropy=np.array([-2e-16, 1.0, 1.0, 2.5]),
-    right_entropy=np.array([0.0, 0.0, 0.0, 0.5]),
-    by_length={2: 3, 3: 1},
-)
+QUANTITIES = {
+    "mutual information": np.array([-20.0, -3.25, 0.0, 4.0]),
+    "left entropy": np.array([-2e-16, 1.0, 1.0, 2.5]),
+    "right entropy": np.array([0.0, 0.0, 0.0, 0.5]),
+}
+BY_LENGTH = {2: 3, 3: 1}
 LINE = EntropyLine("中国ab人", (3.0, 1.0, 2.5, 1.5, 4.0, 0.5), (2, 4))
 
 
@@ -195,15 +194,11 @@ def styled(lines: Sequence[EntropyLine]) -> Plot:
 
 
 def test_every_candidate_is_in_the_bin_that_holds_it(tmp_path: Path) -> None:
-    write_candidate_report(SCORES, tmp_path, title="t", text="a text", width=80)
+    write_candidate_report(QUANTITIES, BY_LENGTH, tmp_path, title="t", text="a text", width=80)
     rows = read_csv(tmp_path / "candidates.csv")
     widths = {float(row["high"]) - float(row["low"]) for row in rows}
     assert len(widths) == 1 and 24 / 62 <= widths.pop() < 48 / 62
-    for name, values in (
-        ("mutual information", SCORES.information),
-        ("left entropy", np.array([0.0, 1.0, 1.0, 2.5])),
-        ("right entropy", SCORES.right_entropy),
-    ):
+    for name, values in (QUANTITIES | {"left entropy": np.array([0.0, 1.0, 1.0, 2.5])}).items():
         bins = [row for row in rows if row["quantity"] == name]
         expected = [sum(float(row["low"]) <= value < float(row["high"]) for value in values) for row in bins]
         assert [int(row["candidates"]) for row in bins] == expected and sum(expected) == 4
@@ -212,9 +207,9 @@ def test_every_candidate_is_in_the_bin_that_holds_it(tmp_path: Path) -> None:
 def test_the_table_of_candidates_has_their_quantiles_and_says_how_many_there_are(tmp_path: Path) -> None:
     told = io.StringIO()
     console = Console(file=told, width=100)
-    console.print(write_candidate_report(SCORES, tmp_path, title="t", text="a text", width=100))
+    console.print(write_candidate_report(QUANTITIES, BY_LENGTH, tmp_path, title="t", text="a text", width=100))
     line = next(line for line in told.getvalue().splitlines() if "mutual information" in line)
-    quantiles = np.quantile(SCORES.information, [0, 0.05, 0.5, 0.95, 1])
+    quantiles = np.quantile(QUANTITIES["mutual information"], [0, 0.05, 0.5, 0.95, 1])
     least, low, median, mean, high, greatest = map(float, line.split()[2:])
     assert [least, low, median, high, greatest] == pytest.approx(quantiles, abs=5e-4)
     assert mean == pytest.approx(-4.812, abs=1e-3)
