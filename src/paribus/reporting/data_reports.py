@@ -4,7 +4,6 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -32,7 +31,6 @@ from paribus.reporting.data_tables import (
 )
 from paribus.reporting.figures import MOST_ROWS
 from paribus.reporting.figures_data import (
-    SIMILARITY_PLOTS,
     EntropyLine,
     OverlapMatrix,
     Reals,
@@ -283,18 +281,11 @@ def write_order_report(rows: Sequence[OrderRow], directory: Path, head: str = "o
         plots = order_plots(rows)
     for plot in plots:
         plot.write(directory / "plots")
-    differ = len({row.embeddings for row in rows}) > 1
-    legend = f"{ORDER_LEGEND} {OTHER_EMBEDDINGS}" if differ else ORDER_LEGEND
-    pictures = [
-        markdown_picture(replace(plot, caption=f"{plot.caption} {OTHER_EMBEDDINGS}"))
-        if differ and plot.name in SIMILARITY_PLOTS
-        else markdown_picture(plot)
-        for plot in plots
-    ]
+    legend = f"{ORDER_LEGEND} {OTHER_EMBEDDINGS}" if len({row.embeddings for row in rows}) > 1 else ORDER_LEGEND
     headings = [head, *(column.heading for column in _ORDER_COLUMNS)]
     lines = [headings, ["---", *("---:" for _ in _ORDER_COLUMNS)], *([row.label, *_order_cells(row)] for row in rows)]
     table = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-    parts = ["# What the orderings do", table, legend, few_documents(rows), *pictures]
+    parts = ["# What the orderings do", table, legend, few_documents(rows), *map(markdown_picture, plots)]
     files.write_text(directory / "statistics.md", "\n\n".join(filter(None, parts)) + "\n")
     labelled = [((row.label,), row.numbers) for row in rows]
     files.write_text(directory / "statistics.csv", _numbers_csv([head], labelled))

@@ -125,7 +125,9 @@ def _score_plot(comparison: Comparison, every: Sequence[Arm], column: Measure) -
         _draw_values(left, rows, comparison, column)
         for place, row in enumerate(rows):
             _draw_difference(right, row, place, comparison, column)
-        _centre_on_zero(right, comparison)
+        base, *others = comparison.baseline_rows
+        first = base is comparison.rows[0] and not others
+        _centre_on_zero(right, "difference from the first row" if first else "difference")
 
     text = f"{column.group}, {column.label}" if column.field else "held-out text"
     scored = "accuracy" if column.kind == "accuracy" else "score"
@@ -200,10 +202,8 @@ def _draw_effects(axes: Axes, lines: Sequence[tuple[Measure, Arm]], comparison: 
             axes.axhline(place - 0.5, color="#e4e4e4", linewidth=0.8)
     several = len({row.labels for _, row in lines}) > 1
     names = [f"{heading(column)}{f', {comparison.row_name(row)}' if several else ''}" for column, row in lines]
-    axes.set_yticks(range(len(lines)), names)
-    axes.set_ylim(len(lines) - 0.5, -0.5)
-    _centre_on_zero(axes, comparison)
-    axes.set_xlabel(_COLUMN_UNITS.get(lines[0][0].kind, "difference"))
+    _list_names(axes, names)
+    _centre_on_zero(axes, _COLUMN_UNITS.get(lines[0][0].kind, "difference"))
 
 
 def _percent_of(column: Measure) -> str:
@@ -233,8 +233,7 @@ def _draw_values(axes: Axes, rows: Sequence[Arm], comparison: Comparison, column
         level = column.factor * comparison.chance[column.key]
         axes.axvline(level, color="#666666", linestyle=":", linewidth=1.2)
         axes.text(level, -0.62, "chance", color="#555555", fontsize=8, ha="center", va="bottom")
-    axes.set_yticks(range(len(rows)), [comparison.row_name(row) for row in rows])
-    axes.set_ylim(len(rows) - 0.5, -0.5)
+    _list_names(axes, [comparison.row_name(row) for row in rows])
     better = f" ({column.better} is better)" if column.better == "lower" else ""
     axes.set_xlabel(f"{_percent_of(column)} in %" if column.kind == "accuracy" else f"{column.label}{better}")
     axes.xaxis.set_major_locator(MaxNLocator(6))
@@ -259,13 +258,18 @@ def _draw_difference(
     mark(drawn, text, comparison.place(row))
 
 
-def _centre_on_zero(axes: Axes, comparison: Comparison) -> None:
-    base, *others = comparison.baseline_rows
+def _centre_on_zero(axes: Axes, label: str) -> None:
     axes.axvline(0, color="#444444", linewidth=1, zorder=0)
-    axes.set_xlabel("difference from the first row" if base is comparison.rows[0] and not others else "difference")
+    axes.set_xlabel(label)
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="y", visible=False)
+
+
+def _list_names(axes: Axes, names: Sequence[str]) -> None:
+    """A line each, the first one above."""
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
 
 
 FACTORS = "factors"
@@ -316,15 +320,11 @@ def _draw_factors(axes: Axes, column: Measure, findings: Sequence[Decision], com
         middle = [column.factor * test.difference]
         line += axes.plot(middle, [place], "d" if joint else "o", color=colour or _INK, markerfacecolor=face)
         mark(line, finding.text)
-    axes.axvline(0, color="#444444", linewidth=1, zorder=0)
-    axes.set_yticks(range(len(findings)), names)
-    axes.set_ylim(len(findings) - 0.5, -0.5)
-    axes.xaxis.set_major_locator(MaxNLocator(6))
-    axes.tick_params(axis="y", length=0)
-    axes.grid(axis="y", visible=False)
+    _list_names(axes, names)
     better = {"lower": "; to the left is better", "higher": "; to the right is better"}.get(column.better or "", "")
     unit = f", {_DIFFERENCE_UNITS[column.kind]}" if column.kind in _DIFFERENCE_UNITS else ""
-    axes.set_xlabel(f"difference in {heading(column)}{unit}{better}")
+    _centre_on_zero(axes, f"difference in {heading(column)}{unit}{better}")
+    axes.xaxis.set_major_locator(MaxNLocator(6))
 
 
 _MOST_LINES = 12

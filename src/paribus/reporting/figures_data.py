@@ -251,8 +251,6 @@ def _metric_labels(names: Sequence[str]) -> list[str]:
 
 _COSINE_BIN = 2.0 / 100
 """Cosines of one bar of `similarity_inside`, which counts from -1 to 1."""
-SIMILARITY_PLOTS = ("similarity_inside", "similarity_along")
-"""Names of the plots that show cosines."""
 
 
 def order_plots(rows: Sequence[OrderRow]) -> list[Plot]:

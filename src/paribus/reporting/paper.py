@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from paribus.config.units import format_size, parse_count, parse_size
+from paribus.config.units import format_count, format_size, parse_count, parse_size
 from paribus.errors import ConfigurationError, Problem
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ _SAME_SIZE = 1.5
 """Ratio of parameters up to which models are of one size: vocabularies of 32K and 128K differ by as much."""
 _SAME_AMOUNT = 1.05
 """Ratio up to which vocabularies and budgets are equal: 32K may be 32,000 or 32,768."""
-_COUNTS = (("B", 10**9), ("M", 10**6), ("K", 10**3))
 _POWER = 1e7
 """From here on papers write a number as a power of ten."""
 _MOST_DIGITS = 10
@@ -237,10 +236,7 @@ def parse_setting(row: Mapping[str, Any], paper: Mapping[str, Any], path: str, *
 
 def short_count(count: float) -> str:
     """A count as papers write it: `32K`, `6.7B`, `33.4K`."""
-    for unit, scale in _COUNTS:
-        if count >= scale:
-            return f"{count / scale:.1f}".removesuffix(".0") + unit
-    return f"{count:.0f}"
+    return format_count(count).replace(".0", "")
 
 
 def describe_settings(settings: Sequence[Setting], otherwise: str, *, budget: bool) -> str:

@@ -5,7 +5,6 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -302,9 +301,6 @@ def test_cosines_of_different_embeddings_are_said_to_be_incomparable(tmp_path: P
     shown = rendered(write_order_report(rows, tmp_path))
     assert OTHER_EMBEDDINGS in " ".join(shown.split())
     parts = (tmp_path / "statistics.md").read_text(encoding="utf-8").split("\n\n")
-    named = {plot.split("](plots/")[1]: caption for plot, caption in pairwise(parts) if plot.startswith("![")}
-    silent = [name for name, caption in named.items() if OTHER_EMBEDDINGS not in caption]
-    assert silent == ["contexts_of_documents.svg)"]
     assert any(part.startswith("inside:") and OTHER_EMBEDDINGS in part for part in parts)
 
 
