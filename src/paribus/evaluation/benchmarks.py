@@ -4,9 +4,8 @@ A benchmark is a reader, from a record to an item, and how its prompt is put tog
 as Python needs them all before it.
 """
 
-import difflib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -531,16 +530,6 @@ def task_names() -> list[str]:
 def is_ours(name: str) -> bool:
     """Whether a task is one of ours."""
     return name in task_names()
-
-
-def unknown_task(name: str, tasks: Sequence[str] | None = None) -> str | None:
-    """What is wrong with a name that is none of `tasks`, by default all, with the nearest; None for a known name."""
-    known = task_names() if tasks is None else tasks
-    if name in known:
-        return None
-    near = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
-    hint = f"nearest: {', '.join(near)}; " if near else ""
-    return f"unknown task {name!r}; {hint}known: {', '.join(known)}"
 
 
 def prompted(tasks: tuple[str, ...]) -> list[str]:

@@ -16,8 +16,8 @@ from types import MappingProxyType
 from typing import Any
 
 from paribus.config.groups.evaluation import FinetuningConfig, NoFinetuning, ScrollsFinetuning
+from paribus.config.validate import unknown
 from paribus.errors import ConfigurationError, DataError, ParibusError, Problem
-from paribus.evaluation.benchmarks import unknown_task
 from paribus.evaluation.data_files import fetch_archive, read_lines, split_file
 from paribus.evaluation.items import Fields, entry, read_records, string, text, text_digest, write_records
 from paribus.stage import JSON, StageContext
@@ -244,7 +244,7 @@ def check_scrolls_names(config: FinetuningConfig) -> list[Problem]:
     """The problems that no file decides."""
     if isinstance(config, NoFinetuning):
         return []
-    messages = [problem for name in config.tasks if (problem := unknown_task(name, list(TASKS)))]
+    messages = [unknown(name, list(TASKS)) for name in config.tasks if name not in TASKS]
     messages += [f"names {name} {count} times" for name, count in Counter(config.tasks).items() if count > 1]
     return [Problem("finetuning.tasks", problem) for problem in messages]
 

@@ -113,7 +113,7 @@ def test_names_and_missing_files_are_refused_before_anything_runs(tmp_path: Path
     assert check_scrolls_names(config) == [
         (
             "finetuning.tasks",
-            "unknown task 'qmsun'; nearest: qmsum; known: narrative_qa, qasper, contract_nli, qmsum, gov_report",
+            "'qmsun' is unknown; did you mean 'qmsum'? known: narrative_qa, qasper, contract_nli, qmsum, gov_report",
         ),
         ("finetuning.tasks", "names qasper 2 times"),
     ]
