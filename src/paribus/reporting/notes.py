@@ -66,7 +66,6 @@ def notes(comparison: Comparison) -> Notes:
             *_truncated(comparison),
             *_cut_sources(comparison),
             *_cut_documents(comparison),
-            *_crossed(comparison),
             *_overlap(comparison),
             *other_sizes(comparison),
             *_other_vocabularies(comparison),
@@ -361,35 +360,6 @@ def _cut_documents(comparison: Comparison) -> Iterator[str]:
             f"{comparison.name(task)}: documents lost their end where a prompt does not fit the context; the models "
             f"read {_between([round(size) for size in sizes])} bytes of one on average, {alike[len(set(sizes)) == 1]}."
         )
-
-
-def _crossed(comparison: Comparison) -> Iterator[str]:
-    """Rows with tokens across the boundary of context and choice, and how well those were scored."""
-    rows, omitted = [], 0.0
-    for row in comparison.finished:
-        scores = row.scored(comparison.scores)
-        places = sorted({place for score in scores for place, count in score.crossed_choices.items() if count})
-        omitted = max([omitted, *(score.omitted for score in scores)])
-        counts = [_crossing(comparison, scores, place) for place in places]
-        rows += [f"{comparison.row_name(row)}: {', '.join(counts)}"] if counts else []
-    if rows:
-        left = f"at most a share of {omitted:.1g} of a probability was left out" if omitted else "nothing was left out"
-        yield (
-            "A token crosses from the context into the choice; these are scored as text, by the sum over all tokens "
-            f"that spell it ({left}): {_listed(rows)}."
-        )
-
-
-def _crossing(comparison: Comparison, scores: Sequence[RunScores], place: tuple[str, int]) -> str:
-    """Choices and items of a task and number of shots that have such a token, in the runs of a row."""
-    task, shots = place
-    choices = _between([score.crossed_choices.get(place, 0) for score in scores])
-    items = _between([score.crossed_items.get(place, 0) for score in scores])
-    total = max(
-        (len(block.items) for score in scores for key, block in score.blocks.items() if key[:2] == place), default=0
-    )
-    total = comparison.left_out[task].items if task in comparison.left_out else total
-    return f"{comparison.name(task)} {shots}-shot {choices} choices in {items} of {total:,} items"
 
 
 def _between(counts: Sequence[int]) -> str:

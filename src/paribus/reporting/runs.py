@@ -152,10 +152,6 @@ class RunScores:
     """Accuracy of guessing, by task."""
     truncated: Mapping[tuple[str, int], tuple[str, ...]] = field(default_factory=dict)
     """Items whose prompt was cut to fit the context, by task and shots."""
-    crossed_items: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    """Items with a token that crosses from the context into a choice, by task and shots."""
-    crossed_choices: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    """Choices with such a token."""
     cut_sources: int = 0
     """Held-out pairs whose source lost its end, since it is longer than the context."""
     changed_documents: int | None = None
@@ -164,8 +160,6 @@ class RunScores:
     """By fine-tuned task how many documents lost their end."""
     document_bytes: Mapping[str, float] = field(default_factory=dict)
     """By fine-tuned task the mean bytes of text that the model read of a document."""
-    omitted: float = 0.0
-    """Largest share of a probability that a sum over such tokens left out."""
     uniformity: Mapping[str, float | None] = field(default_factory=dict)
     """Of the input embeddings at the last checkpoint: of the tokens that are used, frequent, medium, rare, unused."""
     checkpoints: int = 0
@@ -279,14 +273,11 @@ def load_scores(directory: Path, finetuned: Path | None = None, remembered: Reme
             for task, about in tasks.items()
             for shots, items in about.get("truncated_items", {}).items()
         },
-        crossed_items=_counts_by_task(tasks, "crossed_items"),
-        crossed_choices=_counts_by_task(tasks, "crossed_choices"),
         uniformity=((statistics.get("embeddings") or {}).get("uniformity") or {}).get("input", {}),
         cut_sources=int(statistics.get("cut_sources") or 0),
         changed_documents=statistics.get("changed_documents"),
         documents_cut={task: int(about["documents_cut"]) for task, about in fine.items()},
         document_bytes={task: float(about["document_bytes"]) for task, about in fine.items()},
-        omitted=float(statistics.get("omitted_at_boundaries") or 0.0),
         checkpoints=checkpoints,
         steps=tuple(steps),
         content=content | about_texts,
@@ -319,12 +310,6 @@ def _blocks_and_content(table: pa.Table, path: Path, known: Remembered) -> tuple
         return {}, {}
     lines = known.arranged(table, "value", lambda: item_lines(table, path))
     return _blocks(table, lines), dict(lines.content)
-
-
-def _counts_by_task(tasks: Mapping[str, Mapping[str, Any]], name: str) -> dict[tuple[str, int], int]:
-    return {
-        (task, int(shots)): int(count) for task, about in tasks.items() for shots, count in about.get(name, {}).items()
-    }
 
 
 def _blocks(table: pa.Table, lines: ItemLines) -> dict[Key, Block]:
