@@ -118,7 +118,7 @@ def demo_runs(root: Path, *, seeds: Sequence[int] = (0,), items: int = 500, curv
             noise = np.random.default_rng([index, seed])
             shift = 0.12 * index - 0.5 + 0.05 * noise.normal()
             bytes_per_token = 3.4 + 0.15 * (index // 2)
-            buckets = {"1-3": 0, "4-6": 1, "7-9": 2, "10-12": 3, "13+": 4}
+            buckets = {"1-3": 0, "4-6": 1, "7-9": 2, "10-12": 3, "13-15": 4}
             lengths = {name: int(1e5 * np.exp(-n * 3 / bytes_per_token)) for name, n in buckets.items()}
             runs.append(
                 record(

@@ -45,7 +45,7 @@ from paribus.evaluation.rows import (
 )
 from paribus.evaluation.scoring import Scorer, averaged_checkpoints, last_checkpoints, load_checkpoint_model
 from paribus.evaluation.segmentation import SegmentedWords, read_segmented, sentence_counts
-from paribus.evaluation.tasks import segmented_path, texts_path
+from paribus.evaluation.tasks import SEGMENTED, TEXTS
 from paribus.evaluation.text import ORDER_FILE, DocumentBits, encode_documents, encode_stream, read_order
 from paribus.evaluation.text_sets import TextSet, changed_texts, clean_set, load_text_sets
 from paribus.evaluation.translation import TargetScorer, Translated, Translator, translated_sets
@@ -102,7 +102,7 @@ def score_checkpoints(context: StageContext, host: Host = ALONE) -> dict[str, JS
     tokenizer = evaluation_tokenizer(next(iter(checkpoints.values())) / "tokenizer")
     scored = Scored()
     for name in segmented(evaluation.tasks):
-        gold = read_segmented(segmented_path(context.inputs["tasks"], name))
+        gold = read_segmented(context.inputs["tasks"] / f"{name}{SEGMENTED}")
         for step in checkpoints:  # at every checkpoint the same: it is the tokenizer that is scored
             _keep_rows(context.listener, segmentation_rows(name, tokenizer, gold, step), scored)
     score = _score_texts if heldout.pairs is None else _score_pairs
@@ -159,7 +159,7 @@ def _heldout_texts(context: StageContext, heldout: "_Heldout") -> Iterator[str]:
     """All that bits are of: held-out documents, of pairs the targets, and documents of named sets."""
     yield from heldout.texts if heldout.pairs is None else (pair.target for pair in heldout.pairs)
     for name in context.config.evaluation.texts:
-        yield from (text for _, text in read_heldout(texts_path(context.inputs["tasks"], name)))
+        yield from (text for _, text in read_heldout(context.inputs["tasks"] / f"{name}{TEXTS}"))
 
 
 def _score_texts(  # noqa: PLR0917 (what is scored, by what, and where it goes)

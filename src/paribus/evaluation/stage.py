@@ -65,10 +65,9 @@ def build_scores(context: StageContext) -> dict[str, JSON]:
     return score_checkpoints(context)
 
 
-def _evaluation_device(config: RunConfig) -> Device:
-    processes = config.evaluation.processes
+def _device(path: str, name: str, processes: int | None, config: RunConfig) -> Device:
     gpus = config.training.processes if processes is None else processes
-    return Device("evaluation.device", config.evaluation.device, gpus, fewer_do=processes is None)
+    return Device(path, name, gpus, fewer_do=processes is None)
 
 
 def facts(result: Mapping[str, Any]) -> list[str]:
@@ -117,7 +116,7 @@ EVALUATION = Stage(
     ),
     build=build_scores,
     imports=("paribus.evaluation.evaluate",),
-    device=_evaluation_device,
+    device=lambda config: _device("evaluation.device", config.evaluation.device, config.evaluation.processes, config),
     facts=facts,
 )  # fmt: skip
 TOKEN_STATISTICS = Stage(
@@ -149,8 +148,7 @@ def build_finetuning(context: StageContext) -> dict[str, JSON]:
 
 def _finetuning_device(config: RunConfig) -> Device:
     processes = config.finetuning.processes if isinstance(config.finetuning, ScrollsFinetuning) else 1
-    gpus = config.training.processes if processes is None else processes
-    return Device("training.device", config.training.device, gpus, fewer_do=processes is None)
+    return _device("training.device", config.training.device, processes, config)
 
 
 FINETUNING_DATA = Stage(

@@ -135,24 +135,9 @@ def _write_task(context: StageContext, name: str, passages: PassageSample) -> JS
     }
 
 
-def texts_path(tasks: Path, name: str) -> Path:
-    """File of the artefact `tasks` that holds a set of texts, as `read_heldout` reads it."""
-    return tasks / f"{name}.texts.jsonl"
-
-
-def order_path(tasks: Path, name: str) -> Path:
-    """File of the artefact `tasks` that has the order in which the texts of a set stand end to end."""
-    return tasks / f"{name}.order.json"
-
-
-def pairs_path(tasks: Path, name: str) -> Path:
-    """File of the artefact `tasks` that holds the pairs of a task, as `read_pairs` reads it."""
-    return tasks / f"{name}.pairs.jsonl"
-
-
-def segmented_path(tasks: Path, name: str) -> Path:
-    """File of the artefact `tasks` that holds the sentences of a task, as `read_segmented` reads it."""
-    return tasks / f"{name}.seg.txt"
+TEXTS, ORDER, PAIRS, SEGMENTED = ".texts.jsonl", ".order.json", ".pairs.jsonl", ".seg.txt"
+"""Endings of files of the artefact that hold a set of texts (`read_heldout`), the order in which it stands end to end
+(`read_order`), pairs (`read_pairs`) and segmented sentences (`read_segmented`)."""
 
 
 def write_promptless(config: EvaluationConfig, output: Path) -> dict[str, JSON]:
@@ -165,12 +150,12 @@ def write_promptless(config: EvaluationConfig, output: Path) -> dict[str, JSON]:
         if name in TRANSLATIONS:
             chosen = TRANSLATIONS[name]
             pairs = read_translations(chosen.file.find(config.data), chosen)[: config.limit]
-            write_pairs(pairs_path(output, name), pairs)
+            write_pairs(output / f"{name}{PAIRS}", pairs)
             counts[name] = {"items": len(pairs)}
         elif name in SEGMENTATIONS:
             sentences = read_segmented(SEGMENTATIONS[name].find(config.data))[: config.limit]
             lines = "".join(" ".join(words) + "\n" for words in sentences)
-            segmented_path(output, name).write_text(lines, encoding="utf-8")
+            (output / f"{name}{SEGMENTED}").write_text(lines, encoding="utf-8")
             counts[name] = {"items": len(sentences)}
     return counts
 
@@ -184,8 +169,8 @@ def write_texts(config: EvaluationConfig, output: Path, listener: StageListener)
     for number, name in enumerate(config.texts):
         listener.progress(number, len(config.texts), unit="sets", doing=f"reading the texts of {name}")
         documents = sample_documents(read_texts(text_file(name).find(config.data)), config)
-        write_heldout(texts_path(output, name), documents)
+        write_heldout(output / f"{name}{TEXTS}", documents)
         if config.concatenated:
-            write_order(order_path(output, name), random_order(len(documents)))
+            write_order(output / f"{name}{ORDER}", random_order(len(documents)))
         sizes[name] = {"documents": len(documents), "bytes": sum(len(text.encode()) for _, text in documents)}
     return sizes

@@ -13,7 +13,7 @@ from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.artifact import CorpusArtifact, read_columns
 from paribus.evaluation.data_files import HELDOUT_CLEAN, HELDOUT_CONCATENATED, concatenated_name
 from paribus.evaluation.heldout import read_heldout
-from paribus.evaluation.tasks import order_path, texts_path
+from paribus.evaluation.tasks import ORDER, TEXTS
 from paribus.evaluation.text import DocumentBits, EncodedTexts, encode_documents, encode_stream, read_order
 from paribus.stage import JSON
 from paribus.tokenization import Tokenizer
@@ -70,10 +70,10 @@ def load_text_sets(tasks: Path, config: EvaluationConfig, tokenizer: Tokenizer, 
     """The sets of the artefact `tasks`, encoded once for all checkpoints; with `evaluation.concatenated` each twice."""
     sets = []
     for name in config.texts:
-        ids, texts = (list(column) for column in zip(*read_heldout(texts_path(tasks, name)), strict=True))
+        ids, texts = (list(column) for column in zip(*read_heldout(tasks / f"{name}{TEXTS}"), strict=True))
         sets.append(TextSet(name, ids, encode_documents(tokenizer, texts, context_length)))
         if config.concatenated:
-            order = read_order(order_path(tasks, name))
+            order = read_order(tasks / f"{name}{ORDER}")
             sets.append(TextSet(concatenated_name(name), ids, encode_stream(tokenizer, texts, order, context_length)))
     return sets
 

@@ -13,7 +13,7 @@ from paribus.corpus.artifact import CorpusArtifact, read_shard
 from paribus.evaluation.data_files import segmented
 from paribus.evaluation.prompts import evaluation_tokenizer
 from paribus.evaluation.segmentation import read_segmented, tokenizer_scores
-from paribus.evaluation.tasks import segmented_path
+from paribus.evaluation.tasks import SEGMENTED
 from paribus.ordering.arrays import save_array
 from paribus.stage import JSON, StageContext
 from paribus.store import files
@@ -55,7 +55,7 @@ def build(context: StageContext) -> dict[str, JSON]:
     scores: dict[str, JSON] = {}
     for number, name in enumerate(words, start=2):
         listener.progress(number, steps, unit="parts", doing=f"cutting the sentences of {name}")
-        sentences = read_segmented(segmented_path(context.inputs["tasks"], name))
+        sentences = read_segmented(context.inputs["tasks"] / f"{name}{SEGMENTED}")
         measured = tokenizer_scores(evaluation_tokenizer(corpus.tokenizer_path), sentences)
         scores |= {
             f"{name}_precision": measured.precision,

@@ -26,7 +26,7 @@ from paribus.evaluation.items import text_digest
 from paribus.evaluation.pairs import Ids, progress_counter, windows
 from paribus.evaluation.rows import ResultRow
 from paribus.evaluation.scoring import LOGITS, NOT_A_NUMBER, SCORED_TOKENS, WRITTEN_TOKENS, computed
-from paribus.evaluation.tasks import pairs_path
+from paribus.evaluation.tasks import PAIRS
 from paribus.evaluation.text import DocumentBits
 from paribus.modeling.device import batches
 from paribus.ordering.packing import NO_TARGET
@@ -156,7 +156,7 @@ def translated_sets(config: EvaluationConfig, tasks: Path, heldout: Sequence[Tex
     """The first held-out pairs, and the test sets of the artefact `tasks`."""
     first = heldout[: config.translations]
     named = [name for name in config.tasks if name in TRANSLATIONS]
-    sets = {name: read_pairs(pairs_path(tasks, name)) for name in named}
+    sets = {name: read_pairs(tasks / f"{name}{PAIRS}") for name in named}
     return Translated(({TRANSLATION: first} if first else {}) | sets)
 
 

@@ -9,7 +9,7 @@ from paribus.evaluation.heldout import HELDOUT
 from paribus.evaluation.items import read_records
 from paribus.evaluation.scrolls import read_task
 from paribus.evaluation.segmentation import read_segmented
-from paribus.evaluation.tasks import pairs_path, segmented_path, texts_path
+from paribus.evaluation.tasks import PAIRS, SEGMENTED, TEXTS
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.root import OutputRoot
 from paribus.reporting.items import HELDOUT as HELDOUT_DOCUMENTS
@@ -45,17 +45,16 @@ def scored_texts(tasks: Path, name: str) -> dict[str, ItemText]:
     """Texts that an artefact `tasks` has of a task or set of documents."""
     if name in _HELDOUT:
         return dict(map(_document, _records(tasks / HELDOUT)))
-    ending = texts_path(tasks, "").name
-    named = (path.name.removesuffix(ending) for path in sorted(tasks.glob(f"*{ending}")))
+    named = (path.name.removesuffix(TEXTS) for path in sorted(tasks.glob(f"*{TEXTS}")))
     sets = (other for other in named if name in (other, concatenated_name(other)))
     if (text_set := next(sets, None)) is not None:
-        return dict(map(_document, _records(texts_path(tasks, text_set))))
-    if segmented_path(tasks, name).is_file():
-        sentences = read_segmented(segmented_path(tasks, name))
+        return dict(map(_document, _records(tasks / f"{text_set}{TEXTS}")))
+    if (path := tasks / f"{name}{SEGMENTED}").is_file():
+        sentences = read_segmented(path)
         return {
             f"test/{number}": ItemText(accepted=(" ".join(words),)) for number, words in enumerate(sentences, start=1)
         }
-    pairs = {str(record["id"]): _pair(record) for record in _records(pairs_path(tasks, name))}
+    pairs = {str(record["id"]): _pair(record) for record in _records(tasks / f"{name}{PAIRS}")}
     return pairs or {str(record["id"]): _item(record) for record in _records(tasks / f"{name}.jsonl")}
 
 

@@ -47,7 +47,7 @@ from paribus.reporting.figures_data import (
 from paribus.reporting.formats import escape_markdown, markdown_lines, markdown_picture
 from paribus.reporting.paper import Paper, PaperRow, Setting
 from paribus.reporting.plots import Looks, Plot, style
-from paribus.reporting.table import ABSENT, fits_choices, paper_sentence
+from paribus.reporting.table import ABSENT, fits_choices, ours_and_difference, paper_sentence
 from paribus.store import files
 
 TOKENIZERS_TITLE = "What the tokenizers do"
@@ -166,7 +166,8 @@ def paper_lines(
                 if number is not None:
                     ours = None if place is None else numbers[place].get(column.task)
                     scale = 100 if column.task.endswith(_PERCENT_ENDINGS) else 1
-                    compared = _ours_and_difference(number, ours, scale, paper.decimals(position))
+                    value = None if ours is None else scale * float(ours)
+                    compared = ours_and_difference(value, number, paper.decimals(position))
                     lines.append([label, column.label, paper.printed(number, position), *compared])
     return lines
 
@@ -175,13 +176,6 @@ def _fits_row(theirs: PaperRow, row: TokenRow, factors: Sequence[str]) -> bool:
     alike = fits_choices(theirs, dict(zip(factors, row.labels, strict=True)), [row.config])
     unit = (row.config.get("tokenizer") or {}).get("unit")
     return alike and theirs.setting.fits(Setting(vocabulary=row.vocab_size, unit=unit))
-
-
-def _ours_and_difference(printed: float, ours: Number, scale: int, digits: int) -> list[str]:
-    if ours is None:
-        return [ABSENT, ABSENT]
-    value = scale * float(ours)
-    return [text.replace("-", "−") for text in (f"{value:.{digits}f}", f"{value - printed:+.{digits}f}")]
 
 
 _QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import EngFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from paribus.reporting.columns import Cell, finite
@@ -443,7 +443,6 @@ def _training_share(comparison: Comparison, row: Arm, checkpoint: int) -> float 
 
 EVENTS, LOSS = "events.jsonl", "train/loss"
 _CURVE_AXES = {"train/tokens": "tokens read", "train/text_bytes": "bytes of text read", "train/flops": "FLOPs"}
-_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _CURVE_POINTS = 400
 """Points of a curve that a picture can show."""
 
@@ -469,8 +468,7 @@ def learning_curves(comparison: Comparison, rows: Sequence[Arm], curves: Mapping
     names = [name for name in _CURVE_AXES if all(curve.amounts.get(name) for _, _, curve in shown)]
     # With tokens and bytes the loss has a unit that vocabularies share.
     names = names if {"train/tokens", "train/text_bytes"} <= set(names) else []
-    powers = {name: _thousands(max(curve.amounts[name][-1] for _, _, curve in shown)) for name in names}
-    lines = {name: _curve_lines(shown, name, powers[name][0] if name else 1.0) for name in names or [""]}
+    lines = {name: _curve_lines(shown, name) for name in names or [""]}
     unit = "bits per byte" if names else "nats per token"
 
     def draw(figure: Figure) -> None:
@@ -478,7 +476,8 @@ def learning_curves(comparison: Comparison, rows: Sequence[Arm], curves: Mapping
         for panel, (name, drawn) in zip(panels, lines.items(), strict=True):
             for line in drawn:
                 _draw_curve(panel, line, comparison, named=panel is panels[0])
-            panel.set_xlabel(f"{_CURVE_AXES[name]}{powers[name][1]}" if name else "step")
+            panel.set_xlabel(_CURVE_AXES.get(name, "step"))
+            panel.xaxis.set_major_formatter(EngFormatter(sep=""))
         panels[0].set_ylabel(f"training loss ({unit})")
         figure.legend(loc="outside lower center", fontsize=9, ncols=3 if len(rows) > 4 else 2)
 
@@ -513,14 +512,14 @@ class _CurveLine:
     """True if the legend has it for its row."""
 
 
-def _curve_lines(shown: Sequence[tuple[Arm, FinishedRun, Curve]], name: str, scale: float) -> list[_CurveLine]:
+def _curve_lines(shown: Sequence[tuple[Arm, FinishedRun, Curve]], name: str) -> list[_CurveLine]:
     """Curves of runs first, so that means lie above them. Runs of other steps, such as unfinished ones, have none."""
     runs, means = [], []
     for group in (list(runs) for _, runs in itertools.groupby(shown, key=lambda each: each[0].labels)):
         # Lines of many steps have about as many points as those of a few.
         averaged = len(group) > 1 and len({tuple(curve.steps) for _, _, curve in group}) == 1
         own = [
-            _CurveLine(row, run, *_running_means(curve, name, scale), averaged, first=not averaged and place == 0)
+            _CurveLine(row, run, *_running_means(curve, name), averaged, first=not averaged and place == 0)
             for place, (row, run, curve) in enumerate(group)
         ]
         runs += own
@@ -561,14 +560,8 @@ def _read_curve(run: FinishedRun) -> Curve | None:
     return Curve(steps, [values[LOSS][step] for step in steps], amounts) if steps else None
 
 
-def _thousands(largest: float) -> tuple[float, str]:
-    """A power of a thousand by which amounts up to `largest` are small numbers, and what an axis says of it."""
-    power = 3 * max(0, int(math.log10(largest) // 3)) if largest > 0 else 0
-    return 10.0**-power, f" (10{str(power).translate(_SUPERSCRIPTS)})" if power else ""
-
-
-def _running_means(curve: Curve, name: str, scale: float) -> tuple[list[float], list[float]]:
-    """Running means over a tenth of the points, at their last one, over `scale` times an amount; batches are noise."""
+def _running_means(curve: Curve, name: str) -> tuple[list[float], list[float]]:
+    """Running means over a tenth of the points, at their last one, over an amount; batches are noise."""
     window = max(1, len(curve.losses) // 10)
     sums = list(itertools.accumulate(curve.losses, initial=0.0))
     places = range(window - 1, len(curve.losses), max(1, len(curve.losses) // _CURVE_POINTS))
@@ -576,7 +569,7 @@ def _running_means(curve: Curve, name: str, scale: float) -> tuple[list[float], 
     if not name:
         return [float(curve.steps[place]) for place in places], means
     factors = [_bits_per_nat(curve, place, window) for place in places]
-    x = [scale * curve.amounts[name][place] for place in places]
+    x = [curve.amounts[name][place] for place in places]
     return x, [mean * factor for mean, factor in zip(means, factors, strict=True)]
 
 

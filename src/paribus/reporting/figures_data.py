@@ -18,11 +18,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from rich.cells import cell_len
 
-from paribus.reporting.data_tables import OrderRow
+from paribus.reporting.data_tables import LENGTHS, OrderRow, counts_by_length
 from paribus.reporting.plots import COLOURS, ON_DARK, ON_LIGHT, Look, Looks, Plot, mark, picture
 
-LAST_BUCKET = 16
-"""Tokens of this length and more are one bar."""
 _READ_OUT_RANKS = (1, 10, 100, 1_000, 10_000, 100_000)
 
 RankCurve = Sequence[Sequence[int]]
@@ -44,21 +42,21 @@ class Segmentation:
 
 def token_lengths(segmentations: Sequence[Segmentation], text: str) -> Plot | None:
     """Share of tokens by length, as in the papers' figures of token lengths; None where nothing is counted."""
-    shares = [(part, _length_shares(part.token_lengths)) for part in segmentations if sum(part.token_lengths.values())]
+    counted = [(part, counts_by_length(part.token_lengths)) for part in segmentations]
+    shares = [(part, [100 * count / sum(counts) for count in counts]) for part, counts in counted if sum(counts)]
     if not shares:
         return None
-    buckets = sorted({bucket for _, own in shares for bucket in own}, key=_first_length)
+    buckets = LENGTHS[: max(place for _, own in shares for place, share in enumerate(own, start=1) if share)]
 
     def draw(figure: Figure) -> None:
         axes, width = figure.subplots(), 0.8 / len(shares)
         for place, (part, own) in enumerate(shares):
             left = [position - 0.4 + (place + 0.5) * width for position in range(len(buckets))]
-            heights = [100 * own.get(bucket, 0.0) for bucket in buckets]
             bars = axes.bar(
-                left, heights, 0.92 * width, label=part.name, color=part.look.colour, hatch=part.look.hatch,
+                left, own[: len(buckets)], 0.92 * width, label=part.name, color=part.look.colour, hatch=part.look.hatch,
                 edgecolor="#ffffff", linewidth=0,
             )  # fmt: skip
-            for bar, bucket, height in zip(bars, buckets, heights, strict=True):
+            for bar, bucket, height in zip(bars, buckets, own, strict=False):
                 mark([bar], f"{part.name}: {height:.1f} % of tokens have {bucket} characters", part.row)
         axes.set_xticks(range(len(buckets)), buckets)
         axes.set_xlabel("length of a token (characters)")
@@ -68,7 +66,7 @@ def token_lengths(segmentations: Sequence[Segmentation], text: str) -> Plot | No
 
     caption = f"Lengths of the tokens of {text}."
     texts = [
-        f"{part.name}: " + ", ".join(f"{bucket} {100 * own.get(bucket, 0):.1f} %" for bucket in buckets)
+        f"{part.name}: " + ", ".join(f"{bucket} {share:.1f} %" for bucket, share in zip(buckets, own, strict=False))
         for part, own in shares
     ]
     size = (9.2, max(3.8, 0.24 * len(shares)))
@@ -101,20 +99,6 @@ def token_frequencies(segmentations: Sequence[Segmentation], text: str) -> Plot 
     caption = f"Occurrences of the tokens of {text} by rank. First: ranks on a log scale; second: on an even one."
     texts = "; ".join(f"{part.name}: {_rank_text(part.frequency_by_rank)}" for part in shown)
     return picture("token_frequencies", caption, f"{caption} {texts}.", (9.2, 4.2 + 0.1 * len(shown)), draw)
-
-
-def _length_shares(counts: Mapping[str, int]) -> dict[str, float]:
-    shares: dict[str, float] = {}
-    for bucket, count in counts.items():
-        name = f"{LAST_BUCKET}+" if _first_length(bucket) >= LAST_BUCKET else bucket
-        shares[name] = shares.get(name, 0.0) + count / sum(counts.values())
-    return shares
-
-
-def _first_length(bucket: str) -> int:
-    """Begin of a bucket such as `4-6` or `16+`."""
-    digits = "".join(itertools.takewhile(str.isdigit, bucket))
-    return int(digits) if digits else 0
 
 
 def _rank_text(curve: RankCurve) -> str:

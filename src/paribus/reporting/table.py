@@ -333,7 +333,9 @@ def side_by_side(paper: Paper, comparison: Comparison) -> list[list[str]]:
             for position, (number, column) in enumerate(zip(numbers, paper.columns, strict=True)):
                 line.append(ABSENT if number is None else paper.printed(number, position))
                 if key := _column_key(column, columns):
-                    line += _our_number(own, columns[key], number)
+                    measure, cell = columns[key], own.cells.get(key) if own else None
+                    value = None if cell is None or cell.value is None else measure.factor * cell.value
+                    line += ours_and_difference(value, number, 1 if measure.decimals is None else measure.decimals)
             lines.append(line)
     return lines
 
@@ -389,12 +391,10 @@ def _column_key(column: PaperColumn, ours: Collection[str]) -> str | None:
     return next((key for key in keys if key in ours), None)
 
 
-def _our_number(row: Arm | None, column: Measure, number: float | None) -> list[str]:
-    cell = row.cells.get(column.key) if row else None
-    value = cell.value if cell else None
-    if value is None:
-        return [ABSENT, ABSENT]
-    decimals = 1 if column.decimals is None else column.decimals
-    shown = f"{column.factor * value:.{decimals}f}"
-    gap = ABSENT if number is None else f"{column.factor * value - number:+.{decimals}f}".replace("-", "−")
-    return [shown, gap]
+def ours_and_difference(ours: float | None, printed: float | None, decimals: int) -> list[str]:
+    """A number of ours, in the paper's unit, and its difference from the paper's."""
+    numbers = ours, None if ours is None or printed is None else ours - printed
+    texts = (
+        "" if number is None else f"{number:{sign}.{decimals}f}" for number, sign in zip(numbers, "-+", strict=True)
+    )
+    return [text.replace("-", "−") or ABSENT for text in texts]

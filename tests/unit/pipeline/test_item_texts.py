@@ -17,7 +17,7 @@ from paribus.evaluation.items import (
     TextItem,
     write_task,
 )
-from paribus.evaluation.tasks import pairs_path, segmented_path, texts_path
+from paribus.evaluation.tasks import PAIRS, SEGMENTED, TEXTS
 from paribus.pipeline.item_texts import finetuned_texts, scored_texts
 from paribus.reporting.items import ItemText
 
@@ -43,9 +43,9 @@ def test_an_item_of_each_kind_has_its_texts(kind: str, tmp_path: Path) -> None:
 
 def test_documents_pairs_and_segmented_sentences_have_their_texts(tmp_path: Path) -> None:
     write_heldout(tmp_path / HELDOUT, [("a", "held out")])
-    write_heldout(texts_path(tmp_path, "wikipedia"), [("b", "an article")])
-    write_pairs(pairs_path(tmp_path, "wmt14_en_de"), [TextPair("c", "a word", "ein Wort")])
-    segmented_path(tmp_path, "pku").write_text("我们 在\n这里\n", encoding="utf-8")
+    write_heldout(tmp_path / f"wikipedia{TEXTS}", [("b", "an article")])
+    write_pairs(tmp_path / f"wmt14_en_de{PAIRS}", [TextPair("c", "a word", "ein Wort")])
+    (tmp_path / f"pku{SEGMENTED}").write_text("我们 在\n这里\n", encoding="utf-8")
     for name in ("heldout", "heldout_clean", "heldout_concatenated"):
         assert scored_texts(tmp_path, name) == {"a": ItemText("held out")}
     for name in ("wikipedia", "wikipedia_concatenated"):
