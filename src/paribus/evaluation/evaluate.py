@@ -48,7 +48,7 @@ from paribus.evaluation.segmentation import SegmentedWords, read_segmented, sent
 from paribus.evaluation.tasks import SEGMENTED, TEXTS
 from paribus.evaluation.text import ORDER_FILE, DocumentBits, encode_documents, encode_stream, read_order
 from paribus.evaluation.text_sets import TextSet, changed_texts, clean_set, load_text_sets
-from paribus.evaluation.translation import TargetScorer, Translated, Translator, translated_sets
+from paribus.evaluation.translation import Translated, Translator, translated_sets
 from paribus.modeling.device import resolve_device
 from paribus.stage import JSON, OFFLINE, StageContext, StageListener
 from paribus.store.files import write_json
@@ -214,11 +214,10 @@ def _score_pairs(  # noqa: PLR0917 (as above)
     scored.cut_sources = sum(len(tokenizer.encode(pair.source)) > length - 1 for pair in pairs)
     for step, path, progress in _scored_steps(context.listener, paths):
         model = load_checkpoint_model(path, config.device, config.precision)
-        targets = TargetScorer(model, tokenizer, length, config.batch_tokens, host)
-        scored.heldout[step] = targets.bits(pairs, progress("bytes", "scoring held-out text"))
         translator = Translator(
             model, tokenizer, length, config.batch_tokens, config.beams, config.length_penalty, host
         )
+        scored.heldout[step] = translator.bits(pairs, progress("bytes", "scoring held-out text"))
         rows = scored.translated.add(step, translator, progress("pairs", "translating"))
         _keep_rows(context.listener, rows, scored)
 

@@ -38,8 +38,22 @@ BLEU, TOKENIZED_BLEU = "bleu", "tokenized_bleu"
 
 
 @dataclass(frozen=True)
+class _Window:
+    """A part of a target: `scored`, after `before`, given `source`; 1-D ids."""
+
+    owner: int
+    source: Ids
+    before: Ids
+    scored: Ids
+
+    def ids(self) -> tuple[Ids, ...]:
+        """All that decides its score."""
+        return self.source, self.before, self.scored
+
+
+@dataclass(frozen=True)
 class Translator:
-    """Translates with an encoder-decoder on the model's device.
+    """Translates, and scores targets, with an encoder-decoder on the model's device.
 
     A source longer than the context loses its end, as it does in training; a translation has at most the context's
     tokens. A hypothesis of n tokens is ranked by its log-probability over n ** length_penalty (Ott et al. 2018,
@@ -50,11 +64,12 @@ class Translator:
     tokenizer: Tokenizer
     context_length: int
     batch_tokens: int | None = None
-    """The most tokens of a batch, of padded sources and as many for each beam, unless one source has more."""
+    """The most tokens of a batch, unless one source or pair has more: of padded sources and as many for each beam, or
+    of sources and targets, padded."""
     beams: int = 4
     length_penalty: float = 0.6
     host: Host = ALONE
-    """The processes that translate together, each of which has the model."""
+    """The processes that work together, each of which has the model."""
 
     def translate(
         self, sources: Sequence[str], progress: Callable[[int, int], None] = lambda done, total: None
@@ -104,6 +119,38 @@ class Translator:
         # The first token is the one that targets begin with.
         generated = (ids[1:] for ids in hypotheses.cpu().numpy())
         return [ids[: np.append(np.flatnonzero(ids == end), len(ids))[0]] for ids in generated]
+
+    def bits(
+        self, pairs: Sequence[TextPair], progress: Callable[[int, int], None] = lambda done, total: None
+    ) -> DocumentBits:
+        """Bits and bytes of each target; `progress` is told the bytes of targets finished and their number.
+
+        Raises NumericalError when the model gives something that is not a number, OutOfMemoryError for its kind.
+        """
+        sizes = np.array([len(pair.target.encode()) for pair in pairs], np.int64)
+        parts = [part for owner, pair in enumerate(pairs) for part in self._windows(owner, pair)]
+        parts.sort(key=lambda part: (len(part.before) + len(part.scored), len(part.source)), reverse=True)
+        nats = np.zeros(len(pairs))
+        longest = max((len(part.source) for part in parts), default=0)
+        report = progress_counter(progress, len(parts), int(sizes.sum()))
+        tokens = self.batch_tokens or SCORED_TOKENS[self.model.device.type]
+        dealt = batches(parts, lambda part: longest + len(part.before) + len(part.scored), tokens)
+        scored = computed(self.host, "scoring", dealt, partial(_window_nats, self.model), _Window.ids, report)
+        for windows_of_batch, losses in scored:
+            np.add.at(nats, [part.owner for part in windows_of_batch], losses)
+        if not np.isfinite(nats).all():
+            raise NumericalError(NOT_A_NUMBER)
+        scored_tokens = np.zeros(len(pairs), np.int64)
+        np.add.at(scored_tokens, [part.owner for part in parts], [len(part.scored) for part in parts])
+        return DocumentBits(nats / np.log(2), sizes, scored_tokens)
+
+    def _windows(self, owner: int, pair: TextPair) -> list[_Window]:
+        source = np.append(self.tokenizer.encode(pair.source)[: self.context_length - 1], self.tokenizer.eos_id)
+        target = self.tokenizer.encode(pair.target)
+        if not len(target):
+            return []
+        parts = windows(target, self.tokenizer.eos_id, self.context_length)
+        return [_Window(owner, source, part.context, part.continuation) for part in parts]
 
 
 @dataclass
@@ -158,65 +205,6 @@ def translated_sets(config: EvaluationConfig, tasks: Path, heldout: Sequence[Tex
     named = [name for name in config.tasks if name in TRANSLATIONS]
     sets = {name: read_pairs(tasks / f"{name}{PAIRS}") for name in named}
     return Translated(({TRANSLATION: first} if first else {}) | sets)
-
-
-@dataclass(frozen=True)
-class _Window:
-    """A part of a target: `scored`, after `before`, given `source`; 1-D ids."""
-
-    owner: int
-    source: Ids
-    before: Ids
-    scored: Ids
-
-    def ids(self) -> tuple[Ids, ...]:
-        """All that decides its score."""
-        return self.source, self.before, self.scored
-
-
-@dataclass(frozen=True)
-class TargetScorer:
-    """Scores targets with an encoder-decoder on the model's device."""
-
-    model: Any
-    tokenizer: Tokenizer
-    context_length: int
-    batch_tokens: int | None = None
-    """The most tokens of a batch, sources and targets padded, unless one pair has more."""
-    host: Host = ALONE
-    """The processes that score together, each of which has the model."""
-
-    def bits(
-        self, pairs: Sequence[TextPair], progress: Callable[[int, int], None] = lambda done, total: None
-    ) -> DocumentBits:
-        """Bits and bytes of each target; `progress` is told the bytes of targets finished and their number.
-
-        Raises NumericalError when the model gives something that is not a number, OutOfMemoryError for its kind.
-        """
-        sizes = np.array([len(pair.target.encode()) for pair in pairs], np.int64)
-        parts = [part for owner, pair in enumerate(pairs) for part in self._windows(owner, pair)]
-        parts.sort(key=lambda part: (len(part.before) + len(part.scored), len(part.source)), reverse=True)
-        nats = np.zeros(len(pairs))
-        longest = max((len(part.source) for part in parts), default=0)
-        report = progress_counter(progress, len(parts), int(sizes.sum()))
-        tokens = self.batch_tokens or SCORED_TOKENS[self.model.device.type]
-        dealt = batches(parts, lambda part: longest + len(part.before) + len(part.scored), tokens)
-        scored = computed(self.host, "scoring", dealt, partial(_window_nats, self.model), _Window.ids, report)
-        for windows_of_batch, losses in scored:
-            np.add.at(nats, [part.owner for part in windows_of_batch], losses)
-        if not np.isfinite(nats).all():
-            raise NumericalError(NOT_A_NUMBER)
-        scored_tokens = np.zeros(len(pairs), np.int64)
-        np.add.at(scored_tokens, [part.owner for part in parts], [len(part.scored) for part in parts])
-        return DocumentBits(nats / np.log(2), sizes, scored_tokens)
-
-    def _windows(self, owner: int, pair: TextPair) -> list[_Window]:
-        source = np.append(self.tokenizer.encode(pair.source)[: self.context_length - 1], self.tokenizer.eos_id)
-        target = self.tokenizer.encode(pair.target)
-        if not len(target):
-            return []
-        parts = windows(target, self.tokenizer.eos_id, self.context_length)
-        return [_Window(owner, source, part.context, part.continuation) for part in parts]
 
 
 @torch.inference_mode()

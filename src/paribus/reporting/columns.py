@@ -463,21 +463,21 @@ def _make_cell(seeds: Values, within: SeedVariance | None) -> Cell:
     )
 
 
+_SPREADS = ("half_width", "seed_spread", "checkpoint_spread", "error")
+
+
 def with_perplexities(cells: Sequence[Mapping[str, Cell]], columns: Sequence[Measure]) -> list[Cells]:
     """Cells of a perplexity with 2 to the power of their bits; its spreads are to first order (delta method).
 
     Tests, their intervals and what they could have found stay in bits.
     """
-    perplexities = [column.key for column in columns if column.kind == "perplexity"]
-    return [dict(row) | {key: _perplexity_cell(row[key]) for key in perplexities} for row in cells]
-
-
-def _perplexity_cell(cell: Cell) -> Cell:
-    if cell.value is None or not finite(cell.value):
-        return cell
-    value = perplexity(cell.value)
-    half, seeds, steps, error = (
-        None if bits is None else value * math.log(2) * bits
-        for bits in (cell.half_width, cell.seed_spread, cell.checkpoint_spread, cell.error)
-    )
-    return replace(cell, value=value, half_width=half, seed_spread=seeds, checkpoint_spread=steps, error=error)
+    copies = [dict(row) for row in cells]
+    for row in copies:
+        for column in columns:
+            cell = row[column.key]
+            if column.kind == "perplexity" and cell.value is not None and math.isfinite(cell.value):
+                value = perplexity(cell.value)
+                bits = {name: getattr(cell, name) for name in _SPREADS}
+                spreads = {name: each and value * math.log(2) * each for name, each in bits.items()}
+                row[column.key] = replace(cell, value=value, **spreads)
+    return copies

@@ -283,13 +283,9 @@ def terminal_table(
         shown.add(column.name)
     fitting = [column for column in columns if column.name in shown]
     caption = f"{LEGEND.partition(' tokens/word')[0]} The files have more columns, lengths of tokens and pictures."
-    table = bare_table(title, caption)
-    table.add_column(head, overflow="fold", min_width=min(left, width // 2))
-    for column in fitting:
-        table.add_column(column.heading, justify="right")
-    for place, row in enumerate(rows):
-        table.add_row(Text(row.name), *(cells[column.name][place] for column in fitting))
-    return table
+    lines = [[head, *(column.heading for column in fitting)]]
+    lines += [[row.name, *(cells[column.name][place] for column in fitting)] for place, row in enumerate(rows)]
+    return plain_table(title, lines, width, caption)
 
 
 def plain_table(title: str, lines: Sequence[Sequence[str]], width: int, caption: str | None = None) -> Table:

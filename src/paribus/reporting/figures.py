@@ -399,11 +399,12 @@ def examples_plot(comparison: Comparison) -> Plot | None:
         return None
     shots, rows, panels = common_shots(chosen[0]), comparison.finished[:_MOST_LINES], []
     for column in [column for column in chosen if common_shots(column) == shots][:_MOST_EXAMPLE_PANELS]:
-        lines: list[list[tuple[float, Cell]]] = [[] for _ in rows]
-        for place, number in enumerate(shots):
-            own = replace(column, parts=tuple(replace(part, shots=(number,)) for part in column.parts))
-            for line, by_column in zip(lines, cells_by_column(comparison, [own]), strict=False):
-                line.append((float(place), by_column[own.key]))
+        alone = [
+            replace(column, key=str(number), parts=tuple(replace(part, shots=(number,)) for part in column.parts))
+            for number in shots
+        ]
+        by_row = cells_by_column(comparison, alone)[: len(rows)]
+        lines = [[(float(place), cells[own.key]) for place, own in enumerate(alone)] for cells in by_row]
         panels.append(Panel(column.group, column.factor, lines))
     caption = f"{' and '.join(panel.label for panel in panels)} by the number of examples in the prompt"
     axis = Axis("examples in the prompt", ticks=[*map(str, shots)])

@@ -14,7 +14,7 @@ from paribus.engine.gpus import Gpu
 from paribus.errors import ConfigurationError, OutOfMemoryError
 from paribus.evaluation import translation
 from paribus.evaluation.heldout import TextPair
-from paribus.evaluation.translation import TargetScorer, Translator
+from paribus.evaluation.translation import Translator
 from paribus.modeling.device import BatchMemory, resolve_device, usable_gpus
 from paribus.tokenization import Tokenizer
 from paribus.training import parallel
@@ -174,7 +174,7 @@ def test_every_target_keeps_its_bits(most: int, monkeypatch: pytest.MonkeyPatch)
         return np.array([float(len(part.scored)) for part in batch])
 
     monkeypatch.setattr(translation, "_window_nats", counted)
-    found = TargetScorer(None, BYTES, context_length=4, batch_tokens=3 * 11).bits(
+    found = Translator(None, BYTES, context_length=4, batch_tokens=3 * 11).bits(
         [TextPair(word, "x", word) for word in WORDS]
     )
     assert (found.bits * np.log(2)).round(9).tolist() == [len(word) for word in WORDS]
