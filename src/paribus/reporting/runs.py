@@ -176,23 +176,14 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class BlockLines:
-    """The lines of one task, number of shots and metric among the ordered ones."""
-
-    key: Key
-    items: tuple[str, ...]
-    hashes: tuple[str, ...]
-    lines: slice
-
-
-@dataclass(frozen=True)
 class ItemLines:
     """Arrangement of the lines of `items.parquet`."""
 
     order: Integers
     """Lines by task, shots, metric, item and checkpoint."""
     checkpoints: int
-    blocks: tuple[BlockLines, ...]
+    blocks: Mapping[Key, tuple[tuple[str, ...], tuple[str, ...], slice]]
+    """Items, hashes and lines among the ordered ones."""
     content: tuple[tuple[str, str], ...]
     """What was scored: (path, number of lines and digest) of each task and number of shots."""
 
@@ -309,17 +300,12 @@ def _blocks_and_content(table: pa.Table, path: Path, known: Remembered) -> tuple
     if not table.num_rows:
         return {}, {}
     lines = known.arranged(table, "value", lambda: item_lines(table, path))
-    return _blocks(table, lines), dict(lines.content)
-
-
-def _blocks(table: pa.Table, lines: ItemLines) -> dict[Key, Block]:
     values = table["value"].to_numpy()[lines.order].astype(np.float64)
-    return {
-        block.key: Block(
-            block.items, block.hashes, np.ascontiguousarray(values[block.lines].reshape(-1, lines.checkpoints).T)
-        )
-        for block in lines.blocks
+    blocks = {
+        key: Block(items, hashes, np.ascontiguousarray(values[place].reshape(-1, lines.checkpoints).T))
+        for key, (items, hashes, place) in lines.blocks.items()
     }
+    return blocks, dict(lines.content)
 
 
 def _heldout_scores(table: pa.Table, lines: DocumentLines) -> Heldout:
@@ -452,18 +438,18 @@ def item_lines(table: pa.Table, path: Path) -> ItemLines:
         raise DataError(f"{path} has items whose content differs between checkpoints; score the run again")
     items = [names[2][code] for code in item[::checkpoints].tolist()]
     hashes = [names[3][code] for code in by_checkpoint[:, 0].tolist()]
-    blocks = []
+    blocks: dict[Key, tuple[tuple[str, ...], tuple[str, ...], slice]] = {}
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(block)], strict=True):
         key = (names[0][task[start]], int(shots[shot[start]]), names[1][metric[start]])
         lines = slice(start // checkpoints, end // checkpoints)
-        blocks.append(BlockLines(key, tuple(items[lines]), tuple(hashes[lines]), slice(start, end)))
+        blocks[key] = tuple(items[lines]), tuple(hashes[lines]), slice(start, end)
     content = []
-    for named, shot_count in dict.fromkeys(block.key[:2] for block in blocks):
-        parts = [block for block in blocks if block.key[:2] == (named, shot_count)]
-        count = sum(len(block.items) for block in parts)
-        digest = _digest([text for block in parts for text in (block.key[2], *block.items, *block.hashes)])
+    for named, shot_count in dict.fromkeys(key[:2] for key in blocks):
+        parts = [(key[2], *own[:2]) for key, own in blocks.items() if key[:2] == (named, shot_count)]
+        count = sum(len(own) for _, own, _ in parts)
+        digest = _digest([text for name, own, contents in parts for text in (name, *own, *contents)])
         content.append((f"scores.{named}.{shot_count}_shot", f"{count} lines ({digest})"))
-    return ItemLines(order, checkpoints, tuple(blocks), tuple(content))
+    return ItemLines(order, checkpoints, blocks, tuple(content))
 
 
 def document_lines(table: pa.Table, path: Path, name: str = "scores.heldout") -> DocumentLines:
