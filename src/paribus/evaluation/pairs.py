@@ -12,7 +12,7 @@ alone; so each continuation gets the same score as in a sequence of its own.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,17 @@ class Pair:
 
     context: Ids
     continuation: Ids
+
+
+class PairScores(NamedTuple):
+    """Of each pair, or request of several, in the caller's order."""
+
+    log_probability: NDArray[np.float64]
+    """(n,) natural logarithm of the continuation's probability; 0 for an empty one."""
+    greedy: NDArray[np.bool_]
+    """(n,) whether each token scored is the most probable one."""
+    omitted: float = 0.0
+    """Largest share left out of a sum at a boundary (`paribus.evaluation.prompts`)."""
 
 
 @dataclass(frozen=True)

@@ -28,10 +28,10 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ from paribus.config.schema import in_tokens
 from paribus.errors import DataError, NumericalError
 from paribus.evaluation.benchmarks import prompted
 from paribus.evaluation.items import read_records, read_task_config
-from paribus.evaluation.pairs import Choices, Ids, Pair, encode_choices, fit_context, fit_pair
+from paribus.evaluation.pairs import Choices, Ids, Pair, PairScores, encode_choices, fit_context, fit_pair
 from paribus.stage import JSON, StageContext
 from paribus.store.files import write_json
 from paribus.tokenization import Tokenizer
@@ -76,15 +76,18 @@ def build_prompts(context: StageContext) -> dict[str, JSON]:
     length = model.context_length
     if model.context_bytes is not None:
         length = in_tokens(model, EncodedCorpus(context.inputs["tokens"]).bytes_per_token).context_length
-    cutter = PromptCutter(evaluation_tokenizer(context.inputs["tokens"] / "tokenizer"))
+    tokenizer = evaluation_tokenizer(context.inputs["tokens"] / "tokenizer")
+    spellings = cache(lambda: Spellings(tokenizer.token_bytes()))
     tasks: dict[str, JSON] = {}
     for name in prompted(evaluation.tasks):
-        tasks[name] = _summary(context, name, cutter, length)
+        tasks[name] = _summary(context, name, tokenizer, spellings, length)
     write_json(context.output / PROMPTS_FILE, {"tasks": tasks})
     return {"tasks": tasks}
 
 
-def _summary(context: StageContext, name: str, cutter: "PromptCutter", context_length: int) -> JSON:
+def _summary(
+    context: StageContext, name: str, tokenizer: Tokenizer, spellings: "Callable[[], Spellings]", context_length: int
+) -> JSON:
     """Counts of the prompts of a task for the record; those that a user may want to change are said."""
     tasks, listener = context.inputs["tasks"], context.listener
     config, shots = read_task_config(tasks, name), sorted(set(context.config.evaluation.task_shots(name)))
@@ -92,14 +95,14 @@ def _summary(context: StageContext, name: str, cutter: "PromptCutter", context_l
     def cut(file: str) -> list[ItemTokens]:
         items, records = list[ItemTokens](), read_records(tasks / file)
         for number, record in enumerate(records):
-            items.append(cutter.item(record, config["target_delimiter"], (name, number)))
+            items.append(item_tokens(tokenizer, spellings, record, config["target_delimiter"], (name, number)))
             if len(items) % _REPORT_ITEMS == 0:
                 listener.progress(len(items), len(records), unit="items", doing=f"cutting prompts of {name}")
         return items
 
     items, shown = cut(f"{name}.jsonl"), cut(f"{name}.fewshot.jsonl") if max(shots) else []
-    around = cutter.tokens(config.get("fewshot_delimiter", "\n\n"))
-    before = cutter.tokens(config.get("description", ""))
+    around = len(tokenizer.encode(config.get("fewshot_delimiter", "\n\n")))
+    before = len(tokenizer.encode(config.get("description", "")))
     mean = sum(example.tokens + around for example in shown) / max(1, len(shown))
     choices, crossed = sum(item.choices for item in items), sum(item.crossing for item in items)
     if crossed:
@@ -160,33 +163,21 @@ class Spellings:
         return tokens
 
 
-class PromptCutter:
-    """Cuts items with one tokenizer."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-
-    @cached_property
-    def _spellings(self) -> Spellings:
-        return Spellings(self._tokenizer.token_bytes())
-
-    def tokens(self, text: str) -> int:
-        """Number of tokens of a text."""
-        return len(self._tokenizer.encode(text))
-
-    def item(self, record: Mapping[str, Any], delimiter: str, name: ItemKey) -> ItemTokens:
-        """How a record that `items.write_task` wrote is cut."""
-        encode, eos_id = self._tokenizer.encode, self._tokenizer.eos_id
-        cut = [encode_choices(encode, eos_id, *texts) for texts in _record_texts(record, delimiter)]
-        tokens = max(len(choices.context) + max(map(len, choices.continuations)) for choices in cut)
-        if "answers" in record:
-            return ItemTokens(tokens, 0, 0)
-        for choices in cut:
-            if choices.crossing:
-                crossed_text(self._spellings, choices, name)
-        return ItemTokens(
-            tokens, sum(len(choices.continuations) for choices in cut), sum(choices.crossing for choices in cut)
-        )
+def item_tokens(
+    tokenizer: Tokenizer, spellings: Callable[[], Spellings], record: Mapping[str, Any], delimiter: str, name: ItemKey
+) -> ItemTokens:
+    """How a record that `items.write_task` wrote is cut."""
+    texts = _record_texts(record, delimiter)
+    cut = [encode_choices(tokenizer.encode, tokenizer.eos_id, *each) for each in texts]
+    tokens = max(len(choices.context) + max(map(len, choices.continuations)) for choices in cut)
+    if "answers" in record:
+        return ItemTokens(tokens, 0, 0)
+    for choices in cut:
+        if choices.crossing:
+            crossed_text(spellings(), choices, name)
+    return ItemTokens(
+        tokens, sum(len(choices.continuations) for choices in cut), sum(choices.crossing for choices in cut)
+    )
 
 
 def _record_texts(record: Mapping[str, Any], delimiter: str) -> Iterator[tuple[str, list[str]]]:
@@ -217,17 +208,6 @@ class Crossing:
     """Places of its choices."""
 
 
-class Answers(NamedTuple):
-    """Scores of requests, in their order."""
-
-    log_probability: NDArray[np.float64]
-    """(requests,) natural logarithm of the continuation's probability; 0 for an empty one."""
-    greedy: NDArray[np.bool_]
-    """(requests,) whether each token scored is the most probable one."""
-    omitted: float
-    """Largest share left out of a sum at a boundary (`paribus.evaluation.prompts`)."""
-
-
 @dataclass
 class EncodedRequests:
     """Pairs to score, and what becomes of their scores."""
@@ -254,19 +234,19 @@ class EncodedRequests:
         self.pairs += parts
         self.owners += [owner] * len(parts)
 
-    def score(self, scorer: "Scorer", progress: Callable[[int], None] = lambda pairs: None) -> Answers:
+    def score(self, scorer: "Scorer", progress: Callable[[int], None] = lambda pairs: None) -> PairScores:
         """What a model says; `progress` is told the number of pairs just finished."""
         scores = scorer.score(self.pairs, progress)
         sums = np.bincount(self._owners, scores.log_probability, minlength=self.number).astype(np.float64)
         greedy = np.ones(self.number, np.bool_)
         np.logical_and.at(greedy, self._owners, scores.greedy)
         if self.spellings is None:
-            return Answers(sums, greedy, 0.0)
+            return PairScores(sums, greedy)
         questions = [(crossing.context, crossing.text) for crossing in self.crossings]
         texts, omitted = text_log_probabilities(scorer, self.spellings, questions)
         for crossing, log_probability in zip(self.crossings, texts, strict=True):
             sums[crossing.requests] -= log_probability
-        return Answers(sums, greedy, omitted)
+        return PairScores(sums, greedy, omitted)
 
 
 def encode_requests(tokenizer: Tokenizer, context_length: int, requests: Sequence[Request]) -> EncodedRequests:

@@ -9,7 +9,6 @@ import hashlib
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
@@ -23,7 +22,7 @@ from torch.nn.functional import linear
 
 from paribus.config.groups.training import TrainingConfig, checkpoint_steps, too_few_checkpoints
 from paribus.errors import ConfigurationError, DataError, InfrastructureError, NumericalError
-from paribus.evaluation.pairs import BranchBatch, Group, Ids, Pair, Progress, group_pairs, make_batch
+from paribus.evaluation.pairs import BranchBatch, Group, Ids, Pair, PairScores, Progress, group_pairs, make_batch
 from paribus.modeling.architecture import WEIGHTS
 from paribus.modeling.decoder import Decoder
 from paribus.modeling.device import BatchMemory, batches, expect_many_shapes, resolve_device, set_products
@@ -35,16 +34,6 @@ from paribus.training.sharded import StoredTensors
 LOGITS = 2**25
 """Largest number of logits held at once."""
 NOT_A_NUMBER = "the model's output is not a number; its weights are not finite or overflow"
-
-
-@dataclass(frozen=True)
-class PairScores:
-    """Of each pair, in the caller's order."""
-
-    log_probability: NDArray[np.float64]
-    """(n,) natural logarithm of the continuation's probability; 0 for an empty one."""
-    greedy: NDArray[np.bool_]
-    """(n,) whether each token is the most probable one."""
 
 
 class Scorer:

@@ -9,7 +9,7 @@ import pytest
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.evaluation.items import AnswerItem, AnyItem, BlankItem, Item, TextItem, read_records, write_records
-from paribus.evaluation.prompts import ItemTokens, PromptCutter, build_prompts
+from paribus.evaluation.prompts import ItemTokens, Spellings, build_prompts, item_tokens
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.stage import StageContext
 from paribus.tokenization import Tokenizer
@@ -49,6 +49,10 @@ def test_the_counts_before_training_are_those_of_scoring(tmp_path: Path, tokeniz
     assert (counted["items"], counted["choices"]) == (20, 80)
 
 
+def cut(tokenizer: Any, record: dict[str, Any], delimiter: str) -> ItemTokens:
+    return item_tokens(tokenizer, lambda: Spellings(tokenizer.token_bytes()), record, delimiter, ("t", 0))
+
+
 @pytest.mark.parametrize(
     ("item", "expected"),
     [
@@ -64,10 +68,10 @@ def test_every_kind_of_item_is_cut_with_what_joins_its_answer(
 ) -> None:
     write_records(tmp_path / "items.jsonl", [asdict(item)])
     (record,) = read_records(tmp_path / "items.jsonl")
-    assert PromptCutter(ByteEncoder()).item(record, " ", ("t", 0)) == expected
+    assert cut(ByteEncoder(), record, " ") == expected
 
 
 def test_a_token_over_the_boundary_is_one_crossing_choice(tmp_path: Path) -> None:
     write_records(tmp_path / "items.jsonl", [asdict(Item("1", "four", ("a", "bb"), 0))])
     (record,) = read_records(tmp_path / "items.jsonl")
-    assert PromptCutter(ByteEncoder((b"ra",))).item(record, "", ("t", 0)) == ItemTokens(6, 2, 1)
+    assert cut(ByteEncoder((b"ra",)), record, "") == ItemTokens(6, 2, 1)
