@@ -4,7 +4,6 @@ It reads flat fields (path -> canonical JSON), so it judges configurations befor
 Nothing heavy is imported.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -61,7 +60,7 @@ def unequal(entries: Iterable[tuple[str, str, str]]) -> list[Difference]:
 
 def flatten(config: Mapping[str, Any]) -> dict[str, str]:
     """The fields of a nested configuration; lists are single values, as they are compared."""
-    return {path: _leaf(value) for path, value in leaves(config)}
+    return {path: canonical(value) for path, value in leaves(config)}
 
 
 def differing(runs: Sequence[tuple[str, Fields]], factors: Sequence[str]) -> list[Difference]:
@@ -125,13 +124,6 @@ def _of_an_unneeded_stage(path: str, fields: Fields) -> bool:
         path = PACKAGES + "training.torch"
     group = ".".join(path.split(".")[: 3 if path.startswith(PACKAGES) else 2])
     return path.startswith((PACKAGES, FINGERPRINT)) and not any(_within(other, group) for other in fields)
-
-
-def _leaf(value: Any) -> str:
-    """`canonical`, faster for the numbers that most fields are."""
-    if type(value) is int or (type(value) is float and math.isfinite(value)):
-        return repr(value)
-    return canonical(value)
 
 
 def _names(runs: Sequence[str]) -> str:
