@@ -29,7 +29,6 @@ class ArmScores:
 
     def __init__(self, values: Sequence[Values], *, of_model: bool = True) -> None:
         self._values, self._of_model = values, of_model
-        self._averages: dict[tuple[int, tuple[int, ...]], Matrix] = {}
 
     def test(self, weights: Weights) -> Estimate | None:
         """Test a contrast of arms over the seeds that all of them have; None for models with fewer than two.
@@ -39,7 +38,8 @@ class ArmScores:
         seeds = self.shared(weights)
         if len(seeds) < (2 if self._of_model else 1):
             return None
-        scores = {row: self._by_seed(row, seeds) for row in weights}
+        # (seeds, items), averaged over checkpoints.
+        scores = {row: np.stack([self._values[row][seed].mean(axis=0) for seed in seeds]) for row in weights}
         contrast: Matrix = np.sum([weight * scores[row] for row, weight in weights.items()], axis=0)
         scale = max(float(np.abs(each).max()) for each in scores.values())
         if not self._of_model:
@@ -57,12 +57,6 @@ class ArmScores:
         means = seed_means(self._values)
         pooled = steady(means) if means.size else np.zeros(len(self._values), dtype=bool)
         return pooled_variance(means[pooled]), set(np.flatnonzero(pooled).tolist())
-
-    def _by_seed(self, row: int, seeds: tuple[int, ...]) -> Matrix:
-        """(seeds, items), averaged over checkpoints."""
-        if (row, seeds) not in self._averages:
-            self._averages[row, seeds] = np.stack([self._values[row][seed].mean(axis=0) for seed in seeds])
-        return self._averages[row, seeds]
 
 
 def scores_by_measure(values: Sequence[Mapping[str, Values]], columns: Iterable[Measure]) -> dict[str, ArmScores]:
