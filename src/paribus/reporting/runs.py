@@ -7,7 +7,6 @@ a test.
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -202,7 +201,6 @@ class DocumentLines:
 
 _Lines = TypeVar("_Lines", ItemLines, DocumentLines)
 _MOST_REMEMBERED = 8
-_READERS = 2
 _CHECKPOINT = "checkpoint"
 
 
@@ -278,18 +276,14 @@ def load_scores(directory: Path, finetuned: Path | None = None, remembered: Reme
 
 def load_all(runs: Sequence[FinishedRun]) -> tuple[dict[str, RunScores], dict[str, str]]:
     """Scores by run id, and why there are none for runs that should have them."""
-    remembered = Remembered()
-
-    def read(run: FinishedRun) -> RunScores | str | None:
+    remembered, scores, gone = Remembered(), dict[str, RunScores](), dict[str, str]()
+    for run in runs:
         try:
-            return load_scores(run.scores, run.finetuned, remembered) if run.scores else None
+            if run.scores:
+                scores[run.run_id] = load_scores(run.scores, run.finetuned, remembered)
         except DataError as error:
-            return str(error)
-
-    with ThreadPoolExecutor(_READERS) as readers:
-        results = {run.run_id: result for run, result in zip(runs, readers.map(read, runs), strict=True)}
-    scores = {run_id: result for run_id, result in results.items() if isinstance(result, RunScores)}
-    return scores, {run_id: result for run_id, result in results.items() if isinstance(result, str)}
+            gone[run.run_id] = str(error)
+    return scores, gone
 
 
 def _items_table(directory: Path) -> pa.Table:
