@@ -117,11 +117,11 @@ class BorrowedTask:
     def __init__(self, task: Definition, files: SplitFiles) -> None:
         """DataError where lm-eval refuses the records or the YAML."""
         logging.getLogger("lm_eval").setLevel(logging.ERROR)
-        self.definition, self.files = task, files
-        splits = {_SCORED: _dataset(files.scored, task)}
-        if files.fewshot is not None:
-            splits[_EXAMPLES] = _dataset(files.fewshot, task)
-        self._task = self._guarded(f"{files.scored}, item 1", lambda: ConfigurableTask(config=_config(task, splits)))
+        self.definition, (self.scored, self.fewshot) = task, files
+        splits = {_SCORED: _dataset(self.scored, task)}
+        if self.fewshot is not None:
+            splits[_EXAMPLES] = _dataset(self.fewshot, task)
+        self._task = self._guarded(f"{self.scored}, item 1", lambda: ConfigurableTask(config=_config(task, splits)))
 
     @property
     def prompt(self) -> BenchmarkPrompt:
@@ -143,15 +143,15 @@ class BorrowedTask:
     def items(self) -> list[AnyItem]:
         """What is scored, in order; DataError names the item that cannot be."""
         return [
-            self._guarded(f"{self.files.scored}, item {number}", partial(self._item, doc, number))
+            self._guarded(f"{self.scored}, item {number}", partial(self._item, doc, number))
             for number, doc in enumerate(self._task.task_docs, start=1)
         ]
 
     def examples(self) -> list[Example]:
         """What examples are drawn from, in lm-eval's order; none where those of the scored split would be."""
-        if self.files.fewshot is None and self.definition.fewshot.get("samples") is None:
+        if self.fewshot is None and self.definition.fewshot.get("samples") is None:
             return []
-        where = self.files.fewshot or self.definition.path
+        where = self.fewshot or self.definition.path
         return [
             self._guarded(f"{where}, example {number}", partial(self._example, doc, number))
             for number, doc in enumerate(self._task.fewshot_docs(), start=1)
@@ -160,7 +160,7 @@ class BorrowedTask:
     def as_example(self, number: int) -> Example:
         """The scored item of a number, from 1, as it would stand in a prompt."""
         doc = self._task.task_docs[number - 1]
-        return self._guarded(f"{self.files.scored}, item {number}", partial(self._example, doc, number))
+        return self._guarded(f"{self.scored}, item {number}", partial(self._example, doc, number))
 
     def _item(self, doc: Any, number: int) -> AnyItem:
         task, name = self._task, f"{self.definition.scored_split}/{number}"

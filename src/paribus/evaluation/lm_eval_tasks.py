@@ -418,25 +418,20 @@ def _listed_members(members: Any, names: Names, above: tuple[str, ...]) -> Itera
         yield from _names_members(task, names, above) if task in names.groups or task in names.tags else (task,)
 
 
-@dataclass(frozen=True)
-class SplitFiles:
-    """Where the records of a task lie."""
-
-    scored: Path
-    fewshot: Path | None
-    """None where there is no file of examples."""
+SplitFiles = tuple[Path, Path | None]
+"""Where the records of a task lie: the scored ones, and examples, None where there is no file of them."""
 
 
 def split_files(config: EvaluationConfig, task: Definition) -> SplitFiles:
     """The files; ConfigurationError where `evaluation.data` is null, DataError where they are missing."""
     if (named := _named_files(task)) is not None:
         scored = _split_path(task, named, task.scored_split)
-        return SplitFiles(scored, _split_path(task, named, task.fewshot_split) if task.fewshot_split else None)
+        return scored, _split_path(task, named, task.fewshot_split) if task.fewshot_split else None
     split = task.scored_split
     hint = "; evaluation.source=hub fetches it"
     scored = DataFile(f"task {task.name}", task.name, (f"{split}.jsonl",), hint).find(config.data)
     fewshot = task.fewshot_split and split_file(scored.parent.parent, task.name, task.fewshot_split)
-    return SplitFiles(scored, fewshot or None)
+    return scored, fewshot or None
 
 
 def fetch_records(config: EvaluationConfig, task: Definition) -> None:
@@ -525,20 +520,22 @@ def _split_path(task: Definition, files: Mapping[str, Any], split: str) -> Path:
 
 def pinned(task: Definition, files: SplitFiles, digests: FileDigests) -> dict[str, JSON]:
     """Version of lm-eval, and digests of the task's YAML, of a user's Python files beside it, and of the records."""
+    scored, examples = files
     code: dict[str, JSON] = {path.relative_to(task.root).as_posix(): digests.of(path) for path in task.code()}
     return {
         "lm_eval": version("lm_eval"),
         "task": task.pin(),
         **({"code": code} if code else {}),
-        "scored": digests.of(files.scored),
-        "fewshot": digests.of(files.fewshot) if files.fewshot else None,
+        "scored": digests.of(scored),
+        "fewshot": digests.of(examples) if examples else None,
     }
 
 
 def count_examples(task: Definition, files: SplitFiles, shots: int) -> int:
     """Examples there may be, by the records alone."""
-    if files.fewshot is not None:
-        return len(read_split(files.fewshot, task))
+    scored, fewshot = files
+    if fewshot is not None:
+        return len(read_split(fewshot, task))
     if (samples := task.fewshot.get("samples")) is not None:
         return len(samples) if isinstance(samples, list) else shots
-    return split_off(len(read_split(files.scored, task)), shots)
+    return split_off(len(read_split(scored, task)), shots)

@@ -244,7 +244,7 @@ def _task_fingerprint(name: str, config: EvaluationConfig, digests: FileDigests)
     else:
         task = find_definition(config, name)
         files = split_files(config, task)
-        fewshot, pins = files.fewshot, pinned(task, files, digests)
+        fewshot, pins = files[1], pinned(task, files, digests)
 
     def count() -> int:
         if is_ours(name):
