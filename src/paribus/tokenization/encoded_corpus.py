@@ -83,15 +83,6 @@ class EncodedCorpus:
         """Ids of one document, a view into the file."""
         return self.ids[self.offsets[index] : self.offsets[index + 1]]
 
-    def text_starts(self, start: int, stop: int) -> npt.NDArray[np.int64]:
-        """Places from `start` to `stop`, exclusive, of the flat ids at which a document begins, or a pair's target."""
-        first, last = np.searchsorted(self.offsets, [start, stop])
-        begins = np.asarray(self.offsets[first:last])
-        if self.source_lengths is None:
-            return begins
-        targets = self.offsets[:-1][max(0, first - 1) : last] + self.source_lengths[max(0, first - 1) : last]
-        return np.concatenate([begins, targets[(targets >= start) & (targets < stop)]])
-
     def _map(self, name: str) -> npt.NDArray[Any]:
         try:
             return np.load(self.path / name, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]

@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +27,6 @@ _CHUNK = 1 << 22
 _CURVE_POINTS = 64
 _INSIDE_CHARACTER = bytes(range(0x80, 0xC0))
 """Bytes of UTF-8 that do not begin a character."""
-_SPACES = np.isin(np.arange(256), list(b" \t\n\r\x0b\x0c"))
-"""The bytes that `bytes.split` separates words at."""
 
 Counts = npt.NDArray[np.int64]
 Spellings = dict[tuple[bytes, bool], tuple[int, ...]]
@@ -105,24 +102,6 @@ def count_tokens(tok: Tokenizer, texts: Iterable[str]) -> TokenCounts:
         size += sum(map(len, encoded))
         words += sum(len(text.split()) for text in encoded)
     return TokenCounts(ids, number, size, words)
-
-
-def count_encoded(corpus: EncodedCorpus) -> TokenCounts:
-    """Count the ids of an encoded corpus, and its words by where a token begins one.
-
-    Of a tokenizer that loses text these are the words of what is left.
-    """
-    tok = corpus.tokenizer
-    begins_spaced, ends_spaced, inner = _word_starts(tok)
-    ids = np.zeros(tok.vocab_size, dtype=np.int64)
-    words, after_space = 0, True
-    for start, chunk in _chunks(corpus, len(corpus.first_draw)):
-        ids += np.bincount(chunk, minlength=tok.vocab_size)
-        after = np.concatenate([[after_space], ends_spaced[chunk]])
-        after[corpus.text_starts(start, start + len(chunk)) - start] = True
-        words += int(inner[chunk].sum()) + int((after[:-1] & ~begins_spaced[chunk]).sum())
-        after_space = bool(after[-1])
-    return TokenCounts(ids, len(corpus), int(corpus.source_bytes.sum()), words)
 
 
 def count_ids(corpus: EncodedCorpus, vocab_size: int, limit: int) -> Counts:
@@ -210,20 +189,6 @@ def _chunks(corpus: EncodedCorpus, limit: int) -> Iterator[tuple[int, npt.NDArra
     end = min(limit, corpus.tokens)
     for start in range(0, end, _CHUNK):
         yield start, np.asarray(corpus.ids[start : min(start + _CHUNK, end)], dtype=np.int64)
-
-
-def _word_starts(tok: Tokenizer) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], Counts]:
-    """By id: whether it begins and ends with a space, and how many words begin inside it after a space."""
-    columns = tok.vocabulary.columns
-    if tok.settings.spaced:
-        inside = columns.continuations[tok.vocabulary.rank_of_id]
-        return inside, np.ones_like(inside), np.zeros(len(inside), dtype=np.int64)
-    flags: list[tuple[Any, ...]] = []
-    for rank in tok.vocabulary.rank_of_id.tolist():
-        spaced = _SPACES[np.frombuffer(columns.spellings[rank], dtype=np.uint8)]
-        flags.append((spaced[0], spaced[-1], np.count_nonzero(spaced[:-1] & ~spaced[1:])))
-    begins, ends, inner = zip(*flags, strict=True)
-    return np.array(begins), np.array(ends), np.array(inner, dtype=np.int64)
 
 
 # What two vocabularies share, and how often that is used which only one of them has.

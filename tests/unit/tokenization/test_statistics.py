@@ -11,9 +11,7 @@ from paribus.tokenization.encoded_corpus import EncodedCorpus, EncodedCorpusWrit
 from paribus.tokenization.statistics import (
     containing,
     corpus_statistics,
-    count_encoded,
     count_ids,
-    count_statistics,
     count_tokens,
     only_in,
     overlap_shares,
@@ -100,20 +98,6 @@ def test_the_curve_of_frequencies_has_both_ends_and_falls() -> None:
     assert all(ordered[rank - 1] == count for rank, count in curve)
 
 
-@pytest.mark.parametrize("pretokenizer", ["gpt2", "whitespace", "none"])
-@pytest.mark.parametrize("chunk", [1, 7, 1 << 22])
-def test_an_encoded_corpus_has_the_statistics_of_its_texts(
-    pretokenizer: str, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(statistics, "_CHUNK", chunk)
-    tok = Tokenizer.train(TEXTS * 3, vocab_size=340, pretokenizer=pretokenizer)
-    with EncodedCorpusWriter(tmp_path, tok) as writer:
-        for text in TEXTS:
-            ids = tok.encode(text)
-            writer.append(ids, np.array([len(ids)]), np.array([len(text.encode())]))
-    assert count_statistics(tok, count_encoded(EncodedCorpus(tmp_path))) == corpus_statistics(tok, TEXTS)
-
-
 @pytest.mark.parametrize("chunk", [1, 3, 4, 1 << 22])
 @pytest.mark.parametrize("limit", [0, 1, 6, 8, 9, 100])
 def test_the_first_ids_of_an_encoded_corpus_are_counted(
@@ -125,16 +109,6 @@ def test_the_first_ids_of_an_encoded_corpus_are_counted(
         writer.append(ids, np.array([4, 0, 5]), np.array([4, 0, 5]))
     counts = count_ids(EncodedCorpus(tmp_path), 260, limit)
     assert dict(enumerate(counts.tolist())) == dict.fromkeys(range(260), 0) | Counter(ids[:limit].tolist())
-
-
-def test_words_of_stripped_text_are_its_tokens_that_continue_no_word(tmp_path: Path) -> None:
-    texts = ["the theory of the thing", "", " then  the other\nthing "]
-    tok = Tokenizer.train(texts, vocab_size=530, pretokenizer="stripped")
-    with EncodedCorpusWriter(tmp_path, tok) as writer:
-        for text in texts:
-            ids = tok.encode(text)
-            writer.append(ids, np.array([len(ids)]), np.array([len(text.encode())]))
-    assert count_encoded(EncodedCorpus(tmp_path)).words == 9
 
 
 def test_shares_of_several_vocabularies_are_those_of_each_pair() -> None:
