@@ -1,10 +1,11 @@
-"""Compile kernels with numba; as a program, those of each argument, names with commas, in a process of their own."""
+"""Compile kernels with numba; as a program, those that its arguments name, in a process a core."""
 
 import importlib
+import multiprocessing
 import os
 import sys
-import traceback
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numba
@@ -41,34 +42,17 @@ def compile_to_cache(name: str) -> tuple[str, bytes]:
     return result.fndesc.llvm_func_name, code
 
 
-def compile_shares(shares: Sequence[str]) -> bool:
-    """Compile the kernels of each share in a process that is forked for it, the first in this one; whether all went.
-
-    Loading what numba compiles with takes a second, which the processes have in common.
-    """
+def compile_all(names: Sequence[str]) -> None:
+    """Compile kernels, as many at once as there are cores; one that fails is raised once the others are kept."""
+    # Loading what numba compiles with takes a second, which forked processes have in common; on other systems what is
+    # forked may not use their libraries.
     numba.njit(types.int64())(lambda: 0)
-    children = [_forked(share) for share in shares[1:]]
-    _compile_share(shares[0])
-    ended = [os.waitpid(child, 0)[1] for child in children]
-    return not any(ended)
-
-
-def _compile_share(share: str) -> None:
-    for name in share.split(","):
-        compile_to_cache(name)
-
-
-def _forked(share: str) -> int:
-    child = os.fork()
-    if child == 0:
-        try:
-            _compile_share(share)
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    return child
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    with ProcessPoolExecutor(min(len(names), os.cpu_count() or 1), mp_context=context) as pool:
+        compiled = [pool.submit(compile_to_cache, name) for name in names]
+    for kernel in compiled:
+        kernel.result()
 
 
 if __name__ == "__main__":
-    sys.exit(0 if compile_shares(sys.argv[1:]) else 1)
+    compile_all(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""Where object code is kept: a file for each state of a kernel's sources, of numba and of the processor.
+"""Where object code is kept: a file a kernel for each state of all kernels' sources, of numba and of the processor.
 
 The directory is in the user's cache: `PARIBUS_CACHE`, else `XDG_CACHE_HOME/paribus`, else `~/.cache/paribus`.
 """
@@ -6,7 +6,6 @@ The directory is in the user's cache: `PARIBUS_CACHE`, else `XDG_CACHE_HOME/pari
 import hashlib
 import json
 import os
-import re
 import tempfile
 from functools import cache
 from importlib.metadata import version
@@ -15,47 +14,26 @@ from pathlib import Path
 import llvmlite.binding as llvm
 
 from paribus.errors import ConfigurationError
-from paribus.native.registry import KERNELS
 
 COMPILER = "paribus.native.build"
-_IMPORT = re.compile(r"^from (paribus\.(?:\w+\.kernels(?:\.\w+)?|native\.intrinsics)) import (\w*)", re.MULTILINE)
+_SOURCES = ("native/build.py", "native/intrinsics.py", "*/kernels.py", "*/kernels/*.py")
 
 
 def kernel_path(name: str) -> Path:
     """Where the kernel's object code is, or will be."""
-    return cache_directory() / "kernels" / f"{name}-{fingerprint(KERNELS[name].module)}.o"
-
-
-def fingerprint(module: str) -> str:
-    """Digest of everything the object code depends on: sources, numba, processor."""
-    digest = hashlib.sha256(_platform())
-    for name in sorted(closure(module)):
-        digest.update(name.encode() + b"\0" + _source(name).read_bytes() + b"\0")
-    return digest.hexdigest()[:32]
+    return cache_directory() / "kernels" / f"{name}-{fingerprint()}.o"
 
 
 @cache
-def _platform() -> bytes:
+def fingerprint() -> str:
+    """Digest of everything that object code depends on: numba, processor, and the sources of all kernels."""
     features: str = llvm.get_host_cpu_features().flatten()
     parts = (version("numba"), version("llvmlite"), llvm.get_default_triple(), llvm.get_host_cpu_name(), features)
-    return "\0".join(parts).encode()
-
-
-def closure(module: str) -> set[str]:
-    """The modules that a kernel is compiled of: its own, those it imports from, and the compiler."""
-    modules, rest = {COMPILER}, [module]
-    while rest:
-        name = rest.pop()
-        if name not in modules:
-            modules.add(name)
-            imported = _IMPORT.findall(_source(name).read_text(encoding="utf-8"))
-            # A folder of kernels has no code: what is imported from it is a module.
-            rest += [module if _source(module).is_file() else f"{module}.{item}" for module, item in imported]
-    return modules
-
-
-def _source(module: str) -> Path:
-    return Path(__file__).parents[2].joinpath(*module.split(".")).with_suffix(".py")
+    digest = hashlib.sha256("\0".join(parts).encode())
+    package = Path(__file__).parents[1]
+    for path in sorted(path for pattern in _SOURCES for path in package.glob(pattern)):
+        digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:32]
 
 
 @cache

@@ -6,7 +6,6 @@ Loading takes llvmlite and some milliseconds; numba is imported only to compile.
 import ctypes
 import math
 import mmap
-import os
 import subprocess
 import sys
 import time
@@ -18,7 +17,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import numpy.typing as npt
 
-from paribus.native.cache import COMPILER, closure, kernel_path, read
+from paribus.native.cache import COMPILER, kernel_path, read
 from paribus.native.registry import KERNELS, Signature
 
 Progress = Callable[[str, int, int], None]
@@ -84,39 +83,19 @@ def missing_kernels(names: Iterable[str]) -> list[str]:
 
 def ensure_compiled(names: Iterable[str], progress: Progress | None = None) -> int:
     """Compile those of these kernels that are missing or damaged, in one process a core; returns how many."""
-    missing = missing_kernels(names)
-    shares = [",".join(share) for share in _shares(missing) if share]
-    # What is forked on other systems may not use their libraries.
-    together = [shares] if sys.platform == "linux" and shares else [[share] for share in shares]
-    running = [subprocess.Popen([sys.executable, "-m", COMPILER, *given]) for given in together]
-    while running:
-        for process in [process for process in running if process.poll() is not None]:
-            running.remove(process)
-            if process.returncode != 0:
-                message = f"{COMPILER} ended with status {process.returncode}; its message is above"
-                if process.returncode < 0:
-                    message = (
-                        f"{COMPILER} was ended by signal {-process.returncode}, for want of memory perhaps; the same "
-                        "command compiles the rest"
-                    )
-                raise RuntimeError(f"kernels could not be compiled: {message}")
-        left = [name for name in missing if not kernel_path(name).exists()]
-        if progress is not None:
-            progress(left[0] if left else missing[-1], len(missing) - len(left), len(missing))
-        time.sleep(0.1)
+    if missing := missing_kernels(names):
+        # The larger ones stand last in the registry, and are begun first so that no core is left waiting for one.
+        process = subprocess.Popen([sys.executable, "-m", COMPILER, *reversed(missing)])
+        while process.poll() is None:
+            time.sleep(0.1)
+            left = [name for name in missing if not kernel_path(name).exists()]
+            if progress is not None:
+                progress(left[0] if left else missing[-1], len(missing) - len(left), len(missing))
+        if process.returncode != 0:
+            raise RuntimeError(
+                f"kernels could not be compiled: {COMPILER} ended with status {process.returncode}, see above"
+            )
     return len(missing)
-
-
-def _shares(names: list[str]) -> list[list[str]]:
-    """Names for each core, with about as much source to compile."""
-    shares: list[list[str]] = [[] for _ in range(os.cpu_count() or 1)]
-    loads = [0] * len(shares)
-    sizes = {name: len(closure(KERNELS[name].module)) for name in names}
-    for name in sorted(names, key=sizes.__getitem__, reverse=True):
-        lightest = loads.index(min(loads))
-        shares[lightest].append(name)
-        loads[lightest] += sizes[name]
-    return shares
 
 
 class KernelState:
