@@ -106,21 +106,7 @@ class _Loop:
         self.prepared = stepper.prepared
         self.before, self.began = before, time.monotonic()
         self.saved_at = time.monotonic()
-        self.meter = (
-            Meter(
-                budget=run.budget,
-                batches=run.batches,
-                targets=run.targets,
-                text_bytes=run.text_bytes,
-                metrics=run.metrics,
-                listener=run.listener,
-                log_every=run.training.log_every,
-                devices=run.accelerator.num_processes,
-                peak_flops=peak_flops(device_name(run.accelerator.device)),
-            )
-            if run.main
-            else None
-        )
+        self.meter = Meter(run, start, before) if run.main else None
         self.skipped = run.metrics.at(start, "train/skipped_steps")
         accelerator, pinned = run.accelerator, run.accelerator.device.type == "cuda"
         rank, processes = accelerator.process_index, accelerator.num_processes
@@ -128,8 +114,6 @@ class _Loop:
 
     def run_steps(self) -> Spent:
         """The time of training, that before `start` included."""
-        if self.meter:
-            self.meter.begin(self.start, self.before)
         if self._asked().stop:
             raise InterruptedRunError("stopped by a signal before the first step")
         with self.reader.ahead(self.start, self.run.budget.steps) as batches:
@@ -200,46 +184,27 @@ class _Loop:
         self.saved_at = time.monotonic()
 
 
-@dataclass
 class Meter:
     """Counts steps, tokens, text, FLOPs, epochs and device-hours, and reports them with what a step says of itself.
 
-    The metrics file gets, every step, what the run's identity determines; the reporter gets, every `log_every` steps,
-    that, the loss in bits per byte of the step's text, and what depends on the device: tokens a second, device-hours,
-    and the utilisation where the device is known.
+    `step` steps are done, which took what is `before`. The metrics file gets, every step, what the run's identity
+    determines; the listener gets, every `training.log_every` steps, that, the loss in bits per byte of the step's text,
+    and what depends on the device: tokens a second, device-hours, and the utilisation where the device is known.
     """
 
-    budget: Budget
-    batches: Batches
-    targets: Integers
-    text_bytes: Integers
-    """As `TrainingRun` has them."""
-    metrics: MetricsFile
-    listener: StageListener
-    log_every: int
-    """Steps between two reports."""
-    devices: int = 1
-    peak_flops: float | None = None
-    """FLOP/s that one device can do at most; None where that is not known."""
-    _tokens: int = field(default=0, init=False)
-    _text: int = field(default=0, init=False)
-    _before: Spent = field(default=Spent(), init=False)
-    _began: float = field(default=0.0, init=False)
-    _since: tuple[float, int, int] = field(default=(0.0, 0, 0), init=False)
-    """Time, tokens and steps of the last report."""
-
-    def begin(self, step: int, before: Spent) -> None:
-        """`step` steps are done, which took what is `before`."""
-        contexts = step * self.batches.global_batch
-        self._tokens = amount_of(contexts, self.batches, self.targets)
-        self._text = amount_of(contexts, self.batches, self.text_bytes)
-        now = time.monotonic()
-        self._before, self._began, self._since = before, now, (now, self._tokens, step)
-        self._progress(step, now)
+    def __init__(self, run: TrainingRun, step: int, before: Spent) -> None:
+        self.run, self._before, self._began = run, before, time.monotonic()
+        self._devices, self._peak = run.accelerator.num_processes, peak_flops(device_name(run.accelerator.device))
+        contexts = step * run.batches.global_batch
+        self._tokens = amount_of(contexts, run.batches, run.targets)
+        self._text = amount_of(contexts, run.batches, run.text_bytes)
+        self._since = self._began, self._tokens, step
+        """Time, tokens and steps of the last report."""
+        self._progress(step, self._began)
 
     def record(self, step: int, indices: Integers, *, loss: float, rate: float, norm: float, skipped: int) -> None:
         """Step `step` (1-based) is done and read the contexts `indices`; `skipped` steps so far changed nothing."""
-        tokens, text = int(self.targets[indices].sum()), int(self.text_bytes[indices].sum())
+        tokens, text = int(self.run.targets[indices].sum()), int(self.run.text_bytes[indices].sum())
         self._tokens += tokens
         self._text += text
         values = {
@@ -249,33 +214,35 @@ class Meter:
             "train/tokens": self._tokens,
             "train/text_bytes": self._text,
             "train/flops": self._flops(step),
-            "train/epochs": step * self.batches.global_batch / self.batches.contexts_an_epoch,
+            "train/epochs": step * self.run.batches.global_batch / self.run.batches.contexts_an_epoch,
         }
         if skipped:
             values["train/skipped_steps"] = skipped
         values = {name: value for name, value in values.items() if math.isfinite(value)}
         now = time.monotonic()
-        self.metrics.append(step, values)
+        self.run.metrics.append(step, values)
         self._progress(step, now)
-        if step % self.log_every == 0 or step == self.budget.steps:
+        if step % self.run.training.log_every == 0 or step == self.run.budget.steps:
             bits = {"train/bits_per_byte": loss * tokens / (text * math.log(2))} if text and math.isfinite(loss) else {}
             for name, value in (values | bits | self._measured(step, now)).items():
-                self.listener.metric(name, value, step=step)
+                self.run.listener.metric(name, value, step=step)
             self._since = now, self._tokens, step
 
     def _flops(self, steps: int) -> int:
-        return self.budget.flops // self.budget.steps * steps
+        return self.run.budget.flops // self.run.budget.steps * steps
 
     def _hours(self, now: float) -> float:
-        return self._before.later(now - self._began, self.devices).device_hours
+        return self._before.later(now - self._began, self._devices).device_hours
 
     def _progress(self, step: int, now: float) -> None:
         flops = f"{self._flops(step):.1e}".replace("e+", "e")
         detail = (
-            f"{format_size(self._text)} · {flops} FLOPs · step {step:,} of {self.budget.steps:,} · "
+            f"{format_size(self._text)} · {flops} FLOPs · step {step:,} of {self.run.budget.steps:,} · "
             f"{format_hours(self._hours(now))} device-hours"
         )
-        self.listener.progress(self._tokens, self.budget.tokens, unit="tokens", doing="taking steps", detail=detail)
+        self.run.listener.progress(
+            self._tokens, self.run.budget.tokens, unit="tokens", doing="taking steps", detail=detail
+        )
 
     def _measured(self, step: int, now: float) -> dict[str, float]:
         """What depends on the device; speeds are those since the last report."""
@@ -285,8 +252,8 @@ class Meter:
             "train/tokens_per_second": (self._tokens - tokens) / seconds,
             "train/device_hours": self._hours(now),
         }
-        if self.peak_flops is not None:
-            possible = self.peak_flops * self.devices * seconds
+        if self._peak is not None:
+            possible = self._peak * self._devices * seconds
             measured["train/model_flops_utilization"] = self._flops(step - steps) / possible
         return measured
 

@@ -1,21 +1,27 @@
 """What a training run says of itself while it runs: in the metrics file, to the tracker and on the terminal."""
 
+import dataclasses
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 from paribus.config.groups.ordering import BestFitPacking, ConcatenatePacking, PackingConfig
 from paribus.config.groups.training import EqualStepsBudget
 from paribus.ordering.contexts import pack
 from paribus.ordering.shuffle import ShuffledContexts
 from paribus.stage import SilentListener
+from paribus.training import loop
+from paribus.training.checkpoint import Checkpoints
 from paribus.training.data import Batches, context_targets, context_text_bytes, resolve_budget
-from paribus.training.loop import Meter
+from paribus.training.loop import Meter, TrainingRun
 from paribus.training.metrics import MetricsFile, Spent, peak_flops
 from support.packings import FixedOrder
+from support.training_inputs import TRAINING
 
 EOS, STEPS, STEP_FLOPS = 7, 30, 2 * 10**9
 LENGTHS = np.array([1, 2, 3, 4, 5, 6, 7, 0])
@@ -32,7 +38,9 @@ class Listening(SilentListener):
         self.told.append((done, total, detail))
 
 
-def metered(path: Path, packing: PackingConfig, **device: float) -> tuple[Meter, Batches, Listening]:
+def metered(
+    path: Path, packing: PackingConfig, start: int = 0, before: Spent | None = None, processes: int = 1
+) -> tuple[Meter, Batches, Listening]:
     random = np.random.default_rng(1)
     offsets = np.concatenate([[0], np.cumsum(random.integers(1, 9, 30))])
     contexts = pack(packing, random.integers(0, EOS, offsets[-1]), offsets, FixedOrder(np.arange(30)), EOS, 4)
@@ -40,14 +48,26 @@ def metered(path: Path, packing: PackingConfig, **device: float) -> tuple[Meter,
     targets, text = context_targets(contexts), context_text_bytes(contexts, LENGTHS)
     budget = resolve_budget(EqualStepsBudget(steps=STEPS), batches, targets, text, STEP_FLOPS)
     report = Listening()
-    return Meter(budget, batches, targets, text, MetricsFile(path), report, 7, **device), batches, report
+    training = TrainingRun(
+        training=dataclasses.replace(TRAINING, log_every=7),
+        budget=budget,
+        batches=batches,
+        dropout_seed=0,
+        targets=targets,
+        text_bytes=text,
+        document_end=None,
+        checkpoints=Checkpoints(path.parent, frozenset(), {}),
+        metrics=MetricsFile(path),
+        listener=report,
+        accelerator=SimpleNamespace(device=torch.device("cpu"), num_processes=processes),
+    )
+    return Meter(training, start, before or Spent()), batches, report
 
 
-def run(meter: Meter, batches: Batches, *, start: int = 0, before: Spent | None = None) -> None:
-    meter.begin(start, before or Spent())
+def run(meter: Meter, batches: Batches, start: int = 0) -> None:
     for step in range(start, STEPS):
         meter.record(step + 1, batches.indices(step), loss=2.0, rate=0.1, norm=1.0, skipped=0)
-    meter.metrics.sync()
+    meter.run.metrics.sync()
 
 
 @pytest.mark.parametrize("packing", [ConcatenatePacking(), BestFitPacking(window=4)], ids=str)
@@ -65,7 +85,7 @@ def test_each_line_counts_what_was_read_until_then(packing: PackingConfig, tmp_p
             "train/tokens": tokens, "train/text_bytes": text, "train/flops": (step + 1) * STEP_FLOPS,
             "train/epochs": (step + 1) * 3 / batches.contexts.count,
         }  # fmt: skip
-    budget = meter.budget
+    budget = meter.run.budget
     last = [lines[-1][f"train/{name}"] for name in ("tokens", "text_bytes", "flops", "epochs")]
     assert last == [budget.tokens, budget.text_bytes, budget.flops, budget.epochs]
 
@@ -73,8 +93,8 @@ def test_each_line_counts_what_was_read_until_then(packing: PackingConfig, tmp_p
 def test_a_run_that_goes_on_writes_the_lines_of_one_that_was_not_stopped(tmp_path: Path) -> None:
     whole, batches, _ = metered(tmp_path / "whole.jsonl", BestFitPacking(window=4))
     run(whole, batches)
-    rest, batches, report = metered(tmp_path / "rest.jsonl", BestFitPacking(window=4))
-    run(rest, batches, start=13, before=Spent(450.0, 3600.0))
+    rest, batches, report = metered(tmp_path / "rest.jsonl", BestFitPacking(window=4), 13, Spent(450.0, 3600.0))
+    run(rest, batches, 13)
     lines = (tmp_path / "whole.jsonl").read_text().splitlines()
     assert (tmp_path / "rest.jsonl").read_text().splitlines() == lines[13:]
     assert report.told[0][0] == json.loads(lines[12])["train/tokens"]
@@ -82,9 +102,13 @@ def test_a_run_that_goes_on_writes_the_lines_of_one_that_was_not_stopped(tmp_pat
     assert hours == pytest.approx([1.0] * len(hours), abs=0.01)
 
 
-def test_what_depends_on_the_device_is_reported_and_not_written(tmp_path: Path) -> None:
-    meter, batches, report = metered(tmp_path / "metrics.jsonl", ConcatenatePacking(), devices=4, peak_flops=1e12)
-    run(meter, batches, before=Spent(900.0, 3600.0))
+def test_what_depends_on_the_device_is_reported_and_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "peak_flops", lambda device: 1e12)
+    before = Spent(900.0, 3600.0)
+    meter, batches, report = metered(tmp_path / "metrics.jsonl", ConcatenatePacking(), before=before, processes=4)
+    run(meter, batches)
     found = {(name, step): value for name, value, step in report.metrics}
     assert sorted({step for _, step in found}) == [7, 14, 21, 28, 30]
     measured = {"train/tokens_per_second", "train/device_hours", "train/model_flops_utilization"}
