@@ -122,8 +122,6 @@ class Probe:
     precision: str
     micro_batch: Positive
     threads: Positive
-    layers: Annotated[tuple[Positive, ...], MinLen(1)]
-    """Numbers of layers that were timed: all of the model, or two from which its steps were reckoned."""
     when: str
 
     @property
@@ -136,10 +134,7 @@ def _throughput_of(config: RunConfig, vocabulary: int, probe: Probe, when: str) 
     flops = training_flops(config.model, vocabulary, probe.tokens) / probe.tokens * probe.tokens_per_second
     where = f"{probe.device}, {probe.precision}, micro-batch {probe.micro_batch}"
     threads = "" if trains_on_gpu(config.training) else f", {probe.threads} thread{'s' if probe.threads > 1 else ''}"
-    reckoned = ""
-    if len(probe.layers) > 1:
-        reckoned = f", reckoned from {' and '.join(map(str, probe.layers))} layers, without what processes exchange"
-    speed = f"{probe.tokens_per_second:,.0f} tokens/s on {where}{threads}{reckoned}"
+    speed = f"{probe.tokens_per_second:,.0f} tokens/s on {where}{threads}"
     return Speed(flops, f"{shape_name(config, vocabulary)}: {speed}; {when}")
 
 

@@ -1,23 +1,19 @@
-"""Fit of a training to a machine: the largest micro-batch by formula, what a probe times, and what compiling needs.
+"""Fit of a training to a machine: the largest micro-batch by formula, and what compiling needs.
 
-A probe times, in place of a training whose processes share weights, a model that fits into one process. `paribus plan`
-uses this, so nothing heavy may be imported here.
+`paribus plan` uses this, so nothing heavy may be imported here.
 """
 
 import dataclasses
 import os
 import shutil
 import sysconfig
-from bisect import bisect
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 
-from paribus.config.groups.model import DecoderModel, ModelConfig
+from paribus.config.groups.model import ModelConfig
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_size
-from paribus.errors import ConfigurationError, OutOfMemoryError
+from paribus.errors import OutOfMemoryError
 from paribus.modeling.memory import TrainingMemory, TrainingSetting, training_memory
 
 MARGIN = 1.1
@@ -83,37 +79,6 @@ def one_process(config: RunConfig) -> RunConfig:
         training, processes=1, nodes=1, parallel="ddp", shard_processes=0, global_batch=max(1, share)
     )
     return dataclasses.replace(config, training=alone)
-
-
-def depths(model: DecoderModel, vocab_size: int, how: TrainingSetting, available: int | None) -> tuple[int, ...]:
-    """Numbers of layers to time: all of them where they fit into one process, else the most that do and half of these.
-
-    `how` is of one process. ConfigurationError where not even two layers fit.
-    """
-
-    def exceeds(layers: int) -> bool:
-        try:
-            fitted = fit(dataclasses.replace(model, layers=layers), vocab_size, how, available)
-        except OutOfMemoryError:
-            return True
-        return fitted.micro_batch != how.micro_batch
-
-    if not exceeds(model.layers):
-        return (model.layers,)
-    few = 1 + bisect(range(2, model.layers), False, key=exceeds)
-    if few < 2:
-        raise ConfigurationError("not even two of its layers fit into the memory of one process here")
-    return few // 2, few
-
-
-def extrapolated(timed: Sequence[Sequence[float]], measured: Sequence[int], layers: int) -> list[float]:
-    """Seconds of steps of all `layers` from those of steps at the `measured` numbers of layers, each layer alike."""
-    if len(measured) == 1:
-        return list(timed[0])
-    (short, long), (few, many) = timed, measured
-    # By medians: one slow step of the shorter model would make a step of all layers quicker than one of some.
-    each = max(0.0, (median(long) - median(short)) / (many - few))
-    return [slow + each * (layers - many) for slow in long]
 
 
 def missing_for_compilation(*, gpu: bool) -> str | None:

@@ -14,19 +14,18 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate.utils import release_memory
 
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.ordering import within_documents
 from paribus.config.schema import RunConfig
 from paribus.config.validate import build_run
 from paribus.engine.processes import die_with_parent
-from paribus.errors import ConfigurationError, ParibusError
+from paribus.errors import ConfigurationError, OutOfMemoryError, ParibusError
 from paribus.modeling.memory import TrainingSetting, training_setting
 from paribus.modeling.models import build_model
-from paribus.modeling.parameters import resolve_model, training_flops
+from paribus.modeling.parameters import training_flops
 from paribus.training.data import Batch
-from paribus.training.fit import depths, extrapolated, fit, one_process
+from paribus.training.fit import fit, one_process
 from paribus.training.losses import DocumentEnd
 from paribus.training.micro_batch import available_bytes
 from paribus.training.parallel import explained_memory_errors, make_accelerator, prepare
@@ -43,42 +42,44 @@ SIDE = 1024
 def measure(config: RunConfig, vocab_size: int, seconds: float) -> dict[str, Any]:
     """Time steps of one process of a training for about `seconds`: the seconds of each, and what a step is.
 
-    Where processes share weights that do not fit into this one, models of fewer layers are timed, and the rest is
-    reckoned from these. Raises OutOfMemoryError where the model does not fit here and ConfigurationError where it has
-    no memory formula or three steps would take more than three times `seconds` at the speed of plain matrix products.
+    Raises OutOfMemoryError where the model does not fit here and ConfigurationError where it has no memory formula,
+    where one process alone does not hold what each of several that share the weights would compute, or where three
+    steps would take more than three times `seconds` at the speed of plain matrix products.
     """
-    model = resolve_model(config.model, vocab_size)
-    if isinstance(model, EncoderDecoderModel):
+    if isinstance(config.model, EncoderDecoderModel):
         raise ConfigurationError("there is no formula for the memory of encoder_decoder")
     alone = one_process(config)
     accelerator, precision = make_accelerator(alone.training)
+    available = available_bytes(accelerator.device)
     # The one that each process of the training would use in the memory there is.
     configured = _setting(config, accelerator, precision)
-    micro_batch = fit(config.model, vocab_size, configured, available_bytes(accelerator.device)).micro_batch
+    micro_batch = fit(config.model, vocab_size, configured, available).micro_batch
     how = _setting(alone, accelerator, precision, micro_batch)
-    layers = depths(model, vocab_size, how, available_bytes(accelerator.device))
-    tokens, timed, pieces = micro_batch * alone.model.context_length, [], None
-    for number in layers:
-        shape = replace(alone, model=replace(model, layers=number))
-        _refuse_slow(training_flops(shape.model, vocab_size, tokens), seconds, accelerator.device, precision)
-        with explained_memory_errors(alone.training):
-            stepper = _stepper(shape, vocab_size, accelerator, micro_batch)
-            first = _batch(shape, vocab_size, micro_batch)
-            _time(stepper, first)  # Compiles layers, allocates memory.
-            if pieces is None:  # micro-batches of a timed step, of which at least ten should be timed
-                available = alone.training.global_batch // micro_batch
-                pieces = max(1, min(available, MICRO_BATCHES, int(seconds / 10 / _time(stepper, first))))
-            batch = _batch(shape, vocab_size, pieces * micro_batch)
-            timed.append(_time_steps(stepper, batch, seconds / len(layers)))
-        del stepper
-        release_memory()
+    try:
+        held = fit(config.model, vocab_size, how, available).micro_batch == micro_batch
+    except OutOfMemoryError:
+        held = False
+    if not held:
+        raise ConfigurationError(
+            f"one process that has all weights cannot hold a micro-batch of {micro_batch}, as each of those that share "
+            "them does; state the speed by plan.device or plan.peak_tflops"
+        )
+    tokens = micro_batch * alone.model.context_length
+    _refuse_slow(training_flops(alone.model, vocab_size, tokens), seconds, accelerator.device, precision)
+    with explained_memory_errors(alone.training):
+        stepper = _stepper(alone, vocab_size, accelerator, micro_batch)
+        first = _batch(alone, vocab_size, micro_batch)
+        _time(stepper, first)  # Compiles layers, allocates memory.
+        # Micro-batches of a timed step, of which at least ten should be timed.
+        wanted = min(MICRO_BATCHES, int(seconds / 10 / _time(stepper, first)))
+        pieces = max(1, min(alone.training.global_batch // micro_batch, wanted))
+        timed = _time_steps(stepper, _batch(alone, vocab_size, pieces * micro_batch), seconds)
     return {
-        "seconds": extrapolated(timed, layers, model.layers),
-        "tokens": (pieces or 1) * tokens,
+        "seconds": timed,
+        "tokens": pieces * tokens,
         "precision": precision,
         "micro_batch": micro_batch,
         "threads": torch.get_num_threads(),
-        "layers": list(layers),
     }
 
 
