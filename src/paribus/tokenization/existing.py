@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 SETTINGS, TOKENIZER_JSON, VOCABULARY_TEXT, MODEL = "settings.json", "tokenizer.json", "vocab.txt", ".model"
 _OURS = (SETTINGS, "vocabulary.json", "merges.json", "pretokenizer.json")
-_THEIRS = "tokenizer_config.json"
+_CONFIG = "tokenizer_config.json"
+_BESIDE = {TOKENIZER_JSON: (_CONFIG,), VOCABULARY_TEXT: (_CONFIG, "special_tokens_map.json")}
+"""What is read beside a file of Hugging Face."""
 _FIRST_BYTE = b"\n"
 """Of a SentencePiece file: the tag of its first piece."""
 
@@ -87,7 +89,7 @@ def open_existing(path: Path) -> "Tokenizer":
 def fingerprint(path: Path, digests: FileDigests) -> dict[str, JSON]:
     """SHA-256 of each file of the tokenizer by name."""
     source = locate(path)
-    names = _OURS if source.is_dir() else (source.name,) if source.suffix == MODEL else (source.name, _THEIRS)
+    names = _OURS if source.is_dir() else (source.name, *_BESIDE.get(source.name, ()))
     directory = source if source.is_dir() else source.parent
     return {name: digests.of(directory / name) for name in names if (directory / name).is_file()}
 

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from tokenizers import BertWordPieceTokenizer
 
 from paribus.errors import ConfigurationError, DataError
+from paribus.store.files import FileDigests
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.existing import open_existing, vocabulary_size
+from paribus.tokenization.existing import fingerprint, open_existing, vocabulary_size
 from paribus.tokenization.export import tokenizer_json
 from paribus.tokenization.huggingface import PRETOKENIZER_OF_PATTERN, final_pair
 from paribus.tokenization.pretokenize import PATTERNS
@@ -323,6 +324,8 @@ def test_the_end_of_documents_is_the_separator_wherever_it_is_named(directory: P
     (root / "special_tokens_map.json").write_text(json.dumps({"sep_token": "<end>", "unk_token": "[NONE]"}))
     ours = open_existing(root)
     assert ours.eos_id == ours.special_tokens["<end>"]
+    # It decides a run as the vocabulary does.
+    assert "special_tokens_map.json" in fingerprint(root, FileDigests(tmp_path / "digests"))
     plain = tmp_path / "plain"
     plain.mkdir()
     (plain / "vocab.txt").write_text((directory / "text" / "vocab.txt").read_text())
