@@ -438,7 +438,7 @@ def score_worker(context: StageContext, processes: int, requests: Requests) -> d
     evaluation = context.config.evaluation
     if resolve_device(evaluation.device, "evaluation.device").type == "cuda":
         evaluation = replace(evaluation, device=f"cuda:{os.environ['LOCAL_RANK']}")
-    with joined_by_gloo(processes) as host:
+    with joined_by_gloo() as host:
         return score_checkpoints(replace(context, config=replace(context.config, evaluation=evaluation)), host)
 
 

@@ -356,14 +356,10 @@ def arrow_texts(texts: "pa.StringArray | pa.LargeStringArray") -> list[str]:
 def _check_arrow(texts: Any) -> None:
     import pyarrow as pa
 
-    if isinstance(texts, pa.ChunkedArray):
-        raise DataError("texts are a pyarrow.ChunkedArray; give one of its `chunks` at a time, or `combine_chunks()`")
-    if not isinstance(texts, pa.Array):
-        raise DataError(f"texts must be a pyarrow.Array, not {type(texts).__name__}; encode_batch takes strings")
     if not isinstance(texts, pa.StringArray | pa.LargeStringArray):
         raise DataError(
-            f"texts must be an Arrow array of type string or large_string, not {texts.type}; "
-            "`cast(pyarrow.large_string())` makes one of texts"
+            f"texts must be a pyarrow.StringArray or LargeStringArray, not {type(texts).__name__}; encode_batch takes "
+            "a list of strings, and `combine_chunks()` and `cast(pyarrow.large_string())` make an array of other data"
         )
     if texts.null_count:
         raise DataError(

@@ -105,12 +105,10 @@ class ArrayWriter:
         self.length += len(array)
 
     def close(self) -> None:
-        """Write the header (NPY format 1.0)."""
-        described = f"{{'descr': {self._dtype.str!r}, 'fortran_order': False, 'shape': ({self.length},), }}"
-        size = _HEADER_BYTES - 10
-        header = b"\x93NUMPY\x01\x00" + size.to_bytes(2, "little") + described.ljust(size - 1).encode() + b"\n"
+        """Write the header, which numpy makes as long for every length."""
         self._file.seek(0)
-        self._file.write(header)
+        header = {"descr": self._dtype.str, "fortran_order": False, "shape": (self.length,)}
+        np.lib.format.write_array_header_1_0(self._file, header)
         self._file.close()
 
 

@@ -31,7 +31,6 @@ from paribus.config.schema import divided
 from paribus.engine.processes import die_with_parent, ignore_requests
 from paribus.errors import (
     ConfigurationError,
-    InfrastructureError,
     InterruptedRunError,
     classify,
     is_full_disk,
@@ -72,11 +71,6 @@ def resolve_processes(training: TrainingConfig) -> Processes:
     if contexts % total:
         raise ConfigurationError(
             f"{path} is {contexts}, which {total} processes cannot share evenly; change {path} or training.processes"
-        )
-    if shards and training.parallel != "fsdp":
-        raise ConfigurationError(
-            f"training.shard_processes is {shards}, but training.parallel={training.parallel} divides no weights; set "
-            "training.parallel=fsdp, or training.shard_processes=0"
         )
     if shards and total % shards:
         raise ConfigurationError(
@@ -326,17 +320,12 @@ def join_host(accelerator: Any) -> Host:
 
 
 @contextmanager
-def joined_by_gloo(processes: int) -> Iterator[Host]:
-    """Within the block, one of `processes` that compute by themselves and exchange numbers on the host alone.
-
-    InfrastructureError where the group has another size.
-    """
+def joined_by_gloo() -> Iterator[Host]:
+    """Within the block, one of the processes that compute by themselves and exchange numbers on the host alone."""
     torch.distributed.init_process_group("gloo", timeout=PATIENCE)
     try:
         group: Any = torch.distributed.group.WORLD
         host = Host(torch.distributed.get_rank() == 0, group)
-        if host.size != processes:
-            raise InfrastructureError(f"{processes} processes were to be started, and the group has {host.size}")
         yield host
         host.wait()
     finally:

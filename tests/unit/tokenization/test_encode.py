@@ -83,9 +83,9 @@ def test_an_arrow_array_has_the_ids_of_its_strings(kind: pa.DataType) -> None:
 
 
 REFUSED = {
-    "list": (["a"], "must be a pyarrow.Array, not list; encode_batch takes strings"),
-    "chunked": (pa.chunked_array([["a"], ["b"]]), r"pyarrow.ChunkedArray; give one of its `chunks`"),
-    "numbers": (pa.array([1, 2]), "not int64"),
+    "list": (["a"], "not list; encode_batch takes a list of strings"),
+    "chunked": (pa.chunked_array([["a"], ["b"]]), r"not ChunkedArray; .*`combine_chunks\(\)`"),
+    "numbers": (pa.array([1, 2]), "not Int64Array"),
     "nulls": (pa.array(["a", None, "b", None]), r"text 1 is null \(2 of 4 are\); leave nulls out"),
 }
 
