@@ -29,7 +29,6 @@ from paribus.store.provenance import loaded_code, pin_code
 _SECONDS_BETWEEN_LOOKS = 1.0
 _OF_MEMORY = "low on memory"
 """Ray's words for a worker that its own monitor of memory killed; of others it lists all that might have been."""
-Shares = Callable[[dict[str, int]], dict[str, int]]
 _STARTS = 4
 """Workers that may die on a living node, one after the other, before one begins."""
 _ENVIRONMENT = dict.fromkeys(THREADS, "1") | {"TOKENIZERS_PARALLELISM": "false", "CUDA_VISIBLE_DEVICES": ""}
@@ -54,14 +53,14 @@ class RayEngine:
     shares_memory = False
 
     def __init__(self, config: RayEngineConfig, shared: Path) -> None:
-        self._config, self._shared = config, shared
-        self._connection = Connection(config.address, config.workers)
+        self.config, self._shared = config, shared
+        self._directory: Path | None = None
+        self._ray: Any = None
 
     @property
     def workers(self) -> int:
         """Cores of the cluster, or as many of them as the configuration allows."""
-        nodes = self._connection.nodes()
-        return sum(self._shares(nodes).values())
+        return sum(self.shares(self.nodes()).values())
 
     def map(
         self, function: Callable[[Item], Result], items: Iterable[Item], *, releases_gil: bool = False
@@ -71,27 +70,78 @@ class RayEngine:
         Each worker has one core and a function of its own, which stays loaded until the map ends; of a function that
         `releases_gil`, each node has one, called by as many threads as it has cores.
         """
-        self._connection.open()
         with (
             _requirements(self._shared) as requirements,
-            Workers(self._connection, function, requirements, self._shares, threads=releases_gil) as workers,
+            Workers(self, function, requirements, threads=releases_gil) as workers,
         ):
-            yield from ShardMap[Item, Result](workers, self._config.retries, self._config.patience).results(items)
+            yield from ShardMap[Item, Result](workers, self.config.retries, self.config.patience).results(items)
 
-    def _shares(self, nodes: dict[str, int]) -> dict[str, int]:
+    @property
+    def ray(self) -> Any:
+        """The module, connected when it is first asked for. InfrastructureError where no cluster answers."""
+        if self._ray is None:
+            # Ray reads some of these when it is imported.
+            os.environ.update(_SILENT if self.config.address else _SILENT | _ALONE)
+            import ray
+
+            if self.config.address:
+                self._join(ray)
+            else:
+                self._start(ray)
+            self._ray = ray
+        return self._ray
+
+    def nodes(self) -> dict[str, int]:
+        """Cores of each living node by its id; nodes without are left out."""
+        living = [node for node in self.ray.nodes() if node["Alive"]]
+        cores = {node["NodeID"]: int(node["Resources"].get("CPU", 0)) for node in living}
+        return {node: count for node, count in cores.items() if count}
+
+    def shares(self, nodes: dict[str, int]) -> dict[str, int]:
         """Cores that are used of each node, given those it has."""
-        unused = self._config.workers or sum(nodes.values())
+        unused = self.config.workers or sum(nodes.values())
         shares = {}
         for node, cores in sorted(nodes.items()):
             shares[node] = min(cores, unused)
             unused -= shares[node]
         return shares
 
+    def _join(self, ray: Any) -> None:
+        address = self.config.address
+        try:
+            ray.init(address=address)
+        except (ConnectionError, OSError, ValueError, RuntimeError) as error:
+            raise InfrastructureError(
+                f"engine.address={address}: no Ray cluster can be reached ({error}); start one on this machine with "
+                "`ray start`, or leave engine.address at null"
+            ) from error
+
+    def _start(self, ray: Any) -> None:
+        base = tempfile.gettempdir()
+        short = base if len(base) <= _LONGEST_DIRECTORY else "/tmp"
+        self._directory = Path(tempfile.mkdtemp(prefix="paribus-ray-", dir=short))
+        cores = self.config.workers or os.cpu_count() or 1
+        try:
+            ray.init("local", num_cpus=cores, include_dashboard=False, _temp_dir=str(self._directory))
+        except Exception as error:  # Ray has no class of its own for a start that took too long
+            ray.shutdown()
+            self._forget_directory()
+            raise InfrastructureError(f"engine=ray: Ray does not start on this machine: {error}") from error
+
+    def _forget_directory(self) -> None:
+        if self._directory is not None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+            self._directory = None
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._connection.close()
+        """Leave the cluster; what was started here is stopped and its files are removed."""
+        if self._ray is not None:
+            self._ray.shutdown()
+            self._ray = None
+        self._forget_directory()
 
 
 @dataclass(eq=False)
@@ -160,95 +210,17 @@ def _requirements(shared: Path) -> Iterator[Requirements]:
         probe.unlink(missing_ok=True)
 
 
-class Connection:
-    """A connection of this process to a cluster, opened when it is first needed.
-
-    `address` is as in the configuration; `workers` are the cores of a Ray that is started here, 0 for all.
-    """
-
-    def __init__(self, address: str | None, workers: int) -> None:
-        self._address, self._workers = address, workers
-        self._directory: Path | None = None
-        self._ray: Any = None
-
-    @property
-    def ray(self) -> Any:
-        """The module, connected."""
-        self.open()
-        return self._ray
-
-    def open(self) -> None:
-        """Connect. InfrastructureError where no cluster answers."""
-        if self._ray is not None:
-            return
-        # Ray reads some of these when it is imported.
-        os.environ.update(_SILENT if self._address else _SILENT | _ALONE)
-        import ray
-
-        if self._address:
-            self._join(ray)
-        else:
-            self._start(ray)
-        self._ray = ray
-
-    def nodes(self) -> dict[str, int]:
-        """Cores of each living node by its id; nodes without are left out."""
-        living = [node for node in self.ray.nodes() if node["Alive"]]
-        cores = {node["NodeID"]: int(node["Resources"].get("CPU", 0)) for node in living}
-        return {node: count for node, count in cores.items() if count}
-
-    def close(self) -> None:
-        """Leave the cluster; what was started here is stopped and its files are removed."""
-        if self._ray is not None:
-            self._ray.shutdown()
-            self._ray = None
-        self._forget_directory()
-
-    def _join(self, ray: Any) -> None:
-        try:
-            ray.init(address=self._address)
-        except (ConnectionError, OSError, ValueError, RuntimeError) as error:
-            raise InfrastructureError(
-                f"engine.address={self._address}: no Ray cluster can be reached ({error}); start one on this machine "
-                "with `ray start`, or leave engine.address at null"
-            ) from error
-
-    def _start(self, ray: Any) -> None:
-        base = tempfile.gettempdir()
-        short = base if len(base) <= _LONGEST_DIRECTORY else "/tmp"
-        self._directory = Path(tempfile.mkdtemp(prefix="paribus-ray-", dir=short))
-        cores = self._workers or os.cpu_count() or 1
-        try:
-            ray.init("local", num_cpus=cores, include_dashboard=False, _temp_dir=str(self._directory))
-        except Exception as error:  # Ray has no class of its own for a start that took too long
-            ray.shutdown()
-            self._forget_directory()
-            raise InfrastructureError(f"engine=ray: Ray does not start on this machine: {error}") from error
-
-    def _forget_directory(self) -> None:
-        if self._directory is not None:
-            shutil.rmtree(self._directory, ignore_errors=True)
-            self._directory = None
-
-
 class Workers:
     """A context manager: its workers are stopped when it ends, whatever they are doing.
 
     With `threads`, a node has one process whose threads share one function; otherwise a process and a function a core.
-    `shares` says how many cores of each node are used.
     """
 
     def __init__(
-        self,
-        connection: Connection,
-        function: Callable[[Any], Any],
-        requirements: Requirements,
-        shares: Shares,
-        *,
-        threads: bool,
+        self, engine: RayEngine, function: Callable[[Any], Any], requirements: Requirements, *, threads: bool
     ) -> None:
-        self._connection, self._requirements, self._shares, self._threads = connection, requirements, shares, threads
-        self.ray = connection.ray
+        self._engine, self._requirements, self._threads = engine, requirements, threads
+        self.ray = engine.ray
         self._function = self.ray.put(function)
         self._failures: Counter[str] = Counter()
         self._last_failure = ""
@@ -261,14 +233,14 @@ class Workers:
 
     def fill(self) -> None:
         """Give every living node the workers it lacks. InfrastructureError where they die on all of them."""
-        nodes = self._connection.nodes()
+        nodes = self._engine.nodes()
         healthy = {node: cores for node, cores in nodes.items() if self._failures[node] < _STARTS}
         if nodes and not healthy:
             raise InfrastructureError(f"engine=ray: workers die before they begin: {self._last_failure}")
         present: Counter[str] = Counter()
         for crew in self.crews:
             present[crew.node] += crew.threads
-        for node, cores in self._shares(healthy).items():
+        for node, cores in self._engine.shares(healthy).items():
             lacking = cores - present[node]
             if self._threads and lacking == cores > 0:
                 self._start(node, cores)
@@ -286,7 +258,7 @@ class Workers:
         if crew in self.crews:
             self.crews.remove(crew)
             self.ray.kill(crew.actor, no_restart=True)
-            if crew.beginning is not None and crew.node in self._connection.nodes():
+            if crew.beginning is not None and crew.node in self._engine.nodes():
                 self._failures[crew.node] += 1
                 self._last_failure = reason
 
