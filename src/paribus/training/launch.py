@@ -62,6 +62,7 @@ from paribus.training.parallel import COLLECTIVE
 TRAINING = "paribus.training.train"
 NETWORKS = Path("/sys/class/net")
 LOOPBACK = "127.0.0.1"
+SECONDS_TO_END = 5.0
 PORTS = range(20_000, 30_000)
 """Where the agents of several nodes meet, on the first one; agents of one node take a free port."""
 
@@ -335,7 +336,10 @@ class RayNodes:
         # What a signal's handler raises within a call of Ray is raised when that returns: at the end of the training.
         with ThreadPoolExecutor(1) as waiting:
             try:
-                return waiting.submit(self._all_well, ray, tasks, directory).result()
+                well = waiting.submit(self._all_well, ray, tasks, directory).result()
+                # The others end by themselves once one has; what ends as it is cancelled makes Ray abort this process.
+                ray.wait(tasks, num_returns=len(tasks), timeout=SECONDS_TO_END)
+                return well
             finally:
                 # Of those that have ended nothing is left. The processes of the others die with them.
                 for task in tasks:
