@@ -55,6 +55,7 @@ RUNS = {
 }
 """Overrides beside `TINY`."""
 MASKED = re.compile(r"(seconds?|time|given|began|ended|hours|free|path|root|host|code|command|directory|age|cached)$")
+DATE = re.compile(r"\d{4}-\d\d-\d\d")
 ALLOWED = {
     r"/report/files/": "pictures are SVG alone, items have files, report.tex has left",
     r"/pictures": "pictures are SVG alone",
@@ -201,7 +202,7 @@ def masked(value: Any) -> Any:
         return {key: "…" if MASKED.search(key) else masked(item) for key, item in value.items()}
     if isinstance(value, list):
         return [masked(item) for item in value]
-    return "…" if isinstance(value, str) and " " in value else value
+    return "…" if isinstance(value, str) and (" " in value or DATE.fullmatch(value)) else value
 
 
 def differences(old: Any, new: Any, place: str = "") -> Iterator[tuple[str, str]]:
