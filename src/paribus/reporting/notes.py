@@ -19,7 +19,7 @@ from paribus.reporting.measures import (
 )
 from paribus.reporting.runs import FinishedRun, LeftOut, RunScores
 from paribus.reporting.significance.judgement import too_few_items
-from paribus.reporting.table import EXPLORATORY, heading, some, spread_shows
+from paribus.reporting.table import EXPLORATORY, heading, size, some, spread_shows
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,13 @@ def notes(comparison: Comparison) -> Notes:
         ),
         details=(
             *_tests(comparison),
+            *_detectable(comparison),
             *_plain(comparison),
             *(["In brackets: the paper's number, and ours minus it."] if comparison.table.paper else []),
             *_truncated(comparison),
             *_cut_sources(comparison),
             *_cut_documents(comparison),
+            *_crossed(comparison),
             *_overlap(comparison),
             *other_sizes(comparison),
             *_other_vocabularies(comparison),
@@ -245,6 +247,20 @@ def _baseline(comparison: Comparison) -> str:
     return f"the first row ({', '.join(map(comparison.name, comparison.rows[0].labels)) or 'the only one'})"
 
 
+def _detectable(comparison: Comparison) -> Iterator[str]:
+    sizes = []
+    for column in comparison.columns:
+        cells = [row.cells[column.key] for row in comparison.finished]
+        known = [cell.detectable for cell in cells if cell.detectable is not None]
+        if known and column.main and not column.key.endswith("_shot"):
+            sizes.append(f"{heading(column)} {_range(size(min(known), column), size(max(known), column))}")
+    if sizes:
+        yield (
+            "The smallest true difference of rows that so many seeds and items show with a probability of 80 %: "
+            f"{'; '.join(sizes)}."
+        )
+
+
 def _plain(comparison: Comparison) -> Iterator[str]:
     counts = {cell.seeds * cell.checkpoints for _, column, cell in _finished_cells(comparison) if column.scored}
     if comparison.table.plain_t_test and max(counts, default=0) > 1:
@@ -359,6 +375,19 @@ def _cut_documents(comparison: Comparison) -> Iterator[str]:
         yield (
             f"{comparison.name(task)}: documents lost their end where a prompt does not fit the context; the models "
             f"read {_between([round(size) for size in sizes])} bytes of one on average, {alike[len(set(sizes)) == 1]}."
+        )
+
+
+def _crossed(comparison: Comparison) -> Iterator[str]:
+    """Rows with tokens across the boundary of context and choice, and how well those were scored."""
+    scores = {comparison.row_name(row): row.scored(comparison.scores) for row in comparison.finished}
+    counts = {name: [score.crossed_choices for score in of_row] for name, of_row in scores.items()}
+    if rows := [f"{_between(count)} choices of {name}" for name, count in counts.items() if any(count)]:
+        omitted = max(score.omitted for of_row in scores.values() for score in of_row)
+        left = f"at most a share of {omitted:.1g} of a probability was left out" if omitted else "nothing was left out"
+        yield (
+            "Choices that a token crosses into from the context are scored as text, by the sum over all tokens that "
+            f"spell it ({left}): {_listed(rows)}."
         )
 
 

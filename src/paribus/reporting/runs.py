@@ -151,6 +151,10 @@ class RunScores:
     """Accuracy of guessing, by task."""
     truncated: Mapping[tuple[str, int], tuple[str, ...]] = field(default_factory=dict)
     """Items whose prompt was cut to fit the context, by task and shots."""
+    crossed_choices: int = 0
+    """Choices with a token that crosses into them from the context, of all tasks and shots."""
+    omitted: float = 0.0
+    """Largest share of a probability that a sum over such tokens left out."""
     cut_sources: int = 0
     """Held-out pairs whose source lost its end, since it is longer than the context."""
     changed_documents: int | None = None
@@ -262,6 +266,8 @@ def load_scores(directory: Path, finetuned: Path | None = None, remembered: Reme
             for task, about in tasks.items()
             for shots, items in about.get("truncated_items", {}).items()
         },
+        crossed_choices=sum(sum(about.get("crossed_choices", {}).values()) for about in tasks.values()),
+        omitted=float(statistics.get("omitted_at_boundaries") or 0.0),
         uniformity=((statistics.get("embeddings") or {}).get("uniformity") or {}).get("input", {}),
         cut_sources=int(statistics.get("cut_sources") or 0),
         changed_documents=statistics.get("changed_documents"),

@@ -171,6 +171,12 @@ def readable(column: Measure, value: float) -> Measure:
     return replace(column, decimals=max(usual, min(1 - math.floor(math.log10(shown)), _MOST_DECIMALS)))
 
 
+def size(value: float, column: Measure) -> str:
+    """The size of a difference in a sentence, with its unit where the column has one."""
+    column = readable(column, value)
+    return f"{change(abs(value), column).removeprefix('+')}{unit_of(column)}"
+
+
 def unit_of(column: Measure) -> str:
     """Unit of a difference in a sentence: shares differ by points."""
     return " points" if column.factor > 1 else ""

@@ -217,6 +217,17 @@ def test_the_notes_say_where_bpe_dropout_was_read_again(
     assert bool(told) is (sentence is not None)
 
 
+def test_the_notes_say_which_rows_have_tokens_across_the_boundary_of_context_and_choice(tmp_path: Path) -> None:
+    crossed = {"crossed_items": {"0": 2}, "crossed_choices": {"0": 5}}
+    statistics = {"heldout": {}, "tasks": {"task": crossed}, "omitted_at_boundaries": 3e-6}
+    labels = [{"encoder": name} for name in ("merge_rank", "longest_first")]
+    first = record(tmp_path, "one", labels[0], {("task", 0): [1, 0, 1]})
+    second = record(tmp_path, "two", labels[1], {("task", 0): [1, 1, 1]}, statistics=statistics)
+    (note,) = (line for line in notes(compare([first, second], ("encoder",))) if "crosses" in line)
+    assert note.endswith("(at most a share of 3e-06 of a probability was left out): 5 choices of longest_first.")
+    assert not any("crosses" in line for line in notes(compare([first], ("encoder",))))
+
+
 def test_three_seeds_are_judged(tmp_path: Path) -> None:
     runs = demo_runs(tmp_path, seeds=(0, 1, 2), items=80, curves=False)[:6]
     report = write_report(runs, title="Seeds", factors=FACTORS, directory=tmp_path / "report")
