@@ -1,10 +1,11 @@
 """Files that a stage reads from outside the store, watched while it reads them."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.markup import escape
 
@@ -14,6 +15,9 @@ from paribus.pipeline.root import OutputRoot
 from paribus.store import files
 from paribus.store.claims import Claim
 from paribus.store.files import FileDigests, State, read_object_if_any, was_written
+
+SECONDS_UNTIL_ASKED_AGAIN = (1.0, 4.0, 15.0, 40.0)
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class SourceFiles:
         However the stage ends, its work stays only if the files are found untouched; whether those of an attempt that
         was killed are, the next one sees, and `say`s if it begins anew.
         """
-        changed, before = self._look()
+        changed, before = _patiently(self._look)
         if changed:
             raise DataError(f"{changed} since the command began; give it again when nobody writes there")
         if self.mark.exists() and (written := _written(read_object_if_any(self.mark).get("states", {}), before)):
@@ -52,7 +56,7 @@ class SourceFiles:
                 if held.held() and self.touched(before):
                     self.root.store.discard_work(*self.node.place)
             raise
-        if touched := self.touched(before):
+        if touched := _patiently(lambda: self.touched(before)):
             self.root.store.discard_work(*self.node.place)
             raise DataError(
                 f"{touched} while the stage {self.node.name} read it, so nothing is published; give the command again "
@@ -75,6 +79,16 @@ class SourceFiles:
         now = self.node.stage.take_fingerprint(self.node.config, digests)
         names = dict.fromkeys(_differing(f"files of {self.node.name}", before, now))
         return f"{', '.join(names)} changed" if names else "", digests.states
+
+
+def _patiently(look: Callable[[], Result]) -> Result:
+    """Result of `look`, asked again where a file server does not answer: what a stage took hours for hangs on it."""
+    for seconds in SECONDS_UNTIL_ASKED_AGAIN:
+        try:
+            return look()
+        except OSError:
+            time.sleep(seconds)
+    return look()
 
 
 def _written(before: Mapping[str, State], now: Mapping[str, State]) -> str:

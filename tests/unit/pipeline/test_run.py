@@ -19,6 +19,7 @@ from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.execution import SweepConfig
 from paribus.errors import DataError, FullDiskError, InfrastructureError
 from paribus.pipeline import run as running
+from paribus.pipeline import source_files
 from paribus.pipeline.display import Display
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.recorder import RunRecord, read_state
@@ -79,7 +80,7 @@ def test_a_file_that_changed_before_is_named(run: PreparedRun, source: Path, mon
 
 
 def test_a_file_server_that_does_not_answer_is_asked_again(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    look, absences = SourceFiles._look, iter([False, True, False, False, False])
+    look, absences = SourceFiles._look, iter([True, False, True, True, False])
 
     def look_if_there(self: SourceFiles) -> tuple[str, dict[str, State]]:
         if next(absences):
@@ -87,8 +88,10 @@ def test_a_file_server_that_does_not_answer_is_asked_again(run: PreparedRun, mon
         return look(self)
 
     monkeypatch.setattr(SourceFiles, "_look", look_if_there)
+    monkeypatch.setattr(source_files, "SECONDS_UNTIL_ASKED_AGAIN", (0.0, 0.0))
     run_stages_here(monkeypatch)
     assert stages(run).ensure(run.nodes["corpus"]).record()["result"] == {"documents": 1}
+    assert next(absences, None) is None
 
 
 def test_work_of_a_killed_attempt_is_gone_on_with(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
