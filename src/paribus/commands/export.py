@@ -33,11 +33,11 @@ HELP = """usage: paribus export RUN DIR [step=N] [root=paribus_runs]
 
 Write the model of a run into DIR as Hugging Face has it: weights, config.json, tokenizer, and README.md, a model card
 with its scores, the command and configuration that made it, and the commit. It is the last checkpoint, or the one of
-step=N. DIR may not be there yet, or be empty; it appears whole or not at all. The licence is left to you.
+step=N. DIR must not exist, or must be empty; it appears whole or not at all. The licence is left to you.
 
-Beside a checkpoint in the root it generates with a cache, and its tokenizer knows the context length, pads (with the
-special token called padding, else with the one that ends a document) and takes special tokens that are spelled in a
-prompt for these tokens; split_special_tokens=True leaves them text, as in a corpus.
+Unlike a checkpoint in the root, it generates with a KV cache, and its tokenizer knows the context length, pads (with
+the special token called padding, else with the one that ends a document) and reads special tokens in prompts;
+split_special_tokens=True leaves them text, as in a corpus.
 
 RUN is an identifier as `paribus status` shows it, the beginning of one, or last, the newest run. Tokenizers that
 tokenizer.json cannot hold, as those of longest_first and of Scaffold-BPE, need paribus: the card has the lines for it.
@@ -212,7 +212,7 @@ def model_card(origin: Origin, directory: Path, name: str) -> str:
         f"{'A language model' if causal else 'An encoder-decoder'} of {format_count(result['parameters'])} parameters, "
         f"trained on {format_count(result['tokens'])} tokens, {format_size(result['text_bytes'])} of text, with "
         f"paribus, which compares tokenizers, encodings and document orders. These are its weights after step "
-        f"{origin.step:,} of {result['steps']:,}{', which has read a part of that alone' if origin.early else ''}.",
+        f"{origin.step:,} of {result['steps']:,}{', when it had read a part of that text' if origin.early else ''}.",
         *("", "No licence is given here: whoever publishes the model says which.", "", "## Model", ""),
         *model_table(origin.record["identity"], config, result, early=origin.early),
         *_loading_section(directory, name, "AutoModelForCausalLM" if causal else "AutoModelForSeq2SeqLM"),

@@ -153,7 +153,7 @@ def root_document(root: OutputRoot) -> dict[str, Any]:
 
 
 def sweep_state(runs: Sequence[str]) -> str:
-    """State of a sweep from the states of its runs: that of all of them, else the worst."""
+    """State of a sweep: the common one of its runs; else running, failed or partly, in that order."""
     if len(set(runs)) == 1:
         return runs[0]
     if RUNNING in runs:
@@ -233,7 +233,7 @@ def is_made(run: PreparedRun, root: OutputRoot) -> bool:
 
 
 def stopped_early(runs: Sequence[PreparedRun], root: OutputRoot) -> list[PreparedRun]:
-    """The runs that ended after the stage that they were to end after."""
+    """The runs that stopped at their `until` stage."""
     return [run for run in runs if read_state(root, run).status == STOPPED]
 
 

@@ -155,10 +155,8 @@ class Shard:
     error: BaseException | None = None
 
 
-# The workers of one map, spread over the nodes that are there. Nodes may come and go: every living node has its
-# workers, one that was lost is replaced, and a node where workers keep dying before they begin is left out.
 @dataclass(eq=False)
-class Crew:
+class WorkerActor:
     """An actor: its node, how many shards it computes at once, and the references to those."""
 
     node: str
@@ -211,7 +209,10 @@ def _requirements(shared: Path) -> Iterator[Requirements]:
 
 
 class Workers:
-    """A context manager: its workers are stopped when it ends, whatever they are doing.
+    """The workers of one map; a context manager that stops them when it ends, whatever they are doing.
+
+    Nodes may come and go: every living node has its workers, one that was lost is replaced, and a node where workers
+    keep dying before they begin is left out.
 
     With `threads`, a node has one process whose threads share one function; otherwise a process and a function a core.
     """
@@ -224,7 +225,7 @@ class Workers:
         self._function = self.ray.put(function)
         self._failures: Counter[str] = Counter()
         self._last_failure = ""
-        self.crews: list[Crew] = []
+        self.crews: list[WorkerActor] = []
 
     @property
     def capacity(self) -> int:
@@ -248,12 +249,12 @@ class Workers:
                 for _ in range(lacking):
                     self._start(node, 1)
 
-    def began(self, crew: Crew) -> None:
+    def began(self, crew: WorkerActor) -> None:
         """Note that a crew is ready."""
         crew.beginning = None
         self._failures[crew.node] = 0
 
-    def lost(self, crew: Crew, reason: str) -> None:
+    def lost(self, crew: WorkerActor, reason: str) -> None:
         """Note that a crew is dead, or cannot be reached and shall be."""
         if crew in self.crews:
             self.crews.remove(crew)
@@ -275,7 +276,7 @@ class Workers:
         actor = actor_class.remote()
         # In a list, so that Ray hands over the reference: the node is checked before it loads anything.
         beginning = actor.prepare.remote([self._function], self._requirements)
-        self.crews.append(Crew(node, actor, threads, beginning))
+        self.crews.append(WorkerActor(node, actor, threads, beginning))
 
     def __enter__(self) -> Self:
         return self
@@ -296,7 +297,7 @@ class ShardMap(Generic[Item, Result]):
         """Shards in item order that nobody has taken the result of."""
         self._queue: deque[Shard] = deque()
         """Those of them that no worker has; what a dead worker had comes first."""
-        self._in_hand: dict[Any, tuple[Crew, Shard]] = {}
+        self._in_hand: dict[Any, tuple[WorkerActor, Shard]] = {}
         self._looked = self._alive = time.monotonic()
 
     def results(self, items: Iterable[Item]) -> Iterator[Result]:
@@ -359,7 +360,7 @@ class ShardMap(Generic[Item, Result]):
             elif reference in self._in_hand:
                 self._finish(reference)
 
-    def _begin(self, crew: Crew) -> None:
+    def _begin(self, crew: WorkerActor) -> None:
         try:
             self._ray.get(crew.beginning)
         except self._ray.exceptions.RayTaskError as error:

@@ -167,14 +167,15 @@ class Generation:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark read from `<data>/<directory>/<split>.jsonl[.gz]`."""
+    """A benchmark read from `<data>/<directory>/<split>.jsonl`, plain, `.gz` or `.zst`."""
 
     name: str
     split: str
     """Split that is scored, as lm-eval does: test where its labels are public, else validation."""
     item: Reader
-    """Prompt as in lm-eval's built-in task."""
+    """Reads one record."""
     prompt: BenchmarkPrompt
+    """As in lm-eval's built-in task."""
     hub: Hub | None = None
     """Where else the records are; None where no hub data set has them in a form that is read here."""
     generation: Generation | None = None

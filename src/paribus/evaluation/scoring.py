@@ -40,7 +40,7 @@ class Scorer:
     """Scores pairs with a causal language model on the model's device."""
 
     def __init__(self, model: Decoder, batch_tokens: int | None = None, host: Host = ALONE) -> None:
-        """Of all processes of `host`, which score together, each has the model; they must be asked the same."""
+        """Each process of `host` has the model and must make the same calls."""
         self.model = model
         self.batch_tokens = batch_tokens
         """The most tokens of a batch, as it is padded, unless one sequence has more; None leaves it to the device."""
@@ -84,7 +84,7 @@ class Scorer:
     def _scored(
         self, pairs: Sequence[Pair], progress: Progress
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]]:
-        """By batches, of each scored token the place of its pair, its log-probability and whether none is likelier."""
+        """By batches, for each scored token its pair, its log-probability, and whether it is the likeliest."""
         scored = [place for place, pair in enumerate(pairs) if len(pair.continuation)]
         progress(len(pairs) - len(scored))
         groups = group_pairs([pairs[place] for place in scored])
@@ -102,7 +102,7 @@ class Scorer:
         In no particular order. Raises NumericalError and OutOfMemoryError as `score` does.
         """
         parts = batches(group_pairs(pairs), lambda group: group.length, self._tokens_of_a_batch)
-        # In each process all of them: their results are larger than what is computed for them.
+        # Every process computes all batches: to send the results would cost more than to compute them.
         for _, scores in computed(ALONE, "scoring", parts, self._predictions, Group.ids):
             yield from scores
 
@@ -176,7 +176,7 @@ def computed(  # noqa: PLR0917 (who computes what of which, and who is told)
     ids: Callable[[Item], Iterable[Ids]],
     progress: Progress = lambda items: None,
 ) -> Iterator[tuple[Sequence[Item], Result]]:
-    """The batches `parts`, or what they were halved to, with the results of all processes; all must ask.
+    """Yield every batch, or the parts it was halved into, with its results; every process must iterate.
 
     `progress` is told the number of items just finished. OutOfMemoryError, which says what was `doing`, where a single
     item does not fit; InfrastructureError where another process has other items, by their `ids`.
@@ -233,8 +233,7 @@ def last_checkpoints(
 ) -> dict[int, Path]:
     """Step -> directory of the checkpoints at the last `number` shares of a training, ascending.
 
-    Raises ConfigurationError, by the path `asked`, where these shares end at fewer steps, so that another run would be
-    scored at others.
+    Raises ConfigurationError, by the path `asked`, if the training has too few steps for so many checkpoints.
     """
     directories = {int(match[1]): path for path in artifact.iterdir() if (match := STEP.fullmatch(path.name))}
     if not directories:
@@ -263,7 +262,7 @@ def load_checkpoint_model(checkpoint: Path, device: str, precision: str = "fp32"
 
 
 def averaged_checkpoints(checkpoints: Mapping[int, Path], number: int, directory: Path, host: Host) -> dict[int, Path]:
-    """Of checkpoints by step, ascending, those from the `number`-th on, each with the mean weights of as many up to it.
+    """Average the weights of each `number` consecutive checkpoints: by step, ascending, the last of them.
 
     One alone is the checkpoint itself. Others are written below `directory` by the main process of `host`, for which
     all wait, and found there again. DataError where the checkpoints are not of one model.

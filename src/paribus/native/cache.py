@@ -1,4 +1,4 @@
-"""Where object code is kept: a file a kernel for each state of all kernels' sources, of numba and of the processor.
+"""Cache of compiled kernels: a file each for every state of all kernels' sources, of numba and of the processor.
 
 The directory is in the user's cache: `PARIBUS_CACHE`, else `XDG_CACHE_HOME/paribus`, else `~/.cache/paribus`.
 """
@@ -20,7 +20,7 @@ _SOURCES = ("native/build.py", "native/intrinsics.py", "*/kernels.py", "*/kernel
 
 
 def kernel_path(name: str) -> Path:
-    """Where the kernel's object code is, or will be."""
+    """Path of the kernel's object code, there or not."""
     return cache_directory() / "kernels" / f"{name}-{fingerprint()}.o"
 
 

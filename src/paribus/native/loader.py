@@ -54,7 +54,7 @@ class Kernel:
 
 
 def address(array: npt.NDArray[Any]) -> int:
-    """Where the elements of a contiguous array begin; the caller keeps the array alive."""
+    """Address of the first element of a contiguous array; the caller keeps the array alive."""
     assert array.flags.c_contiguous
     return int(array.__array_interface__["data"][0])
 
@@ -77,7 +77,7 @@ def kernel(name: str) -> Kernel:
 
 
 def missing_kernels(names: Iterable[str]) -> list[str]:
-    """Which of these kernels this machine has not got, or has in a damaged file."""
+    """Kernels of these that are missing on this machine, or in a damaged file."""
     return [name for name in names if read(kernel_path(name)) is None]
 
 

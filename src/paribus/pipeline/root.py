@@ -43,7 +43,7 @@ class OutputRoot:
             raise ConfigurationError(f"root: {message}")
 
     def unwritable(self, *, make: bool = False) -> str:
-        """Message that no files can be made there, or in the root that would be made; empty where they can."""
+        """Reason why no files can be written to the root, which is made where `make` says so; empty if they can."""
         try:
             if make:
                 self.path.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ class OutputRoot:
         return self.path / "runs" / run_id
 
     def refusal(self, run_id: str) -> Path:
-        """Note why the job of a run that a command composed did not begin it."""
+        """Path of the note that says why a job did not start its run."""
         return self.path / "failures" / f"run-{run_id}.json"
 
     def run_claim(self, run_id: str) -> Path:
@@ -89,11 +89,11 @@ class OutputRoot:
         return self.path / "sweeps" / sweep_id
 
     def stop_mark(self, sweep: SweepConfig) -> Path:
-        """Note why a command starts no more runs of its sweep; absent while it does."""
+        """Path of the note that says why a command stopped its sweep; absent while it goes on."""
         return self.sweep(sweep.id) / f"stopped-{sweep.invocation}"
 
     def failure(self, node: Node) -> Path:
-        """The note of a stage's last failure."""
+        """Path of the note of a stage's last failure."""
         return self.path / "failures" / f"{'-'.join(node.place)}.json"
 
 

@@ -1,4 +1,4 @@
-"""Speed of training that hours are reckoned from: stated, or measured once on this machine by a probe.
+"""Training speed, from which hours are estimated: stated, or measured once on this machine by a probe.
 
 A probe is a child process, so that torch is imported there alone. What it measured is remembered in `cache/probes` of
 the output root, by everything that decides the speed; a file that cannot be read is as good as none.
@@ -50,13 +50,13 @@ NEVER_PROBED = "no probe measures an encoder-decoder"
 class Speed:
     """Speed at which one device trains a model shape, and how that is known."""
 
-    flops: float | None
-    """Training FLOP/s; None where nothing says."""
+    flops_per_second: float | None
+    """None where nothing says."""
     source: str
 
     def hours(self, flops: float) -> float | None:
         """Hours of one device for FLOPs."""
-        return None if self.flops is None else flops / self.flops / 3600
+        return None if self.flops_per_second is None else flops / self.flops_per_second / 3600
 
 
 @dataclass
@@ -221,13 +221,13 @@ def _run_child(config: RunConfig, vocabulary: int, slots: Mapping[str, str]) -> 
 
 
 NVIDIA = Path("/proc/driver/nvidia/version")
-"""There where NVIDIA's driver is loaded."""
+"""Exists if NVIDIA's driver is loaded."""
 PROCESSORS = Path("/proc/cpuinfo")
 """Where Linux describes its processors."""
 
 
 def trains_on_gpu(training: TrainingConfig, driver: Path = NVIDIA) -> bool:
-    """True if a run would train on a GPU: as configured, else whether one seems to be there and visible."""
+    """True if a run would train on a GPU; with device=auto, if one seems to be there and visible."""
     if training.device != "auto":
         return training.device != "cpu"
     return driver.exists() and os.environ.get("CUDA_VISIBLE_DEVICES") not in ("", "-1")

@@ -41,7 +41,7 @@ from paribus.reporting.significance.crossed import Estimate, SeedVariance, half_
 from paribus.reporting.significance.paired import Matrix, PairedTest, Vector
 
 ALIKE = 1.01
-"""How many times the smallest of some sizes the largest may be."""
+"""Largest ratio of sizes that count as equal."""
 Available = Mapping[str, Mapping[str, tuple[int, ...]]]
 """Task -> metric -> numbers of shots, of all runs together."""
 
@@ -120,7 +120,7 @@ class _ColumnMaker:
         return columns + ([average] if average and len(average.parts) > 1 else [])
 
     def _reported(self, task: str) -> list[str]:
-        """Names of the columns of a task of which a table says no more."""
+        """Names of the default columns of a task."""
         if WORDS[0] in self.available[task]:
             return [f"{task}:{metric}" for metric in WORDS]
         beside = BESIDE.get(self._part(task).metric)
@@ -381,7 +381,7 @@ class Cell:
     """Over the items of these very models, of a perplexity in bits; None for a baseline row and for what is not scored
     by item."""
     crossed: Estimate | None = None
-    """Over seeds and items where both rows have two seeds or more; over items of what no model was trained for."""
+    """Over seeds and items if both rows have two seeds or more; over items alone for what involves no training."""
     p_adjusted: float | None = None
     """`p_value` adjusted over all that decides; None for what does not, and where there are too few seeds to judge."""
     of_factors: bool = False
@@ -390,8 +390,8 @@ class Cell:
     """Of the unpaired t-test over the means of each seed and checkpoint, where it is wanted."""
 
     @property
-    def ground(self) -> tuple[str | None, bool]:
-        """Start and loss of text, which two numbers must have alike for their difference to be judged."""
+    def comparable_by(self) -> tuple[str | None, bool]:
+        """Starting checkpoint and loss of text; a difference is judged only if both rows have the same."""
         return self.start, self.lossy
 
     @property
@@ -402,12 +402,12 @@ class Cell:
 
     @property
     def judged(self) -> Estimate | None:
-        """`crossed` where more may be said than the difference."""
+        """`crossed` if it has enough seeds and items and its difference is judged here."""
         return self.crossed if self.crossed and self.crossed.sufficient and not self.of_factors else None
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The interval of the difference: of 95 % confidence, for what decides over all that is decided together."""
+        """95 % interval of the difference; simultaneous over all differences that are judged together."""
         return (self.judged.low, self.judged.high) if self.judged else None
 
     @property

@@ -299,7 +299,7 @@ def _markdown_entry(entry: TableEntry) -> str:
     text += f" ± {entry.spreads}" if entry.spread else ""
     text += escape_markdown(entry.mark)
     text = f"[{text}]({entry.href})" if entry.href else text
-    return f"{text} {escape_markdown(entry.beside)}" if entry.paper else text
+    return f"{text} {escape_markdown(entry.paper_text)}" if entry.paper else text
 
 
 def markdown_lines(lines: Sequence[Sequence[str]]) -> str:
@@ -381,7 +381,7 @@ def _latex_entry(entry: TableEntry) -> str:
     text = rf"\textbf{{{escape_latex(entry.text)}}}" if entry.best else escape_latex(entry.text)
     text += rf" {{\scriptsize $\pm$ {escape_latex(entry.spreads)}}}" if entry.spread else ""
     text += f"$^{{{entry.mark}}}$" if entry.mark else ""
-    return text + (rf" {{\scriptsize {escape_latex(entry.beside)}}}" if entry.paper else "")
+    return text + (rf" {{\scriptsize {escape_latex(entry.paper_text)}}}" if entry.paper else "")
 
 
 _NARROW, _LONGEST_LABEL, _LONGEST_TABLE = 80, 16, 60
@@ -535,6 +535,6 @@ def _styled_cells(entries: Sequence[TableEntry]) -> list[Text]:
         if entry.spread:
             text.append(f"±{entry.spreads}", style="not bold dim")
         if entry.paper:
-            text.append(f" {entry.beside}", style="not bold dim")
+            text.append(f" {entry.paper_text}", style="not bold dim")
         texts.append(text.append(entry.mark).append("\u2007" * (width - len(entry.mark))))
     return texts

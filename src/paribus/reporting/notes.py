@@ -19,7 +19,7 @@ from paribus.reporting.measures import (
 )
 from paribus.reporting.runs import FinishedRun, LeftOut, RunScores
 from paribus.reporting.significance.judgement import too_few_items
-from paribus.reporting.table import EXPLORATORY, heading, size, some, spread_shows
+from paribus.reporting.table import EXPLORATORY, first_lines, heading, size, spread_shows
 
 
 @dataclass(frozen=True)
@@ -44,20 +44,20 @@ def notes(comparison: Comparison) -> Notes:
     return Notes(
         warnings=(
             *_lossy(comparison),
-            *_brought(comparison),
+            *_existing_tokenizers(comparison),
             *_skipped(comparison),
-            *_starts(comparison),
-            *_survivors(comparison),
+            *_starting_checkpoints(comparison),
+            *_diverged(comparison),
             *_held_seeds(comparison),
         ),
         legend=(
-            *_reading(comparison),
+            *_units(comparison),
             *_spread(comparison),
             *_marks(comparison),
             *_few_items(comparison),
             *_repeated(comparison),
             *_redrawn(comparison),
-            *some([line for row in comparison.rows for line in _gaps(row, comparison)]),
+            *first_lines([line for row in comparison.rows for line in _gaps(row, comparison)]),
         ),
         details=(
             *_tests(comparison),
@@ -67,7 +67,7 @@ def notes(comparison: Comparison) -> Notes:
             *_truncated(comparison),
             *_cut_sources(comparison),
             *_cut_documents(comparison),
-            *_crossed(comparison),
+            *_boundary_tokens(comparison),
             *_overlap(comparison),
             *other_sizes(comparison),
             *_other_vocabularies(comparison),
@@ -88,7 +88,7 @@ def looked_before(looks: Mapping[str, int]) -> Iterator[str]:
         )
 
 
-def _reading(comparison: Comparison) -> Iterator[str]:
+def _units(comparison: Comparison) -> Iterator[str]:
     """Units of the columns, and the items and checkpoints that are scored."""
     parts, counts, tasks = [], [], set()
     for column in comparison.columns:
@@ -235,8 +235,7 @@ def _few_items(comparison: Comparison) -> Iterator[str]:
         fits = {True: " whose prompt fits every run", False: ""}
         named = ", ".join(f"{name} ({cell.fewest}{fits[cell.fitting]})" for name, cell in few.items())
         yield (
-            f"Too few items for an interval, a test or a best number, which take {ITEMS_TO_JUDGE} (of a mean, in its "
-            f"smallest task): {named}."
+            f"No interval, test or bold number below {ITEMS_TO_JUDGE} items (of a mean, in its smallest task): {named}."
         )
 
 
@@ -256,7 +255,7 @@ def _detectable(comparison: Comparison) -> Iterator[str]:
             sizes.append(f"{heading(column)} {_range(size(min(known), column), size(max(known), column))}")
     if sizes:
         yield (
-            "The smallest true difference of rows that so many seeds and items show with a probability of 80 %: "
+            "With these seeds and items, a true difference of this size is detected with a probability of 80 %: "
             f"{'; '.join(sizes)}."
         )
 
@@ -298,8 +297,8 @@ def _redrawn(comparison: Comparison) -> Iterator[str]:
         draws, epochs = min(draws for _, draws, _ in rows), max(epochs for _, _, epochs in rows)
         often = "once" if draws == 1 else f"{draws} times"
         yield (
-            f"BPE-dropout drew tokens {often} for up to {epochs:.3g} epochs, which read the same tokens again, where "
-            "the method draws them anew each time (encoder.draws): "
+            f"BPE-dropout drew the tokens {often} for up to {epochs:.3g} epochs; the method draws them anew for each "
+            "(encoder.draws): "
             f"{_listed(list(dict.fromkeys(name for name, _, _ in rows)))}."
         )
 
@@ -378,7 +377,7 @@ def _cut_documents(comparison: Comparison) -> Iterator[str]:
         )
 
 
-def _crossed(comparison: Comparison) -> Iterator[str]:
+def _boundary_tokens(comparison: Comparison) -> Iterator[str]:
     """Rows with tokens across the boundary of context and choice, and how well those were scored."""
     scores = {comparison.row_name(row): row.scored(comparison.scores) for row in comparison.finished}
     counts = {name: [score.crossed_choices for score in of_row] for name, of_row in scores.items()}
@@ -386,7 +385,7 @@ def _crossed(comparison: Comparison) -> Iterator[str]:
         omitted = max(score.omitted for of_row in scores.values() for score in of_row)
         left = f"at most a share of {omitted:.1g} of a probability was left out" if omitted else "nothing was left out"
         yield (
-            "Choices that a token crosses into from the context are scored as text, by the sum over all tokens that "
+            "A choice whose first token begins in the context is scored by the summed probability of all tokens that "
             f"spell it ({left}): {_listed(rows)}."
         )
 
@@ -400,7 +399,7 @@ def _range(low: str, high: str) -> str:
 
 
 def _listed(rows: Sequence[str]) -> str:
-    return "; ".join(some(rows))
+    return "; ".join(first_lines(rows))
 
 
 def _labels_of(comparison: Comparison, row: Arm) -> str:
@@ -427,7 +426,7 @@ def _held_seeds(comparison: Comparison) -> Iterator[str]:
         held = " and ".join(f"seeds.{part}" for part in comparison.held)
         yield (
             f"Warning: {held} {'is' if len(comparison.held) == 1 else 'are'} the same in all runs of a row: intervals, "
-            "tests and detectable differences are over the rest of what a seed moves, and not over this."
+            "tests and detectable differences do not include the variance of this."
         )
 
 
@@ -435,13 +434,13 @@ def _lossy(comparison: Comparison) -> Iterator[str]:
     """Rows whose models have less to predict than the text that their bits are divided by."""
     if rows := [comparison.row_name(row) for row in comparison.finished if row.loses_text(comparison.scores)]:
         yield (
-            "Warning: the tokenizers of these rows lose some of the scored text (tokenizer.lossless=false), which "
-            "their models need not predict, while bits per byte are of all of it; these are not judged against rows "
-            f"that lose none, and compare with each other alone, if at all: {_listed(rows)}."
+            "Warning: the tokenizers of these rows lose some of the scored text (tokenizer.lossless=false), so their "
+            "bits per byte are too low. They are not judged against rows that lose none: "
+            f"{_listed(rows)}."
         )
 
 
-def _brought(comparison: Comparison) -> Iterator[str]:
+def _existing_tokenizers(comparison: Comparison) -> Iterator[str]:
     """Rows whose tokenizer was there already, beside others: it may have been made of the text that is scored."""
     runs = _finished_runs(comparison)
     rows = dict.fromkeys(
@@ -470,7 +469,7 @@ def _skipped(comparison: Comparison) -> Iterator[str]:
         )
 
 
-def _starts(comparison: Comparison) -> Iterator[str]:
+def _starting_checkpoints(comparison: Comparison) -> Iterator[str]:
     """Rows that go on from another checkpoint than the one they are compared with; else that all go on from some."""
     bases = [row if row.baseline is None else comparison.rows[row.baseline] for row in comparison.finished]
     rows = [
@@ -487,7 +486,7 @@ def _starts(comparison: Comparison) -> Iterator[str]:
         yield "Training goes on from checkpoints, so seeds vary the continuation alone."
 
 
-def _survivors(comparison: Comparison) -> Iterator[str]:
+def _diverged(comparison: Comparison) -> Iterator[str]:
     """Rows of which some runs diverged."""
     diverged = [row for row in comparison.finished if row.diverged]
     if rows := [f"{comparison.row_name(row)}: {row.diverged} beside {len(row.runs)}" for row in diverged]:
@@ -503,7 +502,7 @@ _SIZES: tuple[tuple[Measure, str, Callable[[float], str], str], ...] = (
     (CONTEXT_BYTES, "text a context", format_size, "more text a context is more to predict from"),
 )
 _SAME_VOCABULARY_SIZE = 1.01
-"""How many times as many tokens a vocabulary may have and be called of one size."""
+"""Largest ratio of vocabulary sizes that count as equal."""
 _SIZE_OPTIONS = {
     BATCH_BYTES.key: ("training.batch_bytes", "training.global_batch"),
     CONTEXT_BYTES.key: ("model.context_bytes", "model.context_length"),

@@ -34,7 +34,7 @@ from paribus.reporting.items import Texts, all_scored, items_table, most_differe
 from paribus.reporting.notes import looked_before, notes
 from paribus.reporting.paper import parse_paper
 from paribus.reporting.runs import FinishedRun, MissingRun
-from paribus.reporting.table import beside, layouts, paper_sentence, side_by_side, without_number
+from paribus.reporting.table import layouts, paper_numbers, paper_sentence, side_by_side, without_number
 from paribus.reporting.verdict import summary
 from paribus.store.files import write_bytes
 
@@ -100,7 +100,7 @@ def write_report(
     """
     reference = parse_paper(paper) if paper else None
     comparison = compare(runs, factors, missing, table)
-    numbers = beside(reference, comparison) if reference else {}
+    numbers = paper_numbers(reference, comparison) if reference else {}
     sentences = notes(comparison)
     sentences = replace(
         sentences,

@@ -60,7 +60,7 @@ class TableEntry:
         return f"{self.spread}/{self.checkpoints}" if self.checkpoints else self.spread
 
     @property
-    def beside(self) -> str:
+    def paper_text(self) -> str:
         """The paper's number and our difference from it."""
         return f"[{self.paper}, {self.gap}]" if self.paper else ""
 
@@ -156,7 +156,7 @@ def signed(value: float, column: Measure) -> str:
 
 
 def change(value: float, column: Measure) -> str:
-    """A difference between runs as it was tested, with its sign: of perplexities in bits, as their ratio is 2 to it."""
+    """A difference with its sign; of perplexities in bits (their ratio is 2 to it), as it was tested."""
     if column.kind != "perplexity":
         return signed(value, column)
     return f"{'−' if value < 0 else '+'}{abs(value):.3f} bits"
@@ -197,7 +197,7 @@ def heading(column: Measure) -> str:
     return f"{column.group} {column.label}" if column.scored else column.label
 
 
-def some(lines: Sequence[str]) -> list[str]:
+def first_lines(lines: Sequence[str]) -> list[str]:
     """The first lines, and how many more there are."""
     more = len(lines) - _NAMED
     return [*lines[:_NAMED], *([f"and {more:,} more; report.csv names all"] if more > 0 else [])]
@@ -280,7 +280,7 @@ def spread_shows(column: Measure, cell: Cell) -> bool:
     return column.scored or (cell.half_width or 0.0) > _ROUNDING * abs(cell.value or 0.0)
 
 
-def beside(paper: Paper, comparison: Comparison) -> Beside:
+def paper_numbers(paper: Paper, comparison: Comparison) -> Beside:
     """The paper's numbers by row and column of ours.
 
     A row of the paper fits one of ours that has its labels at the factors it names, and was trained with a model, a
@@ -312,7 +312,7 @@ def without_number(paper: Paper, comparison: Comparison) -> list[str]:
         mine = describe_settings(ours, "another kind", budget=budget)
         its = describe_settings(theirs, "any size", budget=budget)
         reasons.append((unlike, f"ours have {mine}; its rows of the same choices have {its}"))
-    names = [(", ".join(some([comparison.row_name(row) for row in rows])), reason) for rows, reason in reasons]
+    names = [(", ".join(first_lines([comparison.row_name(row) for row in rows])), reason) for rows, reason in reasons]
     return [f"No number of the paper stands beside {who}: {reason}." for who, reason in names]
 
 
@@ -347,7 +347,7 @@ def side_by_side(paper: Paper, comparison: Comparison) -> list[list[str]]:
 
 
 def measured_columns(paper: Paper, comparison: Comparison) -> list[bool]:
-    """For each column of the paper's whether one of ours measures the same."""
+    """Flags, one a column of the paper: true if one of our columns measures the same."""
     ours = {column.key for column in comparison.columns}
     return [_column_key(column, ours) is not None for column in paper.columns]
 
@@ -370,16 +370,16 @@ def _paper_row(row: Arm, paper: Paper, comparison: Comparison) -> int | None:
 def _rows_of_same_choices(row: Arm, paper: Paper, comparison: Comparison) -> list[int]:
     choices = dict(zip(comparison.factors, row.labels, strict=True))
     configs = [run.config for run in row.runs]
-    return [index for index, row_of_paper in enumerate(paper.rows) if fits_choices(row_of_paper, choices, configs)]
+    return [index for index, paper_row in enumerate(paper.rows) if fits_choices(paper_row, choices, configs)]
 
 
-def fits_choices(printed_row: PaperRow, labels: Mapping[str, str], configs: Sequence[Mapping[str, Any]]) -> bool:
+def fits_choices(paper_row: PaperRow, labels: Mapping[str, str], configs: Sequence[Mapping[str, Any]]) -> bool:
     """True if a row of ours has the paper's `labels` by factor, and its choices where they are no factors of ours."""
-    return bool(printed_row.factors) and all(
+    return bool(paper_row.factors) and all(
         labels[factor] == label
         if factor in labels
         else all(_configured_choice(config, factor) == label for config in configs)
-        for factor, label in printed_row.factors.items()
+        for factor, label in paper_row.factors.items()
     )
 
 

@@ -11,7 +11,7 @@ from paribus.reporting.compare import LOW_SHARE, Comparison, remedies
 from paribus.reporting.measures import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, Measure
 from paribus.reporting.significance.crossed import LEVEL
 from paribus.reporting.significance.judgement import Effect, too_few_items
-from paribus.reporting.table import change, heading, readable, some, unit_of
+from paribus.reporting.table import change, first_lines, heading, readable, unit_of
 
 State = Literal["better", "worse", "different", "reserved", "undecided", "unjudged"]
 """`reserved` is beyond chance, and may be due to the text that only one side has read."""
@@ -83,7 +83,7 @@ def _without_effect(comparison: Comparison) -> Iterator[str]:
     rows = {place for effect in comparison.effects for place in effect.contrast.weights}
     left = [row for place, row in enumerate(comparison.rows) if row.baseline is not None and place not in rows]
     if rows and left:
-        named = "; ".join(some([comparison.row_name(row) for row in left]))
+        named = "; ".join(first_lines([comparison.row_name(row) for row in left]))
         yield (
             f"Nothing can be said of {named}: a judgement takes finite scores of {SEEDS_TO_JUDGE} seeds that another "
             "row has too, with the same start and as much text kept by the tokenizer."

@@ -70,7 +70,7 @@ class TrainingRun:
 def train(run: TrainingRun, model: Any, resumed: Checkpoint | None, weights: WeightSource | None = None) -> Spent:
     """Train `model` up to the budget; the last step is saved.
 
-    It holds the weights of `resumed`, if that is given, or is on `meta` and gets its `weights` once it is sharded.
+    `model` holds the weights of `resumed`, or is on `meta` and gets its `weights` once it is sharded.
 
     Returns the time that it took, that before the resumed checkpoint included. Raises NumericalError at a bad step
     that may not be skipped, OutOfMemoryError where memory does not suffice, and InterruptedRunError where SIGTERM asked
@@ -95,7 +95,7 @@ def train(run: TrainingRun, model: Any, resumed: Checkpoint | None, weights: Wei
             closing(run.metrics),
         ):
             spent = _Loop(run, stepper, writer, start, before).run_steps()
-    # What follows may be a collective of the GPUs, which would not last as long as the last checkpoint.
+    # The next collective of the GPUs would time out while the last checkpoint is still being written.
     run.host.wait()
     return spent
 
@@ -155,7 +155,7 @@ class _Loop:
         if due or any(request):
             self._save(step)
         if request.stop:
-            # A process that ends has all others ended, and the main one may still be writing.
+            # If one process exits, the launcher kills all, and the main one may still be writing.
             self._finish_writing()
             message = f"stopped by a signal after step {step}, whose checkpoint is written"
             self.run.listener.message(message)
@@ -163,7 +163,7 @@ class _Loop:
         self.writer.check()
 
     def _asked(self) -> PendingRequests:
-        """What signals ask for, the same in all processes; a checkpoint too where the last is as old as may be lost."""
+        """Requests of signals, the same in all processes; a checkpoint too if the last is older than may be lost."""
         request, minutes = self.run.requests.take(), self.run.training.checkpoint_minutes
         if request.save:
             self.run.listener.message("SIGUSR1: a checkpoint of this step is written, and training goes on")
@@ -176,7 +176,7 @@ class _Loop:
         self.run.host.wait()
 
     def _save(self, step: int) -> None:
-        # One copy at a time. A process that went on meanwhile would wait for the main one in a collective of its GPU.
+        # One copy at a time: a process that went on would block in a collective of its GPU.
         self._finish_writing()
         snapshot = take_snapshot(self.prepared.model, self.prepared.optimizer, main=self.run.main)
         if snapshot:
@@ -187,9 +187,9 @@ class _Loop:
 class Meter:
     """Counts steps, tokens, text, FLOPs, epochs and device-hours, and reports them with what a step says of itself.
 
-    `step` steps are done, which took what is `before`. The metrics file gets, every step, what the run's identity
-    determines; the listener gets, every `training.log_every` steps, that, the loss in bits per byte of the step's text,
-    and what depends on the device: tokens a second, device-hours, and the utilisation where the device is known.
+    Counts from `step`; `before` is the time spent until then. The metrics file gets, every step, what the run's
+    identity determines; the listener gets, every `training.log_every` steps, that, the loss in bits per byte of the
+    step's text, and what depends on the device: tokens a second, device-hours, and the utilisation of a known device.
     """
 
     def __init__(self, run: TrainingRun, step: int, before: Spent) -> None:
@@ -300,13 +300,13 @@ def begin_anew(run: TrainingRun) -> None:
     forget_peak(run.accelerator.device)
 
 
-def halved(run: TrainingRun, micro_batch: int, share: int, short: str) -> int:
-    """The micro-batch in place of one that memory did not suffice for, kept and said; `share` is a process' contexts.
+def halved(run: TrainingRun, micro_batch: int, share: int, reason: str) -> int:
+    """Halve the micro-batch, keep that and say so; `share` are the contexts of a process, `reason` is what failed.
 
-    OutOfMemoryError where there is none, where the bits would not be those of a training that was not stopped, and in
-    one of several processes, whose others wait for it in a collective: they have to begin again from a checkpoint.
+    Raises OutOfMemoryError if it cannot be halved, under training.deterministic, and in one of several processes, which
+    all begin again from a checkpoint since the others wait in a collective.
     """
-    message = f"memory ran out with training.micro_batch={micro_batch} ({short})"
+    message = f"memory ran out with training.micro_batch={micro_batch} ({reason})"
     if run.training.deterministic:
         raise OutOfMemoryError(
             f"{message}; with training.deterministic it is not lowered: begin again with a smaller one"

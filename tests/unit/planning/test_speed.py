@@ -190,7 +190,7 @@ def test_hours_are_positions_over_tokens_a_second(tmp_path: Path) -> None:
     plan = make_plan([run], print)
     assert plan.device_hours is not None
     assert plan.device_hours == pytest.approx(TOKENS / 128 / 3600)
-    assert plan.runs[0].throughput.flops == pytest.approx(128 * flops_per_token(MODEL, VOCABULARY))
+    assert plan.runs[0].throughput.flops_per_second == pytest.approx(128 * flops_per_token(MODEL, VOCABULARY))
     said = "\n".join(bill(plan))
     assert "128 tokens/s on abacus, fp32, micro-batch 4, 1 thread; probed 2026-01-02 03:04 UTC, remembered" in said
 

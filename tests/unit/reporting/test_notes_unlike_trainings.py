@@ -43,7 +43,7 @@ def test_a_row_that_seeds_move_far_is_judged_by_its_own_seeds_whatever_other_row
 
 def test_a_tokenizer_that_loses_text_is_named_where_bits_are_of_all_of_it(tmp_path: Path) -> None:
     runs = rows(tmp_path, {"bpe": (0.0,)}) + rows(tmp_path, {"stripped": (0.1,)}, lossy=True)
-    assert line(compare(runs, FACTORS), "scored text").endswith("if at all: stripped.")
+    assert line(compare(runs, FACTORS), "scored text").endswith("that lose none: stripped.")
     assert not any("scored text" in each for each in notes(compare(rows(tmp_path / "2", {"bpe": (0.0,)}), FACTORS)))
 
 
@@ -190,7 +190,7 @@ def test_prompts_that_rows_cut_otherwise_and_few_that_fit_allow_no_inference(tmp
     for key in ("piqa/mean", "piqa/0_shot"):
         if (cell := found.rows[1].cells.get(key)) is not None:
             assert (cell.p_value, cell.p_adjusted, cell.half_width, cell.best) == (None, None, None, False)
-    assert "piqa 0-shot (20 whose prompt fits every run)" in line(found, "Too few items for")
+    assert "piqa 0-shot (20 whose prompt fits every run)" in line(found, "No interval, test or bold")
     (reason,) = summary(found).lines
     assert ": the prompts that fit every run are those of 20 items, and a judgement takes 30." in reason
 

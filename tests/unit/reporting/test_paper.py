@@ -15,7 +15,7 @@ from paribus.reporting.measures import BESIDE
 from paribus.reporting.paper import Paper, parse_paper
 from paribus.reporting.report import write_report
 from paribus.reporting.runs import FinishedRun
-from paribus.reporting.table import beside, measured_columns, side_by_side, without_number
+from paribus.reporting.table import measured_columns, paper_numbers, side_by_side, without_number
 from support.experiments import experiment_of, of_tokenizers, paper_block, with_numbers
 from support.tables import config_of, record, with_texts
 
@@ -49,7 +49,7 @@ def ours(
 def told(run: FinishedRun) -> tuple[float | None, list[str]]:
     """The paper's number beside a run, and the sentences that say why there is none."""
     paper, comparison = parse_paper(BLOCK), compare([run], ("encoder",))
-    found = beside(paper, comparison).get((0, "boolq/mean"))
+    found = paper_numbers(paper, comparison).get((0, "boolq/mean"))
     return found.number if found else None, without_number(paper, comparison)
 
 
@@ -83,13 +83,13 @@ def test_tokens_of_another_unit_have_no_number_of_the_paper(unit: str, wanted: f
     run = ours(tmp_path, **LIKE)
     run.config["tokenizer"]["unit"] = unit
     paper, comparison = parse_paper({**BLOCK, "unit": "character"}), compare([run], ("encoder",))
-    found = beside(paper, comparison).get((0, "boolq/mean"))
+    found = paper_numbers(paper, comparison).get((0, "boolq/mean"))
     assert (found.number if found else None) == wanted
     told = without_number(paper, comparison)
     assert [("of 32.8K, unit byte" in text, "of 32K, unit character" in text) for text in told] == (
         [] if wanted else [(True, True)]
     )
-    assert beside(parse_paper(BLOCK), comparison)[0, "boolq/mean"].number == 50
+    assert paper_numbers(parse_paper(BLOCK), comparison)[0, "boolq/mean"].number == 50
 
 
 def test_a_choice_that_no_factor_names_must_be_the_paper_s_too(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def published(paper: Paper, index: int, place: int, root: Path) -> float | None:
         config["budget"] = {"kind": f"equal_{budget.unit}", budget.unit: budget.amount}
     run = record(root, "one", row.factors, {(column.task, 0): [1, 0]}, config=config)
     run = replace(run, training={**run.training, "parameters": row.setting.parameters})
-    found = beside(paper, compare([run], factors))
+    found = paper_numbers(paper, compare([run], factors))
     return found[0, f"{column.task}/mean"].number
 
 
@@ -177,7 +177,7 @@ def test_a_paper_s_mean_over_tasks_stands_beside_the_group_of_that_name(tmp_path
     group = TableConfig(groups={"common": ["boolq"]}, columns=("boolq", "common"))  # type: ignore[call-arg]
     paper = parse_paper({**BLOCK, "columns": [{"label": "Average", "task": "common"}]})
     comparison = compare([run], ("encoder",), table=group)
-    assert beside(paper, comparison)[0, "common"].number == 50
+    assert paper_numbers(paper, comparison)[0, "common"].number == 50
     assert side_by_side(paper, comparison)[0] == ["", "Average (paper)", "(ours)", "(difference)"]
 
 

@@ -200,8 +200,8 @@ def test_the_notes_say_which_runs_repeated_text(epochs: tuple[float, float], sen
 @pytest.mark.parametrize(
     ("draws", "epochs", "packing", "sentence"),
     [
-        (1, 2.34, "pair", "BPE-dropout drew tokens once for up to 2.34 epochs, which read the same tokens again"),
-        (3, 3.5, "pair", "BPE-dropout drew tokens 3 times for up to 3.5 epochs"),
+        (1, 2.34, "pair", "BPE-dropout drew the tokens once for up to 2.34 epochs; the method draws them anew"),
+        (3, 3.5, "pair", "BPE-dropout drew the tokens 3 times for up to 3.5 epochs"),
         (3, 3.0, "pair", None),
         (1, 2.34, "concatenate", None),
     ],
@@ -223,9 +223,9 @@ def test_the_notes_say_which_rows_have_tokens_across_the_boundary_of_context_and
     labels = [{"encoder": name} for name in ("merge_rank", "longest_first")]
     first = record(tmp_path, "one", labels[0], {("task", 0): [1, 0, 1]})
     second = record(tmp_path, "two", labels[1], {("task", 0): [1, 1, 1]}, statistics=statistics)
-    (note,) = (line for line in notes(compare([first, second], ("encoder",))) if "crosses" in line)
+    (note,) = (line for line in notes(compare([first, second], ("encoder",))) if "begins in the context" in line)
     assert note.endswith("(at most a share of 3e-06 of a probability was left out): 5 choices of longest_first.")
-    assert not any("crosses" in line for line in notes(compare([first], ("encoder",))))
+    assert not any("begins in the context" in line for line in notes(compare([first], ("encoder",))))
 
 
 def test_three_seeds_are_judged(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def with_tests(
             plain = unpaired_t_test(*map(np.concatenate, samples))
         # Where two go on from different checkpoints, seeds vary the continuation alone; where the tokenizer of one
         # loses text, its model has less to predict.
-        alike = cells[row][key].ground == cells[base][key].ground
+        alike = cells[row][key].comparable_by == cells[base][key].comparable_by
         crossed = scores[key].test({row: 1.0, base: -1.0}) if alike else None
         tested_cells[row][key] = replace(tested_cells[row][key], test=test, plain_p=plain, crossed=crossed)
     return tested_cells
@@ -164,7 +164,7 @@ def with_best(
 def _best_is_judged(column: Measure, cells: Sequence[Cell]) -> bool:
     if any(too_few_items(column, cell) or unjudged(column, cell) for cell in cells):
         return False
-    enough = min(cell.seeds for cell in cells) >= SEEDS_TO_JUDGE and len({cell.ground for cell in cells}) == 1
+    enough = min(cell.seeds for cell in cells) >= SEEDS_TO_JUDGE and len({cell.comparable_by for cell in cells}) == 1
     return not column.of_model or enough
 
 
@@ -298,7 +298,7 @@ def _comparable(contrast: Contrast, cells: Sequence[Cell], scores: ArmScores) ->
     """The contrast of its differences of rows that have one ground and, where any has, enough seeds in common."""
     size = len(contrast.pairs) // contrast.differences
     groups = [contrast.pairs[at : at + size] for at in range(0, len(contrast.pairs), size)]
-    alike = [each for each in groups if all(cells[row].ground == cells[base].ground for row, base in each)]
+    alike = [each for each in groups if all(cells[a].comparable_by == cells[b].comparable_by for a, b in each)]
     enough = [each for each in alike if all(len(scores.shared(pair)) >= SEEDS_TO_JUDGE for pair in each)]
     used = enough or alike
     return replace(contrast, pairs=tuple(chain(*used)), differences=len(used)) if used else None
