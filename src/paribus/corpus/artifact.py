@@ -88,7 +88,7 @@ class CorpusArtifact:
 
 
 def has_pairs(corpus: CorpusArtifact) -> bool:
-    """Whether the documents are pairs of source and target."""
+    """True if the documents are pairs of source and target."""
     return any("target" in pq.read_schema(shard).names for shard in corpus.shards("train")[:1])
 
 

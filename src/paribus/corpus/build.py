@@ -83,7 +83,7 @@ class Sample:
     """Of the hash."""
 
     def keeps(self, text: bytes) -> bool:
-        """Whether a text (UTF-8) is kept; independent of the split it is drawn into."""
+        """True if a text (UTF-8) is kept; independent of the split it is drawn into."""
         return _hash(text, self.seed) < self.below
 
 

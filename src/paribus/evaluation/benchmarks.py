@@ -528,7 +528,7 @@ def task_names() -> list[str]:
 
 
 def is_ours(name: str) -> bool:
-    """Whether a task is one of ours."""
+    """True if a task is one of ours."""
     return name in task_names()
 
 

@@ -201,7 +201,7 @@ class TranslationSet:
         return DataFile(f"task {self.name}", self.directory, names, "; evaluation.source=hub fetches it")
 
     def reverses(self, other: "TranslationSet") -> bool:
-        """Whether it has the pairs of another set in the other direction."""
+        """True if it has the pairs of another set in the other direction."""
         return (self.directory, self.source) == (other.directory, other.target)
 
 
@@ -269,7 +269,7 @@ def fetch_benchmark(data: Path, benchmark: Benchmark | TranslationSet) -> None:
 
 
 def lacks_training(data: Path, benchmark: Benchmark) -> bool:
-    """Whether the hub has a training split of the benchmark that is not below `data`."""
+    """True if the hub has a training split of the benchmark that is not below `data`."""
     trained = benchmark.hub is not None and benchmark.hub.train
     return trained and split_file(data, benchmark.directory, FEWSHOT_SPLIT) is None
 

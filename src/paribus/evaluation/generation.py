@@ -36,7 +36,7 @@ class Written:
 
     text: str
     truncated: bool
-    """Whether the prompt lost its beginning, for it and the text to fit the context."""
+    """True if the prompt lost its beginning, for it and the text to fit the context."""
 
 
 class Generator:

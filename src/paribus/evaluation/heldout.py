@@ -90,7 +90,7 @@ class Passage:
 
     @property
     def spaced(self) -> bool:
-        """Whether the split is at whitespace."""
+        """True if the split is at whitespace."""
         return self.continuation[0].isspace()
 
 

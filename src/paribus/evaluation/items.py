@@ -142,7 +142,7 @@ class Hub:
     name: str | None = None
     """The data set's configuration."""
     train: bool = True
-    """Whether there is a training split, which is fetched too."""
+    """True if there is a training split, which is fetched too."""
     train_path: str | None = None
     """owner/name of the data set that has it, where that is another one."""
     examples: int | None = None

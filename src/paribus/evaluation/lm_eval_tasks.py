@@ -82,7 +82,7 @@ class Definition:
 
     @property
     def ours(self) -> bool:
-        """Whether it is of the user's directory, and not of lm-eval."""
+        """True if it is of the user's directory, and not of lm-eval."""
         return self.root != harness_folder()
 
     @property
@@ -349,7 +349,7 @@ def task_members(include_path: str | None, name: str) -> list[str]:
 
 
 def is_borrowed(name: str, include_path: str | None) -> bool:
-    """Whether lm-eval, or `evaluation.include_path` where that is there, has a task, group or tag of that name."""
+    """True if lm-eval, or `evaluation.include_path` where that is there, has a task, group or tag of that name."""
     included = _names(include_path) if include_path and Path(include_path).is_dir() else None
     places = [place for place in (included, harness_names()) if place]
     return any(name in names for place in places for names in (place.tasks, place.groups, place.tags))
@@ -449,7 +449,7 @@ def fetch_records(config: EvaluationConfig, task: Definition) -> None:
 
 
 def lacks_examples(data: Path, task: Definition) -> bool:
-    """Whether the hub may have the split of the task's examples, which is not below `data`."""
+    """True if the hub may have the split of the task's examples, which is not below `data`."""
     fetched = task.fewshot_split is not None and bool(task.config.get("dataset_path")) and _named_files(task) is None
     return fetched and split_file(data, task.name, str(task.fewshot_split)) is None
 
@@ -473,7 +473,7 @@ def data_set_text(task: Definition) -> str:
 
 
 def is_here(task: Definition) -> bool:
-    """Whether the data set is a directory of this machine, as `datasets` looks for it."""
+    """True if the data set is a directory of this machine, as `datasets` looks for it."""
     places = (task.config.get("dataset_path"), _arguments(task).get("data_dir"))
     return any(isinstance(place, str) and Path(place).is_dir() for place in places)
 

@@ -136,7 +136,7 @@ class Group:
         return [self.context, *self.continuations]
 
     def accepts(self, continuation: Ids) -> bool:
-        """Whether another branch keeps the sequence short enough."""
+        """True if another branch keeps the sequence short enough."""
         branches = self.length - len(self.context) + len(continuation) - 1
         return not self.members or branches <= BRANCHING * len(self.context)
 
@@ -181,7 +181,7 @@ class BranchBatch:
 
     @property
     def branched(self) -> bool:
-        """Whether a sequence has more than one branch; without that, causal attention is enough."""
+        """True if a sequence has more than one branch; without that, causal attention is enough."""
         return bool(self.branch.max() > 1)
 
 

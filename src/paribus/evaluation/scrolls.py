@@ -37,7 +37,7 @@ class Task:
     metrics: tuple[str, ...]
     """The one it is reported by first."""
     question: bool = True
-    """Whether the input begins with a question and an empty line."""
+    """True if the input begins with a question and an empty line."""
 
 
 TASKS: Mapping[str, Task] = MappingProxyType(

@@ -179,7 +179,7 @@ class FinetuningPrompt:
     document_bytes: int
     """UTF-8 bytes of the part of the document that is in it."""
     cut: bool
-    """Whether the document, or the question too, lost its end."""
+    """True if the document, or the question too, lost its end."""
 
 
 class Rows:

@@ -83,7 +83,7 @@ class Decoder(nn.Module):
         self.computes_in = torch.float32
         """The type of matrix products, activations and the residual stream."""
         self.activation_checkpointing = False
-        """Whether layers keep their input only and are computed again in the backward pass."""
+        """True if layers keep their input only and are computed again in the backward pass."""
         layer = LlamaLayer if architecture.kind == "llama" else GPTNeoXLayer
         norm = RMSNorm if architecture.kind == "llama" else LayerNorm
         self.embedding = Embedding(architecture.vocab_size, architecture.width)

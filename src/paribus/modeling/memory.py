@@ -39,18 +39,18 @@ class TrainingSetting:
     precision: Literal["fp32", "bf16"] = "fp32"
     gpu: bool = False
     documents: bool = False
-    """Whether a mask keeps attention within documents."""
+    """True if a mask keeps attention within documents."""
     activation_checkpointing: bool = False
     processes: int = 1
     parallel: Literal["ddp", "fsdp"] = "ddp"
     shard_processes: int = 0
     """Processes that divide weights among them; 0 for all."""
     reshard: bool = True
-    """Whether a layer's gathered weights are let go after its forward pass."""
+    """True if a layer's gathered weights are let go after its forward pass."""
 
     @property
     def sharded(self) -> bool:
-        """Whether processes divide weights, gradients and moments."""
+        """True if processes divide weights, gradients and moments."""
         return self.parallel == "fsdp" and self.processes > 1
 
     @property
@@ -157,13 +157,13 @@ class _Parts:
 
     @property
     def gradients_stay(self) -> bool:
-        """Whether gradients exist while a forward pass runs: those of earlier micro-batches, or DDP's buckets."""
+        """True if gradients exist while a forward pass runs: those of earlier micro-batches, or DDP's buckets."""
         ddp = self.how.processes > 1 and not self.how.sharded
         return ddp or self.how.micro_batch < self.how.share
 
     @property
     def masked(self) -> bool:
-        """Whether a mask of all pairs of tokens keeps attention within documents."""
+        """True if a mask of all pairs of tokens keeps attention within documents."""
         unmasked = self.how.gpu and self.number == BFLOAT16 and flash_takes(self.model.width // self.model.heads)
         return self.how.documents and not unmasked
 
@@ -287,7 +287,7 @@ def _gpt_neox_bytes(model: GPTNeoXModel, number: int) -> ActivationBytes:
 
 
 def flash_takes(head_width: int) -> bool:
-    """Whether PyTorch's flash attention of documents on a GPU has a kernel for heads of that width."""
+    """True if PyTorch's flash attention of documents on a GPU has a kernel for heads of that width."""
     return head_width % 8 == 0 and head_width <= 256
 
 

@@ -121,7 +121,7 @@ def load_model(directory: Path) -> Any:
 
 
 def is_encoder_decoder(model: Any) -> bool:
-    """Whether a model reads a source before it predicts a target."""
+    """True if a model reads a source before it predicts a target."""
     return not isinstance(model, Decoder)
 
 

@@ -36,7 +36,7 @@ class DocumentPath:
 
     @property
     def jumps(self) -> npt.NDArray[np.bool_]:
-        """Whether the document was landed on, (n,)."""
+        """True if the document was landed on, (n,)."""
         bits = np.unpackbits(self.landed.astype("<u8").view(np.uint8), bitorder="little")
         return bits[: len(self.order)].astype(bool)
 
@@ -88,7 +88,7 @@ class WholeLists:
     exact: npt.NDArray[np.float64] | None
     """(n, k) weights that `weights` are the nearest of in single precision; None where they are the same."""
     is_sorted: bool
-    """Whether every list goes from the heaviest edge down and of equal ones from the smallest id up."""
+    """True if every list goes from the heaviest edge down and of equal ones from the smallest id up."""
     range_sizes: npt.NDArray[np.int64]
     """Edges that lead to the documents j of range j >> `shift`."""
     shift: int

@@ -97,7 +97,7 @@ def _exact_weight(ids, weights, width, document, key):
 
 @numba.njit
 def _tie_goes_to(ids, exact, width, document, key, best):
-    """Whether of two keys of one weight in single precision the first is the heavier edge in double precision."""
+    """True if of two keys of one weight in single precision the first is the heavier edge in double precision."""
     weights = f64_at(exact)
     first = _exact_weight(ids, weights, width, document, key)
     second = _exact_weight(ids, weights, width, document, best)
@@ -347,7 +347,7 @@ def key_bits(key):
 
 @numba.njit(inline="always")
 def is_set(bits, place):
-    """Whether a bit is set in a bit map of uint64."""
+    """True if a bit is set in a bit map of uint64."""
     return (bits[place >> 6] >> np.uint64(place & 63)) & np.uint64(1) != np.uint64(0)
 
 

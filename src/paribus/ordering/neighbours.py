@@ -105,7 +105,7 @@ class Blocks:
             return 0
 
     def are_searched(self, shards: int) -> bool:
-        """Whether so many shards are merged into every block."""
+        """True if so many shards are merged into every block."""
         return all(self.searched(block) >= shards for block in range(self.count))
 
     def read(self, block: int) -> Neighbours:

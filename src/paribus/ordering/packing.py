@@ -60,7 +60,7 @@ class ContextPieces:
 
     @property
     def unpredicted(self) -> np.ndarray:
-        """Whether each piece has a token before it in its context that its first token does not follow from, bool.
+        """Bool, a piece: true if its context has a token before it that its first token does not follow from.
 
         So it is with a piece that begins within its document, elsewhere than at the begin of the context.
         """
@@ -198,7 +198,7 @@ class Contexts(ABC):
     """
 
     full: bool
-    """Whether every context predicts `context_length` tokens, so that none is padded."""
+    """True if every context predicts `context_length` tokens, so that none is padded."""
 
     def __init__(self, documents: OrderedDocuments, context_length: int) -> None:
         self.documents, self.context_length = documents, context_length
@@ -478,7 +478,7 @@ class Readahead:
             self.expect(begins, stops)
 
     def _waits_for(self, elements: Integers) -> bool:
-        """Whether a disk is waited for when they are read."""
+        """True if a disk is waited for when they are read."""
         before = _waits()
         np.asarray(self._array)[elements]
         return _waits() > before

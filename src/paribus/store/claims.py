@@ -189,7 +189,7 @@ def is_gone(process: Mapping[str, Any]) -> bool:
 
 
 def is_of_another_boot(process: Mapping[str, Any]) -> bool:
-    """Whether a process belongs to another boot of a host of this name, so that it has ended, unless two hosts share
+    """True if a process belongs to another boot of a host of this name, so that it has ended, unless two hosts share
     the name; False where its boot is not known.
     """
     boot = str(process.get("machine", "")).partition(" ")[0]

@@ -56,7 +56,7 @@ class MergeTraining:
     frequencies: npt.NDArray[np.int64]
     """Occurrences when the token was made, after replacing left to right."""
     scaffold: npt.NDArray[np.bool_]
-    """Whether it has left the vocabulary (Scaffold-BPE)."""
+    """True if it has left the vocabulary (Scaffold-BPE)."""
     stopped: Stopped
 
     @property

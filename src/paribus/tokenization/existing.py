@@ -68,7 +68,7 @@ def _is_theirs(path: Path) -> bool:
 
 
 def _is_sentencepiece(path: Path) -> bool:
-    """Whether a file begins as SentencePiece's do, with a piece; others, as of tiktoken, have the same suffix."""
+    """True if a file begins as SentencePiece's do, with a piece; others, as of tiktoken, have the same suffix."""
     try:
         with path.open("rb") as file:
             return file.read(1) == _FIRST_BYTE

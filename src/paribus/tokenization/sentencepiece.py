@@ -74,11 +74,11 @@ class SentencePieceModel:
     kind: int
     byte_fallback: bool
     whitespace_after: bool
-    """Whether spaces end words (`treat_whitespace_as_suffix`) instead of beginning them."""
+    """True if spaces end words (`treat_whitespace_as_suffix`) instead of beginning them."""
     dummy_prefix: bool
-    """Whether a space is put before every text."""
+    """True if a space is put before every text."""
     escaped: bool
-    """Whether spaces are written `▁`."""
+    """True if spaces are written `▁`."""
     end: int
     """Id of the token that ends a document, or -1."""
     rules: bytes

@@ -63,7 +63,7 @@ class Settings:
     seed: int = 0
     """Of BPE-dropout's random numbers."""
     whole_pretokens: bool = False
-    """Whether merge-rank encoding takes a pre-token that is a token whole, reachable by merges or not (tiktoken)."""
+    """True if merge-rank encoding takes a pre-token that is a token whole, reachable by merges or not (tiktoken)."""
 
     def __post_init__(self) -> None:
         for name, known in _CHOICES.items():
@@ -87,12 +87,12 @@ class Settings:
 
     @property
     def spaced(self) -> bool:
-        """Whether whitespace is lost and tokens that begin a word stand for a space and their text."""
+        """True if whitespace is lost and tokens that begin a word stand for a space and their text."""
         return self.pretokenizer in ("stripped", "bert")
 
     @property
     def lossy(self) -> bool:
-        """Whether text is lost: whitespace, by normalization, or characters by an unknown token."""
+        """True if text is lost: whitespace, by normalization, or characters by an unknown token."""
         return self.pretokenizer in _LOSSES or (self.unit == "character" and self.unknown == "token")
 
 

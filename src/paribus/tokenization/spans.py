@@ -302,7 +302,7 @@ class _Search:
         return levels
 
     def _joined(self, window: Codes, within: npt.NDArray[np.bool_], length: int) -> npt.NDArray[np.bool_]:
-        """Whether the span of `length` at each place has one class, given that for the span without its last."""
+        """True if the span of `length` at each place has one class, given that for the span without its last."""
         classes = self._classes[window[length - 1 : length + 1 + len(within) - 1]]
         joined: npt.NDArray[np.bool_] = within & (classes[1:] == classes[:-1])
         return joined

@@ -108,7 +108,7 @@ class TextTokenizer:
 
     @property
     def begins_with_space(self) -> bool:
-        """Whether the tokens of a text begin with a space that is not the text's, which decoding takes away."""
+        """True if the tokens of a text begin with a space that is not the text's, which decoding takes away."""
         return self.settings.spaced or (isinstance(self.cutter, SentencePieceText) and self.cutter.prefix)
 
     def with_encoder(

@@ -48,7 +48,7 @@ class TrainingRequest:
     prune: float = PRUNE
     """Share of the tokens that Unigram removes a round."""
     continuation: bool = False
-    """Whether a unit inside a word is another one than the same unit at its start."""
+    """True if a unit inside a word is another one than the same unit at its start."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,7 +45,7 @@ class Token:
     scaffold: bool
     kind: EntryKind
     continuation: bool = False
-    """Whether it only stands inside a word, after another token (`##` in WordPiece)."""
+    """True if it only stands inside a word, after another token (`##` in WordPiece)."""
     score: float = 0.0
     """Log-probability (Unigram); of SentencePiece's BPE by which score merges come first, or `FIXED`; else 0."""
 

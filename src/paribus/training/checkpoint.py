@@ -70,7 +70,7 @@ class Checkpoint:
 
     @property
     def sharded(self) -> bool:
-        """Whether processes wrote their rows, so that there is no model as Hugging Face has it."""
+        """True if processes wrote their rows, so that there is no model as Hugging Face has it."""
         return any(self.path.glob(WEIGHT_SHARDS))
 
     @property
@@ -102,7 +102,7 @@ class Snapshot:
     weights: dict[str, Piece]
     optimizer: dict[str, Piece]
     sharded: bool
-    """Whether every process has one, of rows, which may be none."""
+    """True if every process has one, of rows, which may be none."""
 
 
 @dataclass(frozen=True)

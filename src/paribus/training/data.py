@@ -174,7 +174,7 @@ class BatchReader:
     rank: int = 0
     processes: int = 1
     pinned: bool = False
-    """Whether to page-lock batches, so that their copy to a GPU runs beside its computation."""
+    """True to page-lock batches, so that their copy to a GPU runs beside its computation."""
 
     def read(self, step: int, indices: Integers) -> Batch:
         """The batch of 0-based `step`, whose contexts are `indices`."""

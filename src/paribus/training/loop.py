@@ -63,7 +63,7 @@ class TrainingRun:
 
     @property
     def main(self) -> bool:
-        """Whether this process writes checkpoints and metrics."""
+        """True if this process writes checkpoints and metrics."""
         return bool(self.accelerator.is_main_process)
 
 

@@ -125,7 +125,7 @@ def largest_fitting(start: int, share: int, fits: Callable[[int], bool]) -> int:
 
 
 def trial(accelerator: Any, host: Host, prepared: Prepared, size: int, *, share: int, length: int) -> bool:
-    """Whether a micro-batch of `size` of the `share` contexts of a process fits, in every process of a training.
+    """True if a micro-batch of `size` of the `share` contexts of a process fits, in every process of a training.
 
     Contexts have `length` tokens. What AdamW will hold is held meanwhile, and in a second pass, where a step has
     several micro-batches, the gradients of the first. No process waits for another in the passes, so that none that

@@ -43,7 +43,7 @@ class Prepared:
     unsynchronized: Callable[[], AbstractContextManager[Any]]
     """In it, gradients stay in this process, to be summed over processes by the last backward pass of a step."""
     buckets: bool = False
-    """Whether gradients stay where DDP sums them, for others would take as much memory again beside these."""
+    """True if gradients stay where DDP sums them, for others would take as much memory again beside these."""
 
     def forget_gradients(self) -> None:
         """Let go of the gradients, or set them to zero where they stay."""
@@ -88,12 +88,12 @@ def prepare(accelerator: Any, model: Any, training: TrainingConfig, document_end
 
 
 def is_shared(training: TrainingConfig, processes: int) -> bool:
-    """Whether processes share the weights among them."""
+    """True if processes share the weights among them."""
     return training.parallel == "fsdp" and processes > 1
 
 
 def compiles(training: TrainingConfig, device: torch.device) -> bool:
-    """Whether layers are compiled on `device` of this machine."""
+    """True if layers are compiled on `device` of this machine."""
     if training.compile == "auto":
         return device.type == "cuda" and not training.deterministic and missing_for_compilation(gpu=True) is None
     return training.compile == "always"

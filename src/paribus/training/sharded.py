@@ -147,7 +147,7 @@ class WeightSource(Protocol):
 
 
 def is_empty(module: torch.nn.Module) -> bool:
-    """Whether the parameters of a module are on `meta`."""
+    """True if the parameters of a module are on `meta`."""
     return any(parameter.is_meta for parameter in module.parameters())
 
 
@@ -160,7 +160,7 @@ def local_rows(tensor: DTensor) -> tuple[int, int]:
 
 
 def is_first_replica(tensor: DTensor) -> bool:
-    """Whether this process writes its rows, of all that have the same."""
+    """True if this process writes its rows, of all that have the same."""
     sharded = _sharded_dimension(tensor)
     replicated = (dimension for dimension in range(tensor.device_mesh.ndim) if dimension != sharded)
     return all(tensor.device_mesh.get_local_rank(dimension) == 0 for dimension in replicated)

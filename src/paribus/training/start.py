@@ -195,7 +195,7 @@ FIRST = "first_training"
 
 
 def has_first(config: RunConfig) -> bool:
-    """Whether a run goes on from a training of its own."""
+    """True if a run goes on from a training of its own."""
     return isinstance(config.start, ContinuedStart)
 
 

@@ -183,6 +183,6 @@ def _inverse_square_root_rate(step: int, warmup: int, training: TrainingConfig) 
 
 
 def has_dropout(model: Any) -> bool:
-    """Whether a model draws random numbers when it is trained; no decoder does."""
+    """True if a model draws random numbers when it is trained; no decoder does."""
     shares = ("dropout", "attention_dropout", "activation_dropout", "hidden_dropout")  # as transformers calls them
     return is_encoder_decoder(model) and any(getattr(model.config, name, 0.0) for name in shares)

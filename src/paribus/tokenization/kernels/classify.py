@@ -27,7 +27,7 @@ ONE, ZERO, ALL = np.uint64(1), np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
 
 @inline
 def continues(byte):
-    """Whether a byte continues a character of several bytes."""
+    """True if a byte continues a character of several bytes."""
     return (np.int64(byte) & 0xC0) == 0x80
 
 

@@ -82,7 +82,7 @@ def hash_long(text, start, length):
 
 @function
 def same_bytes(left, left_start, right, right_start, length):
-    """Whether two stretches of at least eight bytes are equal."""
+    """True if two stretches of at least eight bytes are equal."""
     for offset in range(0, length - 7, 8):
         if load64(left, left_start + offset) != load64(right, right_start + offset):
             return False

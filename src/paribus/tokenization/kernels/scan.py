@@ -181,7 +181,7 @@ def pretoken_starts(text, size, pattern, table, masks, stride, starts, scratch, 
 
 @inline
 def has(masks, offset, position):
-    """Whether the byte at `position` is in the mask that begins at word `offset`."""
+    """True if the byte at `position` is in the mask that begins at word `offset`."""
     return (masks[offset + (position >> 6)] >> np.uint64(position & 63)) & ONE != ZERO
 
 
@@ -356,7 +356,7 @@ def split(model, text, start, end, units):
 
 @function
 def is_token(model, units, count):
-    """Whether the pre-token is taken whole, which merge-rank encoding does where it has a trie; writes the token."""
+    """True if the pre-token is taken whole, which merge-rank encoding does where it has a trie; writes the token."""
     # The trie is there where a setting asks for whole pre-tokens: then no merges need to lead to the token.
     if model[at.NODES] == 0:
         return False
@@ -412,7 +412,7 @@ def tokens(model, units, count, work, stream):
 
 @function
 def is_unknown_word(model, units, count):
-    """Whether longest match from the left gives up the whole pre-token: a unit of it is unknown."""
+    """True if longest match from the left gives up the whole pre-token: a unit of it is unknown."""
     if model[at.ENCODER] != at.LEFT_TO_RIGHT or model[at.BYTE_UNITS] != 0 or model[at.UNKNOWN_RULE] != at.UNKNOWN_TOKEN:
         return False
     found = False

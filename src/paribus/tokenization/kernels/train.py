@@ -329,7 +329,7 @@ def find_pair(pairs, shift, pair):
 
 @inline
 def before(count, key, other_count, other_key):
-    """Whether one entry of the heap goes before another."""
+    """True if one entry of the heap goes before another."""
     return count > other_count or (count == other_count and key < other_key)
 
 

@@ -181,7 +181,7 @@ def product(first, second, third):
 
 @function
 def exactly_before(record, other):
-    """Whether one pair goes before another, by fractions."""
+    """True if one pair goes before another, by fractions."""
     # a / (b c) > d / (e f) as a e f > d b c: nothing is divided, so nothing is rounded.
     high, middle, low = product(record[at.SCORED_COUNT], other[at.SCORED_LEFT], other[at.SCORED_RIGHT])
     other_high, other_middle, other_low = product(
@@ -200,7 +200,7 @@ def exactly_before(record, other):
 
 @inline
 def before(base, score, record, other_score, other):
-    """Whether one entry goes before another."""
+    """True if one entry goes before another."""
     # A score is made of three counts by five roundings of 1.1e-16 at most. So floats that are farther apart than DOUBT
     # have the order of the fractions.
     if abs(score - other_score) > DOUBT * other_score:
