@@ -1,4 +1,4 @@
-"""What is refused before anything runs: values that are right by themselves and cannot work together.
+"""Refusals before anything runs: values that are right by themselves and cannot work together.
 
 In come the frozen configurations of a command, each valid field by field. Out come problems: the path of a
 field, what is wrong, and what would be right. All of them are found before the first is told, so that a user mends a

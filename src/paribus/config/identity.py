@@ -1,4 +1,4 @@
-"""What of a configuration decides what is computed, as canonical JSON, and the keys made from it.
+"""The part of a configuration that decides what is computed, as canonical JSON, and the keys made from it.
 
 Nothing is hashed by `repr` or pickle: a value without a stable JSON form raises.
 """

@@ -190,12 +190,12 @@ class Census:
             self._digest.update(place.to_bytes(8, "little"))
 
     def left_out(self) -> str:
-        """What was left out, for people; empty where nothing was."""
+        """Message of what was left out; empty where nothing was."""
         reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(self.skipped.items()))
         return f" (left out: {reasons})" if reasons else ""
 
     def result(self) -> dict[str, JSON]:
-        """What the record says: the digest is the SHA-256 of ids and texts, of both sides of pairs, in order.
+        """Numbers for the record: the digest is the SHA-256 of ids and texts, of both sides of pairs, in order.
 
         Before each id stand the lengths of it and of what follows it; at the end, what `move` noted.
         """

@@ -118,7 +118,7 @@ def _rows(rows: Any, config: HuggingFaceCorpus) -> Iterator[Mapping[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class ModuleDocs:
-    """What one source file gave: qualified names with cleaned docstrings, and what was left out."""
+    """The documents of one source file: qualified names with cleaned docstrings, and what was left out."""
 
     module: Module
     docstrings: list[tuple[str, str]]

@@ -64,7 +64,7 @@ class SourceDocument:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """What was left out, and why: `reason` is a short name to count by, `message` is for people."""
+    """A record that was left out, and why: `reason` is a short name to count by, `message` is for people."""
 
     file: str
     line: int | None
@@ -102,7 +102,7 @@ class Intake:
         )
 
     def without_records(self, *, path: str, label: str, what: str) -> Skipped:
-        """What is left out where the file at `path` holds nothing, not one `what`; DataError as `take`."""
+        """The record of a file left out, where that at `path` holds nothing, not one `what`; DataError as `take`."""
         message = f"the file has no {what}, only blank lines or nothing"
         if self._on_invalid == "skip":
             return Skipped(label, None, "empty_file", message)

@@ -164,7 +164,7 @@ def raised(overlaps: Overlaps, documents: Iterable[Document]) -> npt.NDArray[np.
 
 
 def summary(shares: npt.NDArray[np.float64]) -> dict[str, JSON]:
-    """What a record says of the overlaps of documents: their number and mean, and how many are above some shares."""
+    """Numbers for a record on the overlaps of documents: their number and mean, and how many are above some shares."""
     above: dict[str, JSON] = {f"above_{level}": int((shares > level / 100).sum()) for level in LEVELS}
     return {"documents": len(shares), **above, "mean": float(shares.mean())}
 

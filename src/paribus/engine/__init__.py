@@ -1,4 +1,4 @@
-"""The same map over shards, wherever it runs: in this process, in others (`local`) or on a Ray cluster (`ray`).
+"""Map over shards, the same wherever it runs: in this process, in others (`local`) or on a Ray cluster (`ray`).
 
 In come a function and items, out come its results in the order of the items, so that no artefact depends on the number
 of workers. An exception of an item ends the map and comes back as it was; a worker that is killed is replaced by the

@@ -1,4 +1,4 @@
-"""What a trained model is scored on, and the scores: benchmarks, bits per byte, translations, segmentation.
+"""Tasks and texts that models are scored on, and the scores: benchmarks, bits per byte, translations, segmentation.
 
 `benchmarks` are ours; the `lm_eval_*` files make the same of lm-eval's tasks and of the user's own. The stage `tasks`
 writes what is scored before any model is trained, in characters and words, so that every tokenizer of a sweep gets the

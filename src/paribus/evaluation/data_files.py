@@ -100,7 +100,7 @@ def benchmark_items(data: str | None, benchmark: Benchmark, shots: int) -> ItemS
 
 
 def read_lines(path: Path, owner: str, parse: Callable[[str, Fields], T]) -> Iterator[T]:
-    """What `parse` makes of the name `<split>/<line>` and the record of each line; there is one at least.
+    """Parse the name `<split>/<line>` and the record of each line; there is one at least.
 
     DataError names file and line.
     """
@@ -142,7 +142,7 @@ HELDOUT_CLEAN, HELDOUT_CONCATENATED = "heldout_clean", "heldout_concatenated"
 
 
 def concatenated_name(name: str) -> str:
-    """What the texts of a set are called end to end."""
+    """Name of a set whose texts are read end to end."""
     return f"{name}_concatenated"
 
 
@@ -340,7 +340,7 @@ def _hub_name(hub: Hub) -> str:
 
 
 def load_data_set(named: str, task: str, *arguments: Any, **options: Any) -> Any:
-    """What `datasets.load_dataset` gives for the arguments; DataError with the name of the data set and its task."""
+    """Load by `datasets.load_dataset`; DataError with the name of the data set and its task."""
     import datasets
 
     try:

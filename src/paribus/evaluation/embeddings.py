@@ -104,7 +104,7 @@ def projection(vectors: Vectors, used: NDArray[np.int64]) -> Vectors:
 def measure_embeddings(
     context: StageContext, checkpoint: Path, step: int, tokenizer: Tokenizer, counts: Counts
 ) -> JSON:
-    """What `statistics.json` says of a checkpoint's embeddings; writes `embeddings.parquet` and reports metrics.
+    """Statistics of a checkpoint's embeddings for `statistics.json`; writes `embeddings.parquet` and reports metrics.
 
     `counts`, shape (vocab_size,), are how often each token occurs in the held-out text. None, and no table, where fewer
     than two tokens do.

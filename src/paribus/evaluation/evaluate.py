@@ -67,7 +67,7 @@ TEXT_NUMBERS = (
 
 @dataclass
 class Scored:
-    """What the checkpoints of one run have given so far."""
+    """Results of the checkpoints of one run so far."""
 
     rows: list[ResultRow] = field(default_factory=list)
     heldout: dict[int, DocumentBits] = field(default_factory=dict)
@@ -253,7 +253,7 @@ def score_name(task: str, shots: int, metric: str) -> str:
 
 
 def _task_facts(config: EvaluationConfig, tasks: Path, scored: Scored) -> dict[str, JSON]:
-    """What a reader of the tasks' scores must know."""
+    """Facts that a reader of the tasks' scores must know."""
     about: dict[str, JSON] = {}
     items = Counter(task for task, _ in scored.requests.crossed)
     choices = Counter(task for task, _ in scored.requests.crossed.elements())

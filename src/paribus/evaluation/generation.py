@@ -32,7 +32,7 @@ class GenerationRequest:
 
 @dataclass(frozen=True)
 class Written:
-    """What a model wrote."""
+    """A text that a model wrote."""
 
     text: str
     truncated: bool

@@ -141,14 +141,14 @@ class BorrowedTask:
         return (stops,) if isinstance(stops, str) else tuple(stops)
 
     def items(self) -> list[AnyItem]:
-        """What is scored, in order; DataError names the item that cannot be."""
+        """Items that are scored, in order; DataError names the item that cannot be."""
         return [
             self._guarded(f"{self.scored}, item {number}", partial(self._item, doc, number))
             for number, doc in enumerate(self._task.task_docs, start=1)
         ]
 
     def examples(self) -> list[Example]:
-        """What examples are drawn from, in lm-eval's order; none where those of the scored split would be."""
+        """Documents that examples are drawn from, in lm-eval's order; none where those of the scored split would be."""
         if self.fewshot is None and self.definition.fewshot.get("samples") is None:
             return []
         where = self.fewshot or self.definition.path
@@ -199,7 +199,7 @@ class BorrowedTask:
         return tuple(choices)
 
     def _example(self, doc: Any, number: int) -> Example:
-        """As lm-eval's `fewshot_context` makes it, with the fields that are of examples alone."""
+        """Render an example as lm-eval's `fewshot_context` does, with the fields that are of examples alone."""
         task, own = self._task, self._task.fewshot_cfg
         text, answer, choices = self._texts(doc, own)
         if task.multiple_input:
@@ -242,7 +242,7 @@ class BorrowedTask:
         return rendered
 
     def _guarded(self, where: str, make: Callable[[], T]) -> T:
-        """What `make` gives; whatever goes wrong in lm-eval or in a task's own code is told by its place."""
+        """Call `make`; whatever goes wrong in lm-eval or in a task's own code is told by its place."""
         try:
             return make()
         except Exception as error:

@@ -77,7 +77,7 @@ class Definition:
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        """What the YAML says; DataError where it cannot be read."""
+        """Contents of the YAML; DataError where it cannot be read."""
         return read_yaml(self.path)
 
     @property
@@ -97,7 +97,7 @@ class Definition:
 
     @property
     def fewshot(self) -> Mapping[str, Any]:
-        """What is said of examples alone."""
+        """Options of examples alone."""
         settings = self.config.get("fewshot_config")
         return settings if isinstance(settings, dict) else {}
 
@@ -226,7 +226,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Names:
-    """What a directory of YAML files defines."""
+    """Tasks, groups and tags that a directory of YAML files defines."""
 
     tasks: Mapping[str, Path]
     groups: Mapping[str, Path]
@@ -246,7 +246,7 @@ def harness_folder() -> Path:
 
 @lru_cache(maxsize=1)
 def harness_names() -> Names:
-    """What lm-eval itself defines, which reads some ten thousand small files."""
+    """Names that lm-eval itself defines, which reads some ten thousand small files."""
     return names_in(harness_folder())
 
 
@@ -273,7 +273,7 @@ def names_in(folder: Path) -> Names:
 
 
 def read_yaml(path: Path, within: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """What a file and those that it includes say, its own words last. DataError where that is no task."""
+    """Merge a file with those that it includes, its own words last. DataError where that is no task."""
     path = path.resolve()
     if path in within:
         raise DataError(f"{path}: includes itself")
@@ -325,7 +325,7 @@ def find_definition(config: EvaluationConfig, name: str) -> Definition:
 
 
 def task_problem(config: EvaluationConfig, name: str) -> str | None:
-    """What is wrong with the name of a task; None for one that can be scored. DataError where YAML cannot be read."""
+    """Message on the name of a task; None for one that can be scored. DataError where YAML cannot be read."""
     included = _names(config.include_path)
     if is_ours(name):
         twice = included and {**included.tasks, **included.groups}.get(name)

@@ -30,7 +30,7 @@ class Pair:
 
 
 class PairScores(NamedTuple):
-    """Of each pair, or request of several, in the caller's order."""
+    """Scores of each pair, or request of several, in the caller's order."""
 
     log_probability: NDArray[np.float64]
     """(n,) natural logarithm of the continuation's probability; 0 for an empty one."""

@@ -72,7 +72,7 @@ def check_evaluation(config: EvaluationConfig) -> list[Problem]:
 
 
 def _joined_problems(config: EvaluationConfig, problems: list[Problem]) -> list[Problem]:
-    """What tasks lack, the first of many for all where none has a directory to look in."""
+    """Files that tasks lack, the first of many for all where none has a directory to look in."""
     alike = [each for each in problems if each[0] == "evaluation.data"]
     if config.data is not None or len(alike) <= _MOST_ALIKE:
         return problems

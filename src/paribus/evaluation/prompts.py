@@ -235,7 +235,7 @@ class EncodedRequests:
         self.owners += [owner] * len(parts)
 
     def score(self, scorer: "Scorer", progress: Callable[[int], None] = lambda pairs: None) -> PairScores:
-        """What a model says; `progress` is told the number of pairs just finished."""
+        """Score the prompts; `progress` is told the number of pairs just finished."""
         scores = scorer.score(self.pairs, progress)
         sums = np.bincount(self._owners, scores.log_probability, minlength=self.number).astype(np.float64)
         greedy = np.ones(self.number, np.bool_)

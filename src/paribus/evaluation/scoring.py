@@ -118,7 +118,7 @@ class Scorer:
         return list(zip(batch.members[last].tolist(), logs, strict=True))
 
     def _tokens(self, groups: Sequence[Group]) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
-        """Of each scored token the pair, its log-probability, and whether none is likelier."""
+        """For each scored token its pair, its log-probability, and whether none is likelier."""
         batch, device = make_batch(groups), self.model.device
         hidden = self._hidden(batch, device)
         hidden = hidden[torch.from_numpy(batch.rows).to(device), torch.from_numpy(batch.columns).to(device)]

@@ -30,7 +30,7 @@ TRAIN, SCORED = "train", "validation"
 
 @dataclass(frozen=True)
 class Task:
-    """What is asked of a document, and how answers are judged."""
+    """A question type: what is asked of a document, and how answers are judged."""
 
     name: str
     """As the hub's `tau/scrolls` calls it, and the directory of its files."""

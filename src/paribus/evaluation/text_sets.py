@@ -47,19 +47,19 @@ class TextSet:
         return self.metrics(step)
 
     def metrics(self, step: int) -> dict[str, float]:
-        """What a checkpoint gave, by the names of the run's metrics; held-out documents have no perplexity."""
+        """Scores of a checkpoint, by the names of the run's metrics; held-out documents have no perplexity."""
         bits = self.scored[step]
         metrics = {BITS_PER_BYTE.format(self.name): bits.bits_per_byte}
         heldout = self.name in (HELDOUT_CLEAN, HELDOUT_CONCATENATED)
         return metrics if heldout else metrics | {PERPLEXITY.format(self.name): bits.perplexity}
 
     def means(self) -> dict[str, float]:
-        """The same, averaged over checkpoints."""
+        """Scores averaged over checkpoints."""
         every = [self.metrics(step) for step in self.scored]
         return {name: sum(measured[name] for measured in every) / len(every) for name in every[0]}
 
     def about(self) -> JSON:
-        """What `statistics.json` says of it."""
+        """Its part of `statistics.json`."""
         bits = next(iter(self.scored.values()))
         return {
             "documents": len(self.documents), "bytes": int(bits.bytes.sum()), "tokens": int(bits.tokens.sum())

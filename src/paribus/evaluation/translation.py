@@ -155,7 +155,7 @@ class Translator:
 
 @dataclass
 class Translated:
-    """What is translated, by task, and what the checkpoints have given so far."""
+    """Sources by task, and the translations of the checkpoints so far."""
 
     sets: Mapping[str, Sequence[TextPair]]
     texts: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)

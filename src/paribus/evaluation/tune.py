@@ -94,7 +94,7 @@ def finetune_tasks(context: StageContext) -> dict[str, JSON]:
 
 @dataclass(frozen=True)
 class Start:
-    """What every task begins with."""
+    """State that every task begins with."""
 
     step: int
     checkpoint: Path
@@ -173,7 +173,7 @@ def _finetune(context: StageContext, name: str, task_data: TaskData, start: Star
 
 @dataclass(frozen=True)
 class FinetuningPrompt:
-    """What a model reads before it answers."""
+    """Prompt that a model reads before it answers."""
 
     ids: Ids
     document_bytes: int

@@ -97,7 +97,7 @@ def optional_fields(stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def config_json(architecture: Architecture) -> dict[str, Any]:
-    """What `config.json` says, so that transformers builds the same model; weights beside it are float32."""
+    """Contents of `config.json`, so that transformers builds the same model; weights beside it are float32."""
     rope: dict[str, Any] = {"rope_theta": architecture.rope_theta, "rope_type": "default"}
     common = {theirs: getattr(architecture, name) for name, theirs in STORED_NAMES.items()} | {
         "attention_dropout": 0.0,

@@ -40,7 +40,7 @@ Mask = torch.Tensor | Documents | None
 
 
 class LayerCache(NamedTuple):
-    """What one layer keeps: the same storage as the `KVCache` that it is of."""
+    """Keys and values of one layer: the same storage as the `KVCache` that it is of."""
 
     keys: torch.Tensor
     """(rows, capacity, heads, width of a head)."""
@@ -56,7 +56,7 @@ class LayerCache(NamedTuple):
 
 
 class KVCache:
-    """Of `rows` rows with room for `capacity` tokens each."""
+    """Keys and values of `rows` rows with room for `capacity` tokens each."""
 
     def __init__(
         self, architecture: Architecture, rows: int, capacity: int, device: torch.device, dtype: torch.dtype
@@ -123,7 +123,7 @@ class Decoder(nn.Module):
         return hidden
 
     def logits(self, ids: torch.Tensor, mask: Mask = None) -> torch.Tensor:
-        """Of every token that may follow, (rows, length, vocabulary size); large, so losses and scores do without."""
+        """Logits, (rows, length, vocabulary size); they are large, so losses and scores do without."""
         hidden: torch.Tensor = self(ids, mask=mask)
         return hidden @ self.output_weight.to(hidden.dtype).T
 

@@ -17,7 +17,7 @@ from paribus.modeling.decoder import VOCABULARY, Decoder, places
 
 @dataclass(frozen=True)
 class InitialWeights:
-    """What `initialize` sets the parameters of `decoder` to, whose own numbers are not looked at."""
+    """Values that `initialize` sets the parameters of `decoder` to, whose own numbers are not looked at."""
 
     decoder: Decoder
     model: DecoderModel

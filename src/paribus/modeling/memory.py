@@ -94,7 +94,7 @@ class TrainingMemory:
 def training_setting(
     training: TrainingConfig, precision: str, processes: int, *, gpu: bool, documents: bool
 ) -> TrainingSetting:
-    """What of a configuration decides the memory of one of `processes` processes.
+    """Fields of a configuration that decide the memory of one of `processes` processes.
 
     Whether layers are compiled does not: they keep the same.
     """
@@ -114,7 +114,7 @@ def training_setting(
 
 
 def training_memory(model: ModelConfig, vocab_size: int, how: TrainingSetting) -> TrainingMemory | None:
-    """What training takes; None for encoder_decoder, for which there is no formula."""
+    """Memory that training takes; None for encoder_decoder, for which there is no formula."""
     resolved = resolve_model(model, vocab_size)
     if isinstance(resolved, EncoderDecoderModel):
         return None

@@ -42,7 +42,7 @@ def map_array(path: Path) -> Array:
 
 
 def open_array(path: Path, content: str) -> Array:
-    """As `map_array`, with a DataError that names the file and its `content`."""
+    """Map an array, with a DataError that names the file and its `content`."""
     try:
         return map_array(path)
     except (OSError, ValueError) as error:

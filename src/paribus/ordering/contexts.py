@@ -238,7 +238,7 @@ def _map(file: Path, count: int) -> Any:
 
 
 class DocumentOrder(Protocol):
-    """What packing needs of an order."""
+    """The documents and groups of an order, as packing needs them."""
 
     @property
     def documents(self) -> Integers:

@@ -96,7 +96,7 @@ class Embedder(Protocol):
         """(n, d) rows of unit length, or of zeros for a document without direction, such as an empty one."""
 
     def facts(self) -> dict[str, JSON]:
-        """What the record of the embeddings should say about it."""
+        """Facts for the record of the embeddings."""
 
 
 class PartEmbedding:

@@ -1,4 +1,4 @@
-"""What the released code of In-Context Pretraining (swj0419/in-context-pretraining, sort/sort.py) does.
+"""The order of the released code of In-Context Pretraining (swj0419/in-context-pretraining, sort/sort.py) does.
 
 Chains over directed neighbours: the first unseen neighbour of the list follows; where there is none, and where a chain
 is full, the next chain begins at a random unseen document. Then chains that are not full are dissolved in the order

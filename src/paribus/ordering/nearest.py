@@ -66,14 +66,14 @@ class InvertedShard:
 
 
 class Shard(Protocol):
-    """What can be searched."""
+    """Vectors that can be searched."""
 
     def nearest(self, queries: Vectors, itself: Ids, count: int) -> Neighbours:
         """The nearest `count` rows and their cosines, as `rank` gives them."""
 
 
 def nearest_documents(shard: Shard, rows: Ids, queries: Vectors, documents: Ids, count: int) -> Neighbours:
-    """Of each document the nearest among the documents `rows` of a shard, and their cosines, both (q, count)."""
+    """Nearest neighbours of each document among the documents `rows` of a shard, and their cosines, both (q, count)."""
     ids = np.full((len(queries), count), -1, dtype=np.int64)
     cosines = np.zeros((len(queries), count), dtype=np.float32)
     queried = np.flatnonzero(queries.any(axis=1))

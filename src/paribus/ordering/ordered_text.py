@@ -105,7 +105,7 @@ def _shares(parts: Integers, totals: Integers, whole: Integers) -> Integers:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured of n consecutive contexts; all arrays are int64."""
+    """Measures of n consecutive contexts; all arrays are int64."""
 
     text_bytes: Integers
     """Bytes of source text of the targets of each context, (n,)."""
@@ -160,7 +160,7 @@ ARRAYS = tuple(field.name for field in fields(Measured))
 
 @dataclass(frozen=True)
 class MeasuredContexts(Measured):
-    """What was measured of all contexts of a packing, and what they are contexts of."""
+    """Measures of all contexts of a packing, and the text that they are contexts of."""
 
     context_length: int
     """Tokens of a context."""

@@ -42,7 +42,7 @@ Indices = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Ordered:
-    """What an ordering makes of the kept documents."""
+    """Result of an ordering of the kept documents."""
 
     documents: npt.NDArray[np.int64]
     """(m,) document indices in the order they are read."""

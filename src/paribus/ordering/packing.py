@@ -446,7 +446,7 @@ def cut(lengths: Integers, room: int) -> ContextPieces:
 # Read one by one, each part that is not in memory is waited for: some milliseconds, of which a batch of documents in
 # random order has thousands.
 class Readahead:
-    """What of a one-dimensional array is to be read from its file; nothing of one that is in memory."""
+    """Readahead of a one-dimensional array from its file; nothing of one that is in memory."""
 
     def __init__(self, array: npt.NDArray[Any]) -> None:
         self._array = array

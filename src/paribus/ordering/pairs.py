@@ -24,7 +24,7 @@ class RaggedContexts(Contexts):
         """Tokens at each of `positions` that are read and not predicted, (n,)."""
 
     def target_pieces(self, indices: npt.ArrayLike) -> ContextPieces:
-        """What of each row is predicted, a piece a row."""
+        """The predicted part of each row, a piece a row."""
         chosen = self.pieces(indices).positions
         bounds = np.arange(len(chosen) + 1, dtype=np.int64)
         return ContextPieces(chosen, self._sources(chosen), self.target_tokens(chosen), bounds)
@@ -36,7 +36,7 @@ class RaggedContexts(Contexts):
 
     @abstractmethod
     def by_length(self, indices: Integers) -> Integers:
-        """The same `indices` (n,), longer rows first: micro-batches of neighbours among them are padded little."""
+        """Sort `indices` (n,), longer rows first: micro-batches of neighbours among them are padded little."""
 
     def _pieces(self, indices: Integers) -> ContextPieces:
         starts = np.zeros_like(indices)
@@ -83,7 +83,7 @@ class PairContexts(RaggedContexts):
         return left, right
 
     def predicted(self, indices: npt.ArrayLike) -> ContextPieces:
-        """What of each pair is read and what is predicted, two pieces a row."""
+        """The part of each pair that is read and the one that is predicted, two pieces a row."""
         chosen = self.pieces(indices).positions
         sources = self._sources(chosen)
         starts = np.stack([np.zeros_like(sources), sources], axis=1)
@@ -96,7 +96,7 @@ class PairContexts(RaggedContexts):
         return np.minimum(self._sources(np.asarray(indices, dtype=np.int64)) + 1, self.context_length)
 
     def by_length(self, indices: Integers) -> Integers:
-        """The same `indices` (n,), longer targets and among equals longer sources first."""
+        """Sort `indices` (n,), longer targets and among equals longer sources first."""
         return indices[np.lexsort((-self.source_tokens(indices), -self.target_tokens(indices)))]
 
     def _sources(self, positions: Integers) -> Integers:
@@ -146,7 +146,7 @@ class PromptContexts(RaggedContexts):
         return prompts
 
     def by_length(self, indices: Integers) -> Integers:
-        """The same `indices` (n,), longer rows first."""
+        """Sort `indices` (n,), longer rows first."""
         return indices[np.argsort(-self.documents.lengths_at(indices), kind="stable")]
 
 

@@ -99,7 +99,7 @@ class ContextSimilarity:
 
 
 def _number(value: float) -> float | None:
-    """What JSON can hold: None for no number."""
+    """The value as JSON can hold it: None for no number."""
     return value if math.isfinite(value) else None
 
 

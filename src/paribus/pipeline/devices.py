@@ -1,4 +1,4 @@
-"""What the missing stages of a run compute on, and what of that this machine lacks: found before the first of them.
+"""Devices of the missing stages of a run, and which of them this machine lacks: found before the first of them.
 
 Nothing heavy is imported. PyTorch is asked only where a configuration names CUDA, or leaves it to a machine with GPUs.
 """

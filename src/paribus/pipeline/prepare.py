@@ -184,7 +184,7 @@ def missing_stages(run: PreparedRun) -> set[str]:
 
 
 def describe_sweep(composition: Composition, runs: Sequence[PreparedRun]) -> SweepConfig:
-    """What runs are told of their sweep; shared runs are of two sweeps where name or factors differ."""
+    """Description of a sweep for its runs; shared runs are of two sweeps where name or factors differ."""
     first = composition.jobs[0].config
     named = first.experiment.name if first.experiment else None
     name = named or "-".join(composition.factors) or "run"

@@ -212,7 +212,7 @@ def _remedy(differences: Sequence[Difference]) -> str:
 
 
 def _settings(differences: Sequence[Difference]) -> dict[str, list[str]]:
-    """What is typed for each value: a choice of a group whose kinds differ, else the field; no files, no family."""
+    """Override to type for each value: a choice of a group whose kinds differ, else the field; no files, no family."""
     kinds = {_group_of(difference) for difference in differences if difference.path == f"{_group_of(difference)}.kind"}
     settings: dict[str, list[str]] = {}
     for difference in differences:

@@ -1,4 +1,4 @@
-"""What a command would run: unique stages, and the tokens, text, parameters, FLOPs, disk and hours they take.
+"""Plan of a command: unique stages, and the tokens, text, parameters, FLOPs, disk and hours they take.
 
 Figures are exact where an artefact already says them and estimated, and marked so, where it does not. Where a packing
 pads, the documents decide how much is read a step: what is said before training is as if contexts were full.

@@ -179,7 +179,7 @@ _AMOUNT_GROUPS = ("model", "budget")
 
 @dataclass(frozen=True)
 class Look:
-    """Of one row: its colour, marker of a point, that as a character, dashes of a line and hatch of a bar."""
+    """Look of one row: its colour, marker of a point, that as a character, dashes of a line and hatch of a bar."""
 
     colour: str
     marker: str

@@ -53,7 +53,7 @@ class Claim:
             )
 
     def watch(self) -> None:
-        """As `check`, for work in between: a file server that does not answer may do so before the lease is over."""
+        """Check the claim during work: a file server that does not answer may do so before the lease is over."""
         with suppress(OSError):
             self.check()
 

@@ -89,7 +89,7 @@ def git_state(file: Path) -> dict[str, Any] | None:
 
 
 def source_of(file: Path) -> str | None:
-    """What an image is built from: the commit of the checkout that tracks `file`, `<commit>+<digest>` where there are
+    """Source of an image: the commit of the checkout that tracks `file`, `<commit>+<digest>` where there are
     uncommitted changes; None where there is no checkout.
 
     The digest is the SHA-256 of the difference, and of the unknown files' names and contents after it.

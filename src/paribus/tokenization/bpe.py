@@ -40,7 +40,7 @@ _TOKEN_COLUMNS: dict[int, type[np.generic]] = {
 # `BpeTrainer`, whose merge list on the same pre-tokens is the same).
 @dataclass(frozen=True, eq=False)
 class MergeTraining:
-    """What training made, as arrays over all tokens in order of creation; a token's index is its rank.
+    """Tokens that training made, as arrays over all tokens in order of creation; a token's index is its rank.
 
     The first `units` tokens are the alphabet. Every later one was made by one merge, so (left, right, rank) of those
     are the merges. No two are the same string of units: a merge replaces all occurrences of its pair, so a string

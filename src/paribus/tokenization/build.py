@@ -315,6 +315,6 @@ def make_pretokenizer(config: PretokenizerConfig, texts: Iterable[str]) -> str |
 
 
 def predictive_entropy(config: PredictiveEntropyPretokenizer) -> PredictiveEntropySpans:
-    """What cuts by the model of the configuration; DataError where the directory has none."""
+    """Pre-tokenizer by the model of the configuration; DataError where the directory has none."""
     model = Path(config.model).expanduser()
     return PredictiveEntropySpans(model, threshold=config.threshold, device=config.device)

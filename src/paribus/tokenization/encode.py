@@ -268,7 +268,7 @@ class SharedOutput:
         self._refused: list[int] = []
 
     def work(self, encode: EncodeTexts) -> None:
-        """What each thread does: encode blocks and place what can be placed, until none is left."""
+        """Encode blocks and place those that can be placed, in each thread, until none is left."""
         while (block := self._take()) is not None:
             texts = slice(self._bounds[block], self._bounds[block + 1])
             try:

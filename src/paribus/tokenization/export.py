@@ -82,7 +82,7 @@ class ParibusTokenizerConfig(PreTrainedConfig):  # type: ignore[misc]
 
 
 def common_options(tok: TextTokenizer, unknown: str | None) -> dict[str, Any]:
-    """What transformers is told of every tokenizer: its special tokens, the first of which ends a document."""
+    """Options of every tokenizer in transformers: its special tokens, the first of which ends a document."""
     special = list(tok.settings.special_tokens)
     options: dict[str, Any] = {"clean_up_tokenization_spaces": False}
     if special:
@@ -146,7 +146,7 @@ class ParibusTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 
     @cached_property
     def _texts(self) -> dict[str, bytes]:
-        """What ordinary tokens stand for, by name."""
+        """Bytes of ordinary tokens, by name."""
         special = self.paribus.special_tokens
         named = zip(self._names, self.paribus.token_bytes(), strict=True)
         return {name: text for name, text in named if name not in special}
@@ -228,7 +228,7 @@ def tokenizer_json(tok: TextTokenizer) -> str:
 
 
 def unknown_name(tok: TextTokenizer) -> str | None:
-    """What the unknown token is called there, or None where there is none."""
+    """Name of the unknown token there; None without one."""
     if not (tok.vocabulary.columns.kinds == UNKNOWN).any():
         return None
     taken = token_names(tok.vocabulary).count(UNKNOWN_TOKEN) > 1

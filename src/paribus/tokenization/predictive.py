@@ -107,7 +107,7 @@ class PredictiveEntropySpans:
     def from_state(
         cls, state: Any, *, model: str | Path | None = None, device: str = "cpu"
     ) -> "PredictiveEntropySpans":
-        """What `to_state` gave, with the model where it was or in the directory `model`.
+        """Read what `to_state` gave, with the model where it was or in the directory `model`.
 
         DataError for another state, a model that is not there, or one whose files are not those of the state.
         """
@@ -139,7 +139,7 @@ class PredictiveEntropySpans:
 
 
 class ParibusCharacterIds:
-    """What a language model reads for a character, by the paribus tokenizer in `directory`/tokenizer.
+    """Ids that a language model reads for a character, by the paribus tokenizer in `directory`/tokenizer.
 
     Its first special token (`start`) stands before a text. ConfigurationError, naming a token, where tokens are not
     single characters.

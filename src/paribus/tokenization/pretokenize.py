@@ -133,7 +133,7 @@ class BertWords:
 
     @classmethod
     def from_state(cls, state: Any) -> "BertWords":
-        """What `to_state` gave; DataError for another state."""
+        """Read what `to_state` gave; DataError for another state."""
         check_state(state, BERT, BERT_FORMAT)
         if not isinstance(state.get("longest"), int):
             raise DataError(f"the state of pre-tokenizer {BERT!r} has no longest word")
@@ -191,7 +191,7 @@ class SentencePieceText:
 
     @classmethod
     def from_state(cls, state: Any) -> "SentencePieceText":
-        """What `to_state` gave; DataError for another state."""
+        """Read what `to_state` gave; DataError for another state."""
         check_state(state, SENTENCEPIECE, SENTENCEPIECE_FORMAT)
         try:
             rules = base64.b64decode(state["rules"], validate=True)

@@ -68,7 +68,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class SentencePieceModel:
-    """What encoding depends on."""
+    """The parts of a model that encoding depends on."""
 
     pieces: tuple[Piece, ...]
     kind: int
@@ -134,7 +134,7 @@ def _bytes(piece: Piece) -> bytes:
 
 
 def _scores(model: SentencePieceModel) -> list[float]:
-    """As the library counts them: unknown characters and user-defined pieces have scores of their own."""
+    """Scores as the library counts them: unknown characters and user-defined pieces have scores of their own."""
     normal = [np.float32(piece.score) for piece in model.pieces if piece.kind == NORMAL]
     least = float(min(normal, default=np.float32(0)) - _UNKNOWN_PENALTY)
     return [_score(piece, least) for piece in model.pieces]

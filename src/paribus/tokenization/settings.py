@@ -1,4 +1,4 @@
-"""What a tokenizer is besides its vocabulary; closed names, checked."""
+"""Settings of a tokenizer besides its vocabulary; closed names, checked."""
 
 import json
 from dataclasses import dataclass
@@ -120,7 +120,7 @@ def write(vocabulary: Vocabulary, settings: Settings, directory: Path) -> None:
 
 
 def read(directory: Path) -> tuple[Vocabulary, Settings]:
-    """What `write` wrote; DataError names the file and what is wrong with it."""
+    """Read what `write` wrote; DataError names the file and what is wrong with it."""
     if not directory.is_dir():
         raise DataError(f"{directory}: no tokenizer directory; one is written by Tokenizer.save")
     settings, size = _settings(directory / SETTINGS)

@@ -149,7 +149,7 @@ class SpanPretokenizer:
 
     @classmethod
     def from_state(cls, state: Any) -> "SpanPretokenizer":
-        """What `to_state` gave; DataError says what is wrong with another state."""
+        """Read what `to_state` gave; DataError says what is wrong with another state."""
         check_state(state, KIND, FORMAT)
         spans = state.get("spans")
         if not isinstance(spans, list) or not all(isinstance(span, str) for span in spans):
@@ -284,7 +284,7 @@ class _Search:
         return information
 
     def _levels(self, window: Codes, length: int) -> list[tuple[Integers, npt.NDArray[np.bool_]]]:
-        """Of each length from 1: which candidate begins at each place (-1: none), and whether its span has one class.
+        """For each length from 1 which candidate begins at each place (-1: none), and whether its span has one class.
 
         A candidate of length 1 is any character, by its code.
         """

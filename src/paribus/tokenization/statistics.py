@@ -207,7 +207,7 @@ class TokenGroup:
 
 
 def overlap_shares(spelled: Sequence[Spellings]) -> list[list[float]]:
-    """Of the tokens of vocabulary i, the share that vocabulary j has too, at [i][j]."""
+    """Share of the tokens of vocabulary i that vocabulary j has too, at [i][j]."""
     return [
         [
             sum(len(ids) for spelling, ids in mine.items() if spelling in theirs) / max(tokens_of(mine), 1)

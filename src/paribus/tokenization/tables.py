@@ -1,4 +1,4 @@
-"""What encoding kernels know of a tokenizer: hash tables, a trie and children, behind one array of slots."""
+"""Tables of a tokenizer for encoding kernels: hash tables, a trie and children, behind one array of slots."""
 
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -136,7 +136,7 @@ def _sought(vocabulary: Vocabulary, settings: Settings) -> npt.NDArray[np.int64]
 
 
 def _turns(vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
-    """Of each merge, int32: how many scores are better than that of its token; merges of one score share a turn."""
+    """Turn of each merge, int32: the number of scores better than its token's; merges of one score share a turn."""
     bits = vocabulary.columns.scores[vocabulary.merge_ranks[:, 2]].astype(np.float32).view(np.int32)
     # The library compares the bits of scores: -0.0, its trainer's score of the first piece, is below 0.0.
     return np.unique(-np.where(bits < 0, bits ^ 0x7FFFFFFF, bits), return_inverse=True)[1].astype(np.int32)

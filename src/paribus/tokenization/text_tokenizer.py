@@ -30,7 +30,7 @@ PRETOKENIZER = "pretokenizer.json"
 
 
 class TextTokenizer:
-    """What a `Tokenizer` does with text."""
+    """Text to ids and back: the part of a `Tokenizer` that works on text."""
 
     def __init__(self, vocabulary: Vocabulary, settings: Settings, cutter: Pretokenizer | None = None) -> None:
         self.vocabulary = vocabulary
@@ -78,7 +78,7 @@ class TextTokenizer:
         return self._encoding.encode_batch(listed_texts(texts, "encode_batch"), threads)
 
     def encode_arrow(self, texts: "pa.StringArray | pa.LargeStringArray") -> tuple[Ids, npt.NDArray[np.int64]]:
-        """The same for the strings of an Arrow array, which no Python strings are made of.
+        """Encode the strings of an Arrow array, which no Python strings are made of.
 
         DataError for an array of another type than string or large_string, a chunked array, or one with nulls.
         """
@@ -120,7 +120,7 @@ class TextTokenizer:
         dropout: float = DROPOUT,
         seed: int = 0,
     ) -> Self:
-        """The same vocabulary with another encoder; `dropout` and `seed` are for BPE-dropout alone.
+        """Copy with another encoder for the vocabulary; `dropout` and `seed` are for BPE-dropout alone.
 
         Raises ConfigurationError where the vocabulary cannot serve the encoder.
         """

@@ -38,7 +38,7 @@ _BYTES = 256
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRequest:
-    """What to train; `unknown=None` takes byte fallback where its 256 tokens fit, and otherwise refuses."""
+    """Request for a vocabulary; `unknown=None` takes byte fallback where its 256 tokens fit, and otherwise refuses."""
 
     algorithm: Algorithm
     vocab_size: int | None
@@ -182,7 +182,7 @@ def _size(request: TrainingRequest, alphabet: Alphabet, extra: int, unknown: Unk
 
 @dataclass(frozen=True, eq=False)
 class TrainedTokens:
-    """What every trainer's result comes down to: n tokens, units first, each given by its units."""
+    """Result of every trainer: n tokens, units first, each given by its units."""
 
     units: npt.NDArray[np.int32]
     offsets: Integers

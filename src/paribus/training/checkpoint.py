@@ -119,7 +119,7 @@ class Checkpoints:
     """What each part of this training was computed on, those before it was resumed among them."""
 
     def go_on(self, resumed: Checkpoint | None, here: str) -> None:
-        """What follows is computed `here`, and what was before as the checkpoint says that it goes on from."""
+        """Note that all from now on is computed `here`, and all before as the resumed checkpoint says."""
         self.computed_on[:] = dict.fromkeys((*(resumed.computed_on if resumed else ()), here))
 
     def save(self, step: int, snapshot: Snapshot, spent: Spent, host: Host = ALONE) -> None:
@@ -254,7 +254,7 @@ OPTIMIZER_STATE = ("step", *MOMENTS)
 
 
 def take_snapshot(model: Any, optimizer: torch.optim.Optimizer, *, main: bool) -> Snapshot | None:
-    """What this process has to write of an unwrapped model and of its optimizer; None for nothing.
+    """The part of an unwrapped model and its optimizer that this process has to write; None for nothing.
 
     Of a `Decoder` that processes share, each writes its rows; of an encoder-decoder the main process writes the whole,
     which is gathered from all, so every process must call this.

@@ -249,7 +249,7 @@ def steps_until(amount: int, batches: Batches, of_contexts: Amounts) -> int:
 
 
 def amount_of(contexts: int, batches: Batches, of_contexts: Amounts) -> int:
-    """What the first `contexts` contexts that training reads have in sum; `of_contexts` as for `steps_until`."""
+    """Sum over the first `contexts` contexts that training reads; `of_contexts` as for `steps_until`."""
     passes, rest = divmod(contexts, batches.contexts.count)
     total = passes * int(of_contexts.sum()) if passes else 0
     for numbers in _context_parts(rest):

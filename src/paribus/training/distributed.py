@@ -105,14 +105,14 @@ def _visible_devices(device: str) -> int:
 
 
 class PendingRequests(NamedTuple):
-    """What has been asked for since it was last answered."""
+    """Requests since they were last answered."""
 
     save: bool
     stop: bool
 
 
 class Requests:
-    """What signals ask of this process and, in `file`, what they asked of the agent that started it.
+    """Requests by signals to this process and, in `file`, to the agent that started it.
 
     A step is not broken off: a request waits until it is taken.
     """
@@ -131,7 +131,7 @@ class Requests:
             yield
 
     def take(self) -> PendingRequests:
-        """What was asked for since the last call."""
+        """Requests since the last call."""
         # Taken out at once: a signal may come between any two steps of this.
         own, self._own = self._own, bytearray()
         requests = bytes(own) + self._read()
@@ -269,7 +269,7 @@ class Host:
     """A group of its own for the threads that write checkpoints, beside what the processes do meanwhile."""
 
     def gathered_by_writers(self, digests: dict[str, str]) -> dict[str, str]:
-        """What the writing threads of all processes found, once all are here."""
+        """Digests of the writing threads of all processes, once all are here."""
         return {name: value for part in _gather(digests, self.writers) for name, value in part.items()}
 
     @property
@@ -283,7 +283,7 @@ class Host:
         return 1 if self.group is None else torch.distributed.get_world_size(self.group)
 
     def gathered(self, value: Result) -> list[Result]:
-        """What all processes found, by rank."""
+        """Values of all processes, by rank."""
         return _gather(value, self.group)
 
     def wait(self) -> None:
@@ -292,7 +292,7 @@ class Host:
             torch.distributed.barrier(group=self.group)
 
     def agreed(self, claims: Sequence[bool]) -> list[bool]:
-        """Of each claim whether any process makes it, the same in all; clocks and signals differ from node to node."""
+        """For each claim whether any process makes it, the same in all; clocks and signals differ from node to node."""
         if self.group is None:
             return list(claims)
         made = torch.tensor(claims, dtype=torch.uint8)

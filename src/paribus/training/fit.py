@@ -82,7 +82,7 @@ def one_process(config: RunConfig) -> RunConfig:
 
 
 def missing_for_compilation(*, gpu: bool) -> str | None:
-    """What PyTorch compiles layers with and this machine has not; None where all is there.
+    """Tool that PyTorch compiles layers with and this machine lacks; None where all is there.
 
     PyTorch itself is not imported.
     """
@@ -96,6 +96,6 @@ def missing_for_compilation(*, gpu: bool) -> str | None:
 
 
 def _has_program(variable: str, *names: str) -> bool:
-    """What the variable names is taken as it is, so another compiler is no help where that is missing."""
+    """True if the program that the variable names, or else one of `names`, is there."""
     chosen = os.environ.get(variable)
     return any(map(shutil.which, names if chosen is None else (chosen,)))

@@ -313,7 +313,7 @@ class RayNodes:
         return str(ray.util.get_node_ip_address())
 
     def run(self, directory: Path) -> bool:
-        """As `SlurmNodes.run`, by a task on each of so many different nodes, this one among them."""
+        """Run agents as `SlurmNodes.run` does, by a task on each of so many different nodes, this one among them."""
 
         def run_agent(command: list[str]) -> int:
             return subprocess.run(command, check=False).returncode

@@ -40,7 +40,7 @@ DOCUMENTS_NAMED = 20
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """What a training run works with."""
+    """State and settings of a training run."""
 
     training: TrainingConfig
     budget: Budget
@@ -245,7 +245,7 @@ class Meter:
         )
 
     def _measured(self, step: int, now: float) -> dict[str, float]:
-        """What depends on the device; speeds are those since the last report."""
+        """Metrics that depend on the device; speeds are those since the last report."""
         since, tokens, steps = self._since
         seconds = max(now - since, 1e-9)
         measured = {
@@ -326,7 +326,7 @@ def halved(run: TrainingRun, micro_batch: int, share: int, reason: str) -> int:
 
 
 def describe_bad_step(run: TrainingRun, batch: Batch, rate: float, problem: str, skipped: int) -> str:
-    """What happened at a step, on which documents, where the last sound checkpoint is, and what to change."""
+    """Message on a bad step: its documents, where the last sound checkpoint is, and what to change."""
     contexts = run.batches.contexts
     documents = sorted({document for index in batch.indices for document, _ in contexts.documents_of(int(index))})
     named = ", ".join(map(str, documents[:DOCUMENTS_NAMED])) + (", ..." if len(documents) > DOCUMENTS_NAMED else "")

@@ -58,7 +58,7 @@ class SummedLoss(torch.nn.Module):
 
 
 class SummedPairLoss(torch.nn.Module):
-    """As `SummedLoss`, of an encoder-decoder that predicts targets given sources.
+    """Summed loss of an encoder-decoder that predicts targets given sources.
 
     A source is read whole and without its padding. A target is predicted from the token that targets begin with and its
     own tokens but the last.

@@ -27,7 +27,7 @@ MICRO_BATCH_FILE = "micro_batch.json"
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """What a training found of its micro-batch.
+    """Record of the micro-batch that a training found.
 
     All processes of a training keep it in one file; those that run out of memory in one step write the same.
     """
@@ -48,7 +48,7 @@ class MicroBatch:
 
     @property
     def used(self) -> int | None:
-        """What is used; None where nothing was found yet, or of a smaller share no less than all of it."""
+        """Micro-batch in use; None where nothing was found yet, or of a smaller share no less than all of it."""
         record = self._read()
         if not record or record["used"] == record.get("share", self.share) < self.share:
             return None

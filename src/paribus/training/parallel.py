@@ -33,7 +33,7 @@ from paribus.training.sharded import is_empty
 
 @dataclass(frozen=True)
 class Prepared:
-    """What is trained."""
+    """A model, its optimizer and its wrapper, ready to train."""
 
     model: Any
     """The model inside."""
@@ -100,7 +100,7 @@ def compiles(training: TrainingConfig, device: torch.device) -> bool:
 
 
 def arithmetic(device: str, precision: str, *, compiled: bool, shared: bool) -> str:
-    """What a training is computed on, in words: trainings that differ in it round otherwise, at every step alike.
+    """Device and precision of a training, in words: trainings that differ in it round otherwise, at every step alike.
 
     In bfloat16 a compiled layer keeps in float32 what it hands on within a kernel, weights of norms among it, unless
     these travel between processes, which is in bfloat16.
@@ -111,7 +111,7 @@ def arithmetic(device: str, precision: str, *, compiled: bool, shared: bool) -> 
 
 
 def why_not_compiled(training: TrainingConfig, device: torch.device) -> str | None:
-    """What to say of layers that would be compiled if the machine had what that needs; else None."""
+    """Message on layers that would be compiled if this machine had the tools; None otherwise."""
     eligible = training.compile == "auto" and not training.deterministic and device.type == "cuda"
     lack = missing_for_compilation(gpu=True) if eligible else None
     return f"layers are not compiled, which makes training slower: {lack} is not here" if lack else None
@@ -263,7 +263,7 @@ def deterministic(training: TrainingConfig) -> Iterator[None]:
 
 
 def determinism_conditions(training: TrainingConfig, accelerator: Any, device: str, precision: str) -> dict[str, JSON]:
-    """Of a deterministic training what decides how it rounds beside its recipe, by name, for the fingerprint.
+    """Conditions that decide how a deterministic training rounds beside its recipe, by name, for the fingerprint.
 
     `device` is the name of what each process computes on, `precision` fp32 or bf16. Empty for any other training.
     """

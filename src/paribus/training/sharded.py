@@ -83,7 +83,7 @@ class StoredTensors:
 
 
 class Part(NamedTuple):
-    """What a tensor that is written is made of: rows of one that is stored, or a whole one where `rows` is None."""
+    """Source of a tensor that is written: rows of one that is stored, or a whole one where `rows` is None."""
 
     name: str
     rows: tuple[int, int] | None

@@ -180,7 +180,7 @@ def check_stored_model(model: ModelConfig, directory: Path, *, longer_context: b
 
 
 def _unsupported_fields(stored: Mapping[str, Any], family: str, file: Path) -> Iterator[Problem]:
-    """What changes the model and no field of the group can say."""
+    """Problems with stored values that change the model and that no field of the group can say."""
     heads = stored.get("num_attention_heads") or 1
     rope = stored.get("rope_parameters") or stored.get("rope_scaling") or {}
     width = stored.get("hidden_size") or 0
@@ -246,7 +246,7 @@ _STEP_FIELDS = ("model.context_length", "training.global_batch")
 
 @dataclass(frozen=True)
 class ResumedState:
-    """What a training left after `step` steps."""
+    """State that a training left after `step` steps."""
 
     artefact: Path
     checkpoint: Path
@@ -354,7 +354,7 @@ def check_resumed_state(config: RunConfig) -> Iterator[Problem]:
 
 
 def resume_message(state: ResumedState) -> str:
-    """What a run takes from the first one."""
+    """Message of what a run takes from the first one."""
     where = f"step {state.step:,} of {state.artefact}"
     return f"training goes on from {where}, with its optimizer, in the text where it stopped"
 

@@ -32,7 +32,7 @@ class StepMemoryError(Exception):
 
 @dataclass(frozen=True)
 class StepResult:
-    """What one step gave."""
+    """Result of one step."""
 
     loss: float
     """Mean over the global batch's target tokens, nats."""
@@ -64,7 +64,7 @@ class DropoutSeeds:
 
 @dataclass(frozen=True)
 class Stepper:
-    """What every step works with."""
+    """Model, settings and devices that every step works with."""
 
     accelerator: Any
     prepared: Prepared

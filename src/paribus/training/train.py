@@ -190,7 +190,7 @@ def fitted_to_memory(  # noqa: PLR0917 (each decides what fits, or where it is k
 
 
 def _setting(config: RunConfig, micro_batch: int, accelerator: Any, precision: str) -> TrainingSetting:
-    """What decides the memory of each process."""
+    """Setting that decides the memory of each process."""
     return training_setting(
         replace(config.training, micro_batch=micro_batch),
         precision,
@@ -225,7 +225,7 @@ def main() -> int:
 
 @dataclass(frozen=True)
 class Data:
-    """What a training reads, and the configuration with its context and batch in tokens and contexts."""
+    """Data that a training reads, and the configuration with its context and batch in tokens and contexts."""
 
     config: RunConfig
     contexts: Contexts
@@ -355,7 +355,7 @@ def save_readings(run: TrainingRun, measured: MeasuredContexts, output: Path) ->
 
 
 def pair_numbers(run: TrainingRun) -> dict[str, JSON]:
-    """What only a training on pairs has."""
+    """Numbers of trainings on pairs alone."""
     pairs = isinstance(run.batches.contexts, PairContexts)
     return {"source_tokens": run.budget.source_tokens} if pairs else {}
 

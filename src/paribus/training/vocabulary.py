@@ -18,7 +18,7 @@ Rows = npt.NDArray[np.int64]
 
 
 def token_problem(run: Tokenizer, checkpoint: Tokenizer, directory: Path, vocabulary: str) -> str | None:
-    """What is wrong with the run's tokens for the model of a checkpoint; their encoders do not matter.
+    """Message on the run's tokens for the model of a checkpoint; their encoders do not matter.
 
     With `vocabulary` `same` both must have equal tokens at equal ids, with `added` none of the checkpoint's may be
     missing.
@@ -91,7 +91,7 @@ def _refuse(problem: str | None) -> None:
 
 
 def keys(tokenizer: Tokenizer) -> list[Key]:
-    """What each token is, by id; no two are the same."""
+    """Key of each token by id; no two are the same."""
     columns = tokenizer.vocabulary.columns
     # Units and merged tokens are one sort: a vocabulary made elsewhere may not tell them apart.
     sorts = [name if kind in (SPECIAL, UNKNOWN, FALLBACK) else "text" for kind, name in enumerate(ENTRY_KINDS)]

@@ -40,7 +40,7 @@ class TrackingConfig:
 
 @config_class
 class EngineConfig:
-    """What every engine has."""
+    """Fields of every engine."""
 
     workers: NonNegative = execution(0, doc="Shards that are computed at once; 0 takes one a core of the engine.")
     threads: NonNegative = execution(0, doc="Threads of numerical libraries in a stage's process; 0 takes one a core.")

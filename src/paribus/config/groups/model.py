@@ -22,7 +22,7 @@ _OTHERWISE = "; null is `seed`."
 
 @config_class
 class ModelFamily:
-    """What every family has; named sizes are the files of this group."""
+    """Fields of every family; named sizes are the files of this group."""
 
     kind: str = identity(doc="Which one.")
     width: Positive = identity(doc="Hidden size.")
@@ -52,7 +52,7 @@ class ModelFamily:
 
 @config_class
 class DecoderFamily(ModelFamily):
-    """What every causal language model has."""
+    """Fields of every causal language model."""
 
     layers: Positive = identity(doc="Decoder layers.")
     tied_embeddings: bool = identity(False, doc="Share input and output embeddings.")

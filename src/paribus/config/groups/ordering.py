@@ -78,7 +78,7 @@ class InContextOrdering:
 
 @config_class
 class InContextReleasedOrdering:
-    """What the released code of In-Context Pretraining does, where it differs from the paper's Algorithm 1."""
+    """The released code of In-Context Pretraining, where it differs from the paper's Algorithm 1."""
 
     kind: Literal["in_context_released"] = identity("in_context_released", doc="Chains over directed neighbours.")
     neighbours: Positive = identity(9, doc="Neighbours of the list that are looked at, the nearest first.")

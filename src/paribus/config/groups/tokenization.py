@@ -85,7 +85,7 @@ PretokenizerConfig = PatternPretokenizer | SpansPretokenizer | PredictiveEntropy
 
 @config_class
 class TrainedTokenizer:
-    """What every tokenizer that is trained is told."""
+    """Fields of every tokenizer that is trained."""
 
     kind: str = identity(doc="Which one.")
     vocab_size: Count = identity(

@@ -127,7 +127,7 @@ class TrainingConfig:
     log_every: Positive = execution(10, doc="Steps between logged metrics.")
 
     def unreached_warmup(self, steps: int, budget: str) -> str | None:
-        """What is wrong with `warmup_steps` where they are all of the `steps`, which the field `budget` gives."""
+        """Message on `warmup_steps` where they are all of the `steps`, which the field `budget` gives."""
         if self.warmup_steps is None or self.warmup_steps < steps:
             return None
         right = "lower it, take a larger budget, or null and a training.warmup_share"

@@ -70,7 +70,7 @@ def add_long(state, text, size, count):
 
 @function
 def lacking(state, short, long, size):
-    """What must grow before so many pre-tokens, the longer ones of `size` bytes, can be added; DONE if nothing."""
+    """Array that must grow before so many pre-tokens, the longer of `size` bytes, can be added; DONE if nothing."""
     if 2 * (state[at.SHORT_USED] + short) > slots(state[at.SHORT_SHIFT]):
         return np.int64(at.GROW_SHORT)
     if 2 * (state[at.LONG_USED] + long) > slots(state[at.LONG_SHIFT]):

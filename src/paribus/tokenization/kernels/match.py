@@ -179,7 +179,7 @@ def begin_anew(best, choices, start, last):
 
 @function
 def best_path_from_left(model, lengths, scores, units, count, work):
-    """The same as the library SentencePiece finds it: sums of 32 bits that begin anew where they become large."""
+    """The best path as the library SentencePiece finds it: sums of 32 bits that begin anew where they become large."""
     base = address_of(work)
     best, choices = f64_at(base), i32_at(base + 8 * (count + 1))
     best[0] = 0.0

@@ -1,4 +1,4 @@
-"""What a thread remembers of pre-tokens, in two tables of open addressing with four words an entry.
+"""Memory of a thread for pre-tokens, in two tables of open addressing with four words an entry.
 
 A short pre-token (up to 15 bytes, 997 of 1,000 in English) has eight bytes; the other seven, its length in bits 56 to
 59 and the number of its ids in bits 60 to 63; and up to four ids, or their place and number (`MANY`). One layout for

@@ -137,7 +137,7 @@ def close_gaps(units, count):
 
 @function
 def merge_many(model, units, count, work):
-    """The same for any number of units; `work` has 8 int64 a unit."""
+    """Merge any number of units; `work` has 8 int64 a unit."""
     size = link(model, units, count, work)
     heap = u64_at(address_of(work) + 8 * (count + 1))
     while size > 0:

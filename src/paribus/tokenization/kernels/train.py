@@ -45,7 +45,7 @@ def find_head(state):
 
 @function
 def lacking(state, occurrences, count):
-    """What must grow before a pair can be merged, or -1; `count` and the occurrences bound the pairs that it makes."""
+    """Array that must grow before a pair can be merged, or -1; `count` and occurrences bound the pairs made."""
     made = 2 * min(occurrences, count // state[at.THRESHOLD], state[at.TOKENS] + 1)
     if state[at.TOKENS] >= state[at.TOKEN_ROOM]:
         return np.int64(at.GROW_TOKENS)
@@ -106,7 +106,7 @@ def enter_after(state, right, met):
 
 @function
 def enter_before(state, left, met):
-    """The same for left neighbours. One of them may be the merged pair itself, so this comes second."""
+    """Enter left neighbours. One of them may be the merged pair itself, so this comes second."""
     sums, pairs, shift = i64_at(state[at.BEFORE]), i64_at(state[at.PAIRS]), state[at.PAIRS_SHIFT]
     neighbours = i32_at(state[at.NEIGHBOURS])
     made = np.int64(0)
@@ -511,7 +511,7 @@ def lay_out_bytes(spellings, offsets, words, weights, continuation, symbols, fre
 
 
 def lay_out_characters(spellings, offsets, words, weights, ranks, continuation, symbols, frequencies):
-    """The same for characters, by the rank of each codepoint; every character has one."""
+    """Lay out characters, by the rank of each codepoint; every character has one."""
     symbols[0] = at.SEPARATOR
     position = np.int64(1)
     for word in range(words):

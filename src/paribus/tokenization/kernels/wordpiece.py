@@ -38,7 +38,7 @@ def link_pairs(state):
 
 @function
 def lacking(state, occurrences):
-    """What must grow before a pair with so many occurrences can be merged, or -1."""
+    """Array that must grow before a pair with so many occurrences can be merged, or -1."""
     # On each side there are at most as many new pairs as occurrences, or as tokens to be neighbours.
     made = 2 * min(occurrences, state[at.TOKENS] + 1)
     if state[at.TOKENS] >= state[at.TOKEN_ROOM]:
