@@ -5,7 +5,6 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numba
@@ -42,17 +41,26 @@ def compile_to_cache(name: str) -> tuple[str, bytes]:
     return result.fndesc.llvm_func_name, code
 
 
-def compile_all(names: Sequence[str]) -> None:
-    """Compile kernels, as many at once as there are cores; one that fails is raised once the others are kept."""
+def compile_all(names: Sequence[str]) -> bool:
+    """Compile kernels, a share of them in a process a core; False where one failed and wrote its traceback."""
     # Loading what numba compiles with takes a second, which forked processes have in common; on other systems what is
-    # forked may not use their libraries.
+    # forked may not use their libraries. None of them waits for work, so that each ends whatever becomes of this one.
     numba.njit(types.int64())(lambda: 0)
-    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    with ProcessPoolExecutor(min(len(names), os.cpu_count() or 1), mp_context=context) as pool:
-        compiled = [pool.submit(compile_to_cache, name) for name in names]
-    for kernel in compiled:
-        kernel.result()
+    context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    cores = os.cpu_count() or 1
+    shares = [names[core::cores] for core in range(min(cores, len(names)))]
+    processes = [context.Process(target=_compile_share, args=(share,)) for share in shares]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    return not any(process.exitcode for process in processes)
+
+
+def _compile_share(names: Sequence[str]) -> None:
+    for name in names:
+        compile_to_cache(name)
 
 
 if __name__ == "__main__":
-    compile_all(sys.argv[1:])
+    sys.exit(0 if compile_all(sys.argv[1:]) else 1)

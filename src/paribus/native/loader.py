@@ -93,7 +93,8 @@ def ensure_compiled(names: Iterable[str], progress: Progress | None = None) -> i
                 progress(left[0] if left else missing[-1], len(missing) - len(left), len(missing))
         if process.returncode != 0:
             raise RuntimeError(
-                f"kernels could not be compiled: {COMPILER} ended with status {process.returncode}, see above"
+                f"kernels could not be compiled: {COMPILER} ended with status {process.returncode}; if it says no more "
+                "above, memory may have been short, and the same command compiles the rest"
             )
     return len(missing)
 

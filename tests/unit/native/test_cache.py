@@ -1,8 +1,10 @@
 """Compiled kernels in the user's cache: damaged files are never loaded."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -85,6 +87,29 @@ def test_a_kernel_that_fails_is_told_and_the_others_are_kept(empty_cache: None, 
     assert "no_such_kernel" in done.stderr
     assert loader.missing_kernels(["grow_table", "fill_pairs", "find_texts"]) == []
     assert len(list((tmp_path / "kernels").iterdir())) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_nothing_is_left_of_a_compilation_that_is_stopped(empty_cache: None, number: signal.Signals) -> None:
+    command = [sys.executable, "-m", cache.COMPILER, *TRAVERSAL]
+    with subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL) as process:
+        time.sleep(2)
+        os.kill(process.pid, number) if number == signal.SIGKILL else os.killpg(process.pid, number)
+        process.wait()
+    end = time.monotonic() + 60
+    while is_there(process.pid):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def is_there(group: int) -> bool:
+    """True while a process of the group lives."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 @pytest.mark.slow
