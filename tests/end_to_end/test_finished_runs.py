@@ -201,6 +201,13 @@ def test_what_cannot_be_exported_is_refused_and_leaves_nothing(
     assert sorted(path.as_posix() for path in Path().rglob("*")) == ["full", "full/file"]
 
 
+def test_a_file_in_the_place_of_a_directory_above_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("file").write_text("mine", encoding="utf-8")
+    assert main(["export", "last", "file/model", f"root={here}"]) == 1
+    message = capsys.readouterr().err
+    assert "File exists: " in message and "file'" in message and "not empty" not in message
+
+
 @pytest.mark.parametrize("name", ["sha256", "shutil.copyfileobj"])
 def test_a_failure_leaves_nothing_half_written(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str

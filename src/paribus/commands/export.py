@@ -80,7 +80,7 @@ def export_command(arguments: Sequence[str], console: Console) -> int:
         for parent in made:
             with suppress(OSError):
                 parent.rmdir()
-        if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+        if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST) and target.exists():
             raise occupied from error  # another export made it meanwhile
         raise
     done = f"{target}: step {step:,} of run {run_id}, {format_size(size)}; see {CARD} there for how to load it"

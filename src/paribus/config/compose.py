@@ -207,10 +207,7 @@ def parse_override(text: str, problems: list[Problem]) -> Override | None:
     try:
         parsed = OverridesParser.create().parse_override(text)
     except (HydraException, ValueError) as error:  # ValueError: a number of more digits than Python reads
-        key, _, value = text.partition("=")
-        plain_text = shown == text and not set(value) & set('"$`\\![]{}')  # which shell and Hydra read within quotes
-        hint = f'; a text is typed in quotes: "{key}={quoted(value)}"' if plain_text else ""
-        message = f"is not a Hydra override: {in_a_line(error)}{hint}"
+        message = f"is not a Hydra override: {in_a_line(error)}{_as_text(text)}"
         if "=" not in text and not text.startswith("~"):
             message = "is no override, which is typed NAME=VALUE; paribus explain lists groups and fields"
         problems.append(Problem(shown, message))
@@ -229,6 +226,22 @@ def parse_override(text: str, problems: list[Problem]) -> Override | None:
         problems.append(Problem(str(parsed.key_or_group), f"{text} {wrong}; list them: a,b,c"))
         return None
     return parsed
+
+
+def _as_text(text: str) -> str:
+    """Show how to type the values in quotes; empty if quotes alone do not help."""
+    key, _, value = text.partition("=")
+    listed = value.startswith("[") and value.endswith("]")
+    items = [unquoted(item.strip()) for item in (value[1:-1] if listed else value).split(",")]
+    values = ",".join(map(quoted, items))
+    typed = f"{key}=[{values}]" if listed else f"{key}={values}"
+    if not all(items) or not typed.isprintable() or set(typed) & set('"$`\\!'):  # which a shell reads within quotes
+        return ""
+    try:
+        OverridesParser.create().parse_override(typed)
+    except (HydraException, ValueError):
+        return ""
+    return f'; a text is typed in quotes: "{typed}"'
 
 
 def choices_of(override: Override) -> list[str]:

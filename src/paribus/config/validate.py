@@ -65,7 +65,8 @@ def _value(name: str, value: Any, hint: Any, prefix: str, problems: list[Problem
             parts = [part for part in detail["loc"] if isinstance(part, int) or part in keys]
             where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
             path = prefix + name + where
-            unlimited = detail["type"] == "finite_number" and NULL_IS_NO_LIMIT in getattr(hint, "__metadata__", ())
+            infinite = detail["type"] == "finite_number" and detail["input"] > 0
+            unlimited = infinite and NULL_IS_NO_LIMIT in getattr(hint, "__metadata__", ())
             remedy = "; null is no limit" if unlimited else _in_brackets(detail, path)
             problems.append(Problem(path, _explain(detail, detail["input"]) + remedy))
         return None

@@ -69,8 +69,11 @@ class EncodedTexts:
     def bits(self, scorer: "Scorer", progress: Callable[[int, int], None] = lambda done, total: None) -> DocumentBits:
         """Bits and bytes of each document; `progress` is told the bytes of text finished and their number."""
         report = progress_counter(progress, len(self.pairs), int(self.sizes.sum()))
-        score = scorer.token_scores if self.end_to_end else lambda *pairs: scorer.score(*pairs).log_probability
-        scores, own = score(self.pairs, report), self.owners != _BETWEEN
+        if self.end_to_end:
+            scores = scorer.token_scores(self.pairs, report)
+        else:
+            scores = scorer.score(self.pairs, report).log_probability
+        own = self.owners != _BETWEEN
         nats = np.bincount(self.owners[own], scores[own], minlength=len(self.sizes))
         return DocumentBits(-nats / np.log(2), self.sizes, self.tokens)
 

@@ -262,7 +262,9 @@ def _detectable(comparison: Comparison) -> Iterator[str]:
 
 def _plain(comparison: Comparison) -> Iterator[str]:
     counts = {cell.seeds * cell.checkpoints for _, column, cell in _finished_cells(comparison) if column.scored}
-    if comparison.table.plain_t_test and max(counts, default=0) > 1:
+    if comparison.table.plain_t_test and max(counts, default=0) < 2:
+        yield "No plain t-test: it needs two seeds or checkpoints."
+    elif comparison.table.plain_t_test:
         yield (
             f"p (plain t): unpaired t-test over the means of each seed and checkpoint "
             f"({' or '.join(map(str, sorted(counts)))} numbers a row), as papers have it. Checkpoints of one run are "

@@ -210,7 +210,8 @@ def _check_numbers(numbers: Any, rows: int, columns: int) -> tuple[tuple[float |
         if not isinstance(row, Sequence) or len(row) != columns:
             raise ConfigurationError(f"paper.numbers[{index}] must be a list of {columns} numbers, as paper.columns")
         for position, number in enumerate(row):
-            if number is not None and (isinstance(number, bool) or not isinstance(number, int | float)):
+            is_number = isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
+            if number is not None and not is_number:
                 raise ConfigurationError(f"paper.numbers[{index}][{position}] is {number!r}, neither a number nor null")
     return tuple(tuple(None if number is None else float(number) for number in row) for row in numbers)
 

@@ -1,5 +1,6 @@
 """Beside which of our runs a paper's number stands: those like the paper's own, and no other."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,12 @@ def test_a_row_that_does_not_say_what_it_was_trained_with_is_refused(row: dict[s
     rows = [{"label": "BPE", "factors": {"tokenizer": "bpe"}, **row}]
     with pytest.raises(ConfigurationError, match=message):
         parse_paper({"title": "T", "columns": ["boolq"], "rows": rows, "numbers": [[1]]})
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, True, "50"])
+def test_what_is_no_number_of_a_paper_is_refused_by_its_path(number: object) -> None:
+    with pytest.raises(ConfigurationError, match=r"paper\.numbers\[1\]\[0\] is .*, neither a number nor null"):
+        parse_paper(BLOCK | {"numbers": [[50], [number], [70]]})
 
 
 @pytest.mark.parametrize("name", BLOCKS)
