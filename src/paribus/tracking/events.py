@@ -319,7 +319,19 @@ class EventReader:
 
 def complete_size(path: Path) -> int:
     """Bytes of `path` up to the end of its last whole line; 0 where it is absent."""
-    return path.read_bytes().rfind(b"\n") + 1 if path.exists() else 0
+    if not path.exists():
+        return 0
+    # From its end: the tracking service asks again and again, of logs of any length.
+    with path.open("rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        while end > 0:
+            begin = max(0, end - 65536)
+            file.seek(begin)
+            place = file.read(end - begin).rfind(b"\n")
+            if place >= 0:
+                return begin + place + 1
+            end = begin
+    return 0
 
 
 # A tracker's axis is the step, which counts other amounts of text with other tokenizers. So every number in bits per
