@@ -322,15 +322,18 @@ def _shown(text: str | None, other: str | None) -> str:
     """A value in JSON for people, None for one that is not there; of two lists, what the other lacks."""
     value, beside = ([] if each is None else json.loads(each) for each in (text, other))
     if isinstance(value, list) and isinstance(beside, list):
-        own, theirs = ({canonical(entry): entry for entry in entries} for entries in (value, beside))
-        if own.keys() != theirs.keys():
-            entries = [own[key] for key in own if key not in theirs]
-            words = [" ".join(map(str, each)) if isinstance(each, list) else str(each) for each in entries]
+        own, known = list(map(canonical, value)), set(map(canonical, beside))
+        if set(own) != known:
+            words = [_words(entry) for entry, key in zip(value, own, strict=True) if key not in known]
             more = [f"{len(words) - MOST_ENTRIES} more"] if len(words) > MOST_ENTRIES else []
             return _DIGEST.sub(r"\1", ", ".join([*words[:MOST_ENTRIES], *more])) or "absent"
     if text is None:
         return "absent"
     return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 3]}..."
+
+
+def _words(entry: Any) -> str:
+    return " ".join(map(_words, entry)) if isinstance(entry, list) else str(entry)
 
 
 CODE_FILE = "rerun.json"
