@@ -21,7 +21,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from paribus.engine.processes import STOPPING, die_before_starter, die_with_parent, ignore_requests
 from paribus.errors import ConfigurationError, classify, is_full_disk, log_text
@@ -34,9 +34,16 @@ from paribus.store.provenance import Code, loaded_code, pin_code
 SIZE = struct.Struct("!Q")
 
 
-Request = tuple[dict[str, Any], int, int, int]
-"""One child: a job, its environment, directory, imports and those to preload; then file descriptors: of the channel
-that the child answers on, of its log, and one that it closes once it is at the head of a session of its own."""
+class Request(NamedTuple):
+    """One child, and its file descriptors."""
+
+    fields: dict[str, Any]
+    """A job, its environment, directory, imports and those to preload."""
+    channel: int
+    """The child answers on it."""
+    log: int
+    ready: int
+    """The child closes it once it leads a session of its own."""
 
 
 def serve_forks() -> int:
@@ -55,7 +62,7 @@ def serve_forks() -> int:
         request = _serve(connection)
     if request is not None:
         _become(request, server, heeded)
-        _end(run_job(request[0]["job"], request[1]))
+        _end(run_job(request.fields["job"], request.channel))
     return 0
 
 
@@ -106,7 +113,7 @@ def _serve(connection: socket.socket) -> Request | None:
             child = os.fork()
             if child == 0:
                 os.close(waiting)
-                return fields, channel, log, ready
+                return Request(fields, channel, log, ready)
             for descriptor in (channel, log, ready):
                 os.close(descriptor)
             os.read(waiting, 1)
