@@ -53,9 +53,9 @@ exit status: 0; 1 its checkpoints are not there; 2 refused
 def export_command(arguments: Sequence[str], console: Console) -> int:
     """`paribus export RUN DIR`: ConfigurationError for what cannot be asked, DataError without checkpoints."""
     name, target, root, requested = parse(arguments)
-    occupied = ConfigurationError(f"{target} is there and not empty; name a directory that is not there yet")
+    occupied = f"{target} is there and not empty; name a directory that is not there yet"
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise occupied
+        raise ConfigurationError(occupied)
     run_id = find_run_id(name, root.path)
     record = require_run_record(run_id, root.path)
     training = _training(record, run_id, root)
@@ -81,7 +81,7 @@ def export_command(arguments: Sequence[str], console: Console) -> int:
             with suppress(OSError):
                 parent.rmdir()
         if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST) and target.exists():
-            raise occupied from error  # another export made it meanwhile
+            raise ConfigurationError(occupied) from error  # another export made it meanwhile
         raise
     done = f"{target}: step {step:,} of run {run_id}, {format_size(size)}; see {CARD} there for how to load it"
     console.print(done, markup=False, soft_wrap=True)
@@ -276,7 +276,7 @@ METRIC_WORDS: Mapping[str, str] = {
     "choice_bits": "bits of the right choice (minus log2 of its share of the choices' probabilities)",
     "target_bits": "bits of the right answer (minus log2 of its probability)",
 }
-"""What is said of metrics for which the name of their family is not enough."""
+"""Words for metrics whose family name does not tell them apart."""
 TEXT_WORDS: Mapping[str | None, str] = {
     None: "held-out text",
     "heldout_clean": "held-out text that is unlike all training text",

@@ -145,7 +145,7 @@ class Composer:
         return _with(values, self._read(files))
 
     def job(self, overrides: Sequence[str]) -> Composed:
-        """The same in its parts; files are read once for jobs that differ in values alone, which takes Hydra 0.1 s."""
+        """Compose a job; files, which take Hydra 0.1 s, are read once for all jobs that differ in values alone."""
         files, values = self._apart(overrides)
         if files not in self._chosen:
             whole = self._read(files)
@@ -272,7 +272,7 @@ class Loader(ConfigLoaderImpl):
         self.repository = ReadOnce(path)
 
     def _load_single_config(self, default: ResultDefault, repo: IConfigRepository) -> ConfigResult:
-        """As Hydra's own, on a copy, as its caller changes it; a file that says and chooses nothing is refused."""
+        """Copy what Hydra loads, since its caller changes it; refuse a file without values and choices."""
         loaded, path = super()._load_single_config(default, repo), str(default.config_path)
         read = repo.load_config(path)
         others = [entry for entry in (read and read.defaults_list) or [] if not entry.is_self()]

@@ -175,7 +175,7 @@ class Benchmark:
     item: Reader
     """Reads one record."""
     prompt: BenchmarkPrompt
-    """As in lm-eval's built-in task."""
+    """Parts of the prompt, as lm-eval's task of that name puts them together."""
     hub: Hub | None = None
     """Where else the records are; None where no hub data set has them in a form that is read here."""
     generation: Generation | None = None

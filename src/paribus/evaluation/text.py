@@ -59,7 +59,7 @@ class EncodedTexts:
     sizes: NDArray[np.int64]
     """(documents,) UTF-8 bytes."""
     pairs: list[Pair]
-    """Of documents end to end those that score the stream's tokens in order."""
+    """Windows of each document or, end to end, of the stream, in order."""
     owners: NDArray[np.int64]
     """Place of the document of each pair or, end to end, of each token, -1 between documents."""
     tokens: NDArray[np.int64]

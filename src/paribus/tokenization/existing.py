@@ -17,7 +17,7 @@ SETTINGS, TOKENIZER_JSON, VOCABULARY_TEXT, MODEL = "settings.json", "tokenizer.j
 _OURS = (SETTINGS, "vocabulary.json", "merges.json", "pretokenizer.json")
 _CONFIG = "tokenizer_config.json"
 _BESIDE = {TOKENIZER_JSON: (_CONFIG,), VOCABULARY_TEXT: (_CONFIG, "special_tokens_map.json")}
-"""What is read beside a file of Hugging Face."""
+"""Files that decide ids or special tokens beside one of Hugging Face, where they are there."""
 _FIRST_BYTE = b"\n"
 """Of a SentencePiece file: the tag of its first piece."""
 
