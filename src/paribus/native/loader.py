@@ -84,7 +84,7 @@ def missing_kernels(names: Iterable[str]) -> list[str]:
 def ensure_compiled(names: Iterable[str], progress: Progress | None = None) -> int:
     """Compile those of these kernels that are missing or damaged, in one process a core; returns how many."""
     if missing := missing_kernels(names):
-        # The larger ones stand last in the registry, and are begun first so that no core is left waiting for one.
+        # The larger ones stand last in the registry: dealt first, they come to different cores.
         process = subprocess.Popen([sys.executable, "-m", COMPILER, *reversed(missing)])
         while process.poll() is None:
             time.sleep(0.1)

@@ -98,7 +98,7 @@ def prepare_runs(
                 problems += check_ordering(job.config, missing_stages(runs[-1]))
                 problems += devices.check(job.config, runs[-1].required) if judged else []
             except ParibusError as error:
-                problems += [] if unfit else [Problem("files", str(error))]
+                problems += () if unfit else error.problems
             problems += check_schedule(job.config, vocabulary)
             problems += check_scored_checkpoints(job.config, vocabulary)
     problems += [] if tolerate_missing else check_launcher(runs)
