@@ -23,9 +23,8 @@ from paribus.pipeline.results import collect
 from paribus.pipeline.root import OutputRoot
 from paribus.reporting.columns import Values
 from paribus.reporting.compare import Comparison, compare, values_by_seed
-from paribus.reporting.significance.crossed import LEVEL
-from paribus.reporting.significance.joint import judged_together
-from paribus.reporting.significance.judgement import ArmScores
+from paribus.reporting.judgement import ArmScores
+from paribus.reporting.significance import LEVEL, judged_together
 
 
 def comparison_of(root: Path) -> Comparison:

@@ -19,9 +19,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.reporting.significance.crossed import LEVEL, Estimate, half_width, within_rows
-from paribus.reporting.significance.joint import judged_together
-from paribus.reporting.significance.judgement import ArmScores
+from paribus.reporting.judgement import ArmScores
+from paribus.reporting.significance import LEVEL, Estimate, half_width, judged_together, within_rows
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 0.95)
 FAMILY_SHARES = (0.0, 0.5, 0.95)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.stats import t
 
-from paribus.reporting.significance.crossed import LEVEL, TWO_SIDED, Quantile
+from paribus.reporting.significance import LEVEL, TWO_SIDED, Quantile
 
 HOLDS, DOES_NOT, NOT_SHOWN, NOT_RUN = "holds", "does not hold", "not shown here", "not run"
 OUTSIDE = "outside this design"

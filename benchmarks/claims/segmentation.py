@@ -25,7 +25,7 @@ from claims.claim import Claim, Measured, Measurement, by_student
 from claims.papers import ENTROPY_PAPER
 from paribus.errors import DataError
 from paribus.evaluation.segmentation import read_segmented
-from paribus.reporting.significance.crossed import TWO_SIDED
+from paribus.reporting.significance import TWO_SIDED
 from paribus.store.provenance import source_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/segmentation.md"

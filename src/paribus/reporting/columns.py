@@ -37,8 +37,7 @@ from paribus.reporting.measures import (
     perplexity_of_texts,
 )
 from paribus.reporting.runs import RunScores
-from paribus.reporting.significance.crossed import Estimate, SeedVariance, half_width, within_rows
-from paribus.reporting.significance.paired import Matrix, PairedTest, Vector
+from paribus.reporting.significance import Estimate, Matrix, PairedTest, SeedVariance, Vector, half_width, within_rows
 
 ALIKE = 1.01
 """Largest ratio of sizes that count as equal."""

@@ -31,6 +31,15 @@ from paribus.reporting.columns import (
     with_perplexities,
 )
 from paribus.reporting.fairness import Proof, by_labels, proof, refuse, tokenized_alike
+from paribus.reporting.judgement import (
+    Effect,
+    effects,
+    scores_by_measure,
+    with_best,
+    with_decisions,
+    with_tests,
+    without_inference,
+)
 from paribus.reporting.measures import METRICS, Labels, Measure, baselines, factors_of, ordered
 from paribus.reporting.runs import (
     FinishedRun,
@@ -41,15 +50,6 @@ from paribus.reporting.runs import (
     load_all,
     load_scores,
     prompts_cut_alike,
-)
-from paribus.reporting.significance.judgement import (
-    Effect,
-    effects,
-    scores_by_measure,
-    with_best,
-    with_decisions,
-    with_tests,
-    without_inference,
 )
 
 

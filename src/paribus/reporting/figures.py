@@ -35,7 +35,7 @@ from paribus.reporting.plots import (
     style,
 )
 from paribus.reporting.runs import FinishedRun
-from paribus.reporting.significance.paired import CONFIDENCE
+from paribus.reporting.significance import CONFIDENCE
 from paribus.reporting.table import heading
 from paribus.reporting.verdict import Decision
 

@@ -17,7 +17,7 @@ from paribus.reporting.columns import columns_of
 from paribus.reporting.compare import Comparison
 from paribus.reporting.measures import BITS_PER_BYTE, METRICS, PERCENT, Measure
 from paribus.reporting.runs import Block, FinishedRun, Heldout, Key, Remembered, RunScores, load_scores
-from paribus.reporting.significance.paired import Matrix, Vector
+from paribus.reporting.significance import Matrix, Vector
 
 
 @dataclass(frozen=True)

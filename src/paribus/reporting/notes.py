@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from paribus.config.units import format_size
 from paribus.reporting.columns import Cell, texts_cut_alike, unequal
 from paribus.reporting.compare import Arm, Comparison, common_text_notes
+from paribus.reporting.judgement import too_few_items
 from paribus.reporting.measures import (
     AVERAGE,
     BATCH_BYTES,
@@ -18,7 +19,6 @@ from paribus.reporting.measures import (
     Measure,
 )
 from paribus.reporting.runs import FinishedRun, LeftOut, RunScores
-from paribus.reporting.significance.judgement import too_few_items
 from paribus.reporting.table import EXPLORATORY, first_lines, heading, size, spread_shows
 
 

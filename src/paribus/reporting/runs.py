@@ -22,7 +22,7 @@ from paribus.config.identity import canonical
 from paribus.errors import DataError
 from paribus.reporting.equality import ENVIRONMENT, flatten
 from paribus.reporting.measures import ITEMS_TO_JUDGE
-from paribus.reporting.significance.paired import Matrix, Vector
+from paribus.reporting.significance import Matrix, Vector
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from urllib.parse import quote
 from paribus.config.units import format_count, format_hours, format_size
 from paribus.reporting.columns import Cell
 from paribus.reporting.compare import Arm, Comparison
+from paribus.reporting.judgement import most_seeds
 from paribus.reporting.measures import SEEDS_TO_JUDGE, Kind, Measure
 from paribus.reporting.paper import Paper, PaperColumn, PaperRow, Setting, describe_settings
-from paribus.reporting.significance.judgement import most_seeds
 
 _ROUNDING = 1e-9
 _NUMBER_FORMATS: Mapping[Kind, Callable[[float], str]] = {

@@ -8,9 +8,9 @@ from typing import Any, Literal
 from paribus.config.units import format_count, format_size
 from paribus.reporting.columns import finite
 from paribus.reporting.compare import LOW_SHARE, Comparison, remedies
+from paribus.reporting.judgement import Effect, too_few_items
 from paribus.reporting.measures import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, Measure
-from paribus.reporting.significance.crossed import LEVEL
-from paribus.reporting.significance.judgement import Effect, too_few_items
+from paribus.reporting.significance import LEVEL
 from paribus.reporting.table import change, first_lines, heading, readable, unit_of
 
 State = Literal["better", "worse", "different", "reserved", "undecided", "unjudged"]

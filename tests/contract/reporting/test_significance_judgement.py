@@ -9,9 +9,9 @@ import torch
 
 from paribus.modeling.models import load_model
 from paribus.reporting.columns import measure
+from paribus.reporting.judgement import ArmScores
 from paribus.reporting.measures import BITS_PER_BYTE
 from paribus.reporting.runs import load_scores
-from paribus.reporting.significance.judgement import ArmScores
 from support.tables import record
 from support.training_inputs import STEPS, config, execute, write_inputs
 

@@ -12,8 +12,7 @@ from paribus.config.groups.evaluation import TableConfig, default_table
 from paribus.errors import ConfigurationError, DataError
 from paribus.reporting.compare import Comparison, compare
 from paribus.reporting.runs import FinishedRun, MissingRun, Remembered, load_scores
-from paribus.reporting.significance.crossed import crossed_test, pooled_variance
-from paribus.reporting.significance.joint import judged_together
+from paribus.reporting.significance import crossed_test, judged_together, pooled_variance
 from paribus.reporting.table import layouts
 from paribus.reporting.verdict import summary
 from support.tables import FACTORS, demo_runs, notes, record, write_scores

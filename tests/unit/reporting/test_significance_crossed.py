@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from paribus.reporting.significance.crossed import (
+from paribus.reporting.significance import (
     Estimate,
     Quantile,
     SeedVariance,

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from paribus.reporting.significance.crossed import LEVEL, Estimate, Quantile
-from paribus.reporting.significance.joint import judged_together
-from paribus.reporting.significance.judgement import ArmScores
+from paribus.reporting.judgement import ArmScores
+from paribus.reporting.significance import LEVEL, Estimate, Quantile, judged_together
 
 FACTORIAL = [
     {0: -0.5, 1: -0.5, 2: 0.5, 3: 0.5},

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from paribus.reporting import paired_test
-from paribus.reporting.significance.paired import permutation_test
+from paribus.reporting.significance import permutation_test
 
 
 def scores(items: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

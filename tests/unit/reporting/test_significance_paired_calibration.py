@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from paribus.reporting.significance.paired import Test, paired_test
+from paribus.reporting.significance import Test, paired_test
 
 DRAWS, WITHIN = 10_000, 0.015
 Draws = NDArray[np.float64]

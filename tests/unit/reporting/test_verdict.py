@@ -11,11 +11,11 @@ import pytest
 from paribus.config.groups.evaluation import default_table
 from paribus.reporting.columns import Cell, Values
 from paribus.reporting.compare import CommonText, Comparison, compare
+from paribus.reporting.judgement import ArmScores, Effect, effects
 from paribus.reporting.measures import BITS_PER_BYTE, Measure
 from paribus.reporting.report import write_report
 from paribus.reporting.runs import FinishedRun, MissingRun
-from paribus.reporting.significance.crossed import LEVEL
-from paribus.reporting.significance.judgement import ArmScores, Effect, effects
+from paribus.reporting.significance import LEVEL
 from paribus.reporting.table import change, readable, unit_of
 from paribus.reporting.verdict import Decision, summary
 from support.bits_tables import FACTORS, rows

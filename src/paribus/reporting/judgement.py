@@ -3,8 +3,8 @@
 The effect of a value against a reference is the mean, over every combination of the other factors that has both, of
 the difference between the two rows. Values of a factor that are numbers are also compared with the next smaller one. An
 interaction is the difference between the effects that one factor has at two values of another. All are contrasts of
-rows, tested over seeds and items (`crossed.py`) and judged together (`joint.py`). Rows that differ from no other in one
-factor alone are compared with their baselines instead.
+rows, tested over seeds and items and judged together (`significance`). Rows that differ from no other in one factor
+alone are compared with their baselines instead.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,9 +19,18 @@ from paribus.config.groups.evaluation import TableConfig
 from paribus.config.units import parse_count
 from paribus.reporting.columns import Cell, Cells, Values, finite, item_averages, seed_means
 from paribus.reporting.measures import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, Labels, Measure
-from paribus.reporting.significance.crossed import Estimate, SeedVariance, crossed_test, pooled_variance, steady
-from paribus.reporting.significance.joint import Weights, judged_together
-from paribus.reporting.significance.paired import Matrix, paired_test, unpaired_t_test
+from paribus.reporting.significance import (
+    Estimate,
+    Matrix,
+    SeedVariance,
+    Weights,
+    crossed_test,
+    judged_together,
+    paired_test,
+    pooled_variance,
+    steady,
+    unpaired_t_test,
+)
 
 
 class ArmScores:

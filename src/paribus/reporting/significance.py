@@ -1,7 +1,12 @@
-"""Test contrasts of arms with seeds and items as crossed random effects: would they show with others again?
+"""Tests of differences: of two rows over items, of contrasts over seeds and items, and of several in one step.
 
-The score of an arm at a seed on an item is the arm's mean, an effect of arm and seed, an effect of arm and item, and a
-residual. A contrast of arms, such as the difference of two, over S seeds and n items then has the variance
+Two rows answered the same items, so `paired_test` looks at the item-by-item differences, always `scores_a - scores_b`.
+Distributions are scipy's and McNemar's test is statsmodels'; what is here chooses among tests, and says what holds
+where differences have no spread.
+
+`crossed_test` has seeds and items as crossed random effects: would a contrast of arms show with others again? The score
+of an arm at a seed on an item is the arm's mean, an effect of arm and seed, an effect of arm and item, and a residual.
+A contrast of arms, such as the difference of two, over S seeds and n items then has the variance
 
     V = MS_items / (S n) + max(MS_seeds - MS_residual, 0) / (S n)
 
@@ -9,24 +14,199 @@ with the mean squares of its two-way table (seeds, items) (Searle, Casella and M
 chapter 4). Two or three seeds say next to nothing about MS_seeds, so it is moderated by what the rest of the table says
 (`moderated`). The quantile of the test is Cochran and Cox's, that of the seeds and that of the items weighted by their
 shares of V: Satterthwaite's degrees of freedom are anti-conservative where one variance has one or two of them.
+
+`judged_together` adjusts several contrasts in one step, so that p-value, interval and detectable difference agree.
+Those of a measure have a joint distribution of Student's t, whose correlation is that of their weights. Its tail turns
+a p-value into the chance that any of them reaches it (Hothorn, Bretz and Westfall 2008, Biometrical Journal 50).
+Measures are independent questions that may depend on each other in any way: Bonferroni.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike, NDArray
 
 from paribus.reporting.measures import SEEDS_TO_JUDGE
-from paribus.reporting.significance.paired import CONFIDENCE, ROUNDING, Matrix
 
+CONFIDENCE = 0.95
+EXACT_UP_TO = 16
+"""Items up to which a permutation test counts all sign patterns."""
+EXACT_DISCORDANT = 25
+"""Items that only one run got right, below which McNemar's test is exact."""
+RESAMPLES = 9_999
+ROUNDING = 1e-12
+_BATCH = 4_000_000
 LEVEL = 0.05
 """p-value below which a difference is called more than chance."""
-_FEWEST, _MOST, _WILD = 3, 64, 0.001
 POWER = 0.8
 TWO_SIDED = (1 + CONFIDENCE) / 2
+_FEWEST_ARMS, _MOST_ARMS, _WILD = 3, 64, 0.001
 _SMALLEST = 1e-300
 _SLACK = 1e-9
 _GRID = 100
+_MOST_CONTRASTS = 20
+"""Contrasts whose joint distribution is integrated, in some 40 ms a point; of more Bonferroni's bound is taken."""
+_BOUND = 1e-4
+"""Chances below which Bonferroni's bound is taken: an integral has an error of 1e-5, of 20 contrasts 2e-4."""
+_SEED = 0
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+Test = Literal["auto", "t", "mcnemar", "bootstrap", "permutation"]
+Weights = Mapping[int, float]
+"""Weight of each arm by its row; they add up to 0."""
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """The mean of `scores_a - scores_b` over items, its 95 % confidence interval, and the two-sided p-value."""
+
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    items: int
+    test: str = "paired t"
+    """Where the p-value comes from: `paired t`, `McNemar`, `paired bootstrap`, `permutation` or `sign flips`."""
+
+
+def paired_test(scores_a: ArrayLike, scores_b: ArrayLike, *, test: Test = "auto") -> PairedTest:
+    """Test of two runs' scores on the same items.
+
+    Args:
+        scores_a: shape (n,), the score of each item in run a.
+        scores_b: shape (n,), the scores of the same items, in the same order, in run b.
+        test: `auto` is McNemar's test where all scores are 0 or 1, else the paired t-test; `t`, `mcnemar`, `bootstrap`
+            (bias-corrected and accelerated, 9,999 resamples) and `permutation` (of signs) are taken at their word.
+
+    Returns:
+        `difference` is mean(a) - mean(b), above zero where a scores higher; `low` and `high` bound its 95 % interval,
+        of the bootstrap if that is the test, else Student's t of the differences with n - 1 degrees of freedom;
+        `p_value` is two-sided, for "no difference". McNemar's test is exact (binomial) where fewer than 25 items are
+        right in one run only, else chi-squared without continuity correction.
+
+        Where all n differences are equal there is no spread. The interval is then the difference itself (unbounded for
+        n = 1), and the p-value is exact: 1 for a difference of zero, otherwise that of flipping signs, 2 ** (1 - n).
+
+    Raises:
+        ValueError: the arrays are empty, not one-dimensional, of unequal length, or not finite; or `mcnemar` is asked
+            for scores other than 0 and 1.
+    """
+    from scipy.special import stdtr, stdtrit  # scipy.stats, which has the t-test, takes half a second to load
+
+    a, b = _checked(scores_a, scores_b)
+    binary = test in ("auto", "mcnemar") and bool(np.isin([a, b], (0.0, 1.0)).all())
+    if test == "mcnemar" and not binary:
+        raise ValueError("McNemar's test needs scores that are 0 or 1; take test='t' or test='bootstrap'")
+    differences, scale = a - b, _largest(a, b)
+    if np.ptp(differences) <= ROUNDING * scale:
+        base = _without_spread(differences, scale)
+    else:
+        freedom, mean = len(a) - 1, float(differences.mean())
+        error = float(differences.std(ddof=1) / np.sqrt(len(a)))
+        reach = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
+        p_value = 2 * float(stdtr(freedom, -abs(mean / error)))
+        base = PairedTest(mean, mean - reach, mean + reach, p_value, len(a))
+        if test == "bootstrap":
+            return _bootstrap(base, differences)
+    if binary:
+        return replace(base, p_value=_mcnemar(a, b), test="McNemar")
+    if test == "permutation":
+        return replace(base, p_value=permutation_test(a, b), test="permutation")
+    return base
+
+
+def permutation_test(scores_a: ArrayLike, scores_b: ArrayLike, *, resamples: int = RESAMPLES, seed: int = 0) -> float:
+    """Two-sided p-value of the paired sign-flip permutation test on the mean difference (`scipy.stats`).
+
+    It assumes no distribution, so it is the check of `paired_test` on few items. Up to 16 differing items all sign
+    patterns are counted and the p-value is exact; above, `resamples` patterns are drawn with `seed` and the p-value is
+    (hits + 1) / (resamples + 1), which is never zero.
+
+    Raises:
+        ValueError: as `paired_test`.
+    """
+    from scipy import stats
+
+    a, b = _checked(scores_a, scores_b)
+    differences = (a - b)[np.abs(a - b) > ROUNDING * _largest(a, b)]
+    if not len(differences):
+        return 1.0
+    result = stats.permutation_test(
+        (differences,), _mean, permutation_type="samples", vectorized=True, rng=np.random.default_rng(seed),
+        n_resamples=np.inf if len(differences) <= EXACT_UP_TO else resamples, batch=max(1, _BATCH // len(differences)),
+    )  # fmt: skip
+    return float(result.pvalue)
+
+
+def unpaired_t_test(sample_a: ArrayLike, sample_b: ArrayLike) -> float | None:
+    """Two-sided p-value of the plain t-test of two independent samples, shapes (n,) and (m,); None without spread.
+
+    It is what papers call "t-test" without further words; it ignores that the same items were scored.
+    """
+    from scipy import stats
+
+    a, b = np.asarray(sample_a, dtype=np.float64), np.asarray(sample_b, dtype=np.float64)
+    if min(len(a), len(b)) < 2 or np.ptp(a) + np.ptp(b) <= ROUNDING * _largest(a, b):
+        return None
+    return float(stats.ttest_ind(a, b).pvalue)
+
+
+def _mean(differences: Any, axis: int = -1) -> Any:
+    return np.mean(differences, axis=axis)
+
+
+def _checked(scores_a: ArrayLike, scores_b: ArrayLike) -> tuple[Vector, Vector]:
+    a, b = np.asarray(scores_a, dtype=np.float64), np.asarray(scores_b, dtype=np.float64)
+    if a.ndim != 1 or a.shape != b.shape:
+        raise ValueError(
+            f"a paired test needs two arrays of one dimension and equal length, not {a.shape} and {b.shape}"
+        )
+    if not len(a):
+        raise ValueError("a paired test needs at least one item")
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        raise ValueError("a paired test needs finite scores; leave out or repair the items that are NaN or infinite")
+    return a, b
+
+
+def _largest(a: Vector, b: Vector) -> float:
+    return float(max(np.abs(a).max(), np.abs(b).max()))
+
+
+def _mcnemar(a: Vector, b: Vector) -> float:
+    from statsmodels.stats.contingency_tables import mcnemar
+
+    only_a, only_b = int(np.sum(a > b)), int(np.sum(b > a))
+    both = int(np.sum((a == 1) & (b == 1)))
+    table = [[both, only_a], [only_b, len(a) - both - only_a - only_b]]
+    return float(mcnemar(table, exact=only_a + only_b < EXACT_DISCORDANT, correction=False).pvalue)
+
+
+def _bootstrap(base: PairedTest, differences: Vector) -> PairedTest:
+    """The BCa interval; the p-value is that of the bootstrap with the differences centred on zero."""
+    from scipy import stats
+
+    result = stats.bootstrap(
+        (differences,), _mean, confidence_level=CONFIDENCE, n_resamples=RESAMPLES, method="BCa", vectorized=True,
+        batch=max(1, _BATCH // len(differences)), rng=np.random.default_rng(0),
+    )  # fmt: skip
+    away = np.abs(result.bootstrap_distribution - base.difference) >= abs(base.difference)
+    low, high = (float(bound) for bound in result.confidence_interval)
+    p_value = (int(away.sum()) + 1) / (RESAMPLES + 1)
+    return replace(base, low=low, high=high, p_value=p_value, test="paired bootstrap")
+
+
+def _without_spread(differences: Vector, scale: float) -> PairedTest:
+    from scipy import stats
+
+    items, mean = len(differences), float(np.mean(differences))
+    if abs(mean) <= ROUNDING * scale:
+        mean = 0.0
+    low, high = (mean, mean) if items > 1 else (float("-inf"), float("inf"))
+    p_value = 1.0 if mean == 0 else float(stats.binomtest(items, items).pvalue)
+    return PairedTest(mean, low, high, p_value, items, "sign flips")
 
 
 @dataclass(frozen=True)
@@ -226,7 +406,7 @@ def within_rows(means: Matrix) -> SeedVariance | None:
     return SeedVariance(variance, own / (1 + common**2 * (float(np.sum(overlap**2)) / own - 1)))
 
 
-def steady(means: Matrix) -> npt.NDArray[np.bool_]:
+def steady(means: Matrix) -> NDArray[np.bool_]:
     """Mask, (arms,), of the arms whose variance between seeds may be pooled; others are judged by their own.
 
     `means` as those of `pooled_variance`. An arm is left out if an F-test of its part of the residual mean square
@@ -235,7 +415,7 @@ def steady(means: Matrix) -> npt.NDArray[np.bool_]:
     from scipy.special import fdtrc
 
     mask = np.ones(len(means), dtype=bool)
-    while _FEWEST <= mask.sum() <= _MOST:
+    while _FEWEST_ARMS <= mask.sum() <= _MOST_ARMS:
         included = means[mask]
         whole = pooled_variance(included)
         if whole is None or whole.variance <= 0:
@@ -325,3 +505,49 @@ def _variance(values: Matrix, at_a_seed: SeedVariance) -> tuple[float, Quantile]
     unit = by_item + above or 1.0
     freedoms = max(at_a_seed.freedom, 1), max(items - 1, 1)
     return by_item + above, Quantile(above / unit, *freedoms, seeds=by_seed / unit, rest=rest / unit)
+
+
+def judged_together(
+    tests: Sequence[Estimate], weights: Sequence[Weights], measures: int
+) -> list[tuple[Estimate, float]]:
+    """Adjust the levels and p-values of one measure's tests; `measures` is Bonferroni's factor.
+
+    Levels of single tests are compared and not their t, whose degrees of freedom may differ. The largest of these are
+    conservative: with fewer, all tests would share one random scale, and so depend on each other more.
+    """
+    from scipy.optimize import brentq
+    from scipy.special import stdtrit
+    from scipy.stats import multivariate_t
+
+    if not tests:
+        return []
+    correlation, freedom = _correlation(weights), max(test.quantile.freedom for test in tests)
+
+    def chance(p_value: float) -> float:
+        """Chance that any of the tests has at most this p-value where nothing differs."""
+        bound = len(tests) * p_value
+        if correlation is None or bound < _BOUND:
+            return bound
+        reach = np.full(len(tests), float(stdtrit(freedom, 1 - p_value / 2)))
+        joint = multivariate_t(np.zeros(len(tests)), correlation, freedom)
+        return max(p_value, min(bound, 1 - float(joint.cdf(reach, lower_limit=-reach, random_state=_SEED))))
+
+    def beyond(logarithm: float) -> float:
+        return chance(float(np.exp(logarithm))) - whole
+
+    whole = LEVEL / measures
+    level = whole / len(tests)
+    if correlation is not None:
+        level = float(np.exp(brentq(beyond, np.log(level) - 1e-3, np.log(whole) + 1e-3, xtol=1e-4)))
+    return [(replace(test, level=level), min(1.0, measures * chance(test.p_value))) for test in tests]
+
+
+def _correlation(weights: Sequence[Weights]) -> Matrix | None:
+    """Correlation of contrasts of arms that luck moves alike; None for one, for many, and where it is singular."""
+    arms = sorted({arm for each in weights for arm in each})
+    table = np.array([[each.get(arm, 0.0) for arm in arms] for each in weights])
+    if not 1 < len(table) <= _MOST_CONTRASTS or np.linalg.matrix_rank(table) < len(table):
+        return None
+    table /= np.linalg.norm(table, axis=1, keepdims=True)
+    correlation: Matrix = table @ table.T
+    return correlation
