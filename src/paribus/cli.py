@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from paribus.commands import VERBS
-from paribus.pipeline.streams import guard_streams
+from paribus.engine.processes import guard_streams
 
 USAGE = """paribus: compare tokenizers, encodings and document orders, all else being equal
 

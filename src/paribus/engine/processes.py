@@ -1,6 +1,7 @@
-"""Processes on Linux: how many threads they have, and how they end: with their parent, or killed for want of memory."""
+"""Processes on Linux: their signals, streams and threads, and their end, with their parent or for want of memory."""
 
 import ctypes
+import io
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 """Signals by which users and schedulers end processes."""
@@ -34,6 +36,41 @@ def on_stop(handler: Callable[[int, FrameType | None], object]) -> None:
 def interrupt(number: int, frame: FrameType | None) -> None:
     """Raise KeyboardInterrupt, as Ctrl-C does."""
     raise KeyboardInterrupt
+
+
+def guard_streams() -> list[OSError]:
+    """Have standard streams escape unknown characters and drop what fails; return a list of the last error.
+
+    So printing never decides how a run ends.
+    """
+    errors = list[OSError]()
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        # A stream that somebody replaced is theirs; None was closed before the start.
+        if stream is not None and stream is getattr(sys, f"__{name}__"):
+            buffer, at_once = io.BufferedWriter(_Outlet(stream.fileno(), errors)), stream.write_through
+            guarded = io.TextIOWrapper(
+                buffer, stream.encoding, "backslashreplace", line_buffering=stream.line_buffering or at_once
+            )
+            setattr(sys, name, guarded)
+    return errors
+
+
+class _Outlet(io.FileIO):
+    """A file descriptor whose failed writes are dropped; `errors` holds the last one."""
+
+    def __init__(self, descriptor: int, errors: list[OSError]) -> None:
+        super().__init__(descriptor, "wb", closefd=False)
+        self._errors = errors
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return os.write(self.fileno(), data)
+        except BrokenPipeError:  # the reader has seen enough, as `head` does
+            return len(data)
+        except OSError as error:
+            self._errors[:] = [error]
+            return len(data)
 
 
 def die_with_parent(parent: int | None = None) -> None:
