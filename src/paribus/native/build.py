@@ -10,7 +10,7 @@ from typing import Any
 import numba
 from numba import types
 
-from paribus.native.cache import keep
+from paribus.native.loader import keep
 from paribus.native.registry import KERNELS
 
 _TYPES: dict[str, Any] = {
@@ -28,8 +28,8 @@ _TYPES: dict[str, Any] = {
 }
 
 
-def compile_to_cache(name: str) -> tuple[str, bytes]:
-    """Compile one kernel with all it calls and keep it; returns its symbol and object code."""
+def compile_to_cache(name: str) -> None:
+    """Compile one kernel with all it calls, and keep it."""
     signature = KERNELS[name]
     module = importlib.import_module(signature.module)
     arguments = tuple(_TYPES[argument] for argument in signature.arguments)
@@ -38,7 +38,6 @@ def compile_to_cache(name: str) -> tuple[str, bytes]:
     result = compiled.overloads[arguments]
     _, _, (code, _) = result.library.serialize_using_object_code()
     keep(name, result.fndesc.llvm_func_name, code)
-    return result.fndesc.llvm_func_name, code
 
 
 def compile_all(names: Sequence[str]) -> bool:

@@ -1,25 +1,35 @@
 """Compiled kernels: loading, compiling those that this machine lacks, and the memory that kernels share with Python.
 
-Loading takes llvmlite and some milliseconds; numba is imported only to compile.
+Loading takes llvmlite and some milliseconds; numba is imported only to compile. Compiled kernels are in the user's
+cache, a file each for every state of all kernels' sources, of numba and of the processor: below `PARIBUS_CACHE`, else
+`XDG_CACHE_HOME/paribus`, else `~/.cache/paribus`.
 """
 
 import ctypes
+import hashlib
+import json
 import math
 import mmap
+import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable
 from functools import cache
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
 import numpy.typing as npt
 
-from paribus.native.cache import COMPILER, kernel_path, read
+from paribus.errors import ConfigurationError
 from paribus.native.registry import KERNELS, Signature
 
+COMPILER = "paribus.native.build"
+_SOURCES = ("native/build.py", "native/intrinsics.py", "*/kernels.py", "*/kernels/*.py")
 Progress = Callable[[str, int, int], None]
 """Called with the kernel being compiled, how many are done, and how many there are."""
 
@@ -62,10 +72,9 @@ def address(array: npt.NDArray[Any]) -> int:
 @cache
 def kernel(name: str) -> Kernel:
     """The kernel of that name in `registry`, compiled if need be."""
-    if (saved := read(kernel_path(name))) is None:
-        from paribus.native.build import compile_to_cache
-
-        saved = compile_to_cache(name)
+    ensure_compiled([name])
+    saved = read(kernel_path(name))
+    assert saved is not None
     symbol, code = saved
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -91,12 +100,78 @@ def ensure_compiled(names: Iterable[str], progress: Progress | None = None) -> i
             left = [name for name in missing if not kernel_path(name).exists()]
             if progress is not None:
                 progress(left[0] if left else missing[-1], len(missing) - len(left), len(missing))
-        if process.returncode != 0:
+        if missing_kernels(missing):
             raise RuntimeError(
                 f"kernels could not be compiled: {COMPILER} ended with status {process.returncode}; if it says no more "
                 "above, memory may have been short, and the same command compiles the rest"
             )
     return len(missing)
+
+
+def kernel_path(name: str) -> Path:
+    """Path of the kernel's object code, there or not."""
+    return cache_directory() / "kernels" / f"{name}-{fingerprint()}.o"
+
+
+@cache
+def fingerprint() -> str:
+    """Digest of everything that object code depends on: numba, processor, and the sources of all kernels."""
+    features: str = llvm.get_host_cpu_features().flatten()
+    parts = (version("numba"), version("llvmlite"), llvm.get_default_triple(), llvm.get_host_cpu_name(), features)
+    digest = hashlib.sha256("\0".join(parts).encode())
+    package = Path(__file__).parents[1]
+    for path in sorted(path for pattern in _SOURCES for path in package.glob(pattern)):
+        digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:32]
+
+
+@cache
+def cache_directory() -> Path:
+    """A directory that only this user can write to, since code is run from it; ConfigurationError where none is."""
+    configured, home = os.environ.get("PARIBUS_CACHE"), os.environ.get("XDG_CACHE_HOME")
+    usual = [Path("~/.cache/paribus").expanduser(), Path(tempfile.gettempdir()) / f"paribus-{os.getuid()}"]
+    paths = [Path(configured)] if configured else [*([Path(home) / "paribus"] if home else []), *usual]
+    if (private := next(filter(_is_private, paths), None)) is None:
+        raise ConfigurationError(
+            f"PARIBUS_CACHE: {' or '.join(map(str, paths))} must be a directory that this user owns and nobody else "
+            "can write to, since code is run from it; `chmod 700` it, or name another"
+        )
+    return private
+
+
+def _is_private(path: Path) -> bool:
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = path.stat()
+    except OSError:
+        return False
+    return status.st_uid == os.getuid() and not status.st_mode & 0o022 and os.access(path, os.W_OK)
+
+
+def keep(name: str, symbol: str, code: bytes) -> None:
+    """Put a kernel's symbol and object code where `read` finds them, whole or not at all."""
+    path = kernel_path(name)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    header = json.dumps({"symbol": symbol, "sha256": hashlib.sha256(code).hexdigest()}, sort_keys=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as aside:
+        try:
+            aside.write(header.encode() + b"\n" + code)
+            aside.flush()
+        except OSError:
+            Path(aside.name).unlink()
+            raise
+    Path(aside.name).replace(path)
+
+
+def read(path: Path) -> tuple[str, bytes] | None:
+    """Symbol and object code, or None where the file is missing or not what was written."""
+    try:
+        header, _, code = path.read_bytes().partition(b"\n")
+        described = json.loads(header)
+        whole = hashlib.sha256(code).hexdigest() == described["sha256"]
+        return (described["symbol"], code) if whole else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 class KernelState:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from paribus.errors import ConfigurationError
-from paribus.native import cache, loader
+from paribus.native import loader
 from paribus.native.registry import SHINGLES, TRAVERSAL
 from paribus.stage import SilentListener, compile_kernels
 from paribus.tokenization.train import training_kernels
@@ -24,18 +24,18 @@ from support.command_line import OVERRIDES, write_corpus
 )
 def test_a_damaged_kernel_counts_as_missing(damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
     loader.kernel("grow_table")
-    whole = cache.kernel_path("grow_table").read_bytes()
+    whole = loader.kernel_path("grow_table").read_bytes()
     copy = tmp_path / "kernel.o"
     copy.write_bytes(whole)
-    assert cache.read(copy) is not None
+    assert loader.read(copy) is not None
     copy.write_bytes(damage(whole))
-    assert cache.read(copy) is None
+    assert loader.read(copy) is None
 
 
 def test_kernels_are_compiled_anew_for_another_layout(monkeypatch: pytest.MonkeyPatch) -> None:
-    package, read, changed = Path(cache.__file__).parents[1], Path.read_bytes, set[Path]()
+    package, read, changed = Path(loader.__file__).parents[1], Path.read_bytes, set[Path]()
     monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"#" * (path in changed))
-    fingerprint = cache.fingerprint.__wrapped__
+    fingerprint = loader.fingerprint.__wrapped__
     found = {fingerprint()}
     for module in ("tokenization/kernels/training_layout", "native/intrinsics", "native/build", "ordering/kernels"):
         changed.add(package / f"{module}.py")
@@ -47,17 +47,17 @@ def test_a_directory_that_others_can_write_to_holds_no_code(tmp_path: Path) -> N
     private, shared = tmp_path / "private", tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o777)
-    assert cache._is_private(private)
-    assert not cache._is_private(shared)
+    assert loader._is_private(private)
+    assert not loader._is_private(shared)
     assert private.stat().st_mode & 0o077 == 0
 
 
 def test_a_configured_directory_open_to_others_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARIBUS_CACHE", str(tmp_path))
-    assert cache.cache_directory.__wrapped__() == tmp_path
+    assert loader.cache_directory.__wrapped__() == tmp_path
     tmp_path.chmod(0o777)
     with pytest.raises(ConfigurationError, match=f"PARIBUS_CACHE: {tmp_path} must be a directory that this user owns"):
-        cache.cache_directory.__wrapped__()
+        loader.cache_directory.__wrapped__()
 
 
 class Heard(SilentListener):
@@ -75,13 +75,13 @@ class Heard(SilentListener):
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     tmp_path.chmod(0o700)
     monkeypatch.setenv("PARIBUS_CACHE", str(tmp_path))
-    cache.cache_directory.cache_clear()
+    loader.cache_directory.cache_clear()
     yield
-    cache.cache_directory.cache_clear()
+    loader.cache_directory.cache_clear()
 
 
 def test_a_kernel_that_fails_is_told_and_the_others_are_kept(empty_cache: None, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", cache.COMPILER, "grow_table", "fill_pairs", "no_such_kernel", "find_texts"]
+    command = [sys.executable, "-m", loader.COMPILER, "grow_table", "fill_pairs", "no_such_kernel", "find_texts"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "no_such_kernel" in done.stderr
@@ -92,7 +92,7 @@ def test_a_kernel_that_fails_is_told_and_the_others_are_kept(empty_cache: None, 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_nothing_is_left_of_a_compilation_that_is_stopped(empty_cache: None, number: signal.Signals) -> None:
-    command = [sys.executable, "-m", cache.COMPILER, *TRAVERSAL]
+    command = [sys.executable, "-m", loader.COMPILER, *TRAVERSAL]
     with subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL) as process:
         time.sleep(2)
         os.kill(process.pid, number) if number == signal.SIGKILL else os.killpg(process.pid, number)
