@@ -8,15 +8,14 @@ from pathlib import Path
 from claims.claim import Claim, Measurement
 from claims.resampled import Statistics, token_statistics
 from paribus.checks import compose_command
-from paribus.commands.output import TOKENS
 from paribus.config.arguments import parse
 from paribus.config.groups.evaluation import table_of
 from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.results import collect
-from paribus.pipeline.root import OutputRoot
+from paribus.pipeline.root import TOKENS, OutputRoot
 from paribus.reporting.compare import Arm, Comparison, compare
 from paribus.reporting.measures import SEEDS_TO_JUDGE
-from paribus.reporting.significance.crossed import LEVEL
+from paribus.reporting.significance import LEVEL
 from paribus.store.provenance import source_of
 
 

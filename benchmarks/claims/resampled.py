@@ -11,11 +11,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from claims.claim import Measurement, by_student
-from paribus.commands.output import TOKENS
 from paribus.commands.token_rows import count_tokens, token_rows, with_replaced
 from paribus.config.compose import Composition
 from paribus.config.groups.evaluation import table_of
 from paribus.pipeline.prepared import factor_labels
+from paribus.pipeline.root import TOKENS
 from paribus.reporting.data_tables import TokenRow, all_numbers
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.tokenization.statistics import TokenCounts, count_statistics, spellings

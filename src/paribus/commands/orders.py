@@ -4,15 +4,11 @@ from rich.console import Console
 
 from paribus.checks import compose_command
 from paribus.config.arguments import Command
-from paribus.config.identity import digest
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepared import PreparedRun, labels
-from paribus.pipeline.root import OutputRoot
+from paribus.pipeline.root import ORDERS, OutputRoot
 from paribus.pipeline.run import check, make, note_made_of
 from paribus.store.artifacts import Artifact
-
-ORDERS = "orders"
-"""Directory of the output root for reports and logs."""
 
 
 def orders_command(command: Command, console: Console) -> int:
@@ -38,7 +34,7 @@ def orders_command(command: Command, console: Console) -> int:
         if statistics.key not in rows:
             order, embeddings = made["order"].record()["result"], made["embeddings"].key
             rows[statistics.key] = OrderRow.read(label, statistics.path, order, embeddings)
-    directory = OutputRoot.of(composition.jobs[0].config).path / ORDERS / digest(sorted(rows))[:16]
+    directory = OutputRoot.of(composition.jobs[0].config).data_report(ORDERS, sorted(rows))
     head = ", ".join(composition.factors) or ("seed" if len(runs) > 1 else "ordering")
     note_made_of(directory, all_made)
     console.print(write_order_report(list(rows.values()), directory, head))

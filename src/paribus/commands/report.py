@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from paribus.commands.output import print_json
 from paribus.commands.selection import select
 from paribus.commands.status import UNTIL, show_unfinished, typed_command
 from paribus.config.arguments import Command, override_key, override_value
@@ -25,6 +24,7 @@ from paribus.config.compose import Composition
 from paribus.config.groups.evaluation import table_of
 from paribus.config.identity import digest, to_plain
 from paribus.errors import ConfigurationError, InfrastructureError, ParibusError, classify
+from paribus.pipeline.display import print_json
 from paribus.pipeline.prepare import describe_sweep, same_run_twice
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.recorder import read_state

@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from paribus.commands.output import print_json
 from paribus.commands.selection import names_nothing, root_of, select
 from paribus.config.arguments import Command
 from paribus.config.compose import Composition
 from paribus.config.metrics import BITS, main_scores
 from paribus.config.units import format_age
+from paribus.pipeline.display import print_json
 from paribus.pipeline.failures import Failure
 from paribus.pipeline.graph import away
 from paribus.pipeline.prepared import PreparedRun, labels

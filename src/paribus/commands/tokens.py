@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from paribus.checks import compose_command
-from paribus.commands.output import TOKENS, report_directory
 from paribus.config.arguments import HELP, HELP_FLAGS, Command, parse
 from paribus.config.compose import Composition
 from paribus.config.groups.evaluation import TableConfig, table_of
@@ -16,7 +15,7 @@ from paribus.config.hydra_session import show_with_hydra
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepared import PreparedRun, factor_labels
-from paribus.pipeline.root import OutputRoot
+from paribus.pipeline.root import TOKENS, OutputRoot
 from paribus.pipeline.run import check, make, note_made_of
 from paribus.reporting.data_tables import joined_labels
 
@@ -138,7 +137,7 @@ def _write_report(composition: Composition, counted: Sequence["Counted"], consol
     compared = [[*row.labels, row.baseline] for row in rows]
     keys = [tokens.statistics.key for tokens in counted]
     subject = [experiment.name if experiment else None, list(composition.factors), compared, keys]
-    directory = report_directory(OutputRoot.of(composition.jobs[0].config), subject)
+    directory = OutputRoot.of(composition.jobs[0].config).data_report(TOKENS, subject)
     note_made_of(directory, (artefact for tokens in counted for artefact in tokens.made.values()))
     tables = write_token_report(
         rows,

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from paribus.commands.output import TOKENS, report_directory
 from paribus.commands.tokens_encode import BAR, token_text
 from paribus.config.groups.tokenization import (
     BytesTokenizer,
@@ -22,7 +21,7 @@ from paribus.config.groups.tokenization import (
 )
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
-from paribus.pipeline.root import OutputRoot
+from paribus.pipeline.root import TOKENS, OutputRoot
 from paribus.pipeline.run import check, make, note_made_of
 from paribus.reporting.data_reports import write_candidate_report, write_entropy_report
 from paribus.reporting.figures_data import EntropyLine, pieces
@@ -39,7 +38,7 @@ def show_entropy(text: str, config: RunConfig, pretokenizer: PredictiveEntropyPr
 
     disable_progress_bar()
     cutter = predictive_entropy(pretokenizer)
-    directory = report_directory(OutputRoot.of(config), ["entropy", cutter.digest, cutter.threshold, lines])
+    directory = OutputRoot.of(config).data_report(TOKENS, ["entropy", cutter.digest, cutter.threshold, lines])
     cut = [
         EntropyLine(line, entropies.tolist(), cutter.boundaries(entropies))
         for line, entropies in zip(lines, cutter.entropies(lines), strict=True)
@@ -63,7 +62,7 @@ def show_candidates(config: RunConfig, pretokenizer: SpansPretokenizer, console:
     tokenizer = config.tokenizer
     sample = None if isinstance(tokenizer, BytesTokenizer | ExistingTokenizer) else tokenizer.sample
     experiment = config.experiment
-    directory = report_directory(OutputRoot.of(config), ["candidates", corpus.key, asdict(pretokenizer), sample])
+    directory = OutputRoot.of(config).data_report(TOKENS, ["candidates", corpus.key, asdict(pretokenizer), sample])
     quantities, by_length = _score_candidates(pretokenizer, corpus.path, sample)
     note_made_of(directory, [corpus])
     title = (experiment.title if experiment else None) or CANDIDATES_TITLE

@@ -11,9 +11,8 @@ from functools import partial
 from rich.console import Console
 
 from paribus.commands import RUNS
-from paribus.commands.output import print_json
 from paribus.config.arguments import HELP, HELP_FLAGS, OF_A_VERB, Command, groups, options, parse
-from paribus.pipeline.display import open_console
+from paribus.pipeline.display import open_console, print_json
 
 HELP_WIDTH = 120
 ABOUT: Mapping[str, str] = {

@@ -1,13 +1,19 @@
-"""Display of running stages and the time they still take: bars on a terminal, a line now and then elsewhere."""
+"""What a terminal shows of running stages and the time they still take, bars or lines, and documents for --json."""
 
+import json
+import math
+import sys
 import time
+from collections.abc import Mapping
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.text import Text
 
 from paribus.config.units import format_count, format_duration, format_size
 
 SECONDS_BETWEEN_LINES = 10.0
+_INDENT = " " * 15
 LEAST_WIDTH = 20
 """Columns below which nothing could be shown; `COLUMNS=0` stands for a width that is not known."""
 
@@ -20,6 +26,13 @@ def open_console(*, stderr: bool = False) -> Console:
     return console
 
 
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print a document of plain data; what is no finite number is null."""
+    json.dump(_finite(document), sys.stdout, indent=2, allow_nan=False)
+    sys.stdout.write("\n")
+    sys.stdout.flush()
+
+
 class Display:
     """Shows one run: a line a finished stage, a bar for the running one."""
 
@@ -28,6 +41,7 @@ class Display:
         self.console, self._label = console, label
         self._bar: Any = None
         self._task: Any = None
+        self._live: Any = None
         self._name, self._last_line = "", 0.0
         self._activity, self._began, self._before = "", 0.0, 0.0
         """What the running stage does, since when, and the units that were finished then."""
@@ -41,11 +55,22 @@ class Display:
         """A stage begins; `note` is shown until it reports progress."""
         self._name, self._activity, self._last_line = name, "", time.monotonic()
         if self.console.is_terminal and not self._label:
-            from paribus.pipeline.progress_bar import StageProgress  # rich.progress takes 40 ms
+            from rich.live import Live  # with the bars, 40 ms
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-            self._bar = StageProgress(self.console)
-            self._bar.start()
-            self._task = self._bar.add_task(note, total=None, stage=name, amount="", detail="")
+            self._bar = Progress(
+                TextColumn(f"  {name:<12}"),
+                BarColumn(bar_width=20),
+                TextColumn("{task.percentage:>3.0f}%"),
+                TextColumn("{task.fields[amount]}"),
+                TimeElapsedColumn(),
+                TextColumn("elapsed,"),
+                TimeRemainingColumn(),
+                TextColumn("left · {task.description}"),
+            )
+            self._task = self._bar.add_task(note, total=None, amount="")
+            self._live = Live(self._bar, console=self.console, transient=True)
+            self._live.start()
         else:
             self.message(f"  {name}: {note}")
 
@@ -53,9 +78,11 @@ class Display:
         """The running stage finished `done` of `total` units; `detail` is shown beside or below that."""
         if doing != self._activity:
             self._activity, self._began, self._before = doing, time.monotonic(), done
-        if self._bar is not None and self._task is not None:
+        if self._live is not None:
             amount = _amount(done, total, unit)
-            self._bar.update(self._task, completed=done, total=total, description=doing, amount=amount, detail=detail)
+            self._bar.update(self._task, completed=done, total=total, description=doing, amount=amount)
+            below = Text(_INDENT + detail, style="dim", no_wrap=True, overflow="ellipsis")
+            self._live.update(Group(self._bar, below) if detail else self._bar)
         elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()
             left = _left(done, total, self._before, time.monotonic() - self._began)
@@ -64,10 +91,18 @@ class Display:
 
     def finish(self, text: str) -> None:
         """The running stage ended; `text` says how."""
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
         self.message(text)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _finite(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _amount(done: float, total: float, unit: str) -> str:

@@ -20,6 +20,8 @@ from paribus.store.claims import is_held, run_claim
 from paribus.store.files import RUN_RECORD, read_object_if_any
 
 RUN_ID_LENGTH = 16
+ORDERS, TOKENS = "orders", "tokens"
+"""Verbs that report on data, each in a directory of the output root of its name."""
 ARTEFACTS = "artifacts"
 """Directory of an output root that is its store."""
 DONE, RUNNING, FAILED, INCOMPLETE, NOT_STARTED = "done", "running", "failed", "incomplete", "not started"
@@ -83,6 +85,10 @@ class OutputRoot:
 
     def run_claim(self, run_id: str) -> Path:
         return run_claim(self.path, run_id)
+
+    def data_report(self, verb: str, subject: object) -> Path:
+        """Directory of the report of `orders` or `tokens` on `subject`, plain data that tells reports apart."""
+        return self.path / verb / digest(subject)[:16]
 
     def sweep(self, sweep_id: str) -> Path:
         """Directory of a sweep: its events and the list of its artefacts."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from paribus.cli import main
-from paribus.commands.output import print_json
+from paribus.pipeline.display import print_json
 from support.recorded_sweeps import OVERRIDES, finished_sweep
 
 pytestmark = pytest.mark.usefixtures("undrawn")
