@@ -92,9 +92,9 @@ from paribus.training.start import (
 if TYPE_CHECKING:
     from paribus.tokenization.tokenizer import Tokenizer
 _OWN_ENCODER = ", or in place of both an arm, which has its own encoder: -m arm=bpe,unigram"
-"""What compares tokenizers that have no encoder in common, where one of them was given with that of another."""
+"""Advice for comparing tokenizers that have no encoder in common, where one was given with that of another."""
 _BYTES_PER_TOKEN = 4
-"""Of English prose with a vocabulary of some ten thousand tokens, a little more."""
+"""Bytes a token, a little fewer than English prose has with a vocabulary of some ten thousand tokens."""
 WHOLE = ("bits_per_byte", "average")
 """Measures of whatever is scored, beside those of tasks, of groups of tasks and of sets of texts."""
 ALIKE = 0.8
@@ -309,7 +309,7 @@ class _Schedule:
     value: int
     of_step: int
     step: str
-    """What a step takes, in words."""
+    """Work of a step, in words."""
 
     @property
     def steps(self) -> int:

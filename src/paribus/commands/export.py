@@ -191,7 +191,7 @@ class Origin:
     record: Mapping[str, Any]
     step: int
     command: str | None
-    """As it would be typed; None where the sweep of the run is not on record."""
+    """The command as it would be typed; None where the sweep of the run is not on record."""
     training: Mapping[str, Any]
     """Record of its artefact."""
     scores: Mapping[str, float]

@@ -226,7 +226,7 @@ def _first_reported(root: OutputRoot, sweep: str) -> float:
 
 
 DESCRIPTION_TAG = "mlflow.note.content"
-"""What MLflow shows as the description of a run, Markdown."""
+"""Tag that MLflow shows as the description of a run, Markdown."""
 
 
 def correct_numbers(events: EventLog, numbers: Mapping[str, float]) -> None:

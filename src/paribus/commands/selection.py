@@ -39,7 +39,7 @@ class Selection:
     """The runs that a verb is asked about."""
 
     command: Command
-    """As it would be typed with overrides."""
+    """The command as it would be typed with overrides."""
     composition: Composition
     runs: list[PreparedRun]
 

@@ -80,7 +80,7 @@ def verb_help(verb: str) -> str:
 
 
 EXIT_REFUSED_BY_RUN = 1
-"""Of a plan that is whole, for scripts that go on with `paribus run`, which could not begin or would refuse it."""
+"""Exit status of a complete plan that `paribus run` could not begin or would refuse, for scripts that go on with it."""
 
 
 def _with_overrides(name: str) -> Callable[[Sequence[str]], int]:

@@ -252,7 +252,7 @@ class Option:
     """A file of a group."""
 
     name: str
-    """As on the command line, `lbpe/table_1` of an experiment."""
+    """Name on the command line, `lbpe/table_1` of an experiment."""
     path: Path
 
     @property

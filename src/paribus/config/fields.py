@@ -15,7 +15,7 @@ T = TypeVar("T")
 Positive = Annotated[int, Gt(0)]
 NonNegative = Annotated[int, Ge(0)]
 Seed = Annotated[int, Ge(0), Lt(2**63)]
-"""What kernels take as one signed word."""
+"""A seed that fits into one signed word of a kernel."""
 NonNegativeReal = Annotated[float, Ge(0)]
 Probability = Annotated[float, Ge(0), Lt(1)]
 PositiveFloat = Annotated[float, Gt(0)]
@@ -24,7 +24,7 @@ NULL_IS_NO_LIMIT = "null is no limit"
 Limit = Annotated[PositiveFloat | None, NULL_IS_NO_LIMIT]
 Fraction = Annotated[float, Gt(0), Lt(1)]
 PruneShare = Annotated[float, Ge(0.05), Le(0.5)]
-"""What the Unigram trainer takes."""
+"""A share that the Unigram trainer accepts."""
 UpToOne = Annotated[float, Ge(0), Le(1)]
 Cosine = Annotated[float, Gt(0), Le(1)]
 Strings = Annotated[tuple[str, ...], Field(strict=False), MinLen(1)]

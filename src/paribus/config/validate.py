@@ -16,7 +16,7 @@ MISSING_VALUE = "???"
 NEAR = 0.7
 """Ratio of `difflib` from which a known name is suggested."""
 _OF_ONE_VALUE = ("bool_type", "float_type", "int_type", "literal_error", "string_type", "value_error")
-"""What pydantic calls a value, of a field that is no list, that is not as it should be."""
+"""Errors of pydantic that concern a single value."""
 
 
 def build_run(data: Mapping[str, Any]) -> RunConfig:

@@ -80,7 +80,7 @@ class Sample:
 
     below: int
     seed: int = 0
-    """Of the hash."""
+    """Seed of the hash."""
 
     def keeps(self, text: bytes) -> bool:
         """True if a text (UTF-8) is kept; independent of the split it is drawn into."""

@@ -45,7 +45,7 @@ _SCHEMA = pa.schema(
 )
 Row = tuple[int, str | None, str | None, str | None, str | None, str | None, int]
 FILE = "file"
-"""What `corpus.group_field` calls the file that plain text is of."""
+"""Name in `corpus.group_field` of the file that plain text is from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,12 +35,12 @@ class DataFile:
     """The file below `evaluation.data` that holds what is scored."""
 
     owner: str
-    """What is scored, in words: `task boolq`."""
+    """The scored task or set, in words: `task boolq`."""
     directory: str
     names: tuple[str, ...]
     """Its name without the suffix of a compression; where there are several, any of them."""
     otherwise: str = ""
-    """What else may be done where it is missing."""
+    """Another remedy where it is missing."""
 
     def find(self, data: str | None) -> Path:
         """Where it lies; ConfigurationError when `evaluation.data` is null, DataError when that has no such file."""
@@ -134,7 +134,7 @@ def _decoded_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 TEXT_SET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-"""What a set may be called: it names a directory, a metric and a column."""
+"""Allowed names of a set: it names a directory, a metric and a column."""
 
 
 HELDOUT_CLEAN, HELDOUT_CONCATENATED = "heldout_clean", "heldout_concatenated"

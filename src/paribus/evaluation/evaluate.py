@@ -73,11 +73,11 @@ class Scored:
     heldout: dict[int, DocumentBits] = field(default_factory=dict)
     texts: list[TextSet] = field(default_factory=list)
     requests: EncodedRequests = field(default_factory=lambda: EncodedRequests(0))
-    """Of the tasks that ask for log-probabilities; the same at every checkpoint."""
+    """Requests of the tasks that ask for log-probabilities; the same at every checkpoint."""
     truncated: set[ItemKey] = field(default_factory=set)
     """Items whose prompt lost its beginning."""
     names: dict[ItemKey, str] = field(default_factory=dict)
-    """Of items, by their task and number."""
+    """Names of items, by task and number."""
     translated: Translated = field(default_factory=lambda: Translated({}))
     cut_sources: int | None = None
     """Held-out pairs whose source lost its end; None where no pairs are scored."""

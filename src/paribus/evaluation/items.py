@@ -124,7 +124,7 @@ class BenchmarkPrompt:
     """How the texts of a task are put together, and where they come from."""
 
     source: str
-    """What the items are and where their prompt comes from."""
+    """Kind of the items, and where their prompt comes from."""
     target_delimiter: str = " "
     """Between prompt and answer."""
     fewshot_delimiter: str = "\n\n"

@@ -47,7 +47,7 @@ SCORED_METRICS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _DEFAULT_METRICS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"multiple_choice": ("acc", "acc_norm"), "loglikelihood": ("perplexity", "acc"), "generate_until": ("exact_match",)}
 )
-"""What lm-eval takes where a task names no metric."""
+"""Metrics that lm-eval takes where a task names none."""
 _ELSEWHERE: Mapping[str, str] = MappingProxyType(
     {
         "class": "is written in Python",
@@ -233,7 +233,7 @@ class Names:
     tags: Mapping[str, tuple[str, ...]]
     """Tasks whose own file has them."""
     again: Mapping[str, Path]
-    """Of a task that several files name the second of them."""
+    """The second file of each task that several files name."""
 
 
 def harness_folder() -> Path:

@@ -59,7 +59,7 @@ class ItemTokens:
     """How an item is cut, without examples before it."""
 
     tokens: int
-    """Of the question and its longest answer."""
+    """Tokens of the question and its longest answer."""
     choices: int
     """Continuations that are scored; none where the answer is written."""
     crossing: int
@@ -201,9 +201,9 @@ class Crossing:
     """An item of which a token crosses the boundary."""
 
     context: Ids
-    """What its choices are conditioned on."""
+    """Tokens that its choices are conditioned on."""
     text: bytes
-    """What they all begin with, of the context."""
+    """Text of the context that all choices begin with."""
     requests: list[int]
     """Places of its choices."""
 

@@ -33,7 +33,7 @@ class Task:
     """A question type: what is asked of a document, and how answers are judged."""
 
     name: str
-    """As the hub's `tau/scrolls` calls it, and the directory of its files."""
+    """Its name in the hub's `tau/scrolls`, and the directory of its files."""
     metrics: tuple[str, ...]
     """The one it is reported by first."""
     question: bool = True
@@ -131,7 +131,7 @@ class Question:
     """Line of the documents' file, from 0."""
     answers: tuple[str, ...]
     digest: str
-    """Of question, document and answers."""
+    """Digest of question, document and answers."""
 
 
 @dataclass(frozen=True)

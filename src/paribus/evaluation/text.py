@@ -97,7 +97,7 @@ ORDER_FILE = "heldout.order.json"
 RANDOM_SEED = 0
 """Draws the order of sets of texts, the same for every run."""
 NEIGHBOURS, QUERY_TERMS = 20, 25
-"""Of the graph that the order is a path through; as `ordering=lexical` has them."""
+"""Settings of the graph that the order is a path through, as in `ordering=lexical`."""
 SATURATION, LENGTH_NORMALIZATION = 1.2, 0.75
 _ROWS_AT_ONCE = 256
 _BETWEEN = -1

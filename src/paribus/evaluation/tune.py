@@ -102,7 +102,7 @@ class Start:
     accelerator: Any
     precision: str
     requests: Requests
-    """What signals ask of a training."""
+    """Requests that signals make of a training."""
 
 
 def begin(context: StageContext, requests: Requests) -> tuple[StageContext, Start]:

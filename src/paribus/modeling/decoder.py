@@ -282,9 +282,9 @@ class Place(NamedTuple):
     stored: str
     """In its files."""
     parameter: str
-    """Of the `Decoder`."""
+    """Name of a parameter of the `Decoder`."""
     rows: slice
-    """Of that parameter's first dimension."""
+    """Rows of that parameter's first dimension."""
 
 
 def places(architecture: Architecture) -> Iterator[Place]:

@@ -72,9 +72,9 @@ class TrainingMemory:
     moments: int
     gradients: int
     activations: int
-    """What the forward pass of a micro-batch keeps for its backward pass."""
+    """Bytes that the forward pass of a micro-batch keeps for its backward pass."""
     phases: Mapping[str, int]
-    """What is held at the most in `loss`, `backward`, `end of backward` and `optimizer`, weights and all included."""
+    """Most bytes held in `loss`, `backward`, `end of backward` and `optimizer`, weights and all included."""
     batches: int
     checkpoint: int
     """The copy on the host of the weights and moments that this process writes into a checkpoint."""
@@ -251,7 +251,7 @@ class ActivationBytes:
     layer: int
     """Saved in a layer, its input included."""
     layer_input: int
-    """What is left of that with activation checkpointing."""
+    """Bytes of these that are left with activation checkpointing."""
     layer_backward: int
     """More than what a layer saved, at the most that its backward pass holds; the gradient it begins with included."""
     final: int

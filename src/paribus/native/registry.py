@@ -27,7 +27,7 @@ SHINGLES: dict[str, Signature] = {
         "corpus.kernels", "u64* i64* i64 u64* u64 u64* i64* u64 i64* i32* i32* i32* i32* i32* i64 i32* i32*"
     ),
 }
-"""What held-out text shares with training text."""
+"""Kernels that find what held-out text shares with training text."""
 
 _MEMO = {"grow_table": _kernel("tokenization.kernels.memo", "u64* i64 u64* i64 i64")}
 PRETOKENS = {"pretoken_starts": _kernel("tokenization.kernels.scan", "u8* i64 i64 u8* u64* i64 u64* u8* i64*")}
@@ -64,7 +64,7 @@ TABLES = {
     "number_nodes": _kernel("tokenization.kernels.match", "i32* i64* i64 i32* i32*"),
     "fill_edges": _kernel("tokenization.kernels.match", "i32* i32* i32* i64 u64* i64"),
 }
-"""What is made of a vocabulary before it encodes."""
+"""Kernels that make the tables with which a vocabulary encodes."""
 ENCODING = (
     _MEMO
     | TABLES

@@ -42,7 +42,7 @@ class Clustered:
     """(c,) documents of each cluster, in the order they are read; those without a direction are not among them."""
     without_direction: int
     mean_similarity: float
-    """Of a document with the centroid of its cluster; 0 where nobody has a direction."""
+    """Mean cosine of a document and the centroid of its cluster; 0 where no document has a direction."""
 
 
 def cluster_count(documents: int) -> int:

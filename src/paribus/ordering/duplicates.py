@@ -30,7 +30,7 @@ WORDS = 2
 ROWS_AT_ONCE = 262_144
 SIGNATURES_AT_ONCE = 65_536
 SEED = 1
-"""Of the hash functions; another seed is another estimate."""
+"""Seed of the hash functions; another seed is another estimate."""
 NO_WORD = "\0"
 """Begins the one shingle of a text without a word; no word holds it."""
 RECALL = 0.99

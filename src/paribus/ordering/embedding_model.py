@@ -22,7 +22,7 @@ from paribus.ordering.embedding_files import read_layout
 from paribus.stage import JSON
 
 THREADS_A_GPU = 3
-"""Of which one computes while the others read and tokenize."""
+"""Threads a GPU: one computes while the others read and tokenize."""
 Chunk = list[int]
 
 

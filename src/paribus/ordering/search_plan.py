@@ -18,7 +18,7 @@ FEWEST_QUANTIZED = 10_000
 """Documents from which the centroids of a sub-quantizer have something to learn from."""
 CENTROIDS_A_CODE = 256
 _VECTORS_A_CENTROID = 39
-"""What faiss asks for not to warn."""
+"""Vectors a centroid below which faiss warns."""
 DEFAULT_PROBES = 64
 _DIMENSIONS_A_CODE = 3
 

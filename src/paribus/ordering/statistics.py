@@ -85,7 +85,7 @@ class ContextSimilarity:
     inside: Values
     """(c,) of the documents of each sampled context that holds several, pair by pair."""
     shuffled: Values
-    """The same of contexts of the same documents in a random order: what `inside` is where an order does nothing."""
+    """`inside` of the same documents in a random order: its value where an order does nothing."""
     following: Values
     """(c,) of documents of a context with those of the one trained on after it."""
     random: Values

@@ -51,8 +51,9 @@ _SCORED = (
     f"{FINGERPRINT}evaluation",
     *(f"evaluation.{name}" for name in ("limit", "last_checkpoints", "clean_overlap", *_HELDOUT, *_CONTINUATION)),
 )
-"""What decides items, held-out text and scored checkpoints, which no factor excuses. A task or a number of shots that
-some runs lack is a gap in their row."""
+"""Fields that decide items, held-out text and scored checkpoints, which no factor excuses.
+
+A task or a number of shots that some runs lack is a gap in their row."""
 _SIZED = "model"
 """The group whose choices are sizes, and not kinds: which one was typed is not in the configuration."""
 _OF_A_LAUNCHER = "hydra.launcher."

@@ -103,9 +103,9 @@ class SweptRun:
 
     run_id: str
     name: str
-    """As in its own record: `bpe-merge_rank-standard-seed0`."""
+    """Name in its own record: `bpe-merge_rank-standard-seed0`."""
     label: str
-    """As in the list of the sweep: `bpe merge_rank seed=0`."""
+    """Label in the list of the sweep: `bpe merge_rank seed=0`."""
     overrides: tuple[str, ...]
 
 

@@ -41,13 +41,13 @@ class Text:
     """Known sizes of the text that a run would read."""
 
     bytes_per_token: float
-    """Of predicted tokens, those that end documents among them."""
+    """Bytes of text a predicted token, those that end documents among them."""
     epoch_bytes: float | None
-    """What one pass over the ordered documents reads; None where there is no corpus yet."""
+    """Bytes that one pass over the ordered documents reads; None where there is no corpus yet."""
     source: str = ""
-    """What bytes a token are estimated from; empty where they were counted."""
+    """Basis of the estimate of bytes a token; empty where they were counted."""
     pair: PairSize | None = None
-    """Of a corpus of pairs that is there."""
+    """Mean size of a pair, of a corpus of pairs that has been made."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Length:
     flops: float
     estimated: frozenset[str] = frozenset()
     steps_before: int = 0
-    """Of the steps, those of the training that it goes on from."""
+    """Those of the steps that belong to the training it goes on from."""
 
     @property
     def flops_left(self) -> float:
@@ -258,7 +258,7 @@ def _estimated_figures(config: RunConfig) -> frozenset[str]:
 
 
 RULE = (0.00147, -0.10397, 1.95541, -6.61883)
-"""Of English, by byte-level BPE: factors of powers of the logarithm of the size, the highest first.
+"""Rule for English by byte-level BPE: factors of powers of the logarithm of the size, the highest first.
 
 `benchmarks/bytes_per_token.py` fits them; docs/benchmarks.md says how far off they are, also for other text.
 """

@@ -81,9 +81,9 @@ class PlannedRun:
     """True if contexts that may be padded, or rows of pairs whose corpus is not there yet, are taken to be full."""
     max_epochs: float | None
     text_source: str = ""
-    """What its bytes a token are estimated from; empty where they were counted."""
+    """Basis of the estimate of its bytes a token; empty where they were counted."""
     too_few: str | None = None
-    """What is wrong where its steps leave fewer checkpoints than are to be scored."""
+    """Problem where its steps leave fewer checkpoints than are to be scored."""
     trains: bool = True
     """True if its training is among what is planned."""
 
@@ -121,7 +121,7 @@ class Plan:
     """The last stage that is planned, where that is not the last of the runs."""
     problems: tuple[str, ...]
     judgement: tuple[str, ...]
-    """What a table of these runs could not judge."""
+    """Comparisons that a table of these runs could not judge, in words."""
     refusals: tuple[ConfigurationError, ...]
     """Why `paribus run` would refuse these runs together, which a plan may compare."""
 

@@ -115,7 +115,7 @@ class Probe:
     """Measured training steps."""
 
     seconds: Annotated[tuple[Annotated[FiniteFloat, Gt(0)], ...], MinLen(FEWEST_STEPS)]
-    """Of each step."""
+    """Seconds of each step."""
     tokens: Positive
     """Positions that a step computes."""
     device: str
@@ -139,7 +139,7 @@ def _throughput_of(config: RunConfig, vocabulary: int, probe: Probe, when: str) 
 
 
 SECONDS_TO_START = {True: 240.0, False: 60.0}
-"""What a probe may take beside its steps on a GPU, where layers are compiled first, and on a CPU."""
+"""Seconds that a probe may take beside its steps on a GPU, where layers are compiled first, and on a CPU."""
 
 
 class ProbeError(ParibusError):

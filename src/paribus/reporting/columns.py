@@ -357,7 +357,7 @@ class Cell:
     half_width: float | None = None
     """Half of the 95 % interval of `value`."""
     over: Literal["items", "seeds"] | None = None
-    """What the interval is over: `items` alone, or `seeds` and items; what seeds do is pooled over the rows."""
+    """Source of the interval: `items` alone, or `seeds` and items; what seeds do is pooled over the rows."""
     seed_spread: float | None = None
     """Standard deviation over the seeds' means."""
     checkpoint_spread: float | None = None
@@ -386,7 +386,7 @@ class Cell:
     of_factors: bool = False
     """True if effects of factors decide, and the row's own difference is none of them: it has no interval."""
     plain_p: float | None = None
-    """Of the unpaired t-test over the means of each seed and checkpoint, where it is wanted."""
+    """p-value of the unpaired t-test over the means of each seed and checkpoint, where it is wanted."""
 
     @property
     def comparable_by(self) -> tuple[str | None, bool]:

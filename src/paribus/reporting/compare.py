@@ -90,9 +90,9 @@ class CommonText:
     """Places of the two rows in the table, the later one first."""
     seed: int
     share: float
-    """Of the text that the one that read less has read, each reading of a byte counted."""
+    """Share that both read of the text of the run that read less, each reading of a byte counted."""
     share_of_more: float
-    """The same, of the text of the other."""
+    """The same share of the text of the other run."""
     by_step: tuple[float, float] | None
     """Shares of the bytes that both read which they first read at one step, and within `NEAR`; None where unknown."""
     text_bytes: int
@@ -124,7 +124,7 @@ class Comparison:
     left_out: Mapping[str, LeftOut]
     """By task the items with a prompt that some run cut, where not all cut the same at the same place."""
     effects: tuple[Effect, ...] = ()
-    """What each factor does to the measures that decide, and how two depend on each other."""
+    """Effects of each factor on the measures that decide, and interactions of two."""
 
     @property
     def exploratory(self) -> bool:

@@ -28,7 +28,7 @@ class Replaced:
     gone: int
     """Tokens of the other vocabulary that this one lacks."""
     gone_share: float
-    """Of the other vocabulary's tokens."""
+    """Share of the other vocabulary's tokens."""
     gone_frequency: float
     """Mean occurrences of those in the text that the other encoded."""
     came: int
@@ -49,7 +49,7 @@ class TokenRow:
     """By factor."""
     name: str
     config: Mapping[str, Any]
-    """Of one of the configurations that ask for it, as plain data."""
+    """One of the configurations that ask for it, as plain data."""
     statistics: Mapping[str, Any]
     """The `statistics.json` of a `token_statistics` artefact."""
     vocab_size: int

@@ -160,7 +160,7 @@ class OverlapMatrix:
     own: Mapping[str, Collection[int]] = field(default_factory=dict)
     """By identifier of a run, the ids of tokens that no other vocabulary has."""
     shown: Sequence[str] = ()
-    """What a picture says for each name; the names themselves where it is empty. Metrics keep the names."""
+    """Labels of the names in a picture; the names themselves where it is empty. Metrics keep the names."""
 
     def metrics(self) -> dict[str, float]:
         """Every share and frequency of two different vocabularies, named for a tracker."""
@@ -361,7 +361,7 @@ def _line_parts(line: EntropyLine) -> Iterator[range]:
 
 Reals = npt.NDArray[np.float64]
 _MOST_BARS = 64
-"""Of one quantity."""
+"""Most bars of one quantity."""
 _ROUNDED_TO = 9
 
 

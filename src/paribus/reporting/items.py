@@ -25,12 +25,12 @@ class ItemText:
     """Question and answers of one item; of a document that is scored whole, its text alone."""
 
     question: str = ""
-    """What stands before the answer, without examples; of a pair the source, of a document all of it."""
+    """Text before the answer, without examples; of a pair the source, of a document all of it."""
     choices: tuple[str, ...] = ()
     right: int | None = None
     """Index of the right choice."""
     ending: str = ""
-    """What follows each choice, where choices fill a blank."""
+    """Text after each choice, where choices fill a blank."""
     accepted: tuple[str, ...] = ()
     """The text that should follow, the reference of a translation, or all answers that count as right."""
 
@@ -69,7 +69,7 @@ def _read_written(path: Path, task: str, item: str, text: str) -> dict[tuple[int
 
 
 HELDOUT = "heldout"
-"""What the held-out documents of the corpus are called here."""
+"""Name of the held-out documents of the corpus here."""
 BITS_OF_ITEMS = ("choice_bits", "target_bits")
 JUDGED = ("accuracy", "exact match")
 """Families of metrics whose values of one answer are right or wrong; others, such as F1, may happen to be 0 or 1."""
@@ -165,7 +165,7 @@ def with_left_out(comparison: Comparison, runs: Sequence[FinishedRun]) -> Mappin
 
 
 _LARGEST_DIFFERENCE = 1e12
-"""Of a difference that is told from others; infinite ones are no further."""
+"""Largest difference that is told from others; infinite ones count as this."""
 
 
 @dataclass(frozen=True)
@@ -339,7 +339,7 @@ def _one_line(text: str) -> str:
 
 
 MOST_LINES = 5_000_000
-"""Of a table of items; beyond, it has those of the last checkpoint alone."""
+"""Most lines of a table of items; beyond, it has those of the last checkpoint alone."""
 BITS = "bits"
 """The metric of documents."""
 _TEXT, _COUNT = pa.string(), pa.int64()

@@ -69,9 +69,9 @@ PERCENT: Mapping[str, str] = {
 }
 """Metrics of a whole corpus, and the labels of their columns."""
 WORDS = ("word_precision", "word_recall", "word_f1")
-"""What a segmented corpus is reported by: none says much alone."""
+"""Metrics of a segmented corpus, which are reported together: none says much alone."""
 BESIDE: Mapping[str, str] = {"bleu": "tokenized_bleu"}
-"""What a task is reported by beside the metric that it is rather reported by."""
+"""Metric that is reported beside the one that a task is reported by."""
 
 
 @dataclass(frozen=True)

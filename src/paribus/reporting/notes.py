@@ -27,9 +27,9 @@ class Notes:
     """Sentences for beside a table."""
 
     warnings: tuple[str, ...]
-    """What has to be read with every number."""
+    """Notes that have to be read with every number."""
     legend: tuple[str, ...]
-    """What numbers and marks mean, and what is missing."""
+    """Notes on the meaning of numbers and marks, and on what is missing."""
     details: tuple[str, ...]
     """How it was tested, what was equal, and what else a careful reader asks for."""
 

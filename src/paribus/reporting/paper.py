@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 ANY = "any"
 KEYS = ("parameters", "vocabulary", "budget", "unit")
 UNITS = ("byte", "character")
-"""Of which tokens are made, as `tokenizer.unit` has them."""
+"""Units of which tokens are made, as in `tokenizer.unit`."""
 TOKENS, TEXT = "tokens", "text"
 _BUDGETS = {"equal_tokens": TOKENS, "equal_text": TEXT}
 _SAME_SIZE = 1.5

@@ -37,9 +37,9 @@ ON_A_DARK_PAGE: Mapping[str, str] = {
 }  # fmt: skip
 """Colours of light pictures, and what stands for them on a dark page; what is not among them stays."""
 _WIDEST_NAMES = 0.45
-"""Of the width of a picture, what names beside its axes may take."""
+"""Share of the width of a picture that names beside its axes may take."""
 _UNNAMED = re.compile(r"_(nolegend_|child\d+|container\d+)")
-"""What matplotlib calls what it was given no name for."""
+"""Labels that matplotlib gives where it was given none."""
 FALLBACK_FONTS = (
     "Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Zen Hei", "Source Han Sans SC", "Droid Sans Fallback",
 )  # fmt: skip
@@ -166,7 +166,7 @@ def _lay_out(figure: Figure) -> None:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#101010", "#8C8C8C")
 """Those of Okabe and Ito, which colour-blind readers tell apart."""
 Dashes = str | tuple[int, tuple[int, ...]]
-"""Of a line, as matplotlib takes it: a name, or where it begins in lengths of lines and gaps."""
+"""Dashes of a line, as matplotlib takes them: a name, or an offset and lengths of lines and gaps."""
 SHAPES: tuple[tuple[str, str, Dashes, str], ...] = (
     ("o", "●", "-", ""), ("s", "■", "--", "///"), ("^", "▲", ":", "..."), ("D", "◆", "-.", "xxx"),
     ("v", "▼", (0, (7, 1, 1, 1, 1, 1)), "\\\\\\"), ("P", "✚", (0, (1, 4)), "|||"), ("X", "✖", (0, (9, 4)), "---"),
@@ -265,7 +265,7 @@ class Panel:
 
     label: str
     factor: float
-    """What a value is multiplied by to be shown."""
+    """Factor by which a value is multiplied to be shown."""
     lines: Sequence[Sequence[tuple[float, Cell]]]
 
     def points(self, line: int) -> list[tuple[float, float, float]]:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 PLOTS = "plots"
 SHOWN_ITEMS = 20
-"""Of each task."""
+"""Items shown of each task."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Report:
     plain: Mapping[str, Any]
     """The table as plain data, for programs."""
     head: str
-    """What stands before the table, as Markdown."""
+    """Markdown before the table."""
 
 
 def write_report(

@@ -56,11 +56,11 @@ class FinishedRun:
     finetuned: Path | None = None
     """Directory of the `finetuning` artefact."""
     gone: tuple[str, ...] = ()
-    """What the record names and is there no longer, in words."""
+    """Files that the record names and that are gone, in words."""
     corpus: Mapping[str, Any] = field(default_factory=dict)
     """Result of the corpus; `overlap` of its held-out documents with training text, and what `moved` there."""
     commit: str | None = None
-    """Of the code that trained it."""
+    """Commit of the code that trained it."""
     ended: float | None = None
     """When it ended, in seconds since 1970."""
     harmless: Mapping[str, str] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class Block:
 
     items: tuple[str, ...]
     hashes: tuple[str, ...]
-    """Of each item's content."""
+    """Digest of each item's content."""
     values: Matrix
     """(checkpoints, items), checkpoints in order of their steps."""
 
@@ -146,7 +146,7 @@ class RunScores:
     blocks: Mapping[Key, Block]
     heldout: Heldout
     statistics: Mapping[str, Any] = field(default_factory=dict)
-    """Of the held-out text under the run's tokenizer: bytes_per_token, entropy, redundancy, token_lengths."""
+    """Statistics of held-out text under the run's tokenizer: bytes_per_token, entropy, redundancy, token_lengths."""
     chance: Mapping[str, float] = field(default_factory=dict)
     """Accuracy of guessing, by task."""
     truncated: Mapping[tuple[str, int], tuple[str, ...]] = field(default_factory=dict)
@@ -164,10 +164,10 @@ class RunScores:
     document_bytes: Mapping[str, float] = field(default_factory=dict)
     """By fine-tuned task the mean bytes of text that the model read of a document."""
     uniformity: Mapping[str, float | None] = field(default_factory=dict)
-    """Of the input embeddings at the last checkpoint: of the tokens that are used, frequent, medium, rare, unused."""
+    """Uniformity of the last checkpoint's input embeddings of used, frequent, medium, rare and unused tokens."""
     checkpoints: int = 0
     steps: tuple[int, ...] = ()
-    """Of training, at which the checkpoints stand."""
+    """Steps of training at which the checkpoints stand."""
     texts: Mapping[str, Heldout] = field(default_factory=dict)
     """Bits of the documents of each set of texts, by its name."""
 

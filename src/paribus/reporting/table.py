@@ -52,7 +52,7 @@ class TableEntry:
     gap: str = ""
     """Ours minus the paper's, with its sign."""
     sort: float | None = None
-    """What a column of entries is sorted by."""
+    """Number by which a column of entries is sorted."""
 
     @property
     def spreads(self) -> str:
@@ -117,7 +117,7 @@ class Published:
     text: str
     """The number as the paper prints it."""
     parameters: int | None = None
-    """Of the paper's model; None where the paper's row is of any size."""
+    """Parameters of the paper's model; None where the paper's row is of any size."""
 
 
 Beside = Mapping[tuple[int, str], Published]

@@ -41,7 +41,7 @@ class Summary:
     """The head of a report."""
 
     setting: tuple[str, ...]
-    """What was trained, on what, how much, when and with which code: short phrases."""
+    """Phrases that say what was trained, on what, how much, when and with which code."""
     findings: tuple[Decision, ...]
     rows: tuple[str, ...]
     """Factors and measures of which nothing can be said, and why."""

@@ -21,7 +21,7 @@ _STEPS = 2048
 _SMALL = 1 << 18
 """Positions of a corpus that is indexed whole at once."""
 _LOWERED = 8
-"""What the threshold is divided by when no pair is left above it."""
+"""Divisor of the threshold when no pair is left above it."""
 _SMALLEST_BITS, _SMALLEST_ROOM = 12, 1024
 _TOKEN_COLUMNS: dict[int, type[np.generic]] = {
     slot.LENGTHS: np.int32,

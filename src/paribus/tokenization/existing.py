@@ -19,7 +19,7 @@ _CONFIG = "tokenizer_config.json"
 _BESIDE = {TOKENIZER_JSON: (_CONFIG,), VOCABULARY_TEXT: (_CONFIG, "special_tokens_map.json")}
 """Files that decide ids or special tokens beside one of Hugging Face, where they are there."""
 _FIRST_BYTE = b"\n"
-"""Of a SentencePiece file: the tag of its first piece."""
+"""First byte of a SentencePiece file: the tag of its first piece."""
 
 
 def locate(path: Path) -> Path:

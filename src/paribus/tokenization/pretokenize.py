@@ -35,9 +35,9 @@ PATTERNS: dict[str, str] = {
     "none": r"(?s:.+)",
     "punctuation": r"[^\p{L}\p{M}\p{N}][\p{L}\p{M}\p{N}]*|[\p{L}\p{M}\p{N}]+",
 }
-"""What the compiled scanners match, as regular expressions of the `regex` module."""
+"""Patterns of the compiled scanners, as regular expressions of the `regex` module."""
 PRETOKENIZERS = (*PATTERNS, "spans", "predictive_entropy", "sentencepiece", "bert")
-"""Of these, `sentencepiece` and `bert` are imported and change a text before they cut it."""
+"""Pre-tokenizers; `sentencepiece` and `bert` are imported ones, and change a text before they cut it."""
 BERT, BERT_FORMAT = "bert", 1
 TOO_LONG = "\ufdd0"
 """In the place of a word that is too long: a noncharacter, which no vocabulary has, so the word is unknown."""

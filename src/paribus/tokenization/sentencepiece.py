@@ -82,7 +82,7 @@ class SentencePieceModel:
     end: int
     """Id of the token that ends a document, or -1."""
     rules: bytes
-    """The same model with one of the pieces that are learned: all that normalization needs."""
+    """The model file with one learned piece: all that normalization needs."""
 
 
 def _problems(model: SentencePieceModel) -> list[str]:

@@ -23,7 +23,7 @@ _LOSSES = {
     "bert": "BERT's words lose whitespace, control characters and perhaps case and accents; "
     "tokenizer.lossless=false says that this is wanted",
 }
-"""What pre-tokenizers lose."""
+"""Text that pre-tokenizers lose, in words."""
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "algorithm": get_args(Algorithm),
@@ -48,7 +48,7 @@ class Settings:
     algorithm: Algorithm
     unit: UnitKind
     unknown: Unknown
-    """What a character outside a character alphabet becomes; without effect on byte units."""
+    """Treatment of a character outside a character alphabet; without effect on byte units."""
     pretokenizer: str
     encoder: EncoderName
     special_tokens: tuple[str, ...]
@@ -61,7 +61,7 @@ class Settings:
     dropout: float = 0.0
     """Probability that BPE-dropout skips a merge."""
     seed: int = 0
-    """Of BPE-dropout's random numbers."""
+    """Seed of BPE-dropout's random numbers."""
     whole_pretokens: bool = False
     """True if merge-rank encoding takes a pre-token that is a token whole, reachable by merges or not (tiktoken)."""
 

@@ -201,7 +201,7 @@ class TokenGroup:
 
     tokens: int
     share: float
-    """Of the vocabulary's tokens."""
+    """Share of the vocabulary's tokens."""
     mean_frequency: float
     """Occurrences a token in the texts that were counted; NaN for an empty group."""
 
@@ -253,7 +253,7 @@ class Containing:
     token: bytes
     occurrences: int
     share: float
-    """Of the occurrences of all tokens that contain it."""
+    """Share of the occurrences of all tokens that contain it."""
 
 
 def own_shares(tok: Tokenizer, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

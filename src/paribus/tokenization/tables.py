@@ -25,7 +25,7 @@ from paribus.tokenization.vocabulary import (
 
 UNKNOWN_RULES: dict[Unknown, int] = dict(zip(get_args(Unknown), range(3), strict=True))
 _SCORED_OR_WHOLE = {"unigram": "viterbi", "words": "whole"}
-"""What encodes the vocabularies that have no merges."""
+"""Encoders of the vocabularies that have no merges."""
 _MERGING = (layout.MERGE_RANK, layout.DROPOUT)
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]

@@ -22,7 +22,7 @@ CONTINUATION_MARK = "## "
 """Before the name of a token that stands inside a word. Whitespace in it keeps it apart from every text, for words
 between whitespace are all that is looked up; with `##` alone, the word `##ing` would be taken for the inside of one."""
 Unknown = Literal["byte_fallback", "token", "refuse"]
-"""What a character outside a character alphabet becomes: its bytes, one unknown token, or an error."""
+"""Treatment of a character outside a character alphabet: its bytes, one unknown token, or an error."""
 UNKNOWN_TOKEN = "<unk>"
 _PRINTABLE = (*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1))
 CODEPOINTS = 0x110000
@@ -275,7 +275,7 @@ class UnitTable:
     unknown: int
     """Rank of the unknown unit, or -1."""
     continuation: int
-    """What is added to the rank of a unit that does not begin its word; 0 without continuation marks."""
+    """Number added to the rank of a unit that does not begin its word; 0 without continuation marks."""
 
 
 def unit_table(vocabulary: Vocabulary) -> UnitTable:

@@ -116,7 +116,7 @@ class Checkpoints:
     damaged: list[str] = field(default_factory=list)
     """Names of checkpoints that `newest` found damaged and passed over."""
     computed_on: list[str] = field(default_factory=list)
-    """What each part of this training was computed on, those before it was resumed among them."""
+    """Hardware of each part of this training, those before it was resumed among them."""
 
     def go_on(self, resumed: Checkpoint | None, here: str) -> None:
         """Note that all from now on is computed `here`, and all before as the resumed checkpoint says."""

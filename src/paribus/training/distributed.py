@@ -151,7 +151,7 @@ class Requests:
 
 
 Work = Callable[[StageContext, int, Requests], dict[str, JSON]]
-"""What one of so many processes does of a stage; the result is the main process'."""
+"""Share of a stage that one of so many processes does; the result is the main process'."""
 
 
 def run_worker(work: Work, *, all_report: bool = False) -> int:
@@ -264,7 +264,7 @@ class Host:
 
     main: bool
     group: Any
-    """Of gloo; None where there is one process."""
+    """Process group of gloo; None where there is one process."""
     writers: Any = None
     """A group of its own for the threads that write checkpoints, beside what the processes do meanwhile."""
 

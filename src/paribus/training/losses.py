@@ -142,7 +142,7 @@ def document_bounds(inputs: torch.Tensor, end: DocumentEnd) -> Documents:
 
 
 LossAndDifference = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
-"""Of logits (n, vocabulary) and targets (n,): the summed loss in float32, and its gradient by the logits in their type:
+"""From logits (n, vocabulary) and targets (n,) to the summed loss in float32 and its gradient in the logits' dtype:
 probabilities minus the targets. Logits may be overwritten."""
 
 

@@ -83,7 +83,7 @@ class Spent:
     seconds: float = 0.0
     """By the clock, while it trained."""
     device_seconds: float = 0.0
-    """The same summed over the devices, a process each, of every part."""
+    """Seconds summed over the devices, a process each, of every part."""
 
     @property
     def device_hours(self) -> float:

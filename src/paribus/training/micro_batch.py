@@ -34,11 +34,11 @@ class MicroBatch:
 
     directory: Path
     given: int
-    """As `training.micro_batch` is configured; what was found of another is not taken."""
+    """The configured `training.micro_batch`; what was found for another is not taken."""
     share: int
     """Contexts of a global batch that each process has."""
     recomputes: bool = False
-    """As `training.activation_checkpointing`, without which far more memory is taken."""
+    """`training.activation_checkpointing`, without which far more memory is taken."""
 
     @classmethod
     def of(cls, directory: Path, training: TrainingConfig, processes: int) -> Self:

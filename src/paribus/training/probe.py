@@ -36,7 +36,7 @@ STEPS = (3, 50)
 MICRO_BATCHES = 8
 """Most micro-batches of a timed step: more say nothing else."""
 SIDE = 1024
-"""Of the matrices whose product says how fast a step can be at best."""
+"""Side of the matrices whose product says how fast a step can be at best."""
 
 
 def measure(config: RunConfig, vocab_size: int, seconds: float) -> dict[str, Any]:

@@ -130,7 +130,7 @@ class Piece(NamedTuple):
     tensor: torch.Tensor
     start: int
     shape: tuple[int, ...]
-    """Of the whole."""
+    """Shape of the whole."""
 
 
 def save_pieces(path: Path, pieces: Mapping[str, Piece]) -> None:

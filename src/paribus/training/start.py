@@ -149,7 +149,7 @@ _FIXED_FIELDS: dict[str, dict[str, Any]] = {
     "llama": {"attention_bias": False, "mlp_bias": False, "hidden_act": "silu", "attention_dropout": 0},
     "gpt_neox": {"attention_bias": True, "hidden_act": "gelu", "attention_dropout": 0, "hidden_dropout": 0},
 }
-"""Of each family that can be continued, what config.json may say besides; what it leaves out has these values."""
+"""Fields of config.json that must have these values, by family that can be continued; left out, they have them."""
 
 
 def check_stored_model(model: ModelConfig, directory: Path, *, longer_context: bool) -> Iterator[Problem]:
@@ -239,7 +239,7 @@ EVERY_SEED = "start=continued makes both trainings of every seed"
 _CONTEXT_FIELDS = (
     "seeds.contexts", "tokens", "documents", "ids", "offsets", "source_lengths", "order", "groups", "contexts",
 )  # fmt: skip
-"""Of a fingerprint what decides, beside `_COUNTED`, which contexts a step reads."""
+"""Fields of a fingerprint that decide, beside `_COUNTED`, which contexts a step reads."""
 _STEP_FIELDS = ("model.context_length", "training.global_batch")
 """How far in the sequence of contexts a number of steps leads; 0 where bytes of text decide it later."""
 
@@ -253,7 +253,7 @@ class ResumedState:
     """Its Hugging Face directory."""
     step: int
     fingerprint: Mapping[str, Any]
-    """Of data and recipe, by names."""
+    """Fingerprints of data and recipe, by names."""
 
     @property
     def directory(self) -> Path:

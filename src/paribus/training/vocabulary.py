@@ -13,7 +13,7 @@ from paribus.tokenization.settings import EncoderName
 from paribus.tokenization.vocabulary import ENTRY_KINDS, FALLBACK, SPECIAL, UNKNOWN
 
 Key = tuple[str, bytes, bool]
-"""What a token is wherever its id lies: its sort, its bytes, and whether it only continues a word."""
+"""Identity of a token whatever its id: its sort, its bytes, and whether it only continues a word."""
 Rows = npt.NDArray[np.int64]
 
 

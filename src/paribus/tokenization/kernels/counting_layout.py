@@ -41,4 +41,4 @@
 KEPT = 256
 """Pre-tokens looked up together."""
 DONE, GROW_MASKS, GROW_SHORT, GROW_LONG, GROW_BYTES = range(5)
-"""What the kernels return."""
+"""Statuses that the kernels return."""

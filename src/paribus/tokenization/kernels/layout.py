@@ -10,7 +10,7 @@ ENCODERS = ("merge_rank", "longest_first", "left_to_right", "viterbi", "fewest",
 MERGE_RANK, LONGEST_FIRST, LEFT_TO_RIGHT, VITERBI, FEWEST, DROPOUT, WHOLE = range(7)
 
 BYTE_FALLBACK, UNKNOWN_TOKEN, REFUSE = range(3)
-"""What a character outside a character alphabet becomes."""
+"""Numbers of `Unknown`, the treatment of a character outside a character alphabet."""
 
 # A tokenizer, read only.
 (
@@ -77,9 +77,9 @@ BYTE_FALLBACK, UNKNOWN_TOKEN, REFUSE = range(3)
 DIRECT_RANKS = 256
 """Pairs and paths of that many of the first ranks, the bytes, have tables of their own."""
 RANK_BITS, PRIORITY_BITS = 21, 22
-"""What a pair table can hold: ranks below 2^21, and almost 2^22 merges."""
+"""Limits of a pair table: ranks below 2^21, and almost 2^22 merges."""
 NODE_BITS, UNIT_BITS = 22, 20
-"""What a trie can hold: almost 2^22 nodes, and units of ranks below 2^20."""
+"""Limits of a trie: almost 2^22 nodes, and units of ranks below 2^20."""
 WIDE = (1 << NODE_BITS) - 1
 """In the place of the first child of a node whose edges are in the hash table."""
 CHUNK = 512
@@ -87,4 +87,4 @@ CHUNK = 512
 LONGEST_KEPT = 255
 """Bytes of the longest pre-token that is remembered."""
 DONE, GROW_SHORT, GROW_LONG, GROW_BYTES, GROW_IDS, GROW_OUTPUT, REFUSED = range(7)
-"""What an encoding kernel returns."""
+"""Statuses that an encoding kernel returns."""

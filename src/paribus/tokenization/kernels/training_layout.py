@@ -77,4 +77,4 @@ TOKEN = 1 << 62
     GROW_HEAP,
     GROW_RECORDS,
 ) = range(10)
-"""What the kernels return."""
+"""Statuses that the kernels return."""
