@@ -1,8 +1,10 @@
 """Compiled kernels: loading, compiling those that this machine lacks, and the memory that kernels share with Python.
 
-Loading takes llvmlite and some milliseconds; numba is imported only to compile. Compiled kernels are in the user's
-cache, a file each for every state of all kernels' sources, of numba and of the processor: below `PARIBUS_CACHE`, else
-`XDG_CACHE_HOME/paribus`, else `~/.cache/paribus`.
+Loading takes llvmlite and some milliseconds; numba is imported only to compile. Object code is in the user's cache, a
+file for each kernel and `fingerprint`: in `PARIBUS_CACHE` if that is set, else in the first private directory among
+`XDG_CACHE_HOME/paribus`, `~/.cache/paribus` and `paribus-UID` in the directory of temporary files.
+
+As a program it compiles the kernels that its arguments name.
 """
 
 import ctypes
@@ -10,12 +12,13 @@ import hashlib
 import json
 import math
 import mmap
+import multiprocessing
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -28,10 +31,10 @@ import numpy.typing as npt
 from paribus.errors import ConfigurationError
 from paribus.native.registry import KERNELS, Signature
 
-COMPILER = "paribus.native.build"
-_SOURCES = ("native/build.py", "native/intrinsics.py", "*/kernels.py", "*/kernels/*.py")
+COMPILER = "paribus.native.loader"
+_SOURCES = ("native/build.py", "native/intrinsics.py", "native/registry.py", "*/kernels.py", "*/kernels/*.py")
 Progress = Callable[[str, int, int], None]
-"""Called with the kernel being compiled, how many are done, and how many there are."""
+"""Called with a kernel that is being compiled, the number done, and the number of all."""
 
 _CTYPES: dict[str, type[Any]] = {"i64": ctypes.c_int64, "u64": ctypes.c_uint64, "f64": ctypes.c_double}
 Array = npt.NDArray[Any]
@@ -42,7 +45,7 @@ _HUGE_PAGE = 1 << 21
 class Kernel:
     """A compiled function; call it with integers, floats and the addresses of arrays.
 
-    Other threads run meanwhile, unless it calls Python; what that raises comes through.
+    It releases the interpreter's lock, unless it calls Python; exceptions of those calls come through.
     """
 
     def __init__(self, engine: Any, symbol: str, signature: Signature) -> None:
@@ -72,9 +75,8 @@ def address(array: npt.NDArray[Any]) -> int:
 @cache
 def kernel(name: str) -> Kernel:
     """The kernel of that name in `registry`, compiled if need be."""
-    ensure_compiled([name])
-    saved = read(kernel_path(name))
-    assert saved is not None
+    if (saved := read(kernel_path(name))) is None:
+        saved = _compile_and_keep(name)
     symbol, code = saved
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -90,22 +92,52 @@ def missing_kernels(names: Iterable[str]) -> list[str]:
     return [name for name in names if read(kernel_path(name)) is None]
 
 
-def ensure_compiled(names: Iterable[str], progress: Progress | None = None) -> int:
-    """Compile those of these kernels that are missing or damaged, in one process a core; returns how many."""
+def ensure_compiled(names: Iterable[str], progress: Progress | None = None) -> None:
+    """Compile those of these kernels that are missing or damaged, in a process for each core."""
     if missing := missing_kernels(names):
-        # The larger ones stand last in the registry: dealt first, they come to different cores.
+        # The larger ones are last in the registry: dealt out first, they go to different cores.
         process = subprocess.Popen([sys.executable, "-m", COMPILER, *reversed(missing)])
         while process.poll() is None:
             time.sleep(0.1)
             left = [name for name in missing if not kernel_path(name).exists()]
             if progress is not None:
-                progress(left[0] if left else missing[-1], len(missing) - len(left), len(missing))
-        if missing_kernels(missing):
+                progress(left[-1] if left else missing[0], len(missing) - len(left), len(missing))
+        if process.returncode != 0:
             raise RuntimeError(
                 f"kernels could not be compiled: {COMPILER} ended with status {process.returncode}; if it says no more "
                 "above, memory may have been short, and the same command compiles the rest"
             )
-    return len(missing)
+
+
+def _compile_all(names: Sequence[str]) -> bool:
+    """Compile kernels, a share of them in a process for each core; False where a process failed or was killed."""
+    from paribus.native.build import load_compiler
+
+    # Forked processes share it; libraries of other systems do not survive a fork. Each process has its whole share from
+    # the start, so that it ends even if this one is killed.
+    load_compiler()
+    context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    cores = os.cpu_count() or 1
+    shares = [names[core::cores] for core in range(min(cores, len(names)))]
+    processes = [context.Process(target=_compile_share, args=(share,)) for share in shares]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    return not any(process.exitcode for process in processes)
+
+
+def _compile_share(names: Sequence[str]) -> None:
+    for name in names:
+        _compile_and_keep(name)
+
+
+def _compile_and_keep(name: str) -> tuple[str, bytes]:
+    from paribus.native.build import compile_kernel
+
+    symbol, code = compile_kernel(name)
+    keep(name, symbol, code)
+    return symbol, code
 
 
 def kernel_path(name: str) -> Path:
@@ -115,7 +147,7 @@ def kernel_path(name: str) -> Path:
 
 @cache
 def fingerprint() -> str:
-    """Digest of everything that object code depends on: numba, processor, and the sources of all kernels."""
+    """Digest of all that decides object code: numba, llvmlite, processor, sources of kernels and of their compiler."""
     features: str = llvm.get_host_cpu_features().flatten()
     parts = (version("numba"), version("llvmlite"), llvm.get_default_triple(), llvm.get_host_cpu_name(), features)
     digest = hashlib.sha256("\0".join(parts).encode())
@@ -129,8 +161,11 @@ def fingerprint() -> str:
 def cache_directory() -> Path:
     """A directory that only this user can write to, since code is run from it; ConfigurationError where none is."""
     configured, home = os.environ.get("PARIBUS_CACHE"), os.environ.get("XDG_CACHE_HOME")
-    usual = [Path("~/.cache/paribus").expanduser(), Path(tempfile.gettempdir()) / f"paribus-{os.getuid()}"]
-    paths = [Path(configured)] if configured else [*([Path(home) / "paribus"] if home else []), *usual]
+    if configured:
+        paths = [Path(configured)]
+    else:
+        paths = [Path(home) / "paribus"] if home else []
+        paths += [Path("~/.cache/paribus").expanduser(), Path(tempfile.gettempdir()) / f"paribus-{os.getuid()}"]
     if (private := next(filter(_is_private, paths), None)) is None:
         raise ConfigurationError(
             f"PARIBUS_CACHE: {' or '.join(map(str, paths))} must be a directory that this user owns and nobody else "
@@ -217,3 +252,7 @@ def table_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any
         room, unit = np.frombuffer(memory, dtype=np.uint8), _HUGE_PAGE
     begin = -int(room.__array_interface__["data"][0]) % unit
     return room[begin : begin + size].view(kind).reshape(shape)
+
+
+if __name__ == "__main__":
+    sys.exit(0 if _compile_all(sys.argv[1:]) else 1)
