@@ -73,7 +73,7 @@ exit status: 0 all artefacts are identical, or agree so; 1 some differ or were n
 
 
 def rerun_command(arguments: Sequence[str], console: Console) -> int:
-    """`paribus rerun RUN [root=...]`: 0 when all artefacts came out the same, else 1."""
+    """`paribus rerun RUN [root=...]`: 0 when all artefacts are identical or agree within `TOLERANCE`, else 1."""
     name, root, devices = _parse(arguments)
     run_id = find_run_id(name, root)
     try:
@@ -101,9 +101,8 @@ def _recorded_config(run_id: str, root: Path, devices: Mapping[str, str], consol
         config = config | {group: config[group] | {field: device}}
     original = checked_run(config | {"sweep": None})
     recorded = recorded_provenance(record, OutputRoot.of(original))
-    changes = ["its artefacts are gone, and with them what it was made with"]
-    if recorded is not None:
-        changes = [*environment_changes(recorded, provenance())]
+    gone = ["its artefacts are gone, and with them what it was made with"]
+    changes = gone if recorded is None else list(environment_changes(recorded, provenance()))
     _refuse_changed(record, original, changes)
     for change in changes:
         console.print(f"not as recorded: {change}", style="yellow", markup=False, soft_wrap=True)
@@ -111,7 +110,7 @@ def _recorded_config(run_id: str, root: Path, devices: Mapping[str, str], consol
 
 
 def _new_rerun(original: RunConfig, run_id: str) -> RunConfig:
-    """A copy of the run in a root of its own, which goes again where this machine could not make it."""
+    """The run's configuration in a new root, which is removed where this machine cannot make the run."""
     reruns = OutputRoot.of(original).reruns
     reruns.mkdir(exist_ok=True)
     again = made_again(original, Path(tempfile.mkdtemp(prefix=f"{run_id}-", dir=reruns)))
@@ -197,7 +196,7 @@ class Match:
     losses: int = 0
     """How many of these are losses."""
     rounded: bool = False
-    """True if a GPU had a part in it, so that losses have to agree up to `TOLERANCE` and not bytes."""
+    """True if its losses need only agree within `TOLERANCE`, since a GPU had a part in it."""
 
     @property
     def agrees(self) -> bool:
@@ -252,7 +251,7 @@ def _pair(number: Mismatch) -> str:
     return f"{number.step}, {number.measure} {number.original:.6g}, again {number.again:.6g}"
 
 
-LOSS = re.compile(r"train/loss|finetuning/.*/loss|eval/.*/bits_per_byte")
+LOSS = re.compile(r"train/loss|finetuning/.*/loss|eval/(.*/)?bits_per_byte")
 EXACT_FILES = ("contexts.json", "readings.npy")
 """Files of a training that say what was read, which no device rounds."""
 TOLERANCE = 0.01
@@ -326,7 +325,7 @@ def _shown(text: str | None, other: str | None) -> str:
         if set(own) != known:
             words = [_words(entry) for entry, key in zip(value, own, strict=True) if key not in known]
             more = [f"{len(words) - MOST_ENTRIES} more"] if len(words) > MOST_ENTRIES else []
-            return _DIGEST.sub(r"\1", ", ".join([*words[:MOST_ENTRIES], *more])) or "absent"
+            return _DIGEST.sub(r"\1", ", ".join([*words[:MOST_ENTRIES], *more])) if words else "absent"
     if text is None:
         return "absent"
     return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 3]}..."

@@ -225,6 +225,7 @@ def test_what_a_gpu_trained_is_judged_by_its_losses_unless_it_was_deterministic(
         ({"losses": 3}, True),
         ({"losses": 3, "differences": (Mismatch("finetuning/qasper/loss", 3, 2.0, 2.01),)}, True),
         ({"losses": 3, "differences": (Mismatch("finetuning/qasper/loss", 3, 2.0, 9.0),)}, False),
+        ({"losses": 3, "differences": (Mismatch("eval/bits_per_byte", 3, 2.0, 9.0),)}, False),
         ({"losses": 3, "files": ("contexts.json", "metrics.jsonl")}, False),
         ({"losses": 3, "files": ("readings.npy",)}, False),
         ({"losses": 0, "files": ("items.parquet",)}, False),
