@@ -13,7 +13,6 @@ from rich.text import Text
 from paribus.config.units import format_count, format_duration, format_size
 
 SECONDS_BETWEEN_LINES = 10.0
-_INDENT = " " * 15
 LEAST_WIDTH = 20
 """Columns below which nothing could be shown; `COLUMNS=0` stands for a width that is not known."""
 
@@ -37,17 +36,16 @@ class Display:
     """Shows one run: a line a finished stage, a bar for the running one."""
 
     def __init__(self, console: Console, label: str = "") -> None:
-        """`label` stands before each line of one of several runs that share the console, which then has no bars."""
+        """`label` begins each line where several runs share the console, which then shows no bars."""
         self.console, self._label = console, label
         self._bar: Any = None
-        self._task: Any = None
         self._live: Any = None
         self._name, self._last_line = "", 0.0
-        self._activity, self._began, self._before = "", 0.0, 0.0
+        self._activity, self._began, self._units_before = "", 0.0, 0.0
         """What the running stage does, since when, and the units that were finished then."""
 
     def message(self, text: str) -> None:
-        """Print a line above the bar, which stays one in a log; rich markup is interpreted."""
+        """Print one unwrapped line above the bar; rich markup is interpreted."""
         shown = f"[dim]{self._label:>3}[/dim] {text}" if self._label else text
         self.console.print(shown, highlight=False, soft_wrap=True)
 
@@ -68,24 +66,24 @@ class Display:
                 TimeRemainingColumn(),
                 TextColumn("left · {task.description}"),
             )
-            self._task = self._bar.add_task(note, total=None, amount="")
-            self._live = Live(self._bar, console=self.console, transient=True)
-            self._live.start()
+            self._bar.add_task(note, total=None, amount="")
+            self._live = Live(self._bar, console=self.console, transient=True, refresh_per_second=10)
+            self._live.start(refresh=True)
         else:
             self.message(f"  {name}: {note}")
 
     def progress(self, done: float, total: float, unit: str, doing: str, detail: str = "") -> None:
         """The running stage finished `done` of `total` units; `detail` is shown beside or below that."""
         if doing != self._activity:
-            self._activity, self._began, self._before = doing, time.monotonic(), done
+            self._activity, self._began, self._units_before = doing, time.monotonic(), done
         if self._live is not None:
             amount = _amount(done, total, unit)
-            self._bar.update(self._task, completed=done, total=total, description=doing, amount=amount)
-            below = Text(_INDENT + detail, style="dim", no_wrap=True, overflow="ellipsis")
+            self._bar.update(self._bar.task_ids[0], completed=done, total=total, description=doing, amount=amount)
+            below = Text(" " * 15 + detail, style="dim", no_wrap=True, overflow="ellipsis")
             self._live.update(Group(self._bar, below) if detail else self._bar)
         elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()
-            left = _left(done, total, self._before, time.monotonic() - self._began)
+            left = _left(done, total, self._units_before, time.monotonic() - self._began)
             amount = " · ".join(text for text in (_amount(done, total, unit), detail) if text)
             self.message(f"  {self._name}: {doing}, {amount}{left}")
 

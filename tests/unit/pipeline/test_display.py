@@ -53,6 +53,22 @@ def test_the_time_left_is_that_of_what_the_stage_does_now_from_where_it_began() 
     assert shown(display).splitlines()[-1] == "  evaluation: scoring tasks, 600 of 1,000 requests (60%), 20 s left"
 
 
+def test_a_terminal_has_a_bar_while_a_stage_runs_and_a_line_when_it_ends() -> None:
+    display = Display(console(terminal=True))
+    for stage in ("tokens", "training"):
+        display.start(stage, "starting")
+        assert f"  {stage}" in shown(display).splitlines()[-1] and "starting" in shown(display)
+        display.progress(1e6, 20e6, "tokens", "taking steps", DETAIL)
+        display._live.refresh()
+        bar, detail = shown(display).splitlines()[-2:]
+        assert (
+            "5% 1.0M of 20.0M tokens" in bar and "left · taking steps" in bar and detail.startswith(" " * 15 + "387.9")
+        )
+        display.message("a line above the bar")
+        display.finish(f"{stage}: done")
+        assert shown(display).endswith(f"{stage}: done\n")
+
+
 CORPUS = {
     "train": {"documents": 284, "bytes": 102_454},
     "heldout": {"documents": 76, "bytes": 26_936},
