@@ -110,7 +110,7 @@ def _be_python(words: list[str], environment: Mapping[str, str], directory: str)
         code = 1
     if isinstance(code, str):
         print(code, file=sys.stderr)  # noqa: T201
-    fork_server._end(code if isinstance(code, int) else int(code is not None))
+    fork_server._exit(code if isinstance(code, int) else int(code is not None))
 
 
 def _stages_from(idle: "_Idle") -> None:

@@ -14,7 +14,7 @@ from paribus.config.identity import canonical, identity
 from paribus.config.units import format_age
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.prepare import FilesBefore, overlay, prepare_runs
+from paribus.pipeline.prepare import RecordedFiles, overlay, prepare_runs
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.records import (
     Reference,
@@ -102,7 +102,7 @@ def _with_flags(recorded: Command, given: Command) -> Command:
 def _named_runs(composition: Composition, reference: Reference, root: Path) -> tuple[list[PreparedRun], int]:
     """Runs as they were made, and how many have other files by now; all of now where one is another anyhow."""
     made = prepare_runs(
-        composition, tolerate_missing=True, judge_made=False, before=_files_before(root, reference.runs)
+        composition, tolerate_missing=True, judge_made=False, recorded_files=_recorded_files(root, reference.runs)
     )
     if not {run.run_id for run in made} <= {run.run_id for run in reference.runs}:
         return prepare_runs(composition, tolerate_missing=True, judge_made=False), 0
@@ -111,7 +111,7 @@ def _named_runs(composition: Composition, reference: Reference, root: Path) -> t
     return made, sum(now != run.run_id for now, run in zip(ids, made, strict=True))
 
 
-def _files_before(root: Path, runs: Sequence[SweptRun]) -> FilesBefore:
+def _recorded_files(root: Path, runs: Sequence[SweptRun]) -> RecordedFiles:
     """Files that each job had read when it ran; for one that never did, those of jobs of the same groups."""
     every = {_run_overrides(run.overrides): read_run_record(root / "runs" / run.run_id) for run in runs}
     records = {overrides: record for overrides, record in every.items() if record}

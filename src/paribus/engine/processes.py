@@ -2,8 +2,6 @@
 
 import ctypes
 import io
-import multiprocessing
-import multiprocessing.connection
 import os
 import signal
 import sys
@@ -18,12 +16,12 @@ STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 """Signals by which users and schedulers end processes."""
 PR_SET_PDEATHSIG = 1
 OOM_SCORE = Path("/proc/self/oom_score_adj")
-"""File with what a process is thought to take beyond what it takes, in thousandths of all memory."""
+"""File with the OOM score adjustment of this process, in thousandths of all memory."""
 _ADDED_OOM_SCORE, _HIGHEST_OOM_SCORE = 300, 1000
 VMSTAT = Path("/proc/vmstat")
-"""Counters of the kernel. Somebody's kill ends a process by signal 9 too, and moves none of them."""
+"""File with the kernel's counters, of which one counts kills for want of memory and no other signal 9."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-"""Variables of the environment, one of each library. Told apart, PyTorch takes as many as MKL may have."""
+"""Variables of the environment for the threads of OpenMP, MKL and OpenBLAS; where they differ, PyTorch heeds MKL's."""
 
 
 def on_stop(handler: Callable[[int, FrameType | None], object]) -> None:
@@ -39,9 +37,9 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def guard_streams() -> list[OSError]:
-    """Have standard streams escape unknown characters and drop what fails; return a list of the last error.
+    """Have standard streams escape what they cannot encode and drop failed writes, so that printing ends no run.
 
-    So printing never decides how a run ends.
+    Returns a list that will hold the last error.
     """
     errors = list[OSError]()
     for name in ("stdout", "stderr"):
@@ -74,9 +72,9 @@ class _Outlet(io.FileIO):
 
 
 def die_with_parent(parent: int | None = None) -> None:
-    """Ask Linux to kill this process when its parent dies, so that nobody works under a claim nobody holds.
+    """Have Linux kill this process when its parent ends, so that nobody works under a claim that nobody holds.
 
-    `parent` is its number, where it was told: one that died while this process imported is no parent any more.
+    `parent` is the number of the parent, where it is known: if that ended before this call, this process ends too.
     """
     if sys.platform == "linux":
         parent = parent or os.getppid()
@@ -85,23 +83,23 @@ def die_with_parent(parent: int | None = None) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def signalled_at_the_end_of_this(number: signal.Signals) -> Callable[[], None]:
-    """Function for a process to call before it becomes another program: Linux sends `number` when this thread ends."""
+def signal_on_thread_exit(number: signal.Signals) -> Callable[[], None]:
+    """Function for a child to call before it becomes another program: Linux sends it `number` when this thread ends."""
     library, starter = ctypes.CDLL(None), os.getpid()
 
-    def ask() -> None:
+    def request_signal() -> None:
         if sys.platform == "linux":
             library.prctl(PR_SET_PDEATHSIG, number)
             if os.getppid() != starter:
                 os._exit(1)
 
-    return ask
+    return request_signal
 
 
 def die_before_starter(score: Path = OOM_SCORE) -> None:
-    """Have Linux kill this process, and those started from here, for want of memory before the one that started it.
+    """Raise the OOM score of this process and its children: Linux then kills them for want of memory before the parent.
 
-    That one tells what ended this one; with it would end all its other runs.
+    The parent says what ended this process, and has other runs.
     """
     with suppress(OSError, ValueError):  # another system, or a container that hides it
         higher = min(int(score.read_text(encoding="ascii")) + _ADDED_OOM_SCORE, _HIGHEST_OOM_SCORE)
@@ -109,10 +107,10 @@ def die_before_starter(score: Path = OOM_SCORE) -> None:
 
 
 def ignore_requests() -> None:
-    """Outlive the signals by which schedulers ask jobs for a checkpoint, as do the processes started from here.
+    """Ignore the signals by which schedulers ask jobs for a checkpoint, here and in children.
 
-    SLURM may send them to every process of a job. SIGUSR1 means a training, which heeds it itself; SIGUSR2 is
-    submitit's own and means the process that it has started.
+    SLURM may send them to every process of a job. A training handles SIGUSR1 itself; SIGUSR2 is submitit's own, for the
+    process that it has started.
     """
     for number in (signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
@@ -124,14 +122,14 @@ def end_with_starter() -> None:
     Workers are children of a server, which lives as long as one of them does; and each holds both ends of the queue
     that it waits at, so none learns by itself that nobody is left to want its results.
     """
-    starter = multiprocessing.parent_process()
-    if starter is not None:
-        threading.Thread(target=_end_after, args=(starter.sentinel,), daemon=True).start()
+    from multiprocessing import connection, parent_process  # 10 ms that the start of a command line does without
 
+    def end_after(sentinel: int) -> None:
+        connection.wait([sentinel])
+        os.kill(os.getpid(), signal.SIGKILL)
 
-def _end_after(sentinel: int) -> None:
-    multiprocessing.connection.wait([sentinel])
-    os.kill(os.getpid(), signal.SIGKILL)
+    if (starter := parent_process()) is not None:
+        threading.Thread(target=end_after, args=(starter.sentinel,), daemon=True).start()
 
 
 def out_of_memory_kills(counters: Path = VMSTAT) -> int:

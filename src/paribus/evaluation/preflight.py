@@ -57,7 +57,7 @@ _MOST_ALIKE = 10
 
 
 def check_evaluation(config: EvaluationConfig) -> list[Problem]:
-    """(config path, what is wrong and what would be right) of every problem; empty when there is none."""
+    """Problems of tasks and their files; empty where there is none."""
     problems = check_task_names(config)
     if _lacks_include_path(config):
         problems.append(Problem("evaluation.include_path", f"{config.include_path} is not a directory"))

@@ -198,7 +198,8 @@ def _modules(path: Path) -> list[dict[str, str]]:
         ordered = sorted(content, key=lambda module: module["idx"])
         return [{"type": module["type"].rsplit(".", 1)[-1], "path": module["path"]} for module in ordered]
     except (KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{path / 'modules.json'}: no list of modules with idx, type and path") from error
+        problem = Problem("embedder.path", f"{path / 'modules.json'} is no list of modules with idx, type and path")
+        raise DataError(problem) from error
 
 
 def _stored_pooling(path: Path, modules: list[dict[str, str]]) -> Pooling:
@@ -229,4 +230,4 @@ def _optional_json(path: Path) -> Any:
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise DataError(f"{path}: not JSON ({error})") from error
+        raise DataError(Problem("embedder.path", f"{path} is not JSON ({error})")) from error

@@ -47,13 +47,13 @@ class Request(NamedTuple):
 
 
 def serve_forks() -> int:
-    """Serve until the socket is closed; in a child, the exit status of its stage."""
+    """Serve until the socket closes or the code changes, and return 0; a child exits with the status of its stage."""
     die_with_parent()
     die_before_starter()
     ignore_requests()
-    # What a child heeds is what this process began with: nohup has it ignore SIGHUP. The server heeds nothing of what a
-    # scheduler sends to every process of a job: a child may be busy with its last checkpoint.
-    heeded: dict[int, Any] = {number: signal.getsignal(number) for number in STOPPING}
+    # A child gets the handlers that this process began with: nohup has it ignore SIGHUP. The server ignores what a
+    # scheduler sends to every process of a job: a child may be writing its last checkpoint.
+    handlers: dict[int, Any] = {number: signal.getsignal(number) for number in STOPPING}
     for number in STOPPING:
         signal.signal(number, signal.SIG_IGN)
     loaded_code()  # read before the disk can change
@@ -61,8 +61,8 @@ def serve_forks() -> int:
     with socket.socket(fileno=int(sys.argv[1])) as connection:
         request = _serve(connection)
     if request is not None:
-        _become(request, server, heeded)
-        _end(run_job(request.fields["job"], request.channel))
+        _set_up_child(request, server, handlers)
+        _exit(run_job(request.fields["job"], request.channel))
     return 0
 
 
@@ -94,14 +94,14 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
 
 
 def _serve(connection: socket.socket) -> Request | None:
-    """Fork a child a request, and return its request in it; None in the server, at its end or by other code."""
+    """Fork a child for each request; return the request in the child, None in the server at its end or by new code."""
     known = len(sys.modules)
     with suppress(EOFError, OSError, ConfigurationError):
         while True:
             fields, (channel, log) = receive(connection, 2)
             code = Code(**fields["job"]["code"])
             pin_code(code)
-            _say_into(log)
+            _redirect_output(log)
             for _ in _importing(fields["imports"]):
                 pass
             if len(sys.modules) != known:
@@ -119,11 +119,11 @@ def _serve(connection: socket.socket) -> Request | None:
             os.read(waiting, 1)
             os.close(waiting)
             send(connection, {"pid": child})
-            send(connection, {"ended": _end_of(child, _importing(fields["preload"]))})
+            send(connection, {"ended": _wait_for(child, _importing(fields["preload"]))})
     return None
 
 
-def _end_of(child: int, idle: Iterator[None]) -> int:
+def _wait_for(child: int, idle: Iterator[None]) -> int:
     """Return how a child ended, as `Popen.returncode` has it; until then, take steps of `idle`."""
     for _ in idle:
         ended, status = os.waitpid(child, os.WNOHANG)
@@ -133,14 +133,14 @@ def _end_of(child: int, idle: Iterator[None]) -> int:
 
 
 def _importing(modules: Iterable[str]) -> Iterator[None]:
-    """Import one module after another; what fails, however, is left to the child that needs it and says so."""
+    """Import modules, yielding after each; any failure is left to the child that needs the module."""
     for module in modules:
         with suppress(BaseException):
             importlib.import_module(module)
         yield
 
 
-def _say_into(log: int) -> None:
+def _redirect_output(log: int) -> None:
     """Redirect what libraries print into the stage's log, as in the child."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
@@ -148,12 +148,12 @@ def _say_into(log: int) -> None:
     os.dup2(log, 2)
 
 
-def _become(request: Request, server: int, heeded: Mapping[int, Any]) -> None:
-    """Be the process of a stage, as if started by itself: session, environment, directory, signals."""
+def _set_up_child(request: Request, server: int, handlers: Mapping[int, Any]) -> None:
+    """Set up session, environment, directory and signals, as if the process of the stage were started by itself."""
     fields, _, log, ready = request
     os.setsid()
     die_with_parent(server)
-    for number, handler in heeded.items():
+    for number, handler in handlers.items():
         signal.signal(number, handler)
     os.close(ready)
     os.environ.clear()
@@ -166,13 +166,13 @@ def _become(request: Request, server: int, heeded: Mapping[int, Any]) -> None:
 
 
 def leave_finalizers() -> None:
-    """Leave what was imported before the fork to who forked: PyTorch takes back its operators one by one at the end."""
+    """Let modules that were imported before the fork not clean up at exit: PyTorch unregisters operators one by one."""
     for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
         finalizer.atexit = False
 
 
-def _end(code: int) -> NoReturn:
-    """End as Python does, but for freeing what was imported: that is most of the time of a small stage."""
+def _exit(code: int) -> NoReturn:
+    """Exit as Python does, but without freeing imports, which takes most of the time of a small stage."""
     with suppress(Exception):
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()

@@ -39,10 +39,10 @@ from paribus.reporting.paper import check_paper
 from paribus.tracking.destination import check_destination
 from paribus.training.start import check_start_state, check_tokens
 
-FilesBefore = Callable[[Job], Mapping[str, Any]]
-"""Fingerprints by group of the files that a job had read when it ran; empty for one that never did."""
-JudgedTokens = dict[tuple[Path, CheckpointStart], list[Problem]]
-"""Problems of vocabularies for checkpoints, of which the runs of a sweep share most."""
+RecordedFiles = Callable[[Job], Mapping[str, Any]]
+"""Fingerprints by group of the files that the recorded run of a job read; empty without a record."""
+VocabularyProblems = dict[tuple[Path, CheckpointStart], list[Problem]]
+"""Problems by vocabulary and start checkpoint, of which the runs of a sweep share most."""
 SLURM = "submitit_slurm"
 COMMANDS_OF_SLURM = ("srun", "sbatch")
 """By which submitit tells a cluster, and hands it jobs."""
@@ -53,7 +53,7 @@ def prepare_runs(
     *,
     tolerate_missing: bool = False,
     judge_made: bool = True,
-    before: FilesBefore = lambda job: {},
+    recorded_files: RecordedFiles = lambda job: {},
 ) -> list[PreparedRun]:
     """Graphs of all runs; one error with every problem of their files, tasks, checkpoints and tables.
 
@@ -75,14 +75,14 @@ def prepare_runs(
     problems += check_factors(composition.factors, table) if composition.factors else []
     problems += [*check_primary(configs), *check_columns(configs, MEASURES)]
     runs: list[PreparedRun] = []
-    unlike: list[list[Problem]] = []
-    tokens: JudgedTokens = {}
+    mismatches: list[list[Problem]] = []
+    checked: VocabularyProblems = {}
     with ExitStack() as stack:
         caches = {cache: cache for cache in (OutputRoot.of(job.config).cache for job in composition.jobs)}
         if tolerate_missing:
             caches = {cache: stack.enter_context(overlay(cache)) for cache in caches}
         for job in composition.jobs:
-            files = before(job)
+            files = recorded_files(job)
             unfit = _unfit(job.config, tolerate_missing=tolerate_missing, made=bool(files))
             problems += unfit
             vocabulary = known_vocabulary(job.config)
@@ -91,9 +91,9 @@ def prepare_runs(
                 nodes = build_graph(job.config, cache, tolerate_missing=tolerate_missing, files_before=files)
                 runs.append(PreparedRun(job, nodes, composition.factors, composition.launcher))
                 vocabulary = made_vocabulary(nodes["vocabulary"], OutputRoot.of(job.config)) or vocabulary
-                other = [] if unfit or not judge_made else other_tokens(runs[-1], tokens)
-                unlike.append(other)
-                problems += other if isinstance(job.config.tokenizer, ExistingTokenizer) else []
+                mismatch = [] if unfit or not judge_made else vocabulary_problems(runs[-1], checked)
+                mismatches.append(mismatch)
+                problems += mismatch if isinstance(job.config.tokenizer, ExistingTokenizer) else []
                 problems += _check_stages(runs[-1], epochs=not tolerate_missing)
                 problems += check_ordering(job.config, missing_stages(runs[-1]))
                 problems += devices.check(job.config, runs[-1].required) if judged else []
@@ -102,8 +102,8 @@ def prepare_runs(
             problems += check_schedule(job.config, vocabulary)
             problems += check_scored_checkpoints(job.config, vocabulary)
     problems += [] if tolerate_missing else check_launcher(runs)
-    # A vocabulary that was made fails its own run, so that the others of a sweep carry on.
-    problems += [problem for each in unlike for problem in each] if all(unlike) else []
+    # A vocabulary that was made and does not fit fails its own run; all are refused only where none fits.
+    problems += [problem for each in mismatches for problem in each] if all(mismatches) else []
     if problems:
         raise ConfigurationError(*dict.fromkeys(problems))
     if not tolerate_missing and (repeated := same_run_twice(runs)):
@@ -112,7 +112,7 @@ def prepare_runs(
 
 
 def _unfit(config: RunConfig, *, tolerate_missing: bool, made: bool) -> list[Problem]:
-    """Problems of what the fields of a run name; of one that was `made`, not of files that were read then."""
+    """Problems of what a run's fields name; if it was `made`, not of its start checkpoint and existing tokenizer."""
     problems = [] if made else [*check_start_state(config), *check_tokenizer(config)]
     problems += check_destination(config.tracking)
     problems += [] if tolerate_missing else check_engine(config.engine)
@@ -122,7 +122,7 @@ def _unfit(config: RunConfig, *, tolerate_missing: bool, made: bool) -> list[Pro
 
 
 def same_run_twice(runs: Sequence[PreparedRun]) -> ConfigurationError | None:
-    """Two jobs that are one run: a table would show two rows, or seeds, that agree to the last bit."""
+    """An error where two jobs are the same run, which a table would show as two rows or seeds; else None."""
     common = set.intersection(*(set(run.job.overrides) for run in runs))
     jobs: dict[str, str] = {}
     for run in runs:
@@ -140,11 +140,10 @@ def made_vocabulary(vocabulary: Node, root: OutputRoot) -> int | None:
     return None if size is None else int(size)
 
 
-def other_tokens(run: PreparedRun, judged: JudgedTokens) -> list[Problem]:
-    """A vocabulary that is there already and is not what the checkpoint of the start needs, where it is still to train.
+def vocabulary_problems(run: PreparedRun, checked: VocabularyProblems) -> list[Problem]:
+    """Problems of a vocabulary that is there with the checkpoint that a run starts from, where it is still to train.
 
-    A run that stops before its training takes any. Vocabularies are opened to judge them, each once: `judged` has those
-    of other runs, and gets this one.
+    Each vocabulary is opened once: `checked` has the problems of those of other runs, and gets this one's.
     """
     config, node = run.job.config, run.nodes["vocabulary"]
     if not isinstance(config.start, CheckpointStart) or "training" not in missing_stages(run):
@@ -157,9 +156,9 @@ def other_tokens(run: PreparedRun, judged: JudgedTokens) -> list[Problem]:
     else:
         return []
     key = path, config.start
-    if key not in judged:
-        judged[key] = [*check_tokens(config, path)]
-    return judged[key]
+    if key not in checked:
+        checked[key] = [*check_tokens(config, path)]
+    return checked[key]
 
 
 def _check_stages(run: PreparedRun, *, epochs: bool) -> Iterator[Problem]:
@@ -227,18 +226,18 @@ def _is_stored(job: Job) -> bool:
 
 
 def check_root_and_launcher(runs: Sequence[PreparedRun]) -> Iterator[Problem]:
-    """(config path, what is wrong and what would be right), where anything is left to make; nothing is made here."""
-    if _left(runs):
+    """Yield what is wrong with root and launcher where anything is left to make; no directory is made."""
+    if _has_missing_runs(runs):
         if message := OutputRoot.of(runs[0].job.config).unwritable():
             yield Problem("root", message)
         yield from check_launcher(runs)
 
 
 def check_launcher(runs: Sequence[PreparedRun]) -> Iterator[Problem]:
-    """Yield a launcher that cannot submit: what its library says of each lost job does not name the command."""
+    """Yield a problem where commands of SLURM are missing, since submitit's error for a lost job does not name them."""
     submits = runs and runs[0].launcher == SLURM
     absent = [command for command in COMMANDS_OF_SLURM if submits and shutil.which(command) is None]
-    if absent and _left(runs):
+    if absent and _has_missing_runs(runs):
         verb = "is" if len(absent) == 1 else "are"
         yield Problem(
             "hydra/launcher",
@@ -247,7 +246,7 @@ def check_launcher(runs: Sequence[PreparedRun]) -> Iterator[Problem]:
         )
 
 
-def _left(runs: Sequence[PreparedRun]) -> bool:
+def _has_missing_runs(runs: Sequence[PreparedRun]) -> bool:
     """True if a launcher would get any of the runs."""
     root = OutputRoot.of(runs[0].job.config)
     return not all(is_done(run.run_id, run.nodes, root, run.job.config.until) for run in runs)

@@ -103,8 +103,8 @@ class RunRecord:
             names.add(point[0])
             for name, value, step in self._axes.points(*point):
                 found.setdefault((name, step), value)
-        left_over = self._axes.left_over(self.events.points()) if AXES.keys() <= names else set()
-        self.events.correct(found, lambda name, step: name in names or (name, step) in left_over)
+        stale = self._axes.stale_points(self.events.points()) if AXES.keys() <= names else set()
+        self.events.correct(found, lambda name, step: name in names or (name, step) in stale)
 
     def stage(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:
         """An artefact of the run is there, `made` or `cached`."""

@@ -21,7 +21,7 @@ from paribus.store.files import RUN_RECORD, read_object_if_any
 
 RUN_ID_LENGTH = 16
 ORDERS, TOKENS = "orders", "tokens"
-"""Verbs that report on data, each in a directory of the output root of its name."""
+"""Verbs that report on data, and the names of the directories of their reports."""
 ARTEFACTS = "artifacts"
 """Directory of an output root that is its store."""
 DONE, RUNNING, FAILED, INCOMPLETE, NOT_STARTED = "done", "running", "failed", "incomplete", "not started"
@@ -72,7 +72,7 @@ class OutputRoot:
 
     @property
     def reruns(self) -> Path:
-        """Directory of the output roots of runs that were made again, each called by its run and something more."""
+        """Directory of the output roots of runs that were made again, each named by its run and a random suffix."""
         return self.path / "reruns"
 
     def run(self, run_id: str) -> Path:
@@ -80,7 +80,7 @@ class OutputRoot:
         return self.path / "runs" / run_id
 
     def refusal(self, run_id: str) -> Path:
-        """Path of the note that says why a job did not start its run."""
+        """Path of the note that says why a job did not start its run, or could not record its end."""
         return self.path / "failures" / f"run-{run_id}.json"
 
     def run_claim(self, run_id: str) -> Path:
@@ -95,7 +95,7 @@ class OutputRoot:
         return self.path / "sweeps" / sweep_id
 
     def stop_mark(self, sweep: SweepConfig) -> Path:
-        """Path of the note that says why a command stopped its sweep; absent while it goes on."""
+        """Path of the note that says why a command stopped its sweep; absent while that goes on."""
         return self.sweep(sweep.id) / f"stopped-{sweep.invocation}"
 
     def failure(self, node: Node) -> Path:
@@ -200,7 +200,7 @@ def take_inventory(root: OutputRoot) -> Inventory:
 
 
 def _state(record: Mapping[str, Any], root: OutputRoot, run_id: str, whole: bool) -> str:
-    """State as `read_state` has it; a finished run is done whoever holds it."""
+    """State as `recorder.read_state` has it; a finished run is done whoever holds it."""
     status = str(record["status"])
     if status == DONE and whole:
         return DONE

@@ -25,7 +25,7 @@ from paribus.modeling.parameters import artefact_bytes, parameter_count
 from paribus.ordering.search_plan import DEFAULT_PROBES, FEWEST_QUANTIZED, plan_search
 from paribus.pipeline.devices import HERE, Devices
 from paribus.pipeline.graph import Node, few_documents, to_make
-from paribus.pipeline.prepare import JudgedTokens, check_root_and_launcher, other_tokens, same_run_twice
+from paribus.pipeline.prepare import VocabularyProblems, check_root_and_launcher, same_run_twice, vocabulary_problems
 from paribus.pipeline.prepared import PreparedRun, factor_labels, labels, run_names, undeclared, unique_nodes
 from paribus.pipeline.root import OutputRoot
 from paribus.planning.length import (
@@ -286,9 +286,9 @@ def _tokens_bytes(run: PreparedRun, root: OutputRoot) -> int:
 def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator[str]:
     """Remark what keeps a table from judging or a run from ending: its baseline, seeds, held-out documents, tokens."""
     yield from without_baseline(runs)
-    judged: JudgedTokens = {}
+    checked: VocabularyProblems = {}
     for name, run in zip(run_names(runs), runs, strict=True):
-        if problems := other_tokens(run, judged):
+        if problems := vocabulary_problems(run, checked):
             yield f"paribus run would fail for {name}: {problems[0]}"
     scored = [run for run in runs if CONTINUATION in run.job.config.evaluation.tasks]
     documents = [

@@ -3,8 +3,8 @@
 The effect of a value against a reference is the mean, over every combination of the other factors that has both, of
 the difference between the two rows. Values of a factor that are numbers are also compared with the next smaller one. An
 interaction is the difference between the effects that one factor has at two values of another. All are contrasts of
-rows, tested over seeds and items and judged together (`significance`). Rows that differ from no other in one factor
-alone are compared with their baselines instead.
+rows, tested over seeds and items and judged together (`significance`). A row is also compared with its
+baseline, unless judged effects cover both.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ class ArmScores:
     def test(self, weights: Weights) -> Estimate | None:
         """Test a contrast of arms over the seeds that all of them have; None for models with fewer than two.
 
-        Of what no training has part in, it is over items alone, their scores averaged over seeds.
+        Scores in which no training has a part are averaged over seeds and tested over items alone.
         """
         seeds = self.shared(weights)
         if len(seeds) < (2 if self._of_model else 1):
@@ -119,7 +119,7 @@ def testable(column: Measure, ours: Cell, theirs: Cell) -> bool:
 
 
 def most_seeds(row: Mapping[str, Cell], columns: Sequence[Measure]) -> int | None:
-    """The seeds of the score of models that has the most in a row; None for a row without such scores."""
+    """Largest number of seeds among the scores of models in a row; None for a row without such scores."""
     return max(
         (row[column.key].seeds for column in columns if column.scored and column.of_model and row[column.key].seeds),
         default=None,
@@ -127,7 +127,7 @@ def most_seeds(row: Mapping[str, Cell], columns: Sequence[Measure]) -> int | Non
 
 
 def unjudged(column: Measure, cell: Cell) -> bool:
-    """True if a difference of models is over fewer common seeds than a judgement takes."""
+    """True if a difference of models has fewer than `SEEDS_TO_JUDGE` common seeds."""
     seeds = cell.crossed.seeds if cell.crossed else 0
     return column.of_model and cell.test is not None and seeds < SEEDS_TO_JUDGE
 
@@ -287,7 +287,7 @@ def _effects_in_measure(
     *,
     scores: ArmScores,
 ) -> list[Effect]:
-    """Test the contrasts of factors in one measure, then those of rows that no contrast of factors covers."""
+    """Test the contrasts of factors in one measure, then rows against baselines where judged effects cover not both."""
     usable = _usable_rows(cells, column)
     every = {each.named: each.differences for each in _factor_contrasts(labels, references, range(len(labels)))}
     pairs = [(place, base) for place in usable if (base := baselines[place]) is not None and base in usable]
@@ -304,7 +304,7 @@ def _effects_in_measure(
 
 
 def _comparable(contrast: Contrast, cells: Sequence[Cell], scores: ArmScores) -> Contrast | None:
-    """The contrast of its differences of rows that have one ground and, where any has, enough seeds in common."""
+    """The contrast over its comparable differences, of these only those with enough common seeds if any has them."""
     size = len(contrast.pairs) // contrast.differences
     groups = [contrast.pairs[at : at + size] for at in range(0, len(contrast.pairs), size)]
     alike = [each for each in groups if all(cells[a].comparable_by == cells[b].comparable_by for a, b in each)]
@@ -314,7 +314,7 @@ def _comparable(contrast: Contrast, cells: Sequence[Cell], scores: ArmScores) ->
 
 
 def _usable_rows(cells: Sequence[Cell], column: Measure) -> list[int]:
-    """Rows with a number of enough items and as many seeds as a judgement takes; of two where no row has more.
+    """Rows with a finite number of enough items and `SEEDS_TO_JUDGE` seeds, or as many as any row has.
 
     A row that failed, or that has fewer seeds, then takes no effect away from the others.
     """

@@ -18,7 +18,7 @@ shares of V: Satterthwaite's degrees of freedom are anti-conservative where one 
 `judged_together` adjusts several contrasts in one step, so that p-value, interval and detectable difference agree.
 Those of a measure have a joint distribution of Student's t, whose correlation is that of their weights. Its tail turns
 a p-value into the chance that any of them reaches it (Hothorn, Bretz and Westfall 2008, Biometrical Journal 50).
-Measures are independent questions that may depend on each other in any way: Bonferroni.
+Measures are separate questions whose dependence is not known, so Bonferroni's correction is applied across them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,14 +42,14 @@ LEVEL = 0.05
 """p-value below which a difference is called more than chance."""
 POWER = 0.8
 TWO_SIDED = (1 + CONFIDENCE) / 2
-_FEWEST_ARMS, _MOST_ARMS, _WILD = 3, 64, 0.001
+_FEWEST_ARMS, _MOST_ARMS, _OUTLIER_P = 3, 64, 0.001
 _SMALLEST = 1e-300
-_SLACK = 1e-9
-_GRID = 100
+_BRACKET = 1e-9
+_QUADRATURE_POINTS = 100
 _MOST_CONTRASTS = 20
 """Contrasts whose joint distribution is integrated, in some 40 ms a point; of more Bonferroni's bound is taken."""
 _BOUND = 1e-4
-"""Chances below which Bonferroni's bound is taken: an integral has an error of 1e-5, of 20 contrasts 2e-4."""
+"""Bonferroni's bound is taken itself below this: an integral has an error of 1e-5, of 20 contrasts 2e-4."""
 _SEED = 0
 
 Vector = NDArray[np.float64]
@@ -229,12 +229,13 @@ class Quantile:
     """Cochran and Cox's reference distribution: Student's t of seeds and of items, weighted by their shares of V."""
 
     share: float
+    """Share of V that seeds bring: what `seeds` has above `rest`, at least 0."""
     seeds_freedom: float
     items_freedom: float
     seeds: float
     """The mean square of seeds in units of V."""
     rest: float
-    """That of the rest, which the mean square of seeds has in it: `share` is what is above it."""
+    """The residual mean square in units of V, which `seeds` contains."""
 
     def at(self, probability: float) -> float:
         """Quantile in standard errors."""
@@ -261,9 +262,9 @@ class Quantile:
             return -self.at(float(np.exp(logarithm)) / 2) - statistic
 
         low, high = (float(np.log(max(bound, _SMALLEST))) for bound in bounds)
-        if above(low - _SLACK) < 0:
+        if above(low - _BRACKET) < 0:
             return _SMALLEST
-        return min(1.0, float(np.exp(brentq(above, low - _SLACK, high + _SLACK))))
+        return min(1.0, float(np.exp(brentq(above, low - _BRACKET, high + _BRACKET))))
 
     def detectable(self, level: float) -> float:
         """The difference, in units of the error, that a test at `level` finds with a probability of 80 %.
@@ -274,7 +275,7 @@ class Quantile:
         from scipy.optimize import brentq
         from scipy.special import chdtri, ndtr, stdtrit
 
-        quantiles = (np.arange(_GRID) + 0.5) / _GRID
+        quantiles = (np.arange(_QUADRATURE_POINTS) + 0.5) / _QUADRATURE_POINTS
         luck = chdtri(self.seeds_freedom, 1 - quantiles) / chdtri(self.seeds_freedom, 0.5)
         of_items = 1 - self.share
         of_seeds = np.maximum(self.seeds * luck - self.rest, 0.0)
@@ -308,7 +309,7 @@ class Estimate:
 
     @property
     def sufficient(self) -> bool:
-        """True if something varies, and models have enough seeds to be judged; what is of items alone has one."""
+        """True if scores vary, over `SEEDS_TO_JUDGE` seeds or more, or over one where they are of items alone."""
         return self.error > 0 and (self.seeds == 1 or self.seeds >= SEEDS_TO_JUDGE)
 
     @property
@@ -351,7 +352,7 @@ def moderated(own: SeedVariance, others: SeedVariance | None) -> SeedVariance:
 
 
 def pooled_variance(means: Matrix) -> SeedVariance | None:
-    """The variance that seeds bring to one arm and not to others, from arms' means over items.
+    """The variance of arm by seed, what seeds bring to one arm and not to others, from arms' means over items.
 
     Args:
         means: shape (arms, seeds), NaN where an arm lacks a seed.
@@ -409,8 +410,8 @@ def within_rows(means: Matrix) -> SeedVariance | None:
 def steady(means: Matrix) -> NDArray[np.bool_]:
     """Mask, (arms,), of the arms whose variance between seeds may be pooled; others are judged by their own.
 
-    `means` as those of `pooled_variance`. An arm is left out if an F-test of its part of the residual mean square
-    against that of the others has p < 0.001. Tables of more than 64 arms are not looked through.
+    `means` as those of `pooled_variance`. The worst arm is left out, again and again, while an F-test of its part of
+    the residual mean square against that of the others has p < 0.001 and 3 to 64 arms are left.
     """
     from scipy.special import fdtrc
 
@@ -426,11 +427,11 @@ def steady(means: Matrix) -> NDArray[np.bool_]:
             if rest is None or whole.freedom <= rest.freedom:
                 chances.append(1.0)
                 continue
-            own = _without(whole, rest)
+            own = _subtract(whole, rest)
             beyond = own.variance / rest.variance if rest.variance > 0 else np.inf
             chances.append(float(fdtrc(own.freedom, rest.freedom, beyond)))
         worst = int(np.argmin(chances))
-        if chances[worst] >= _WILD:
+        if chances[worst] >= _OUTLIER_P:
             break
         mask[np.flatnonzero(mask)[worst]] = False
     return mask
@@ -460,7 +461,7 @@ def crossed_test(contrast: Matrix, scale: float, pooled: SeedVariance | None) ->
     """
     seeds, items = contrast.shape
     mean, own = float(contrast.mean()), _own(contrast)
-    variance, quantile = _variance(contrast, moderated(own, None if pooled is None else _without(pooled, own)))
+    variance, quantile = _variance(contrast, moderated(own, None if pooled is None else _subtract(pooled, own)))
     if variance <= (ROUNDING * scale) ** 2:  # what varies may be of single items at single seeds
         variance = _parts(contrast)[2]
     if variance <= (ROUNDING * scale) ** 2:  # nothing varies, and so nothing is known of what others would give
@@ -474,8 +475,8 @@ def _sum_of_squares(table: Matrix) -> float:
     return float(np.sum(residuals**2))
 
 
-def _without(whole: SeedVariance, part: SeedVariance) -> SeedVariance:
-    """The variance in `whole` beside that of `part`, which it is the mean of, by degrees of freedom."""
+def _subtract(whole: SeedVariance, part: SeedVariance) -> SeedVariance:
+    """The variance of `whole`, a mean weighted by degrees of freedom, without `part`."""
     freedom = whole.freedom - part.freedom
     squares = max(whole.variance * whole.freedom - part.variance * part.freedom, 0.0)
     return SeedVariance(squares / freedom if freedom > 0 else 0.0, freedom)
@@ -543,7 +544,7 @@ def judged_together(
 
 
 def _correlation(weights: Sequence[Weights]) -> Matrix | None:
-    """Correlation of contrasts of arms that luck moves alike; None for one, for many, and where it is singular."""
+    """Correlation of contrasts of independent arms of equal variance; None for one, for many, where it is singular."""
     arms = sorted({arm for each in weights for arm in each})
     table = np.array([[each.get(arm, 0.0) for arm in arms] for each in weights])
     if not 1 < len(table) <= _MOST_CONTRASTS or np.linalg.matrix_rank(table) < len(table):

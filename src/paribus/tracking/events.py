@@ -52,13 +52,15 @@ TextPoint = tuple[str, float, int]
 """Name, value, step."""
 
 
-# The event file of a run: append-only JSON lines, the truth that every tracker only repeats. A line is one `os.write`
-# to a file opened with O_APPEND, so several processes may log at once and a kill can tear no line but the last. An
-# event's identity is its content, so giving the same command again adds only what is missing: the first value of a
-# parameter, or of a metric at a step, wins; a tag, an artifact or a status is added again only when it changes. A
-# number of what is published and may be made again is the exception: it corrects what the log says.
 class EventLog:
-    """Writer of `path`, made where absent; `problems` lists lines that a kill or a full disk left unreadable."""
+    """Writer of `path`, made where absent; `problems` lists lines that a kill or a full disk left unreadable.
+
+    Append-only JSON lines, the truth that every tracker only repeats. A line is one `os.write` to a file opened with
+    O_APPEND, so several processes may log at once and a kill can tear no line but the last. An event that says nothing
+    new is not written, so that the same command adds only what is missing: the first value of a parameter, or of a
+    metric at a step, stays; a tag, an artifact or a status is written again when it changes. Only `correct` replaces a
+    metric, by that of an artefact that was made again.
+    """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +95,7 @@ class EventLog:
             self._descriptor = -1
 
     def start(self, run_id: str, name: str, sweep: Mapping[str, Any] | None, tracking: Mapping[str, Any]) -> None:
-        """The run begins, or continues after it failed.
+        """Log that the run begins, or continues after it failed.
 
         `sweep` has `id` and optionally `name`; a log whose `run_id` is its sweep's id describes the sweep itself.
         `tracking` says where the run is shown (`kind`, `uri`, `experiment`); a password in the URI is not kept.
@@ -107,22 +109,22 @@ class EventLog:
         self._append("start", run_id=run_id, name=name, sweep=sweep_fields, tracking=shown, log=uuid.uuid4().hex)
 
     def parameter(self, name: str, value: Any) -> None:
-        """A setting of the run; its first value wins."""
+        """Log a setting of the run; its first value wins."""
         self._append("parameter", name=name, value=value)
 
     def metric(self, name: str, value: float, step: int) -> None:
-        """A number at a step; the first value of a step wins. NaN and infinities are kept as such."""
+        """Log a number at a step; the first value of a step wins. NaN and infinities are kept as such."""
         self._append("metric", name=name, value=float(value), step=int(step))
 
-    def correct(self, points: Mapping[Point, float], is_of: Callable[[str, int], bool]) -> None:
-        """Let the log say what `points` say, by name and step, also where it says otherwise; the same is not repeated.
+    def correct(self, points: Mapping[Point, float], concerns: Callable[[str, int], bool]) -> None:
+        """Log those of `points`, by name and step, that the log lacks or has with another value.
 
-        Numbers of the log that `is_of` is true of and that are not among `points` become NaN: what they were of is made
-        again without them. Corrections come later than all numbers before them, also where another machine's clock was
-        ahead, because of two numbers at a step a tracker shows the later. One process at a time may correct a log.
+        Logged points that `concerns` selects and `points` lacks become NaN: their artefact was made again without them.
+        Corrections get later times than all numbers before them, even where another machine's clock was ahead: of two
+        numbers at a step a tracker shows the later. One process at a time may correct a log.
         """
         known = self.points()
-        gone = {point: math.nan for point in sorted(known - points.keys()) if is_of(*point)}
+        gone = {point: math.nan for point in sorted(known - points.keys()) if concerns(*point)}
         after = self._newest + 1
         for (name, step), value in {**gone, **points}.items():
             mark = {CORRECTS: True} if (name, step) in known else {}
@@ -135,12 +137,12 @@ class EventLog:
             return self._ledger.points()
 
     def tag(self, name: str, value: str | None) -> None:
-        """A label of the run; the last value wins. None removes it; nothing is logged of one that the run never had."""
+        """Set a tag; its last value wins. None removes it; nothing is logged of one that the run never had."""
         if value is not None or self._ledger.tagged(name):
             self._append("tag", name=name, value=value)
 
     def artifact(self, path: Path | str, folder: str = "") -> None:
-        """A file or directory to show with the run, in `folder`; a relative path starts at the run's directory.
+        """Log a file or directory to show with the run in `folder`; a relative path starts at the run's directory.
 
         Paths inside the output root are kept relative, so the root may move to another machine before it is synced.
         """
@@ -151,10 +153,11 @@ class EventLog:
         self._append("artifact", path=shown, folder=folder, digest=_content_digest(absolute))
 
     def dataset(self, name: str, digest: str, source: str) -> None:
+        """Log a data set with its digest and source."""
         self._append("dataset", name=name, digest=digest, source=source)
 
     def end(self, status: str) -> None:
-        """The run ended: one of `STATUSES` (any case). Everything so far is on the disk afterwards."""
+        """Log that the run ended, as one of `STATUSES` (any case). Everything so far is on the disk afterwards."""
         if status.upper() not in STATUSES:
             raise ValueError(f"status {status!r} is none of {', '.join(STATUSES)}")
         self._append("end", status=status.upper())
@@ -335,8 +338,8 @@ def complete_size(path: Path) -> int:
 
 
 # A tracker's axis is the step, which counts other amounts of text with other tokenizers. So every number in bits per
-# byte is told three times: by training step as `train/bits_per_byte`, and in the section `bits_per_byte`, which
-# MLflow shows first, as `train_by_tokens` and `train_by_text_bytes`, whose steps are tokens and bytes read.
+# byte is logged three times: under its own name by training step, and in the section `bits_per_byte`, which MLflow
+# shows first, as `<source>_by_tokens` and `<source>_by_text_bytes`, whose steps are tokens and bytes read.
 def bits_per_byte(loss: float, tokens: float, text_bytes: float) -> float:
     """From nats a token to bits a byte of the text that the tokens stand for; NaN for no text."""
     return loss * tokens / (text_bytes * math.log(2)) if text_bytes else math.nan
@@ -358,8 +361,8 @@ class TextAxes:
         if name.endswith(f"/{SECTION}"):
             yield from self._against_text(name, value, step)
 
-    def left_over(self, points: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
-        """Names and steps that stand at an amount of text that no step read: a training before had others."""
+    def stale_points(self, points: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
+        """Those of `points`, name and step, at an amount of text that no step read, left by an earlier training."""
         read = {f"_{axis}": set(self._seen[amount].values()) for amount, axis in AXES.items()}
         shown = ((name, step) for name, step in points if name.startswith(f"{SECTION}/"))
         return {

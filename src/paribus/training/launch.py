@@ -30,7 +30,7 @@ from paribus.engine.processes import (
     die_with_parent,
     ignore_requests,
     out_of_memory_kills,
-    signalled_at_the_end_of_this,
+    signal_on_thread_exit,
 )
 from paribus.errors import (
     FAILURE_CLASSES,
@@ -269,7 +269,7 @@ class SlurmNodes:
         To srun, SIGTERM means to kill all agents at once: it hears none of what asks this process and its group for a
         checkpoint and the end, but one when this process is dead or waits no more. Killed, it would leave the agents.
         """
-        ended = signalled_at_the_end_of_this(signal.SIGTERM)
+        ended = signal_on_thread_exit(signal.SIGTERM)
         command = ["srun", *self._options(), *agent_command(directory)]
         told = {name: value for name, value in os.environ.items() if name not in TASK_VARIABLES}
         # Nothing that another thread may have locked is needed before srun is there.
