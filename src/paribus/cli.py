@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from paribus.commands import VERBS
-from paribus.engine.processes import guard_streams, interrupt, on_stop
+from paribus.pipeline.streams import guard_streams
 
 USAGE = """paribus: compare tokenizers, encodings and document orders, all else being equal
 
@@ -64,6 +64,7 @@ def usage() -> str:
 
 
 def _guarded(verb: str, arguments: list[str]) -> int:
+    from paribus.engine.processes import interrupt, on_stop
     from paribus.errors import ParibusError, classify
 
     # Otherwise processes started with -m or -c would import a `numbers.py` of the working directory.

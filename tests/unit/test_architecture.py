@@ -57,7 +57,7 @@ def test_who_needs_no_embeddings_does_not_wait_for_scikit_learn() -> None:
 def test_every_import_of_ours_is_written_whole_where_these_tests_see_it() -> None:
     """As text stand kernels, which `native/registry.py` lists, and what stages name and import."""
     by_name = {path.relative_to(SOURCE).as_posix() for path in FILES if "import_module" in path.read_text("utf-8")}
-    assert by_name == {"native/build.py", "pipeline/fork_server.py"}
+    assert by_name == {"native/compiler.py", "pipeline/fork_server.py"}
     assert {name for stage in STAGES.values() for name in stage.imports if find_spec(name) is None} == set()
     relative = [path for path in FILES for node in statements(path) if isinstance(node, ast.ImportFrom) and node.level]
     assert relative == []

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from paribus.native.intrinsics import inline
+from paribus.native.compiler import inline
 
 _SPACED, _UNSPACED, _MARK = 1, 2, 4
 _BASE = np.uint64(0x9E3779B97F4A7C15)

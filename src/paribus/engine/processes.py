@@ -1,7 +1,8 @@
-"""Processes on Linux: their signals, streams and threads, and their end, with their parent or for want of memory."""
+"""Processes on Linux: their signals and threads, and their end, with their parent or for want of memory."""
 
 import ctypes
-import io
+import multiprocessing
+import multiprocessing.connection
 import os
 import signal
 import sys
@@ -10,7 +11,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 """Signals by which users and schedulers end processes."""
@@ -34,41 +34,6 @@ def on_stop(handler: Callable[[int, FrameType | None], object]) -> None:
 def interrupt(number: int, frame: FrameType | None) -> None:
     """Raise KeyboardInterrupt, as Ctrl-C does."""
     raise KeyboardInterrupt
-
-
-def guard_streams() -> list[OSError]:
-    """Have standard streams escape what they cannot encode and drop failed writes, so that printing ends no run.
-
-    Returns a list that will hold the last error.
-    """
-    errors = list[OSError]()
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        # A stream that somebody replaced is theirs; None was closed before the start.
-        if stream is not None and stream is getattr(sys, f"__{name}__"):
-            buffer, at_once = io.BufferedWriter(_Outlet(stream.fileno(), errors)), stream.write_through
-            guarded = io.TextIOWrapper(
-                buffer, stream.encoding, "backslashreplace", line_buffering=stream.line_buffering or at_once
-            )
-            setattr(sys, name, guarded)
-    return errors
-
-
-class _Outlet(io.FileIO):
-    """A file descriptor whose failed writes are dropped; `errors` holds the last one."""
-
-    def __init__(self, descriptor: int, errors: list[OSError]) -> None:
-        super().__init__(descriptor, "wb", closefd=False)
-        self._errors = errors
-
-    def write(self, data: Any, /) -> int:
-        try:
-            return os.write(self.fileno(), data)
-        except BrokenPipeError:  # the reader has seen enough, as `head` does
-            return len(data)
-        except OSError as error:
-            self._errors[:] = [error]
-            return len(data)
 
 
 def die_with_parent(parent: int | None = None) -> None:
@@ -122,14 +87,14 @@ def end_with_starter() -> None:
     Workers are children of a server, which lives as long as one of them does; and each holds both ends of the queue
     that it waits at, so none learns by itself that nobody is left to want its results.
     """
-    from multiprocessing import connection, parent_process  # 10 ms that the start of a command line does without
+    starter = multiprocessing.parent_process()
+    if starter is not None:
+        threading.Thread(target=_end_after, args=(starter.sentinel,), daemon=True).start()
 
-    def end_after(sentinel: int) -> None:
-        connection.wait([sentinel])
-        os.kill(os.getpid(), signal.SIGKILL)
 
-    if (starter := parent_process()) is not None:
-        threading.Thread(target=end_after, args=(starter.sentinel,), daemon=True).start()
+def _end_after(sentinel: int) -> None:
+    multiprocessing.connection.wait([sentinel])
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def out_of_memory_kills(counters: Path = VMSTAT) -> int:

@@ -31,8 +31,8 @@ import numpy.typing as npt
 from paribus.errors import ConfigurationError
 from paribus.native.registry import KERNELS, Signature
 
-COMPILER = "paribus.native.loader"
-_SOURCES = ("native/build.py", "native/intrinsics.py", "native/registry.py", "*/kernels.py", "*/kernels/*.py")
+PROGRAM = "paribus.native.loader"
+_SOURCES = ("native/compiler.py", "native/registry.py", "*/kernels.py", "*/kernels/*.py")
 Progress = Callable[[str, int, int], None]
 """Called with a kernel that is being compiled, the number done, and the number of all."""
 
@@ -96,7 +96,7 @@ def ensure_compiled(names: Iterable[str], progress: Progress | None = None) -> N
     """Compile those of these kernels that are missing or damaged, in a process for each core."""
     if missing := missing_kernels(names):
         # The larger ones are last in the registry: dealt out first, they go to different cores.
-        process = subprocess.Popen([sys.executable, "-m", COMPILER, *reversed(missing)])
+        process = subprocess.Popen([sys.executable, "-m", PROGRAM, *reversed(missing)])
         while process.poll() is None:
             time.sleep(0.1)
             left = [name for name in missing if not kernel_path(name).exists()]
@@ -104,14 +104,14 @@ def ensure_compiled(names: Iterable[str], progress: Progress | None = None) -> N
                 progress(left[-1] if left else missing[0], len(missing) - len(left), len(missing))
         if process.returncode != 0:
             raise RuntimeError(
-                f"kernels could not be compiled: {COMPILER} ended with status {process.returncode}; if it says no more "
+                f"kernels could not be compiled: {PROGRAM} ended with status {process.returncode}; if it says no more "
                 "above, memory may have been short, and the same command compiles the rest"
             )
 
 
 def _compile_all(names: Sequence[str]) -> bool:
     """Compile kernels, a share of them in a process for each core; False where a process failed or was killed."""
-    from paribus.native.build import load_compiler
+    from paribus.native.compiler import load_compiler
 
     # Forked processes share it; libraries of other systems do not survive a fork. Each process has its whole share from
     # the start, so that it ends even if this one is killed.
@@ -133,7 +133,7 @@ def _compile_share(names: Sequence[str]) -> None:
 
 
 def _compile_and_keep(name: str) -> tuple[str, bytes]:
-    from paribus.native.build import compile_kernel
+    from paribus.native.compiler import compile_kernel
 
     symbol, code = compile_kernel(name)
     keep(name, symbol, code)

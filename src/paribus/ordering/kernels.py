@@ -3,7 +3,7 @@
 import numba
 import numpy as np
 
-from paribus.native.intrinsics import address_of, f64_at, lowest_bit, multiply_high, prefetch, within16
+from paribus.native.compiler import address_of, f64_at, lowest_bit, multiply_high, prefetch, within16
 
 _AHEAD = 16
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

@@ -27,7 +27,7 @@ from paribus.config.schema import RunConfig
 from paribus.config.units import format_duration
 from paribus.engine.gpus import VISIBLE
 from paribus.engine.local import check_engine
-from paribus.engine.processes import guard_streams, interrupt, on_stop
+from paribus.engine.processes import interrupt, on_stop
 from paribus.errors import ConfigurationError, classify, is_full_disk
 from paribus.pipeline.devices import Devices, check_devices, reserve_gpus
 from paribus.pipeline.display import Display, open_console
@@ -50,6 +50,7 @@ from paribus.pipeline.results import note_attempt
 from paribus.pipeline.root import OutputRoot, run_id
 from paribus.pipeline.source_files import SourceFiles
 from paribus.pipeline.standings import announce, show_standings
+from paribus.pipeline.streams import guard_streams
 from paribus.store import files
 from paribus.store.artifacts import Artifact
 from paribus.store.claims import Claim, acquire, describe, read_holder

@@ -37,7 +37,7 @@ def test_kernels_are_compiled_anew_for_another_layout(monkeypatch: pytest.Monkey
     monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"#" * (path in changed))
     fingerprint = loader.fingerprint.__wrapped__
     found = {fingerprint()}
-    for module in ("tokenization/kernels/training_layout", "native/intrinsics", "native/build", "ordering/kernels"):
+    for module in ("tokenization/kernels/training_layout", "native/compiler", "native/registry", "ordering/kernels"):
         changed.add(package / f"{module}.py")
         found.add(fingerprint())
     assert len(found) == 5 and fingerprint() in found
@@ -81,7 +81,7 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 
 
 def test_a_kernel_that_fails_is_told_and_the_others_are_kept(empty_cache: None, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", loader.COMPILER, "grow_table", "fill_pairs", "no_such_kernel", "find_texts"]
+    command = [sys.executable, "-m", loader.PROGRAM, "grow_table", "fill_pairs", "no_such_kernel", "find_texts"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "no_such_kernel" in done.stderr
@@ -92,7 +92,7 @@ def test_a_kernel_that_fails_is_told_and_the_others_are_kept(empty_cache: None, 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_nothing_is_left_of_a_compilation_that_is_stopped(empty_cache: None, number: signal.Signals) -> None:
-    command = [sys.executable, "-m", loader.COMPILER, *TRAVERSAL]
+    command = [sys.executable, "-m", loader.PROGRAM, *TRAVERSAL]
     with subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL) as process:
         time.sleep(2)
         os.kill(process.pid, number) if number == signal.SIGKILL else os.killpg(process.pid, number)

@@ -7,7 +7,7 @@ continue a character of several bytes that is no letter). What is no UTF-8 count
 
 import numpy as np
 
-from paribus.native.intrinsics import (
+from paribus.native.compiler import (
     apostrophes,
     ascii_digits,
     ascii_letters,

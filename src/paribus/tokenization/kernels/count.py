@@ -6,7 +6,7 @@ every pattern cuts it: before a blank between two ASCII letters.
 
 import numpy as np
 
-from paribus.native.intrinsics import function, i64_at, inline, load64, lowest_bit, prefetch, store64, u8_at, u64_at
+from paribus.native.compiler import function, i64_at, inline, load64, lowest_bit, prefetch, store64, u8_at, u64_at
 from paribus.tokenization.kernels import counting_layout as at
 from paribus.tokenization.kernels.classify import ONE, SPACES, ZERO
 from paribus.tokenization.kernels.layout import NONE, STRIPPED

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from paribus.native.intrinsics import (
+from paribus.native.compiler import (
     address_of,
     copy16,
     function,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from paribus.native.intrinsics import address_of, f64_at, function, i32_at, inline, u64_at
+from paribus.native.compiler import address_of, f64_at, function, i32_at, inline, u64_at
 from paribus.tokenization.kernels import layout as at
 from paribus.tokenization.kernels.classify import ONE, ZERO
 from paribus.tokenization.kernels.merge import heapify, pop, push

@@ -8,7 +8,7 @@ A longer one has its hash, its place among the kept bytes, the place of its ids,
 
 import numpy as np
 
-from paribus.native.intrinsics import function, i32_at, inline, load64, multiply_high, u8_at, u64_at
+from paribus.native.compiler import function, i32_at, inline, load64, multiply_high, u8_at, u64_at
 from paribus.tokenization.kernels import layout as at
 from paribus.tokenization.kernels.classify import ONE, ZERO
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from paribus.native.intrinsics import call_with_place, f64_at, function, i32_at, i64_at, inline, lowest_bit
+from paribus.native.compiler import call_with_place, f64_at, function, i32_at, i64_at, inline, lowest_bit
 from paribus.tokenization.kernels import layout as at
 from paribus.tokenization.kernels.classify import (
     APOSTROPHES,

@@ -8,7 +8,7 @@ lowers it and has the corpus indexed anew.
 
 import numpy as np
 
-from paribus.native.intrinsics import function, i32_at, i64_at, inline, prefetch, separate, u8_at
+from paribus.native.compiler import function, i32_at, i64_at, inline, prefetch, separate, u8_at
 from paribus.tokenization.kernels import training_layout as at
 from paribus.tokenization.kernels.classify import decode
 from paribus.tokenization.kernels.merge import GOLDEN

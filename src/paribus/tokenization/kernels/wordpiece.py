@@ -6,7 +6,7 @@ pairs hang in a chain for each left and each right token; after a merge those of
 
 import numpy as np
 
-from paribus.native.intrinsics import f64_at, function, i32_at, i64_at, inline, multiply_high
+from paribus.native.compiler import f64_at, function, i32_at, i64_at, inline, multiply_high
 from paribus.tokenization.kernels import training_layout as at
 from paribus.tokenization.kernels.train import add_token, forget, list_after, list_before, replace
 

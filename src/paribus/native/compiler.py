@@ -1,5 +1,5 @@
-"""Decorators of the functions that kernels call, and what numba's Python subset lacks: pointers from addresses,
-unaligned loads, bit counts, and 64-byte compares.
+"""Compilation by numba: decorators of the functions that kernels call, what numba's Python subset lacks (pointers from
+addresses, unaligned loads, bit counts, and 64-byte compares), and the kernels themselves.
 
 numba optimizes every compiled function by itself, emits machine code for it, and does so again for whatever calls it,
 down to the kernel: half of the time that compiling takes. Here a function is only lowered, and linked into what calls
@@ -8,6 +8,7 @@ so they have no wrappers for Python either, which may call their `py_func`.
 """
 
 import ctypes
+import importlib
 from typing import Any
 
 import numba
@@ -18,6 +19,8 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder, _LowerResult
 from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic
+
+from paribus.native.registry import KERNELS
 
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 separate = numba.njit(**_OPTIONS)
@@ -268,3 +271,26 @@ apostrophes = _mask(lambda builder, value: builder.icmp_unsigned("==", value, _s
 not_ascii = _mask(lambda builder, value: builder.icmp_signed("<", value, _splat(0)))
 continuations = _mask(lambda builder, value: builder.icmp_signed("<", value, _splat(-64)))
 """UTF-8 bytes that continue a character: as signed bytes, -128 to -65."""
+
+
+_TYPES: dict[str, Any] = {
+    "i64": types.int64, "u64": types.uint64, "f64": types.float64, "u8*": u8p, "u16*": types.CPointer(types.uint16),
+    "i32*": i32p, "u32*": u32p, "f32*": f32p, "i64*": i64p, "u64*": u64p, "f64*": f64p,
+}  # fmt: skip
+"""By the names of `registry`."""
+
+
+def compile_kernel(name: str) -> tuple[str, bytes]:
+    """Compile one kernel with all it calls; returns its symbol and object code."""
+    signature = KERNELS[name]
+    module = importlib.import_module(signature.module)
+    arguments = tuple(_TYPES[argument] for argument in signature.arguments)
+    compiled = numba.njit(types.int64(*arguments), **_OPTIONS)(getattr(module, name))
+    result = compiled.overloads[arguments]
+    _, _, (code, _) = result.library.serialize_using_object_code()
+    return result.fndesc.llvm_func_name, code
+
+
+def load_compiler() -> None:
+    """Load what numba compiles with, which takes a second."""
+    numba.njit(types.int64())(lambda: 0)
