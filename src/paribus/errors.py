@@ -13,7 +13,7 @@ ALLOCATION_FAILURES = (
     "CUDA out of memory", "CUDA error: out of memory", "[CUDA]: out of memory", "'out of memory'",
     "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED",
 )  # fmt: skip
-"""What a RuntimeError says of memory that was wanted: of the host by PyTorch, or of a GPU by CUDA, Triton, NCCL, cuBLAS
+"""Words of a RuntimeError for want of memory: of the host by PyTorch, or of a GPU by CUDA, Triton, NCCL, cuBLAS
 or cuDNN, which take theirs beside what PyTorch keeps, or by Inductor of what it tries while it compiles."""
 _CUT_ARRAY = re.compile(r"\d+ requested and -?\d+ written|Not enough free space to write \d+ bytes.*")
 """NumPy's words, without a number of the system, for an array that the disk has no room for."""

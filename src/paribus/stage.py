@@ -56,7 +56,7 @@ class ExternalFiles:
     part: Callable[[RunConfig], Any]
     """The part of the configuration that names it."""
     fingerprint: Callable[[Any, FileDigests], dict[str, JSON]]
-    """Its identity, from that part; DataError where it is missing."""
+    """Function from that part to the identity of the files; DataError where one is missing."""
 
 
 @dataclass(frozen=True)

@@ -336,7 +336,7 @@ def _words(entry: Any) -> str:
 
 
 CODE_FILE = "rerun.json"
-"""In the root of a rerun: by what code it was begun."""
+"""File in the root of a rerun with the code by which it was begun."""
 
 
 def made_again(original: RunConfig, root: Path) -> RunConfig:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 TARGETS = ("token_statistics",)
 """The stages that a row is made of, with what they need."""
 _MOST_VOCABULARIES = 12
-"""That a picture of their overlap has room for."""
+"""Most vocabularies that a picture of their overlap has room for."""
 
 
 @dataclass(frozen=True)

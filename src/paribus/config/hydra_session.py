@@ -38,7 +38,7 @@ from paribus.config.schema import RunConfig, kinds_with
 from paribus.errors import ConfigurationError, Problem
 
 Build = Callable[[Mapping[str, Any]], RunConfig]
-"""From nested plain data to a configuration; ConfigurationError with every problem."""
+"""Function from nested plain data to a configuration; ConfigurationError with every problem."""
 _HYDRAS = "hydra/"
 ALLOWED = ("oc.select", "oc.dict.keys", "oc.dict.values", "now")
 _NOT_FOUND = re.compile(r"Interpolation key '(\w+)\.(\w+)' not found")
@@ -248,7 +248,7 @@ class ReadOnce(ConfigRepository):
         self._read: dict[tuple[str, ...], ConfigResult | None] = {}
 
     def load_config(self, config_path: str) -> ConfigResult | None:
-        """As Hydra's own."""
+        """Load a file as Hydra does, each one once."""
         key = (config_path, *(source.path for source in self.sources))
         if key not in self._read:
             try:

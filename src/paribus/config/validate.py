@@ -1,4 +1,4 @@
-"""From nested plain data to a typed `RunConfig`, with every problem found at once and named by its path."""
+"""Conversion of nested plain data to a typed `RunConfig`, with every problem found at once and named by its path."""
 
 import dataclasses
 import difflib

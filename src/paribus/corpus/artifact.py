@@ -234,7 +234,7 @@ class CorpusPart:
     group: int
     """Row group of the shard."""
     first: int
-    """Its first row in the row group."""
+    """First row of the part in the row group."""
     rows: int
     start: int
     """Index, in corpus order, of its first document."""
@@ -246,7 +246,7 @@ class CorpusPart:
             return file.read_row_group(self.group, columns=list(names)).slice(self.first, self.rows)
 
     def texts(self) -> list[str]:
-        """Its documents."""
+        """Texts of the documents."""
         texts: list[str] = self.columns("text").column("text").to_pylist()
         return texts
 

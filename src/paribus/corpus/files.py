@@ -145,7 +145,7 @@ class FilesSource:
             self.done = float(before)
 
     def _items(self) -> Iterator[Iterator[tuple[Item, int]]]:
-        """For each file its items, and how many bytes of it were read by then."""
+        """Yield the items of each file, and how many bytes of it were read by then."""
         read = partial(_records, fields=self._fields, read_text=partial(read_txt, document=self._config.txt_document))
         if self._engine.shares_memory:
             yield from (_read(path, read) for path in self._files)

@@ -170,7 +170,7 @@ def summary(shares: npt.NDArray[np.float64]) -> dict[str, JSON]:
 
 
 def most_shared(table: Path, shard: Path) -> Integers:
-    """For each text of a saved table, the most of its shingles that one document of a shard has; for workers."""
+    """The most shingles of each text of a saved table that one document of a shard has; for workers."""
     shared = SharedShingles(ShingleTable.load(table))
     for batch in _batches(read_columns(shard, ("text", "target"))):
         shared.add(batch)

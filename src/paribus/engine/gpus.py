@@ -27,7 +27,7 @@ ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 CUBLAS = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 """Environment that a process must have before CUDA begins, for cuBLAS to add in one order."""
 NCCL = {"NCCL_NVLS_ENABLE": "0"}
-"""The same for NCCL: the switches of a node, where they sum themselves, do so in no order.
+"""Variables of NCCL for the same: the switches of a node, where they sum themselves, do so in no order.
 
 PyTorch asks it of NCCL under deterministic algorithms, but of groups that begin under them only.
 """

@@ -38,12 +38,12 @@ class DataFile:
     """The scored task or set, in words: `task boolq`."""
     directory: str
     names: tuple[str, ...]
-    """Its name without the suffix of a compression; where there are several, any of them."""
+    """Names of the file without the suffix of a compression; one of them is enough."""
     otherwise: str = ""
     """Another remedy where it is missing."""
 
     def find(self, data: str | None) -> Path:
-        """Where it lies; ConfigurationError when `evaluation.data` is null, DataError when that has no such file."""
+        """Path of the file; ConfigurationError when `evaluation.data` is null, DataError when that has no such file."""
         if data is None:
             # An experiment's tasks stand whatever group of the evaluation a command chooses.
             task = self.owner.startswith("task ")
@@ -61,7 +61,7 @@ class DataFile:
         return path
 
     def find_in(self, data: Path) -> Path | None:
-        """Where it lies below `data`, None for nowhere; DataError when there are several."""
+        """Path of the file below `data`, None where there is none; DataError when there are several."""
         names = [f"{name}{suffix}" for name in self.names for suffix in COMPRESSIONS]
         paths = [path for name in names if (path := data / self.directory / name).is_file()]
         if len(paths) > 1:
@@ -147,7 +147,7 @@ def concatenated_name(name: str) -> str:
 
 
 def text_file(name: str) -> DataFile:
-    """Where the texts of a set lie."""
+    """The file with the texts of a set."""
     return DataFile(f"text set {name}", name, ("test.jsonl",), "; or leave it out of evaluation.texts")
 
 
@@ -196,7 +196,7 @@ class TranslationSet:
 
     @property
     def file(self) -> DataFile:
-        """Where its pairs lie."""
+        """The file with its pairs."""
         names = tuple(f"{name}.jsonl" for name in (self.split, *self.others))
         return DataFile(f"task {self.name}", self.directory, names, "; evaluation.source=hub fetches it")
 
@@ -237,11 +237,11 @@ def read_translations(path: Path, chosen: TranslationSet) -> list[TextPair]:
 SEGMENTATIONS: Mapping[str, DataFile] = MappingProxyType(
     {name: DataFile(f"task {name}", name, ("test.seg.txt",)) for name in ("pku", "msr")}
 )
-"""By task: lines of words separated by spaces, as the SIGHAN bakeoffs have them."""
+"""Files by task: lines of words separated by spaces, as the SIGHAN bakeoffs have them."""
 
 
 def segmented(tasks: Sequence[str]) -> tuple[str, ...]:
-    """Those of the tasks whose words tokens are compared with."""
+    """The tasks whose words tokens are compared with."""
     return tuple(name for name in tasks if name in SEGMENTATIONS)
 
 

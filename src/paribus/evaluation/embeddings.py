@@ -35,7 +35,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         OUTPUT: ("lm_head.weight", "embed_out.weight"),
     }
 )
-"""Where the families keep them; tied output embeddings are not written."""
+"""Names of the embeddings in each model family; tied output embeddings are not written."""
 SCHEMA = pa.schema(
     [("id", pa.int32()), ("count", pa.int64()), ("class", pa.string()), ("x", pa.float32()), ("y", pa.float32())]
 )

@@ -223,7 +223,7 @@ def _score_pairs(  # noqa: PLR0917 (as above)
 
 
 Progress = Callable[[str, str], Callable[[int, int], None]]
-"""From a unit and what is done of a checkpoint to who is told of it."""
+"""Function from a unit and an activity to the callback that reports their progress."""
 
 
 def _scored_steps(listener: StageListener, checkpoints: dict[int, Path]) -> Iterator[tuple[int, Path, Progress]]:

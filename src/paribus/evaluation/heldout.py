@@ -165,7 +165,7 @@ def passage_sample(continuation_items: int, lengths: tuple[int, int]) -> Passage
 
 
 def continuation_items(sample: PassageSample, largest: int) -> ItemSet:
-    """At most `largest` scored items (`evaluation.continuation_items`) and the pool of examples.
+    """The scored items, at most `largest` (`evaluation.continuation_items`), and the pool of examples.
 
     Raises DataError where the held-out part has too few documents.
     """

@@ -89,7 +89,7 @@ class ItemSet:
     evaluated: Sequence[AnyItem]
     fewshot: Sequence[AnyItem]
     fewshot_source: str
-    """Where the examples come from, for the record."""
+    """Source of the examples, for the record."""
 
     def chance(self) -> float:
         """Expected accuracy of a blind guess; 0 where the answer is not chosen among a few."""
@@ -116,7 +116,7 @@ def read_records(path: Path) -> list[Any]:
 
 Fields = Mapping[str, Any]
 Reader = Callable[[str, Fields], AnyItem]
-"""From an item's name and a record to the item; DataError at a record that is not of the benchmark's schema."""
+"""Function from an item's name and a record to the item; DataError where the record has another schema."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Hub:
 
 @dataclass(frozen=True)
 class Generation:
-    """Where a written answer ends, and how it is compared with the accepted ones."""
+    """The end of a written answer, and how it is compared with the accepted ones."""
 
     until: tuple[str, ...]
     """Stop strings."""
@@ -177,9 +177,9 @@ class Benchmark:
     prompt: BenchmarkPrompt
     """Parts of the prompt, as lm-eval's task of that name puts them together."""
     hub: Hub | None = None
-    """Where else the records are; None where no hub data set has them in a form that is read here."""
+    """Hub data set with the records; None where none has them in a form that is read here."""
     generation: Generation | None = None
-    """For benchmarks whose answer is written."""
+    """Rules of benchmarks whose answer is written."""
     parent: str | None = None
     """Directory, where it is not the name."""
     also: tuple[str, ...] = ()

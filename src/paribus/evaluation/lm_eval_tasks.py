@@ -43,7 +43,7 @@ SCORED_METRICS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "generate_until": ("exact_match",),
     }
 )
-"""By kind of task the metrics of lm-eval that are means over items; others are left out."""
+"""Metrics of lm-eval that are means over items, by kind of task; others are left out."""
 _DEFAULT_METRICS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"multiple_choice": ("acc", "acc_norm"), "loglikelihood": ("perplexity", "acc"), "generate_until": ("exact_match",)}
 )
@@ -71,7 +71,7 @@ class Definition:
 
     name: str
     path: Path
-    """Its YAML file."""
+    """YAML file of the task."""
     root: Path
     """The directory it was found in: lm-eval's or `evaluation.include_path`."""
 
@@ -209,18 +209,18 @@ class Function:
     """A function of Python that a YAML file names by `!function`."""
 
     folder: Path
-    """Where the YAML file lies."""
+    """Folder of the YAML file."""
     qualified: str
     """Module and name, as the file has them: `utils.process_docs`."""
 
     @property
     def file(self) -> Path:
-        """Its module, where that lies beside the YAML file."""
+        """File of its module, if that lies beside the YAML file."""
         return self.folder / f"{self.qualified.rpartition('.')[0].replace('.', '/')}.py"
 
     @property
     def name(self) -> str:
-        """Its name in the module."""
+        """Name of the function in the module."""
         return self.qualified.rpartition(".")[2]
 
 
@@ -419,7 +419,7 @@ def _listed_members(members: Any, names: Names, above: tuple[str, ...]) -> Itera
 
 
 SplitFiles = tuple[Path, Path | None]
-"""Where the records of a task lie: the scored ones, and examples, None where there is no file of them."""
+"""Files with the scored records of a task and with its examples, None where there is no file of them."""
 
 
 def split_files(config: EvaluationConfig, task: Definition) -> SplitFiles:
@@ -498,7 +498,7 @@ def _options(task: Definition) -> Mapping[str, Any]:
 
 
 def _named_files(task: Definition) -> Mapping[str, Any] | None:
-    """By split the files that the YAML itself names; None where its data set is the hub's."""
+    """The files that the YAML itself names, by split; None where its data set is the hub's."""
     files = _options(task).get("data_files")
     if task.config.get("dataset_path") != "json" or files is None or "://" in json.dumps(files, default=str):
         return None

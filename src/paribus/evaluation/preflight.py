@@ -152,7 +152,7 @@ def _raised_problems(look: Callable[..., Any], *arguments: Any) -> list[Problem]
 
 @dataclass(frozen=True)
 class MissingExamples:
-    """Those of one task, whose scored file is there."""
+    """Missing examples of one task, whose scored file is there."""
 
     task: str
     directory: Path

@@ -219,7 +219,7 @@ class EncodedRequests:
     """Place of each pair's request."""
     crossings: list[Crossing] = field(default_factory=list)
     spellings: Spellings | None = None
-    """Where there are crossings."""
+    """Spellings of tokens, where there are crossings."""
     truncated: set[ItemKey] = field(default_factory=set)
     """Items whose prompt lost its beginning."""
     crossed: Counter[ItemKey] = field(default_factory=Counter)

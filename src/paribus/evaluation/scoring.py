@@ -84,7 +84,7 @@ class Scorer:
     def _scored(
         self, pairs: Sequence[Pair], progress: Progress
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]]:
-        """By batches, for each scored token its pair, its log-probability, and whether it is the likeliest."""
+        """Yield by batches the pair of each scored token, its log-probability, and whether it is the likeliest."""
         scored = [place for place, pair in enumerate(pairs) if len(pair.continuation)]
         progress(len(pairs) - len(scored))
         groups = group_pairs([pairs[place] for place in scored])
@@ -118,7 +118,7 @@ class Scorer:
         return list(zip(batch.members[last].tolist(), logs, strict=True))
 
     def _tokens(self, groups: Sequence[Group]) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
-        """For each scored token its pair, its log-probability, and whether none is likelier."""
+        """Pairs of scored tokens, their log-probabilities, and whether none is likelier."""
         batch, device = make_batch(groups), self.model.device
         hidden = self._hidden(batch, device)
         hidden = hidden[torch.from_numpy(batch.rows).to(device), torch.from_numpy(batch.columns).to(device)]
@@ -222,7 +222,7 @@ def _check_agreement(host: Host, parts: Sequence[Sequence[Item]], ids: Callable[
 SCORED_TOKENS: Mapping[str, int] = MappingProxyType({"cpu": 2_048, "cuda": 32_768})
 """Tokens of a batch of pairs, by the kind of device, where `evaluation.batch_tokens` does not say."""
 WRITTEN_TOKENS: Mapping[str, int] = MappingProxyType({"cpu": 16_384, "cuda": 32_768})
-"""The same for generation, where a forward pass computes one token of each text."""
+"""Most tokens of a batch in generation, where a forward pass computes one token of each text."""
 
 
 STEP = re.compile(r"step_(\d+)")

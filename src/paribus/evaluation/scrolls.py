@@ -33,7 +33,7 @@ class Task:
     """A question type: what is asked of a document, and how answers are judged."""
 
     name: str
-    """Its name in the hub's `tau/scrolls`, and the directory of its files."""
+    """Name in the hub's `tau/scrolls`, and of the directory of its files."""
     metrics: tuple[str, ...]
     """The one it is reported by first."""
     question: bool = True

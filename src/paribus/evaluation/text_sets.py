@@ -38,7 +38,7 @@ class TextSet:
     encoded: EncodedTexts | None
     """None where nothing is left to score."""
     scored: dict[int, DocumentBits] = field(default_factory=dict)
-    """By step."""
+    """Bits of the documents by step."""
 
     def score(self, step: int, scorer: "Scorer", progress: Callable[[int, int], None]) -> dict[str, float]:
         """Metrics under the checkpoint of a step; `progress` is told the bytes finished and their number."""
@@ -59,7 +59,7 @@ class TextSet:
         return {name: sum(measured[name] for measured in every) / len(every) for name in every[0]}
 
     def about(self) -> JSON:
-        """Its part of `statistics.json`."""
+        """The set's part of `statistics.json`."""
         bits = next(iter(self.scored.values()))
         return {
             "documents": len(self.documents), "bytes": int(bits.bytes.sum()), "tokens": int(bits.tokens.sum())

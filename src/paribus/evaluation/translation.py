@@ -192,7 +192,7 @@ class Bleu:
     """BLEU of a corpus of translations."""
 
     score: float
-    """In [0, 100]."""
+    """Score in [0, 100]."""
     sentences: Vector
     """(sentences,) linearised values, whose mean is `score` and whose spread gives its standard error."""
     signature: str

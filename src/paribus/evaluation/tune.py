@@ -417,7 +417,7 @@ def rouge_scores(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -
 
 
 GROUP_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
-"""By these variables accelerate would train one model in all processes."""
+"""Variables by which accelerate would train one model in all processes."""
 
 
 def finetune_worker(context: StageContext, processes: int, requests: Requests) -> dict[str, JSON]:

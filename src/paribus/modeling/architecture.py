@@ -49,7 +49,7 @@ class Architecture:
 
 
 def architecture_of(model: DecoderModel, vocab_size: int, eos_id: int | None) -> Architecture:
-    """That of the group `model` as written, with `vocab_size` tokens."""
+    """Architecture of the group `model` as written, with `vocab_size` tokens."""
     written = {each.name: getattr(model, each.name) for each in fields(Architecture) if hasattr(model, each.name)}
     epsilon = 1e-6 if model.kind == "llama" else 1e-5
     return Architecture(vocab_size=vocab_size, norm_epsilon=epsilon, eos_id=eos_id, **written)
@@ -67,7 +67,7 @@ STORED_NAMES = {
 
 
 def read_architecture(stored: Mapping[str, Any]) -> Architecture:
-    """That of a `config.json`, of transformers 4 or 5; KeyError for what it must say and does not."""
+    """Architecture of a `config.json` of transformers 4 or 5; KeyError for a field that it lacks."""
     kind: Kind = stored["model_type"]
     return Architecture(
         kind,

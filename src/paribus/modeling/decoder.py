@@ -220,7 +220,7 @@ class RMSNorm(nn.Module):
 
 
 class _RMSNorm(torch.autograd.Function):
-    """For CPUs, where PyTorch has no kernel but a dozen steps, half of which keep a tensor of the size of x."""
+    """RMS norm for CPUs, where PyTorch takes a dozen steps, half of which keep a tensor of the size of x."""
 
     @staticmethod
     def forward(context: Any, x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Tensor:
@@ -278,9 +278,9 @@ class Place(NamedTuple):
     """A tensor as transformers has it."""
 
     name: str
-    """In a model of transformers, by which its initial numbers are drawn."""
+    """Name in a model of transformers, by which its initial numbers are drawn."""
     stored: str
-    """In its files."""
+    """Name in the files of that model."""
     parameter: str
     """Name of a parameter of the `Decoder`."""
     rows: slice

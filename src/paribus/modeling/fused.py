@@ -19,7 +19,7 @@ class Rotation(NamedTuple):
 
 
 def rotation_at(positions: torch.Tensor, rotated: int, theta: float) -> Rotation:
-    """That of `positions`, int64 (rows or 1, length), for heads of which `rotated` components turn."""
+    """Rotation of `positions`, int64 (rows or 1, length), for heads of which `rotated` components turn."""
     halves = torch.arange(0, rotated, 2, device=positions.device).float() / rotated
     angles = (positions.float()[:, :, None] * (1.0 / theta**halves))[:, :, None, None, :]
     return Rotation(angles.cos(), angles.sin())
@@ -44,7 +44,7 @@ def rotate(qkv: torch.Tensor, rotation: Rotation, dim: int) -> Heads:
 
 
 class _RotateInOneKernel(torch.autograd.Function):
-    """For the compiler, which makes a kernel of `_all_turned`."""
+    """Rotation for the compiler, which makes a kernel of `_all_turned`."""
 
     @staticmethod
     def forward(context: Any, qkv: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor, dim: int) -> Heads:
@@ -132,7 +132,7 @@ class _SwiGLU(torch.autograd.Function):
 
 
 class _CompiledSwiGLU(torch.autograd.Function):
-    """For the compiler, which would compute two sigmoids for each element of the gradients, more than it can hide."""
+    """SwiGLU for the compiler, which would compute two sigmoids for each gradient, more than it can hide."""
 
     @staticmethod
     def forward(context: Any, gate_up: torch.Tensor) -> torch.Tensor:

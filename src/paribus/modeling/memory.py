@@ -82,12 +82,12 @@ class TrainingMemory:
 
     @property
     def device(self) -> int:
-        """At the most on the device; on a CPU that is all."""
+        """Most bytes on the device; on a CPU that is all."""
         return max(self.phases.values()) + (0 if self.gpu else self.host)
 
     @property
     def host(self) -> int:
-        """At the most on the host, of what is not counted in a phase."""
+        """Most bytes on the host, of what is not counted in a phase."""
         return self.checkpoint + self.batches
 
 
@@ -195,7 +195,7 @@ class _Parts:
 
     @property
     def loss(self) -> int:
-        """With all activations: the hidden states, their gradients and those of the output matrix, and a chunk.
+        """Bytes with all activations: hidden states, their gradients and those of the output matrix, and a chunk.
 
         The loss computes gradients in the forward pass, from a chunk's logits and the exponentials of them. In bfloat16
         the output matrix and a chunk's share of its gradient are there too.
@@ -207,7 +207,7 @@ class _Parts:
 
     @property
     def backward(self) -> int:
-        """At the norm after the last layer or in the last layer, whichever holds more.
+        """Bytes at the norm after the last layer or in the last layer, whichever holds more.
 
         The gradient of the output matrix is kept unless it could be added to one that is there. With activation
         checkpointing the layer is computed again.
@@ -219,7 +219,7 @@ class _Parts:
         return self.activations + max(tokens * saved.final_backward, inside) + output + self._gathered(backward=True)
 
     def end_of_backward(self, gradients: int) -> int:
-        """In the first layer with the gradients of all others, or at the embedding, whose gradient is made whole."""
+        """Bytes in the first layer with the gradients of all others, or at the embedding, whose gradient is whole."""
         table = FLOAT32 * self.table
         missing = 0 if self.gradients_stay else FLOAT32 * self.layer_parameters
         missing += 0 if self.gradients_stay or self.model.tied_embeddings else table

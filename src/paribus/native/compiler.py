@@ -44,7 +44,7 @@ class _LoweredCode(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _Lowering(NativeLowering):  # type: ignore[misc]
-    """As numba's own, but that nothing is made ready to be called from Python."""
+    """numba's own lowering, but nothing is made ready to be called from Python."""
 
     _name = "paribus_lowering"
 
@@ -277,7 +277,7 @@ _TYPES: dict[str, Any] = {
     "i64": types.int64, "u64": types.uint64, "f64": types.float64, "u8*": u8p, "u16*": types.CPointer(types.uint16),
     "i32*": i32p, "u32*": u32p, "f32*": f32p, "i64*": i64p, "u64*": u64p, "f64*": f64p,
 }  # fmt: skip
-"""By the names of `registry`."""
+"""Types by their names in `registry`."""
 
 
 def compile_kernel(name: str) -> tuple[str, bytes]:

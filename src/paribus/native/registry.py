@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Where a kernel's code is and the types of its arguments; every kernel returns an int64.
+    """Module of a kernel's code and types of its arguments; every kernel returns an int64.
 
     Types: `i64`, `u64`, `f64`, and pointers `u8*`, `u16*`, `i32*`, `u32*`, `f32*`, `i64*`, `u64*`, `f64*`. One that
     calls Python `holds_gil`, the global interpreter lock.

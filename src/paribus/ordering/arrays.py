@@ -174,13 +174,13 @@ def mean_of(values: npt.NDArray[np.floating[Any]]) -> float:
 
 
 def spread(count: int, most: int) -> npt.NDArray[np.int64]:
-    """At most `most` numbers of range(count), evenly spread and ascending."""
+    """Numbers of range(count), at most `most`, evenly spread and ascending."""
     taken = min(count, most)
     return np.arange(taken, dtype=np.int64) * count // max(1, taken)
 
 
 def boundaries(sizes: Sequence[int] | npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Where consecutive parts of `sizes` begin, and the end, (n + 1,)."""
+    """Begins of consecutive parts of `sizes`, and the end, (n + 1,)."""
     bounds = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, dtype=np.int64, out=bounds[1:])
     return bounds

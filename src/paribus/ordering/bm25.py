@@ -212,7 +212,7 @@ class TermCounts:
     """Documents by terms."""
 
     terms: list[str]
-    """In the order of their code points."""
+    """Terms in the order of their code points."""
     counts: csr_array
     """(documents, terms) int32."""
 

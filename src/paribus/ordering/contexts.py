@@ -132,7 +132,7 @@ class PackedCorpus:
     """Contexts and what they are packed from."""
 
     config: RunConfig
-    """With its context in tokens, where that is given in bytes of text."""
+    """Configuration with its context in tokens, where that is given in bytes of text."""
     context_bytes: int | None
     """Bytes of a context, where that is what was given."""
     corpus: EncodedCorpus

@@ -157,10 +157,10 @@ def minilm_directory() -> Path:
 # a normalization are what paribus computes; whatever else a directory asks for is refused, not left out.
 @dataclass(frozen=True)
 class EncoderLayout:
-    """Where weights and tokenizer are, and what is done with the states."""
+    """Directory of weights and tokenizer, and what is done with the states."""
 
     directory: Path
-    """With config.json, weights and tokenizer.json."""
+    """Directory with config.json, weights and tokenizer.json."""
     pooling: Pooling
     lowercase: bool = False
     """Text is put into lower case before it is tokenized."""

@@ -1,4 +1,4 @@
-"""Where the tokens of ordered documents lie in their text, in bytes: what no tokenizer and no packing decides."""
+"""Places of the tokens of ordered documents in their text, in bytes, which no tokenizer and no packing decides."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -54,7 +54,7 @@ class OrderedText:
         return offsets
 
     def _inside(self, positions: Integers, tokens: Integers, whole: Integers) -> Integers:
-        """As `within`, of tokens that are neither the first nor the end of their documents, of `whole` bytes each.
+        """`within` for tokens that are neither the first nor the end of their documents, of `whole` bytes each.
 
         A document is read once, from cut to cut, however many of the tokens are in it.
         """

@@ -321,7 +321,7 @@ class PackedStream(Contexts):
 
 
 def _group_begins(bounds: Integers, context_length: int) -> Integers:
-    """Where the contexts begin in a stream whose groups begin at `bounds`, which ends with the stream's end."""
+    """Begins of the contexts in a stream whose groups begin at `bounds`, which ends with the stream's end."""
     begins, ends = bounds[:-1], bounds[1:]
     following = np.searchsorted(begins, np.maximum(ends, begins + context_length)).tolist()
     fitting = int(np.searchsorted(begins, bounds[-1] - context_length))
@@ -470,7 +470,7 @@ class Readahead:
                 self._mapped.madvise(mmap.MADV_WILLNEED, start, size)
 
     def expect_absent(self, begins: Integers, stops: Integers) -> None:
-        """As `expect`, unless all of a sample are in memory: to ask for what is there costs half of reading it."""
+        """Call `expect`, unless all of a sample are in memory: to ask for what is there costs half of reading it."""
         if self._mapped is None or not len(begins):
             return
         sample = begins[stops > begins]

@@ -174,7 +174,7 @@ class ShuffledText(ContextShuffle):
         return positions
 
     def stretches(self, epoch: int) -> Stretches:
-        """Those of an epoch; the last are kept, since training goes through epochs in turn."""
+        """Stretches of an epoch; the last are kept, since training goes through epochs in turn."""
         if self._epoch is None or self._epoch[0] != epoch:
             stretches = Stretches(self._along, self._text_bytes, self.stretch_bytes, self._seed, epoch)
             self._epoch = epoch, stretches

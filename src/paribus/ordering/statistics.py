@@ -204,7 +204,7 @@ class PackingStatistics:
     documents: int
     """Documents of which a context holds a token."""
     cut_documents: int
-    """Those of which no context holds every token, the end-of-document token included."""
+    """Documents of which no context holds every token, the end-of-document token included."""
     left_out_tokens: int
     """Tokens of the order, end-of-document tokens included, that no context holds."""
 

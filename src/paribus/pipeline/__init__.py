@@ -1,4 +1,4 @@
-"""From configurations to published artefacts and their records. `run` shows a run from top to bottom: begin there.
+"""Runs: from configurations to published artefacts and their records. `run` shows one from top to bottom: begin there.
 
 In come the frozen configurations of a command. `graph` turns each into the artefacts it needs, with their keys, before
 anything is computed. `run` makes what is missing: each stage in a child process (`execute`, `fork_server`), each

@@ -1,4 +1,4 @@
-"""What a terminal shows of running stages and the time they still take, bars or lines, and documents for --json."""
+"""Display of running stages and the time they still take, as bars or lines, and of documents for --json."""
 
 import json
 import math

@@ -99,7 +99,7 @@ def child_environment(engine: EngineConfig) -> dict[str, str]:
 
 @contextmanager
 def _checkpoint_requests() -> Iterator[Callable[["Child"], object]]:
-    """In the block, SIGUSR1 is ignored, and passed on to a child as soon as what is given is called with one.
+    """Ignore SIGUSR1 in the block, and pass it on to a child as soon as the given function is called with one.
 
     Where a launcher has a use of its own for it, or this is no main thread, it is left alone.
     """

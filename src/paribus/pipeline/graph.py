@@ -1,4 +1,4 @@
-"""From a configuration to the artefacts it needs, with their keys, before anything is computed."""
+"""Graph of the artefacts that a configuration needs, with their keys, before anything is computed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields

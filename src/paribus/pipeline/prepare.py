@@ -45,7 +45,7 @@ VocabularyProblems = dict[tuple[Path, CheckpointStart], list[Problem]]
 """Problems by vocabulary and start checkpoint, of which the runs of a sweep share most."""
 SLURM = "submitit_slurm"
 COMMANDS_OF_SLURM = ("srun", "sbatch")
-"""By which submitit tells a cluster, and hands it jobs."""
+"""Commands by which submitit detects a cluster, and hands it jobs."""
 
 
 def prepare_runs(

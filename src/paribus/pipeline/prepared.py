@@ -110,7 +110,7 @@ def run_name(config: RunConfig) -> str:
 
 
 def run_names(runs: Sequence[PreparedRun]) -> list[str]:
-    """As `run_name`, and what the sweep compares: a group as it was chosen, a field with its name.
+    """Names of runs with what the sweep compares: a group as it was chosen, a field with its name.
 
     A group that every name has is called by its kind, and as it was chosen where runs of one kind differ in it; so is
     what a word stands for that is no field, an arm.

@@ -177,7 +177,7 @@ def environment(record: Mapping[str, Any], records: Mapping[str, Mapping[str, An
 
 
 def harmless_packages(records: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """By package, its versions in the stages that it decides nothing of; Python's patches in all."""
+    """Versions by package, in the stages that it decides nothing of; Python's patches in all."""
     stages: dict[str, dict[str, list[str]]] = {}
     for stage, artifact in records.items():
         decisive = deciding(artefact_of(stage))

@@ -156,7 +156,7 @@ class Inventory:
 
     root: OutputRoot
     runs: Mapping[str, RunSummary]
-    """By identifier, the one that began last first."""
+    """Runs by identifier, the one that began last first."""
     artefacts: frozenset[Place]
 
     @cached_property

@@ -62,7 +62,7 @@ class Length:
     flops: float
     estimated: frozenset[str] = frozenset()
     steps_before: int = 0
-    """Those of the steps that belong to the training it goes on from."""
+    """Steps that belong to the training it goes on from."""
 
     @property
     def flops_left(self) -> float:

@@ -114,7 +114,7 @@ class Plan:
     """The first trainings of runs that go on from one of their own."""
     config: PlanConfig
     devices: int
-    """At hand; hours of wall time are those of devices over their number."""
+    """Devices at hand; hours of wall time are those of devices over their number."""
     tokens_bytes: int
     """Room for missing artefacts `tokens` whose corpus is there, as if BPE-dropout made no more tokens than BPE."""
     until: str | None
@@ -329,7 +329,7 @@ def _corpus_artifact(run: PreparedRun, root: OutputRoot) -> Artifact | None:
 
 
 ENOUGH_EPOCHS = 0.9
-"""From here on orders of one corpus have most of their documents in common."""
+"""Epochs from which orders of one corpus have most of their documents in common."""
 MANY_CORE_HOURS = 100
 DOCUMENT_BYTES, DIMENSIONS = 6_400, 768
 SECONDS_A_SHARD, SECONDS_A_CODE, SECONDS_TO_ADD = 1.47e-3, 290e-9, 1.33e-3

@@ -126,7 +126,7 @@ class Probe:
 
     @property
     def tokens_per_second(self) -> float:
-        """At the median step."""
+        """Tokens a second at the median step."""
         return self.tokens / median(self.seconds)
 
 
@@ -223,7 +223,7 @@ def _run_child(config: RunConfig, vocabulary: int, slots: Mapping[str, str]) -> 
 NVIDIA = Path("/proc/driver/nvidia/version")
 """Exists if NVIDIA's driver is loaded."""
 PROCESSORS = Path("/proc/cpuinfo")
-"""Where Linux describes its processors."""
+"""File in which Linux describes its processors."""
 
 
 def trains_on_gpu(training: TrainingConfig, driver: Path = NVIDIA) -> bool:

@@ -343,9 +343,9 @@ def _whole_run(value: Any) -> Matrix | None:
 
 
 Values = Mapping[int, Matrix]
-"""By seed: shape (checkpoints, items)."""
+"""Scores by seed, shape (checkpoints, items)."""
 Cells = dict[str, "Cell"]
-"""By column key."""
+"""Cells by column key."""
 
 
 @dataclass(frozen=True)
@@ -395,7 +395,7 @@ class Cell:
 
     @property
     def difference(self) -> float | None:
-        """From the row it is compared with: over the seeds that both have; where these are fewer than two, over all."""
+        """Difference from the row it is compared with: over the seeds that both have; of fewer than two, over all."""
         test = self.crossed or self.test
         return test.difference if test else None
 

@@ -115,14 +115,14 @@ class Comparison:
     checkpoints: int
     proof: Proof
     scores: Mapping[str, RunScores]
-    """By run id."""
+    """Scores by run id."""
     table: TableConfig
     primary: frozenset[str]
     """Keys of the columns that decide the question; others are exploratory."""
     common_text: Sequence[CommonText]
     """Training text that rows which are compared share, by pair and seed."""
     left_out: Mapping[str, LeftOut]
-    """By task the items with a prompt that some run cut, where not all cut the same at the same place."""
+    """Items by task with a prompt that some run cut, where not all cut the same at the same place."""
     effects: tuple[Effect, ...] = ()
     """Effects of each factor on the measures that decide, and interactions of two."""
 
@@ -370,7 +370,7 @@ LARGEST_SAMPLE = 1.1
 
 
 def shared_texts(row: int, runs: Sequence[FinishedRun], base: int, baseline: Sequence[FinishedRun]) -> list[CommonText]:
-    """For every seed that a row and the one it is compared with share, where the records say what was read."""
+    """Common texts of each seed that a row and the one it is compared with share, where records say what was read."""
     texts, by_seed = [], {run.seed: run for run in baseline}
     for run in runs:
         other = by_seed.get(run.seed)
@@ -444,7 +444,7 @@ def _sampled(run: FinishedRun) -> bool:
 
 
 def common_text_notes(texts: Sequence[CommonText]) -> list[str]:
-    """For the proof under a table: how much is common."""
+    """Notes for the proof under a table: how much text is common."""
     if not texts:
         return []
     note = (

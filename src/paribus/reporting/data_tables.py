@@ -46,7 +46,7 @@ class TokenRow:
     """One tokenizer with its encoder on the training text of a corpus."""
 
     labels: tuple[str, ...]
-    """By factor."""
+    """Labels by factor."""
     name: str
     config: Mapping[str, Any]
     """One of the configurations that ask for it, as plain data."""

@@ -158,7 +158,7 @@ class OverlapMatrix:
     """frequencies[i][j]: how often, in a million tokens, a token occurs on average that i has and j lacks; None where
     there is none, or nothing was counted."""
     own: Mapping[str, Collection[int]] = field(default_factory=dict)
-    """By identifier of a run, the ids of tokens that no other vocabulary has."""
+    """Ids of the tokens that no other vocabulary has, by identifier of a run."""
     shown: Sequence[str] = ()
     """Labels of the names in a picture; the names themselves where it is empty. Metrics keep the names."""
 

@@ -269,7 +269,7 @@ def _head_paragraphs(document: ReportDocument) -> list[str]:
 
 
 def _finding_line(finding: Decision) -> str:
-    """Its sentence; what is beyond chance in bold."""
+    """Sentence of a finding; what is beyond chance in bold."""
     text = escape_markdown(finding.text)
     return text if finding.state in ("reserved", "undecided", "unjudged") else f"**{text}**"
 

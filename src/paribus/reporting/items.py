@@ -37,10 +37,10 @@ class ItemText:
 
 NO_TEXT = ItemText()
 Texts = Mapping[str, ItemText]
-"""By item."""
+"""Texts by item."""
 
 Written = Mapping[tuple[int, str], str]
-"""By step of the checkpoint, and item."""
+"""Texts by step of the checkpoint, and item."""
 _TRANSLATIONS, _PREDICTIONS = "translations.parquet", "predictions.parquet"
 
 

@@ -233,7 +233,7 @@ def ordered(labels: Sequence[Labels], factors: Sequence[str], table: TableConfig
 
 
 def baselines(labels: Sequence[Labels], factors: Sequence[str], table: TableConfig) -> list[int | None]:
-    """For each row the place of the row that it is compared with; None for such a row itself, and where there is none.
+    """Place of the row that each row is compared with; None for such a row itself, and where there is none.
 
     Raises:
         ConfigurationError: no row has the labels of `table.baseline`.

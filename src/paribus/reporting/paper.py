@@ -23,7 +23,7 @@ _SAME_SIZE = 1.5
 _SAME_AMOUNT = 1.05
 """Ratio up to which vocabularies and budgets are equal: 32K may be 32,000 or 32,768."""
 _POWER = 1e7
-"""From here on papers write a number as a power of ten."""
+"""Number from which papers write a power of ten."""
 _MOST_DIGITS = 10
 """After the point."""
 

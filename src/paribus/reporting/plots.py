@@ -125,7 +125,7 @@ class _Figure(Figure):
 
 
 def _fold_text(text: Text, room: float) -> str:
-    """Its text in lines as long as there is room for in pixels, with nothing left out."""
+    """Text in lines as long as there is room for in pixels, with nothing left out."""
     whole, width = text.get_text(), text.get_window_extent().width
     if width <= room:
         return whole
@@ -164,7 +164,7 @@ def _lay_out(figure: Figure) -> None:
 
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#101010", "#8C8C8C")
-"""Those of Okabe and Ito, which colour-blind readers tell apart."""
+"""Colours of Okabe and Ito, which colour-blind readers tell apart."""
 Dashes = str | tuple[int, tuple[int, ...]]
 """Dashes of a line, as matplotlib takes them: a name, or an offset and lengths of lines and gaps."""
 SHAPES: tuple[tuple[str, str, Dashes, str], ...] = (

@@ -160,9 +160,9 @@ class RunScores:
     changed_documents: int | None = None
     """Scored texts that the tokenizer does not give back; None where that is not known."""
     documents_cut: Mapping[str, int] = field(default_factory=dict)
-    """By fine-tuned task how many documents lost their end."""
+    """Documents that lost their end, by fine-tuned task."""
     document_bytes: Mapping[str, float] = field(default_factory=dict)
-    """By fine-tuned task the mean bytes of text that the model read of a document."""
+    """Mean bytes of text that the model read of a document, by fine-tuned task."""
     uniformity: Mapping[str, float | None] = field(default_factory=dict)
     """Uniformity of the last checkpoint's input embeddings of used, frequent, medium, rare and unused tokens."""
     checkpoints: int = 0
@@ -172,7 +172,7 @@ class RunScores:
     """Bits of the documents of each set of texts, by its name."""
 
     content: Mapping[str, str] = field(default_factory=dict)
-    """What was scored, by a path: checkpoints, items of each task and number of shots, held-out documents."""
+    """Scored content by path: checkpoints, items of each task and number of shots, held-out documents."""
 
 
 Integers = NDArray[np.int64]
@@ -188,7 +188,7 @@ class ItemLines:
     blocks: Mapping[Key, tuple[tuple[str, ...], tuple[str, ...], slice]]
     """Items, hashes and lines among the ordered ones."""
     content: tuple[tuple[str, str], ...]
-    """What was scored: (path, number of lines and digest) of each task and number of shots."""
+    """Scored content: (path, number of lines and digest) of each task and number of shots."""
 
 
 @dataclass(frozen=True)

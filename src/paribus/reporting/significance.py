@@ -69,7 +69,7 @@ class PairedTest:
     p_value: float
     items: int
     test: str = "paired t"
-    """Where the p-value comes from: `paired t`, `McNemar`, `paired bootstrap`, `permutation` or `sign flips`."""
+    """Source of the p-value: `paired t`, `McNemar`, `paired bootstrap`, `permutation` or `sign flips`."""
 
 
 def paired_test(scores_a: ArrayLike, scores_b: ArrayLike, *, test: Test = "auto") -> PairedTest:

@@ -121,7 +121,7 @@ class Published:
 
 
 Beside = Mapping[tuple[int, str], Published]
-"""By place of our row and key of our column."""
+"""Published numbers by place of our row and key of our column."""
 
 
 def layouts(comparison: Comparison, directory: Path, beside: Beside | None = None) -> list[TableLayout]:

@@ -156,7 +156,7 @@ def _different(texts: Sequence[str]) -> str:
 
 
 def _corpus(corpus: Any, result: Mapping[str, Any]) -> str:
-    """Its kind, and how much text there is in it, by the result of its stage."""
+    """Kind of a corpus, and how much text there is in it, by the result of its stage."""
     train, heldout = (result.get(split) or {} for split in ("train", "heldout"))
     sizes = [f"{format_size(train['bytes'])} to train on"] if "bytes" in train else []
     sizes += [f"{format_size(heldout['bytes'])} held out"] if sizes and "bytes" in heldout else []

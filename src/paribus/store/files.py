@@ -19,11 +19,11 @@ from paribus.errors import DataError
 _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 PROBE = ".clock"
 RUN_RECORD = "run.json"
-"""In the directory of a run: what it is and how it stands."""
+"""File in the directory of a run: what it is and how it stands."""
 MADE_OF = "artefacts.json"
-"""In the directory of a report without a run: the artefacts that it was made of."""
+"""File in the directory of a report without a run: the artefacts that it was made of."""
 METRICS = "metrics.jsonl"
-"""In an artefact: the numbers that its stage reported, a line a step."""
+"""File in an artefact: the numbers that its stage reported, a line a step."""
 SETTLED_NANOSECONDS = 2 * 10**9
 """A file younger than this when it was read may have been written again under the same time stamp."""
 State = list[int]

@@ -82,7 +82,7 @@ DECIDING: Mapping[str, Mapping[str, str]] = {
     "finetuning_data": {},
     "finetuning": _SCORING | {"accelerate": "how gradients and precision are handled"},
 }
-"""By stage, its deciding packages with their reasons.
+"""Deciding packages with their reasons, by stage.
 
 None in `corpus`, whose documents are compared by their digest, whatever read them; nor in `prompts`, which no cell of a
 table is made of; nor in `finetuning_data`, whose items are compared with the scores.

@@ -77,7 +77,7 @@ def build_vocabulary(context: StageContext) -> dict[str, JSON]:
 
 
 def _device(config: PretokenizerConfig) -> dict[str, JSON]:
-    """Where a pre-tokenizer's language model computes, which rounds otherwise elsewhere; nothing of one without."""
+    """Device of a pre-tokenizer's language model, which rounds otherwise elsewhere; nothing without one."""
     if not isinstance(config, PredictiveEntropyPretokenizer):
         return {}
     from paribus.modeling.device import resolve_device

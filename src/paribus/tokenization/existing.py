@@ -95,7 +95,7 @@ def fingerprint(path: Path, digests: FileDigests) -> dict[str, JSON]:
 
 
 def vocabulary_size(path: Path) -> int:
-    """Its number of tokens, special ones included, read from its files without building it."""
+    """Number of tokens, special ones included, read from the files without building the tokenizer."""
     source = locate(path)
     if source.is_file() and source.suffix == MODEL:
         from paribus.tokenization.sentencepiece import read_model

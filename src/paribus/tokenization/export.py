@@ -152,7 +152,7 @@ class ParibusTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         return {name: text for name, text in named if name not in special}
 
     def save_pretrained(self, save_directory: str | Path, *arguments: Any, **options: Any) -> tuple[str, ...]:
-        """As in `transformers`. ConfigurationError where the directory has the tokenizer.json of another tokenizer."""
+        """Save as `transformers` does; ConfigurationError where the directory has another tokenizer.json."""
         other = Path(save_directory) / "tokenizer.json"
         if other.exists():
             raise ConfigurationError(

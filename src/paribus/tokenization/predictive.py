@@ -161,7 +161,7 @@ class ParibusCharacterIds:
         self._encoding = Encoding(vocabulary, replace(settings, pretokenizer=by_pattern), None)
 
     def of(self, character: str) -> tuple[int, ...]:
-        """Its unit, else what the tokenizer makes of it, such as its bytes; DataError where it can make nothing."""
+        """Ids of a character's unit, else of what the tokenizer makes of it, such as bytes; DataError for nothing."""
         return tuple(self._encoding.encode(character).tolist())
 
 
@@ -182,7 +182,7 @@ class HuggingFaceCharacterIds:
         self._check(directory)
 
     def of(self, character: str) -> tuple[int, ...]:
-        """Its token, else the unknown token; DataError where the tokenizer has none."""
+        """Ids of a character's token, else of the unknown one; DataError where the tokenizer has none."""
         surrogate = 0xD800 <= ord(character) <= 0xDFFF
         ids = [] if surrogate else self._encoded(character)
         if len(ids) == 1:

@@ -40,7 +40,7 @@ PRETOKENIZERS = (*PATTERNS, "spans", "predictive_entropy", "sentencepiece", "ber
 """Pre-tokenizers; `sentencepiece` and `bert` are imported ones, and change a text before they cut it."""
 BERT, BERT_FORMAT = "bert", 1
 TOO_LONG = "\ufdd0"
-"""In the place of a word that is too long: a noncharacter, which no vocabulary has, so the word is unknown."""
+"""Text in the place of a word that is too long: a noncharacter, which no vocabulary has, so the word is unknown."""
 SENTENCEPIECE, SENTENCEPIECE_FORMAT = "sentencepiece", 2
 SPACE = "\u2581"
 """How the library writes a space."""

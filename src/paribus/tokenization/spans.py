@@ -36,7 +36,7 @@ LINE_END = 0x110000
 """Stands for every line end, the ends of a text included; no codepoint."""
 OTHER, IDEOGRAPH, LETTER, DIGIT = range(4)
 LINE_BREAKS = "\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"
-"""Where `str.splitlines` breaks."""
+"""Characters at which `str.splitlines` breaks."""
 _LINE_BREAK_CODES = np.array([ord(character) for character in LINE_BREAKS], dtype=np.uint32)
 _CLASSES = (
     (IDEOGRAPH, regex.compile(r"[\p{Han}&&[\p{L}\p{N}]]", flags=regex.V1)),
@@ -284,7 +284,7 @@ class _Search:
         return information
 
     def _levels(self, window: Codes, length: int) -> list[tuple[Integers, npt.NDArray[np.bool_]]]:
-        """For each length from 1 which candidate begins at each place (-1: none), and whether its span has one class.
+        """Yield for each length from 1 the candidate at each place (-1: none), and whether its span has one class.
 
         A candidate of length 1 is any character, by its code.
         """

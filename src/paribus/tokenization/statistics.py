@@ -142,7 +142,7 @@ def count_statistics(tok: Tokenizer, counted: TokenCounts) -> CorpusStatistics:
 
 
 def ordinary_tokens(tok: Tokenizer) -> npt.NDArray[np.bool_]:
-    """By id, shape (vocab_size,): whether a token is one of text, neither special nor the unknown one."""
+    """Mask by id, shape (vocab_size,), of tokens of text, neither special nor the unknown one."""
     columns = tok.vocabulary.columns
     ordinary: npt.NDArray[np.bool_] = ~np.isin(columns.kinds[tok.vocabulary.rank_of_id], (SPECIAL, UNKNOWN))
     return ordinary
@@ -257,7 +257,7 @@ class Containing:
 
 
 def own_shares(tok: Tokenizer, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """By id, shape (vocab_size,): occurrences of a token over those of all tokens that contain it, itself included.
+    """Occurrences of a token over those of all tokens that contain it, itself included, by id, shape (vocab_size,).
 
     `counts` are occurrences by id, shape (vocab_size,). NaN where none of them occurs, and for special tokens. A token
     counts once for each of its parts, however often it has that part. In a vocabulary of characters, a byte of what is

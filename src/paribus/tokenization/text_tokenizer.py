@@ -227,7 +227,7 @@ class TextTokenizer:
 
     @cached_property
     def _spaced_spellings(self) -> list[bytes]:
-        """Where whitespace is lost, every token that begins a word brings one space."""
+        """Spellings where whitespace is lost: every token that begins a word brings one space."""
         if not self.settings.spaced:
             return self._spellings
         inside = self.vocabulary.columns.continuations[self.vocabulary.rank_of_id].tolist()

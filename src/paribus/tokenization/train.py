@@ -1,4 +1,4 @@
-"""From texts to a vocabulary: count pre-tokens, choose the alphabet, train, number the tokens."""
+"""Training of a vocabulary: count pre-tokens, choose the alphabet, train, number the tokens."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -19,7 +19,7 @@ _SERVERS, _FILES = ("http", "https"), ("sqlite", "file", "")
 _SCHEMES = (*_SERVERS, "sqlite", "postgresql", "mysql", "mssql", "databricks")
 _SCHEME = re.compile(r"[\w+.-]+:/{0,2}")
 _CREDENTIALS = re.compile(r"\A[^:/]*(?::[^@]*)?@")
-"""At the start of what follows a database's scheme, as SQLAlchemy reads it."""
+"""Credentials at the start of what follows a database's scheme, as SQLAlchemy reads it."""
 _ADDRESS = re.compile(r"(?:[^/?#]*@)?(?:\[[^\]/]*\]|[^:/?#@]*)(?::\d*)?(?=[/?#]|$)")
 """A server's, with user and password or without: where a password has a slash, its beginning is no port."""
 

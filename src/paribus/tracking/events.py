@@ -217,7 +217,6 @@ def _content_digest(path: Path) -> str | None:
     return digest.hexdigest()
 
 
-# A last line without its end is left for later; any other unreadable line is skipped and reported by number.
 @dataclass(frozen=True)
 class Event:
     """One line: `time` in milliseconds since 1970, `position` the byte after the line in the file."""
@@ -277,7 +276,8 @@ class Ledger:
 class EventReader:
     """The events of `path` in order, each once; `poll` continues where the last call stopped.
 
-    `offset` is the byte up to which lines were read, `torn` the number of bytes behind it that are not a line yet.
+    `offset` is the byte up to which lines were read, `torn` the number of bytes behind it that are not a line yet: they
+    are left for later. Any other unreadable line is skipped and is one of `problems`, by number.
     """
 
     def __init__(self, path: Path) -> None:
@@ -341,7 +341,7 @@ def complete_size(path: Path) -> int:
 # byte is logged three times: under its own name by training step, and in the section `bits_per_byte`, which MLflow
 # shows first, as `<source>_by_tokens` and `<source>_by_text_bytes`, whose steps are tokens and bytes read.
 def bits_per_byte(loss: float, tokens: float, text_bytes: float) -> float:
-    """From nats a token to bits a byte of the text that the tokens stand for; NaN for no text."""
+    """Bits a byte of the text that the tokens stand for, from nats a token; NaN for no text."""
     return loss * tokens / (text_bytes * math.log(2)) if text_bytes else math.nan
 
 
@@ -362,7 +362,7 @@ class TextAxes:
             yield from self._against_text(name, value, step)
 
     def stale_points(self, points: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
-        """Those of `points`, name and step, at an amount of text that no step read, left by an earlier training."""
+        """The `points`, name and step, at an amount of text that no step read, left by an earlier training."""
         read = {f"_{axis}": set(self._seen[amount].values()) for amount, axis in AXES.items()}
         shown = ((name, step) for name, step in points if name.startswith(f"{SECTION}/"))
         return {

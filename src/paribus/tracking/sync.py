@@ -45,7 +45,7 @@ MAX_STARTS, CHECK_SECONDS, FOLLOW_SECONDS = 3, 0.5, 0.05
 INTERVAL_SECONDS, LINGER_SECONDS, HANG_SECONDS, POLL_SECONDS = 10.0, 20.0, 120.0, 0.1
 STATE, LOCK = "state.json", "service.lock"
 LEASE_SECONDS = 30.0
-"""For how long this process may be silent while it closes a log; how long a run may be, its own claim says."""
+"""Seconds for which this process may be silent while it closes a log; how long a run may be, its own claim says."""
 _REASON = "infrastructure: the process of this run ended without a word, killed from outside or with its node"
 
 

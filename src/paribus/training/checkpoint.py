@@ -66,7 +66,7 @@ class Checkpoint:
     computed_on: tuple[str, ...] = ()
     """Device and precision of each part of the training up to here, each once."""
     optimizer_directory: Path | None = None
-    """Where the optimizer's state is; None: with the weights."""
+    """Directory of the optimizer's state; None: with the weights."""
 
     @property
     def sharded(self) -> bool:

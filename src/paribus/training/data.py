@@ -106,10 +106,10 @@ class Amounts(Protocol):
     """A number for each context, looked up or counted when it is asked for."""
 
     def __getitem__(self, indices: Integers, /) -> Integers:
-        """Those of some contexts, int64 (n,)."""
+        """Numbers of some contexts, int64 (n,)."""
 
     def sum(self) -> int:
-        """That of all contexts."""
+        """Sum over all contexts."""
 
 
 @dataclass(frozen=True)

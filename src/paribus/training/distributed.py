@@ -122,7 +122,7 @@ class Requests:
 
     @contextmanager
     def heeded(self) -> Iterator[None]:
-        """In the block, keep what signals ask; must be entered by the main thread."""
+        """Keep in the block what signals ask; must be entered by the main thread."""
         with (
             _signals_handled(lambda number: self._own.extend(ASKED_BY[number])),
             # It says that signals are handled, so it is made once they are.
@@ -292,7 +292,7 @@ class Host:
             torch.distributed.barrier(group=self.group)
 
     def agreed(self, claims: Sequence[bool]) -> list[bool]:
-        """For each claim whether any process makes it, the same in all; clocks and signals differ from node to node."""
+        """True for each claim that any process makes, the same in all; clocks and signals differ from node to node."""
         if self.group is None:
             return list(claims)
         made = torch.tensor(claims, dtype=torch.uint8)
@@ -340,7 +340,7 @@ STEPPING = "stepping_"
 
 @contextmanager
 def passed_on(file: Path) -> Iterator[None]:
-    """In the block, append to `file` what signals ask of this process, for the `Requests` of those it started.
+    """Append to `file` in the block what signals ask of this process, for the `Requests` of those it started.
 
     While none of these takes steps there is nothing to save: SIGTERM raises InterruptedRunError here.
     """

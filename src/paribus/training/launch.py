@@ -64,7 +64,7 @@ NETWORKS = Path("/sys/class/net")
 LOOPBACK = "127.0.0.1"
 SECONDS_TO_END = 5.0
 PORTS = range(20_000, 30_000)
-"""Where the agents of several nodes meet, on the first one; agents of one node take a free port."""
+"""Ports at which the agents of several nodes meet, on the first one; agents of one node take a free port."""
 
 
 def train_in_processes(context: StageContext, processes: Processes) -> dict[str, JSON]:
@@ -119,7 +119,7 @@ def carry_out(context: StageContext, processes: Processes, member: str = TRAININ
 
 
 def free_endpoint() -> str:
-    """Where the agent of one node, that is alone, has its store: a port that nobody has taken."""
+    """Endpoint of the store of an agent that is alone: a port that nobody has taken."""
     with socket.socket() as place:
         place.bind((LOOPBACK, 0))
         return f"{LOOPBACK}:{place.getsockname()[1]}"
@@ -157,13 +157,13 @@ def run_node(directory: Path, number: int, member: str = TRAINING) -> None:
 
 
 def _requests(directory: Path, number: int) -> Path:
-    """Where the agent of node `number` writes what signals ask of it; read on the same node only."""
+    """File in which the agent of node `number` writes what signals ask of it; read on the same node only."""
     return directory / f"requests_{number}"
 
 
 @contextmanager
 def _within(environment: Mapping[str, str]) -> Iterator[None]:
-    """In the block, have the processes that are started from here this environment too; none of it stays.
+    """Give processes that are started in the block this environment too; none of it stays.
 
     Those of another attempt are started from here as well, and would divide threads that are divided.
     """

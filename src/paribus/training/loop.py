@@ -59,7 +59,7 @@ class TrainingRun:
     host: Host = ALONE
     requests: Requests = field(default_factory=Requests)
     micro_batch: MicroBatch | None = None
-    """Where the micro-batch is kept, if a training that goes on is to find it."""
+    """Record of the micro-batch, if a training that goes on is to find it."""
 
     @property
     def main(self) -> bool:

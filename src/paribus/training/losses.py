@@ -128,7 +128,7 @@ def document_attention(inputs: torch.Tensor, end: DocumentEnd) -> torch.Tensor:
 
 
 def document_bounds(inputs: torch.Tensor, end: DocumentEnd) -> Documents:
-    """Where the documents of `inputs` (rows, L) begin; every row begins one.
+    """Begins of the documents of `inputs` (rows, L); every row begins one.
 
     Layers are compiled for any number of them at once: compiled for that of a process's first micro-batch, they would
     be so again for the second, and a training that goes on would have another first one.
@@ -142,7 +142,7 @@ def document_bounds(inputs: torch.Tensor, end: DocumentEnd) -> Documents:
 
 
 LossAndDifference = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
-"""From logits (n, vocabulary) and targets (n,) to the summed loss in float32 and its gradient in the logits' dtype:
+"""Function from logits (n, vocabulary) and targets (n,) to the summed loss in float32 and its gradient, as the logits:
 probabilities minus the targets. Logits may be overwritten."""
 
 
@@ -205,7 +205,7 @@ def loss_and_difference(logits: torch.Tensor, targets: torch.Tensor) -> tuple[to
 
 
 def fused_loss_and_difference(logits: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The same without steps in memory between, for the compiler: logits are read twice and differences written."""
+    """Loss and difference without steps in memory, for the compiler: logits are read twice, differences written."""
     wide = logits.float()
     counted, chosen = (targets != NO_TARGET)[:, None], targets.clamp(min=0)[:, None]
     normalizers = wide.logsumexp(dim=1, keepdim=True)

@@ -81,7 +81,7 @@ class Spent:
     """Time until a step, over all parts of a training: it may go on in another number of processes."""
 
     seconds: float = 0.0
-    """By the clock, while it trained."""
+    """Seconds by the clock while it trained."""
     device_seconds: float = 0.0
     """Seconds summed over the devices, a process each, of every part."""
 

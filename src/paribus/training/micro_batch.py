@@ -42,7 +42,7 @@ class MicroBatch:
 
     @classmethod
     def of(cls, directory: Path, training: TrainingConfig, processes: int) -> Self:
-        """That of a training which works in `directory`, in so many processes."""
+        """Record of a training which works in `directory`, in so many processes."""
         share = max(1, training.global_batch // processes)
         return cls(directory, training.micro_batch, share, training.activation_checkpointing)
 

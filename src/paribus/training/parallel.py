@@ -41,7 +41,7 @@ class Prepared:
     """Called with inputs and targets, gives the summed loss."""
     optimizer: Any
     unsynchronized: Callable[[], AbstractContextManager[Any]]
-    """In it, gradients stay in this process, to be summed over processes by the last backward pass of a step."""
+    """Context in which gradients stay in this process; the last backward pass of a step sums them over processes."""
     buckets: bool = False
     """True if gradients stay where DDP sums them, for others would take as much memory again beside these."""
 
@@ -236,7 +236,7 @@ DETERMINISM_PREFIX = "training.deterministic: "
 
 @contextmanager
 def deterministic(training: TrainingConfig) -> Iterator[None]:
-    """In the block, operations are deterministic where `training.deterministic` asks for it.
+    """Make operations deterministic in the block, where `training.deterministic` asks for it.
 
     ConfigurationError for an operation that has no deterministic implementation. What cuBLAS and NCCL need, variables
     of the environment, every process is started with.

@@ -23,7 +23,7 @@ AS_NAMED: Mapping[str, tuple[str, int]] = MappingProxyType({})
 class _StoredPlace(NamedTuple):
     path: Path
     name: str
-    """In the file."""
+    """Name in the file."""
     start: int
     stop: int
 
@@ -37,7 +37,7 @@ class StoredTensors:
 
     @classmethod
     def of(cls, files: Iterable[Path], parts: Mapping[str, tuple[str, int]] = AS_NAMED) -> Self:
-        """Those of `files`, of which each has whole tensors or those that `save_pieces` wrote.
+        """Tensors of `files`, of which each has whole tensors or those that `save_pieces` wrote.
 
         A whole one that is among `parts` is the rows of the tensor named there, from the row given there on.
         """
@@ -121,7 +121,7 @@ def _open_tensors(path: Path) -> Any:
 
 
 ROWS = "rows"
-"""In the metadata of a file of pieces: by name the first row of each, and the shape of the whole."""
+"""Key in the metadata of a file of pieces: by name the first row of each, and the shape of the whole."""
 
 
 class Piece(NamedTuple):
@@ -140,7 +140,7 @@ def save_pieces(path: Path, pieces: Mapping[str, Piece]) -> None:
 
 
 class WeightSource(Protocol):
-    """Where the weights of a model come from."""
+    """Source of the weights of a model."""
 
     def rows(self, name: str, start: int, stop: int) -> torch.Tensor:
         """Rows `start` to `stop` of the parameter `name`, float32 on the CPU."""

@@ -250,14 +250,14 @@ class ResumedState:
 
     artefact: Path
     checkpoint: Path
-    """Its Hugging Face directory."""
+    """Hugging Face directory of the checkpoint."""
     step: int
     fingerprint: Mapping[str, Any]
     """Fingerprints of data and recipe, by names."""
 
     @property
     def directory(self) -> Path:
-        """With the optimizer's state."""
+        """Directory of the optimizer's state."""
         return self.artefact / STATE_DIRECTORY
 
     @property
@@ -404,7 +404,7 @@ def metrics_before(state: ResumedState, path: Path) -> None:
 
 OPTIMIZER, STATE = "optimizer.safetensors", "state.json"
 STATE_DIRECTORY = "state"
-"""In an artefact `training`: the optimizer after the last step, with the step and the fingerprint."""
+"""Directory in an artefact `training`: the optimizer after the last step, with the step and the fingerprint."""
 STEP_NAME = re.compile(r"step_(\d{8,})")
 
 
@@ -415,7 +415,7 @@ def checkpoint_directories(directory: Path) -> dict[int, Path]:
 
 
 def training_seeds(config: RunConfig) -> dict[Part, int]:
-    """By part: weights that begin at random, contexts that are shuffled, dropout of a model that has any.
+    """Seeds by part: weights that begin at random, contexts that are shuffled, dropout of a model that has any.
 
     No other seed belongs into the key of a training, lest one training pass for several.
     """
@@ -425,7 +425,7 @@ def training_seeds(config: RunConfig) -> dict[Part, int]:
 
 
 def finetuning_seeds(config: RunConfig) -> dict[Part, int]:
-    """By part: examples are always shuffled."""
+    """Seeds by part: examples are always shuffled."""
     parts: list[Part] = ["contexts", *_dropout_part(config)]
     return {part: config.seed_of(part) for part in parts}
 

@@ -74,7 +74,7 @@ class Stepper:
     loss_limit: float
     """A mean loss above this many nats has exploded."""
     dropout: DropoutSeeds | None = None
-    """Where the random numbers of the model's dropout come from; None for a model without."""
+    """Source of the random numbers of the model's dropout; None for a model without."""
 
     def step(self, batch: Batch, rate: float) -> StepResult:
         """Train on `batch` with learning rate `rate`, unless loss or gradients are not finite or the loss exploded.

@@ -110,7 +110,7 @@ class EvaluationConfig:
 
     @property
     def checkpoints_path(self) -> str:
-        """Where that number is asked for."""
+        """Path of the field that asks for that number."""
         return f"evaluation.{'average' if self.average_checkpoints > 1 else 'last'}_checkpoints"
 
     def task_shots(self, task: str) -> tuple[int, ...]:

@@ -30,7 +30,7 @@ URI_VARIABLE = "MLFLOW_TRACKING_URI"
 
 @config_class
 class TrackingConfig:
-    """Where runs are shown; the truth is the event file beside the run."""
+    """Tracker that shows runs; the truth is the event file beside the run."""
 
     kind: Literal["mlflow", "none"] = execution("mlflow", doc="mlflow, or none to keep event files only.")
     uri: str | None = execution(None, doc="MLflow tracking URI; null is MLFLOW_TRACKING_URI, else sqlite:/// in root.")

@@ -75,7 +75,7 @@ class PredictiveEntropyPretokenizer:
 
 @config_class
 class ExistingPretokenizer:
-    """That of an existing tokenizer; it comes with `tokenizer=existing` and goes with nothing else."""
+    """The pre-tokenizer of an existing tokenizer; it comes with `tokenizer=existing` and goes with nothing else."""
 
     kind: Literal["existing"] = identity("existing", doc="What the existing tokenizer brings.")
 

@@ -143,7 +143,7 @@ def is_letter(byte):
 
 @function
 def stretch_end(text, begin, size, wanted):
-    """Where to cut a text so that about `wanted` bytes from `begin` on are scanned on their own."""
+    """Place to cut a text so that about `wanted` bytes from `begin` on are scanned on their own."""
     if size - begin <= wanted:
         return size
     for step in (np.int64(-1), np.int64(1)):

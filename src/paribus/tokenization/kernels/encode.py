@@ -34,7 +34,7 @@ from paribus.tokenization.kernels.merge import mix
 from paribus.tokenization.kernels.scan import encode_piece, has, scan
 
 SKIPPED = ONE
-"""In the place of a key without length: a pre-token that is dropped."""
+"""Value in the place of a key without length: a pre-token that is dropped."""
 
 
 @inline

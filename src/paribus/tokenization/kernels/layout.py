@@ -81,7 +81,7 @@ RANK_BITS, PRIORITY_BITS = 21, 22
 NODE_BITS, UNIT_BITS = 22, 20
 """Limits of a trie: almost 2^22 nodes, and units of ranks below 2^20."""
 WIDE = (1 << NODE_BITS) - 1
-"""In the place of the first child of a node whose edges are in the hash table."""
+"""Value in the place of the first child of a node whose edges are in the hash table."""
 CHUNK = 512
 """Pre-tokens looked up together."""
 LONGEST_KEPT = 255

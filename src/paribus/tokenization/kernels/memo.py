@@ -171,7 +171,7 @@ def keep_tail(text, size, tail):
 
 @inline
 def tail_begin(size):
-    """Where in a text its tail begins."""
+    """Begin of the tail of a text."""
     return max(size - 16, np.int64(0))
 
 

@@ -174,7 +174,7 @@ def mix(value):
 
 @function
 def drop_few(model, units, count, probability, stream, work):
-    """For few units: search for the smallest rank that is not skipped. `probability` is of 2^32."""
+    """Encode few units: search for the smallest rank that is not skipped. `probability` is of 2^32."""
     direct, pairs, shift = i32_at(model[at.DIRECT]), u64_at(model[at.PAIRS]), model[at.PAIRS_SHIFT]
     results, waiting = i32_at(model[at.RESULTS]), i32_at(address_of(work))
     for index in range(count - 1):
@@ -211,7 +211,7 @@ def drop_few(model, units, count, probability, stream, work):
 
 @function
 def drop_many(model, units, count, probability, stream, work):
-    """For many units: a heap, and a list of what this step skipped."""
+    """Encode many units: a heap, and a list of what this step skipped."""
     size = link(model, units, count, work)
     base = address_of(work)
     heap, skipped = u64_at(base + 8 * (count + 1)), u64_at(base + 8 * (4 * count + 2))

@@ -1,4 +1,4 @@
-"""Where pre-tokens begin: the patterns of `pretokenizers`, by bit masks. Bit i of `starts` is byte i of the text."""
+"""Begins of pre-tokens: the patterns of `pretokenizers`, by bit masks. Bit i of `starts` is byte i of the text."""
 
 import numpy as np
 

@@ -312,7 +312,7 @@ def pair_of(left, right):
 
 @inline
 def slot_of(pair, shift):
-    """Where the search for a pair begins."""
+    """Slot at which the search for a pair begins."""
     return np.int64(np.uint64(pair) * GOLDEN >> np.uint64(shift))
 
 
