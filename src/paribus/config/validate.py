@@ -16,7 +16,7 @@ MISSING_VALUE = "???"
 NEAR = 0.7
 """Ratio of `difflib` from which a known name is suggested."""
 _OF_ONE_VALUE = ("bool_type", "float_type", "int_type", "literal_error", "string_type", "value_error")
-"""Errors of pydantic that concern a single value."""
+"""Types of pydantic's errors at a field that takes one value and no list."""
 
 
 def build_run(data: Mapping[str, Any]) -> RunConfig:

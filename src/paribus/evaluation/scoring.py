@@ -222,7 +222,7 @@ def _check_agreement(host: Host, parts: Sequence[Sequence[Item]], ids: Callable[
 SCORED_TOKENS: Mapping[str, int] = MappingProxyType({"cpu": 2_048, "cuda": 32_768})
 """Tokens of a batch of pairs, by the kind of device, where `evaluation.batch_tokens` does not say."""
 WRITTEN_TOKENS: Mapping[str, int] = MappingProxyType({"cpu": 16_384, "cuda": 32_768})
-"""Most tokens of a batch in generation, where a forward pass computes one token of each text."""
+"""Tokens of a batch that is written, likewise; there a forward pass computes one token of each text."""
 
 
 STEP = re.compile(r"step_(\d+)")

@@ -132,7 +132,7 @@ class _SwiGLU(torch.autograd.Function):
 
 
 class _CompiledSwiGLU(torch.autograd.Function):
-    """SwiGLU for the compiler, which would compute two sigmoids for each gradient, more than it can hide."""
+    """SwiGLU for the compiler, which would compute two sigmoids an element of the gradients, more than it can hide."""
 
     @staticmethod
     def forward(context: Any, gate_up: torch.Tensor) -> torch.Tensor:

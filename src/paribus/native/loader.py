@@ -102,7 +102,7 @@ def ensure_compiled(names: Iterable[str], progress: Progress | None = None) -> N
             left = [name for name in missing if not kernel_path(name).exists()]
             if progress is not None:
                 progress(left[-1] if left else missing[0], len(missing) - len(left), len(missing))
-        if process.returncode != 0:
+        if missing_kernels(missing):
             raise RuntimeError(
                 f"kernels could not be compiled: {PROGRAM} ended with status {process.returncode}; if it says no more "
                 "above, memory may have been short, and the same command compiles the rest"

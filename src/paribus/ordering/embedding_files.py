@@ -198,7 +198,7 @@ def _modules(path: Path) -> list[dict[str, str]]:
         ordered = sorted(content, key=lambda module: module["idx"])
         return [{"type": module["type"].rsplit(".", 1)[-1], "path": module["path"]} for module in ordered]
     except (KeyError, TypeError, AttributeError) as error:
-        problem = Problem("embedder.path", f"{path / 'modules.json'} is no list of modules with idx, type and path")
+        problem = Problem("embedder", f"{path / 'modules.json'} is no list of modules with idx, type and path")
         raise DataError(problem) from error
 
 
@@ -230,4 +230,4 @@ def _optional_json(path: Path) -> Any:
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise DataError(Problem("embedder.path", f"{path} is not JSON ({error})")) from error
+        raise DataError(Problem("embedder", f"{path} is not JSON ({error})")) from error

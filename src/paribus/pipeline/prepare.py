@@ -40,7 +40,7 @@ from paribus.tracking.destination import check_destination
 from paribus.training.start import check_start_state, check_tokens
 
 RecordedFiles = Callable[[Job], Mapping[str, Any]]
-"""Fingerprints by group of the files that the recorded run of a job read; empty without a record."""
+"""Fingerprints by group of the files that a job is prepared with in place of those of now; other groups are read."""
 VocabularyProblems = dict[tuple[Path, CheckpointStart], list[Problem]]
 """Problems by vocabulary and start checkpoint, of which the runs of a sweep share most."""
 SLURM = "submitit_slurm"

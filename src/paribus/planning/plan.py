@@ -121,7 +121,7 @@ class Plan:
     """The last stage that is planned, where that is not the last of the runs."""
     problems: tuple[str, ...]
     judgement: tuple[str, ...]
-    """Comparisons that a table of these runs could not judge, in words."""
+    """Remarks on what keeps a table from judging or a run from ending, and on orders and long searches."""
     refusals: tuple[ConfigurationError, ...]
     """Why `paribus run` would refuse these runs together, which a plan may compare."""
 

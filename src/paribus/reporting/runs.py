@@ -56,7 +56,7 @@ class FinishedRun:
     finetuned: Path | None = None
     """Directory of the `finetuning` artefact."""
     gone: tuple[str, ...] = ()
-    """Files that the record names and that are gone, in words."""
+    """Artefacts that the record names and that are gone or damaged, in words."""
     corpus: Mapping[str, Any] = field(default_factory=dict)
     """Result of the corpus; `overlap` of its held-out documents with training text, and what `moved` there."""
     commit: str | None = None

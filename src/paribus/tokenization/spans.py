@@ -284,7 +284,7 @@ class _Search:
         return information
 
     def _levels(self, window: Codes, length: int) -> list[tuple[Integers, npt.NDArray[np.bool_]]]:
-        """Yield for each length from 1 the candidate at each place (-1: none), and whether its span has one class.
+        """Candidates at each place (-1: none), and whether their spans have one class, for each length from 1.
 
         A candidate of length 1 is any character, by its code.
         """

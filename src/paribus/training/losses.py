@@ -142,8 +142,8 @@ def document_bounds(inputs: torch.Tensor, end: DocumentEnd) -> Documents:
 
 
 LossAndDifference = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
-"""Function from logits (n, vocabulary) and targets (n,) to the summed loss in float32 and its gradient, as the logits:
-probabilities minus the targets. Logits may be overwritten."""
+"""Function from logits (n, vocabulary) and targets (n,) to the summed loss in float32 and its gradient by the logits,
+in their type: probabilities minus the targets. Logits may be overwritten."""
 
 
 def summed_cross_entropy(
