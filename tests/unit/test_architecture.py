@@ -125,7 +125,7 @@ def test_no_circle_of_imports_exists_between_files() -> None:
 
 def known_modules(module: str, modules: set[str]) -> Iterator[str]:
     path = SOURCE.parent.joinpath(*module.split("."))
-    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    path = path.with_suffix(".py") if path.with_suffix(".py").is_file() else path / "__init__.py"
     for node in statements(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in modules)
