@@ -29,7 +29,7 @@ from paribus.errors import classify, is_full_disk
 from paribus.pipeline.failures import RETRIED
 from paribus.pipeline.graph import EVALUATION, FINETUNING
 from paribus.pipeline.prepare import describe_sweep, fetch_prompt_examples, prepare_runs
-from paribus.pipeline.prepared import PreparedRun, labels, tell_origin, undeclared, write_sweep
+from paribus.pipeline.prepared import PreparedRun, labels, tag_origin, undeclared, write_sweep
 from paribus.pipeline.recorder import LOST, mark_lost, read_state
 from paribus.pipeline.records import read_sweep
 from paribus.pipeline.root import OutputRoot
@@ -200,7 +200,7 @@ class _Launches:
         for name, run in zip(labels(runs), runs, strict=True):
             while (state := read_state(self.root, run)).holder is not None:
                 if run.run_id not in elsewhere:
-                    self.console.print(f"waiting for {name}: in the hands of {describe(state.holder)}", markup=False)
+                    self.console.print(f"waiting for {name}, which {describe(state.holder)} runs", markup=False)
                     elsewhere.add(run.run_id)
                 time.sleep(SECONDS_BETWEEN_LOOKS)
         return elsewhere
@@ -236,7 +236,7 @@ def _shown_sweep(
     config, path = runs[0].job.config, root.sweep(sweep.id) / FILE_NAME
     with EventLog(path) as events:
         events.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, to_plain(config.tracking))
-        tell_origin(events, read_sweep(path.parent))
+        tag_origin(events, read_sweep(path.parent))
         events.parameter("factors", ", ".join(sweep.factors))
         events.parameter("runs", sweep.jobs)
         yield

@@ -36,7 +36,7 @@ SPINS = "20000"
 """Turns an OpenMP thread waits at a barrier before it sleeps; the default collapses where cores are shared."""
 SECONDS_UNTIL_SIGNALLED = 0.5
 """Whoever stops a whole job signals this process too, which then ends as interrupted and not as failed."""
-SECONDS_UNTIL_SAID = 1.0
+SECONDS_UNTIL_ANNOUNCED = 1.0
 SECONDS_BETWEEN_CHECKS = 1.0
 RUN_STAGE = "import sys; from paribus.pipeline.fork_server import run_stage; sys.exit(run_stage())"
 SERVE_FORKS = "import sys; from paribus.pipeline.fork_server import serve_forks; sys.exit(serve_forks())"
@@ -76,15 +76,15 @@ def execute(
             answer = _listen(channel, listener, held.watch)
         except BaseException as error:
             try:
-                # After any other error somebody else may have the work in hand: nothing more may be written there.
+                # After any other error another process may have the work: nothing more may be written there.
                 if isinstance(error, KeyboardInterrupt | SystemExit):
                     _ask_to_end(child, channel, listener, engine.grace_seconds)
             finally:
-                _sweep(child)
+                _kill_group(child)
                 child.wait()
             raise
     code = child.wait()
-    _sweep(child)
+    _kill_group(child)
     return _conclude(answer, code, log, out_of_memory_kills() - killed_before)
 
 
@@ -131,7 +131,7 @@ def _ask_to_end(child: "Child", channel: Any, listener: StageListener, grace: fl
         waited = time.monotonic() - began
         if waited > grace:
             raise TimeoutError
-        if waited > SECONDS_UNTIL_SAID and not announced:
+        if waited > SECONDS_UNTIL_ANNOUNCED and not announced:
             announced = True
             with suppress(OSError):
                 listener.message(
@@ -151,8 +151,8 @@ def _ask_to_end(child: "Child", channel: Any, listener: StageListener, grace: fl
             return
 
 
-def _sweep(child: "Child") -> None:
-    """Kill a child, and what a dead one started and left behind: helpers of Ray outlive a killed one by a minute."""
+def _kill_group(child: "Child") -> None:
+    """Kill a child and the processes that it started: helpers of Ray outlive a killed one by a minute."""
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
 
@@ -160,7 +160,7 @@ def _sweep(child: "Child") -> None:
 def _listen(
     channel: Any, listener: StageListener, check: Callable[[], None], *, ignored: tuple[type[Exception], ...] = ()
 ) -> dict[str, Any] | None:
-    """The child's last word, None when it died without one; `check` is called every second at least.
+    """The child's last message, None when it died without one; `check` is called every second at least.
 
     Of what the listener raises, `ignored` ends nothing.
     """
@@ -176,7 +176,7 @@ def _listen(
             return answer
         *lines, pending = (pending + chunk).split(b"\n")
         for line in lines:
-            # The rest of a line whose beginning was heard before an interruption says nothing.
+            # Of a line whose beginning was read before an interruption, the end is no JSON.
             with suppress(json.JSONDecodeError, *ignored):
                 message = json.loads(line)
                 if message["type"] in ("done", "failed"):
@@ -242,7 +242,7 @@ def start_child(job: Job, check: Callable[[], None]) -> "Child":
         start_new_session=True,
         env={**job.environment, **job.visible},
     )
-    # One that died already is heard of by whoever waits for it.
+    # Whoever waits for the child learns that it died already.
     with suppress(BrokenPipeError), child.stdin as stream:  # type: ignore[union-attr]
         stream.write(json.dumps(job.fields).encode())
     return child
@@ -278,14 +278,14 @@ class _ForkServer:
         return cls(process, ours)
 
     def __del__(self) -> None:
-        """Nobody asks any more: it ends by itself, or with its child."""
+        """End the server, and with it its child."""
         self.connection.close()
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
 
     def fork(self, job: Job, check: Callable[[], None]) -> "_Forked":
-        """A child; OSError or EOFError where the server is gone."""
+        """Fork a child; OSError or EOFError where the server is gone."""
         request = {
             "job": dict(job.fields),
             "environment": {**job.environment, **job.visible},
@@ -299,7 +299,7 @@ class _ForkServer:
                 check()
             return _Forked(self, receive(self.connection)[0]["pid"])
         except BaseException:
-            # What was asked for may be on its way: with the server ends what it forked.
+            # The child may have begun: it ends with the server.
             self.process.kill()
             raise
 

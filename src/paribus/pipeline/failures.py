@@ -109,10 +109,10 @@ def worth_another_try(error: BaseException) -> bool:
 
 
 def note_failure(node: Node, root: OutputRoot, error: BaseException) -> None:
-    """Leave word of a failed stage for the other runs of its command."""
+    """Write a note of a failed stage for the other runs of its command."""
     invocation = node.config.sweep.invocation if node.config.sweep else None
     path = root.failure(node)
-    with suppress(OSError):  # the failure itself may be a full disk; it is told all the same
+    with suppress(OSError):  # the failure itself may be a full disk; it is reported all the same
         path.parent.mkdir(parents=True, exist_ok=True)
         files.write_json(path, {**classify(error), "stage": node.name, "invocation": invocation})
 

@@ -41,8 +41,8 @@ ABSENT = "—"
 """Label of a run at a factor that its choices do not have: the vocabulary size of `tokenizer=bytes`."""
 _ALWAYS_NAMED = ("tokenizer", "encoder", "ordering")
 _LONGEST_VALUE = 40
-_OF_A_DIGEST = 6
-_NAMED = 3
+_DIGEST_LENGTH = 6
+_MOST_SETTINGS = 3
 _CONTINUATION = ("continuation_items", "context_characters", "continuation_characters")
 _HELDOUT = ("heldout_documents", "document_bytes")
 _SCORED = (
@@ -56,8 +56,8 @@ _SCORED = (
 A task or a number of shots that some runs lack is a gap in their row."""
 _SIZED = "model"
 """The group whose choices are sizes, and not kinds: which one was typed is not in the configuration."""
-_OF_A_LAUNCHER = "hydra.launcher."
-"""Settings that make no run another one, and may hold what is nobody's to read: `setup` of submitit."""
+_LAUNCHER_SETTINGS = "hydra.launcher."
+"""Beginning of settings that change no run, and may hold secrets: `setup` of submitit."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def factor_labels(run: PreparedRun, factors: Sequence[str]) -> dict[str, str]:
 
 
 def unique_nodes(runs: Iterable[PreparedRun]) -> list[Node]:
-    """Every artefact that is wanted of several runs once, in the order it is first needed."""
+    """The artefacts that runs require, each once, in the order in which they are first needed."""
     return list({node.place: node for run in runs for node in run.required.values()}.values())
 
 
@@ -105,7 +105,7 @@ def labels(runs: Sequence[PreparedRun]) -> list[str]:
 
 
 def run_name(config: RunConfig) -> str:
-    """A run by itself: whether it continues another, what kinds it has of what other sweeps compare, its seed."""
+    """Name of a run by itself: whether it continues another, its kinds of the groups that sweeps compare, its seed."""
     return "-".join((*_kinds(config).values(), f"seed{config.seed}"))
 
 
@@ -117,7 +117,7 @@ def run_names(runs: Sequence[PreparedRun]) -> list[str]:
     """
     labelled = [factor_labels(run, run.factors) for run in runs]
     kinds = [_kinds(run.job.config) for run in runs]
-    varied = [factor for factor in runs[0].factors if not _told(factor, runs, kinds, labelled)]
+    varied = [factor for factor in runs[0].factors if not _implied_by_kinds(factor, runs, kinds, labelled)]
     short = {factor: _shortened([of_run[factor] for of_run in labelled]) for factor in varied}
     names = []
     for run, kind, label in zip(runs, kinds, labelled, strict=True):
@@ -134,10 +134,10 @@ def _kinds(config: RunConfig) -> dict[str, str]:
     return start | {group: chosen(config, group) or "" for group in _ALWAYS_NAMED}
 
 
-def _told(
+def _implied_by_kinds(
     factor: str, runs: Sequence[PreparedRun], kinds: Sequence[Mapping[str, str]], labelled: Sequence[Mapping[str, str]]
 ) -> bool:
-    """True if the kinds of the runs tell already what they have at a factor."""
+    """True if the kinds of the runs already tell their values of a factor apart."""
     if factor not in _ALWAYS_NAMED and any(chosen(run.job.config, factor) is not None for run in runs):
         return False
     kinds_and_labels = {(*kind.values(), label[factor]) for kind, label in zip(kinds, labelled, strict=True)}
@@ -150,7 +150,7 @@ def _shortened(values: Sequence[str]) -> dict[str, str]:
     """
     ends = {value: value if len(value) <= _LONGEST_VALUE else f"…{value[1 - _LONGEST_VALUE :]}" for value in values}
     met = Counter(ends.values())
-    return {value: end if met[end] == 1 else f"{end}…{digest(value)[:_OF_A_DIGEST]}" for value, end in ends.items()}
+    return {value: end if met[end] == 1 else f"{end}…{digest(value)[:_DIGEST_LENGTH]}" for value, end in ends.items()}
 
 
 def _short(override: str) -> str:
@@ -203,10 +203,10 @@ def _remedy(differences: Sequence[Difference]) -> str:
     if not settings:
         files = all(difference.path.startswith(FINGERPRINT) for difference in differences)
         return f"Let all runs {'read the same files' if files else 'have one choice'} ({groups}), {declare}"
-    named = list(settings.items())[:_NAMED]
+    named = list(settings.items())[:_MOST_SETTINGS]
     same = "; ".join(" or ".join(f"{name}={value}" for value in values) for name, values in named)
     own = " ".join(f"{name}={','.join(values)}" for name, values in named)
-    more = " ..." if len(settings) > _NAMED else ""
+    more = " ..." if len(settings) > _MOST_SETTINGS else ""
     if any(covered(difference.path, _SCORED) for difference in differences):  # which no factor excuses
         return f"Give all runs the same ({same}{more}), or run each by a command of its own"
     return f"Give all runs the same ({same}{more}), or sweep it as a factor of its own (-m {own}{more}), {declare}"
@@ -240,30 +240,30 @@ def _typed(value: str) -> str:
 
 
 def write_sweep(root: OutputRoot, sweep: SweepConfig, command: Command, runs: Sequence[PreparedRun]) -> None:
-    """Write down by which command a sweep was given, now. Passwords of a tracker stay out of it."""
+    """Write the record of a sweep that is given now: its command and runs, without passwords of a tracker."""
     named = zip(run_names(runs), labels(runs), runs, strict=True)
     record = SweepRecord(
         id=sweep.id,
         name=sweep.name,
         given=time.time(),
         multirun=command.multirun,
-        overrides=_public(command.overrides, runs[0]),
+        overrides=_redacted(command.overrides, runs[0]),
         config_directories=tuple(str(Path(directory).resolve()) for directory in command.config_directories),
-        runs=tuple(SweptRun(run.run_id, name, label, _public(run.job.overrides, run)) for name, label, run in named),
+        runs=tuple(SweptRun(run.run_id, name, label, _redacted(run.job.overrides, run)) for name, label, run in named),
     )
     path = root.sweep(sweep.id) / SWEEP_RECORD
     path.parent.mkdir(parents=True, exist_ok=True)
     files.write_json(path, dataclasses.asdict(record))
 
 
-def _public(overrides: Sequence[str], run: PreparedRun) -> tuple[str, ...]:
-    """Overrides without what is no business of whoever reads the record."""
+def _redacted(overrides: Sequence[str], run: PreparedRun) -> tuple[str, ...]:
+    """Overrides without the password of a tracker and the settings of a launcher."""
     uri, shown = run.job.config.tracking.uri, []
     for override in overrides:
         key = override.lstrip("+~").partition("=")[0]
         if key == "tracking.uri" and uri:
             shown.append(f"tracking.uri='{public_uri(uri)}'")
-        elif not key.startswith(_OF_A_LAUNCHER):
+        elif not key.startswith(_LAUNCHER_SETTINGS):
             shown.append(override)
     return tuple(shown)
 
@@ -274,18 +274,18 @@ def sweep_of(config: RunConfig, root: OutputRoot) -> SweepRecord | None:
 
 
 def own_name(config: RunConfig, run_id: str, sweep: SweepRecord | None) -> str:
-    """The run by itself, as its sweep has it on record, which tells its runs apart; without a sweep, by its kinds."""
+    """Name of a run in the record of its sweep, which tells its runs apart; without a sweep, by its kinds."""
     swept = _swept(run_id, sweep)
     return swept.name if swept else run_name(config)
 
 
 def listed_name(config: RunConfig, run_id: str, sweep: SweepRecord | None) -> str:
-    """Name a run by what differs from others of its sweep, `scaffold_bpe seed=1`; alone, by its own name."""
+    """Name of a run by what differs from others of its sweep, `scaffold_bpe seed=1`; alone, its own name."""
     swept = _swept(run_id, sweep) if sweep and len(sweep.runs) > 1 else None
     return swept.label if swept else own_name(config, run_id, sweep)
 
 
-def tell_origin(events: EventLog, sweep: SweepRecord | None) -> None:
+def tag_origin(events: EventLog, sweep: SweepRecord | None) -> None:
     """Tag a run or a sweep with its sweep, its command, the user, and the commit of paribus' checkout or image."""
     git = git_state(Path(__file__)) or built_from() or {}
     tags = {

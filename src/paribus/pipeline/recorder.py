@@ -1,4 +1,4 @@
-"""Keeps the record and the event log of one run, and shows it in the tracker."""
+"""Record and event log of one run, and its state as others read it."""
 
 import os
 import socket
@@ -22,7 +22,7 @@ from paribus.pipeline.prepared import (
     run_identity,
     score_numbers,
     sweep_of,
-    tell_origin,
+    tag_origin,
 )
 from paribus.pipeline.records import read_run_record
 from paribus.pipeline.root import OutputRoot, run_id
@@ -84,19 +84,19 @@ class RunRecord:
         shown_in = {"id": sweep.id, "name": sweep.name} if sweep else None
         self.events.start(self.run_id, listed_name(config, self.run_id, given), shown_in, tracking)
         self.events.tag(STOPPED_TAG, None)
-        tell_origin(self.events, given)
+        tag_origin(self.events, given)
         for path, value in leaves(identity(config)):
             if value != {}:
                 self.events.parameter(path, value)
         self.events.artifact("config.json", "")
 
     def metric(self, name: str, value: float, step: int) -> None:
-        """A number of the run at a step, one in bits per byte also by tokens and text; nothing known is repeated."""
+        """Log a number of the run at a step unless it is known; one in bits per byte also by tokens and text."""
         for point in self._axes.points(name, value, step):
             self.events.metric(*point)
 
     def published(self, points: Iterable[TextPoint]) -> None:
-        """The numbers of a published artefact correct what the log says of them, also at steps that it lacks."""
+        """Correct the log by the numbers of a published artefact, also at steps that it lacks."""
         found: dict[tuple[str, int], float] = {}
         names = set()
         for point in points:
@@ -107,7 +107,7 @@ class RunRecord:
         self.events.correct(found, lambda name, step: name in names or (name, step) in stale)
 
     def stage(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:
-        """An artefact of the run is there, `made` or `cached`."""
+        """Record an artefact of the run, `made` or `cached`."""
         before = self.record["stages"].get(node.name, {})
         self.record["stages"][node.name] = before | {"key": node.key, "state": state, "seconds": seconds}
         files.write_json(self.directory / RUN_RECORD, self.record)
@@ -139,7 +139,7 @@ class RunRecord:
                 artifact = self.store.find(*node.place)
                 if node.name not in self.record["stages"] and artifact is not None:
                     self.stage(node, artifact, "cached", 0.0)
-            # Before the record says done, since nobody takes a finished run in hand again.
+            # Before the record says done: a finished run is never made again.
             self._log_numbers()
             self.record |= {"status": "done", "failure": None, "ended": time.time()}
             files.write_json(self.directory / RUN_RECORD, self.record)

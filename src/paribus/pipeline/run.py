@@ -4,7 +4,7 @@ Before: a command composed its overrides to configurations (`config/compose.py`)
 (`pipeline/prepare.py`) and let Hydra's launcher call `JobFunction` once a run, in whatever process, which calls
 `perform`.
 
-A run has no state but its files. What stands in the store is done, what is claimed is waited for, the rest is made,
+A run has no state but its files. What stands in the store is done, what is claimed is waited for, and all else is made,
 each artefact once among all processes. So a run that is killed anywhere, and given again, goes on.
 """
 
@@ -65,7 +65,7 @@ JOBLIB = "joblib"
 
 
 def perform(config: RunConfig, display: Display, code: Code) -> Failure | None:
-    """Make what a run lacks and record how it went; a run that another process has in hand is left to it.
+    """Make what a run lacks and record how it went; a run that another process makes is left to it.
 
     Its stages are made with the files of paribus that the command had, and with the packages of this process.
     """
@@ -83,24 +83,24 @@ def perform(config: RunConfig, display: Display, code: Code) -> Failure | None:
             "command began, so nothing is run; give the command again"
         )
     root.refusal(identifier).unlink(missing_ok=True)
-    # Claim: one process has a run in hand, however many commands want it.
+    # Claim: one process makes a run, however many commands want it.
     claim = root.run_claim(identifier)
     held = acquire(claim, config.engine.lease_seconds)
     if held is None:
-        display.message(f"  [dim]in the hands of {describe(read_holder(claim))}: left to it[/dim]")
+        display.message(f"  [dim]left to {describe(read_holder(claim))}, which runs it[/dim]")
         return None
     with held:
-        # Looked for under the claim: whoever stops the command asks those that have a run in hand to end.
+        # Read under the claim: whoever stops the command asks the processes that make a run to end.
         if why := why_stopped(root, sweep):
             display.message(f"  not started: {why}")
             return None
         if is_done(identifier, nodes, root, config.until):
             display.message("  [dim]done already[/dim]")
             return None
-        return _recorded(config, nodes, root, display, replace(code, packages=loaded_code().packages))
+        return _make_recorded(config, nodes, root, display, replace(code, packages=loaded_code().packages))
 
 
-def _recorded(
+def _make_recorded(
     config: RunConfig, nodes: dict[str, Node], root: OutputRoot, display: Display, code: Code
 ) -> Failure | None:
     """Make the artefacts of a run, or those until a stage; its record and the tracker say how that begins and ends."""

@@ -22,19 +22,19 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class SourceFiles:
-    """The files of a stage. What is told of them is a sentence that can go on, and empty where nothing is wrong."""
+    """The files of a stage. Texts say what changed, as the begin of a sentence; they are empty where nothing did."""
 
     node: Node
     root: OutputRoot
 
     @property
     def mark(self) -> Path:
-        """States of the files when the attempt in hand began; gone once they were found untouched after it."""
+        """File with the states of the files as the attempt began; removed once they are found untouched after it."""
         return self.root.store.reading(*self.node.place)
 
     @contextmanager
     def reading(self, held: Claim, say: Callable[[str], None]) -> Iterator[None]:
-        """While the stage reads the files: DataError where they are, or were meanwhile, not those of its key.
+        """Watch the files in the block: DataError where they are, or were meanwhile, not those of the key.
 
         However the stage ends, its work stays only if the files are found untouched; whether those of an attempt that
         was killed are, the next one sees, and `say`s if it begins anew.
@@ -82,7 +82,7 @@ class SourceFiles:
 
 
 def _patiently(look: Callable[[], Result]) -> Result:
-    """Result of `look`, asked again where a file server does not answer: what a stage took hours for hangs on it."""
+    """Result of `look`, tried again where a file server does not answer: hours of a stage hang on it."""
     for seconds in SECONDS_UNTIL_ASKED_AGAIN:
         try:
             return look()

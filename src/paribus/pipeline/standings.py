@@ -35,7 +35,7 @@ ELSEWHERE = ("submitit",)
 
 
 def show_standings(root: OutputRoot, sweep: SweepConfig | None, display: Display) -> None:
-    """Say how the rows of a sweep stand, once two have a score and until all runs have."""
+    """Show the rows of a sweep so far, once two have a score and until all runs have."""
     if sweep is None or sweep.jobs == 1:
         return
     try:
@@ -77,7 +77,7 @@ def _scores(root: OutputRoot, key: str) -> Mapping[str, float]:
 
 
 def write_stages(root: OutputRoot, sweep: SweepConfig, runs: Sequence[PreparedRun]) -> None:
-    """Write down which artefacts a sweep needs and whose scores they are, for its jobs to say how it stands."""
+    """Write which artefacts a sweep needs and which rows they score, for its jobs to show progress."""
     path = root.sweep(sweep.id) / STAGES_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     stages = [[*node.place] for node in unique_nodes(runs)]
@@ -90,7 +90,7 @@ def write_stages(root: OutputRoot, sweep: SweepConfig, runs: Sequence[PreparedRu
 
 
 def announce(root: OutputRoot, config: RunConfig, display: Display) -> None:
-    """Say how many stages of the sweep are done and about how long the rest takes, by the mean of those done."""
+    """Show how many stages of the sweep are done and how long the others take, by the mean of those done."""
     if config.sweep is None or config.sweep.jobs == 1:
         return
     stages = read_object_if_any(root.sweep(config.sweep.id) / STAGES_FILE).get("stages")
@@ -114,7 +114,7 @@ def announce(root: OutputRoot, config: RunConfig, display: Display) -> None:
 
 @contextmanager
 def watched(launcher: str, runs: Mapping[str, Path], console: Console) -> Iterator[None]:
-    """Until the block ends, print what runs of a scheduler have finished; `runs` are by label."""
+    """Print in the block what runs of a scheduler have finished; `runs` are by label."""
     if not launcher.startswith(ELSEWHERE):
         yield
         return
