@@ -65,7 +65,7 @@ def report_command(command: Command, console: Console) -> int:
 
 
 def show_table(composition: Composition, runs: Sequence[PreparedRun], console: Console) -> None:
-    """The table of a finished sweep. Runs that it refuses or fails on are no failure of running them."""
+    """Print the table of a finished sweep. A refused or failed table is no failure of the runs."""
     try:
         with _logging_failures(composition, runs):
             compare_runs(composition, runs, console)
@@ -86,12 +86,12 @@ def explain_differences(composition: Composition, runs: Sequence[PreparedRun], c
 
 @contextmanager
 def _logging_failures(composition: Composition, runs: Sequence[PreparedRun]) -> Iterator[None]:
-    """Whatever a report raises becomes an InfrastructureError of one line; where it arose is written to a file."""
+    """Turn whatever a report raises into an InfrastructureError of one line, with the traceback in a file."""
     try:
         yield
     except ParibusError:
         raise
-    except Exception as error:  # the runs took hours, so no mistake in drawing them may look like a failure of theirs
+    except Exception as error:  # the runs took hours: no mistake in drawing them may look like their failure
         root = OutputRoot.of(composition.jobs[0].config)
         log = root.sweep(describe_sweep(composition, runs).id) / FAILURE_LOG
         where = f"traceback: {log}"
@@ -104,7 +104,7 @@ def _logging_failures(composition: Composition, runs: Sequence[PreparedRun]) -> 
 
 
 _TABLE_FIELDS = ("experiment.table", "experiment.title", "experiment.question", "experiment.paper")
-"""Fields that say of the runs of a sweep what its report shows."""
+"""Fields that decide what the report of a sweep shows."""
 
 
 def compare_runs(
@@ -116,7 +116,7 @@ def compare_runs(
     """Print the table, write the report and put it into the tracker; True if every run was there.
 
     `show` is called with the written report, and nothing else is printed. Another table than the sweep's own is written
-    beside that and leaves its numbers. Where the root cannot be written, the report is in a temporary directory.
+    beside that and leaves the tracker's numbers. Where the root cannot be written, a temporary directory holds it.
     """
     config = composition.jobs[0].config
     root = OutputRoot.of(config)
@@ -131,20 +131,20 @@ def compare_runs(
         events.mkdir(parents=True, exist_ok=True)
         with exclusive(events):
             own = report_directory(root.path, sweep.id, sweep.name)
-            beside = _suffix_of_other_table(composition, events)
-            report, missing, numbers = _write_report(composition, runs, own.with_name(own.name + beside), tell)
+            suffix = _suffix_of_other_table(composition, events)
+            report, missing, numbers = _write_report(composition, runs, own.with_name(own.name + suffix), tell)
             with EventLog(events / FILE_NAME) as log:
                 log.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, to_plain(config.tracking))
-                if not beside:
+                if not suffix:
                     correct_numbers(log, numbers)
-                log.artifact(report.files["report.html"].parent, f"report{beside}")
-                if not beside:
+                log.artifact(report.files["report.html"].parent, f"report{suffix}")
+                if not suffix:
                     log.tag(DESCRIPTION_TAG, report.head)
                 log.end("FINISHED")
         finish(report)
-        if beside:
-            left = f", whose report {own} is left as it was" if own.is_dir() else ""
-            say(f"another table than the sweep's own{left}", style="dim")
+        if suffix:
+            unchanged = f", whose report {own} is left as it was" if own.is_dir() else ""
+            say(f"another table than the sweep's own{unchanged}", style="dim")
         message = Follower(events, config.tracking, root.path).finish(config.tracking.patience)
         console.print(message, style="dim", markup=False)
         if config.tracking.kind == "mlflow":
@@ -230,7 +230,7 @@ DESCRIPTION_TAG = "mlflow.note.content"
 
 
 def correct_numbers(events: EventLog, numbers: Mapping[str, float]) -> None:
-    """The numbers of this report; those of an earlier one that it lacks become NaN, so that none passes for current."""
+    """Log the numbers of this report; those of an earlier one that it lacks become NaN, lest they pass for current."""
     from paribus.reporting.compare import SECTION
 
     last = dict(sorted(events.points()))  # trackers show the last step's
@@ -242,13 +242,13 @@ _ORDER_STAGES = ("embeddings", "neighbours", "lexical_neighbours", "duplicates",
 VERB_OF_STAGE: Mapping[str, str] = {"vocabulary": "tokens statistics", "tokens": "tokens statistics"} | dict.fromkeys(
     _ORDER_STAGES, "orders"
 )
-"""Stage -> the verb whose table is of what is made up to it."""
+"""Verb, by stage, whose table shows what is made up to that stage."""
 
 
 def show_verb_of_table(
     command: Command, composition: Composition, runs: Sequence[PreparedRun], console: Console
 ) -> None:
-    """Say which command makes the table of what `until` ends at; ConfigurationError where no run is done."""
+    """Print the command that makes the table of what `until` ends at; ConfigurationError where no run is done."""
     until = composition.jobs[0].config.until
     if until is None or until not in VERB_OF_STAGE:
         return

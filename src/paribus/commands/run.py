@@ -1,4 +1,4 @@
-"""A command's runs from start to end: check everything, let Hydra's launcher run the jobs, say how it went.
+"""A command's runs from start to end: check everything, let Hydra's launcher run the jobs, print how they ended.
 
 A sweep has no state of its own. What a launcher lost is found by its record and its claim, and launched again.
 """
@@ -67,8 +67,8 @@ def run_command(command: Command, console: Console) -> int:
     config = runs[0].job.config
     root = OutputRoot.of(config)
     failures: list[str] = []
-    left = [run for run in runs if not is_made(run, root)]
-    if not left:
+    pending = [run for run in runs if not is_made(run, root)]
+    if not pending:
         # The last sweep of its root, unless that may only be read, which keeps nothing from being shown.
         with suppress(OSError):
             write_sweep(root, sweep, command, runs)
@@ -80,7 +80,7 @@ def run_command(command: Command, console: Console) -> int:
         write_sweep(root, sweep, command, runs)
         write_stages(root, sweep, runs)
         with _shown_sweep(sweep, runs, root, failures, console) if composition.multirun else nullcontext():
-            stopped = _Launches(command, runs, sweep, root, console).carry_out(left)
+            stopped = _Launches(command, runs, sweep, root, console).carry_out(pending)
             failures += summarize(runs, root, console, started)
             failures += ["interrupted"] if stopped else []
     show_unfinished(command, composition, runs, console)
@@ -93,7 +93,7 @@ def run_command(command: Command, console: Console) -> int:
 
 
 def _show_scores(command: Command, run: PreparedRun, console: Console) -> None:
-    """The main scores of a run that was given alone, and the command of its report."""
+    """Print the main scores of a single run, and the command of its report."""
     store = OutputRoot.of(run.job.config).store
     nodes = [run.nodes[stage] for stage in (EVALUATION, FINETUNING) if stage in run.nodes]
     results = [artifact.record()["result"] for node in nodes if (artifact := store.find(*node.place)) is not None]
@@ -105,7 +105,7 @@ def _show_scores(command: Command, run: PreparedRun, console: Console) -> None:
 
 
 def _show_done(runs: Sequence[PreparedRun], console: Console) -> None:
-    """Say that nothing is left to do, and which runs these are: other commands take them by their identifiers."""
+    """Print that nothing is left to do, and the identifiers by which other commands take the runs."""
     noun = "run" if len(runs) == 1 else "runs"
     console.print(f"{len(runs)} of {len(runs)} {noun} done{_until(runs)} already")
     for name, run in zip(labels(runs), runs, strict=True):
@@ -122,15 +122,15 @@ class _Launches:
     root: OutputRoot
     console: Console
 
-    def carry_out(self, left: Sequence[PreparedRun]) -> bool:
-        """Run what is left; whether the user stopped it."""
-        launched: Counter[str] = Counter()
+    def carry_out(self, pending: Sequence[PreparedRun]) -> bool:
+        """Launch runs until no launch helps; True if the user stopped it."""
+        launches: Counter[str] = Counter()
         try:
-            while left:
-                trouble = self._launch(left)
-                elsewhere = self._await_others(left)
-                launched.update(run.run_id for run in left if run.run_id not in elsewhere)
-                left = [run for run in left if self._again(run, trouble, launched[run.run_id], elsewhere)]
+            while pending:
+                lost = self._launch(pending)
+                elsewhere = self._await_others(pending)
+                launches.update(run.run_id for run in pending if run.run_id not in elsewhere)
+                pending = [run for run in pending if self._is_to_launch(run, lost, launches[run.run_id], elsewhere)]
         except KeyboardInterrupt:
             self.console.print("[red]stopped[/red]: give the same command again to carry on")
             return True
@@ -139,7 +139,7 @@ class _Launches:
         return False
 
     def _launch(self, runs: Sequence[PreparedRun]) -> str | None:
-        """Launch runs; the launcher's message of jobs that it lost, None when it lost none."""
+        """Launch runs; return the launcher's message of jobs that it lost, None when it lost none."""
         numbers = {run.run_id: number for number, run in enumerate(self.runs, start=1)}
         jobs = [[*run.job.overrides, self._sweep_override(run.run_id, numbers[run.run_id])] for run in runs]
         shown = {name: self.root.run(run.run_id) for name, run in zip(labels(runs), runs, strict=True)}
@@ -149,9 +149,9 @@ class _Launches:
                 run_with_hydra(self.command, jobs, checked_run, JobFunction(loaded_code()))
         except Exception as error:  # whatever a launcher raises for a job that died
             first = str(error).strip().partition("\n")[0][:300]
-            trouble = f"launcher {self.sweep.launcher}: {type(error).__name__}: {first}"
-            self.console.print(trouble, style="yellow", markup=False, soft_wrap=True)
-            return trouble
+            message = f"launcher {self.sweep.launcher}: {type(error).__name__}: {first}"
+            self.console.print(message, style="yellow", markup=False, soft_wrap=True)
+            return message
         return None
 
     @contextmanager
@@ -195,7 +195,7 @@ class _Launches:
         return f"sweep={{{names},jobs:{sweep.jobs},number:{number},run:'{run_id}',factors:[{factors}]}}"
 
     def _await_others(self, runs: Sequence[PreparedRun]) -> set[str]:
-        """Wait until no living process has one of the runs in hand; which ones another had."""
+        """Wait until no other process runs one of the runs; return the identifiers of those that one ran."""
         elsewhere: set[str] = set()
         for name, run in zip(labels(runs), runs, strict=True):
             while (state := read_state(self.root, run)).holder is not None:
@@ -205,14 +205,14 @@ class _Launches:
                 time.sleep(SECONDS_BETWEEN_LOOKS)
         return elsewhere
 
-    def _again(self, run: PreparedRun, trouble: str | None, launched: int, elsewhere: set[str]) -> bool:
-        """True if a run should be launched again: it was lost, never begun, or somebody else did not finish it."""
+    def _is_to_launch(self, run: PreparedRun, lost: str | None, launches: int, elsewhere: set[str]) -> bool:
+        """True if a run should be launched again: it was lost, never begun, or another process did not finish it."""
         if is_made(run, self.root):
             return False
         state, config = read_state(self.root, run), run.job.config
         if state.status == LOST:
             try:
-                mark_lost(self.root, run.run_id, trouble)
+                mark_lost(self.root, run.run_id, lost)
             except OSError as error:
                 if not is_full_disk(error):
                     raise
@@ -221,18 +221,18 @@ class _Launches:
                 return False
         begun = (state.record or {}).get("invocation") == self.sweep.invocation
         helps = state.status == LOST and not state.full_disk
-        if trouble is not None:
+        if lost is not None:
             helps = helps or state.status == "interrupted" or not begun
         if run.run_id in elsewhere:
             helps = state.failure is None or state.failure.failure_class in RETRIED
-        return helps and launched <= config.retries and config.on_failure != "stop"
+        return helps and launches <= config.retries and config.on_failure != "stop"
 
 
 @contextmanager
 def _shown_sweep(
     sweep: SweepConfig, runs: Sequence[PreparedRun], root: OutputRoot, failures: list[str], console: Console
 ) -> Iterator[None]:
-    """The sweep's event log, by which the tracker shows its runs; at the end those are sent that the tracker lacks."""
+    """Log the sweep in the block, so that the tracker shows its runs, and send at the end what the tracker lacks."""
     config, path = runs[0].job.config, root.sweep(sweep.id) / FILE_NAME
     with EventLog(path) as events:
         events.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, to_plain(config.tracking))
@@ -248,7 +248,7 @@ def _shown_sweep(
 
 
 def summarize(runs: Sequence[PreparedRun], root: OutputRoot, console: Console, started: float) -> list[str]:
-    """Say how the runs of a command ended; the failure classes of those that did not."""
+    """Print how the runs of a command ended; return the failure classes of those that are not done."""
     named = zip(labels(runs), runs, strict=True)
     failed = {name: read_state(root, run) for name, run in named if not is_made(run, root)}
     noun = "run" if len(runs) == 1 else "runs"

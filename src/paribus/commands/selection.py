@@ -1,4 +1,4 @@
-"""Selection of the runs that a verb is about: by their overrides, by the name of a sweep or run, or the last sweep."""
+"""Selection of the runs of a verb: by their overrides, by the name of a sweep or run, or the last sweep."""
 
 import re
 import time
@@ -31,12 +31,12 @@ from paribus.pipeline.root import OutputRoot, named_root, run_id
 
 ROOT = "root"
 _TABLE_OVERRIDE = re.compile(r"\+{0,2}experiment\.(?:table\.|title=|question=)")
-"""Overrides of what a report says about runs, which change none of them."""
+"""Overrides of what a report shows, which change no run."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The runs that a verb is asked about."""
+    """The runs of a verb."""
 
     command: Command
     """The command as it would be typed with overrides."""
@@ -100,7 +100,7 @@ def _with_flags(recorded: Command, given: Command) -> Command:
 
 
 def _named_runs(composition: Composition, reference: Reference, root: Path) -> tuple[list[PreparedRun], int]:
-    """Runs as they were made, and how many have other files by now; all of now where one is another anyhow."""
+    """Runs as they were made, and how many have other files by now; where one is another run, all as of now."""
     made = prepare_runs(
         composition, tolerate_missing=True, judge_made=False, recorded_files=_recorded_files(root, reference.runs)
     )

@@ -1,4 +1,4 @@
-"""The verb `paribus status`: how the runs of a command or all runs of an output root stand, and why some failed."""
+"""The verb `paribus status`: the state of the runs of a command or an output root, and why some failed."""
 
 import time
 from collections import defaultdict
@@ -89,7 +89,7 @@ def status_document(runs: Sequence[PreparedRun]) -> dict[str, Any]:
             "label": name,
             "state": "unknown" if unknown else state.shown,
             "made": is_made(run, root),
-            "why": unknown or _why(state) or None,
+            "why": unknown or _reason_of(state) or None,
             "failure": state.failure.to_json() if state.failure else None,
             "stages": {node.name: {"key": node.key, "there": store.find(*node.place) is not None} for node in nodes},
             "directory": str(root.run(run.run_id)),
@@ -102,13 +102,13 @@ def show_failures(states: Mapping[str, RunState], console: Console) -> None:
     """Print runs that are not done, those with one reason together, with the end of the log of one of them."""
     alike: dict[tuple[str, str], list[str]] = defaultdict(list)
     for name, state in states.items():
-        alike[state.shown, _why(state)].append(name)
+        alike[state.shown, _reason_of(state)].append(name)
     for (shown, why), names in alike.items():
         console.print(f"  {shown}: {', '.join(names)}{f': {why}' if why else ''}", markup=False, soft_wrap=True)
         _show_tail(names[0], states[names[0]].failure, console)
 
 
-def _why(state: RunState) -> str:
+def _reason_of(state: RunState) -> str:
     if state.holder is not None:
         return f"by {describe(state.holder)}"
     if state.status == STOPPED:
@@ -117,7 +117,7 @@ def _why(state: RunState) -> str:
 
 
 def _show_tail(name: str, failure: Failure | None, console: Console) -> None:
-    """The end of the log, where the message alone does not explain the failure."""
+    """Print the end of the log, where the message alone does not explain the failure."""
     if failure is None or not failure.tail or failure.failure_class in EXPLAINED:
         return
     console.print(f"  the end of {failure.log} of {name}:", markup=False, soft_wrap=True)
@@ -228,7 +228,7 @@ UNTIL = "until"
 
 
 def is_made(run: PreparedRun, root: OutputRoot) -> bool:
-    """True if nothing of what a command wants of a run is left to be made."""
+    """True if all that a command asks of a run is made."""
     return is_done(run.run_id, run.nodes, root, run.job.config.until)
 
 
@@ -238,14 +238,16 @@ def stopped_early(runs: Sequence[PreparedRun], root: OutputRoot) -> list[Prepare
 
 
 def show_unfinished(command: Command, composition: Composition, runs: Sequence[PreparedRun], console: Console) -> None:
-    """Say what is left of runs that stopped, and the command that makes it; nothing where none did."""
+    """Print the stages that stopped runs lack, and the command that makes them; nothing where none stopped."""
     root = OutputRoot.of(composition.jobs[0].config)
-    if not (left := stopped_early(runs, root)):
+    if not (stopped := stopped_early(runs, root)):
         return
-    nodes = [node for run in left for node in run.nodes.values()]
+    nodes = [node for run in stopped for node in run.nodes.values()]
     stages = dict.fromkeys(node.name for node in nodes if root.store.find(*node.place) is None)
     given = typed_command(command, without=UNTIL, multirun=composition.multirun)
-    message = f"{len(left)} of {len(runs)} stopped early, without {', '.join(stages)}; the rest is made by\n  {given}"
+    message = (
+        f"{len(stopped)} of {len(runs)} stopped early, without {', '.join(stages)}; the rest is made by\n  {given}"
+    )
     console.print(message, markup=False, soft_wrap=True)
 
 
