@@ -7,7 +7,7 @@ import pytest
 
 from paribus.checks import compose_command
 from paribus.cli import VERBS, main
-from paribus.config.arguments import parse, read_options, torn
+from paribus.config.arguments import broken_lists, parse, read_options
 from paribus.errors import ConfigurationError
 
 TINY = ("scale=tiny", "corpus=pydocs_small", "tracking=none")
@@ -114,4 +114,4 @@ def test_a_list_that_the_shell_has_torn_is_shown_whole(typed: str, meant: str) -
     ["last tracking.uri=", "corpus.paths=[a,b] last", "corpus.paths='[a, b]'", "experiment.title= ~corpus.limit"],
 )
 def test_a_word_of_its_own_is_no_part_of_a_list(typed: str) -> None:
-    assert torn(shlex.split(typed)) == []
+    assert broken_lists(shlex.split(typed)) == []

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.checks import compose_command
-from paribus.config.arguments import Command, torn
+from paribus.config.arguments import Command, broken_lists
 from paribus.config.compose import Composition, Job
 from paribus.config.identity import canonical, identity
 from paribus.config.units import format_age
@@ -73,7 +73,7 @@ def root_of(overrides: Sequence[str]) -> OutputRoot:
 
 
 def _reference_of(command: Command) -> Reference | None:
-    pieces = {word for words, _ in torn(command.overrides) for word in words}
+    pieces = {word for words, _ in broken_lists(command.overrides) for word in words}
     names = [text for text in command.overrides if is_reference(text) and text not in pieces]
     others = [text for text in command.overrides if text not in names and not text.startswith(f"{ROOT}=")]
     if len(names) > 1:

@@ -11,7 +11,7 @@ from functools import partial
 from rich.console import Console
 
 from paribus.commands import RUNS
-from paribus.config.arguments import HELP, HELP_FLAGS, OF_A_VERB, Command, groups, options, parse
+from paribus.config.arguments import HELP, HELP_FLAGS, VERB_FLAGS, Command, groups, options, parse
 from paribus.pipeline.display import open_console, print_json
 
 HELP_WIDTH = 120
@@ -61,7 +61,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
 
 def verb_help(verb: str) -> str:
     """The help of a verb that takes overrides."""
-    own = OF_A_VERB.get(verb, {})
+    own = VERB_FLAGS.get(verb, {})
     flags = {**own, **COMMON_FLAGS}
     width = max(map(len, flags))
     taken = "RUNS | [-m] [overrides]" if verb in TAKES_RUNS else "[-m] [overrides]"

@@ -12,24 +12,24 @@ from paribus.errors import ConfigurationError, Problem
 _PLAIN = re.compile(r"[a-zA-Z0-9_./-]+")
 """A text that Hydra reads as itself."""
 _PATHS = ("/", "./", "../", "~/")
-"""How a word begins that is a path and no override, whatever equals signs it has."""
-SHORT = {"-h": "--help", "-c": "--cfg", "-m": "--multirun"}
+"""Beginnings of a word that is a path and no override, even with equals signs."""
+LONG_NAMES = {"-h": "--help", "-c": "--cfg", "-m": "--multirun"}
 HELP, CONFIG_DIR = "--help", "--config-dir"
 HELP_FLAGS = {HELP, "-h"}
-SHOWING = {HELP, "--cfg"}
-"""Flags by which something is printed, and nothing done."""
-VALUES: Mapping[str, str] = {"--cfg": "job, hydra or all", CONFIG_DIR: "a directory"}
-"""Flag that needs a value -> what it is."""
-ONLY_BESIDE = {"--resolve": "--cfg"}
-"""Flag -> the one that must be there for it to mean something."""
+PRINTING_FLAGS = {HELP, "--cfg"}
+"""Flags that print something, and run nothing."""
+FLAGS_WITH_VALUE: Mapping[str, str] = {"--cfg": "job, hydra or all", CONFIG_DIR: "a directory"}
+"""Kind of value, by flag that needs one."""
+REQUIRED_BESIDE = {"--resolve": "--cfg"}
+"""Flag that must be given too, by flag."""
 _AS_JSON = "print one JSON document (docs/json.md) instead of tables"
-OF_A_VERB: Mapping[str, Mapping[str, str]] = {
+VERB_FLAGS: Mapping[str, Mapping[str, str]] = {
     "plan": {"--json": _AS_JSON},
     "status": {"--json": _AS_JSON},
     "report": {"--json": _AS_JSON, "--why": "list every setting in which the runs differ, instead of the table"},
 }
-"""Verb -> flags of ours that it alone has -> what each asks for."""
-_EVERYWHERE = {*SHOWING, *VALUES, *ONLY_BESIDE, "--multirun"}
+"""Help of the flags that a verb alone has, by verb and flag."""
+_COMMON_FLAGS = {*PRINTING_FLAGS, *FLAGS_WITH_VALUE, *REQUIRED_BESIDE, "--multirun"}
 
 
 @dataclass(frozen=True)
@@ -71,18 +71,18 @@ class Command:
     @property
     def shows(self) -> bool:
         """True if Hydra is only asked to print something."""
-        return any(map(self.has, SHOWING))
+        return any(map(self.has, PRINTING_FLAGS))
 
     @property
     def shown_by_hydra(self) -> list[str]:
         """The words of a command that only shows something; of a multirun, what its overrides compose."""
-        own = {"--multirun", *(name for names in OF_A_VERB.values() for name in names)}
+        own = {"--multirun", *(name for names in VERB_FLAGS.values() for name in names)}
         words = [word for flag in self.flags if flag.name not in own for word in (flag.name, flag.value)]
         return [*filter(None, words), *self.overrides]
 
 
 def parse(arguments: Sequence[str], verb: str = "run") -> Command:
-    """Flags (with their values) apart from overrides. `experiment=x` is read as Hydra's `+experiment=x`.
+    """Separate flags, with their values, from overrides. `experiment=x` is read as Hydra's `+experiment=x`.
 
     ConfigurationError names every flag that `verb` does not have, or that lacks its value, and what was meant.
     """
@@ -96,19 +96,21 @@ def parse(arguments: Sequence[str], verb: str = "run") -> Command:
             overrides.append(f"+{word}" if word.startswith("experiment=") else word)
             continue
         written, joined, value = word.partition("=")
-        name = SHORT.get(written, written)
+        name = LONG_NAMES.get(written, written)
         if name not in known_flags(verb):
-            problems.append(_no_flag(name, value if joined else _taken(words), verb))
-        elif name in VALUES:
-            given = value if joined else _taken(words)
+            problems.append(_unknown_flag(name, value if joined else _take_value(words), verb))
+        elif name in FLAGS_WITH_VALUE:
+            given = value if joined else _take_value(words)
             flags.append(Flag(name, given))
-            problems += [] if given else [f"{written} needs a value: {VALUES[name]}"]
+            problems += [] if given else [f"{written} needs a value: {FLAGS_WITH_VALUE[name]}"]
         else:
             flags.append(Flag(name))
             problems += [f"{written} has no value; leave {joined}{value} away"] if joined else []
     names = dict.fromkeys(flag.name for flag in flags)
     problems += [
-        f"{name} goes with {ONLY_BESIDE[name]} only" for name in names if ONLY_BESIDE.get(name, name) not in names
+        f"{name} goes with {REQUIRED_BESIDE[name]} only"
+        for name in names
+        if REQUIRED_BESIDE.get(name, name) not in names
     ]
     if {"--json", "--why"} <= set(names):
         problems.append("--json and --why do not go together; ask for one at a time")
@@ -117,18 +119,18 @@ def parse(arguments: Sequence[str], verb: str = "run") -> Command:
     return Command(tuple(flags), tuple(overrides))
 
 
-def _taken(words: list[str]) -> str | None:
-    """The next word, taken away, where it may be a value: no flag and no override."""
+def _take_value(words: list[str]) -> str | None:
+    """Remove and return the next word if it may be a value: no flag and no override."""
     may = bool(words) and not words[0].startswith("-") and ("=" not in words[0] or words[0].startswith(_PATHS))
     return words.pop(0) if may else None
 
 
-def torn(overrides: Sequence[str]) -> list[tuple[list[str], Problem]]:
-    """Words and problem of each list that a space, where the shell ends a word, has in pieces, or that ends early."""
+def broken_lists(overrides: Sequence[str]) -> list[tuple[list[str], Problem]]:
+    """Words and problem of each list that a space broke into words of the shell, or that ends in a comma."""
     rest, pieces = list(overrides), []
     while rest:
         words = [rest.pop(0)]
-        while "=" in words[0] and rest and _goes_on(words[-1], rest[0]):
+        while "=" in words[0] and rest and _continues_list(words[-1], rest[0]):
             words.append(rest.pop(0))
         whole, typed = "".join(words).lstrip("+").rstrip(","), " ".join(words)
         message = f"{typed!r} ends in a comma; name what follows, or leave it out: {whole}"
@@ -139,8 +141,8 @@ def torn(overrides: Sequence[str]) -> list[tuple[list[str], Problem]]:
     return pieces
 
 
-def _goes_on(word: str, following: str) -> bool:
-    """True if a word is the rest of the list in which another ends, and sets and deletes nothing itself."""
+def _continues_list(word: str, following: str) -> bool:
+    """True if the next word continues the list in which a word ends, and is no override itself."""
     apart = "=" in following or following.startswith("~")
     return not apart and (word[-1:] in (",", "=") or following[:1] == ",")
 
@@ -152,15 +154,15 @@ class Overrides:
     plain: list[str]
     sweeping: list[str]
     only_for: Mapping[str, frozenset[tuple[str, str]]]
-    """Key of a field -> the choices, (group, option), with which it is there, where with others it is not."""
+    """Choices, (group, option), with which a field exists, by its key, where others lack it."""
 
     @property
     def common(self) -> list[str]:
-        """The plain ones that every choice knows."""
+        """The plain overrides of fields that every choice has."""
         return [text for text in self.plain if override_key(text) not in self.only_for]
 
     def fit(self, job: Sequence[str]) -> tuple[str, ...]:
-        """A job without the fields that the choices of its groups do not have."""
+        """The overrides of a job without those of fields that its choices lack."""
         chosen = {(override_key(text), override_value(text)) for text in job}
         return tuple(text for text in job if (known := self.only_for.get(override_key(text))) is None or known & chosen)
 
@@ -176,36 +178,36 @@ def override_value(override: str) -> str:
 
 
 def unquoted(value: str) -> str:
-    """A value as it is typed, of a text in quotes what is in them."""
+    """A typed value without the quotes around it."""
     quote = value[:1]
     quoted = quote in ("'", '"') and len(value) > 1 and value.endswith(quote)
     return value[1:-1].replace(f"\\{quote}", quote) if quoted else value
 
 
 def choosing(group: str, choice: str) -> str:
-    """The override that takes a choice of a group."""
+    """The override that chooses an option of a group."""
     return f"{group}={quoted(choice)}"
 
 
 def quoted(value: str) -> str:
-    """A text as Hydra's grammar has it, in quotes where it has what Hydra would read as more."""
+    """A text for Hydra's grammar, in quotes where Hydra would not read it as itself."""
     return value if _PLAIN.fullmatch(value) else "'" + value.replace("'", "\\'") + "'"
 
 
 def known_flags(verb: str) -> list[str]:
     """The long flags of a verb."""
-    return sorted({*_EVERYWHERE, *OF_A_VERB.get(verb, ())})
+    return sorted({*_COMMON_FLAGS, *VERB_FLAGS.get(verb, ())})
 
 
-def _no_flag(name: str, value: str | None, verb: str) -> str:
-    """The sentence for a flag that `verb` does not have, with what was probably meant."""
+def _unknown_flag(name: str, value: str | None, verb: str) -> str:
+    """Message for a flag that `verb` does not have, with what was probably meant."""
     from paribus.config.explain import fields_of
 
     word, flags = name.lstrip("-").replace("-", "_"), known_flags(verb)
     fields = sorted({field.path for field in fields_of()}, key=lambda path: (path.count("."), path))
     paths = [word] if word in fields else [path for path in fields if path.rpartition(".")[2] == word]
     meant = f"known: {', '.join(flags)}; fields are set without dashes: seed=3"
-    if owners := [owner for owner, own in OF_A_VERB.items() if name in own]:
+    if owners := [owner for owner, own in VERB_FLAGS.items() if name in own]:
         meant = f"it is one of paribus {' and '.join(owners)}"
     elif paths:
         texts = [f"{path}={'...' if value is None else value}" for path in paths]

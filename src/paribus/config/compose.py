@@ -17,7 +17,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from paribus.config.arguments import Command, Overrides, choosing, override_key, quoted, torn, unquoted
+from paribus.config.arguments import Command, Overrides, broken_lists, choosing, override_key, quoted, unquoted
 from paribus.config.fields import ARM, AS_ARMS, CHOSEN
 from paribus.config.hydra_session import Build, Composed, Composer, in_a_line, initialized, plain, with_remedy
 from paribus.config.schema import RunConfig, has_field, kinds_with
@@ -63,7 +63,7 @@ def compose(command: Command, build: Build = build_run) -> Composition:
         if base is not None and launcher == "joblib" and OmegaConf.select(base, JOBS_AT_ONCE) == 0:
             problems.append(Problem(JOBS_AT_ONCE, "0 would run no job; give how many run at once, or -1 for all cores"))
     if problems:
-        # Those of the whole command and of a job differ at most in the spaces with which Hydra tells an override.
+        # Problems of the command and of a job differ at most in the spaces with which Hydra shows an override.
         raise ConfigurationError(*list({"".join(str(problem).split()): problem for problem in problems}.values()))
     configured = [job for job in composed if job is not None]
     declared = (factor for job in configured for factor in job.config.factors)
@@ -73,10 +73,10 @@ def compose(command: Command, build: Build = build_run) -> Composition:
 def _compose(overrides: list[str], composer: Composer, problems: list[Problem]) -> DictConfig | None:
     try:
         composed = composer.whole(overrides)
-        for path in ("hydra.mode", PARAMETERS):  # read here, where an error of theirs is told
+        for path in ("hydra.mode", PARAMETERS):  # read here, so that their errors are reported
             OmegaConf.select(composed, path)
         return composed
-    except Exception as error:  # Hydra and OmegaConf let pass whatever a malformed value makes them stumble over
+    except Exception as error:  # Hydra and OmegaConf raise whatever a malformed value makes them fail with
         problems.append(Problem("overrides", in_a_line(error)))
         return None
 
@@ -87,7 +87,7 @@ def _job(overrides: list[str], build: Build, composer: Composer, problems: list[
     except Exception as error:  # as in `_compose`
         problems.append(Problem("overrides", in_a_line(error)))
         return None
-    if add_problems(problems, [*_unfit_choices(overrides, composed, composer)]):
+    if add_problems(problems, [*_choice_problems(overrides, composed, composer)]):
         return None
     try:
         if composed.refused:
@@ -100,8 +100,8 @@ def _job(overrides: list[str], build: Build, composer: Composer, problems: list[
     return None
 
 
-def _unfit_choices(overrides: Sequence[str], composed: Composed, composer: Composer) -> Iterator[Problem]:
-    """Groups in which a list of defaults chooses several, and those in which the arm chooses something else."""
+def _choice_problems(overrides: Sequence[str], composed: Composed, composer: Composer) -> Iterator[Problem]:
+    """Problems of groups in which a list of defaults chooses several, or the arm chooses another option."""
     choices, deleted = composed.choices, [override_key(text) for text in overrides if text.startswith("~")]
     for group in (*map(str, composed.values), ARM):
         if group not in (*choices, *deleted, "experiment") and composer.options(group):
@@ -129,7 +129,7 @@ def expand(
         return [], (), False
     given = {override_key(text) for text in (*usable.plain, *usable.sweeping)}
     named = {str(key): f"{key}={value}" for key, value in parameters.items() if str(key) not in given}
-    if multirun and add_problems(problems, _unfit(named, usable, base, composer)):
+    if multirun and add_problems(problems, _bad_parameters(named, usable, base, composer)):
         return [], (), False
     if not multirun and named and base is not None and OmegaConf.select(base, "hydra.mode") is None:
         # Without it the arms of a file would be one run.
@@ -139,7 +139,7 @@ def expand(
     swept = {str(key): f"{key}={value}" for key, value in parameters.items()} if multirun else {}
     swept |= {text.split("=", 1)[0]: text for text in usable.sweeping}
     parsed = OverridesParser.create().parse_overrides([*swept.values(), *usable.plain])
-    if add_problems(problems, [*_refused_sweeps(parsed)]):
+    if add_problems(problems, [*_sweep_problems(parsed)]):
         return [], (), False
     lists = BasicSweeper.split_arguments(parsed, None)[0]
     names = [o.get_key_element().lstrip("+") for o in parsed if o.is_sweep_override()]
@@ -147,8 +147,8 @@ def expand(
     return [list(job) for job in dict.fromkeys(usable.fit(job) for job in lists)], factors, multirun
 
 
-def _refused_sweeps(parsed: Sequence[Override]) -> Iterator[Problem]:
-    """Sweeps of which another override leaves one value, `seed=0,1 ++seed=2`, and those over experiments."""
+def _sweep_problems(parsed: Sequence[Override]) -> Iterator[Problem]:
+    """Problems of sweeps over experiments, and of those that another override ends, `seed=0,1 ++seed=2`."""
     for place, override in enumerate(parsed):
         key, element = override_key(override.get_key_element()), override.get_key_element()
         for other in parsed[:place]:
@@ -159,8 +159,10 @@ def _refused_sweeps(parsed: Sequence[Override]) -> Iterator[Problem]:
         yield Problem(EXPERIMENT, "takes one experiment; give each a command of its own")
 
 
-def _unfit(listed: Mapping[str, str], usable: Overrides, base: DictConfig | None, composer: Composer) -> list[Problem]:
-    """Problems of parameters of Hydra's sweeper, as those of overrides."""
+def _bad_parameters(
+    listed: Mapping[str, str], usable: Overrides, base: DictConfig | None, composer: Composer
+) -> list[Problem]:
+    """Problems of parameters of Hydra's sweeper, judged as overrides are."""
     problems: list[Problem] = []
     parsed = [override for text in listed.values() if (override := parse_override(text, problems)) is not None]
     choices = [override for override in parsed if composer.is_choice(override)]
@@ -181,7 +183,7 @@ def _unfit(listed: Mapping[str, str], usable: Overrides, base: DictConfig | None
 
 
 def with_fields_of_files(usable: Overrides, base: DictConfig | None, composer: Composer) -> Overrides:
-    """Also what only some choices know of the fields that Hydra's sweeper has parameters of."""
+    """The overrides with the fields of Hydra's parameters that only some choices have."""
     parameters = OmegaConf.select(base, PARAMETERS) if base is not None else None
     parsed = [parse_override(f"{key}={value}", []) for key, value in (parameters or {}).items()]
     listed = [override for override in parsed if override is not None]
@@ -207,7 +209,7 @@ def parse_override(text: str, problems: list[Problem]) -> Override | None:
     try:
         parsed = OverridesParser.create().parse_override(text)
     except (HydraException, ValueError) as error:  # ValueError: a number of more digits than Python reads
-        message = f"is not a Hydra override: {in_a_line(error)}{_as_text(text)}"
+        message = f"is not a Hydra override: {in_a_line(error)}{_quoting_remedy(text)}"
         if "=" not in text and not text.startswith("~"):
             message = "is no override, which is typed NAME=VALUE; paribus explain lists groups and fields"
         problems.append(Problem(shown, message))
@@ -228,7 +230,7 @@ def parse_override(text: str, problems: list[Problem]) -> Override | None:
     return parsed
 
 
-def _as_text(text: str) -> str:
+def _quoting_remedy(text: str) -> str:
     """Show how to type the values in quotes; empty if quotes alone do not help."""
     key, _, value = text.partition("=")
     listed = value.startswith("[") and value.endswith("]")
@@ -245,15 +247,15 @@ def _as_text(text: str) -> str:
 
 
 def choices_of(override: Override) -> list[str]:
-    """The options of a group that it names."""
+    """The options of a group that an override names."""
     if override.is_sweep_override():
         return [unquoted(str(value)) for value in override.sweep_string_iterator()]
     value = override.value()
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]
 
 
-def _sets(override: Override) -> bool:
-    """True if it gives a value to a key that is there, and neither adds nor deletes one."""
+def _replaces_value(override: Override) -> bool:
+    """True if an override replaces the value of a key, and neither adds nor deletes one."""
     return not (override.is_add() or override.is_force_add() or override.is_delete())
 
 
@@ -264,7 +266,7 @@ def add_problems(problems: list[Problem], more: list[Problem]) -> bool:
 
 
 def unknown_choice(override: Override, composer: Composer) -> list[Problem]:
-    """Problems of the choices of a group; none where its files are there."""
+    """Problems of the choices of a group; none where their files exist."""
     group = str(override.key_or_group)
     if group == "hydra/sweeper" and choices_of(override) != ["basic"]:
         message = "no sweeper is used: paribus composes all jobs before the first runs, and hands them to the launcher"
@@ -357,7 +359,7 @@ def choices_with(
 
 def usable_overrides(overrides: Sequence[str], composer: Composer) -> tuple[list[Problem], Overrides]:
     """Judge each override by itself, so that one bad override does not hide the others."""
-    pieces = torn(overrides)
+    pieces = broken_lists(overrides)
     problems = [problem for _, problem in pieces]
     whole = [text for text in overrides if not any(text in words for words, _ in pieces)]
     parsed = [override for text in whole if (override := parse_override(text, problems)) is not None]
@@ -375,8 +377,8 @@ def usable_overrides(overrides: Sequence[str], composer: Composer) -> tuple[list
         if knowing or not add_problems(problems, unknown_key(override, reference)):
             accepted.append(override)
     # A later override of the same key, of one value or several to sweep, replaces an earlier one.
-    last = {override.get_key_element(): place for place, override in enumerate(accepted) if _sets(override)}
-    accepted = [o for place, o in enumerate(accepted) if not _sets(o) or last[o.get_key_element()] == place]
+    last = {override.get_key_element(): place for place, override in enumerate(accepted) if _replaces_value(override)}
+    accepted = [o for place, o in enumerate(accepted) if not _replaces_value(o) or last[o.get_key_element()] == place]
     return problems, Overrides(
         [o.input_line or "" for o in accepted if not o.is_sweep_override()],
         [o.input_line or "" for o in accepted if o.is_sweep_override()],

@@ -49,7 +49,7 @@ def fields_of(cls: type[Any] = RunConfig, prefix: str = "") -> Iterator[Field]:
 def summaries(group: str) -> dict[str, str]:
     """Kind -> what the class of that kind says about itself in its first sentence."""
     classes = dataclasses_of(get_type_hints(RunConfig).get(group))
-    return {kind: _sentence(cls.__doc__ or "") for kind, cls in kinds(classes).items()}
+    return {kind: _first_sentence(cls.__doc__ or "") for kind, cls in kinds(classes).items()}
 
 
 def plain(value: Any) -> str:
@@ -75,7 +75,7 @@ def type_name(hint: Any) -> str:
     return getattr(hint, "__name__", str(hint))
 
 
-def _sentence(text: str) -> str:
+def _first_sentence(text: str) -> str:
     first = " ".join(text.strip().split("\n\n")[0].split())
     return re.split(r"(?<! al)\. ", first, maxsplit=1)[0].rstrip(".:")
 

@@ -13,9 +13,9 @@ from paribus.config.schema import RunConfig, dataclasses_of, kinds
 from paribus.errors import ConfigurationError, Problem
 
 MISSING_VALUE = "???"
-NEAR = 0.7
+LEAST_SIMILARITY = 0.7
 """Ratio of `difflib` from which a known name is suggested."""
-_OF_ONE_VALUE = ("bool_type", "float_type", "int_type", "literal_error", "string_type", "value_error")
+_SINGLE_VALUE_ERRORS = ("bool_type", "float_type", "int_type", "literal_error", "string_type", "value_error")
 """Types of pydantic's errors at a field that takes one value and no list."""
 
 
@@ -44,30 +44,30 @@ def _build(cls: type[Any], data: Mapping[str, Any], prefix: str, problems: list[
             if field.default is dataclasses.MISSING or name in data:
                 problems.append(Problem(prefix + name, f"is required: {field.metadata['doc']}"))
             continue
-        values[name] = _value(name, data[name], hints[name], prefix, problems)
+        values[name] = _build_value(name, data[name], hints[name], prefix, problems)
     return cls(**values) if len(problems) == before else None
 
 
-def _value(name: str, value: Any, hint: Any, prefix: str, problems: list[Problem]) -> Any:
+def _build_value(name: str, value: Any, hint: Any, prefix: str, problems: list[Problem]) -> Any:
     classes = dataclasses_of(hint)
-    if unfit := _unfit(value):
+    if unfit := _undecodable(value):
         problems.append(Problem(prefix + name, f"{unfit!r} is no text that UTF-8 could hold"))
         return None
     if classes and value is None and type(None) in get_args(hint):
         return None
     if classes:
-        return _nested(classes, value, prefix + name, problems)
+        return _build_nested(classes, value, prefix + name, problems)
     try:
-        return _adapter(hint).validate_python(_tuples(value))
+        return _adapter(hint).validate_python(_lists_to_tuples(value))
     except ValidationError as error:
-        for detail in _not_repeating(error.errors(include_url=False)):
+        for detail in _without_repetition(error.errors(include_url=False)):
             keys = value if isinstance(value, Mapping) else {}
             parts = [part for part in detail["loc"] if isinstance(part, int) or part in keys]
             where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
             path = prefix + name + where
             infinite = detail["type"] == "finite_number" and detail["input"] > 0
             unlimited = infinite and NULL_IS_NO_LIMIT in getattr(hint, "__metadata__", ())
-            remedy = "; null is no limit" if unlimited else _in_brackets(detail, path)
+            remedy = "; null is no limit" if unlimited else _list_remedy(detail, path)
             problems.append(Problem(path, _explain(detail, detail["input"]) + remedy))
         return None
 
@@ -77,26 +77,26 @@ def _adapter(hint: Any) -> TypeAdapter[Any]:
     return TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=False))
 
 
-def _unfit(value: Any) -> str | None:
-    """The first text in a list or a leaf that no record could keep: it has half a character, from bytes in disorder."""
+def _undecodable(value: Any) -> str | None:
+    """The first text of a list or value that UTF-8 cannot hold: it has a surrogate, from undecodable bytes."""
     for item in value if isinstance(value, list) else [value]:
         if isinstance(item, str) and any("\ud800" <= character <= "\udfff" for character in item):
             return item
     return None
 
 
-def _not_repeating(details: Sequence[Any]) -> Sequence[Any]:
-    """Details without repetition: that a value is not null either, that a list with a wrong item is short."""
+def _without_repetition(details: Sequence[Any]) -> Sequence[Any]:
+    """Details but those that repeat others: that a value is not null either, that a list with a wrong item is short."""
     own = [detail for detail in details if detail["type"] != "none_required"] or details
     inside = {detail["loc"][:length] for detail in own for length in range(len(detail["loc"]))}
     return [detail for detail in own if detail["loc"] not in inside]
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
+def _lists_to_tuples(value: Any) -> Any:
+    return tuple(_lists_to_tuples(item) for item in value) if isinstance(value, list) else value
 
 
-def _nested(classes: list[type[Any]], value: Any, path: str, problems: list[Problem]) -> Any:
+def _build_nested(classes: list[type[Any]], value: Any, path: str, problems: list[Problem]) -> Any:
     """A group, whose class its `kind` selects in the closed registry, or a plain block of keys."""
     registry = kinds(classes)
     if not isinstance(value, Mapping):
@@ -113,20 +113,20 @@ def _nested(classes: list[type[Any]], value: Any, path: str, problems: list[Prob
 
 
 def unknown(name: str, known: Sequence[str]) -> str:
-    """The sentence for a name that is not among the known ones, with the nearest of them."""
+    """Message for a name that is not among the known ones, with the nearest of them."""
     return f"{name!r} is unknown; {did_you_mean(name, known)}known: {', '.join(known)}"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The question for the nearest of the known names, with a space behind it; empty where none is near."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=NEAR)
+    """Question for the nearest of the known names, with a space behind it; empty where none is near."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=LEAST_SIMILARITY)
     return f"did you mean {close[0]!r}? " if close else ""
 
 
-def _in_brackets(detail: Any, path: str) -> str:
-    """Spelling of a list of one text that was given as the text, and of a sweep that was given as a list."""
+def _list_remedy(detail: Any, path: str) -> str:
+    """How to type a list that was given as a text, or a sweep that was given as a list; else empty."""
     value = detail["input"]
-    if isinstance(value, tuple) and detail["type"] in _OF_ONE_VALUE:
+    if isinstance(value, tuple) and detail["type"] in _SINGLE_VALUE_ERRORS:
         return f"; values to sweep are parted by commas, without brackets: {path}={','.join(map(str, value))}"
     return f"; a list is typed {path}=[{value}]" if detail["type"] == "tuple_type" and isinstance(value, str) else ""
 

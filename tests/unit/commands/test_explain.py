@@ -14,7 +14,7 @@ from paribus.checks import compose_command
 from paribus.cli import VERBS, main
 from paribus.commands.explain import SCRIPTS, complete, explain
 from paribus.commands.verbs import EXAMPLES, verb_help
-from paribus.config.arguments import OF_A_VERB, groups, options, parse
+from paribus.config.arguments import VERB_FLAGS, groups, options, parse
 from paribus.config.explain import fields_of
 from paribus.errors import ConfigurationError
 
@@ -39,11 +39,11 @@ def test_a_help_without_a_configuration_imports_no_hydra() -> None:
     assert done.stdout.endswith("set()\n")
 
 
-@pytest.mark.parametrize("verb", OF_A_VERB)
+@pytest.mark.parametrize("verb", VERB_FLAGS)
 def test_the_flags_that_a_verb_alone_has_are_in_its_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([verb, "--help"]) == 0
     told = capsys.readouterr().out
-    assert [flag for flag in OF_A_VERB[verb] if f"  {flag} " not in told or f"[{flag}" not in told] == []
+    assert [flag for flag in VERB_FLAGS[verb] if f"  {flag} " not in told or f"[{flag}" not in told] == []
 
 
 def test_the_help_of_run_names_every_option_of_every_group() -> None:
