@@ -3,7 +3,7 @@
 `pretokenize` cuts text into the pieces that tokens do not cross, as do `spans` and `predictive` by entropy. `train`
 makes a `vocabulary` of their counts (`bpe`: BPE, Scaffold-BPE, WordPiece; `unigram`). `encode` turns text into ids by
 merge ranks, longest token first (LBPE), from the left or by probability. `huggingface` and `sentencepiece` take the
-tokenizers of other libraries, `export` gives ours to `transformers`. Loops are in `kernels`.
+tokenizers of other libraries, `export` gives ours to `transformers`. Compiled loops are in `kernels`.
 
 What must hold: decoding gives the text back, byte for byte, unless a setting says that it loses something; the same
 corpus gives the same vocabulary and the same ids whatever the number of threads; an export has identical ids or is

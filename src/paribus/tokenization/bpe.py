@@ -13,13 +13,13 @@ from paribus.tokenization.counts import SymbolCorpus
 from paribus.tokenization.kernels import training_layout as slot
 
 Stopped = Literal["vocab_size", "no_pair_left", "exhausted"]
-"""Why training ended: the vocabulary was full, no pair was left to merge, or (Unigram) no more pieces were found."""
+"""Why training ended: the vocabulary was full, no pair was left to merge, or (Unigram) pieces ran out."""
 Progress = Callable[[int], None]
 
 _STEPS = 2048
 """Merges between two reports."""
 _SMALL = 1 << 18
-"""Positions of a corpus that is indexed whole at once."""
+"""A corpus of fewer positions is indexed whole at once."""
 _LOWERED = 8
 """Divisor of the threshold when no pair is left above it."""
 _SMALLEST_BITS, _SMALLEST_ROOM = 12, 1024
@@ -56,7 +56,7 @@ class MergeTraining:
     frequencies: npt.NDArray[np.int64]
     """Occurrences when the token was made, after replacing left to right."""
     scaffold: npt.NDArray[np.bool_]
-    """True if it has left the vocabulary (Scaffold-BPE)."""
+    """True if the token has left the vocabulary (Scaffold-BPE)."""
     stopped: Stopped
 
     @property
@@ -79,7 +79,7 @@ class MergeTraining:
 def train_bpe(
     corpus: SymbolCorpus, size: int, progress: Progress | None = None, *, threshold: int | None = None
 ) -> MergeTraining:
-    """Merge until `size` tokens (units included) are there, or no pair is left.
+    """Merge until there are `size` tokens (units included), or no pair is left.
 
     `progress` is called with the size reached. `threshold` is the count below which pairs are not indexed until they
     are needed; it only changes how long training takes.
@@ -88,7 +88,7 @@ def train_bpe(
 
 
 class MergeTrainer:
-    """The arrays of the compiled trainer of BPE and Scaffold-BPE, and what other trainers by merges share with it."""
+    """The compiled trainer of BPE and Scaffold-BPE and its arrays; base of the other trainers by merges."""
 
     kernel = "train_bpe"
 
@@ -204,7 +204,7 @@ def _threshold(corpus: SymbolCorpus, size: int) -> int:
 def train_scaffold_bpe(
     corpus: SymbolCorpus, size: int, progress: Progress | None = None, *, threshold: int | None = None
 ) -> MergeTraining:
-    """Merge as BPE does until `size` tokens that are no scaffolds are there, or the queue is empty.
+    """Merge as BPE does until there are `size` tokens that are no scaffolds, or the queue is empty.
 
     After each merge its two parents are looked at, the left one first: one that is no unit and whose live count fell
     below that of the queue's head becomes a scaffold and goes back into the queue under its live count, after pairs
@@ -221,12 +221,12 @@ def train_scaffold_bpe(
 # right rank. Such a pair is often a rare one: two units that occur once, next to each other, score 1, the most there
 # is. Encoding takes the longest match from the left.
 def train_wordpiece(corpus: SymbolCorpus, size: int, progress: Progress | None = None) -> MergeTraining:
-    """Merge until `size` tokens (units included) are there, or no pair is left. Arguments as of `train_bpe`."""
+    """Merge until there are `size` tokens (units included), or no pair is left. Arguments as of `train_bpe`."""
     return LikelihoodTrainer(corpus, size, scaffolding=False, threshold=1).run(progress)
 
 
 class LikelihoodTrainer(MergeTrainer):
-    """The arrays of the compiled trainer: records of pairs, chained by token, in a heap by score."""
+    """The compiled trainer of WordPiece and its arrays: records of pairs, chained by token, in a heap by score."""
 
     kernel = "train_wordpiece"
 
@@ -251,7 +251,7 @@ class LikelihoodTrainer(MergeTrainer):
         else:
             super()._grow(status)
 
-    def _hold_records(self, records: np.typing.NDArray[np.int64]) -> None:
+    def _hold_records(self, records: npt.NDArray[np.int64]) -> None:
         state, used = self._state, self._state[slot.HEAP_USED]
         heap = np.empty((len(records), 2), np.int64)
         heap[:used] = state.arrays[slot.HEAP][:used]

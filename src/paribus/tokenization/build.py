@@ -44,13 +44,13 @@ from paribus.tokenization.train import count_pretokens, training_kernels
 from paribus.tokenization.unigram import PRUNE
 
 _WORKERS_A_GPU = 4
-"""Each has a copy of a language model there and its distributions, some 3 GB: one a core is more than there is."""
+"""Each holds a language model and its distributions on the GPU, some 3 GB; one a core would not fit."""
 _REPORT_BYTES = 2**20
 _BATCH_ROWS = 1024
 
 
 def build_vocabulary(context: StageContext) -> dict[str, JSON]:
-    """Train the tokenizer of the configuration on the training split, or take the existing one; `tokenizer/` has it.
+    """Write `tokenizer/`: the configured tokenizer, trained on the training split, or an existing one.
 
     Raises ConfigurationError for a size below the alphabet, DataError for an empty training split.
     """
@@ -77,7 +77,7 @@ def build_vocabulary(context: StageContext) -> dict[str, JSON]:
 
 
 def _device(config: PretokenizerConfig) -> dict[str, JSON]:
-    """Device of a pre-tokenizer's language model, which rounds otherwise elsewhere; nothing without one."""
+    """Type of device of a pre-tokenizer's language model, since others round otherwise; empty without a model."""
     if not isinstance(config, PredictiveEntropyPretokenizer):
         return {}
     from paribus.modeling.device import resolve_device
@@ -100,7 +100,7 @@ def _save(tokenizer: Tokenizer, output: Path) -> dict[str, JSON]:
 
 @dataclass(frozen=True)
 class CountedPart:
-    """The first documents of a shard of the corpus, and the file that keeps the counts of their pre-tokens."""
+    """The first documents of a shard of the corpus, and the file for the counts of their pre-tokens."""
 
     shard: Path
     documents: int
@@ -109,9 +109,9 @@ class CountedPart:
 
 
 class TrainingText:
-    """The first documents of the training split up to `most` bytes, counted and reported as they pass.
+    """The first documents of the training split, up to `most` bytes of text; None takes the whole split.
 
-    None takes all of the split; the first document counts whatever its size.
+    Iterating counts them and reports progress. The first document is taken whatever its size.
     """
 
     def __init__(self, corpus: CorpusArtifact, most: int | None, listener: StageListener) -> None:
@@ -128,39 +128,39 @@ class TrainingText:
             self.bytes += document.bytes
             if self.bytes - reported >= _REPORT_BYTES:
                 reported = self.bytes
-                self._tell()
+                self._report_progress()
             yield from document.texts
         self._listener.progress(self.bytes, self.bytes, unit="bytes", doing="counting pre-tokens")
 
     def words(self, pretokenizer: str | Pretokenizer, engine: Engine, work: Path) -> WordCounts:
-        """Counts of the pre-tokens, made shard by shard; what is finished stays in directory `work`."""
+        """Count the pre-tokens, shard by shard; the counts of finished shards stay in directory `work`."""
         directory = work / "counts"
         directory.mkdir(exist_ok=True)
         parts = list(self._parts(directory))
-        cut = PatternPretokenizer(pretokenizer) if isinstance(pretokenizer, str) else pretokenizer
+        cutter = PatternPretokenizer(pretokenizer) if isinstance(pretokenizer, str) else pretokenizer
         self.documents = self.bytes = 0
-        for part, _ in zip(parts, engine.map(partial(count_part, cut), parts), strict=True):
+        for part, _ in zip(parts, engine.map(partial(count_part, cutter), parts), strict=True):
             self.documents += part.documents
             self.bytes += part.bytes
-            self._tell()
+            self._report_progress()
         return sum_counts(map(_read_counts, parts))
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         self._listener.progress(self.bytes, self._total, unit="bytes", doing="counting pre-tokens")
 
     def _parts(self, directory: Path) -> Iterator[CountedPart]:
-        left, first = self._total, True
+        remaining, is_first = self._total, True
         for shard in self._corpus.shards("train"):
             sizes: npt.NDArray[np.int64] = pq.read_table(shard, columns=["bytes"]).column("bytes").to_numpy()
             ends = np.cumsum(sizes)
-            taken = int(np.searchsorted(ends, left, side="right"))
-            # The first document counts whatever its size.
-            taken = max(taken, 1) if first and len(sizes) else taken
-            if taken:
-                bytes = int(ends[taken - 1])
-                yield CountedPart(shard, taken, bytes, directory / f"{shard.stem}-{taken:09d}.npz")
-                left, first = left - bytes, False
-            if taken < len(sizes):
+            count = int(np.searchsorted(ends, remaining, side="right"))
+            # The first document is taken whatever its size.
+            count = max(count, 1) if is_first and len(sizes) else count
+            if count:
+                size = int(ends[count - 1])
+                yield CountedPart(shard, count, size, directory / f"{shard.stem}-{count:09d}.npz")
+                remaining, is_first = remaining - size, False
+            if count < len(sizes):
                 return
 
 
@@ -174,9 +174,9 @@ def _train(
         doing = "fitting a unigram model" if config.kind == "unigram" else "merging pairs"
         context.listener.progress(done, config.vocab_size, unit="tokens", doing=doing)
 
-    counted = texts if context.engine.shares_memory else texts.words(pretokenizer, context.engine, context.work)
+    source = texts if context.engine.shares_memory else texts.words(pretokenizer, context.engine, context.work)
     return Tokenizer.train(
-        counted,
+        source,
         algorithm=config.kind,
         vocab_size=config.vocab_size,
         unit=config.unit,
@@ -192,7 +192,7 @@ def _train(
 
 
 def build_tokens(context: StageContext) -> dict[str, JSON]:
-    """Encode the training split in corpus order with the encoder of the configuration."""
+    """Encode the training split, in corpus order, with the configured encoder."""
     compile_kernels(ENCODING, context.listener)
     pretokenizer = context.config.pretokenizer
     device = pretokenizer.device if isinstance(pretokenizer, PredictiveEntropyPretokenizer) else "cpu"
@@ -204,36 +204,37 @@ def build_tokens(context: StageContext) -> dict[str, JSON]:
     pairs = has_pairs(corpus)
     with EncodedCorpusWriter(context.output, tokenizer, pairs=pairs, draws=draws) as writer:
         context.listener.progress(0, total, unit="bytes", doing="encoding")
-        for draw, target in _encoded(tokenizer, corpus, context, draws):
+        for draw, target in _encode_draws(tokenizer, corpus, context, draws):
             with np.load(target, allow_pickle=False) as part:
-                sources, sizes = part.get("source_lengths"), part["source_bytes"]
-                writer.append(part["ids"], part["lengths"], sizes if draw == 0 else sizes[:0], sources)
-                done += int(sizes.sum())
+                source_lengths, source_bytes = part.get("source_lengths"), part["source_bytes"]
+                new_bytes = source_bytes if draw == 0 else source_bytes[:0]
+                writer.append(part["ids"], part["lengths"], new_bytes, source_lengths)
+                done += int(source_bytes.sum())
             context.listener.progress(done, total, unit="bytes", doing="encoding")
-    more: dict[str, JSON] = {"source_tokens": writer.source_tokens} if pairs else {}
+    optional: dict[str, JSON] = {"source_tokens": writer.source_tokens} if pairs else {}
     if draws > 1:
-        more["draws"] = draws
-    counted: dict[str, JSON] = {
+        optional["draws"] = draws
+    sizes: dict[str, JSON] = {
         "tokens": writer.tokens,
         "documents": draws * writer.documents,
         "bytes": done,
         "bytes_per_token": done / writer.tokens if writer.tokens else 0.0,
         "vocab_size": tokenizer.vocab_size,
     }
-    return more | _device(pretokenizer) | counted
+    return optional | _device(pretokenizer) | sizes
 
 
-def _encoded(
+def _encode_draws(
     tokenizer: Tokenizer, corpus: CorpusArtifact, context: StageContext, draws: int
 ) -> Iterator[tuple[int, Path]]:
-    """Files of all parts of each draw, in corpus order, with its number."""
+    """(draw, file of its ids) for every part of every draw, in corpus order."""
     engine = context.engine
     if engine.shares_memory and _device(context.config.pretokenizer).get("device") == "cuda":
         engine = LocalEngine(min(engine.workers, _WORKERS_A_GPU))
     sides = ("text", "target") if has_pairs(corpus) else ("text",)
     for draw in range(draws):
         drawn = tokenizer
-        if draw:  # the first has the tokenizer's own seed
+        if draw:  # draw 0 has the tokenizer's own seed
             settings = tokenizer.settings
             seed = np.random.SeedSequence([settings.seed, draw]).generate_state(1, np.uint64)[0] >> np.uint64(1)
             drawn = tokenizer.with_encoder("dropout", dropout=settings.dropout, seed=int(seed))
@@ -244,7 +245,7 @@ def _encoded(
 
 
 def with_encoder(tokenizer: Tokenizer, config: EncoderConfig) -> Tokenizer:
-    """The tokenizer with a configured encoder; ConfigurationError where it cannot have that."""
+    """The tokenizer with the configured encoder; ConfigurationError where its vocabulary cannot serve that."""
     if isinstance(config, LongestFirstEncoder):
         return tokenizer.with_encoder(config.kind, candidates=config.candidates)
     if isinstance(config, DropoutEncoder):
@@ -253,6 +254,7 @@ def with_encoder(tokenizer: Tokenizer, config: EncoderConfig) -> Tokenizer:
 
 
 def _encode_part(tokenizer: Tokenizer, sides: Sequence[str], part: CorpusPart) -> Path:
+    """File of the encoded documents of a part, written unless it exists."""
     target = part.target.with_suffix(".npz")
     if target.exists():
         return target
@@ -263,16 +265,18 @@ def _encode_part(tokenizer: Tokenizer, sides: Sequence[str], part: CorpusPart) -
         encoded, offsets = _encode(tokenizer, batch, sides)
         ids.append(encoded.astype(dtype))
         lengths.append(np.diff(offsets).reshape(-1, len(sides)))
-    of_sides = np.concatenate(lengths)
-    pairs = {"source_lengths": of_sides[:, 0]} if len(sides) > 1 else {}
-    whole = {"ids": np.concatenate(ids), "lengths": of_sides.sum(axis=1), "source_bytes": table["bytes"].to_numpy()}
+    side_lengths = np.concatenate(lengths)
+    source_bytes = table["bytes"].to_numpy()
+    arrays = {"ids": np.concatenate(ids), "lengths": side_lengths.sum(axis=1), "source_bytes": source_bytes}
+    if len(sides) > 1:
+        arrays["source_lengths"] = side_lengths[:, 0]
     with files.replacing(target) as aside, aside.open("wb") as file:
-        np.savez(file, **whole, **pairs)  # type: ignore[arg-type]  # its stub takes a name for allow_pickle
+        np.savez(file, **arrays)  # type: ignore[arg-type]  # its stub takes a name for allow_pickle
     return target
 
 
 def _encode(tokenizer: Tokenizer, batch: pa.RecordBatch, sides: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Ids and offsets of the texts, document by document and in a pair side by side."""
+    """Flat ids and offsets of the texts, document by document; a pair's source is before its target."""
     texts = batch.column(sides[0])
     if len(sides) > 1:
         columns = pa.concat_arrays([batch.column(side) for side in sides])
@@ -292,7 +296,7 @@ def _encode(tokenizer: Tokenizer, batch: pa.RecordBatch, sides: Sequence[str]) -
 
 
 def count_part(pretokenizer: PatternPretokenizer | Pretokenizer, part: CountedPart) -> None:
-    """Count the pre-tokens of a part into its file, unless that is done."""
+    """Count the pre-tokens of a part into its file, unless it exists."""
     if not part.target.exists():
         documents = islice(read_shard(part.shard), part.documents)
         words = count_pretokens((text for document in documents for text in document.texts), pretokenizer)
@@ -306,7 +310,7 @@ def _read_counts(part: CountedPart) -> WordCounts:
 
 
 def make_pretokenizer(config: PretokenizerConfig, texts: Iterable[str]) -> str | Pretokenizer:
-    """The name of a pattern, or what cuts; spans are found in `texts`, which only they need."""
+    """The name of a pattern, or a pre-tokenizer made from data; `texts` are read only to find spans."""
     if isinstance(config, SpansPretokenizer):
         return SpanPretokenizer.train(texts, config)
     if isinstance(config, PredictiveEntropyPretokenizer):
@@ -315,6 +319,6 @@ def make_pretokenizer(config: PretokenizerConfig, texts: Iterable[str]) -> str |
 
 
 def predictive_entropy(config: PredictiveEntropyPretokenizer) -> PredictiveEntropySpans:
-    """Pre-tokenizer by the model of the configuration; DataError where the directory has none."""
+    """Pre-tokenizer with the configured language model; DataError where its directory has none."""
     model = Path(config.model).expanduser()
     return PredictiveEntropySpans(model, threshold=config.threshold, device=config.device)

@@ -1,6 +1,6 @@
 """Distinct pre-tokens of a stream of texts and how often each occurs, counted by compiled kernels.
 
-Memory is bounded by the distinct pre-tokens and the batch at hand, never by the stream.
+Memory is bounded by the distinct pre-tokens and one batch of texts, never by the stream.
 """
 
 import ctypes
@@ -65,13 +65,13 @@ def count_words(texts: Iterable[str], pattern: int, classes: Bytes, *, threads: 
     else:
         for batch in _batches(texts):
             tables[0].count(batch)
-    for other in tables[1:]:
-        tables[0].add(other)
+    for table in tables[1:]:
+        tables[0].add(table)
     return tables[0].words()
 
 
 def sum_counts(parts: Iterable[WordCounts]) -> WordCounts:
-    """The counts of several parts of a corpus together; one part is in memory at a time."""
+    """Sum of the counts of parts of a corpus; one part is in memory at a time."""
     table = _Table(layout.NONE, class_table())
     for part in parts:
         table.add_words(part)
@@ -79,7 +79,7 @@ def sum_counts(parts: Iterable[WordCounts]) -> WordCounts:
 
 
 class _Batch:
-    """Addresses and sizes of texts that are kept alive; a string that is not ASCII is copied for the batch alone."""
+    """Addresses and sizes of texts, which it keeps alive; a string that is not ASCII is copied."""
 
     def __init__(self) -> None:
         self.addresses: list[int] = []
@@ -135,7 +135,7 @@ def _count_in_threads(tables: "list[_Table]", batches: Iterator[_Batch]) -> None
 
 
 class _Table:
-    """Counts of one thread, and what its kernel works with."""
+    """The counts of one thread, and the arrays of its kernel."""
 
     def __init__(self, pattern: int, classes: Bytes) -> None:
         self._state = state = KernelState(slot.COUNTING_SLOTS)
@@ -199,7 +199,7 @@ class _Table:
 
 @dataclass(frozen=True, eq=False)
 class SymbolCorpus:
-    """Units are numbered from 0. With continuation marks, unit u inside a word is `units // 2 + u`."""
+    """Words as units, numbered from 0. With continuation marks, unit u inside a word is `units // 2 + u`."""
 
     symbols: npt.NDArray[np.int32]
     """Units of each word in order, -1 before, between and after words; int32."""
@@ -212,7 +212,7 @@ class SymbolCorpus:
 
     @classmethod
     def of_bytes(cls, words: WordCounts, *, marked: bool = False) -> "SymbolCorpus":
-        """Bytes as units; `marked` tells those inside a word from those that begin one."""
+        """Words as bytes; with `marked`, a byte inside a word is another unit than the same byte at its start."""
         corpus = cls._empty(words, len(words.spellings), 256, marked)
         kernel("lay_out_bytes")(*corpus._arguments(words), 256 * marked, *corpus._results())
         return corpus
@@ -221,8 +221,10 @@ class SymbolCorpus:
     def of_characters(
         cls, words: WordCounts, alphabet: Integers, *, others: int = 0, marked: bool = False
     ) -> "SymbolCorpus":
-        """Characters as units in the order of `alphabet`, codepoints that include all of `words`; `others` units that
-        do not occur follow."""
+        """Words as characters, numbered by their place in `alphabet`, codepoints that include all of `words`.
+
+        `others` units that do not occur follow.
+        """
         single = len(alphabet) + others
         count, _ = _observe(words)
         ranks = np.full(CODEPOINTS, -1, np.int32)
@@ -256,13 +258,13 @@ def observed_characters(words: WordCounts) -> Integers:
 
 
 def _observe(words: WordCounts) -> tuple[int, npt.NDArray[np.uint8]]:
-    """How many characters all words have, and 1 for each codepoint among them."""
+    """Number of characters of all words, and 1 for each codepoint that occurs, (0x110000,)."""
     seen = np.zeros(CODEPOINTS, np.uint8)
     return kernel("observe_characters")(address(words.spellings), len(words.spellings), address(seen)), seen
 
 
 def double_table(state: KernelState, name: int, shift: int, *, longer: bool) -> int:
-    """Replace a table of pre-tokens, `longer` ones or short ones, by one of twice the size; returns how many it has."""
+    """Replace a table of pre-tokens, `longer` ones or short ones, by one of twice the size; returns its entries."""
     old, larger_shift = state.arrays[name], state[shift] - 1
     larger = table_zeros((1 << (64 - larger_shift), 4), np.uint64)
     state.hold(name, larger)
@@ -271,7 +273,7 @@ def double_table(state: KernelState, name: int, shift: int, *, longer: bool) -> 
 
 
 def key_masks() -> npt.NDArray[np.uint64]:
-    """Bytes that a pre-token of each length fills (17, 2); none for 16, which stands for all longer ones."""
+    """Mask of the bytes that a pre-token of each length fills, (17, 2); 0 for 16, which is every longer one."""
     filled = np.arange(16) < np.arange(17)[:, None]
     filled[16] = False
     return np.where(filled, np.uint8(0xFF), np.uint8(0)).view(np.uint64)

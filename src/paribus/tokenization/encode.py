@@ -1,4 +1,4 @@
-"""Text to ids with compiled kernels: one workspace a thread, documents shared out among threads by bytes."""
+"""Text to ids with compiled kernels: one workspace per thread, documents shared among threads by bytes."""
 
 import ctypes
 import threading
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 Int64s = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.int32]
 _SMALLEST, _LARGEST_SHORT, _LARGEST_LONG = 12, 22, 18
-"""Binary logarithm of the slots of a table: at first, and of short and longer pre-tokens at last.
+"""Binary logarithm of the slots of a table: at first, and at most for short and for longer pre-tokens.
 
-When they are full, nothing more is remembered. The largest take 128 MiB and 8 MiB, and the bytes of the longer
-pre-tokens at most 40 MiB, for each thread.
+A full table of the largest size remembers nothing more. Per thread, the largest take 128 MiB and 8 MiB, and the bytes
+of longer pre-tokens at most 40 MiB.
 """
 _ROOM = 64
 _UNIT_WORDS = 8
 _TABLES = (layout.SHORT, layout.SHORT_SHIFT, layout.SHORT_FREE), (layout.LONG, layout.LONG_SHIFT, layout.LONG_FREE)
 EncodeTexts = Callable[[slice], tuple[Ids, Int64s]]
-"""Ids of some of the texts and where each ends; RefusedTextError counts from the first of them."""
+"""Ids of a slice of the texts and where each ends; RefusedTextError has an index within the slice."""
 _SMALLEST_BLOCK, _LARGEST_BLOCK = 1 << 18, 1 << 22
 _BLOCKS_A_THREAD = 8
 _UTF8_OF = ctypes.cast(utf8_of, ctypes.c_void_p).value or 0
 
 
 class Workspace:
-    """The memo and scratch memory of one thread for one tokenizer. It only ever speeds up; ids never depend on it."""
+    """The memo and scratch memory of one thread for one tokenizer. Ids never depend on the memo."""
 
     def __init__(self, model: npt.NDArray[np.int64]) -> None:
         self._model = model
@@ -59,8 +59,9 @@ class Workspace:
         self._hold(layout.KEYS, np.empty(3 * (layout.CHUNK + 130), dtype=np.uint64))
         self._hold(layout.TAIL, np.zeros(32, dtype=np.uint8))
         self._hold(layout.KEY_MASKS, key_masks())
-        self._one = np.zeros(3, dtype=np.int64)
-        self._one_address = address(self._one)
+        self._single = np.zeros(3, dtype=np.int64)
+        """Address, size and end of the ids of the text of `encode_one`."""
+        self._single_address = address(self._single)
         self._longest = -1
         self._make_room(1024)
 
@@ -89,28 +90,29 @@ class Workspace:
                 self._grow(status)
 
     def encode_one(self, text: str) -> Ids:
-        """Ids of one text; the same as `encode`, with little work around it."""
-        slots, place, one = self._slots, self._one_address, self._one
+        """Ids of one text, as `encode` gives them, with less overhead."""
+        slots, single, single_address = self._slots, self._single, self._single_address
         size = ctypes.c_ssize_t()
         try:
-            one[0] = utf8_of(text, ctypes.addressof(size))
+            single[0] = utf8_of(text, ctypes.addressof(size))
         except UnicodeEncodeError:
             utf8(text)
             raise
-        one[1] = size.value
+        single[1] = size.value
         self._make_room(size.value)
         while True:
             slots[layout.NEXT] = slots[layout.WRITTEN] = 0
-            slots[layout.OUTPUT_SIZE] = len(self._line)
+            slots[layout.OUTPUT_SIZE] = len(self._single_ids)
             status = self._encode(
-                place, place + 8, 1, self._model_address, self._slots_address, self._line_address, place + 16
-            )
+                single_address, single_address + 8, 1, self._model_address, self._slots_address,
+                self._single_ids_address, single_address + 16,
+            )  # fmt: skip
             if status == layout.DONE:
-                return self._line[: one[2]].copy()
+                return self._single_ids[: single[2]].copy()
             self._grow(status)
 
     def _make_room(self, longest: int) -> None:
-        """Scratch for a text of that many bytes."""
+        """Have scratch memory for a text of `longest` bytes."""
         if longest <= self._longest:
             return
         self._longest = longest = max(longest, 2 * self._longest)
@@ -120,8 +122,8 @@ class Workspace:
         self._hold(layout.STARTS, np.empty(stride, dtype=np.uint64))
         self._hold(layout.UNITS, np.empty(longest + _ROOM, dtype=np.int32))
         self._hold(layout.RESULT, np.empty(longest + _ROOM, dtype=np.int32))
-        self._line: Ids = np.empty(longest + _ROOM, dtype=np.int32)
-        self._line_address = address(self._line)
+        self._single_ids: Ids = np.empty(longest + _ROOM, dtype=np.int32)
+        self._single_ids_address = address(self._single_ids)
         self._hold(layout.WORK, np.empty(_UNIT_WORDS * (longest + _ROOM), dtype=np.int64))
 
     def _grow(self, status: int) -> None:
@@ -147,7 +149,7 @@ class Workspace:
 
 
 class Encoding:
-    """Encodes with one vocabulary and encoder. Threads may share it.
+    """Encoding with one vocabulary and encoder; threads may share it.
 
     Raises ConfigurationError where the vocabulary cannot serve the encoder.
     """
@@ -190,7 +192,7 @@ class Encoding:
     def _encode_at(
         self, addresses: Int64s, sizes: Int64s, threads: int, text_of: Callable[[int], str]
     ) -> tuple[Ids, Int64s]:
-        """Flat ids of the UTF-8 texts at these addresses and their offsets; `text_of` gives a text to be refused."""
+        """Flat ids of the UTF-8 texts at `addresses`, and their offsets; `text_of` gives the text that is refused."""
         try:
             if threads > 1 and len(sizes) > 1:
                 return self._encode_in_threads(addresses, sizes, threads)
@@ -204,7 +206,7 @@ class Encoding:
         output = SharedOutput(sizes, threads)
 
         def work(_: int) -> None:
-            try:  # one that no other thread has; callers of `encode_batch` may be threads themselves
+            try:  # a workspace that no other thread uses: callers of `encode_batch` may be threads themselves
                 workspace = self._pool.pop()
             except IndexError:
                 workspace = Workspace(self._tables.slots)
@@ -216,7 +218,7 @@ class Encoding:
         return output.result()
 
     def _encode_cut(self, texts: list[str], cutter: Pretokenizer, threads: int) -> tuple[Ids, Int64s]:
-        """Every piece is encoded as if it were a text of its own."""
+        """Flat ids of texts and their offsets; each piece is encoded as a text by itself."""
         pieces: list[str] = []
         bounds = [0]
         for text in texts:
@@ -244,32 +246,32 @@ class Encoding:
 
 
 class RefusedTextError(Exception):
-    """A character that is not in the alphabet and may not be replaced, in the text `index` of a call."""
+    """Text `index` of a call has a character that is not in the alphabet and may not be replaced."""
 
     def __init__(self, index: int) -> None:
         super().__init__(f"text {index} has a character outside the alphabet")
         self.index = index
 
 
-# One array of ids that several threads fill: blocks of texts are handed out in turn, and placed once what is before
-# them is known.
+# One array of ids that several threads fill: they take blocks of texts in turn, and the ids of a block are placed once
+# it is known how many come before them.
 class SharedOutput:
-    """Ids of texts of these sizes in bytes, encoded block by block by any number of threads."""
+    """Ids of texts of `sizes` bytes, encoded block by block in any number of threads."""
 
     def __init__(self, sizes: Int64s, threads: int) -> None:
         total = int(sizes.sum())
         self._bounds = _block_bounds(sizes, total // (threads * _BLOCKS_A_THREAD))
-        # No text has more ids than bytes. Only what is written to takes memory.
+        # No text has more ids than bytes; pages that are never written take no memory.
         self._ids: Ids = np.empty(total, dtype=np.int32)
         self._offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
         self._lock = threading.Lock()
-        self._next_block = self._next_place = self._written = 0
+        self._next_block = self._next_to_place = self._written = 0
         self._waiting: dict[int, tuple[Ids, Int64s]] = {}
         self._refused: list[int] = []
 
     def work(self, encode: EncodeTexts) -> None:
-        """Encode blocks and place those that can be placed, in each thread, until none is left."""
-        while (block := self._take()) is not None:
+        """Encode blocks, and place those that can be placed, until none is left; runs in each thread."""
+        while (block := self._take_block()) is not None:
             texts = slice(self._bounds[block], self._bounds[block + 1])
             try:
                 part = encode(texts)
@@ -287,7 +289,7 @@ class SharedOutput:
             raise RefusedTextError(min(self._refused))
         return self._ids[: self._written], self._offsets
 
-    def _take(self) -> int | None:
+    def _take_block(self) -> int | None:
         with self._lock:
             if self._refused or self._next_block == len(self._bounds) - 1:
                 return None
@@ -295,20 +297,20 @@ class SharedOutput:
             return self._next_block - 1
 
     def _hand_in(self, block: int, part: tuple[Ids, Int64s]) -> list[tuple[int, int, tuple[Ids, Int64s]]]:
-        """Parts whose place is known now: where their ids begin, their first text, and they themselves."""
+        """Hand in the `part` of a block; returns the parts that can be placed now: (first id, first text, part)."""
         ready = []
         with self._lock:
             self._waiting[block] = part
-            while self._next_place in self._waiting:
-                known = self._waiting.pop(self._next_place)
-                ready.append((self._written, self._bounds[self._next_place], known))
-                self._written += len(known[0])
-                self._next_place += 1
+            while self._next_to_place in self._waiting:
+                next_part = self._waiting.pop(self._next_to_place)
+                ready.append((self._written, self._bounds[self._next_to_place], next_part))
+                self._written += len(next_part[0])
+                self._next_to_place += 1
         return ready
 
 
 def _block_bounds(sizes: Int64s, size: int) -> list[int]:
-    """Bounds of contiguous blocks of texts, each of about as many bytes."""
+    """Bounds of contiguous blocks of texts of about `size` bytes each, within the limits above."""
     ends = np.cumsum(sizes)
     block = min(max(size, _SMALLEST_BLOCK), _LARGEST_BLOCK)
     goals = np.arange(block, int(ends[-1]), block)
@@ -338,13 +340,13 @@ def arrow_addresses(texts: "pa.StringArray | pa.LargeStringArray") -> tuple[Int6
     """Address and size in bytes of each text of an Arrow array; valid while it lives. DataError as `arrow_texts`."""
     _check_arrow(texts)
     if len(texts) == 0:
-        # An array without texts may have no buffer of places.
+        # An array without texts may have no buffer of offsets.
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     width = np.dtype(np.int64 if str(texts.type) == "large_string" else np.int32)
-    _, places, data = texts.buffers()
-    ends = np.frombuffer(places, dtype=width, count=len(texts) + 1, offset=texts.offset * width.itemsize)
-    ends = ends.astype(np.int64)
-    return (data.address if data is not None else 0) + ends[:-1], np.diff(ends)
+    _, buffer, data = texts.buffers()
+    offsets = np.frombuffer(buffer, dtype=width, count=len(texts) + 1, offset=texts.offset * width.itemsize)
+    offsets = offsets.astype(np.int64)
+    return (data.address if data is not None else 0) + offsets[:-1], np.diff(offsets)
 
 
 def arrow_texts(texts: "pa.StringArray | pa.LargeStringArray") -> list[str]:

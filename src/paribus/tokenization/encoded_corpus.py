@@ -48,7 +48,7 @@ class EncodedCorpus:
             self.source_lengths = self._map(SOURCE_LENGTHS)
         self.tokenizer_path = self.path / TOKENIZER
         self.draws = int(self._map(DRAWS)[0]) if (self.path / DRAWS).exists() else 1
-        """How often the documents were encoded."""
+        """Times that every document was encoded."""
         if len(self.offsets) != self.draws * len(self) + 1 or self.offsets[-1] != len(self.ids):
             raise DataError(
                 f"{self.path}: {len(self.offsets)} offsets end at {self.offsets[-1:].tolist()}, but there are "
@@ -105,7 +105,7 @@ class ArrayWriter:
         self.length += len(array)
 
     def close(self) -> None:
-        """Write the header, which numpy makes as long for every length."""
+        """Write the header, whose size is the same for every length, and close the file."""
         self._file.seek(0)
         header = {"descr": self._dtype.str, "fortran_order": False, "shape": (self.length,)}
         np.lib.format.write_array_header_1_0(self._file, header)
@@ -113,9 +113,9 @@ class ArrayWriter:
 
 
 class EncodedCorpusWriter:
-    """Streams documents, or `pairs`, into a `tokens` artefact in directory `path`; use it as a context manager.
+    """Writer of documents, or `pairs`, to a `tokens` artefact in directory `path`; use it as a context manager.
 
-    Of several `draws`, all documents of one are appended, then those of the next.
+    With several `draws`, all documents of one draw are appended, then those of the next.
     """
 
     def __init__(self, path: Path, tokenizer: Tokenizer, *, pairs: bool = False, draws: int = 1) -> None:
@@ -138,7 +138,7 @@ class EncodedCorpusWriter:
 
     @property
     def documents(self) -> int:
-        """Documents written so far, each once."""
+        """Documents written so far; further draws do not count."""
         return self._source_bytes.length
 
     def append(
@@ -150,8 +150,8 @@ class EncodedCorpusWriter:
     ) -> None:
         """Append documents: their flat ids, and per document the number of ids and of bytes of text.
 
-        Pairs have `source_lengths` too, how many of a document's ids are those of its source. Of further draws, after
-        all documents, `source_bytes` is empty.
+        Pairs also have `source_lengths`, the number of a document's ids that are its source's. After the first draw,
+        `source_bytes` is empty.
         """
         self._offsets.append(self._ids.length + np.cumsum(lengths))
         self._ids.append(ids)

@@ -1,4 +1,4 @@
-"""Tokenizers that are there already, in whatever directory a person names; nothing heavy is imported to find one."""
+"""Existing tokenizers, found in whatever directory a person names; nothing heavy is imported to find one."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 SETTINGS, TOKENIZER_JSON, VOCABULARY_TEXT, MODEL = "settings.json", "tokenizer.json", "vocab.txt", ".model"
 _OURS = (SETTINGS, "vocabulary.json", "merges.json", "pretokenizer.json")
 _CONFIG = "tokenizer_config.json"
-_BESIDE = {TOKENIZER_JSON: (_CONFIG,), VOCABULARY_TEXT: (_CONFIG, "special_tokens_map.json")}
-"""Files that decide ids or special tokens beside one of Hugging Face, where they are there."""
+_COMPANIONS = {TOKENIZER_JSON: (_CONFIG,), VOCABULARY_TEXT: (_CONFIG, "special_tokens_map.json")}
+"""Files beside one of Hugging Face that, if present, decide ids or special tokens too."""
 _FIRST_BYTE = b"\n"
 """First byte of a SentencePiece file: the tag of its first piece."""
 
@@ -34,36 +34,36 @@ def locate(path: Path) -> Path:
     except ValueError as error:
         raise DataError(f"no tokenizer: {error}") from error
     if (path / RUN_RECORD).is_file():
-        path = _of_run(path)
-    if path.is_file() and _is_theirs(path):
+        path = _tokens_of_run(path)
+    if path.is_file() and _is_foreign(path):
         return path
     within = [*sorted(path.glob("step_*/tokenizer"), reverse=True)[:1], path / "tokenizer", path]
     ours = next((directory for directory in within if (directory / SETTINGS).is_file()), None)
     if ours is not None:
         return ours
-    theirs = _in_directory(path) or _in_directory(path / "tokenizer")
-    if theirs is None and not path.exists():
+    file = _foreign_file(path) or _foreign_file(path / "tokenizer")
+    if file is None and not path.exists():
         raise DataError(f"{path}: there is no such file or directory, and so no tokenizer")
-    if theirs is None and path.is_file():
+    if file is None and path.is_file():
         raise DataError(
             f"{path}: no name of a tokenizer's file, which tells its kind; call it {TOKENIZER_JSON} (Hugging Face), "
             f"*{MODEL} (SentencePiece) or {VOCABULARY_TEXT} (BERT), or name a directory of ours"
         )
-    if theirs is None:
+    if file is None:
         raise DataError(
             f"{path}: no tokenizer: neither {SETTINGS} of ours nor {TOKENIZER_JSON} of Hugging Face is there, nor "
             f"*{MODEL} of SentencePiece, nor {VOCABULARY_TEXT}"
         )
-    return theirs
+    return file
 
 
-def _in_directory(path: Path) -> Path | None:
-    """The file of another library's tokenizer."""
+def _foreign_file(path: Path) -> Path | None:
+    """The file of another library's tokenizer in a directory, or None."""
     models = filter(_is_sentencepiece, sorted(path.glob(f"*{MODEL}")))
     return next((file for file in (*models, path / TOKENIZER_JSON, path / VOCABULARY_TEXT) if file.is_file()), None)
 
 
-def _is_theirs(path: Path) -> bool:
+def _is_foreign(path: Path) -> bool:
     return path.name in (TOKENIZER_JSON, VOCABULARY_TEXT) or path.suffix == MODEL
 
 
@@ -83,13 +83,13 @@ def open_existing(path: Path) -> "Tokenizer":
     source = locate(path)
     if source.suffix == MODEL and source.is_file():
         return Tokenizer.from_sentencepiece(source)
-    return Tokenizer.from_huggingface(source) if _is_theirs(source) else Tokenizer.load(source)
+    return Tokenizer.from_huggingface(source) if _is_foreign(source) else Tokenizer.load(source)
 
 
 def fingerprint(path: Path, digests: FileDigests) -> dict[str, JSON]:
     """SHA-256 of each file of the tokenizer by name."""
     source = locate(path)
-    names = _OURS if source.is_dir() else (source.name, *_BESIDE.get(source.name, ()))
+    names = _OURS if source.is_dir() else (source.name, *_COMPANIONS.get(source.name, ()))
     directory = source if source.is_dir() else source.parent
     return {name: digests.of(directory / name) for name in names if (directory / name).is_file()}
 
@@ -113,7 +113,7 @@ def vocabulary_size(path: Path) -> int:
 
 
 def algorithm(path: Path) -> str:
-    """How its vocabulary came about, as `tokenizer` calls it; of a kind that is refused when opened, any."""
+    """Algorithm of the tokenizer, by the names of `tokenizer.kind`; for a file that opening refuses, any name."""
     source = locate(path)
     if source.is_dir():
         return str(read_object(source / SETTINGS).get("algorithm"))
@@ -127,7 +127,7 @@ def algorithm(path: Path) -> str:
     return str(model.get("type", "bpe")).lower() if isinstance(model, dict) else "bpe"
 
 
-def _of_run(path: Path) -> Path:
+def _tokens_of_run(path: Path) -> Path:
     """The artefact of a run that holds its tokenizer with its encoder."""
     stages = read_object(path / RUN_RECORD).get("stages")
     if not isinstance(stages, dict) or "tokens" not in stages:
@@ -136,7 +136,7 @@ def _of_run(path: Path) -> Path:
 
 
 def vocabulary_fingerprint(config: PretokenizerConfig | ExistingTokenizer, digests: FileDigests) -> dict[str, JSON]:
-    """Digests of the files; empty where there are none. DataError where the directory holds no tokenizer or model."""
+    """Digests of the files that a configuration names, if any. DataError where they are no tokenizer or model."""
     if isinstance(config, ExistingTokenizer):
         return fingerprint(Path(config.path), digests)
     if not isinstance(config, PredictiveEntropyPretokenizer):

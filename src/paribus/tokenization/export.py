@@ -1,10 +1,10 @@
 """Our tokenizers as `transformers` tokenizers with identical ids. Imported only when asked for.
 
-Importing this module also tells `AutoTokenizer` of `ParibusTokenizer`. transformers has no plug-ins that it would find
-by itself, so whoever loads the directory of one needs the line `import paribus.tokenization.export`.
+Importing this module registers `ParibusTokenizer` with `AutoTokenizer`. transformers finds no plug-ins by itself, so
+code that loads the directory of one needs the line `import paribus.tokenization.export`.
 
-A special token that is spelled in a text becomes that token, as everywhere in transformers; here alone a corpus has
-text there. `split_special_tokens=True` gives the ids of a corpus.
+A special token that is spelled in a text becomes that token, as everywhere in transformers; in our corpora it is
+ordinary text. `split_special_tokens=True` gives the ids of a corpus.
 """
 
 import json
@@ -76,7 +76,7 @@ def to_huggingface(tok: TextTokenizer, **options: Any) -> PreTrainedTokenizerBas
 
 
 class ParibusTokenizerConfig(PreTrainedConfig):  # type: ignore[misc]
-    """Nothing but the key under which transformers registers a tokenizer class."""
+    """The key under which transformers registers a tokenizer class; holds nothing."""
 
     model_type = "paribus_tokenizer"
 
@@ -104,7 +104,7 @@ class ParibusTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     def __init__(
         self, tokenizer_object: TextTokenizer | None = None, *, settings_file: str | None = None, **options: Any
     ) -> None:
-        """`settings_file` is in the directory to read, where there is no `tokenizer_object`."""
+        """Wrap `tokenizer_object`, or the tokenizer in the directory of `settings_file`."""
         for name in self.vocab_files_names:
             options.pop(name, None)
         if tokenizer_object is None:
@@ -116,7 +116,7 @@ class ParibusTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         self.paribus = tokenizer_object
         """The tokenizer that does the work."""
         self._names = distinct_names(self.paribus.vocabulary)
-        self._ids = {name: identity for identity, name in enumerate(self._names)}
+        self._ids = {name: token_id for token_id, name in enumerate(self._names)}
         unknown = next((entry.bytes.decode() for entry in self.paribus.vocabulary if entry.kind == "unknown"), None)
         super().__init__(**{"special_tokens_pattern": "none"} | common_options(self.paribus, unknown) | options)
 
@@ -129,7 +129,7 @@ class ParibusTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         return self._ids | added
 
     def _tokenize(self, text: str, **_: Any) -> list[str]:
-        return [self._names[identity] for identity in self.paribus.encode(text).tolist()]
+        return [self._names[token_id] for token_id in self.paribus.encode(text).tolist()]
 
     def _convert_token_to_id(self, token: str) -> int | None:
         return self._ids.get(token)
@@ -152,11 +152,11 @@ class ParibusTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         return {name: text for name, text in named if name not in special}
 
     def save_pretrained(self, save_directory: str | Path, *arguments: Any, **options: Any) -> tuple[str, ...]:
-        """Save as `transformers` does; ConfigurationError where the directory has another tokenizer.json."""
-        other = Path(save_directory) / "tokenizer.json"
-        if other.exists():
+        """Save as `transformers` does; ConfigurationError where the directory has a tokenizer.json."""
+        foreign = Path(save_directory) / "tokenizer.json"
+        if foreign.exists():
             raise ConfigurationError(
-                f"{other} is of another tokenizer, and transformers would read it wherever paribus is not imported; "
+                f"{foreign} is of another tokenizer, and transformers would read it wherever paribus is not imported; "
                 "remove it, or save to another directory"
             )
         files: tuple[str, ...] = super().save_pretrained(save_directory, *arguments, **options)
@@ -174,17 +174,17 @@ class ParibusTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 AutoTokenizer.register(ParibusTokenizerConfig, tokenizer_class=ParibusTokenizer, exist_ok=True)
 
 
-# What `tokenizer.json` can say of our tokenizers, with identical ids.
+# Our tokenizers as `tokenizer.json`, with identical ids.
 #
 # - Merge-rank encoding is its model `BPE`, left-to-right longest match its model `WordPiece` (words between whitespace,
 #   with continuation marks, or the pre-tokens of a pattern).
-# - Scaffolds, the other encoders and the refusal of characters it cannot say. Its model `Unigram` breaks ties the other
-#   way, for the longest *last* token: with tokens `--` and `-`, `---` is `-|--` there and `--|-` here.
-# - Its vocabulary holds no special tokens, which its models would find in text; they have the ids behind it.
+# - It has no scaffolds, no other encoders and no refusal of characters. Its model `Unigram` breaks ties the other way,
+#   for the longest *last* token: with tokens `--` and `-`, `---` is `-|--` there and `--|-` here.
+# - Special tokens whose ids are the last are left out of its vocabulary, as its models would find them in text.
 # - Its patterns run in another engine (Oniguruma). Both agree on every character but letters and numbers that only the
 #   newer of the two Unicode tables knows.
 def obstacles(tok: TextTokenizer) -> list[str]:
-    """Why `tokenizer.json` cannot describe `tok`; empty where it can."""
+    """Reasons why `tokenizer.json` cannot describe `tok`; empty where it can."""
     settings, vocabulary = tok.settings, tok.vocabulary
     marked = bool(vocabulary.columns.continuations.any())
     from_left = settings.encoder == "left_to_right"
@@ -216,7 +216,7 @@ def tokenizer_json(tok: TextTokenizer) -> str:
         "truncation": None,
         "padding": None,
         "added_tokens": [
-            {"id": identity, "content": names[identity], **flags, "special": True} for identity in special
+            {"id": token_id, "content": names[token_id], **flags, "special": True} for token_id in special
         ],
         "normalizer": None,
         "pre_tokenizer": _pre_tokenizer(tok),
@@ -228,7 +228,7 @@ def tokenizer_json(tok: TextTokenizer) -> str:
 
 
 def unknown_name(tok: TextTokenizer) -> str | None:
-    """Name of the unknown token there; None without one."""
+    """Name of the unknown token in `tokenizer.json`; None without one."""
     if not (tok.vocabulary.columns.kinds == UNKNOWN).any():
         return None
     taken = token_names(tok.vocabulary).count(UNKNOWN_TOKEN) > 1
@@ -245,17 +245,17 @@ def _names(tok: TextTokenizer) -> list[str]:
 
 def _model(tok: TextTokenizer, names: list[str]) -> dict[str, Any]:
     marked = tok.vocabulary.columns.continuations.any()
-    # Special tokens are left out where their ids are the last, for no others can be.
+    # Only special tokens whose ids are the last can be left out.
     special = tok.vocabulary.columns.kinds[tok.vocabulary.rank_of_id] == SPECIAL
     last = len(names) - int(special.sum())
     size = last if special[last:].all() else len(names)
-    searched = {name: identity for identity, name in enumerate(names[:size])}
+    searched = {name: token_id for token_id, name in enumerate(names[:size])}
     common = {"unk_token": unknown_name(tok), "vocab": searched}
     if tok.settings.encoder == "left_to_right":
         prefix = CONTINUATION_MARK if marked else ""
         limits = {"continuing_subword_prefix": prefix, "max_input_chars_per_word": _UNLIMITED}
         return {"type": "WordPiece", **common, "unk_token": unknown_name(tok) or UNKNOWN_WORD, **limits}
-    spelled = [names[identity] for identity in tok.vocabulary.columns.ids.tolist()]
+    spelled = [names[token_id] for token_id in tok.vocabulary.columns.ids.tolist()]
     return {
         "type": "BPE",
         "dropout": None,
@@ -270,7 +270,7 @@ def _model(tok: TextTokenizer, names: list[str]) -> dict[str, Any]:
 
 
 def _pre_tokenizer(tok: TextTokenizer) -> dict[str, Any] | None:
-    """GPT-2's pattern is the one that `ByteLevel` has built in, and the only form that some other tools read."""
+    """The steps that cut text. Of GPT-2's pattern, `ByteLevel` alone, the only form that some other tools read."""
     name, character = tok.settings.pretokenizer, tok.vocabulary.unit == "character"
     if name == "gpt2" and not character:
         return _BYTE_LEVEL | {"use_regex": True}
@@ -305,12 +305,12 @@ def _decoder(tok: TextTokenizer) -> dict[str, Any]:
 
 
 def sample(tok: TextTokenizer) -> list[str]:
-    """Text of several scripts, runs, white space and code, and the vocabulary's own tokens in a fixed random order."""
+    """Text of several scripts, runs, whitespace and code, random tokens by a fixed seed, and special tokens."""
     kinds = tok.vocabulary.columns.kinds[tok.vocabulary.rank_of_id]
     ordinary = np.flatnonzero((kinds != SPECIAL) & (kinds != UNKNOWN))
     drawn = np.random.default_rng(0).choice(ordinary, size=_TOKENS)
-    own = [tok.decode(drawn[begin : begin + _TOGETHER]) for begin in range(0, _TOKENS, _TOGETHER)]
-    return [*TEXTS, *own, *tok.settings.special_tokens]
+    decoded = [tok.decode(drawn[begin : begin + _TOGETHER]) for begin in range(0, _TOKENS, _TOGETHER)]
+    return [*TEXTS, *decoded, *tok.settings.special_tokens]
 
 
 def disagreement(tok: TextTokenizer, backend: "tokenizers.Tokenizer") -> str | None:

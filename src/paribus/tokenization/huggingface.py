@@ -50,20 +50,20 @@ _SPELLINGS: dict[str, str] = {
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*" + _CL100K_TAIL: "gpt4",
 }
 PRETOKENIZER_OF_PATTERN = {pattern: name for name, pattern in PATTERNS.items()} | _SPELLINGS
-"""Name of the pre-tokenizer that cuts every text as the pattern does. Llama 3's pattern is that of `gpt4`. Not here:
-Qwen's (single digits), o200k's, and the later cl100k, whose `\\s++$` takes a line end with what whitespace follows it
-at the end of a text, where the earlier one cuts."""
+"""Name of the pre-tokenizer that cuts every text as the pattern does. Llama 3's pattern is that of `gpt4`. Left out:
+Qwen's (single digits), o200k's, and the later cl100k, whose `\\s++$` joins a line end to the whitespace after it at the
+end of a text, where the earlier one cuts."""
 
 
 # Byte-level BPE and BERT's WordPiece from Hugging Face's `tokenizer.json`, with their ids.
 #
-# What would encode otherwise here (normalizers, other pre-tokenizers and patterns, ...) is refused by name. What is
-# added around a text (a first token) is not part of a tokenizer here, and special tokens are not looked for in text:
+# Tokenizers that would give other ids here (normalizers, other pre-tokenizers and patterns, ...) are refused by name.
+# Tokens around a text (a first token) are not part of a tokenizer here, and special tokens are not looked for in text:
 # ids are those that `transformers` gives with `add_special_tokens=False, split_special_tokens=True`.
 def from_huggingface(path: Path) -> tuple[Vocabulary, Settings, Pretokenizer | None]:
     """Read a `tokenizer.json`, or the one of a directory; its `eos_token` becomes the first special token."""
     file = path / "tokenizer.json" if path.is_dir() else path
-    described = _read(file)
+    described = _read_json(file)
     try:
         model, added = described["model"], described.get("added_tokens") or []
         words_by = (described.get("pre_tokenizer") or {}).get("type")
@@ -71,14 +71,14 @@ def from_huggingface(path: Path) -> tuple[Vocabulary, Settings, Pretokenizer | N
             return from_wordpiece_json(described, _special(added, file), file)
         pretokenizer = _pretokenizer(described, file)
         special = _special(added, file)
-        words = {_bytes(name, file): identity for name, identity in model["vocab"].items() if name not in special}
+        words = {_bytes(name, file): token_id for name, token_id in model["vocab"].items() if name not in special}
         pairs = (pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"])
         merges = [(_bytes(left, file), _bytes(right, file)) for left, right in pairs]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"{file}: malformed ({type(error).__name__}: {error})") from error
     vocabulary = byte_level_vocabulary(words, special, merges, str(file))
     config = file.with_name("tokenizer_config.json")
-    eos = _read(config).get("eos_token") if config.is_file() else None
+    eos = _read_json(config).get("eos_token") if config.is_file() else None
     eos = eos["content"] if isinstance(eos, dict) else eos
     names = tuple(sorted(special, key=lambda name: (name != eos, special[name])))
     return vocabulary, imported_settings(pretokenizer, names, whole_pretokens=bool(model.get("ignore_merges"))), None
@@ -97,13 +97,13 @@ def imported_settings(pretokenizer: str, special_tokens: tuple[str, ...], *, who
     )
 
 
-def _read(file: Path) -> Any:
+def _read_json(file: Path) -> Any:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        read = dict(pairs)
-        if len(read) < len(pairs):
+        entries = dict(pairs)
+        if len(entries) < len(pairs):
             names = [name for name, _ in pairs]
             raise DataError(f"{file}: {next(name for name in names if names.count(name) > 1)!r} is there twice")
-        return read
+        return entries
 
     try:
         return json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=unique)
@@ -125,7 +125,7 @@ def _special(added: Sequence[dict[str, Any]], file: Path) -> dict[str, int]:
 
 
 def _pretokenizer(described: dict[str, Any], file: Path) -> str:
-    """Name of the pre-tokenizer. ConfigurationError with everything that would not be the same."""
+    """Name of the pre-tokenizer. ConfigurationError that lists everything that would differ here."""
     outer = described.get("pre_tokenizer")
     steps = [] if outer is None else outer.get("pretokenizers", [outer])
     problems, name = _model_problems(described), _pretokenizer_name(steps)
@@ -133,7 +133,7 @@ def _pretokenizer(described: dict[str, Any], file: Path) -> str:
         patterns = [str(pattern) for step in steps for pattern in step.get("pattern", {}).values()]
         pattern = "".join(f" with the pattern {pattern}" for pattern in patterns)
         problems.append(
-            f"pre_tokenizer {_kinds(steps)}{pattern} (only {', '.join(PATTERNS)}, then ByteLevel without prefix space)"
+            f"pre_tokenizer {_types(steps)}{pattern} (only {', '.join(PATTERNS)}, then ByteLevel without prefix space)"
         )
     if problems or name is None:
         raise ConfigurationError(f"{file}: cannot be the same tokenizer here: {'; '.join(problems)}")
@@ -146,10 +146,10 @@ def _model_problems(described: dict[str, Any]) -> list[str]:
     problems = [] if version == VERSION else [f"version {version!r} (only {VERSION})"]
     problems += [] if kind == "BPE" else [f"model {kind!r} (only BPE, or WordPiece with BertPreTokenizer)"]
     problems += [f"model.{name}={model[name]!r}" for name, plain in _PLAIN.items() if model.get(name) not in plain]
-    return problems if normalizer is None else [*problems, f"normalizer {_kinds([normalizer])}"]
+    return problems if normalizer is None else [*problems, f"normalizer {_types([normalizer])}"]
 
 
-def _kinds(steps: list[dict[str, Any]]) -> str:
+def _types(steps: list[dict[str, Any]]) -> str:
     kinds = [inner["type"] for step in steps for inner in step.get("normalizers", [step])]
     return " and ".join(map(repr, kinds)) or "none"
 
@@ -157,12 +157,12 @@ def _kinds(steps: list[dict[str, Any]]) -> str:
 def _pretokenizer_name(steps: list[dict[str, Any]]) -> str | None:
     if not steps or steps[-1]["type"] != "ByteLevel" or steps[-1].get("add_prefix_space", True):
         return None
-    regular = steps[-1].get("use_regex", True)
+    use_regex = steps[-1].get("use_regex", True)
     if len(steps) == 1:
-        return "gpt2" if regular else "none"
+        return "gpt2" if use_regex else "none"
     first = steps[0]
     isolated = first["type"] == "Split" and first.get("behavior") == "Isolated" and not first.get("invert")
-    if len(steps) > 2 or regular or not isolated:
+    if len(steps) > 2 or use_regex or not isolated:
         return None
     return PRETOKENIZER_OF_PATTERN.get(first.get("pattern", {}).get("Regex"))
 
@@ -177,7 +177,7 @@ def _bytes(name: str, file: Path) -> bytes:
         ) from error
 
 
-# A byte-level vocabulary made elsewhere: entries in an order of creation, with the ids it came with.
+# A byte-level vocabulary made elsewhere, with its ids; the order of creation is made up.
 #
 # Bytes come first, then tokens in the order in which merge rules name them, then the rest by id, then special tokens.
 def byte_level_vocabulary(
@@ -217,19 +217,19 @@ def byte_level_vocabulary(
         raise DataError(f"{source}: {entries[first].bytes!r} and {entries[second].bytes!r} are merged twice")
     for spelling in sorted(ids.keys() - ranks.keys(), key=ids.__getitem__):
         rank_of(spelling)
-    for name, identity in sorted(special.items(), key=lambda item: item[1]):
-        entries.append(Token(len(entries), identity, name.encode("utf-8"), 0, None, False, "special"))
+    for name, token_id in sorted(special.items(), key=lambda item: item[1]):
+        entries.append(Token(len(entries), token_id, name.encode("utf-8"), 0, None, False, "special"))
     return Vocabulary.of(entries, rules, "byte")
 
 
 def _check_ids(ids: Mapping[bytes, int], special: Mapping[str, int], source: str) -> None:
     names: dict[int, bytes] = {}
-    for name, identity in (*ids.items(), *((text.encode(), number) for text, number in special.items())):
-        if type(identity) is not int or identity < 0:
-            raise DataError(f"{source}: the id of {name!r} is {identity!r}, not an integer from 0")
-        if identity in names:
-            raise DataError(f"{source}: id {identity} is of both {names[identity]!r} and {name!r}")
-        names[identity] = name
+    for name, token_id in (*ids.items(), *((text.encode(), number) for text, number in special.items())):
+        if type(token_id) is not int or token_id < 0:
+            raise DataError(f"{source}: the id of {name!r} is {token_id!r}, not an integer from 0")
+        if token_id in names:
+            raise DataError(f"{source}: id {token_id} is of both {names[token_id]!r} and {name!r}")
+        names[token_id] = name
     holes = sorted(set(range(max(names, default=-1) + 1)) - names.keys())
     if holes:
         shown = ", ".join(map(str, holes[:10])) + (", ..." if len(holes) > 10 else "")
@@ -245,9 +245,9 @@ def _check_ids(ids: Mapping[bytes, int], special: Mapping[str, int], source: str
 # tokens from the left, and is one unknown token where there is none on the way. Special tokens are not looked for in
 # text.
 def from_wordpiece_json(described: Mapping[str, Any], special: Mapping[str, int], file: Path) -> WordPiece:
-    """The tokenizer of a `tokenizer.json`, `special` being its special tokens.
+    """The tokenizer of a `tokenizer.json` with the special tokens `special`.
 
-    Raises DataError for a broken file, ConfigurationError for what would not be the same.
+    Raises DataError for a broken file, ConfigurationError for one that would give other ids here.
     """
     model = described["model"]
     if model.get("continuing_subword_prefix", _MARK) != _MARK:
@@ -256,47 +256,49 @@ def from_wordpiece_json(described: Mapping[str, Any], special: Mapping[str, int]
             f"{model['continuing_subword_prefix']!r} (only {_MARK})"
         )
     words = BertWords(described.get("normalizer"), described["pre_tokenizer"], model["max_input_chars_per_word"])
-    return _assembled(model["vocab"], special, model["unk_token"], words, file)
+    return _assemble(model["vocab"], special, model["unk_token"], words, file)
 
 
 def from_vocabulary_text(file: Path) -> WordPiece:
-    """The tokenizer of a `vocab.txt`, a token a line, with the options of `tokenizer_config.json` beside it.
+    """The tokenizer of a `vocab.txt`, one token per line, with the options of the `tokenizer_config.json` beside it.
 
-    Special tokens that it does not name are those of `special_tokens_map.json`, else BERT's. Raises DataError for a
+    Special tokens that these do not name are those of `special_tokens_map.json`, else BERT's. Raises DataError for a
     broken file, ConfigurationError for options by which text would be cut otherwise or no document would end.
     """
     config, map_file = file.with_name("tokenizer_config.json"), file.with_name("special_tokens_map.json")
     options = read_object(config) if config.is_file() else {}
     mapped = read_object(map_file) if map_file.is_file() else {}
-    # null takes a special token away, but for the unknown one, without which no word is cut, and the one that ends a
+    # null removes a special token, except the unknown one, without which no word can be cut, and the one that ends a
     # document, which is then BERT's.
-    given = {field: options.get(field) or mapped.get(field, name) for field, name in _SPECIAL.items()}
-    given |= {field: None for field in _SPECIAL if field in options and options[field] is None}
-    given["sep_token"] = given["sep_token"] or _END
-    named = {
-        field: _named(value, field, config) for field, value in given.items() if value is not None or field == _NEEDED
+    values = {field: options.get(field) or mapped.get(field, name) for field, name in _SPECIAL.items()}
+    values |= {field: None for field in _SPECIAL if field in options and options[field] is None}
+    values["sep_token"] = values["sep_token"] or _END
+    names = {
+        field: _token_text(value, field, config)
+        for field, value in values.items()
+        if value is not None or field == _NEEDED
     }
-    _check_options(options, set(named.values()), config)
+    _check_options(options, set(names.values()), config)
     normalizer = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None}
     normalizer |= {"lowercase": True} | {ours: options[name] for ours, name in _OPTIONS.items() if name in options}
     tokens = vocabulary_lines(file)
-    ids = {token: identity for identity, token in enumerate(tokens)}
+    ids = {token: token_id for token_id, token in enumerate(tokens)}
     if len(ids) < len(tokens):
         raise DataError(f"{file}: {next(token for token in tokens if tokens.count(token) > 1)!r} is there twice")
     absent = [
-        field for field, name in named.items() if name not in ids and (field == "sep_token" or name != _SPECIAL[field])
+        field for field, name in names.items() if name not in ids and (field == "sep_token" or name != _SPECIAL[field])
     ]
     if absent:
         raise ConfigurationError(
-            f"{file}: {absent[0]} is {named[absent[0]]!r}, which is no line of it; name one that is"
+            f"{file}: {absent[0]} is {names[absent[0]]!r}, which is no line of it; name one that is"
         )
-    special = {name: ids[name] for name in named.values() if name in ids}
+    special = {name: ids[name] for name in names.values() if name in ids}
     words = BertWords(normalizer, {"type": "BertPreTokenizer"}, _LONGEST)
-    return _assembled(ids, special, named[_NEEDED], words, file, end=named["sep_token"])
+    return _assemble(ids, special, names[_NEEDED], words, file, end=names["sep_token"])
 
 
-def _named(value: Any, field: str, config: Path) -> str:
-    """A special token as `tokenizer_config.json` has it: its text, or an object that holds it."""
+def _token_text(value: Any, field: str, config: Path) -> str:
+    """Text of a special token in `tokenizer_config.json`, which has the text or an object with it."""
     text = value.get("content") if isinstance(value, Mapping) else value
     if not isinstance(text, str) or not text:
         raise DataError(f"{config}: {field} is {value!r}, which names no token")
@@ -304,7 +306,7 @@ def _named(value: Any, field: str, config: Path) -> str:
 
 
 def _check_options(options: Mapping[str, Any], special: Set[str], config: Path) -> None:
-    """Options of the tokenizer in Python that the one of `tokenizers` does not follow: no one way is both of them."""
+    """Refuse options that the tokenizer in Python follows and the one of `tokenizers` does not."""
     if not options.get("do_basic_tokenize", True):
         raise ConfigurationError(
             f"{config}: cannot be the same tokenizer here: do_basic_tokenize=false (words as whitespace separates "
@@ -319,17 +321,17 @@ def _check_options(options: Mapping[str, Any], special: Set[str], config: Path) 
 
 
 def vocabulary_lines(file: Path) -> list[str]:
-    """The tokens of a `vocab.txt` by id; DataError where it is no text."""
+    """The tokens of a `vocab.txt` in order of their ids; DataError for a file that is no text."""
     try:
         return file.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except (OSError, ValueError) as error:
         raise DataError(f"{file}: missing or no UTF-8 ({error})") from error
 
 
-def _assembled(
+def _assemble(
     ids: Mapping[str, int], special: Mapping[str, int], unknown: str, words: BertWords, file: Path, *, end: str = _END
 ) -> WordPiece:
-    """`end` is the special token that ends a document, where there is one of that name."""
+    """The tokenizer of all tokens; `end` names the special token that ends a document, if there is such a one."""
     to_plain = dict(ids) | dict(special)
     if unknown not in to_plain:
         raise DataError(f"{file}: the unknown token {unknown!r} is no token")
@@ -342,7 +344,7 @@ def _assembled(
     if "" in to_plain or any(TOO_LONG in token for token in to_plain):
         raise DataError(f"{file}: a token is empty, or has the noncharacter U+FDD0")
     ordered = sorted(to_plain.items(), key=lambda token: token[1])
-    entries = [_entry(rank, name, identity, special, unknown) for rank, (name, identity) in enumerate(ordered)]
+    entries = [_entry(rank, name, token_id, special, unknown) for rank, (name, token_id) in enumerate(ordered)]
     names = tuple(sorted(special.keys() - {unknown}, key=lambda name: (name != end, special[name])))
     settings = Settings(
         algorithm="wordpiece",
@@ -358,19 +360,19 @@ def _assembled(
         raise DataError(f"{file}: {error}") from error
 
 
-def _entry(rank: int, name: str, identity: int, special: Mapping[str, int], unknown: str) -> Token:
+def _entry(rank: int, name: str, token_id: int, special: Mapping[str, int], unknown: str) -> Token:
     kind: EntryKind = "unknown" if name == unknown else "special" if name in special else "token"
     inside = kind == "token" and name.startswith(_MARK) and len(name) > len(_MARK)
     spelling = name.removeprefix(_MARK) if inside else name
-    return Token(rank, identity, spelling.encode("utf-8"), 0, None, False, kind, continuation=inside)
+    return Token(rank, token_id, spelling.encode("utf-8"), 0, None, False, kind, continuation=inside)
 
 
-# tiktoken vocabularies: tokens by rank, and no merge rules, with the ids that tiktoken gives.
+# tiktoken vocabularies, with the ids that tiktoken gives: tokens by rank, without merge rules.
 #
 # tiktoken merges the two neighbours whose joined bytes have the lowest rank, leftmost first, and takes a pre-token that
 # is a token whole. Whatever stands around it, a token is always made from the same two: a stretch of text that ends as
-# one token went through the same merges as it does alone. So one rule a token, in order of rank, says the same. Tokens
-# that merging their own bytes does not lead to have no rule; only a whole pre-token becomes one.
+# one token went through the same merges as it does alone. So one rule per token, in order of rank, is equivalent. A
+# token that merging its own bytes does not lead to has no rule; only a whole pre-token becomes one.
 def from_tiktoken(
     source: str | Path | Ranks, pattern: str, special_tokens: Mapping[str, int]
 ) -> tuple[Vocabulary, Settings]:

@@ -30,7 +30,7 @@ Reals = npt.NDArray[np.float64]
 
 KIND, FORMAT = "predictive_entropy", 1
 _DECIMALS = 4
-"""Bits beyond these are noise of float32: differences that small make no maximum."""
+"""Decimals of entropies; what is beyond is noise of float32 and makes no maximum."""
 _BREAKS = re.compile(f"([{re.escape(LINE_BREAKS)}])")
 _PROBES = 400
 _SUFFIXES = frozenset((".json", ".safetensors", ".txt", ".model"))
@@ -65,8 +65,8 @@ class PredictiveEntropySpans:
         cannot stand for.
         """
         lines = _BREAKS.split(text)
-        full = [line for line in lines[::2] if line]
-        entropies = iter(self.entropies(full)) if full else iter(())
+        nonempty = [line for line in lines[::2] if line]
+        entropies = iter(self.entropies(nonempty)) if nonempty else iter(())
         pieces: list[str] = []
         for number, line in enumerate(lines):
             if number % 2:
@@ -81,16 +81,16 @@ class PredictiveEntropySpans:
         characters, model = self._load()
         tokens = {character: characters.of(character) for character in set().union(*lines)}
         start = () if characters.start is None else (characters.start,)
-        spelled = [[start, *map(tokens.__getitem__, line)] for line in lines]
+        sequences = [[start, *map(tokens.__getitem__, line)] for line in lines]
         results: list[Reals] = []
-        computed = model.entropies([list(chain(*parts)) for parts in spelled])
-        for parts, after_ids in zip(spelled, computed, strict=True):
-            known = np.concatenate([[np.nan], np.round(after_ids, _DECIMALS)])
-            results.append(known[np.cumsum([len(part) for part in parts])])
+        computed = model.entropies([list(chain(*parts)) for parts in sequences])
+        for parts, after_ids in zip(sequences, computed, strict=True):
+            entropies = np.concatenate([[np.nan], np.round(after_ids, _DECIMALS)])
+            results.append(entropies[np.cumsum([len(part) for part in parts])])
         return results
 
     def boundaries(self, entropies: Reals) -> list[int]:
-        """Numbers of characters after which a piece ends inside a line, by what `entropies` gave for it."""
+        """Numbers of characters after which a piece ends inside a line, from the entropies of that line."""
         before, here, after = entropies[:-2], entropies[1:-1], entropies[2:]
         peaks = (here > before) & (here > after)
         if self.threshold is not None:
@@ -99,7 +99,7 @@ class PredictiveEntropySpans:
         return boundaries
 
     def to_state(self) -> dict[str, Any]:
-        """All of it as JSON values; the model is named by its directory and the digest of its files."""
+        """State as JSON values; the model is named by its directory and the digest of its files."""
         named = {"kind": KIND, "format": FORMAT, "model": str(self.model)}
         return named | {"digest": self.digest, "threshold": self.threshold}
 
@@ -107,7 +107,7 @@ class PredictiveEntropySpans:
     def from_state(
         cls, state: Any, *, model: str | Path | None = None, device: str = "cpu"
     ) -> "PredictiveEntropySpans":
-        """Read what `to_state` gave, with the model where it was or in the directory `model`.
+        """Read what `to_state` gave, with the model of the state's directory or of `model`.
 
         DataError for another state, a model that is not there, or one whose files are not those of the state.
         """
@@ -115,22 +115,22 @@ class PredictiveEntropySpans:
         if not isinstance(state.get("model"), str) or not isinstance(state.get("digest"), str):
             raise DataError(f"the state of pre-tokenizer {KIND!r} lacks the model's directory or its digest")
         try:
-            made = cls(model or state["model"], threshold=state.get("threshold"), device=device)
+            pretokenizer = cls(model or state["model"], threshold=state.get("threshold"), device=device)
         except ConfigurationError as error:
             raise DataError(f"the state of pre-tokenizer {KIND!r} is malformed: {error}") from error
-        if made.digest != state["digest"]:
+        if pretokenizer.digest != state["digest"]:
             raise DataError(
-                f"{made.model} is not the language model the pre-tokenizer was made with: its files have the digest "
-                f"{made.digest}, not {state['digest']}; give the directory of that model"
+                f"{pretokenizer.model} is not the language model the pre-tokenizer was made with: its files have the "
+                f"digest {pretokenizer.digest}, not {state['digest']}; give the directory of that model"
             )
-        return made
+        return pretokenizer
 
     def _load(self) -> "tuple[ParibusCharacterIds | HuggingFaceCharacterIds, CausalLanguageModel]":
         if self._loaded is None:
             from paribus.tokenization.language_model import CausalLanguageModel
 
-            ours = (self.model / "tokenizer" / "settings.json").is_file()
-            ids = ParibusCharacterIds(self.model) if ours else HuggingFaceCharacterIds(self.model)
+            is_paribus = (self.model / "tokenizer" / "settings.json").is_file()
+            ids = ParibusCharacterIds(self.model) if is_paribus else HuggingFaceCharacterIds(self.model)
             self._loaded = ids, CausalLanguageModel(self.model, self.device)
         return self._loaded
 
@@ -166,8 +166,10 @@ class ParibusCharacterIds:
 
 
 class HuggingFaceCharacterIds:
-    """Ids of a Hugging Face tokenizer that cuts the script of its vocabulary into characters, as those of Chinese BERT
-    models do. A character that it drops or cuts up is unknown to the model."""
+    """Ids of a Hugging Face tokenizer that cuts the script of its vocabulary into characters, as Chinese BERT's does.
+
+    A character that it drops or cuts up is unknown to the model.
+    """
 
     def __init__(self, directory: Path) -> None:
         from transformers import AutoTokenizer
@@ -184,7 +186,7 @@ class HuggingFaceCharacterIds:
     def of(self, character: str) -> tuple[int, ...]:
         """Ids of a character's token, else of the unknown one; DataError where the tokenizer has none."""
         surrogate = 0xD800 <= ord(character) <= 0xDFFF
-        ids = [] if surrogate else self._encoded(character)
+        ids = [] if surrogate else self._encode(character)
         if len(ids) == 1:
             return tuple(ids)
         if self._unknown is None:
@@ -194,17 +196,17 @@ class HuggingFaceCharacterIds:
             )
         return (self._unknown,)
 
-    def _encoded(self, text: str) -> list[int]:
+    def _encode(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
         return ids
 
     def _check(self, directory: Path) -> None:
-        """The vocabulary's strings of ideographs (of letters, where it has none) must be cut into their characters."""
+        """Refuse a tokenizer that does not cut its strings of ideographs (or else of letters) into characters."""
         strings = sorted(self._tokenizer.get_vocab(), key=lambda string: (-len(string), string))
         kinds = ([string for string in strings if _all_of(string, kind)] for kind in (IDEOGRAPH, LETTER))
         probes = next((of_kind for of_kind in kinds if of_kind), [])
         for probe in [*probes[:_PROBES], "".join(probes[-_PROBES:])]:
-            tokens = len(self._encoded(probe))
+            tokens = len(self._encode(probe))
             if tokens != len(probe) or not probe:
                 raise ConfigurationError(
                     f"pretokenizer.model: the tokens of {directory} are not characters: the {len(probe)} characters of "
@@ -218,8 +220,10 @@ def _all_of(string: str, kind: int) -> bool:
 
 
 def model_digest(directory: Path) -> str:
-    """SHA-256 over names and contents of the files that make the model and its tokenizer: configuration, weights,
-    vocabulary. DataError where there is no model."""
+    """SHA-256 over names and contents of the files of a model and its tokenizer: configuration, weights, vocabulary.
+
+    DataError for a directory without a model.
+    """
     if not (directory / "config.json").is_file():
         raise DataError(f"{directory}: no model directory; a Hugging Face directory has a config.json")
     files = {

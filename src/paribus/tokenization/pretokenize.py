@@ -40,14 +40,14 @@ PRETOKENIZERS = (*PATTERNS, "spans", "predictive_entropy", "sentencepiece", "ber
 """Pre-tokenizers; `sentencepiece` and `bert` are imported ones, and change a text before they cut it."""
 BERT, BERT_FORMAT = "bert", 1
 TOO_LONG = "\ufdd0"
-"""Text in the place of a word that is too long: a noncharacter, which no vocabulary has, so the word is unknown."""
+"""Stands for a word that is too long: a noncharacter, which no vocabulary has, so the word is unknown."""
 SENTENCEPIECE, SENTENCEPIECE_FORMAT = "sentencepiece", 2
 SPACE = "\u2581"
-"""How the library writes a space."""
+"""The character that SentencePiece writes for a space."""
 CODES = {"letters": 1, "numbers": 2, "spaces": 4}
-"""Codes of `kernels.classify`."""
+"""Codes of the classes in `kernels.classify`."""
 _WITH_MARKS = ("punctuation",)
-"""Patterns in which a mark, such as a vowel sign of Devanagari or an accent, is as much of a word as a letter is."""
+"""Patterns in which a mark, such as an accent or a vowel sign of Devanagari, counts as a letter."""
 
 
 # Cut text into pre-tokens, the pieces that tokens do not cross.
@@ -56,7 +56,7 @@ _WITH_MARKS = ("punctuation",)
 # Special tokens are never looked for: where their text occurs in a document it is cut and encoded as ordinary text.
 class PatternPretokenizer:
     """One of `PATTERNS` by name: `gpt2`, `gpt2_digits` (a digit a piece), `gpt4` (cl100k), `whitespace`
-    (every whitespace character begins a piece), `stripped` (the words between whitespace, which is lost) `none`
+    (every whitespace character begins a piece), `stripped` (the words between whitespace, which is lost), `none`
     (the document is one piece) or `punctuation` (every character that is no letter, mark or number begins a piece).
 
     Raises ConfigurationError for another name.
@@ -94,10 +94,10 @@ class Pretokenizer(Protocol):
     """A pre-tokenizer that was made from data or came with a tokenizer, which carries its state."""
 
     def pieces(self, text: str) -> list[str]:
-        """The pre-tokens of `text` in order; their concatenation is `text`, or what an imported one leaves of it."""
+        """The pre-tokens of `text` in order; joined, they are `text`, or what an imported one makes of it."""
 
     def to_state(self) -> dict[str, Any]:
-        """All of it as JSON values, among them its `kind`."""
+        """State as JSON values, among them its `kind`."""
 
 
 def check_state(state: Any, kind: str, format: int) -> None:
@@ -127,7 +127,7 @@ class BertWords:
         return [word if len(word) <= self.longest else TOO_LONG for word, _ in words]
 
     def to_state(self) -> dict[str, Any]:
-        """All of it as JSON values."""
+        """State as JSON values."""
         steps = {"normalizer": self.normalizer, "pre_tokenizer": self.pre_tokenizer}
         return {"kind": BERT, "format": BERT_FORMAT, "longest": self.longest, **steps}
 
@@ -137,9 +137,9 @@ class BertWords:
         check_state(state, BERT, BERT_FORMAT)
         if not isinstance(state.get("longest"), int):
             raise DataError(f"the state of pre-tokenizer {BERT!r} has no longest word")
-        made = cls(state.get("normalizer"), state.get("pre_tokenizer"), state["longest"])
-        _ = made._backend
-        return made
+        words = cls(state.get("normalizer"), state.get("pre_tokenizer"), state["longest"])
+        _ = words._backend
+        return words
 
     @cached_property
     def _backend(self) -> "tokenizers.Tokenizer":
@@ -161,31 +161,31 @@ class BertWords:
         return type(self).from_state, (self.to_state(),)
 
 
-# The text that a SentencePiece model sees: normalized by its own rules, a space before it if it wants one.
+# The text that a SentencePiece model sees: normalized by its own rules, with a space before it if these say so.
 #
-# BPE finds the pieces that a user defined before it merges: they are cut out, from the left, the longest first.
+# Of a BPE model, the pieces that a user defined are cut out before merging, from the left, the longest first.
 #
-# Normalization is done by the library from what is kept of the model, so it is the same for every text. Its `▁` is
-# written as the space that it stands for; a `▁` of the text itself therefore becomes a space too.
+# The library normalizes by the rules in the model, so the result is the same for every text. Its `▁` becomes the space
+# that it stands for; a `▁` of the text itself therefore becomes a space too.
 class SentencePieceText:
-    """Makes one piece of a text, its normalization, or several where there are `fixed` ones in it.
+    """Normalizes a text and makes one piece of it, or several where it has `fixed` pieces.
 
-    `rules` is a model without its pieces; `prefix` tells whether a space is put before a text, which decoding takes
-    away; `fixed` are pieces that merging leaves alone.
+    `rules` is a model without most of its pieces; `prefix` is True if a space is put before a text, which decoding
+    removes; `fixed` are pieces that are never merged.
     """
 
     def __init__(self, rules: bytes, *, prefix: bool, fixed: Sequence[str] = ()) -> None:
         self.rules, self.prefix, self.fixed = rules, prefix, tuple(fixed)
 
     def pieces(self, text: str) -> list[str]:
-        """The normalized text, cut at fixed pieces, or nothing where nothing is left of it."""
+        """The normalized text, cut around fixed pieces; no piece where the text becomes empty."""
         normalized = self._processor.normalize(text).replace(SPACE, " ")
         if not self.fixed:
             return [normalized] if normalized else []
-        return [piece for piece in self._fixed.split(normalized) if piece]
+        return [piece for piece in self._fixed_pattern.split(normalized) if piece]
 
     def to_state(self) -> dict[str, Any]:
-        """All of it as JSON values."""
+        """State as JSON values."""
         named = {"kind": SENTENCEPIECE, "format": SENTENCEPIECE_FORMAT, "prefix": self.prefix}
         return named | {"rules": base64.b64encode(self.rules).decode("ascii"), "fixed": list(self.fixed)}
 
@@ -195,14 +195,14 @@ class SentencePieceText:
         check_state(state, SENTENCEPIECE, SENTENCEPIECE_FORMAT)
         try:
             rules = base64.b64decode(state["rules"], validate=True)
-            made = cls(rules, prefix=bool(state["prefix"]), fixed=[str(piece) for piece in state["fixed"]])
-            _ = made._processor
+            text = cls(rules, prefix=bool(state["prefix"]), fixed=[str(piece) for piece in state["fixed"]])
+            _ = text._processor
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise DataError(f"the state of pre-tokenizer {SENTENCEPIECE!r} is malformed: {error}") from error
-        return made
+        return text
 
     @cached_property
-    def _fixed(self) -> re.Pattern[str]:
+    def _fixed_pattern(self) -> re.Pattern[str]:
         longest_first = sorted((piece.replace(SPACE, " ") for piece in self.fixed), key=len, reverse=True)
         return re.compile(f"({'|'.join(map(re.escape, longest_first))})")
 
@@ -216,11 +216,11 @@ class SentencePieceText:
         return type(self).from_state, (self.to_state(),)
 
 
-# Letters, marks, numbers and spaces of Unicode, pinned, so that a text has the same pre-tokens on every machine.
+# Letters, marks, numbers and spaces of one version of Unicode, so that a text has the same pre-tokens on every machine.
 #
 # `unicode_classes.json` holds the ranges of `\p{L}`, `\p{N}`, `\p{M}` and `\s`; the version of Unicode is in it.
 def class_table(pattern: str = "none") -> npt.NDArray[np.uint8]:
-    """Code of each codepoint in a pattern, shape (0x110000,); 0 for everything else."""
+    """Class code of each codepoint for `pattern`, shape (0x110000,); 0 for everything else."""
     return _table(pattern in _WITH_MARKS)
 
 

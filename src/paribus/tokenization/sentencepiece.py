@@ -1,8 +1,8 @@
 """Models of SentencePiece (Llama 2, T5, XLNet), with their ids.
 
-Ids are those of the library's `encode`: special tokens are not looked for in text. A merge of BPE is any two pieces
-that make a piece, in the order of that piece's score, leftmost first among equals, and what a user defined is cut out
-before; Unigram's sums, ties and runs of unknown characters are the library's (`kernels.match`, `kernels.scan`).
+Ids are those of the library's `encode`: special tokens are not looked for in text. BPE cuts user-defined pieces out,
+then merges any two pieces that make a piece, in the order of that piece's score, leftmost first among equals. Unigram's
+sums, ties and runs of unknown characters are the library's (`kernels.match`, `kernels.scan`).
 """
 
 import itertools
@@ -21,7 +21,7 @@ _UNKNOWN_PENALTY = np.float32(10)
 _USER_DEFINED_BYTE = 0.1
 """Score of each byte of a user-defined piece after the first, as version 0.2.3 of the library counts."""
 UNIGRAM, BPE = 1, 2
-"""Types of models; the others cut into words or characters."""
+"""Types of models that can be read; others cut into words or characters."""
 _NATURAL: dict[int, tuple[Algorithm, EncoderName]] = {BPE: ("bpe", "merge_rank"), UNIGRAM: ("unigram", "viterbi")}
 _BYTE_COUNT = 256
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
@@ -31,7 +31,7 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 def from_sentencepiece(path: Path) -> tuple[Vocabulary, Settings, SentencePieceText]:
     """Read a `.model` file; its end of sentence becomes the first special token.
 
-    Raises DataError for a broken file, ConfigurationError with everything that would not be the same.
+    Raises DataError for a broken file, ConfigurationError that lists everything that would differ here.
     """
     model = read_model(path)
     if problems := _problems(model):
@@ -59,7 +59,7 @@ def from_sentencepiece(path: Path) -> tuple[Vocabulary, Settings, SentencePieceT
 
 @dataclass(frozen=True)
 class Piece:
-    """A token: its text with `▁` for spaces, its score (32 bits) and its type. Its id is its place."""
+    """A token: its text with `▁` for spaces, its score (32 bits) and its type. Its id is its index."""
 
     text: str
     score: float
@@ -109,14 +109,14 @@ def _problems(model: SentencePieceModel) -> list[str]:
 def _entries(model: SentencePieceModel) -> list[Token]:
     """Characters first, then fallback bytes, longer pieces, the unknown one and the special ones, each by id."""
     kinds: tuple[EntryKind, ...] = ("unit", "fallback", "token", "unknown", "special")
-    listed = sorted(range(len(model.pieces)), key=lambda place: (kinds.index(_kind(model.pieces[place])), place))
+    places = sorted(range(len(model.pieces)), key=lambda place: (kinds.index(_kind(model.pieces[place])), place))
     if model.kind == UNIGRAM:
         scores = _scores(model)
-    else:  # by which BPE merges; what a user defined it never merges but takes whole
+    else:  # BPE merges by score; user-defined pieces are taken whole and never merged
         scores = [FIXED if piece.kind == USER_DEFINED else piece.score for piece in model.pieces]
     return [
         Token(rank, place, _bytes(model.pieces[place]), 0, None, False, _kind(model.pieces[place]), score=scores[place])
-        for rank, place in enumerate(listed)
+        for rank, place in enumerate(places)
     ]
 
 
@@ -146,7 +146,7 @@ def _score(piece: Piece, unknown: float) -> float:
     if piece.kind == UNKNOWN:
         return unknown
     if piece.kind == BYTE:
-        # A character counts once, whatever its bytes: the first, so the rest of them add nothing.
+        # An unknown character counts once: its first byte does, and the others add nothing.
         byte = int(piece.text[1:-1], 16)
         return 0.0 if byte & 0xC0 == 0x80 else unknown
     return piece.score if piece.kind == NORMAL else 0.0
@@ -167,7 +167,7 @@ def _merges(model: SentencePieceModel, entries: list[Token]) -> list[tuple[int, 
 
 
 def read_model(path: Path) -> SentencePieceModel:
-    """Read a file. DataError where it is none."""
+    """Read a model file. DataError for a file that is none."""
     from google.protobuf.message import DecodeError
     from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
@@ -191,8 +191,8 @@ def read_model(path: Path) -> SentencePieceModel:
     rules = ModelProto(
         pieces=itertools.compress(proto.pieces, needed), trainer_spec=trainer, normalizer_spec=normalizer
     )
-    # The end of a sentence, where it is a control piece, as it is in every model that the library makes.
-    ends = 0 <= trainer.eos_id < len(pieces) and pieces[trainer.eos_id].kind == CONTROL
+    # The end of a sentence ends documents if it is a control piece, as in every model that the library makes.
+    has_end = 0 <= trainer.eos_id < len(pieces) and pieces[trainer.eos_id].kind == CONTROL
     return SentencePieceModel(
         pieces=pieces,
         kind=trainer.model_type,
@@ -200,6 +200,6 @@ def read_model(path: Path) -> SentencePieceModel:
         whitespace_after=trainer.treat_whitespace_as_suffix,
         dummy_prefix=normalizer.add_dummy_prefix,
         escaped=normalizer.escape_whitespaces,
-        end=trainer.eos_id if ends else -1,
+        end=trainer.eos_id if has_end else -1,
         rules=rules.SerializeToString(),
     )

@@ -23,7 +23,7 @@ _LOSSES = {
     "bert": "BERT's words lose whitespace, control characters and perhaps case and accents; "
     "tokenizer.lossless=false says that this is wanted",
 }
-"""Text that pre-tokenizers lose, in words."""
+"""Messages on the text that pre-tokenizers lose."""
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "algorithm": get_args(Algorithm),
@@ -38,7 +38,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 FORMAT = 2
 SETTINGS, VOCABULARY, MERGES = "settings.json", "vocabulary.json", "merges.json"
 FIELDS = ["bytes", "id", "kind", "frequency", "left", "right", "continuation", "score"]
-"""A token is a row of these: its bytes in hexadecimal, -1 for what it has not (id, left, right)."""
+"""Cells of the row of a token: bytes are in hexadecimal; id, left and right are -1 where there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class Settings:
     candidates: Candidates = "normal"
     demolish: Demolish = "parents"
     stopped: Stopped = "vocab_size"
-    """Why training ended: the vocabulary was full, or no pair was left."""
+    """Why training ended; see `Stopped`."""
     string_equal_pairs: int = 0
     """Merged pairs whose string was a token already; no merge makes any."""
     dropout: float = 0.0
@@ -111,7 +111,7 @@ def check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:
 
 
 def write(vocabulary: Vocabulary, settings: Settings, directory: Path) -> None:
-    """Write the files into a directory that is there."""
+    """Write the files into an existing directory."""
     described = {name: getattr(settings, name) for name in sorted(Settings.__dataclass_fields__)}
     described |= {"format": FORMAT, "special_tokens": list(settings.special_tokens), "vocab_size": vocabulary.size}
     (directory / SETTINGS).write_text(json.dumps(described, indent=2, sort_keys=True) + "\n", encoding="utf-8")
@@ -144,8 +144,8 @@ def _rows(columns: Columns) -> list[str]:
     numbers = (columns.ids, columns.kinds, columns.frequencies, columns.parents, columns.continuations.astype(int))
     cells = zip(columns.spellings, *(array.tolist() for array in (*numbers, columns.scores)), strict=True)
     return [
-        f'["{token.hex()}",{identity},"{ENTRY_KINDS[kind]}",{frequency},{left},{right},{continuation},{score!r}]'
-        for token, identity, kind, frequency, (left, right), continuation, score in cells
+        f'["{token.hex()}",{token_id},"{ENTRY_KINDS[kind]}",{frequency},{left},{right},{continuation},{score!r}]'
+        for token, token_id, kind, frequency, (left, right), continuation, score in cells
     ]
 
 
@@ -190,7 +190,7 @@ def _write_lines(path: Path, rows: list[str]) -> None:
 
 
 def read_tokenizer_json(path: Path) -> Any:
-    """The JSON of one file of a tokenizer; DataError where it is missing or none."""
+    """The JSON of one file of a tokenizer; DataError where it is missing or unreadable."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:

@@ -1,8 +1,8 @@
 """Spans of characters that belong together, as pre-tokens.
 
 *Entropy-Driven Pre-Tokenization for Byte-Pair Encoding*, arXiv 2506.15889: candidate n-grams are scored by pointwise
-mutual information and branching entropy; a text is cut from the left, the best candidate that begins at a place being
-its piece.
+mutual information and branching entropy; a text is cut from the left, and at each place the best candidate that begins
+there is the piece.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ _DECIMALS = 9
 """Scores are rounded so that the last bits of a logarithm, which differ between processors, decide nothing."""
 _WINDOW = 2**20
 LINE_END = 0x110000
-"""Stands for every line end, the ends of a text included; no codepoint."""
+"""Code of every line end and of the ends of a text; no codepoint."""
 OTHER, IDEOGRAPH, LETTER, DIGIT = range(4)
 LINE_BREAKS = "\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"
 """Characters at which `str.splitlines` breaks."""
@@ -44,9 +44,9 @@ _CLASSES = (
     (LETTER, regex.compile(r"[\p{L}\p{M}]")),
 )
 _IN_MEMORY = 256 * 2**20
-"""Bytes, four a character."""
+"""Bytes of codes, four per character, beyond which they go to a file."""
 _BATCH = 256
-"""Texts that become codes together."""
+"""Texts that are encoded at once."""
 
 
 # Candidate spans of a corpus: n-grams with their counts, mutual information and branching entropies.
@@ -61,10 +61,10 @@ class Ngrams:
 
     length: int
     keys: Integers
-    """Index of the candidate without its last character (its code where that is one character), then that character's
-    code in the low `CODE_BITS`; ascending."""
+    """Index of the candidate without its last character (for pairs, the first character's code), then the last
+    character's code in the low `CODE_BITS`; ascending."""
     codes: Codes
-    """Their codepoints, shape (n, length)."""
+    """Codepoints of the candidates, shape (n, length)."""
     counts: Integers
     information: Reals
     """The smallest pointwise mutual information (bits) of two adjacent characters."""
@@ -99,9 +99,9 @@ class SpanPretokenizer:
         self.spans = frozenset(spans)
         """The spans that can be pieces, of 2 to `settings.max_length` characters."""
         self._lengths = _lengths(self.spans)
-        odd = next((span for span in self.spans if not 2 <= len(span) <= settings.max_length), None)
-        if odd is not None:
-            raise ConfigurationError(f"span {odd!r} has {len(odd)} characters, not 2 to {settings.max_length}")
+        wrong = next((span for span in self.spans if not 2 <= len(span) <= settings.max_length), None)
+        if wrong is not None:
+            raise ConfigurationError(f"span {wrong!r} has {len(wrong)} characters, not 2 to {settings.max_length}")
 
     @classmethod
     def train(cls, texts: Iterable[str], settings: SpansPretokenizer | None = None) -> "SpanPretokenizer":
@@ -130,17 +130,17 @@ class SpanPretokenizer:
         start, end = 0, len(text)
         while start < end:
             for length in lengths.get(text[start], ()):
-                span = text[start : start + length]
-                if span in spans:
+                piece = text[start : start + length]
+                if piece in spans:
                     break
             else:
-                span = text[start]
-            append(span)
-            start += len(span)
+                piece = text[start]
+            append(piece)
+            start += len(piece)
         return pieces
 
     def to_state(self) -> dict[str, Any]:
-        """All of it as JSON values, the same for the same spans and settings."""
+        """State as JSON values, the same for equal spans and settings."""
         least = self.settings.least_score
         settings = dataclasses.asdict(self.settings) | {"least_score": None if least is None else float(least)}
         del settings["kind"]
@@ -174,7 +174,7 @@ def candidate_ngrams(texts: Iterable[str], settings: SpansPretokenizer) -> list[
     """The candidates of `texts`, which are read once, of each length from 2 to `settings.max_length`.
 
     PMI(x, y) = log2(p(xy) / (p(x) p(y))), with p(x) over all characters and p(xy) over all adjacent positions inside
-    lines; of `counts` the same without the totals.
+    lines; with `information=counts`, counts take the place of the shares p.
     """
     with CodeSpool(texts) as spool:
         return _Search(spool, settings).ngrams()
@@ -216,7 +216,7 @@ class CodeSpool:
 
 
 class _Search:
-    """One pass for the characters, one for each length, one for the neighbours."""
+    """Passes over a spool: one for the characters, one for each length, one for the characters on either side."""
 
     def __init__(self, spool: CodeSpool, settings: SpansPretokenizer) -> None:
         self._spool, self._max_length, self._min_count = spool, settings.max_length, settings.min_count
@@ -253,10 +253,10 @@ class _Search:
     def _count(self, length: int) -> None:
         tally = Tally()
         for window in self._spool.windows(self._max_length):
-            ids, within = self._levels(window, length - 1)[-1]
+            ids, uniform = self._levels(window, length - 1)[-1]
             suffix = np.append(ids[1:] >= 0, True)
-            places = np.flatnonzero((ids >= 0) & suffix & self._joined(window, within, length))
-            tally.add(_extended(ids, window, places, length))
+            places = np.flatnonzero((ids >= 0) & suffix & self._same_class(window, uniform, length))
+            tally.add(_ngram_keys(ids, window, places, length))
         keys, counts = tally.counts()
         frequent = counts >= self._min_count
         self._keys.append(keys[frequent])
@@ -269,7 +269,7 @@ class _Search:
                 places = np.flatnonzero(ids >= 0)
                 left, right = tallies[level]
                 left.add(ids[places] << CODE_BITS | window[places])
-                right.add(_extended(ids, window, places, level + 3))
+                right.add(_ngram_keys(ids, window, places, level + 3))
         return [
             (entropies(*left.counts(), groups=len(keys)), entropies(*right.counts(), groups=len(keys)))
             for keys, (left, right) in zip(self._keys, tallies, strict=True)
@@ -284,50 +284,50 @@ class _Search:
         return information
 
     def _levels(self, window: Codes, length: int) -> list[tuple[Integers, npt.NDArray[np.bool_]]]:
-        """Candidates at each place (-1: none), and whether their spans have one class, for each length from 1.
+        """(candidate at each place or -1, True where the span has one class) for each length from 1 to `length`.
 
         A candidate of length 1 is any character, by its code.
         """
-        places = len(window) - 1 - self._max_length
-        ids = window[1 : 1 + places].astype(np.int64)
-        within = self._classes[ids] != OTHER
-        levels = [(ids, within)]
+        count = len(window) - 1 - self._max_length
+        ids = window[1 : 1 + count].astype(np.int64)
+        uniform = self._classes[ids] != OTHER
+        levels = [(ids, uniform)]
         for level in range(2, length + 1):
-            within = self._joined(window, within, level)
-            at = np.flatnonzero((ids >= 0) & within)
-            indices = _indices(self._keys[level - 2], _extended(ids, window, at, level))
-            ids = np.full(places, -1, dtype=np.int64)
-            ids[at] = indices
-            levels.append((ids, within))
+            uniform = self._same_class(window, uniform, level)
+            places = np.flatnonzero((ids >= 0) & uniform)
+            indices = _indices(self._keys[level - 2], _ngram_keys(ids, window, places, level))
+            ids = np.full(count, -1, dtype=np.int64)
+            ids[places] = indices
+            levels.append((ids, uniform))
         return levels
 
-    def _joined(self, window: Codes, within: npt.NDArray[np.bool_], length: int) -> npt.NDArray[np.bool_]:
-        """True if the span of `length` at each place has one class, given that for the span without its last."""
-        classes = self._classes[window[length - 1 : length + 1 + len(within) - 1]]
-        joined: npt.NDArray[np.bool_] = within & (classes[1:] == classes[:-1])
+    def _same_class(self, window: Codes, uniform: npt.NDArray[np.bool_], length: int) -> npt.NDArray[np.bool_]:
+        """True where the span of `length` at a place has one class; `uniform` says so of the span one shorter."""
+        classes = self._classes[window[length - 1 : length + 1 + len(uniform) - 1]]
+        joined: npt.NDArray[np.bool_] = uniform & (classes[1:] == classes[:-1])
         return joined
 
 
-def _extended(ids: Integers, window: Codes, places: Integers, length: int) -> Integers:
+def _ngram_keys(ids: Integers, window: Codes, places: Integers, length: int) -> Integers:
     """Keys of the n-grams of `length` that begin at `places` with the candidates `ids`."""
     keys: Integers = ids[places] << CODE_BITS | window[places + length]
     return keys
 
 
 def _indices(table: Integers, keys: Integers) -> Integers:
-    """Index of each key in the ascending table, -1 where it is not there."""
+    """Index of each key in the ascending table, or -1."""
     if not len(table):
         return np.full(len(keys), -1, dtype=np.int64)
-    at = np.minimum(np.searchsorted(table, keys), len(table) - 1)
-    return np.where(table[at] == keys, at, -1)
+    indices = np.minimum(np.searchsorted(table, keys), len(table) - 1)
+    return np.where(table[indices] == keys, indices, -1)
 
 
 class Tally:
-    """Counts keys that come in arrays. Memory follows the distinct keys."""
+    """Counts of keys that come in arrays. Memory is proportional to the distinct keys."""
 
     def __init__(self) -> None:
-        nothing = np.zeros(0, dtype=np.int64)
-        self._parts: list[tuple[Integers, Integers]] = [(nothing, nothing)]
+        empty = np.zeros(0, dtype=np.int64)
+        self._parts: list[tuple[Integers, Integers]] = [(empty, empty)]
         self._pending = 0
 
     def add(self, keys: Integers) -> None:
@@ -389,7 +389,7 @@ def class_of(character: str) -> int:
 def code_classes(observed: npt.NDArray[np.int64], *, alike: bool = False) -> npt.NDArray[np.uint8]:
     """Class by code, shape (2 ** CODE_BITS,), of the observed codes; `OTHER` for the rest and for line ends.
 
-    Where all characters are `alike`, they have one class that is not `OTHER`.
+    With `alike`, all of them have one class that is not `OTHER`.
     """
     table = np.full(1 << CODE_BITS, OTHER, dtype=np.uint8)
     for code in observed.tolist():

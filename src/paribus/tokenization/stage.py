@@ -8,17 +8,17 @@ from paribus.config.units import format_number
 from paribus.stage import Device, ExternalFiles, Stage, always, fields, late, together
 
 
-def _named_files(config: RunConfig) -> Any:
+def _config_with_files(config: RunConfig) -> Any:
     return config.tokenizer if isinstance(config.tokenizer, ExistingTokenizer) else config.pretokenizer
 
 
-def _online(config: RunConfig) -> bool:
-    """A pre-tokenizer's language model may be named as on a hub."""
+def _reads_language_model(config: RunConfig) -> bool:
+    """True if a pre-tokenizer reads a language model, whose libraries may ask a hub."""
     return isinstance(config.pretokenizer, PredictiveEntropyPretokenizer)
 
 
 def _device(config: RunConfig) -> Device | None:
-    """Only a pre-tokenizer's language model has one."""
+    """Device of a pre-tokenizer's language model; nothing else here has one."""
     if not isinstance(config.pretokenizer, PredictiveEntropyPretokenizer):
         return None
     return Device("pretokenizer.device", config.pretokenizer.device)
@@ -31,8 +31,8 @@ VOCABULARY = Stage(
     identity=together(fields("pretokenizer"), fields("tokenizer")),
     build=late("paribus.tokenization.build:build_vocabulary"),
     imports=("paribus.tokenization.build",),
-    online=_online,
-    outside=ExternalFiles(_named_files, late("paribus.tokenization.existing:vocabulary_fingerprint")),
+    online=_reads_language_model,
+    outside=ExternalFiles(_config_with_files, late("paribus.tokenization.existing:vocabulary_fingerprint")),
     device=_device,
     facts=lambda result: [f"{format_number(result['vocab_size'])} tokens"],
 )
@@ -43,7 +43,7 @@ TOKENS = Stage(
     identity=fields("encoder"),
     build=late("paribus.tokenization.build:build_tokens"),
     imports=("paribus.tokenization.build",),
-    online=_online,
+    online=_reads_language_model,
     device=_device,
     facts=lambda result: [
         f"{format_number(result['tokens'])} tokens",

@@ -1,7 +1,7 @@
 """Intrinsic statistics of a tokenizer on texts.
 
-Everything comes from how often each id occurs, so it is had from an encoded corpus without encoding it again.
-Words are what ASCII whitespace separates, which is exact on bytes whatever the script.
+All of them follow from how often each id occurs, so an encoded corpus need not be encoded again. Words are separated by
+ASCII whitespace, which is exact on bytes whatever the script.
 """
 
 import json
@@ -24,15 +24,16 @@ BUCKET = 3
 """Characters a bucket of the papers' length tables: 1-3, 4-6, ..."""
 _BATCH = 1024
 _CHUNK = 1 << 22
+"""Ids of a corpus that are counted at once."""
 _CURVE_POINTS = 64
 _INSIDE_CHARACTER = bytes(range(0x80, 0xC0))
 """Bytes of UTF-8 that do not begin a character."""
 
 Counts = npt.NDArray[np.int64]
 Spellings = dict[tuple[bytes, bool], tuple[int, ...]]
-"""Ids of a vocabulary's tokens in use by what they are spelled: their bytes, and whether they continue a word.
+"""Ids of a vocabulary's tokens in use by spelling: their bytes, and True if they continue a word.
 
-A vocabulary of characters spells ASCII twice: as characters, and as bytes for what it has no character for.
+A vocabulary with fallback bytes may spell an ASCII character twice: as a unit, and as a byte.
 """
 
 
@@ -50,14 +51,14 @@ class TokenCounts:
 
 @dataclass(frozen=True)
 class CorpusStatistics:
-    """Numbers of a tokenizer on a set of texts; special tokens are out."""
+    """Numbers of a tokenizer on a set of texts, without special tokens."""
 
     texts: int
     tokens: int
     bytes: int
     """UTF-8 bytes of the texts."""
     words: int
-    """Pieces of text that ASCII whitespace separates."""
+    """Pieces of text between ASCII whitespace."""
     bytes_per_token: float
     tokens_per_word: float
     entropy: float
@@ -80,7 +81,7 @@ class CorpusStatistics:
     """Scaffold tokens for each token of the vocabulary; 0 for other algorithms than Scaffold-BPE."""
 
     def as_json(self) -> str:
-        """One line a number, the curve of frequencies on one."""
+        """JSON with a line for each statistic."""
         lines = (f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in asdict(self).items())
         return "{\n" + ",\n".join(lines) + "\n}"
 
@@ -107,7 +108,9 @@ def count_tokens(tok: Tokenizer, texts: Iterable[str]) -> TokenCounts:
 def count_ids(corpus: EncodedCorpus, vocab_size: int, limit: int) -> Counts:
     """Occurrences by id among the first `limit` ids of an encoded corpus, shape (vocab_size,)."""
     counts = np.zeros(vocab_size, dtype=np.int64)
-    for _, chunk in _chunks(corpus, limit):
+    end = min(limit, corpus.tokens)
+    for start in range(0, end, _CHUNK):
+        chunk = np.asarray(corpus.ids[start : min(start + _CHUNK, end)], dtype=np.int64)
         counts += np.bincount(chunk, minlength=vocab_size)
     return counts
 
@@ -184,17 +187,10 @@ def rank_curve(counts: Counts) -> tuple[tuple[int, int], ...]:
     return tuple(zip(ranks.tolist(), ordered[ranks - 1].tolist(), strict=True))
 
 
-def _chunks(corpus: EncodedCorpus, limit: int) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
-    """The first `limit` ids of an encoded corpus in pieces that memory holds, each with the place of its first."""
-    end = min(limit, corpus.tokens)
-    for start in range(0, end, _CHUNK):
-        yield start, np.asarray(corpus.ids[start : min(start + _CHUNK, end)], dtype=np.int64)
-
-
-# What two vocabularies share, and how often that is used which only one of them has.
+# Tokens that two vocabularies share, and how often the tokens are used that only one of them has.
 #
-# With BPE first and Scaffold-BPE of the same size second, what only the first has are the scaffold tokens, and what
-# only the second has replaced them (Scaffold-BPE, section 1 and Figure 5).
+# Of BPE and Scaffold-BPE of the same size, only BPE has the scaffold tokens, and only Scaffold-BPE has the tokens that
+# replaced them (Scaffold-BPE, section 1 and Figure 5).
 @dataclass(frozen=True)
 class TokenGroup:
     """Some tokens of a vocabulary."""
@@ -210,21 +206,21 @@ def overlap_shares(spelled: Sequence[Spellings]) -> list[list[float]]:
     """Share of the tokens of vocabulary i that vocabulary j has too, at [i][j]."""
     return [
         [
-            sum(len(ids) for spelling, ids in mine.items() if spelling in theirs) / max(tokens_of(mine), 1)
-            for theirs in spelled
+            sum(len(ids) for spelling, ids in first.items() if spelling in second) / max(tokens_of(first), 1)
+            for second in spelled
         ]
-        for mine in spelled
+        for first in spelled
     ]
 
 
 def tokens_of(spelled: Spellings) -> int:
-    """How many tokens are spelled."""
+    """Number of tokens."""
     return sum(map(len, spelled.values()))
 
 
 def only_in(mine: Spellings, theirs: Spellings, counts: npt.NDArray[np.int64]) -> TokenGroup:
     """The tokens of one vocabulary that another lacks, with their `counts` by id in texts that the first encoded."""
-    ids = [identity for spelling, each in mine.items() if spelling not in theirs for identity in each]
+    ids = [token_id for spelling, same in mine.items() if spelling not in theirs for token_id in same]
     return TokenGroup(
         tokens=len(ids),
         share=len(ids) / max(tokens_of(mine), 1),
@@ -233,22 +229,22 @@ def only_in(mine: Spellings, theirs: Spellings, counts: npt.NDArray[np.int64]) -
 
 
 def spellings(tok: Tokenizer) -> Spellings:
-    """Ids by spelling, in their order; special tokens and the unknown token are out."""
+    """Ids by spelling, ascending; without special tokens and the unknown token."""
     columns, ranks = tok.vocabulary.columns, tok.vocabulary.rank_of_id.tolist()
     by_spelling: Spellings = {}
-    for identity, rank in enumerate(ranks):
+    for token_id, rank in enumerate(ranks):
         if columns.kinds[rank] not in (SPECIAL, UNKNOWN):
             spelling = (columns.spellings[rank], bool(columns.continuations[rank]))
-            by_spelling[spelling] = (*by_spelling.get(spelling, ()), identity)
+            by_spelling[spelling] = (*by_spelling.get(spelling, ()), token_id)
     return by_spelling
 
 
-# Tokens inside longer tokens: how much of a token's text is its own (Scaffold-BPE, Figure 1).
+# Tokens inside longer tokens: how often a token's text is a token by itself (Scaffold-BPE, Figure 1).
 #
-# A token that is mostly met inside longer ones, as `zona` in `Arizona`, is what Scaffold-BPE means by a scaffold token.
+# A token whose text mostly occurs inside longer ones, as `zona` in `Arizona`, is a scaffold token in that paper.
 @dataclass(frozen=True)
 class Containing:
-    """A token that contains another, or is it."""
+    """A token that contains another, or is that token."""
 
     token: bytes
     occurrences: int
@@ -260,13 +256,12 @@ def own_shares(tok: Tokenizer, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.
     """Occurrences of a token over those of all tokens that contain it, itself included, by id, shape (vocab_size,).
 
     `counts` are occurrences by id, shape (vocab_size,). NaN where none of them occurs, and for special tokens. A token
-    counts once for each of its parts, however often it has that part. In a vocabulary of characters, a byte of what is
-    no character there is part of no other token.
+    counts once for each of its parts, however often it has that part. A fallback byte is part of no other token.
     """
     fallback = tok.vocabulary.columns.kinds[tok.vocabulary.rank_of_id] == FALLBACK
     spelled: dict[bytes, list[int]] = {}
-    for (spelling, _), alike in spellings(tok).items():
-        if ids := [identity for identity in alike if not fallback[identity]]:
+    for (spelling, _), same in spellings(tok).items():
+        if ids := [token_id for token_id in same if not fallback[token_id]]:
             spelled.setdefault(spelling, []).extend(ids)
     shares = np.where(fallback & (counts > 0), 1.0, np.nan)
     totals = dict.fromkeys(spelled, 0)

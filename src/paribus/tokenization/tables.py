@@ -1,4 +1,4 @@
-"""Tables of a tokenizer for encoding kernels: hash tables, a trie and children, behind one array of slots."""
+"""Tables of a tokenizer for encoding kernels: hash tables, a trie and replacements, behind one array of slots."""
 
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -25,17 +25,17 @@ from paribus.tokenization.vocabulary import (
 
 UNKNOWN_RULES: dict[Unknown, int] = dict(zip(get_args(Unknown), range(3), strict=True))
 _SCORED_OR_WHOLE = {"unigram": "viterbi", "words": "whole"}
-"""Encoders of the vocabularies that have no merges."""
+"""Natural encoders of the algorithms whose vocabularies have no merges."""
 _MERGING = (layout.MERGE_RANK, layout.DROPOUT)
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 UInt64s = npt.NDArray[np.uint64]
 _MANY_CHILDREN = 16
-"""Children of a node that are rather looked up in a hash table than compared one after another."""
+"""A node with more children has them in a hash table; those of others are compared one after another."""
 
 
 class EncodingTables:
-    """The tables of one vocabulary with one encoder; `slots` is what kernels are given."""
+    """The tables of one vocabulary with one encoder; kernels read them through `slots`."""
 
     def __init__(self, vocabulary: Vocabulary, settings: Settings) -> None:
         self.slots = np.zeros(layout.MODEL_SLOTS, dtype=np.int64)
@@ -56,9 +56,9 @@ class EncodingTables:
             self._set_pairs(vocabulary)
             if settings.pretokenizer == "sentencepiece":
                 self._set(layout.TURNS, _turns(vocabulary))
-        sought = _sought(vocabulary, settings)
-        if len(sought):
-            self._set_trie(vocabulary, units, sought)
+        ranks = _trie_ranks(vocabulary, settings)
+        if len(ranks):
+            self._set_trie(vocabulary, units, ranks)
             self._set(layout.SCORES, vocabulary.columns.scores)
         self._set(layout.DROP_PROBABILITY, round(settings.dropout * 2**32))
         self._set(layout.SEED, settings.seed)
@@ -72,7 +72,7 @@ class EncodingTables:
             self._arrays[slot] = value
 
     def _lay_out(self) -> None:
-        """Put all arrays next to each other, the smallest first, each from the start of a cache line."""
+        """Copy all arrays into one block of memory, the smallest first, each aligned to a cache line."""
         arrays = sorted(self._arrays.items(), key=lambda item: item[1].nbytes)
         sizes = [-(-array.nbytes // CACHE_LINE) * CACHE_LINE for _, array in arrays]
         self._memory = table_zeros((sum(sizes),), np.uint8)
@@ -126,8 +126,8 @@ class EncodingTables:
         self._set(layout.SHORTER, shorter)
 
 
-def _sought(vocabulary: Vocabulary, settings: Settings) -> npt.NDArray[np.int64]:
-    """Ranks of the tokens that are looked for in text: none where all are merged."""
+def _trie_ranks(vocabulary: Vocabulary, settings: Settings) -> npt.NDArray[np.int64]:
+    """Ranks of the tokens that are matched in text; where all others are merged, those with the score `FIXED`."""
     columns = vocabulary.columns
     if settings.encoder in ("merge_rank", "dropout") and not settings.whole_pretokens:
         return np.flatnonzero(columns.scores == FIXED)
@@ -169,7 +169,7 @@ def check_servable(vocabulary: Vocabulary, settings: Settings) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Paths:
-    """Nodes as they were made: the parent, the unit that leads there, the token that ends there (-1)."""
+    """Trie nodes in order of creation: parent, unit that leads to the node, token that ends there (-1: none)."""
 
     parents: Int32s
     units: Int32s
@@ -177,10 +177,10 @@ class _Paths:
 
 
 def token_trie(units: Int32s, offsets: Int64s, ranks: Int32s, size: int) -> tuple[UInt64s, UInt64s, Int32s, Int32s]:
-    """The trie of the tokens `ranks` of a vocabulary of `size`; units of token i: units[offsets[i] : offsets[i + 1]].
+    """Trie of the tokens `ranks` of a vocabulary of `size`; the units of token i: units[offsets[i] : offsets[i + 1]].
 
-    Nodes, edges of the wide ones, the nodes of one and two units, and the longest token within each token (size,).
-    ConfigurationError where there is more than a trie holds.
+    Returns the nodes, the edges of wide nodes, the nodes after one and two units, and for each token the longest proper
+    prefix that is a token or -1, (size,). ConfigurationError for more than a trie holds.
     """
     most = (1 << layout.NODE_BITS) - 2
     if len(units) >= most or units.max(initial=0) >= 1 << layout.UNIT_BITS or size >= (1 << layout.RANK_BITS) - 1:
@@ -190,7 +190,7 @@ def token_trie(units: Int32s, offsets: Int64s, ranks: Int32s, size: int) -> tupl
             f"{(1 << layout.UNIT_BITS) - 1}"
         )
     shorter = np.full(size, -1, dtype=np.int32)
-    paths = _grow(units, offsets, ranks, shorter)
+    paths = _grow_trie(units, offsets, ranks, shorter)
     count = len(paths.parents)
     keys = paths.parents.astype(np.int64) << layout.UNIT_BITS | paths.units
     order: Int32s = np.argsort(keys, kind="stable")[1:].astype(np.int32)
@@ -203,7 +203,7 @@ def token_trie(units: Int32s, offsets: Int64s, ranks: Int32s, size: int) -> tupl
     return _nodes(paths, order, begins, numbers, wide), edges, _heads(paths, numbers), shorter
 
 
-def _grow(units: Int32s, offsets: Int64s, ranks: Int32s, shorter: Int32s) -> _Paths:
+def _grow_trie(units: Int32s, offsets: Int64s, ranks: Int32s, shorter: Int32s) -> _Paths:
     most = len(units) + 1
     paths = _Paths(np.zeros(most, np.int32), np.full(most, -1, np.int32), np.full(most, -1, np.int32))
     edges = np.zeros(1 << table_bits(most), dtype=np.uint64)
@@ -214,9 +214,9 @@ def _grow(units: Int32s, offsets: Int64s, ranks: Int32s, shorter: Int32s) -> _Pa
 
 
 def _nodes(paths: _Paths, order: Int32s, begins: Int64s, numbers: Int32s, wide: npt.NDArray[np.bool_]) -> UInt64s:
-    """One word a node, by number; the children of node i, as it was made, are order[begins[i] : begins[i + 1]].
+    """One word per node, by its number in `numbers`; the arguments are in order of creation.
 
-    `wide` says of each node, as it was made, whether its children are looked up in the hash table.
+    The children of node i are order[begins[i] : begins[i + 1]]; where `wide[i]`, they are in the hash table.
     """
     firsts = np.zeros(len(numbers), dtype=np.uint64)
     inner = np.diff(begins) > 0
@@ -235,25 +235,26 @@ def _nodes(paths: _Paths, order: Int32s, begins: Int64s, numbers: Int32s, wide: 
     return nodes
 
 
-def _edges(paths: _Paths, numbers: Int32s, listed: Int64s) -> UInt64s:
-    edges = np.zeros(1 << table_bits(len(listed)), dtype=np.uint64)
-    froms, units, ends = numbers[paths.parents[listed]], paths.units[listed], numbers[listed]
-    edge_list = address(froms), address(units), address(ends), len(listed)
-    kernel("fill_edges")(*edge_list, address(edges), 64 - table_bits(len(listed)))
+def _edges(paths: _Paths, numbers: Int32s, children: Int64s) -> UInt64s:
+    """Hash table of the edges that lead to `children`, which are in order of creation."""
+    edges = np.zeros(1 << table_bits(len(children)), dtype=np.uint64)
+    froms, units, ends = numbers[paths.parents[children]], paths.units[children], numbers[children]
+    edge_list = address(froms), address(units), address(ends), len(children)
+    kernel("fill_edges")(*edge_list, address(edges), 64 - table_bits(len(children)))
     return edges
 
 
 def _heads(paths: _Paths, numbers: Int32s) -> Int32s:
-    """Nodes after two of the first units, by the first and the second, and after them those after one; -1: none."""
+    """Nodes after two units below `DIRECT_RANKS`, by the first and the second; then those after one. -1: none."""
     ranks = layout.DIRECT_RANKS
     heads = np.full(ranks * (ranks + 1), -1, dtype=np.int32)
     direct = (paths.units >= 0) & (paths.units < ranks)
-    ones = np.flatnonzero(direct & (paths.parents == 0))
-    heads[ranks * ranks + paths.units[ones]] = numbers[ones]
-    after_one = np.zeros(len(numbers), dtype=bool)
-    after_one[ones] = True
-    twos = np.flatnonzero(direct & after_one[paths.parents])
-    heads[ranks * paths.units[paths.parents[twos]] + paths.units[twos]] = numbers[twos]
+    after_one = np.flatnonzero(direct & (paths.parents == 0))
+    heads[ranks * ranks + paths.units[after_one]] = numbers[after_one]
+    is_after_one = np.zeros(len(numbers), dtype=bool)
+    is_after_one[after_one] = True
+    after_two = np.flatnonzero(direct & is_after_one[paths.parents])
+    heads[ranks * paths.units[paths.parents[after_two]] + paths.units[after_two]] = numbers[after_two]
     return heads
 
 

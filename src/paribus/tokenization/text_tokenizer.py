@@ -1,4 +1,4 @@
-"""A vocabulary, a pre-tokenizer and an encoder: text to token ids and back, all that `export` builds on."""
+"""Text to token ids and back, by a vocabulary, a pre-tokenizer and an encoder; all that `export` needs."""
 
 import dataclasses
 import json
@@ -37,14 +37,14 @@ class TextTokenizer:
         """Every token ever made, in order of creation, scaffolds and special tokens included."""
         self.settings = settings
         self.cutter = cutter
-        """The pre-tokenizer, where it was made from data; None for one by pattern."""
+        """A pre-tokenizer that was made from data; None for one by pattern."""
         if (cutter is None) != (settings.pretokenizer in PATTERNS):
             needed = "needs an object made from data" if cutter is None else "is a pattern and takes no object"
             raise ConfigurationError(f"pretokenizer: {settings.pretokenizer} {needed}")
         self._encoding = Encoding(vocabulary, settings, cutter)
 
     def __len__(self) -> int:
-        """Tokens that it has ids for, special ones included."""
+        """`vocab_size`."""
         return self.vocab_size
 
     def __repr__(self) -> str:
@@ -53,15 +53,17 @@ class TextTokenizer:
         return f"{type(self).__name__}({described})"
 
     def encode(self, text: str) -> Ids:
-        """Token ids of `text` in [0, vocab_size), shape (n,), int32. DataError for text that has no UTF-8, TypeError
-        for what is no string."""
+        """Token ids of `text` in [0, vocab_size), shape (n,), int32.
+
+        DataError for text that has no UTF-8, TypeError for what is no string.
+        """
         return self._encoding.encode(text if type(text) is str else one_text(text, "encode"))
 
     def encode_bytes(self, data: bytes) -> Ids:
-        """Ids of bytes that need not be UTF-8; what is none counts as one character a byte. Byte units only.
+        """Ids of bytes that need not be UTF-8; each byte that is no part of UTF-8 counts as one character.
 
-        `decode_bytes` gives them back. Raises ConfigurationError for character units and for pre-tokenizers made from
-        data, which read characters.
+        `decode_bytes` gives the bytes back. Raises ConfigurationError for character units and for pre-tokenizers made
+        from data, which read characters.
         """
         if self.vocabulary.unit == "character" or self.cutter is not None:
             raise ConfigurationError(
@@ -78,24 +80,24 @@ class TextTokenizer:
         return self._encoding.encode_batch(listed_texts(texts, "encode_batch"), threads)
 
     def encode_arrow(self, texts: "pa.StringArray | pa.LargeStringArray") -> tuple[Ids, npt.NDArray[np.int64]]:
-        """Encode the strings of an Arrow array, which no Python strings are made of.
+        """`encode_batch` of an Arrow array; with a pre-tokenizer by pattern no Python strings are made.
 
         DataError for an array of another type than string or large_string, a chunked array, or one with nulls.
         """
         return self._encoding.encode_arrow(texts)
 
     def tokenize(self, text: str) -> list[bytes]:
-        """The bytes of each token; their concatenation is the text's UTF-8 (an unknown token stands as U+FFFD).
+        """The bytes of each token, U+FFFD for an unknown one; joined, they are the UTF-8 of the text.
 
-        With the pre-tokenizer `stripped` the text's whitespace is not among them.
+        Where a pre-tokenizer changes text (`stripped`, `bert`, `sentencepiece`), they are those of what it makes of it.
         """
         spellings = self._spellings
-        return [spellings[identity] for identity in self.encode(text).tolist()]
+        return [spellings[token_id] for token_id in self.encode(text).tolist()]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text of token ids; bytes that are no UTF-8 become U+FFFD.
 
-        DataError for an id outside [0, vocab_size), TypeError for what is no list or array of whole numbers.
+        DataError for an id outside [0, vocab_size), TypeError for anything but whole numbers in one dimension.
         """
         return self.decode_bytes(ids).decode("utf-8", errors="replace")
 
@@ -103,12 +105,12 @@ class TextTokenizer:
         """The bytes that token ids stand for. Raises as `decode`."""
         listed = token_ids(ids, self.vocab_size)
         spellings = self._spaced_spellings
-        joined = b"".join([spellings[identity] for identity in listed.tolist()])
+        joined = b"".join([spellings[token_id] for token_id in listed.tolist()])
         return joined[1:] if self.begins_with_space and joined.startswith(b" ") else joined
 
     @property
     def begins_with_space(self) -> bool:
-        """True if the tokens of a text begin with a space that is not the text's, which decoding takes away."""
+        """True if the tokens of a text begin with a space that was added to it, which decoding removes."""
         return self.settings.spaced or (isinstance(self.cutter, SentencePieceText) and self.cutter.prefix)
 
     def with_encoder(
@@ -169,17 +171,17 @@ class TextTokenizer:
         return np.where(np.isin(columns.kinds, (SPECIAL, UNKNOWN)), 0, lengths)[ranks]
 
     def token_bytes(self) -> list[bytes]:
-        """The bytes each id stands for in text, as `decode_bytes` joins them; none for special tokens.
+        """The bytes each id stands for in text, as `decode_bytes` joins them; empty for special tokens.
 
-        An unknown token stands as U+FFFD. With the pre-tokenizer `stripped` a token that begins a word has a space.
+        An unknown token stands for U+FFFD. Where whitespace is lost, a token that begins a word has a space before it.
         """
         special = set(self.special_tokens.values())
-        return [b"" if identity in special else text for identity, text in enumerate(self._spaced_spellings)]
+        return [b"" if token_id in special else text for token_id, text in enumerate(self._spaced_spellings)]
 
     def save(self, path: str | Path) -> None:
         """Write a self-contained directory of JSON; equal tokenizers make equal bytes.
 
-        DataError where there can be no directory: `path` is a file, lies below one, or may not be made.
+        DataError where no directory can be made: `path` is a file, lies below one, or permissions forbid it.
         """
         path = Path(path)
         try:
@@ -227,12 +229,13 @@ class TextTokenizer:
 
     @cached_property
     def _spaced_spellings(self) -> list[bytes]:
-        """Spellings where whitespace is lost: every token that begins a word brings one space."""
+        """`_spellings`; where whitespace is lost, with a space before every token that begins a word."""
         if not self.settings.spaced:
             return self._spellings
-        inside = self.vocabulary.columns.continuations[self.vocabulary.rank_of_id].tolist()
+        inside_word = self.vocabulary.columns.continuations[self.vocabulary.rank_of_id].tolist()
         return [
-            spelling if within else b" " + spelling for spelling, within in zip(self._spellings, inside, strict=True)
+            spelling if inside else b" " + spelling
+            for spelling, inside in zip(self._spellings, inside_word, strict=True)
         ]
 
     def __getstate__(self) -> dict[str, Any]:

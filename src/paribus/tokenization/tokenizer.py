@@ -1,4 +1,4 @@
-"""`Tokenizer`: a `TextTokenizer` that can be trained, and handed to other libraries and taken from them."""
+"""`Tokenizer`: a `TextTokenizer` that can be trained, exported to other libraries and imported from them."""
 
 import dataclasses
 import warnings
@@ -48,10 +48,10 @@ class Tokenizer(TextTokenizer):
         threads: int = 1,
         progress: Progress | None = None,
     ) -> "Tokenizer":
-        """Train on `texts`, or on the counts of their pre-tokens that `pretokenizer` made.
+        """Train on `texts`, or on counts of the pre-tokens that `pretokenizer` made of them.
 
         `pretokenizer` is a name of `PATTERNS`, `spans` (found in the texts with the default settings; all texts are
-        then held in memory), or an object such as `SpanPretokenizer` makes. `encoder=None` is the algorithm's own:
+        then held in memory), or an object such as a `SpanPretokenizer`. `encoder=None` is the algorithm's own:
         left_to_right for WordPiece, viterbi for Unigram, whole for words, else merge_rank. `prune` is the share of the
         tokens that a round of Unigram removes.
         `vocab_size` counts units and special tokens; training ends below it when no pair is left (see
@@ -97,8 +97,8 @@ class Tokenizer(TextTokenizer):
         if isinstance(texts, WordCounts):
             words = texts
         else:
-            given = () if algorithm == "bytes" else texts
-            words = count_pretokens(given, cutter or PatternPretokenizer(name), threads=threads)
+            counted = () if algorithm == "bytes" else texts
+            words = count_pretokens(counted, cutter or PatternPretokenizer(name), threads=threads)
         trained = train_vocabulary(words, request, progress)
         size = trained.vocabulary.size
         if algorithm != "bytes" and vocab_size is not None and size < vocab_size:

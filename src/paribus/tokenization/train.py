@@ -38,7 +38,7 @@ _BYTES = 256
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRequest:
-    """Request for a vocabulary; `unknown=None` takes byte fallback where its 256 tokens fit, and otherwise refuses."""
+    """Request for a vocabulary; `unknown=None` is byte fallback where `vocab_size` has room for it, else refusal."""
 
     algorithm: Algorithm
     vocab_size: int | None
@@ -46,9 +46,9 @@ class TrainingRequest:
     unknown: Unknown | None
     special_tokens: tuple[str, ...]
     prune: float = PRUNE
-    """Share of the tokens that Unigram removes a round."""
+    """Share of the tokens that a round of Unigram removes."""
     continuation: bool = False
-    """True if a unit inside a word is another one than the same unit at its start."""
+    """True if a unit inside a word differs from the same unit at its start."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +61,14 @@ class TrainedVocabulary:
 
 
 def training_kernels(algorithm: Algorithm) -> list[str]:
-    """The compiled loops that training by `algorithm` runs, from counting to the tables of the tokenizer."""
+    """Names of the kernels that training by `algorithm` runs, from counting to the tables of the tokenizer."""
     return [*COUNTING, *UNITS, *_KERNELS.get(algorithm, ()), *TABLES]
 
 
 def count_pretokens(
     texts: Iterable[str], pretokenizer: PatternPretokenizer | Pretokenizer, *, threads: int = 1
 ) -> WordCounts:
-    """How often each pre-token occurs in `texts`; the same for any number of threads."""
+    """Occurrences of each pre-token in `texts`; the same for any number of threads."""
     if isinstance(pretokenizer, PatternPretokenizer):
         name = pretokenizer.name
         return count_words(texts, layout.PATTERNS.index(name), class_table(name), threads=threads)
@@ -81,15 +81,15 @@ def train_vocabulary(
 ) -> TrainedVocabulary:
     """Train on pre-token counts. Raises ConfigurationError for a size below the alphabet and special tokens."""
     if request.algorithm == "words" and request.unit == "character" and request.unknown == "token":
-        return _words_alone(words, request)
+        return _train_on_whole_words(words, request)
     alphabet, unknown = _alphabet(words, request)
     extra = len(request.special_tokens) + (unknown == "token")
     size = _size(request, alphabet, extra, unknown)
     if alphabet.characters is None:
         corpus = SymbolCorpus.of_bytes(words, marked=alphabet.marked)
     else:
-        others = _BYTES * alphabet.fallback
-        corpus = SymbolCorpus.of_characters(words, alphabet.characters, others=others, marked=alphabet.marked)
+        fallback = _BYTES * alphabet.fallback
+        corpus = SymbolCorpus.of_characters(words, alphabet.characters, others=fallback, marked=alphabet.marked)
     stopped: Stopped
     merges = _NO_MERGES
     if request.algorithm == "unigram":
@@ -107,15 +107,15 @@ def train_vocabulary(
         stopped, merges, parents = training.stopped, training.merges, np.column_stack([training.left, training.right])
         scores = np.zeros(len(parents))
         tokens = TrainedTokens(*training.unit_sequences(), training.frequencies, parents, training.scaffold, scores)
-    described = _columns(tokens, alphabet, request.special_tokens, unknown=unknown == "token")
-    return TrainedVocabulary(Vocabulary(described, merges, request.unit), unknown, stopped)
+    columns = _columns(tokens, alphabet, request.special_tokens, unknown=unknown == "token")
+    return TrainedVocabulary(Vocabulary(columns, merges, request.unit), unknown, stopped)
 
 
 @dataclass(frozen=True, eq=False)
 class Alphabet:
-    """The units a trainer numbers: bytes, or characters and then perhaps the 256 bytes that others fall back to.
+    """The units that a trainer numbers: bytes, or characters and, with `fallback`, the 256 bytes of all others.
 
-    With continuation marks all of them follow a second time, as they are inside a word.
+    If `marked`, all of them follow a second time, for the inside of a word.
     """
 
     characters: Integers | None
@@ -125,16 +125,16 @@ class Alphabet:
 
     @property
     def single(self) -> int:
-        """Units without the second forms."""
+        """Number of units, second forms left out."""
         return _BYTES if self.characters is None else len(self.characters) + _BYTES * self.fallback
 
     @property
     def size(self) -> int:
-        """All units."""
+        """Number of units, second forms included."""
         return self.single * (1 + self.marked)
 
     def spell(self, units: npt.NDArray[np.int32], offsets: Integers) -> tuple[bytes, ...]:
-        """The bytes of tokens given by their units. Fallback bytes are spelled where they stand alone."""
+        """The bytes of tokens given by their units; a fallback unit is spelled as its byte."""
         plain = units % self.single
         if self.characters is None:
             return _cut(plain.astype(np.uint8).tobytes(), offsets)
@@ -166,6 +166,7 @@ def _alphabet(words: WordCounts, request: TrainingRequest) -> tuple[Alphabet, Un
 
 
 def _size(request: TrainingRequest, alphabet: Alphabet, extra: int, unknown: Unknown) -> int:
+    """Tokens to train, without the `extra` ones: special tokens and the unknown one."""
     smallest = alphabet.size + extra
     if request.vocab_size is None and request.algorithm != "bytes":
         raise ConfigurationError(f"tokenizer.vocab_size: {request.algorithm} needs a vocabulary size")
@@ -196,7 +197,7 @@ class TrainedTokens:
 def _unmerged_tokens(
     tokens: Sequence[tuple[int, ...]], frequencies: Integers, scores: npt.NDArray[np.float64]
 ) -> TrainedTokens:
-    """Tokens given by their units that no merge made."""
+    """Tokens that no merge made, given by their units."""
     return TrainedTokens(
         np.fromiter(chain.from_iterable(tokens), np.int32),
         np.cumsum([0, *map(len, tokens)], dtype=np.int64),
@@ -207,10 +208,10 @@ def _unmerged_tokens(
     )
 
 
-# A token a word: the commonest pre-tokens are the vocabulary, and nothing is learned inside them.
+# One token per word: the commonest pre-tokens are the vocabulary, and nothing is learned inside them.
 #
-# With units of their own (bytes, or characters and fallback bytes) a word outside the vocabulary is spelled in those;
-# without, which `unknown=token` with character units asks for, it is one unknown token.
+# If units (bytes, or characters and fallback bytes) are tokens too, a word outside the vocabulary is spelled in units.
+# With character units and `unknown=token` they are not, and such a word is one unknown token.
 def _words_over_units(corpus: SymbolCorpus, size: int) -> TrainedTokens:
     """The units, then the commonest words of several units, up to `size` tokens."""
     symbols, offsets = corpus.words()
@@ -222,8 +223,8 @@ def _words_over_units(corpus: SymbolCorpus, size: int) -> TrainedTokens:
     return _unmerged_tokens(tokens, frequencies, np.zeros(len(tokens)))
 
 
-def _words_alone(words: WordCounts, request: TrainingRequest) -> TrainedVocabulary:
-    """The commonest words, of equals the first in byte order, then the unknown token, then the special ones."""
+def _train_on_whole_words(words: WordCounts, request: TrainingRequest) -> TrainedVocabulary:
+    """Vocabulary of the commonest words (ties in byte order), then the unknown token, then the special ones."""
     special = request.special_tokens
     if request.vocab_size is None or request.vocab_size <= len(special) + 1:
         raise ConfigurationError(
@@ -237,7 +238,7 @@ def _words_alone(words: WordCounts, request: TrainingRequest) -> TrainedVocabula
     kinds[len(chosen)], kinds[len(chosen) + 1 :] = UNKNOWN, SPECIAL
     frequencies = np.zeros(count, np.int64)
     frequencies[: len(chosen)] = [number for _, number in chosen]
-    described = Columns(
+    columns = Columns(
         ids=np.arange(count, dtype=np.int32),
         spellings=(*(word for word, _ in chosen), utf8(UNKNOWN_TOKEN), *map(utf8, special)),
         frequencies=frequencies,
@@ -247,11 +248,11 @@ def _words_alone(words: WordCounts, request: TrainingRequest) -> TrainedVocabula
         scores=np.zeros(count),
     )
     stopped: Stopped = "vocab_size" if len(chosen) == size else "no_pair_left"
-    return TrainedVocabulary(Vocabulary(described, _NO_MERGES, request.unit), "token", stopped)
+    return TrainedVocabulary(Vocabulary(columns, _NO_MERGES, request.unit), "token", stopped)
 
 
 def _columns(tokens: TrainedTokens, alphabet: Alphabet, special: Sequence[str], *, unknown: bool) -> Columns:
-    """The tokens, then the unknown one if it is wanted, then the special ones; ids count those that are normal."""
+    """The tokens, then the unknown one if `unknown`, then the special ones; scaffolds have no id."""
     count, extra = len(tokens.scaffold), len(special) + unknown
     kinds = np.full(count + extra, TOKEN, np.uint8)
     kinds[: alphabet.size] = alphabet.kinds()

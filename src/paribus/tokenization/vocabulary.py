@@ -19,8 +19,8 @@ FIXED = float(np.finfo(np.float32).max)
 """The score of a token that is found in text before anything is merged, and takes no part in merges."""
 UnitKind = Literal["byte", "character"]
 CONTINUATION_MARK = "## "
-"""Before the name of a token that stands inside a word. Whitespace in it keeps it apart from every text, for words
-between whitespace are all that is looked up; with `##` alone, the word `##ing` would be taken for the inside of one."""
+"""Before the name of a token inside a word. Only words between whitespace are looked up, so the space in the mark keeps
+such names apart from text; with `##` alone, the word `##ing` would be taken for the inside of one."""
 Unknown = Literal["byte_fallback", "token", "refuse"]
 """Treatment of a character outside a character alphabet: its bytes, one unknown token, or an error."""
 UNKNOWN_TOKEN = "<unk>"
@@ -41,13 +41,13 @@ class Token:
     frequency: int
     """Occurrences in the training corpus when the token was made; 0 for special tokens."""
     parents: tuple[int, int] | None
-    """Ranks of the two tokens it was merged from; None for units, special tokens and what was not merged."""
+    """Ranks of the two tokens it was merged from; None for units, special tokens and others that no merge made."""
     scaffold: bool
     kind: EntryKind
     continuation: bool = False
-    """True if it only stands inside a word, after another token (`##` in WordPiece)."""
+    """True if it stands only inside a word, after another token (`##` in WordPiece)."""
     score: float = 0.0
-    """Log-probability (Unigram); of SentencePiece's BPE by which score merges come first, or `FIXED`; else 0."""
+    """Log-probability (Unigram), or priority of its merge or `FIXED` (SentencePiece's BPE); else 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,14 +145,14 @@ class Vocabulary(Sequence[Token]):
 
     def _entry(self, rank: int) -> Token:
         columns = self.columns
-        identity, (left, right) = int(columns.ids[rank]), columns.parents[rank].tolist()
+        token_id, (left, right) = int(columns.ids[rank]), columns.parents[rank].tolist()
         return Token(
             rank=rank,
-            id=None if identity < 0 else identity,
+            id=None if token_id < 0 else token_id,
             bytes=columns.spellings[rank],
             frequency=int(columns.frequencies[rank]),
             parents=None if left < 0 else (left, right),
-            scaffold=identity < 0,
+            scaffold=token_id < 0,
             kind=ENTRY_KINDS[columns.kinds[rank]],
             continuation=bool(columns.continuations[rank]),
             score=float(columns.scores[rank]),
@@ -171,9 +171,9 @@ class Vocabulary(Sequence[Token]):
         if len(orphans):
             raise DataError(f"vocabulary: entry {orphans[0]} is a scaffold without parents")
         self._check_distinct()
-        self._check_spellings(self._made(), "entry", np.flatnonzero(made))
+        self._check_spellings(self._parent_rules(), "entry", np.flatnonzero(made))
 
-    def _made(self) -> npt.NDArray[np.int32]:
+    def _parent_rules(self) -> npt.NDArray[np.int32]:
         """(left, right, result) of every entry with parents."""
         made = np.flatnonzero(self.columns.parents[:, 0] >= 0).astype(np.int32)
         return np.column_stack([self.columns.parents[made], made])
@@ -193,7 +193,7 @@ class Vocabulary(Sequence[Token]):
 
     def _check_merges(self) -> None:
         merges = self.merge_ranks
-        if np.array_equal(merges, self._made()):
+        if np.array_equal(merges, self._parent_rules()):
             return
         wrong = np.flatnonzero((merges < 0).any(axis=1) | (merges >= len(self)).any(axis=1))
         if len(wrong):
@@ -220,7 +220,7 @@ def token_names(vocabulary: Vocabulary) -> list[str]:
 
 
 def distinct_names(vocabulary: Vocabulary) -> list[str]:
-    """`token_names` where an ordinary token that shares its name with another has its id written behind it."""
+    """`token_names`; an ordinary token that shares its name with another has U+FDD0 and its id appended."""
     names = token_names(vocabulary)
     count = Counter(names)
     return [
@@ -252,16 +252,15 @@ def utf8(text: str) -> bytes:
 
 def byte_characters() -> list[str]:
     """The character of each byte: itself where it is printable Latin-1, else U+0100 and up in byte order."""
-    others = iter(range(256, 512))
+    substitutes = iter(range(256, 512))
     printable = frozenset(_PRINTABLE)
-    return [chr(byte if byte in printable else next(others)) for byte in range(256)]
+    return [chr(byte if byte in printable else next(substitutes)) for byte in range(256)]
 
 
 # Each token as a sequence of units, the form in which encoders compare tokens with text.
 #
-# A unit is named by its rank in the vocabulary, or, where characters alone are no tokens (words, BERT's pieces), by a
-# number after all ranks. Where words have continuation marks, a unit inside a word is another
-# one than the same unit at its start.
+# The name of a unit is its rank in the vocabulary, or, where single characters are no tokens (words, BERT's pieces), a
+# number after all ranks. With continuation marks, a unit inside a word differs from the same unit at its start.
 @dataclass(frozen=True, eq=False)
 class UnitTable:
     """Names of the units of a vocabulary."""
@@ -275,7 +274,7 @@ class UnitTable:
     unknown: int
     """Rank of the unknown unit, or -1."""
     continuation: int
-    """Number added to the rank of a unit that does not begin its word; 0 without continuation marks."""
+    """Number to add to the rank of a unit inside a word; 0 without continuation marks."""
 
 
 def unit_table(vocabulary: Vocabulary) -> UnitTable:
@@ -317,7 +316,7 @@ def unit_table(vocabulary: Vocabulary) -> UnitTable:
 
 
 def _without_units(vocabulary: Vocabulary) -> UnitTable:
-    """Numbers after all ranks for the characters of all tokens, and as many more for those inside a word."""
+    """Numbers after all ranks for the characters of all tokens; with continuation marks, as many more."""
     columns = vocabulary.columns
     tokens = np.flatnonzero(columns.kinds == TOKEN).tolist()
     alphabet = sorted(set("".join([_text(columns.spellings[rank]) for rank in tokens])))
@@ -354,7 +353,7 @@ def _is_character(spelling: bytes) -> bool:
 def unit_sequences(
     vocabulary: Vocabulary, table: UnitTable, ranks: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """Flat unit ranks of the tokens `ranks` and their offsets (len(ranks) + 1). DataError for a unit not there."""
+    """Flat units of the tokens `ranks` and their offsets (len(ranks) + 1). DataError for a unit that `table` lacks."""
     columns = vocabulary.columns
     kinds = columns.kinds[ranks]
     spelled = [columns.spellings[rank] for rank in ranks.tolist()]
@@ -390,11 +389,11 @@ def _text(token: bytes) -> str:
         raise DataError(f"vocabulary: token {token!r} of a character vocabulary is no UTF-8") from error
 
 
-# What each token of the expanded vocabulary becomes in the end: itself, or the normal tokens of a scaffold.
+# The ids that a token of the expanded vocabulary becomes: its own, or those of the normal tokens of a scaffold.
 #
 # Scaffold-BPE, equation 6: a scaffold token is replaced by its parents, recursively, down to the first normal tokens.
 def replacements(vocabulary: Vocabulary, demolish: Demolish) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Dense ids that stand for each rank, flat, and their offsets (n + 1).
+    """Offsets (n + 1) and flat dense ids of what stands for each rank.
 
     `parents` is equation 6, `shortest` the fewest normal tokens.
     """

@@ -262,5 +262,5 @@ def test_no_more_workers_encode_than_a_gpu_has_memory_for(
     monkeypatch.setattr(build, "corpus_parts", lambda corpus, directory: [])
     tokenizer: Any = SimpleNamespace(cutter=None)
     corpus: Any = SimpleNamespace(shards=lambda split: [])
-    assert list(build._encoded(tokenizer, corpus, context, draws=1)) == []
+    assert list(build._encode_draws(tokenizer, corpus, context, draws=1)) == []
     assert asked == [taken]
