@@ -271,7 +271,7 @@ def _encode_part(tokenizer: Tokenizer, sides: Sequence[str], part: CorpusPart) -
     if len(sides) > 1:
         arrays["source_lengths"] = side_lengths[:, 0]
     with files.replacing(target) as aside, aside.open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]  # its stub takes a name for allow_pickle
+        np.savez(file, **arrays)
     return target
 
 
