@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 NEIGHBOURS, SIMILARITIES = "neighbours.npy", "similarities.npy"
 Ids = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 SHUFFLE, JUMPS, CONTEXTS, CENTROIDS, CLUSTERS, SAMPLES, MIXED, STRETCHES, PLACES = range(9)
-"""Purposes. Two purposes with one seed never share random numbers."""
+"""Purposes of random numbers; two purposes with one seed never share any."""
 IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff"
 TERM = rf"[{IDEOGRAPHS}]|[^\W{IDEOGRAPHS}]{{2,}}"
 """A word of two characters or more, or one character of a script that is written without spaces."""
@@ -52,32 +52,32 @@ def open_array(path: Path, content: str) -> Array:
 def create_array(path: Path, kind: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
     """Zeros in a `.npy` file, memory-mapped to be filled.
 
-    Their room on the disk is taken at once; OSError where there is none, while writing to a mapped file that the disk
-    has no room for kills the process.
+    Space on the disk is allocated at once; OSError where there is too little. Without that, writing to a mapped file on
+    a full disk would kill the process.
     """
     with path.open("wb") as file:
         header = {"descr": np.lib.format.dtype_to_descr(np.dtype(kind)), "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
         size = file.tell() + math.prod(shape) * np.dtype(kind).itemsize
         file.flush()
-        _take_room(file.fileno(), size, path)
+        _allocate(file.fileno(), size, path)
     return np.lib.format.open_memmap(path, mode="r+")
 
 
-def _take_room(handle: int, size: int, path: Path) -> None:
+def _allocate(handle: int, size: int, path: Path) -> None:
     os.ftruncate(handle, size)
     if not hasattr(os, "posix_fallocate"):
         return
     try:
         os.posix_fallocate(handle, 0, size)
     except OSError as error:
-        # Not every file system can promise room; the others have the file as it is.
+        # Not every file system can allocate space; on others the file stays sparse.
         if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
             raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 class FileRows:
-    """The rows of one array or more, all of one width and type; a file is open only while it is read."""
+    """The rows of arrays in several files, of one width and type; a file is open only while it is read."""
 
     def __init__(self, files: Sequence[Path], lengths: Sequence[int]) -> None:
         self.files = list(files)
@@ -108,7 +108,7 @@ class FileRows:
         files, starts = np.unique(home[order], return_index=True)
         groups = zip(files.tolist(), np.split(order, starts[1:]), strict=True)
         unordered = np.concatenate(
-            [map_array(self.files[file])[numbers[at] - self.offsets[file]] for file, at in groups]
+            [map_array(self.files[file])[numbers[indices] - self.offsets[file]] for file, indices in groups]
         )
         rows = np.empty_like(unordered)
         rows[order] = unordered

@@ -1,7 +1,7 @@
-"""The stage `contexts`: (tokens, order) -> what later stages would have to read the whole encoded corpus for.
+"""The stage `contexts`: (tokens, order) -> measures of all contexts, so that no later stage reads the whole corpus.
 
 Contexts are measured a part at a time; finished parts stay in the stage's scratch directory until the stage is done, so
-a killed stage goes on where it stood. Memory is O(documents), and a worker's that of one part.
+a killed stage resumes where it stopped. Memory is O(documents), and a worker's that of one part.
 """
 
 import json
@@ -43,7 +43,7 @@ from paribus.store import files
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 
 TOKENS_A_PART = 2**24
-"""Tokens of the contexts of one part; it decides what is repeated after a kill, never what is written."""
+"""Tokens of the contexts of one part; this decides what is repeated after a kill, never what is written."""
 MOST_CONTEXTS_A_PART = 2**17
 
 Part = tuple[int, int]
@@ -61,7 +61,7 @@ def build(context: StageContext) -> dict[str, JSON]:
     parts.mkdir(parents=True, exist_ok=True)
     measure = MeasurePart(context.config, context.inputs, parts)
     contexts, text = measure.contexts, measure.text
-    arrays = _put_together(measure, context)
+    arrays = _measure_all(measure, context)
     sizes = {
         "contexts": contexts.count,
         "left_out_tokens": contexts.left_out_tokens,
@@ -77,13 +77,13 @@ def build(context: StageContext) -> dict[str, JSON]:
 
 
 class MeasurePart:
-    """Measures parts of the contexts and leaves each in a file below `directory`; several threads may call it at once.
+    """Measures parts of the contexts, each into a file below `directory`; several threads may call it at once.
 
-    A process that it is sent to opens the artefacts for itself, as they are too large to be sent.
+    A process that unpickles it opens the artefacts itself, as they are too large to be sent.
     """
 
     def __init__(self, config: RunConfig, inputs: Mapping[str, Path], directory: Path) -> None:
-        self._given = (config, dict(inputs), directory)
+        self._arguments = (config, dict(inputs), directory)
         opened = pack_corpus(config, inputs)
         corpus, tokenizer = opened.corpus, opened.corpus.tokenizer
         self.contexts: Contexts = opened.contexts
@@ -93,8 +93,8 @@ class MeasurePart:
 
     def __call__(self, part: Part) -> Path:
         start, stop = part
-        # The range, since what parts of another size left behind must not be taken for this one.
-        target = self._given[2] / f"{start:012d}-{stop:012d}.npz"
+        # Named by its range, so that a part of another size, left by an earlier run, is not taken for this one.
+        target = self._arguments[2] / f"{start:012d}-{stop:012d}.npz"
         if not target.exists():
             measured = Measured.of(self.contexts, self.text, self._lossy, self._points, start, stop)
             with files.replacing(target) as aside, aside.open("wb") as file:
@@ -102,14 +102,14 @@ class MeasurePart:
         return target
 
     def __getstate__(self) -> Any:
-        return self._given
+        return self._arguments
 
-    def __setstate__(self, given: Any) -> None:
-        self.__init__(*given)  # type: ignore[misc]
+    def __setstate__(self, arguments: Any) -> None:
+        self.__init__(*arguments)  # type: ignore[misc]
 
 
-def _put_together(measure: MeasurePart, context: StageContext) -> dict[str, Any]:
-    """Write the arrays of all parts as one each, and return those with an entry a context."""
+def _measure_all(measure: MeasurePart, context: StageContext) -> dict[str, Any]:
+    """Measure all parts and write their joined arrays; returns those with one entry per context."""
     count = measure.contexts.count
     names = [name for name in ARRAYS if name != "sampled"]
     arrays = {name: create_array(array_path(context.output, name), "<i8", (count,)) for name in names}
@@ -132,9 +132,9 @@ class PackedCorpus:
     """Contexts and what they are packed from."""
 
     config: RunConfig
-    """Configuration with its context in tokens, where that is given in bytes of text."""
+    """Configuration, with the length of a context in tokens even where it is given in bytes of text."""
     context_bytes: int | None
-    """Bytes of a context, where that is what was given."""
+    """Bytes of a context, where its length is given so."""
     corpus: EncodedCorpus
     order: Order
     contexts: Contexts
@@ -178,21 +178,20 @@ def open_contexts(config: RunConfig, inputs: Mapping[str, Path]) -> tuple[Packed
 
 def _open(config: RunConfig, inputs: Mapping[str, Path]) -> tuple[RunConfig, EncodedCorpus, Order]:
     corpus = EncodedCorpus(inputs["tokens"])
-    in_tokens_of_corpus = in_tokens(config.model, corpus.bytes_per_token)
-    return replace(config, model=in_tokens_of_corpus), corpus, Order(inputs["order"])
+    return replace(config, model=in_tokens(config.model, corpus.bytes_per_token)), corpus, Order(inputs["order"])
 
 
 # `text_bytes.npy`, `targets.npy`, `places.npy` and `ends.npy` (int64, contexts) and `sampled.npy` (int64, found × 2)
-# are those of `Measured`; `contexts.json` has what they must agree with. Where a packing assigned pieces of documents
-# to contexts, which takes minutes where there are many, the pieces are there too: `positions.npy`, `starts.npy`,
-# `lengths.npy` and `bounds.npy` (int64), as `ContextPieces` has them.
+# are those of `Measured`; `contexts.json` has the sizes that they must agree with. Where a packing assigned pieces of
+# documents to contexts, which may take minutes, the pieces are stored too: `positions.npy`, `starts.npy`, `lengths.npy`
+# and `bounds.npy` (int64), as `ContextPieces` has them.
 def array_path(directory: Path, name: str) -> Path:
-    """The file of an array of `Measured`."""
+    """The file of an array of the artefact."""
     return directory / f"{name}.npy"
 
 
 def write_summary(directory: Path, **sizes: int) -> None:
-    """Write what the arrays must agree with: a number for each of `NUMBERS`."""
+    """Write the sizes that the arrays must agree with: a number for each of `NUMBERS`."""
     files.write_json(directory / SUMMARY, sizes)
 
 
@@ -229,10 +228,10 @@ def _sizes(file: Path) -> dict[str, int]:
 
 
 def _map(file: Path, count: int) -> Any:
-    """The array of `count` integers, or of pairs of them."""
+    """The array of `count` integers, or, of `sampled`, any number of pairs of integers."""
     array = open_array(file, "contexts")
-    right = array.shape[1:] == (2,) if file.stem == "sampled" else array.shape == (count,)
-    if not right or array.dtype != np.int64:
+    has_shape = array.shape[1:] == (2,) if file.stem == "sampled" else array.shape == (count,)
+    if not has_shape or array.dtype != np.int64:
         raise DataError(f"{file}: is {array.dtype} {array.shape}, but there must be {count} of int64")
     return array
 
@@ -269,7 +268,7 @@ def pack(  # noqa: PLR0917 (each is one input of packing; none has a default to 
 ) -> Contexts:
     """Contexts of `context_length` tokens of the encoded corpus (flat `ids`, `offsets`) in `order`.
 
-    Pairs whose tokens were drawn several times are those of one draw, then those of the next.
+    If the tokens of pairs were drawn several times, all contexts of a draw come before those of the next.
 
     Raises DataError if the documents are fewer tokens than one context, if the order names a document that is not
     there, and if `pair` is not given the `source_lengths` (draws · documents,) of a corpus of pairs. Only `concatenate`
@@ -291,7 +290,7 @@ def pack(  # noqa: PLR0917 (each is one input of packing; none has a default to 
 
 
 def _refuse_too_small(documents: OrderedDocuments, context_length: int) -> None:
-    # So many documents are more than a context, as each has its end-of-document token; fewer are all there are.
+    # Each document has at least its end-of-document token, so these are more than a context, or all documents.
     first = np.arange(min(len(documents), context_length + 1), dtype=np.int64)
     tokens = int(documents.lengths_at(first).sum())
     if tokens <= context_length:

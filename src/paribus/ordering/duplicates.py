@@ -26,15 +26,15 @@ from paribus.stage import JSON, StageContext, StageListener, compile_kernels
 
 Indices = npt.NDArray[np.int64]
 WORDS = 2
-"""A digest is so many numbers of 64 bits."""
+"""Numbers of 64 bits in a digest."""
 ROWS_AT_ONCE = 262_144
 SIGNATURES_AT_ONCE = 65_536
 SEED = 1
 """Seed of the hash functions; another seed is another estimate."""
 NO_WORD = "\0"
-"""Begins the one shingle of a text without a word; no word holds it."""
+"""First character of the only shingle of a text without words; no word holds it."""
 RECALL = 0.99
-"""Chance that two documents at the threshold are candidates; all others that are more alike have a better one."""
+"""Least probability that two documents at the threshold are candidates; more similar ones have a larger one."""
 KEPT, REMOVED = "kept.npy", "removed.parquet"
 SCHEMA = pa.schema(
     [
@@ -49,7 +49,7 @@ SCHEMA = pa.schema(
 
 
 def build(context: StageContext) -> dict[str, JSON]:
-    """Write which documents stay, and why the others do not.
+    """Write the documents that stay, and for each of the others the reason why it does not.
 
     Of a group of duplicates, which is a connected component of pairs, the first document of the corpus stays. Raises
     DataError for an empty training split, or neighbours of another corpus.
@@ -70,7 +70,7 @@ def build(context: StageContext) -> dict[str, JSON]:
 
 
 class Pairs(NamedTuple):
-    """Three arrays of one length: two documents, in either order, and how similar they are."""
+    """Three arrays of one length: the two documents of each pair, in either order, and their similarity."""
 
     first: Indices
     second: Indices
@@ -78,8 +78,7 @@ class Pairs(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Iterable["Pairs"]) -> "Pairs":
-        every = [cls.none(), *parts]
-        columns = zip(*every, strict=True)
+        columns = zip(cls.none(), *parts, strict=True)
         return cls(*(np.concatenate(column) for column in columns))
 
     @classmethod
@@ -109,7 +108,7 @@ def _find_pairs(context: StageContext, parts: Sequence[CorpusPart], count: int) 
 def _compute(
     function: Callable[[CorpusPart], CorpusPart], parts: Sequence[CorpusPart], engine: Engine, listener: StageListener
 ) -> None:
-    """Map over parts; what is finished lies in the stage's working directory and is not done again after a kill."""
+    """Map over parts; finished ones have a file in the stage's working directory and are not repeated after a kill."""
     total, done = parts[-1].start + parts[-1].rows, 0
     for part in engine.map(function, parts):
         done += part.rows
@@ -118,12 +117,12 @@ def _compute(
 
 @dataclass(frozen=True)
 class Groups:
-    """Which document stands for each document."""
+    """Groups of duplicates among n documents, each with the document that stays for it."""
 
     first: Indices
-    """(n,) first document of the group of each document, which stays; a document without duplicates is its own."""
+    """(n,) first document of each document's group, which stays; itself for a document without duplicates."""
     similarities: npt.NDArray[np.float32]
-    """(n,) similarity to the most similar document that linked it to its group; 0 without duplicates."""
+    """(n,) similarity to the most similar document that it is paired with; 0 without duplicates."""
 
     @property
     def kept(self) -> npt.NDArray[np.bool_]:
@@ -144,7 +143,7 @@ def digests(contents: Iterable[bytes]) -> npt.NDArray[np.uint64]:
 
 
 def digest_part(part: CorpusPart) -> CorpusPart:
-    """Write the digests of the texts of a part, unless that is done."""
+    """Write the digests of the texts of a part, unless their file exists."""
     if not part.target.exists():
         save_array(part.target, digests(text.encode() for text in part.texts()))
     return part
@@ -153,8 +152,8 @@ def digest_part(part: CorpusPart) -> CorpusPart:
 def embedding_pairs(lists: NeighbourLists, threshold: float) -> Pairs:
     """Pairs of documents and neighbours whose cosine is above `threshold`.
 
-    In-Context Pretraining (arXiv 2310.10638, appendix A.1) looks for near duplicates so: lists of neighbours are there
-    for the ordering anyway.
+    In-Context Pretraining (arXiv 2310.10638, appendix A.1) finds near duplicates so: the ordering needs the lists of
+    neighbours anyway.
     """
     parts = []
     for start in range(0, lists.count, ROWS_AT_ONCE):
@@ -168,8 +167,8 @@ def embedding_pairs(lists: NeighbourLists, threshold: float) -> Pairs:
 def minhash_pairs(parts: Sequence[CorpusPart], config: MinHashDuplicates, listener: StageListener) -> Pairs:
     """Pairs among the documents of signed parts whose estimated Jaccard similarity is `config.threshold` or more.
 
-    As many as connect what is connected, not all. Documents of one signature are paired with the first of them, which
-    alone is compared with others.
+    Not all pairs, but enough to connect every group. Documents with equal signatures are paired with the first of them,
+    which alone is compared with others.
     """
     signatures = FileRows([part.target for part in parts], [part.rows for part in parts])
     pairs = equal_pairs(_read_keys(parts, slice(0, 2)))
@@ -185,7 +184,7 @@ def minhash_pairs(parts: Sequence[CorpusPart], config: MinHashDuplicates, listen
 
 
 def _read_keys(parts: Sequence[CorpusPart], rows: slice) -> npt.NDArray[np.uint64]:
-    """Some keys of every document, (n, keys)."""
+    """The keys `rows` of every document, (n, keys)."""
     return np.concatenate([map_array(keys_path(part.target))[rows].T for part in parts])
 
 
@@ -202,8 +201,7 @@ def _confirmed(candidates: Iterable[Indices], signatures: FileRows, threshold: f
 # Hashes have 64 bits: with 32, two short documents of a large corpus would have one signature by chance.
 def sign(texts: list[str], config: MinHashDuplicates) -> npt.NDArray[np.uint64]:
     """Signatures of documents, (n, permutations)."""
-
-    from datasketch import MinHash  # 0.2 s, for which stages that read the artefact do not wait
+    from datasketch import MinHash  # takes 0.2 s, which stages that read the artefact need not spend
 
     sets = (sorted(shingles(text, config.shingle)) for text in texts)
     sketches = MinHash.generator(sets, num_perm=config.permutations, seed=SEED, scheme="affine64", hashfunc=_hash)
@@ -213,13 +211,13 @@ def sign(texts: list[str], config: MinHashDuplicates) -> npt.NDArray[np.uint64]:
 
 
 def sign_part(config: MinHashDuplicates, part: CorpusPart) -> CorpusPart:
-    """Write the signatures of a part, and their keys beside them, unless that is done."""
+    """Write the signatures of a part and, beside them, their keys, unless that is done."""
     if not part.target.exists():
         signatures = sign(part.texts(), config)
-        whole = digests(row.tobytes() for row in signatures)
+        signature_keys = digests(row.tobytes() for row in signatures)
         bands = Bands.of(config).slices
-        pieces = [digests(row.tobytes() for row in signatures[:, band])[:, :1] for band in bands]
-        save_array(keys_path(part.target), np.ascontiguousarray(np.hstack([whole, *pieces]).T))
+        band_keys = [digests(row.tobytes() for row in signatures[:, band])[:, :1] for band in bands]
+        save_array(keys_path(part.target), np.ascontiguousarray(np.hstack([signature_keys, *band_keys]).T))
         save_array(part.target, signatures)
     return part
 
@@ -232,7 +230,7 @@ def keys_path(target: Path) -> Path:
 # Locality-sensitive hashing of MinHash signatures (Leskovec, Rajaraman and Ullman, 2020, chapter 3).
 #
 # A signature is cut into bands; documents that agree in a band are candidates, and are pairs if enough of their whole
-# signatures agrees. Every band is a pass over one number a document, so memory does not grow with the bands; the
+# signatures agrees. Every band is a pass over one number per document, so memory does not grow with the bands; the
 # signatures of a bucket are in memory together.
 @dataclass(frozen=True)
 class Bands:
@@ -243,7 +241,7 @@ class Bands:
 
     @classmethod
     def of(cls, config: MinHashDuplicates) -> Self:
-        """The longest bands, and so the fewest candidates, with which no more than 1 pair in 100 is missed."""
+        """The longest bands, which have the fewest candidates, that miss at most 1 pair in 100 at the threshold."""
         fitting = (
             cls(config.permutations // rows, rows)
             for rows in range(config.permutations, 0, -1)
@@ -273,9 +271,9 @@ def shingles(text: str, size: int) -> set[bytes]:
 
 
 def buckets(documents: Indices, keys: npt.NDArray[np.uint64], first: Indices) -> Iterator[Indices]:
-    """Documents, each bucket rising, whose `keys` (n,) of one band are equal.
+    """Documents with equal `keys` (n,) of one band, ascending in each bucket.
 
-    `first` (n,) are the first documents of their groups so far; where it is one, there is nothing left to compare.
+    `first` (n,) are the first documents of their groups so far; a bucket of one group is left out.
     """
     order, bounds = runs(keys[:, None])
     groups = first[order]
@@ -301,17 +299,17 @@ def linked(documents: Indices, signatures: npt.NDArray[np.uint64], threshold: fl
             frontier, waiting, count = [int(waiting[0])], waiting[1:], count - 1
         current = frontier.pop()
         form = (permutations, current, least, address(waiting), count, address(reached), address(agreements))
-        left = kernel("split_agreeing")(address(short), address(whole), *form)
-        near = reached[: count - left]
+        remaining = kernel("split_agreeing")(address(short), address(whole), *form)
+        near = reached[: count - remaining]
         similarities = (agreements[: len(near)] / permutations).astype(np.float32)
         pairs.append(Pairs(np.full(len(near), documents[current]), documents[near], similarities))
         frontier += near.tolist()
-        count = left
+        count = remaining
     return Pairs.joined(pairs)
 
 
 def runs(keys: npt.NDArray[np.uint64]) -> tuple[Indices, Indices]:
-    """Indices of the rows of (n, width) `keys`, equal ones side by side and rising, and the bounds of each such run."""
+    """Indices of the rows of (n, width) `keys`, runs of equal rows ascending, and the bounds of the runs."""
     order = np.lexsort(keys.T[::-1])
     changes = np.flatnonzero((keys[order[1:]] != keys[order[:-1]]).any(axis=1)) + 1
     return order, np.concatenate([[0], changes, [len(keys)]])
@@ -338,8 +336,8 @@ def group(count: int, pairs: Pairs) -> Groups:
 class Duplicates:
     """Reads the duplicates in directory `path`.
 
-    Raises DataError, naming the file, where one is missing or cut short, or where they disagree: documents are kept or
-    removed, and a removed one names a kept one that comes before it.
+    Raises DataError, naming the file, where one is missing or cut short, or where they disagree: every document is kept
+    or removed, and a removed one names a kept one that comes before it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -361,7 +359,7 @@ class Duplicates:
         """Documents that do not stay, in corpus order; all columns where none is named.
 
         `document` and `kept` are indices in corpus order of the document and of the one that stays for it, `id` and
-        `kept_id` their ids, `similarity` that to the document that linked it, `bytes` those of its text.
+        `kept_id` their ids, `similarity` as in `Groups`, `bytes` those of its text.
         """
         try:
             return pq.read_table(self.path / REMOVED, columns=list(columns) or SCHEMA.names)
@@ -370,7 +368,7 @@ class Duplicates:
 
 
 def write_duplicates(directory: Path, groups: Groups, parts: Sequence[CorpusPart]) -> int:
-    """Write the artefact of the documents of `parts`; the bytes of text that are removed."""
+    """Write the artefact of the documents of `parts`; returns the bytes of text that are removed."""
     kept = groups.kept
     save_array(directory / KEPT, kept)
     removed_bytes, ids = 0, dict[int, str]()
@@ -396,7 +394,7 @@ def _rows(
     names, sizes = part.columns("id", "bytes").columns
     ids |= {leader: names[leader - part.start].as_py() for leader in leaders[first:last].tolist()}
     documents = removed + part.start
-    of = groups.first[documents]
-    columns = [documents, names.take(removed), of, [ids[leader] for leader in of.tolist()]]
+    leaders_of = groups.first[documents]
+    columns = [documents, names.take(removed), leaders_of, [ids[leader] for leader in leaders_of.tolist()]]
     columns += [groups.similarities[documents], sizes.take(removed)]
     return pa.table(dict(zip(SCHEMA.names, columns, strict=True)), schema=SCHEMA)

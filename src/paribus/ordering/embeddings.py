@@ -1,7 +1,7 @@
 """The stage `embeddings`: tokenizer-free, so every tokenizer of a sweep shares it.
 
-It is a map over row groups of the training split, or pieces of them. What is finished lies in `context.work`, so that a
-kill costs no more than the parts in hand.
+It is a map over row groups of the training split, or pieces of them. Finished parts are in `context.work`, so that a
+kill costs no more than the parts being computed.
 """
 
 import itertools
@@ -25,14 +25,14 @@ from paribus.stage import JSON, StageContext
 from paribus.store import files
 
 ENCODER_BYTES = 2**20
-"""Text of a part for an encoder: one or two minutes of one core for a small one."""
+"""Text of a part for an encoder: one or two minutes of one core for a small encoder."""
 BLOCK = 4096
 """Documents that are embedded at once; bounds the memory a part of many short documents takes."""
 Chosen = tuple[CorpusPart, npt.NDArray[np.int64]]
 Vectors = npt.NDArray[np.float32]
 MANIFEST = "embeddings.json"
 _ROWS_AT_ONCE = 8192
-"""Vectors scaled together: that is done in double precision, and shards are large."""
+"""Vectors that are scaled at once, as that takes double precision and shards are large."""
 
 
 def build(context: StageContext) -> dict[str, JSON]:
@@ -45,7 +45,7 @@ def build(context: StageContext) -> dict[str, JSON]:
     corpus = CorpusArtifact(context.inputs["corpus"])
     parts = corpus_parts(corpus, context.work / "parts", bytes=ENCODER_BYTES if slow else None)
     config = context.config.embedder
-    directory = _fitted(config, parts, context) if isinstance(config, TfidfEmbedder) else embedder_directory(config)
+    directory = _fit_tfidf(config, parts, context) if isinstance(config, TfidfEmbedder) else embedder_directory(config)
     embed = PartEmbedding(config, directory)
     facts = embed.embedder.facts()
     threads = embed.embedder.threads
@@ -68,8 +68,8 @@ def build(context: StageContext) -> dict[str, JSON]:
     }
 
 
-def _fitted(config: TfidfEmbedder, parts: list[CorpusPart], context: StageContext) -> Path:
-    """The files of TF-IDF, fitted first if they are not there."""
+def _fit_tfidf(config: TfidfEmbedder, parts: list[CorpusPart], context: StageContext) -> Path:
+    """Directory of the fitted TF-IDF, which is fitted first unless it exists."""
     from paribus.ordering.tfidf import TfidfSvd
 
     directory = context.work / "tfidf_svd"
@@ -86,11 +86,11 @@ def _documents(parts: Sequence[CorpusPart]) -> int:
 
 
 class Embedder(Protocol):
-    """Documents to unit vectors; what a document gives does not depend on the number of threads."""
+    """Documents to unit vectors, which do not depend on the number of threads."""
 
     @property
     def threads(self) -> int:
-        """Threads that embed at once where it drives GPUs, which processes should not share; 0 where it does not."""
+        """Threads to embed in where it uses GPUs, which processes should not share; 0 where it does not."""
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """(n, d) rows of unit length, or of zeros for a document without direction, such as an empty one."""
@@ -100,7 +100,7 @@ class Embedder(Protocol):
 
 
 class PartEmbedding:
-    """Embeds parts of a corpus into their files; a process that it is sent to opens the embedder for itself."""
+    """Embeds parts of a corpus into their files; a process that unpickles it opens the embedder itself."""
 
     def __init__(self, config: EmbedderConfig, directory: Path) -> None:
         self.config, self.directory = config, directory
@@ -111,7 +111,7 @@ class PartEmbedding:
 
     @property
     def embedder(self) -> Embedder:
-        """The embedder, opened when it is first asked for; each kind's own errors where its files are not there."""
+        """The embedder, opened on first use; raises that embedder's errors where its files are missing."""
         if self._embedder is not None:
             return self._embedder
         if isinstance(self.config, TfidfEmbedder):
@@ -134,11 +134,11 @@ class PartEmbedding:
 
 def sample_texts(parts: Sequence[CorpusPart], size: int, max_characters: int, engine: Engine) -> Iterator[str]:
     """The beginnings of `size` documents, document i n / `size` for i in 0, 1, ...; of all n where there are fewer."""
-    for texts in engine.map(partial(_read, max_characters), _chosen(parts, size)):
+    for texts in engine.map(partial(_read_beginnings, max_characters), _sample_rows(parts, size)):
         yield from texts
 
 
-def _chosen(parts: Sequence[CorpusPart], size: int) -> Iterable[Chosen]:
+def _sample_rows(parts: Sequence[CorpusPart], size: int) -> Iterable[Chosen]:
     positions = spread(_documents(parts), size)
     for part in parts:
         first, last = np.searchsorted(positions, [part.start, part.start + part.rows])
@@ -146,7 +146,7 @@ def _chosen(parts: Sequence[CorpusPart], size: int) -> Iterable[Chosen]:
             yield part, positions[first:last] - part.start
 
 
-def _read(max_characters: int, chosen: Chosen) -> list[str]:
+def _read_beginnings(max_characters: int, chosen: Chosen) -> list[str]:
     part, rows = chosen
     texts = part.texts()
     return [texts[row][:max_characters] for row in rows.tolist()]
@@ -155,10 +155,10 @@ def _read(max_characters: int, chosen: Chosen) -> list[str]:
 class Embeddings:
     """Reads the embeddings in directory `path`, in corpus order.
 
-    There is a float16 array for each Parquet shard of the training split; `embeddings.json` has how many rows each has
-    and how long they are.
+    There is a float16 array for each Parquet shard of the training split; `embeddings.json` has their numbers of rows
+    and the dimensions.
 
-    Rows have unit length, or are zeros (a document that is like no other); their directions are those of float16.
+    Vectors have unit length, or are zeros (a document that is like no other); their directions are those of float16.
     Raises DataError, naming the file, where an array is missing, cut short or of another type or length.
     """
 
@@ -198,8 +198,8 @@ class Embeddings:
         documents = np.asarray(ids, dtype=np.int64)
         vectors = np.empty((len(documents), self.dimensions), dtype=np.float32)
         for first in range(0, len(documents), _ROWS_AT_ONCE):
-            some = documents[first : first + _ROWS_AT_ONCE]
-            vectors[first : first + len(some)] = self._unit(self._rows.take(some), some)
+            batch = documents[first : first + _ROWS_AT_ONCE]
+            vectors[first : first + len(batch)] = self._unit(self._rows.take(batch), batch)
         return vectors
 
     def _unit(self, vectors: npt.NDArray[np.float16], documents: Sequence[int] | npt.NDArray[Any]) -> Vectors:
@@ -234,5 +234,5 @@ class EmbeddingsWriter:
         self.lengths.append(rows)
 
     def close(self) -> None:
-        """Write what a reader checks the arrays against."""
+        """Write the manifest, which a reader checks the arrays against."""
         files.write_json(self.path / MANIFEST, {"dimensions": self.dimensions, "rows": self.lengths})

@@ -15,7 +15,7 @@ from paribus.ordering.arrays import JUMPS, NEIGHBOURS, SIMILARITIES, NeighbourLi
 
 _WORD = 64
 _SHARES = 10
-"""Edges are parted in shares of about a tenth, so that parting takes little memory beside what stays."""
+"""Edges are sorted a share of about a tenth at a time, so that this takes little memory beside the graph."""
 _RECORD_WORDS = 3
 MOST_DOCUMENTS = 2**31 - 1
 _SORTED = -1
@@ -23,20 +23,20 @@ _SORTED = -1
 
 @dataclass(frozen=True)
 class DocumentPath:
-    """A walk that meets every document once."""
+    """A path through all documents, each met once."""
 
     order: npt.NDArray[np.int64]
     """Document ids, (n,)."""
     weights: npt.NDArray[np.float32]
-    """Weight of the edge from the document before, (n,); 0 where the document was landed on by a jump."""
+    """Weight of the edge from the document before, (n,); 0 where the path landed on the document by a jump."""
     landed: npt.NDArray[np.uint64]
-    """Bit map of the positions that were landed on; the first one was."""
+    """Bit map of the positions that the path landed on, the first among them."""
     edges: int
     """Edges of the graph."""
 
     @property
     def jumps(self) -> npt.NDArray[np.bool_]:
-        """True if the document was landed on, (n,)."""
+        """True where the path landed on the document, (n,)."""
         bits = np.unpackbits(self.landed.astype("<u8").view(np.uint8), bitorder="little")
         return bits[: len(self.order)].astype(bool)
 
@@ -70,7 +70,7 @@ def path_through(
 ) -> DocumentPath:
     """The path over the kept documents, numbered as in `lists`, with the first `neighbours` kept ones of each list.
 
-    `work` is a directory for whole lists, where those on disk are not.
+    `work` is a directory for lists of kept documents alone.
     """
     whole = whole_lists(lists.ids, lists.similarities, kept=kept, take=neighbours, work=work)
     path = walk(neighbour_graph(whole), seed=seed)
@@ -79,14 +79,14 @@ def path_through(
 
 @dataclass(frozen=True)
 class WholeLists:
-    """Lists of documents that are there, by finite weights; an entry below 0, or the document itself, is none."""
+    """Neighbours among existing documents, with finite weights; an id below 0, or the document's own, is none."""
 
     ids: npt.NDArray[np.int32]
     """(n, k), contiguous; memory-mapped where the lists are on disk."""
     weights: npt.NDArray[np.float32]
     """(n, k), contiguous."""
     exact: npt.NDArray[np.float64] | None
-    """(n, k) weights that `weights` are the nearest of in single precision; None where they are the same."""
+    """(n, k) weights in double precision; None where `weights` are exact."""
     is_sorted: bool
     """True if every list goes from the heaviest edge down and of equal ones from the smallest id up."""
     range_sizes: npt.NDArray[np.int64]
@@ -111,7 +111,7 @@ class NeighbourGraph:
     begin: npt.NDArray[np.int64]
     """(n + 1,): the listings of document i are begin[i] to begin[i + 1]."""
     listings: npt.NDArray[np.uint64]
-    """A key for each list a document is in: `kernels.edge_key` says how it holds the other document and the weight."""
+    """A key for each list a document is in, of that list's document and the weight: `kernels.edge_key`."""
 
     def degrees(self) -> npt.NDArray[np.uint32]:
         """Distinct neighbours of each document, (n,)."""
@@ -138,7 +138,7 @@ def walk(graph: NeighbourGraph, *, seed: int) -> DocumentPath:
 
 
 def _landings(graph: NeighbourGraph, seed: int) -> tuple[npt.NDArray[np.uint32], int]:
-    """Documents in the order in which jumps want them, by degree, in random order among equals; and the edges.
+    """Documents in the order in which jumps try them, by degree and at random among equals, and the number of edges.
 
     The first unvisited one is a uniformly random document of minimum degree: which documents the walk has visited
     depends on the places in this list of documents it has jumped to or passed over, never on those still to come.
@@ -164,7 +164,7 @@ def neighbour_graph(lists: WholeLists) -> NeighbourGraph:
     counts = np.zeros((1 << lists.shift) + 1, dtype=np.int64)
     placed = 0
     for first, last in _shares(lists.range_sizes, capacity):
-        _part(lists, first, last, records)
+        _partition_edges(lists, first, last, records)
         form = (first, last, lists.shift, documents, placed)
         targets = (address(begin), address(listings), address(counts))
         placed = kernel("place_edges")(address(records), address(lists.range_sizes), *form, *targets)
@@ -173,7 +173,7 @@ def neighbour_graph(lists: WholeLists) -> NeighbourGraph:
 
 
 def _shares(sizes: npt.NDArray[np.int64], capacity: int) -> Iterator[tuple[int, int]]:
-    """Consecutive ranges, as many at a time as `capacity` edges allow."""
+    """(first, last) of consecutive ranges with at most `capacity` edges together."""
     first, held = 0, 0
     for number, size in enumerate(sizes.tolist()):
         if held + size > capacity:
@@ -183,8 +183,8 @@ def _shares(sizes: npt.NDArray[np.int64], capacity: int) -> Iterator[tuple[int, 
     yield first, len(sizes)
 
 
-def _part(lists: WholeLists, first: int, last: int, records: npt.NDArray[np.int32]) -> None:
-    """Write the edges that lead to the ranges from `first` to `last`, range after range."""
+def _partition_edges(lists: WholeLists, first: int, last: int, records: npt.NDArray[np.int32]) -> None:
+    """Write the edges that lead to ranges `first` to `last` into `records`, range after range."""
     documents, width = lists.ids.shape
     sizes = lists.range_sizes[first:last]
     cursors = np.zeros(len(lists.range_sizes), dtype=np.int64)
@@ -208,8 +208,8 @@ def whole_lists(
     """The first `take` neighbours of every kept document among kept documents, numbered among these.
 
     `ids` (integers) and `weights` (floats) are (n, k), `kept` is (n,). With all documents and neighbours the lists stay
-    as they are; otherwise they are written anew in single precision, heaviest edge first and with -1 behind the last,
-    to mapped files in `work` if it is given, which have no name any more.
+    as they are; otherwise they are written anew in single precision, heaviest edge first and with -1 after the last,
+    to mapped files in `work` if it is given, which are unlinked at once.
 
     Raises ValueError for shapes that differ, more than 2**31 - 1 documents, a document id of n or more, or a similarity
     that is not a finite number.
@@ -221,13 +221,13 @@ def whole_lists(
     narrow, single = np.ascontiguousarray(_narrow(ids)), np.ascontiguousarray(_single(weights))
     if (kept is None or bool(kept.all())) and take in (None, ids.shape[1]):
         return _survey(narrow, single, _exact(weights, single))
-    everyone = np.ones(len(ids), dtype=bool) if kept is None else kept
-    compact = _compact(narrow, single, everyone, ids.shape[1] if take is None else min(take, ids.shape[1]), work)
-    return _survey(*compact, None)
+    mask = np.ones(len(ids), dtype=bool) if kept is None else kept
+    width = ids.shape[1] if take is None else min(take, ids.shape[1])
+    return _survey(*_compact(narrow, single, mask, width, work), None)
 
 
 def _narrow(ids: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-    """int32; ids that do not fit stay ids that are not there."""
+    """Ids as int32; one that does not fit becomes -1 or the largest int32, which no document has."""
     if ids.dtype == np.int32:
         return ids.view(np.int32)
     if ids.size and (ids.max() > MOST_DOCUMENTS or ids.min() < -MOST_DOCUMENTS):
@@ -257,12 +257,12 @@ def _survey(
     ids: npt.NDArray[np.int32], weights: npt.NDArray[np.float32], exact: npt.NDArray[np.float64] | None
 ) -> WholeLists:
     documents, width = ids.shape
-    # Ranges of 2,048 documents, whose listings a second-level cache holds, or so many that there are 8,192 of them.
+    # Ranges of 2,048 documents, whose listings fit into a second-level cache, or at most 8,192 larger ranges.
     shift = max(11, (documents - 1).bit_length() - 13)
     sizes = np.zeros((max(documents - 1, 0) >> shift) + 1, dtype=np.int64)
     place = kernel("survey_lists")(address(ids), address(weights), documents, width, shift, address(sizes))
     if place >= 0:
-        raise _broken(ids.reshape(-1)[place], documents)
+        raise _entry_error(ids.reshape(-1)[place], documents)
     # Lists that are sorted in single precision may not be in double precision.
     return WholeLists(ids, weights, exact, place == _SORTED and exact is None, sizes, shift)
 
@@ -277,26 +277,26 @@ def _compact(
     documents, width = ids.shape
     numbers = np.where(kept, np.cumsum(kept, dtype=np.int32) - 1, -1).astype(np.int32)
     shape = (int(kept.sum()), take)
-    whole = (_array(work, NEIGHBOURS, shape, np.int32), _array(work, SIMILARITIES, shape, np.float32))
+    compact = (_new_array(work, NEIGHBOURS, shape, np.int32), _new_array(work, SIMILARITIES, shape, np.float32))
     keys = np.zeros(take + 1, dtype=np.uint64)
-    given = (address(ids), address(weights), documents, width, address(numbers), take)
-    wrong = kernel("compact_lists")(*given, *map(address, whole), address(keys))
+    source = (address(ids), address(weights), documents, width, address(numbers), take)
+    wrong = kernel("compact_lists")(*source, *map(address, compact), address(keys))
     if wrong >= 0:
-        raise _broken(ids.reshape(-1)[wrong], documents)
-    return whole
+        raise _entry_error(ids.reshape(-1)[wrong], documents)
+    return compact
 
 
-def _broken(document: int, documents: int) -> ValueError:
+def _entry_error(document: int, documents: int) -> ValueError:
     if document >= documents:
         return ValueError(f"neighbours has document {document}, but only {documents} rows")
     return ValueError("similarities must be finite numbers wherever there is a neighbour")
 
 
-def _array(work: Path | None, name: str, shape: tuple[int, int], kind: npt.DTypeLike) -> npt.NDArray[Any]:
+def _new_array(work: Path | None, name: str, shape: tuple[int, int], kind: npt.DTypeLike) -> npt.NDArray[Any]:
     if work is None or not shape[0] * shape[1]:
         return np.empty(shape, dtype=kind)
     path = work / f"whole_{name}"
     array = create_array(path, kind, shape)
-    # The mapping stays, and nothing is left behind by a kill: made anew, they are not resumed.
+    # The mapping outlives the name, and a kill leaves no file: a resumed stage writes the lists anew.
     path.unlink()
     return array

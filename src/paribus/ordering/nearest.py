@@ -1,4 +1,4 @@
-"""The nearest vectors of one shard: exactly, or by faiss' inverted lists and an exact ranking of what they find."""
+"""The nearest vectors of one shard: exactly, or by faiss' inverted lists and an exact ranking of candidates."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,11 +23,11 @@ Vectors = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
 Neighbours = tuple[Ids, Vectors]
 SINGLE_PRECISION_ERROR = np.float32(1e-5)
-"""More than an inner product of unit vectors in single precision can be wrong by."""
+"""Bound of the error of an inner product of unit vectors in single precision."""
 
 
 class ExactShard:
-    """Every vector of a shard is compared. Ties are those of double precision."""
+    """Compares every vector of a shard. Ties are those of double precision."""
 
     def __init__(self, base: Vectors) -> None:
         self.base = base
@@ -38,7 +38,7 @@ class ExactShard:
         rough, candidates = faiss.knn(queries, self.base, number, metric=faiss.METRIC_INNER_PRODUCT)
         ids, cosines = rank(queries, self.base, candidates, itself, count)
         if number < len(self.base):
-            # Where the last neighbour is as near as the last candidate, others as near may not have been retrieved.
+            # Where the last neighbour is as near as the last candidate, more that are as near may be missing.
             unsure = np.flatnonzero(cosines[:, -1] <= rough[:, -1] + SINGLE_PRECISION_ERROR)
             if len(unsure):
                 ids[unsure], cosines[unsure] = rank_all(queries[unsure], self.base, itself[unsure], count)
@@ -46,7 +46,7 @@ class ExactShard:
 
 
 class InvertedShard:
-    """The lists of a shard that are nearest to a query are searched, and the candidates ranked exactly."""
+    """Searches the lists of a shard that are nearest to a query, and ranks the candidates exactly."""
 
     def __init__(self, base: Vectors, trained: Any, probes: int, factor: int) -> None:
         """Put the rows of `base` into a copy of the `trained` index; `factor` candidates a neighbour are ranked."""
@@ -79,8 +79,8 @@ def nearest_documents(shard: Shard, rows: Ids, queries: Vectors, documents: Ids,
     queried = np.flatnonzero(queries.any(axis=1))
     if len(queried) and len(rows):
         places = np.searchsorted(rows, documents[queried])
-        own = np.where(rows[np.minimum(places, len(rows) - 1)] == documents[queried], places, -1)
-        nearest, cosines[queried] = shard.nearest(np.ascontiguousarray(queries[queried]), own, count)
+        itself = np.where(rows[np.minimum(places, len(rows) - 1)] == documents[queried], places, -1)
+        nearest, cosines[queried] = shard.nearest(np.ascontiguousarray(queries[queried]), itself, count)
         ids[queried] = np.where(nearest < 0, -1, rows[nearest])
     return ids, cosines
 
@@ -88,7 +88,7 @@ def nearest_documents(shard: Shard, rows: Ids, queries: Vectors, documents: Ids,
 def train_index(vectors: Vectors, plan: SearchPlan) -> Any:
     """An empty index with centroids, and codes if it quantizes, learned from `vectors` (m, d).
 
-    One thread, since the last bits of k-means, and with them which list a document is in, depend on their number.
+    One thread, since the last bits of k-means, and with them the list that a document is in, depend on their number.
     """
     dimensions = vectors.shape[1]
     coarse = faiss.IndexFlatIP(dimensions)
@@ -127,7 +127,7 @@ def load_index(path: Path) -> Any:
 
 
 def let_faiss_use_one_thread() -> None:
-    """Have what faiss does for the calling thread take no other."""
+    """Let faiss use no other thread when the calling thread uses it."""
     faiss.omp_set_num_threads(1)
 
 
@@ -179,15 +179,15 @@ def rank_all(queries: Vectors, base: Vectors, itself: Ids, count: int) -> Neighb
     cosines = np.zeros((len(queries), count), dtype=np.float32)
     for group, vector in enumerate(distinct):
         # One more than asked for, since each member of the group leaves itself out.
-        candidates = _above_the_last(base, vector, min(count + 1, len(base)))
+        candidates = _most_similar(base, vector, min(count + 1, len(base)))
         members = np.flatnonzero(owner.reshape(-1) == group)
         shared = np.broadcast_to(candidates, (len(members), len(candidates)))
         ids[members], cosines[members] = rank(queries[members], base, shared, itself[members], count)
     return ids, cosines
 
 
-def _above_the_last(base: Vectors, vector: Vectors, count: int) -> Ids:
-    """The `count` rows most like `vector`, of equal ones the first."""
+def _most_similar(base: Vectors, vector: Vectors, count: int) -> Ids:
+    """The `count` rows with the largest cosine to `vector`, of equal ones the first."""
     rough = base @ vector
     threshold = np.partition(rough, len(rough) - count)[len(rough) - count] - SINGLE_PRECISION_ERROR
     close = np.flatnonzero(rough >= threshold)

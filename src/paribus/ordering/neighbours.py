@@ -1,4 +1,4 @@
-"""The stage `neighbours`: embeddings -> the nearest documents of each, with how many of them the index found."""
+"""The stage `neighbours`: embeddings -> the nearest documents of each, and the recall of the index."""
 
 import json
 import zipfile
@@ -41,11 +41,11 @@ from paribus.store.claims import exclusive
 
 PLAN, TRAINED = "plan.json", "trained.faiss"
 SOUGHT = 10
-"""Nearest documents of which lists enough are searched to find `neighbours.recall`."""
+"""Nearest documents whose recall must reach `neighbours.recall` when the number of lists is chosen."""
 Progress = Callable[[float, float, str], None]
 DOCUMENTS_A_BLOCK = 2048
 RECALLED = 20
-"""Nearest documents that recall is a share of: as many as the orders make edges of."""
+"""Nearest documents that reported recall is a share of: as many as the orders make edges of."""
 _ROUNDING = np.float32(1e-6)
 
 
@@ -86,21 +86,21 @@ class Blocks:
     work: Path
     documents: int
     width: int
-    """Neighbours kept a document."""
+    """Neighbours per document."""
 
     @property
     def count(self) -> int:
         return -(-self.documents // DOCUMENTS_A_BLOCK)
 
     def bounds(self, block: int) -> tuple[int, int]:
-        """First document of a block, and the one behind its last."""
+        """First document of a block, and the one after its last."""
         first = block * DOCUMENTS_A_BLOCK
         return first, min(first + DOCUMENTS_A_BLOCK, self.documents)
 
     def searched(self, block: int) -> int:
-        """Shards that are merged into a block already; none where its file is cut short."""
+        """Number of shards merged into a block so far; 0 where its file is missing or cut short."""
         try:
-            return int(self._saved(block, "shards")[0])
+            return int(self._load(block, "shards")[0])
         except (FileNotFoundError, DataError):
             return 0
 
@@ -111,25 +111,25 @@ class Blocks:
     def read(self, block: int) -> Neighbours:
         """The block's neighbours so far; DataError where its file cannot be read."""
         try:
-            ids, similarities = self._saved(block, "ids", "similarities")
+            ids, similarities = self._load(block, "ids", "similarities")
             return ids, similarities
         except FileNotFoundError:
-            return self._nothing(block)
+            return self._empty(block)
 
     def add(self, block: int, shard: int, found: Neighbours) -> None:
-        """Merge what shard number `shard` has for the block; nothing if it is in there already.
+        """Merge the neighbours that shard number `shard` has for the block, unless they are in it already.
 
-        Another process may search the same shards: what is merged is read in one step, and is replaced only where it
-        is still what was read.
+        Another process may search the same shards: the file is read in one step, and replaced only if its number of
+        shards is still the one that was read.
         """
         searched = self.searched(block)
         if searched > shard:
             return
         if searched < shard:
             raise DataError(f"{self._path(block)}: has {searched} shards, not {shard}; run the command again")
-        before = self._nothing(block)
+        before = self._empty(block)
         if shard:
-            merged, *lists = self._saved(block, "shards", "ids", "similarities")
+            merged, *lists = self._load(block, "shards", "ids", "similarities")
             if merged != shard:
                 return  # another process has merged more
             before = lists[0], lists[1]
@@ -139,7 +139,7 @@ class Blocks:
                 with files.replacing(self._path(block)) as aside, aside.open("wb") as file:
                     np.savez(file, ids=ids, similarities=similarities, shards=np.int64(shard + 1))
 
-    def _saved(self, block: int, *names: str) -> list[npt.NDArray[Any]]:
+    def _load(self, block: int, *names: str) -> list[npt.NDArray[Any]]:
         path = self._path(block)
         try:
             with np.load(path, allow_pickle=False) as saved:
@@ -147,7 +147,7 @@ class Blocks:
         except (EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
             raise DataError(f"{path}: no readable neighbours ({error}); remove it and run the command again") from error
 
-    def _nothing(self, block: int) -> Neighbours:
+    def _empty(self, block: int) -> Neighbours:
         first, last = self.bounds(block)
         shape = (last - first, self.width)
         return np.full(shape, -1, dtype=np.int64), np.zeros(shape, dtype=np.float32)
@@ -165,18 +165,18 @@ class ShardSource:
     start: int
     stop: int
     candidates: int
-    """How many candidates a neighbour are ranked."""
+    """Candidates that are ranked per neighbour."""
 
     def load(self) -> tuple[Vectors, Ids]:
-        """The vectors that have a direction, and which documents they are of."""
+        """The vectors that have a direction, and their documents."""
         vectors = self.embeddings.rows(self.start, self.stop)
         real = np.flatnonzero(vectors.any(axis=1))
         return vectors if len(real) == len(vectors) else vectors[real], real + self.start
 
     def index(self, base: Vectors, trained: Path | None, probes: int, devices: Sequence[Any] = ()) -> Shard:
-        """The vectors `base` in a copy of the index in file `trained`, of which so many lists are searched.
+        """The vectors `base` in a copy of the index in file `trained`, of which `probes` lists are searched.
 
-        Without such a file all of them are compared, on `devices` of PyTorch if there are any.
+        Without such a file all vectors are compared, on `devices` of PyTorch if there are any.
         """
         if trained is not None:
             return InvertedShard(base, load_index(trained), probes, self.candidates)
@@ -188,10 +188,10 @@ class ShardSource:
 
 
 class BlockSearch:
-    """Searches shard number `number` by `plan` (None: all of it is compared) and merges what it finds into `blocks`.
+    """Searches shard number `number` by `plan` (None: exactly) and merges the neighbours into `blocks`.
 
-    Several threads may call it at once. A process that it is sent to opens the shard for itself, as that is too large
-    to be sent, out of `source` and the index in file `trained`.
+    Several threads may call it at once. A process that unpickles it opens the shard itself, from `source` and the index
+    in file `trained`, as that is too large to be sent.
     """
 
     def __init__(
@@ -235,7 +235,7 @@ class RecallSample:
 
     @classmethod
     def spread(cls, documents: int, size: int, work: Path, count: int) -> "RecallSample":
-        """`size` of so many documents, and room in `work` for `count` neighbours of each."""
+        """`size` of `documents` documents, with blocks in `work` for `count` neighbours of each."""
         chosen = np.unique(np.linspace(0, documents - 1, min(size, documents)).astype(np.int64))
         directory = work / "sample"
         directory.mkdir(exist_ok=True)
@@ -259,11 +259,11 @@ class RecallSample:
         return recall_of((ids.astype(np.int64), similarities), (truth[0], truth[1]))
 
 
-# Memory holds the vectors and the index of one shard and a few blocks. What is found goes to a file a block, and lists
-# of several shards are merged by exact cosines, so that the result does not depend on the number of threads.
+# Memory holds the vectors and the index of one shard and a few blocks. Each block has a file, in which the lists of
+# several shards are merged by exact cosines, so that the result does not depend on the number of threads.
 @dataclass(frozen=True)
 class NeighbourSearch:
-    """One search, resumable in `work`: shards of documents are indexed in turn and searched by blocks of all."""
+    """One search, resumable in `work`: shards are indexed in turn, and each is searched for all blocks of documents."""
 
     embeddings: Embeddings
     config: NeighboursConfig
@@ -272,7 +272,7 @@ class NeighbourSearch:
     progress: Progress
 
     def run(self) -> tuple[SearchPlan, Blocks, RecallSample]:
-        """The index that was used, the neighbours of all documents, and those of a sample, found exactly."""
+        """The index that was used, the neighbours of all documents, and the exact neighbours of a sample."""
         documents = len(self.embeddings)
         blocks = Blocks(self.work, documents, self.config.retrieved)
         sample = RecallSample.spread(
@@ -296,9 +296,9 @@ class NeighbourSearch:
         return plan or SearchPlan("flat"), blocks, sample
 
     def _plan(self, base: Vectors) -> SearchPlan:
-        """The index, learned and, from the shard `base`, set up."""
-        whole = len(self.embeddings) <= self.config.shard_documents
-        documents = len(base) if whole else len(self.embeddings)
+        """Choose and train the index, and choose how many lists to search by the shard `base`."""
+        is_one_shard = len(self.embeddings) <= self.config.shard_documents
+        documents = len(base) if is_one_shard else len(self.embeddings)
         plan = plan_search(documents, self.embeddings.dimensions, self.config)
         if plan.index != "flat":
             plan = self._train(plan)
@@ -339,7 +339,7 @@ class NeighbourSearch:
             while probes < plan.lists:
                 shard.probe(probes)
                 share = recall_of(shard.nearest(queries, chosen, count), truth)
-                # Beyond some number, what is missed is not missed for want of lists.
+                # Beyond some number, more lists find hardly more.
                 if share >= self.config.recall or (probes > 8 and share < before + 0.001):
                     return probes
                 before, probes = share, 2 * probes
@@ -347,20 +347,20 @@ class NeighbourSearch:
 
     def _search(self, search: BlockSearch, base: Vectors, rows: Ids, shards: int) -> None:
         blocks, number = search.blocks, search.number
-        left = [block for block in range(blocks.count) if blocks.searched(block) <= number]
-        done = number * blocks.count + blocks.count - len(left)
+        pending = [block for block in range(blocks.count) if blocks.searched(block) <= number]
+        done = number * blocks.count + blocks.count - len(pending)
         devices = search_devices(self.config, base) if search.plan is None or search.plan.index == "flat" else []
         # A GPU answers one thread at a time.
         engine: Engine = LocalEngine(len(devices)) if devices else self.engine
         if engine.shares_memory:
             search.open(base, rows, devices)
-        for _ in engine.map(search, left, releases_gil=True):
+        for _ in engine.map(search, pending, releases_gil=True):
             done += 1
             self.progress(done, shards * blocks.count, "searching neighbours")
 
 
 def search_devices(config: NeighboursConfig, base: Vectors) -> list[Any]:
-    """PyTorch's devices for the shard `base`; none where it is searched on CPUs, which finds the same.
+    """PyTorch's devices for the shard `base`; none where it is searched on CPUs, with the same result.
 
     `auto` takes GPUs where `neighbours.index` is flat, and they have room. Raises ConfigurationError for `gpu` where
     there is none or no room.
@@ -389,7 +389,7 @@ def search_devices(config: NeighboursConfig, base: Vectors) -> list[Any]:
 
 
 def recall_of(found: Neighbours, truth: Neighbours) -> float:
-    """Share of true neighbours in whose place one as near was found; 1 where there are none.
+    """Share of true neighbours for which one at least as near was found; 1 without true neighbours.
 
     Both are lists of one length; documents as near as the last true neighbour count, whichever of them were found.
     """

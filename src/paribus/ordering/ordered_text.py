@@ -1,4 +1,4 @@
-"""Places of the tokens of ordered documents in their text, in bytes, which no tokenizer and no packing decides."""
+"""Places of tokens in the ordered text, in bytes, so that they are comparable across tokenizers and packings."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -22,9 +22,9 @@ class OrderedText:
     def __init__(
         self, documents: OrderedDocuments, source_bytes: npt.ArrayLike, token_byte_lengths: npt.ArrayLike
     ) -> None:
-        """`source_bytes` (documents of the corpus,) are the UTF-8 bytes of each text, in every draw of its tokens.
+        """`source_bytes` (documents of the corpus,) are the UTF-8 bytes of each text, the same in every draw.
 
-        `token_byte_lengths` (vocabulary,) are those that a token stands for. DataError where an order has no text.
+        `token_byte_lengths` (vocabulary,) are those that a token stands for. DataError for an order without text.
         """
         self.documents: OrderedDocuments = documents
         self._source_bytes: Integers = np.asarray(source_bytes, dtype=np.int64)
@@ -43,38 +43,38 @@ class OrderedText:
         """Bytes of text before token `tokens[i]` of the document at position `positions[i]` of the order, (n,).
 
         Where the tokens of a document stand for more or fewer bytes than its text has, as with a normalizing or lossy
-        tokenizer, by their share of all of them.
+        tokenizer, their bytes are scaled to those of the text.
         """
-        whole = self._source_bytes[self.documents.texts_at(positions)]
+        text_bytes = self._source_bytes[self.documents.texts_at(positions)]
         ends = self.documents.lengths_at(positions) - 1
-        offsets = np.where(tokens >= ends, whole, 0)
+        offsets = np.where(tokens >= ends, text_bytes, 0)
         inside = np.flatnonzero((tokens > 0) & (tokens < ends))
         if len(inside):
-            offsets[inside] = self._inside(positions[inside], tokens[inside], whole[inside])
+            offsets[inside] = self._inside(positions[inside], tokens[inside], text_bytes[inside])
         return offsets
 
-    def _inside(self, positions: Integers, tokens: Integers, whole: Integers) -> Integers:
-        """`within` for tokens that are neither the first nor the end of their documents, of `whole` bytes each.
+    def _inside(self, positions: Integers, tokens: Integers, text_bytes: Integers) -> Integers:
+        """`within` for tokens that are neither the first nor the end of their documents, of `text_bytes` each.
 
         A document is read once, from cut to cut, however many of the tokens are in it.
         """
         order = np.lexsort((tokens, positions))
-        at, cuts = positions[order], tokens[order]
-        first = np.flatnonzero(np.diff(at, prepend=-1))
-        sizes = np.diff(first, append=len(at))
+        positions, cuts = positions[order], tokens[order]
+        first = np.flatnonzero(np.diff(positions, prepend=-1))
+        sizes = np.diff(first, append=len(positions))
         before = np.concatenate([[0], cuts[:-1]])
         before[first] = 0
-        sums = boundaries(self.documents.summed(self.token_byte_lengths, at, before, cuts))
+        sums = boundaries(self.documents.summed(self.token_byte_lengths, positions, before, cuts))
         parts = sums[1:] - np.repeat(sums[first], sizes)
         last = first + sizes - 1
-        ends = self.documents.lengths_at(at[last]) - 1
-        rests = self.documents.summed(self.token_byte_lengths, at[last], cuts[last], ends)
+        ends = self.documents.lengths_at(positions[last]) - 1
+        rests = self.documents.summed(self.token_byte_lengths, positions[last], cuts[last], ends)
         offsets = np.empty_like(parts)
-        offsets[order] = _shares(parts, np.repeat(parts[last] + rests, sizes), whole[order])
+        offsets[order] = _scale(parts, np.repeat(parts[last] + rests, sizes), text_bytes[order])
         return offsets
 
     def extents(self, pieces: ContextPieces) -> tuple[Integers, Integers]:
-        """Bytes of the ordered text before the first token of each context, and before that after its last.
+        """Bytes of the ordered text before the first token of each context, and before the token after its last.
 
         Both (contexts,).
         """
@@ -82,25 +82,25 @@ class OrderedText:
         positions = np.concatenate([pieces.positions[first], pieces.positions[last]])
         tokens = np.concatenate([pieces.starts[first], pieces.starts[last] + pieces.lengths[last]])
         draws, of_draw = np.divmod(positions, len(self.documents.order))
-        # Where a context ends, the next one begins: together, their document is read once.
+        # A context ends in the document in which the next one begins: asked for together, it is read once.
         begins = self._begins[of_draw] + draws * self._begins[-1]
         places, ends = np.split(begins + self.within(positions, tokens), 2)
         return places, ends
 
     def spans(self, positions: Integers, starts: Integers, lengths: Integers) -> tuple[Integers, Integers]:
-        """Bytes of their documents before some pieces of documents, and before what follows them, both (n,)."""
+        """Bytes of the text of its document before each piece, and up to its end, both (n,)."""
         begins, ends = np.split(self.within(np.tile(positions, 2), np.concatenate([starts, starts + lengths])), 2)
         return begins, ends
 
 
-def _shares(parts: Integers, totals: Integers, whole: Integers) -> Integers:
-    """`parts` · `whole` // `totals`, where a total is none 0."""
-    shares = parts.copy()
-    unlike = np.flatnonzero(totals != whole)
-    # The product of two sizes of a document has more than 64 bits where it is of gigabytes.
-    products = parts[unlike].astype(object) * whole[unlike] // np.maximum(totals[unlike], 1)
-    shares[unlike] = products.astype(np.int64)
-    return shares
+def _scale(parts: Integers, totals: Integers, text_bytes: Integers) -> Integers:
+    """`parts` · `text_bytes` // `totals`; 0 where a total is 0."""
+    scaled = parts.copy()
+    unequal = np.flatnonzero(totals != text_bytes)
+    # For a document of gigabytes the product of two sizes has more than 64 bits.
+    products = parts[unequal].astype(object) * text_bytes[unequal] // np.maximum(totals[unequal], 1)
+    scaled[unequal] = products.astype(np.int64)
+    return scaled
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Measured:
     ends: Integers
     """Bytes of the ordered text before the token after the last of each context, (n,)."""
     sampled: Integers
-    """Number of a sampled byte of the corpus and of a context that predicts it, (found, 2), by contexts."""
+    """Number of a sampled byte of the corpus and of a context that predicts it, (found, 2), in order of contexts."""
 
     @classmethod
     def of(  # noqa: PLR0917 (what is measured, by what, and which of it)
@@ -124,8 +124,8 @@ class Measured:
     ) -> Self:
         """Contexts `start` to `stop` of `text`, whose sampled bytes are `points`.
 
-        The tokens of a tokenizer that is `lossy` stand for less than was read, so budgets of text would read more of it
-        than others do: text counts by a token's share of its document. Pairs are measured by their tokens.
+        Tokens of a `lossy` tokenizer stand for fewer bytes than their text has, so a budget of text would read more
+        than with others: there text counts by a token's share of its document. Pairs are measured by their tokens.
         """
         indices = np.arange(start, stop, dtype=np.int64)
         pieces, predicted = contexts.pieces(indices), contexts.predicted(indices)
@@ -141,10 +141,10 @@ class Measured:
 
 
 def sampled_in(pieces: ContextPieces, text: OrderedText, points: Integers) -> tuple[Integers, Integers]:
-    """Which of the bytes `points` of the corpus, ascending, the pieces of contexts hold.
+    """Find which of the bytes `points` of the corpus, ascending, the pieces of contexts hold.
 
-    Numbers of points, and of each the context, 0 to n - 1, both (found,). Bytes of a token are held with it. Tokens are
-    read only of documents that have a point.
+    Returns numbers of points, and for each the context, 0 to n - 1, both (found,). Bytes of a token are held with it.
+    Tokens are read only of documents that have a point.
     """
     documents = text.documents.texts_at(pieces.positions)
     begins, ends = text.corpus_begins[documents], text.corpus_begins[documents + 1]
@@ -155,7 +155,7 @@ def sampled_in(pieces: ContextPieces, text: OrderedText, points: Integers) -> tu
 
 
 ARRAYS = tuple(field.name for field in fields(Measured))
-"""The names of its arrays."""
+"""Names of the arrays of `Measured`."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class MeasuredContexts(Measured):
 
 
 def sampled_bytes(corpus_bytes: int) -> Integers:
-    """Bytes of a corpus of `corpus_bytes` that are looked at, ascending int64; the same for all trainings on it."""
+    """Sampled bytes of a corpus of `corpus_bytes`, ascending int64; the same for all trainings on it."""
     parts = min(SAMPLED_BYTES, corpus_bytes)
     edges = np.arange(parts + 1, dtype=np.int64) * corpus_bytes // parts
     generator = np.random.Generator(np.random.PCG64(seed_sequence(PLACES, corpus_bytes)))
@@ -185,7 +185,7 @@ def sampled_bytes(corpus_bytes: int) -> Integers:
 def readings(sampled: Integers, times: Callable[[Integers], Integers], corpus_bytes: int) -> Integers:
     """How often each of `sampled_bytes` was predicted in training that read contexts as often as `times` says, int64.
 
-    `sampled` (found, 2) has the number of a byte and a context that holds it. Of pairs what was read counts too.
+    `sampled` (found, 2) has the number of a byte and a context that holds it. Sources of pairs count too.
     """
     counts = np.zeros(min(SAMPLED_BYTES, corpus_bytes), dtype=np.int64)
     # Of several draws a byte is in a context of each.

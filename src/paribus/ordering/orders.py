@@ -52,7 +52,7 @@ class Ordered:
 
 
 class _Inputs:
-    """The artefacts that an order is made of, each checked against the corpus, whose training split has documents."""
+    """The artefacts that an order is made of, each checked against the corpus, whose training split is not empty."""
 
     def __init__(self, paths: Mapping[str, Path], listener: StageListener) -> None:
         self._paths, self._listener = paths, listener
@@ -64,7 +64,7 @@ class _Inputs:
             )
 
     def kept(self) -> DocumentMask:
-        """Which documents stay, (n,) bool: all where nothing removes duplicates."""
+        """(n,) bool, True for documents that stay: all where nothing removes duplicates."""
         if "duplicates" not in self._paths:
             return np.ones(self.documents, dtype=bool)
         from paribus.ordering.duplicates import Duplicates
@@ -80,7 +80,7 @@ class _Inputs:
         return embeddings
 
     def lists(self, stage: str) -> NeighbourLists:
-        """The lists of a stage; whatever reads them runs compiled kernels."""
+        """The lists of a stage; compiles the kernels that read them."""
         compile_kernels(TRAVERSAL, self._listener)
         lists = NeighbourLists(self._paths[stage])
         self._check_count(stage, lists.count)
@@ -98,19 +98,20 @@ class _Inputs:
 
 
 def build(context: StageContext) -> dict[str, JSON]:
-    """Write the order and say how it came about.
+    """Write the order and return its statistics.
 
-    DataError for a training split without documents, or for inputs that are about another corpus.
+    DataError for a training split without documents, or for inputs of another corpus.
     """
     inputs, kind = _Inputs(context.inputs, context.listener), context.config.ordering.kind
     kept = inputs.kept()
     context.listener.progress(0, 1, unit="orders", doing=f"putting documents in order ({kind})")
     ordered = _ordered(context, inputs, kept)
     context.listener.progress(1, 1, unit="orders", doing=f"putting documents in order ({kind})")
-    stay = int(kept.sum()) if ordered.groups is not None else len(ordered.documents)
-    removed = len(kept) - stay
-    summary = write_order(context.output, ordered.documents, groups=ordered.groups, kept=stay, removed=removed)
-    counts: dict[str, JSON] = {"documents": stay, "removed": removed, "entries": len(ordered.documents)}
+    # An ordering may leave out documents too; with groups it repeats some, but leaves none out.
+    distinct = int(kept.sum()) if ordered.groups is not None else len(ordered.documents)
+    removed = len(kept) - distinct
+    summary = write_order(context.output, ordered.documents, groups=ordered.groups, kept=distinct, removed=removed)
+    counts: dict[str, JSON] = {"documents": distinct, "removed": removed, "entries": len(ordered.documents)}
     return counts | ordered.statistics | {"digest": summary["digest"]}
 
 
@@ -142,7 +143,7 @@ def _with_neighbours(
     """The kNN baseline of In-Context Pretraining (arXiv 2310.10638, section 3.1): each document and its neighbours.
 
     Every kept document heads one group: itself, then its nearest kept neighbours. Groups follow each other in the
-    seeded shuffle that `standard` has, so the two differ in nothing but the neighbours. Documents repeat.
+    seeded shuffle of `standard`, so the two differ in nothing but the neighbours. Documents repeat.
     """
     near = whole_lists(lists.ids, lists.similarities, kept=kept, take=ordering.neighbours, work=work)
     documents = np.flatnonzero(kept)
@@ -182,7 +183,7 @@ def _along_the_path(
     path = path_through(lists, kept, ordering.neighbours, seed=seed, work=work)
     statistics: dict[str, JSON] = {
         "edges": path.edges,
-        # The path begins with a landing that is no jump from anywhere.
+        # The first document of the path is landed on, but not from another.
         "jumps": int(path.jumps[1:].sum()),
         "path_weight": float(path.weights.sum(dtype=np.float64)),
         "mean_similarity_of_adjacent": mean_of(path.weights[1:]),
@@ -216,11 +217,10 @@ def _without_alike(
 def write_order(
     directory: Path, documents: Indices, *, groups: Indices | None = None, kept: int, removed: int
 ) -> dict[str, Any]:
-    """Write an order into `directory` and return what `order.json` says.
+    """Write an order into `directory` and return the contents of `order.json`.
 
     `documents` is (m,) int64, document indices in the order they are read; `groups` is (g + 1,) int64, positions in
-    `documents` at which a group begins, from 0 to m. Of the corpus `kept` documents are in the order and `removed`
-    are not.
+    `documents` at which a group begins, from 0 to m. The order has `kept` documents of the corpus and lacks `removed`.
     """
     np.save(directory / DOCUMENTS, documents.astype(np.int64, copy=False), allow_pickle=False)
     if groups is not None:
@@ -247,7 +247,7 @@ class Order:
         summary = self._summary()
         self.digest: str = summary["digest"]
         self.corpus_documents: int = summary["documents"]
-        """Documents of the corpus, those that are not in the order included."""
+        """Documents of the corpus, whether or not they are in the order."""
         self.kept: int = summary["kept"]
         """Distinct documents in the order."""
         self.documents: Indices = self._map(DOCUMENTS)

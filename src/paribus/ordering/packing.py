@@ -1,4 +1,4 @@
-"""Packings: ordered documents become contexts of one length, gathered when they are asked for."""
+"""Packings: contexts of one length made of ordered documents, whose tokens are read when they are asked for."""
 
 import mmap
 import resource
@@ -22,14 +22,14 @@ NO_TARGET = -1
 
 Integers = npt.NDArray[np.int64]
 CONTEXTS_AT_ONCE = 65_536
-"""Contexts whose pieces are looked at together, so that memory is bounded however many there are."""
+"""Contexts whose pieces are computed together, so that memory is bounded however many there are."""
 SAMPLED = 16
-"""Parts that are looked at, at most."""
+"""Elements that `expect_absent` probes at most."""
 
 
 @dataclass(frozen=True)
 class ContextPieces:
-    """The pieces of n contexts, context by context and within one in the sequence of the order.
+    """The pieces of n contexts, context by context, within a context in the sequence of the order.
 
     Piece p holds tokens `starts[p]` to `starts[p] + lengths[p]` of the document at position `positions[p]` of the
     order; context i holds pieces `bounds[i]` to `bounds[i + 1]`, at least one.
@@ -60,9 +60,9 @@ class ContextPieces:
 
     @property
     def unpredicted(self) -> np.ndarray:
-        """Bool, a piece: true if its context has a token before it that its first token does not follow from.
+        """(pieces,) bool: true if a piece's first token does not follow from the token before it in the context.
 
-        So it is with a piece that begins within its document, elsewhere than at the begin of the context.
+        Such a piece begins within its document, and not at the begin of the context.
         """
         return (self.starts > 0) & (self.columns > 0)
 
@@ -76,7 +76,7 @@ class ContextPieces:
         return np.diff(boundaries(values)[self.bounds])
 
     def of(self, contexts: Integers) -> "ContextPieces":
-        """The pieces of some of the contexts, in the sequence in which these are named."""
+        """The pieces of the contexts with the numbers `contexts`, in that sequence."""
         first, last = self.bounds[contexts], self.bounds[contexts + 1]
         chosen = ranges(first, last)
         return ContextPieces(
@@ -84,13 +84,13 @@ class ContextPieces:
         )
 
 
-# Tokens are never rewritten: they are copied out of the encoded corpus, which may be memory-mapped, when they are asked
-# for. Nothing is kept a document, whose bounds are looked up where they are needed: of many draws they would be many.
+# Tokens are copied out of the encoded corpus, which may be memory-mapped, when they are asked for. Bounds of documents
+# are looked up when they are needed and not stored, as several draws have as many more.
 class OrderedDocuments:
     """Documents by their position in an order; a document may have several positions.
 
     The end-of-document token counts as the last token of the document it ends. Where the tokens of all documents were
-    drawn several times, the order is gone through once a draw: draw d of what is i-th of m is at position d · m + i.
+    drawn several times, the order is repeated for each draw: draw d of the i-th of m is at position d · m + i.
     """
 
     def __init__(
@@ -111,9 +111,9 @@ class OrderedDocuments:
                 f"The order names document {self.order.max()} (smallest: {self.order.min()}), but the encoded corpus "
                 f"has documents 0 to {documents - 1}: order and tokens come from different corpora"
             )
-        given = np.asarray(ids)
-        # What the compiled sums read.
-        self._ids = given if given.dtype in (np.uint16, np.uint32) else given.astype(np.uint32)
+        flat_ids = np.asarray(ids)
+        # The compiled sums read these two types.
+        self._ids = flat_ids if flat_ids.dtype in (np.uint16, np.uint32) else flat_ids.astype(np.uint32)
         self._readahead = Readahead(self._ids)
 
     def __len__(self) -> int:
@@ -121,10 +121,9 @@ class OrderedDocuments:
 
     @property
     def lengths(self) -> Integers:
-        """Tokens of the document at each position, its end-of-document token included, (positions,); made anew.
+        """Tokens of the document at each position, its end-of-document token included, (positions,); computed anew.
 
-        Bounds are read from the first to the last, since to look up those of 100 million documents in a file takes
-        minutes.
+        All bounds are read in sequence, since looking up those of 100 million documents in a file takes minutes.
         """
         lengths = np.diff(self._bounds) + 1
         numbers = self.order if self.draws == 1 else self.numbers_at(np.arange(len(self), dtype=np.int64))
@@ -132,7 +131,7 @@ class OrderedDocuments:
         return ordered
 
     def texts_at(self, positions: Integers) -> Integers:
-        """Indices in the corpus of the documents at `positions`, whichever their draw, (n,)."""
+        """Indices in the corpus of the documents at `positions`, whatever their draw, (n,)."""
         texts: Integers = self.order[positions if self.draws == 1 else positions % len(self.order)]
         return texts
 
@@ -152,7 +151,7 @@ class OrderedDocuments:
     def read(self, positions: Integers, starts: Integers, rooms: Iterable[Integers]) -> None:
         """Fill room i of `rooms` with the tokens of the document at `positions[i]` from its token `starts[i]` on.
 
-        A room must not be longer than what its document has from there.
+        A room must not be longer than the rest of its document.
         """
         first, ends = self._spans(positions)
         rooms = list(rooms)
@@ -165,7 +164,7 @@ class OrderedDocuments:
             room[len(body) :] = self.eos_id
 
     def _spans(self, positions: Integers) -> tuple[Integers, Integers]:
-        """Places in the flat ids at which documents begin and end, their end-of-document tokens left out, both (n,)."""
+        """Begin and end in the flat ids of the documents at `positions`, without end-of-document tokens, both (n,)."""
         numbers = self.numbers_at(positions)
         return self._bounds[numbers], self._bounds[numbers + 1]
 
@@ -224,14 +223,14 @@ class Contexts(ABC):
         return self._pieces(chosen)
 
     def target_pieces(self, indices: npt.ArrayLike) -> ContextPieces:
-        """The pieces of contexts without the tokens that nothing before them in the context leads to."""
+        """The pieces of contexts without the tokens that no token before them in the context predicts."""
         pieces = self.pieces(indices)
         unpredicted = pieces.unpredicted
         unpredicted[pieces.bounds[:-1]] |= not pieces.lead
         return ContextPieces(pieces.positions, pieces.starts + unpredicted, pieces.lengths - unpredicted, pieces.bounds)
 
     def predicted(self, indices: npt.ArrayLike) -> ContextPieces:
-        """The pieces of contexts that a model learns from: their targets, and of rows with a source that too."""
+        """The pieces of contexts that a model learns from: the targets and, of rows with a source, the source."""
         return self.target_pieces(indices)
 
     def rows(self, indices: npt.ArrayLike) -> tuple[Integers, Integers]:
@@ -282,7 +281,7 @@ class PackedStream(Contexts):
 
     With groups each context begins where a group does, and reads on until it is full, into the groups that follow if
     its own is short. The next one begins with the first group that begins neither within its own group nor within the
-    context. What is over is left out.
+    context. All other tokens are left out.
     """
 
     full = True
@@ -321,7 +320,7 @@ class PackedStream(Contexts):
 
 
 def _group_begins(bounds: Integers, context_length: int) -> Integers:
-    """Begins of the contexts in a stream whose groups begin at `bounds`, which ends with the stream's end."""
+    """Begins of contexts in a stream; `bounds` are the begins of its groups and its end."""
     begins, ends = bounds[:-1], bounds[1:]
     following = np.searchsorted(begins, np.maximum(ends, begins + context_length)).tolist()
     fitting = int(np.searchsorted(begins, bounds[-1] - context_length))
@@ -333,7 +332,7 @@ def _group_begins(bounds: Integers, context_length: int) -> Integers:
 
 
 class AssignedContexts(Contexts):
-    """Contexts of the pieces with one number, in the sequence of their first pieces; memory is O(pieces).
+    """Contexts that pieces were assigned to, in the sequence of their first pieces; memory is O(pieces).
 
     Each begins with an end-of-document token, as documents do where they are scored. It is an input and no target, and
     leaves room for `context_length` tokens of documents, all of which can be targets.
@@ -350,7 +349,7 @@ class AssignedContexts(Contexts):
     def together(
         cls, documents: OrderedDocuments, context_length: int, pieces: ContextPieces, assigned: Integers
     ) -> Self:
-        """Contexts of `pieces`, given document by document; `assigned` (pieces,) says which of them are together."""
+        """Contexts of `pieces`, given document by document; those of one number in `assigned` (pieces,) share one."""
         _, first, number, sizes = np.unique(assigned, return_index=True, return_inverse=True, return_counts=True)
         sequence = np.argsort(first)
         rank = np.empty_like(sequence)
@@ -373,8 +372,8 @@ class AssignedContexts(Contexts):
 def best_fit(documents: OrderedDocuments, context_length: int, window: int | None) -> AssignedContexts:
     """Contexts of whole documents, `window` consecutive ones at a time (None: all).
 
-    A longer document is first cut into pieces of a whole context and a rest. Within a context pieces stand in the
-    sequence of the order.
+    A document longer than a context is first cut into pieces of a whole context and a rest. Within a context pieces
+    are in the sequence of the order.
     """
     pieces = cut(documents.lengths, context_length)
     first = np.arange(0, len(documents), window or max(1, len(documents)))
@@ -389,9 +388,9 @@ def best_fit(documents: OrderedDocuments, context_length: int, window: int | Non
 def best_fit_decreasing(lengths: Integers, capacity: int) -> Integers:
     """The bin, 0, 1, ..., of each of (n,) items of `lengths`, none longer than `capacity`.
 
-    The longest item first, items of one length in their sequence, goes into the bin with the least room that suffices,
-    of those with the same room into the one that came to have it last, or else into another bin. O(n log capacity):
-    `rooms` holds what rooms there are, ascending, as the paper's segment tree does.
+    The longest item first, and items of one length in sequence, goes into the bin with the least room that suffices, of
+    equal ones into the bin that got that room last, else into a new bin. O(n log capacity): `rooms` holds the distinct
+    rooms of bins, ascending, as the paper's segment tree does.
     """
     sequence = np.argsort(-lengths, kind="stable")
     assigned = np.empty(len(lengths), dtype=np.int64)
@@ -409,17 +408,17 @@ def best_fit_decreasing(lengths: Integers, capacity: int) -> Integers:
             chosen, room = bins, capacity
             bins += 1
         assigned[item] = chosen
-        left = room - length
-        if left in bins_with:
-            bins_with[left].append(chosen)
-        elif left:
-            bins_with[left] = [chosen]
-            insort(rooms, left)
+        remaining = room - length
+        if remaining in bins_with:
+            bins_with[remaining].append(chosen)
+        elif remaining:
+            bins_with[remaining] = [chosen]
+            insort(rooms, remaining)
     return assigned
 
 
 def one_document(documents: OrderedDocuments, context_length: int) -> AssignedContexts:
-    """A context a document, several for a longer one."""
+    """One context per document, several for a longer one."""
     pieces = cut(documents.lengths, context_length)
     return AssignedContexts.together(documents, context_length, pieces, np.arange(len(pieces.positions)))
 
@@ -433,9 +432,9 @@ def ranges(first: Integers, last: Integers) -> Integers:
 def cut(lengths: Integers, room: int) -> ContextPieces:
     """The pieces of documents of `lengths` (m,) tokens: context i of the result is the document at position i.
 
-    A document of at most `room` tokens is one piece. A longer one is cut into pieces of that many tokens, of which each
-    begins with the token the one before ends with, so that the others are predicted once; the last piece has the rest,
-    at least two tokens.
+    A document of at most `room` tokens is one piece. A longer one is cut into pieces of that many tokens, each of which
+    begins with the last token of the one before, so that all other tokens are predicted once; the last piece has the
+    rest, at least two tokens.
     """
     counts = np.maximum(1, -(-(lengths - 1) // (room - 1)))
     positions = np.repeat(np.arange(len(lengths)), counts)
@@ -443,10 +442,10 @@ def cut(lengths: Integers, room: int) -> ContextPieces:
     return ContextPieces(positions, starts, np.minimum(lengths[positions] - starts, room), boundaries(counts))
 
 
-# Read one by one, each part that is not in memory is waited for: some milliseconds, of which a batch of documents in
-# random order has thousands.
+# Each part of a file that is not in memory is waited for, some milliseconds; a batch of documents in random order has
+# thousands of them.
 class Readahead:
-    """Readahead of a one-dimensional array from its file; nothing of one that is in memory."""
+    """Readahead of a one-dimensional memory-mapped array; does nothing for other arrays."""
 
     def __init__(self, array: npt.NDArray[Any]) -> None:
         self._array = array
@@ -458,19 +457,19 @@ class Readahead:
             self._offset = address(array) - address(np.frombuffer(self._mapped, dtype=np.uint8))
 
     def expect(self, begins: Integers, stops: Integers) -> None:
-        """Begin to read elements `begins[i]` to `stops[i]`, both (n,), and do not wait for them."""
+        """Start to read elements `begins[i]` to `stops[i]`, both (n,), without waiting for them."""
         if self._mapped is None:
             return
         first = (self._offset + begins * self._size) // mmap.PAGESIZE * mmap.PAGESIZE
         sizes = self._offset + stops * self._size - first
         filled = stops > begins
-        # What is not read ahead is read when it is needed: errors of a disk, and places that are none, are told there.
+        # What is not read ahead is read when it is needed, where errors of a disk and wrong places are reported.
         with suppress(OSError, ValueError):
             for start, size in zip(first[filled].tolist(), sizes[filled].tolist(), strict=True):
                 self._mapped.madvise(mmap.MADV_WILLNEED, start, size)
 
     def expect_absent(self, begins: Integers, stops: Integers) -> None:
-        """Call `expect`, unless all of a sample are in memory: to ask for what is there costs half of reading it."""
+        """Call `expect`, unless all of a sample is in memory: to ask for what is in memory costs half of reading it."""
         if self._mapped is None or not len(begins):
             return
         sample = begins[stops > begins]
@@ -478,18 +477,19 @@ class Readahead:
             self.expect(begins, stops)
 
     def _waits_for(self, elements: Integers) -> bool:
-        """True if a disk is waited for when they are read."""
+        """True if reading the elements waits for a disk."""
         before = _waits()
         np.asarray(self._array)[elements]
         return _waits() > before
 
 
 def _waits() -> int:
-    """How often this thread, or where that is not known its process, waited for parts of files."""
+    """Major page faults of this thread, or of its process where those of a thread are not known."""
     return resource.getrusage(getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)).ru_majflt
 
 
 def _mapped(array: Any) -> mmap.mmap | None:
+    """The memory map that an array is a view of, or None."""
     while isinstance(array, np.ndarray):
         array = array.base
     return array if isinstance(array, mmap.mmap) else None

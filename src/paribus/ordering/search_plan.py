@@ -1,4 +1,4 @@
-"""Which index finds the neighbours of a corpus, and how large its parts are.
+"""The kind and sizes of the index that finds the neighbours of a corpus.
 
 The paper's settings (In-Context Pretraining, arXiv 2310.10638, released configuration) are those of 235M documents:
 IVF32768,PQ256 for 768 dimensions, trained on 48 vectors a list, 64 lists searched. The rule meets them there.
@@ -15,10 +15,10 @@ FLAT_DOCUMENTS = 20_000
 WHOLE_DOCUMENTS = 2_000_000
 TRAINING_VECTORS_A_LIST = 48
 FEWEST_QUANTIZED = 10_000
-"""Documents from which the centroids of a sub-quantizer have something to learn from."""
+"""Fewest documents that the centroids of a sub-quantizer can be learned from."""
 CENTROIDS_A_CODE = 256
 _VECTORS_A_CENTROID = 39
-"""Vectors a centroid below which faiss warns."""
+"""Vectors per centroid below which faiss warns."""
 DEFAULT_PROBES = 64
 _DIMENSIONS_A_CODE = 3
 
@@ -27,7 +27,7 @@ Index = Literal["flat", "ivf", "ivf_pq"]
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """An index; what it has not got is 0."""
+    """An index and its sizes; 0 for what it does not have."""
 
     index: Index
     lists: int = 0

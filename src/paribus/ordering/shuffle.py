@@ -17,16 +17,16 @@ BYTES_A_TOKEN = 4
 SAMPLED = 4096
 WINDOWS = 32
 FEWEST, MOST = 64, 4096
-"""Stretches that are read side by side, at least: a 32nd of all within these bounds, so that even a small part of an
-epoch is many whole windows, and neighbours are further apart than a batch is large. Global batches have no say in it,
-so that they change no sequence."""
+"""Bounds of the least number of stretches that are read side by side, which is a 32nd of all: even a small part of an
+epoch is then many whole windows, and neighbours are further apart than a batch is large. It does not depend on global
+batches, so these change no sequence."""
 ROUNDS = 10
 MIN_HALF_BITS = 2
 Words = npt.NDArray[np.uint64]
 
 
 class ContextShuffle(ABC):
-    """A permutation of `count` contexts for every epoch, found for any of its places alone."""
+    """A permutation of `count` contexts for every epoch, any place of which can be computed alone."""
 
     draws = 1
     """Epochs that one permutation is made of, each of which reads the text once."""
@@ -44,7 +44,7 @@ class ContextShuffle(ABC):
 
 
 class Sequential(ContextShuffle):
-    """Contexts as they are numbered, epoch after epoch."""
+    """Contexts by their number, in every epoch."""
 
     def at(self, places: Integers, epoch: int) -> Integers:
         return places
@@ -56,7 +56,7 @@ class Sequential(ContextShuffle):
 class ShuffledContexts(ContextShuffle):
     """Contexts in a random sequence, which depends on how many there are (In-Context Pretraining, arXiv 2310.10638).
 
-    Arms whose contexts are as many, such as pairs or orders under one tokenizer, read those of one number at one time.
+    Arms with equally many contexts, such as pairs or orders under one tokenizer, read those of one number at one time.
     """
 
     def __init__(self, count: int, seed: int) -> None:
@@ -81,7 +81,7 @@ class AlongText:
         self._sorted = places if self._contexts is None else places[self._contexts]
 
     def before(self, edges: Integers) -> Integers:
-        """Contexts that begin before each of some bytes of the text, same shape."""
+        """Number of contexts that begin before each of the bytes `edges` of the text, same shape."""
         return np.searchsorted(self._sorted, edges)
 
     def contexts(self, places: Integers) -> Integers:
@@ -92,8 +92,8 @@ class AlongText:
 class Stretches:
     """The stretches of one epoch, numbered along the text, in a random sequence.
 
-    Where the first one ends is random too: else what is read early in one epoch would be so in all, as a short text is
-    one window.
+    The end of the first one is random too: a short text is one window, so otherwise every epoch would begin with the
+    same contexts.
     """
 
     def __init__(self, along: AlongText, text_bytes: int, stretch_bytes: int, seed: int, epoch: int) -> None:
@@ -105,7 +105,7 @@ class Stretches:
         fewest = max(FEWEST, min(MOST, self.count // WINDOWS))
         windows = np.arange(max(1, self.count // fewest) + 1, dtype=np.int64)
         self.windows: Integers = windows * self.count // windows[-1]
-        """Ranks of the stretches with which windows begin, and all of them, (windows + 1,); all are about as large."""
+        """Number of stretches before each window, and all of them, (windows + 1,); windows are about equally large."""
         self._first = along.before(np.arange(self.count + 1, dtype=np.int64) * stretch_bytes - self._shift)
         self._first[-1] = len(along.places)
         self._sequence = permute(np.arange(self.count, dtype=np.int64), self.count, seed=seed, epoch=epoch)
@@ -114,9 +114,9 @@ class Stretches:
         """Contexts that are read before each window, and all of them, (windows + 1,)."""
 
     def of(self, places: Integers) -> Integers:
-        """The stretch in which each of some bytes of the text lies, same shape.
+        """The stretch of each of the bytes `places` of the text, same shape.
 
-        What begins behind all text, empty documents, belongs to the last one.
+        Empty documents behind all text belong to the last one.
         """
         return np.minimum((places + self._shift) // self._bytes, self.count - 1)
 
@@ -127,25 +127,25 @@ class Stretches:
         return np.searchsorted(self.windows, ranks, side="right") - 1
 
     def side_by_side(self, window: int) -> Integers:
-        """The contexts of a window, int64: those that begin nearest to the begin of their stretch first.
+        """The contexts of a window, int64, by how far they begin from the begin of their stretch.
 
-        Those equally near to it are in the sequence of the stretches.
+        Of equal ones, in the sequence of the stretches.
         """
         stretches = self._sequence[self.windows[window] : self.windows[window + 1]]
         first, last = self._first[stretches], self._first[stretches + 1]
         contexts = self._along.contexts(ranges(first, last))
         sizes = last - first
-        into = self._along.places[contexts] - np.repeat(stretches * self._bytes, sizes)
-        return contexts[np.lexsort((np.repeat(np.arange(len(stretches)), sizes), into))]
+        offsets = self._along.places[contexts] - np.repeat(stretches * self._bytes, sizes)
+        return contexts[np.lexsort((np.repeat(np.arange(len(stretches)), sizes), offsets))]
 
 
 class ShuffledText(ContextShuffle):
     """Contexts by where they begin in the ordered text, whose stretches of equal bytes are in a random sequence.
 
-    Stretches are read a window of them at a time, side by side: of these the contexts that begin nearest to the begin
-    of their stretch first. So all tokenizers and packings read the same text in about the same sequence, which drifts
-    apart within a window by as much as their contexts differ, while contexts that follow each other in the order are
-    about as many contexts apart as a window has stretches.
+    A window of stretches is read side by side, the contexts that begin nearest to the begin of their stretch first. So
+    all tokenizers and packings read the same text in about the same sequence, which drifts apart within a window by as
+    much as their contexts differ, while contexts that follow each other in the order are about as many contexts apart
+    as a window has stretches.
     """
 
     def __init__(self, places: Integers, text_bytes: int, stretch_bytes: int, seed: int) -> None:
@@ -174,21 +174,21 @@ class ShuffledText(ContextShuffle):
         return positions
 
     def stretches(self, epoch: int) -> Stretches:
-        """Stretches of an epoch; the last are kept, since training goes through epochs in turn."""
+        """Stretches of an epoch; those of the last call are cached, since training goes through epochs in turn."""
         if self._epoch is None or self._epoch[0] != epoch:
             stretches = Stretches(self._along, self._text_bytes, self.stretch_bytes, self._seed, epoch)
             self._epoch = epoch, stretches
         return self._epoch[1]
 
     def _contexts(self, epoch: int, window: int) -> Integers:
-        """Contexts of a window in the sequence in which they are read; the last are kept, as of epochs."""
+        """Contexts of a window in the sequence in which they are read; those of the last call are cached."""
         if self._window is None or self._window[:2] != (epoch, window):
             self._window = epoch, window, self.stretches(epoch).side_by_side(window)
         return self._window[2]
 
 
 class Redrawn(ContextShuffle):
-    """Pairs whose tokens BPE-dropout drew several times: epochs that read the draws in turn, each in its own sequence.
+    """Pairs whose tokens BPE-dropout drew several times; the draws are read in turn, each in a sequence of its own.
 
     Draw d of pair i of n is context d · n + i. An epoch of this traversal is one over all draws.
     """
@@ -214,7 +214,7 @@ class Redrawn(ContextShuffle):
 
 
 def _grouped(numbers: Integers) -> list[tuple[int, Integers]]:
-    """The distinct numbers, ascending, each with the indices at which it stands."""
+    """(number, its indices) for each distinct number, ascending."""
     order = np.argsort(numbers, kind="stable")
     distinct, first = np.unique(numbers[order], return_index=True)
     return list(zip(distinct.tolist(), np.split(order, first[1:]), strict=True)) if len(distinct) else []
@@ -225,7 +225,7 @@ def traverse(
 ) -> ContextShuffle:
     """The sequence that `packing.shuffle` names.
 
-    `context_bytes` are those of a context where they, and not its tokens, are the same for all tokenizers. `draws` is
+    `context_bytes` is the size of a context where that, and not its tokens, is the same for all tokenizers. `draws` is
     how often the tokens of pairs were drawn.
     """
     count = measured.count // draws
@@ -243,7 +243,7 @@ def traverse(
 
 
 def straddling(traversal: ContextShuffle, measured: MeasuredContexts) -> float | None:
-    """Share of contexts with text of more than one stretch of the first epoch, of a sample; None without stretches."""
+    """Share of a sample of contexts with text of several stretches of the first epoch; None without stretches."""
     if not isinstance(traversal, ShuffledText):
         return None
     sample = spread(measured.count, SAMPLED)
@@ -272,7 +272,7 @@ def permute(indices: npt.ArrayLike, n: int, *, seed: int, epoch: int) -> npt.NDA
     Raises ValueError for an index outside range(n).
     """
     keys = _keys(seed, epoch)
-    return _walked(indices, n, lambda values, half_bits: _feistel(values, keys, half_bits))
+    return _cycle_walk(indices, n, lambda values, half_bits: _feistel(values, keys, half_bits))
 
 
 def unpermute(images: npt.ArrayLike, n: int, *, seed: int, epoch: int) -> npt.NDArray[np.int64]:
@@ -283,25 +283,25 @@ def unpermute(images: npt.ArrayLike, n: int, *, seed: int, epoch: int) -> npt.ND
     keys = _keys(seed, epoch)[::-1]
 
     def inverse(values: Words, half_bits: int) -> Words:
-        return _swapped(_feistel(_swapped(values, half_bits), keys, half_bits), half_bits)
+        return _swap_halves(_feistel(_swap_halves(values, half_bits), keys, half_bits), half_bits)
 
-    return _walked(images, n, inverse)
+    return _cycle_walk(images, n, inverse)
 
 
 def _keys(seed: int, epoch: int) -> Words:
     return seed_sequence(CONTEXTS, seed, epoch).generate_state(ROUNDS, np.uint64).astype(np.uint64)
 
 
-def _walked(indices: npt.ArrayLike, n: int, permuted: Callable[[Words, int], Words]) -> npt.NDArray[np.int64]:
-    """`permuted`, a permutation of range(4 ** half_bits), applied until the values are in range(n)."""
+def _cycle_walk(indices: npt.ArrayLike, n: int, permutation: Callable[[Words, int], Words]) -> npt.NDArray[np.int64]:
+    """Apply `permutation`, of range(4 ** half_bits), until all values are in range(n)."""
     values = np.array(indices, dtype=np.int64)
     if values.size and (values.min() < 0 or values.max() >= n):
         raise ValueError(f"indices must be in range({n}), not from {values.min()} to {values.max()}")
     half_bits = max(MIN_HALF_BITS, (max(n - 1, 1).bit_length() + 1) // 2)
-    walked = permuted(values.reshape(-1).astype(np.uint64), half_bits)
+    walked = permutation(values.reshape(-1).astype(np.uint64), half_bits)
     outside = np.flatnonzero(walked >= n)
     while len(outside):
-        walked[outside] = permuted(walked[outside], half_bits)
+        walked[outside] = permutation(walked[outside], half_bits)
         outside = outside[walked[outside] >= n]
     return walked.astype(np.int64).reshape(values.shape)
 
@@ -315,8 +315,8 @@ def _feistel(values: Words, keys: Iterable[np.uint64], half_bits: int) -> Words:
     return (left << bits) | right
 
 
-def _swapped(values: Words, half_bits: int) -> Words:
-    """The two halves of the bits exchanged."""
+def _swap_halves(values: Words, half_bits: int) -> Words:
+    """Exchange the two halves of the bits."""
     bits, mask = np.uint64(half_bits), np.uint64((1 << half_bits) - 1)
     return ((values & mask) << bits) | (values >> bits)
 

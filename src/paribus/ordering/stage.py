@@ -59,20 +59,20 @@ def _order_identity(config: RunConfig) -> dict[str, Any]:
 
 
 def _begin_of_contexts(config: RunConfig) -> dict[str, Any]:
-    """End-of-document where contexts begin with it: it is in no field, and `concatenate` does without."""
+    """The token that contexts begin with, where they do: no field of the configuration has it."""
     begins = isinstance(config.packing, BestFitPacking | OneDocumentPacking)
     return {"begin": "end_of_document"} if begins else {}
 
 
 def _device_of_embedder(config: RunConfig) -> Device | None:
-    """Encoders alone have a device."""
+    """Device of an encoder; no other embedder has one."""
     value = getattr(config.embedder, "device", None)
     return None if value is None else Device("embedder.device", value, 0)
 
 
 def _device_of_neighbours(config: RunConfig) -> Device:
     neighbours = config.neighbours
-    # An index that is not exact is searched on CPUs, which should wait for no GPU.
+    # An index that is not exact is searched on CPUs and should not wait for a GPU.
     return Device("neighbours.device", neighbours.device, 0 if neighbours.index == "flat" else None)
 
 
@@ -99,7 +99,7 @@ NEIGHBOURS = Stage(
     inputs=always("embeddings"),
     identity=fields("neighbours"),
     build=late("paribus.ordering.neighbours:build"),
-    # Not what searches: faiss may look for devices as it is imported.
+    # Without `nearest`: faiss may look for devices when it is imported.
     imports=("paribus.ordering.embeddings", "paribus.ordering.arrays"),
     device=_device_of_neighbours,
 )
@@ -133,7 +133,7 @@ CONTEXTS = Stage(
     code_version=2,
     inputs=always("tokens", "order"),
     identity=together(
-        # What attends to what and what is read when decide nothing about what a context holds.
+        # Attention and shuffle do not change what a context holds.
         all_except("packing", "attention", "shuffle", "stretch_bytes"),
         fields("model", "context_length", "context_bytes"),
         _begin_of_contexts,

@@ -27,7 +27,7 @@ Values = npt.NDArray[np.float64]
 CONTEXTS_SAMPLED = 2_000
 PAIRS_SAMPLED = 50_000
 DOCUMENTS_A_CONTEXT = 32
-"""Documents of one context that are compared; the first ones."""
+"""Documents of one context that are compared, at most; the first ones."""
 STRETCHES = 25
 
 
@@ -58,17 +58,17 @@ def build(context: StageContext) -> dict[str, JSON]:
         "padding": packed.padding,
         "left_out_tokens": packed.left_out_tokens,
         "straddling": straddling(traversal, measured),
-        "similarity_inside": _number(mean(similar.inside)),
-        "similarity_shuffled": _number(mean(similar.shuffled)),
-        "similarity_random": _number(mean(similar.random)),
-        "similarity_following": _number(mean(similar.following)),
-        "similarity_adjacent": _number(mean(similar.adjacent)),
+        "similarity_inside": _finite_or_none(mean(similar.inside)),
+        "similarity_shuffled": _finite_or_none(mean(similar.shuffled)),
+        "similarity_random": _finite_or_none(mean(similar.random)),
+        "similarity_following": _finite_or_none(mean(similar.following)),
+        "similarity_adjacent": _finite_or_none(mean(similar.adjacent)),
     }
     curves = {
         "contexts_of_documents": list(packed.contexts_of_documents),
         "similarity_inside": _histogram(similar.inside),
         "similarity_shuffled": _histogram(similar.shuffled),
-        "similarity_along": [_number(value) for value in similar.along()],
+        "similarity_along": [_finite_or_none(value) for value in similar.along()],
         # Where in the corpus, from 0 to 1, the documents at places evenly spread over the order lie.
         "positions": (order.documents[spread(len(order), PLACES)] / order.corpus_documents).round(6).tolist(),
     }
@@ -80,12 +80,12 @@ def build(context: StageContext) -> dict[str, JSON]:
 # are samples of fixed size, so that a large corpus costs no more than a small one.
 @dataclass(frozen=True)
 class ContextSimilarity:
-    """Mean cosines, and what they are means of. NaN where there is nothing to compare."""
+    """Mean cosines of sampled contexts and pairs. NaN where there is nothing to compare."""
 
     inside: Values
     """(c,) of the documents of each sampled context that holds several, pair by pair."""
     shuffled: Values
-    """`inside` of the same documents in a random order: its value where an order does nothing."""
+    """`inside` for the same documents in a random order: the baseline of an order without effect."""
     following: Values
     """(c,) of documents of a context with those of the one trained on after it."""
     random: Values
@@ -98,8 +98,8 @@ class ContextSimilarity:
         return [mean(part) for part in np.array_split(self.adjacent, min(STRETCHES, max(1, len(self.adjacent))))]
 
 
-def _number(value: float) -> float | None:
-    """The value as JSON can hold it: None for no number."""
+def _finite_or_none(value: float) -> float | None:
+    """The value, or None where it is not finite, as JSON has no such numbers."""
     return value if math.isfinite(value) else None
 
 
@@ -110,7 +110,7 @@ def _histogram(values: Any) -> list[int]:
 
 
 def mean(values: Values) -> float:
-    """The mean of those that are numbers; NaN without any."""
+    """Mean of the finite values; NaN without any."""
     real = values[np.isfinite(values)]
     return float(real.mean()) if len(real) else float("nan")
 
@@ -120,8 +120,9 @@ def context_similarity(
 ) -> ContextSimilarity:
     """Similarities of the first epoch of `contexts`, trained on in the sequence of `traversal`; `seed` draws samples.
 
-    `shuffled` are contexts of the same documents in a random order. Documents of two contexts are no measure for two of
-    one: those that fill a context alone count there and not here, and one holds many short ones, which may be alike.
+    `shuffled` are contexts of the same documents in a random order. Documents of two contexts are no baseline for those
+    of one: a document that fills a context alone counts there and not here, and a context of many short ones may hold
+    similar ones.
     """
     generator = np.random.Generator(np.random.PCG64(seed_sequence(SAMPLES, seed)))
     order = contexts.documents.order
@@ -169,7 +170,7 @@ class _Vectors:
         return float((total @ total - count) / (count * (count - 1)))
 
     def between(self, first: Integers, second: Integers) -> float:
-        """Mean cosine of a document of one with another document of the other; NaN where there is no such pair."""
+        """Mean cosine of a `first` document with another `second` one; NaN where there is no such pair."""
         left, right = self._of(first), self._of(second)
         same = len(self._of(np.intersect1d(first, second)))
         pairs = len(left) * len(right) - same
@@ -198,7 +199,7 @@ class PackingStatistics:
     """Share of the contexts' positions that predict nothing: padding, and the end of a document before a piece that
     begins within another."""
     documents_per_context: float
-    """Mean."""
+    """Mean number of documents of a context."""
     contexts_of_documents: tuple[int, ...]
     """Contexts that hold 0, 1, 2, ... documents."""
     documents: int
@@ -217,12 +218,12 @@ class PackingStatistics:
 def packing_statistics(contexts: Contexts) -> PackingStatistics:
     """Statistics of all contexts; no token is read, and memory is O(documents)."""
     count, length = contexts.count, contexts.context_length
-    held, whole = np.zeros((2, len(contexts.documents)), dtype=bool)
+    held, uncut = np.zeros((2, len(contexts.documents)), dtype=bool)
     by_documents, targets = np.zeros(length + 2, dtype=np.int64), 0
     for start in range(0, count, CONTEXTS_AT_ONCE):
         pieces = contexts.pieces(np.arange(start, min(start + CONTEXTS_AT_ONCE, count)))
         held[pieces.positions] = True
-        whole[pieces.positions[pieces.lengths == contexts.documents.lengths_at(pieces.positions)]] = True
+        uncut[pieces.positions[pieces.lengths == contexts.documents.lengths_at(pieces.positions)]] = True
         by_documents += np.bincount(np.diff(pieces.bounds), minlength=len(by_documents))
         targets += int(pieces.targets.sum())
     return PackingStatistics(
@@ -233,6 +234,6 @@ def packing_statistics(contexts: Contexts) -> PackingStatistics:
         documents_per_context=float(by_documents @ np.arange(len(by_documents))) / count,
         contexts_of_documents=tuple(np.trim_zeros(by_documents, "b").tolist()),
         documents=int(held.sum()),
-        cut_documents=int((held & ~whole).sum()),
+        cut_documents=int((held & ~uncut).sum()),
         left_out_tokens=contexts.left_out_tokens,
     )
