@@ -1,10 +1,10 @@
-"""The corpus artefact: documents in corpus order as Parquet shards, one directory a split.
+"""The corpus artefact: documents in corpus order as Parquet shards, one directory per split.
 
 A corpus of pairs has the source as its text, and the target in a column of its own.
 
 A shard's bytes depend only on the documents in it (and the version of pyarrow), so equal corpora have equal files.
-Which split a document is drawn into depends on its text alone, or on its group: exact copies of no group, pairs of one
-source and documents of one group are never on both sides. Near copies are brought together later (`overlap`).
+A document's split depends on its text alone, or on its group: exact copies without a group, pairs of one source and
+documents of one group are never in both splits. Near copies are moved to one split later (`overlap`).
 """
 
 import hashlib
@@ -54,7 +54,7 @@ class Document:
 
 
 class CorpusArtifact:
-    """Reads the corpus artefact in directory `path`; DataError where that is no corpus."""
+    """Reader of the corpus artefact in directory `path`; DataError where that is no corpus."""
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
@@ -109,7 +109,7 @@ def read_texts(shard: Path) -> Iterator[str]:
 
 
 def read_columns(shard: Path, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """Values of those columns of one shard that it has, document by document."""
+    """Values of the columns `names` of one shard, document by document; columns that it lacks are left out."""
     present = pq.read_schema(shard).names
     for columns in _row_groups(shard, [name for name in names if name in present]):
         yield from zip(*columns, strict=True)
@@ -123,7 +123,7 @@ def _row_groups(shard: Path, names: list[str]) -> Iterator[list[list[Any]]]:
 
 
 def batches(items: Iterable[Item], size: Callable[[Item], int], least: int) -> Iterator[list[Item]]:
-    """Items in order, together until they have `least` of `size`."""
+    """Lists of items in order, each ended by the item with which their `size` reaches `least`."""
     batch, total = list[Item](), 0
     for item in items:
         batch.append(item)
@@ -142,7 +142,7 @@ def schema_of(split: Split, *, pairs: bool) -> pa.Schema:
 
 
 def split_of(text: bytes, group: str | None, heldout: float) -> Split:
-    """The split of a document, by its text (UTF-8) where it is of no group.
+    """The split of a document, by its group or, without one, by its text (UTF-8).
 
     It is held out where the hash, uniform in [0, 1), is below `heldout`.
     """
@@ -152,7 +152,7 @@ def split_of(text: bytes, group: str | None, heldout: float) -> Split:
 
 
 class CorpusWriter:
-    """Streams documents into the Parquet shards of a corpus, `pairs` or not; use it as a context manager.
+    """Writer of documents, or `pairs`, to the Parquet shards of a corpus; use it as a context manager.
 
     `heldout` is the expected share of documents in the held-out split, `shard_bytes` the UTF-8 bytes of text after
     which a shard is closed.
@@ -165,7 +165,7 @@ class CorpusWriter:
         }
 
     def add(self, id: str, text: str, source: str, target: str | None = None, group: str | None = None) -> Split:
-        """Append a document in corpus order and say which split took it; UnicodeEncodeError for a lone surrogate."""
+        """Append a document in corpus order and return its split; UnicodeEncodeError for a lone surrogate."""
         encoded = text.encode()
         split = split_of(encoded, group, self.heldout)
         size = len(encoded) + len((target or "").encode())
@@ -181,13 +181,13 @@ class CorpusWriter:
 
 
 class SplitWriter:
-    """The shards of one split, in a directory that it makes; each is closed after `shard_bytes` of text."""
+    """Writer of the shards of one split, in a new directory; a shard is closed after `shard_bytes` of text."""
 
     def __init__(self, directory: Path, schema: pa.Schema, shard_bytes: float = SHARD_BYTES) -> None:
         directory.mkdir(parents=True)
         self.directory, self.shard_bytes, self.schema = directory, shard_bytes, schema
         self.documents = self.bytes = self.target_bytes = 0
-        """Written so far: documents, and UTF-8 bytes of their text, both sides of pairs, and of targets."""
+        """Documents written so far, UTF-8 bytes of their text (of pairs, both sides), and of targets alone."""
         self._shards = self._shard_bytes = self._buffered_bytes = 0
         self._buffer: list[Document] = []
         self._file: pq.ParquetWriter | None = None
@@ -217,7 +217,7 @@ class SplitWriter:
         self._buffer, self._buffered_bytes = [], 0
 
     def close(self) -> None:
-        """Finish the open shard, if there is anything in it."""
+        """Finish the open shard, if it has documents."""
         if self._buffer:
             self._flush()
         if self._file is not None:
@@ -228,7 +228,7 @@ class SplitWriter:
 
 @dataclass(frozen=True)
 class CorpusPart:
-    """Consecutive documents of a shard of the training split, and the file that keeps what is computed from them."""
+    """Consecutive documents of a shard of the training split, and the file for the results computed from them."""
 
     shard: Path
     group: int
@@ -252,9 +252,9 @@ class CorpusPart:
 
 
 def corpus_parts(corpus: CorpusArtifact, directory: Path, *, bytes: int | None = None) -> list[CorpusPart]:
-    """The training split in corpus order, results below `directory`; DataError where the split is empty.
+    """Parts of the training split in corpus order, with results below `directory`; DataError for an empty split.
 
-    A part is a row group, or about `bytes` of one: for work so slow that a row group is too much to lose.
+    A part is a row group, or about `bytes` of one, for work so slow that a row group is too much to lose.
     """
     directory.mkdir(parents=True, exist_ok=True)
     parts: list[CorpusPart] = []
@@ -266,7 +266,7 @@ def corpus_parts(corpus: CorpusArtifact, directory: Path, *, bytes: int | None =
             pieces = 1 if bytes is None else min(group.num_rows, math.ceil(group.total_byte_size / bytes))
             bounds = [group.num_rows * piece // pieces for piece in range(pieces + 1)]
             for first, end in itertools.pairwise(bounds):
-                # The range, since what parts of another size left behind must not be taken for this one.
+                # Named by its range, so that a part of another size, left by an earlier run, is not taken for this one.
                 target = directory / f"{shard.stem}-{number:05d}-{first:08d}-{end:08d}.npy"
                 parts.append(CorpusPart(shard, number, first, end - first, start, target))
                 start += end - first

@@ -26,14 +26,13 @@ _BUCKET_BITS = 20
 
 
 def build(context: StageContext) -> dict[str, JSON]:
-    """Write `train/`, `heldout/` and, where something was left out, `skipped.jsonl`; count all of it.
+    """Write `train/`, `heldout/` and, where records were left out, `skipped.jsonl`; return the counts.
 
-    The result has `documents`, `bytes` (UTF-8), the same a split and of what `corpus.sample` leaves out (`unsampled`),
-    `exact_duplicates`, `skipped` by reason, `digest`
-    (SHA-256 of ids and texts in corpus order, and of which moved), `stopped_at` (`limit` or `end`), `overlap` of the
-    held-out documents with training and what was `moved` there, `packages` of `pydocs` and, of `parallel`, the
-    `target_bytes` of each split, which its `bytes` include.
-    DataError where a record cannot be read or a split would be empty.
+    The result has `documents` and `bytes` (UTF-8), in all, by split, and of what `corpus.sample` leaves out
+    (`unsampled`); `exact_duplicates`; `skipped` by reason; `digest` (SHA-256 of ids and texts in corpus order, and of
+    the numbers of documents that moved); `stopped_at` (`limit` or `end`); `overlap` of the held-out documents with
+    training and what was `moved` there; for `pydocs` the `packages` and, for `parallel`, the `target_bytes` of each
+    split, which its `bytes` include. DataError where a record cannot be read or a split would be empty.
     """
     config = context.config.corpus
     compile_kernels(SHINGLES, context.listener)
@@ -62,7 +61,7 @@ def build(context: StageContext) -> dict[str, JSON]:
 
 
 def open_source(config: CorpusConfig, engine: Engine, work: Path) -> Source:
-    """The source that `config` describes; what its workers read ahead lies in directory `work`."""
+    """The source that `config` describes; directory `work` is for files that its workers read ahead."""
     match config:
         case PydocsCorpus():
             return PydocsSource(config, engine)
@@ -76,19 +75,19 @@ def open_source(config: CorpusConfig, engine: Engine, work: Path) -> Source:
 
 @dataclass(frozen=True)
 class Sample:
-    """Keeps the texts whose hash of 64 bits is below `below`, so that a smaller sample is part of a larger one."""
+    """The texts whose 64-bit hash is below `below`, so that a smaller sample is part of a larger one."""
 
     below: int
     seed: int = 0
     """Seed of the hash."""
 
     def keeps(self, text: bytes) -> bool:
-        """True if a text (UTF-8) is kept; independent of the split it is drawn into."""
+        """True if a text (UTF-8) is in the sample; independent of its split."""
         return _hash(text, self.seed) < self.below
 
 
 def _sample(context: StageContext) -> Sample | None:
-    """The sample that is asked for; None keeps all. A size takes a pass over the source of its own."""
+    """The configured sample; None keeps all. A sample by size takes a pass over the source of its own."""
     config = context.config.corpus
     match config.sample:
         case None:
@@ -96,8 +95,8 @@ def _sample(context: StageContext) -> Sample | None:
         case int(size):
             source = open_source(config, context.engine, context.work)
             reading = SourcePass(source, config.limit, context.listener, "choosing")
-            documents = (read for read in reading if isinstance(read, SizedDocument))
-            training = (read for read in documents if _is_training(read, config.heldout))
+            documents = (item for item in reading if isinstance(item, SizedDocument))
+            training = (document for document in documents if _is_training(document, config.heldout))
             return of_size(size, training, config.sample_seed)
         case share:
             return Sample(round(share * 2**64), config.sample_seed)
@@ -118,9 +117,9 @@ class SizedDocument:
 
 
 class SourcePass:
-    """One pass over a source, up to `limit` bytes of text; `doing` says for people what it is for.
+    """One pass over a source, up to `limit` bytes of text; `doing` describes it in progress messages.
 
-    `complete` says at the end whether that was everything. DataError where not even the first document fits.
+    `complete` is False afterwards if the limit ended it. DataError where not even the first document fits.
     """
 
     def __init__(self, source: Source, limit: int | None, listener: StageListener, doing: str) -> None:
@@ -136,16 +135,16 @@ class SourcePass:
                     self._progress()
                     continue
                 target = None if item.target is None else item.target.encode()
-                read = SizedDocument(item, item.text.encode(), target)
-                if self._limit is not None and self._bytes + read.size > self._limit:
+                document = SizedDocument(item, item.text.encode(), target)
+                if self._limit is not None and self._bytes + document.size > self._limit:
                     if not self._documents:
-                        first = f"the first document, {read.item.id}, has {read.size} bytes"
+                        first = f"the first document, {item.id}, has {document.size} bytes"
                         raise DataError(f"corpus.limit={self._limit}: {first}; raise the limit")
                     self.complete = False
                     return
                 self._documents += 1
-                self._bytes += read.size
-                yield read
+                self._bytes += document.size
+                yield document
                 self._progress()
 
     def _progress(self) -> None:
@@ -157,12 +156,12 @@ class SourcePass:
             self._listener.progress(source.done, max(source.total, source.done), unit=source.unit, doing=doing)
 
 
-def _is_training(read: SizedDocument, heldout: float) -> bool:
-    return split_of(read.text, read.item.group, heldout) == "train"
+def _is_training(document: SizedDocument, heldout: float) -> bool:
+    return split_of(document.text, document.item.group, heldout) == "train"
 
 
 class Census:
-    """Counts and the digest of a corpus; remembers 16 bytes a distinct text to find exact duplicates."""
+    """Counts and the digest of a corpus; remembers 16 bytes per distinct text to find exact duplicates."""
 
     def __init__(self) -> None:
         self.documents = self.bytes = self.exact_duplicates = self.unsampled = self.unsampled_bytes = 0
@@ -185,19 +184,19 @@ class Census:
         self.exact_duplicates += len(self._texts) == distinct
 
     def move(self, places: Iterable[int]) -> None:
-        """Note which documents, by their numbers among the drawn held-out ones, went to training after all."""
+        """Add to the digest which documents, by their number among the drawn held-out ones, moved to training."""
         for place in places:
             self._digest.update(place.to_bytes(8, "little"))
 
     def left_out(self) -> str:
-        """Message of what was left out; empty where nothing was."""
+        """Part of a message on the records that were left out; empty where none was."""
         reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(self.skipped.items()))
         return f" (left out: {reasons})" if reasons else ""
 
     def result(self) -> dict[str, JSON]:
         """Numbers for the record: the digest is the SHA-256 of ids and texts, of both sides of pairs, in order.
 
-        Before each id stand the lengths of it and of what follows it; at the end, what `move` noted.
+        Before each id are the lengths of id and texts; at the end, what `move` added.
         """
         return {
             "documents": self.documents,
@@ -210,20 +209,21 @@ class Census:
 
 
 def _copy(reading: SourcePass, sample: Sample | None, writer: CorpusWriter, census: Census, skipped: Path) -> Drawn:
+    """Write and count all documents of the sample; the held-out ones as they were drawn."""
     drawn = Drawn()
-    for read in reading:
-        if isinstance(read, Skipped):
-            census.skipped[read.reason] += 1
+    for document in reading:
+        if isinstance(document, Skipped):
+            census.skipped[document.reason] += 1
             with skipped.open("a", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(json.dumps(asdict(read), ensure_ascii=False) + "\n")
-        elif sample and _is_training(read, writer.heldout) and not sample.keeps(read.text):
+                file.write(json.dumps(asdict(document), ensure_ascii=False) + "\n")
+        elif sample and _is_training(document, writer.heldout) and not sample.keeps(document.text):
             census.unsampled += 1
-            census.unsampled_bytes += read.size
+            census.unsampled_bytes += document.size
         else:
-            item, place = read.item, writer.splits["train"].documents
-            census.add(item.id.encode(), read.text, read.target)
+            item, place = document.item, writer.splits["train"].documents
+            census.add(item.id.encode(), document.text, document.target)
             if writer.add(item.id, item.text, item.source, item.target, item.group) == "heldout":
-                drawn.add(place, item.group, read.text)
+                drawn.add(place, item.group, document.text)
     return drawn
 
 
@@ -239,9 +239,9 @@ def _require_both_splits(config: CorpusConfig, source: Source, writer: CorpusWri
                 "raise corpus.sample, or give more text"
             )
         if not written.documents:
-            whole = isinstance(config, FilesCorpus) and config.txt_document == "file"
+            is_by_file = isinstance(config, FilesCorpus) and config.txt_document == "file"
             change = "lower" if split == "train" else "raise"
-            lines = "; corpus.txt_document=paragraph or line makes many documents of a .txt file" if whole else ""
+            lines = "; corpus.txt_document=paragraph or line makes many documents of a .txt file" if is_by_file else ""
             raise DataError(
                 f"corpus.heldout={config.heldout}: none of the {census.documents} documents{census.left_out()} falls "
                 f"into the {split} split; {source.hint}, raise corpus.limit, or {change} corpus.heldout"
@@ -250,10 +250,10 @@ def _require_both_splits(config: CorpusConfig, source: Source, writer: CorpusWri
 
 
 def of_size(size: int, documents: Iterable[SizedDocument], seed: int = 0) -> Sample:
-    """The least sample whose text has at least `size` bytes, that of all documents where these have fewer.
+    """The smallest sample whose text has at least `size` bytes; all documents where these have fewer.
 
-    Of pairs the targets count, as in a budget. Documents are told apart by the first 20 bits of their hashes, so that
-    8 MiB of memory do for any number: of many millions a few more are kept than would do.
+    Of pairs the targets count, as in a budget. Documents are counted by the first 20 bits of their hashes, so 8 MiB of
+    memory suffice for any number; of many millions the sample has a few more than needed.
     """
     sizes = np.zeros(2**_BUCKET_BITS, np.int64)
     for document in documents:

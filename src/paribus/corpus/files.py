@@ -45,7 +45,7 @@ _SCHEMA = pa.schema(
 )
 Row = tuple[int, str | None, str | None, str | None, str | None, str | None, int]
 FILE = "file"
-"""Name in `corpus.group_field` of the file that plain text is from."""
+"""Value of `corpus.group_field` that groups plain text by its file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class SourceDocument:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A record that was left out, and why: `reason` is a short name to count by, `message` is for people."""
+    """A record that was left out: `reason` is a short name to count by, `message` is for people."""
 
     file: str
     line: int | None
@@ -73,10 +73,10 @@ class Skipped:
 
 
 class Intake:
-    """Turns the items of readers into documents with unique ids; one for a whole corpus.
+    """Makes documents with unique ids of the items of readers; a corpus has one.
 
-    Remembers 16 bytes an explicit id to find duplicates. At a problem it raises, or, with `on_invalid="skip"`, yields
-    what it leaves out.
+    Remembers 16 bytes per explicit id to find duplicates. A problem raises DataError or, with `on_invalid="skip"`,
+    becomes a `Skipped`.
     """
 
     def __init__(self, on_invalid: Literal["error", "skip"]) -> None:
@@ -84,7 +84,7 @@ class Intake:
         self._ids: set[bytes] = set()
 
     def take(self, item: Item, *, path: str, label: str, unit: str) -> SourceDocument | Skipped:
-        """The document of an item of the file at `path`, which ids and records call `label`; DataError."""
+        """The document of an item of the file at `path`, called `label` in ids and records; DataError for a problem."""
         if isinstance(item, Record) and item.id is not None:
             digest = hashlib.blake2b(item.id.encode(), digest_size=16).digest()
             if digest in self._ids:
@@ -102,7 +102,7 @@ class Intake:
         )
 
     def without_records(self, *, path: str, label: str, what: str) -> Skipped:
-        """The record of a file left out, where that at `path` holds nothing, not one `what`; DataError as `take`."""
+        """The `Skipped` of the file at `path`, which has no `what` at all; DataError as `take`."""
         message = f"the file has no {what}, only blank lines or nothing"
         if self._on_invalid == "skip":
             return Skipped(label, None, "empty_file", message)
@@ -112,9 +112,9 @@ class Intake:
 class FilesSource:
     """The documents of `corpus=files`; ids are `<file name>:<line or row>` unless a field holds them.
 
-    Workers of an engine that are elsewhere read whole files ahead, and keep what they read in directory `work`.
-    Progress is in bytes of the files as they lie on disk. DataError where a file or record cannot be read,
-    ConfigurationError where plain text is asked for ids.
+    Workers of an engine without shared memory read whole files ahead, into directory `work`. Progress is in bytes of
+    the files on disk. DataError where a file or record cannot be read, ConfigurationError where plain text is asked for
+    ids.
     """
 
     unit = "B"
@@ -131,12 +131,12 @@ class FilesSource:
             )
         require_group_of_text(config.group_field, plain)
         self.without_documents: list[str] = []
-        """Files read so far of which every record was skipped."""
+        """Files read so far that gave no document."""
         self.done = 0.0
         self.total = float(sum(path.stat().st_size for path in self._files))
 
     def items(self) -> Generator[SourceDocument | Skipped, None, None]:
-        """Documents file by file, and what was left out between them."""
+        """Documents file by file, and records left out, in order."""
         intake = Intake(self._config.on_invalid)
         before = 0
         for path, label, items in zip(self._files, labels(self._files), self._items(), strict=True):
@@ -145,14 +145,15 @@ class FilesSource:
             self.done = float(before)
 
     def _items(self) -> Iterator[Iterator[tuple[Item, int]]]:
-        """Yield the items of each file, and how many bytes of it were read by then."""
+        """Yield for each file its items, each with the bytes of the file read by then."""
         read = partial(_records, fields=self._fields, read_text=partial(read_txt, document=self._config.txt_document))
         if self._engine.shares_memory:
             yield from (_read(path, read) for path in self._files)
             return
         directory = self._work / "extracts"
         directory.mkdir(exist_ok=True)
-        # A record whose id was there before is left out with on_invalid=skip, and a worker knows no other's ids.
+        # With on_invalid=skip, records with repeated ids do not count towards the limit. A worker knows only the ids of
+        # its file, so it must read all of it.
         skips_ids = self._config.id_field is not None and self._config.on_invalid == "skip"
         extract = partial(_extract, read, directory, None if skips_ids else self._config.limit)
         yield from map(extracted, self._engine.map(extract, enumerate(self._files)))
@@ -160,20 +161,20 @@ class FilesSource:
     def _file(
         self, path: Path, label: str, items: Iterator[tuple[Item, int]], before: int, intake: Intake
     ) -> Iterator[SourceDocument | Skipped]:
-        unit, plain, last, gave = _unit(path), record_format(path) == "text", 0, False
+        unit, plain, last, has_document = _unit(path), record_format(path) == "text", 0, False
         try:
-            for item, read in items:
-                self.done = float(before + read)
+            for item, read_bytes in items:
+                self.done = float(before + read_bytes)
                 last = item.position
                 document = intake.take(item, path=str(path), label=label, unit=unit)
-                gave = gave or isinstance(document, SourceDocument)
+                has_document = has_document or isinstance(document, SourceDocument)
                 yield in_group_of_text(document, self._config.group_field) if plain else document
         except ArchiveError as error:
             place = f"after {unit} {last}" if last else f"before the end of {unit} 1"
             raise DataError(f"{error}; it stops {place}. Make or fetch the file again") from error
         if not last:
             yield intake.without_records(path=str(path), label=label, what="document")
-        if not gave:
+        if not has_document:
             self.without_documents.append(str(path))
 
 
@@ -194,14 +195,14 @@ def _records(path: Path, raw: BinaryIO, *, fields: Fields, read_text: TextReader
             return read_text(stream)
 
 
-# Pairs of source and target out of aligned files: line n of one belongs to line n of the other.
+# Pairs of source and target from aligned files: line n of one belongs to line n of the other.
 #
-# Lines end at a line feed and nowhere else: real corpora have other separators of Unicode inside their lines.
+# Lines end at a line feed and nowhere else, as real corpora have other line separators of Unicode inside lines.
 class ParallelSource:
     """The pairs of `corpus=parallel`; ids are `<source file name>:<line or row>`.
 
-    Progress is in bytes of the sources' files as they lie on disk. DataError where a file or record cannot be read, or
-    where files that belong together differ in length.
+    Progress is in bytes of the sources' files on disk. DataError where a file or record cannot be read, or where
+    aligned files differ in length.
     """
 
     unit = "B"
@@ -215,17 +216,17 @@ class ParallelSource:
         self.total = float(sum(path.stat().st_size for path in self._sources))
 
     def items(self) -> Generator[SourceDocument | Skipped, None, None]:
-        """Pairs file by file, and what was left out between them."""
+        """Pairs file by file, and records left out, in order."""
         intake = Intake(self._config.on_invalid)
         before = 0
         names = labels(self._sources)
         for source, target, label in zip(self._sources, self._targets, names, strict=True):
             is_empty = True
-            with source.open("rb") as left, target.open("rb") as right:
-                for one, other in self._aligned(source, target, left, right):
+            with source.open("rb") as raw_source, target.open("rb") as raw_target:
+                for source_item, target_item in self._aligned(source, target, raw_source, raw_target):
                     is_empty = False
-                    self.done = float(before + left.tell())
-                    document = _pair(intake, one, other, (source, target), label)
+                    self.done = float(before + raw_source.tell())
+                    document = _pair(intake, source_item, target_item, (source, target), label)
                     plain = record_format(source) == "text"
                     yield in_group_of_text(document, self._config.group_field) if plain else document
             if is_empty:
@@ -233,38 +234,39 @@ class ParallelSource:
             before += source.stat().st_size
             self.done = float(before)
 
-    def _aligned(self, source: Path, target: Path, left: BinaryIO, right: BinaryIO) -> Iterator[tuple[Item, Item]]:
+    def _aligned(
+        self, source: Path, target: Path, raw_source: BinaryIO, raw_target: BinaryIO
+    ) -> Iterator[tuple[Item, Item]]:
         config, last = self._config, 0
-        fields = Fields(config.source_field, None, "corpus.source_field", config.group_field)
-        ones = _records(source, left, fields=fields, read_text=read_lines)
+        source_fields = Fields(config.source_field, None, "corpus.source_field", config.group_field)
         target_fields = Fields(config.target_field, None, "corpus.target_field")
-        others = _records(target, right, fields=target_fields, read_text=read_lines)
+        source_items = _records(source, raw_source, fields=source_fields, read_text=read_lines)
+        target_items = _records(target, raw_target, fields=target_fields, read_text=read_lines)
         try:
-            for one, other in zip_longest(ones, others):
-                if one is None or other is None or one.position != other.position:
-                    raise DataError(_misaligned(source, target, one, other, last))
-                last = one.position
-                yield one, other
+            for source_item, target_item in zip_longest(source_items, target_items):
+                if source_item is None or target_item is None or source_item.position != target_item.position:
+                    raise DataError(_misaligned(source, target, source_item, target_item, last))
+                last = source_item.position
+                yield source_item, target_item
         except ArchiveError as error:
             raise DataError(f"{error}; it stops after {_unit(source)} {last}. Make or fetch the file again") from error
 
 
-def _pair(intake: Intake, one: Item, other: Item, paths: tuple[Path, Path], label: str) -> SourceDocument | Skipped:
-    """The pair, or what is wrong with its first side that is no text."""
-    if isinstance(one, Record) and isinstance(other, Record):
-        return SourceDocument(f"{label}:{one.position}", one.text, label, other.text, one.group)
-    item, path = (one, paths[0]) if isinstance(one, RecordProblem) else (other, paths[1])
+def _pair(intake: Intake, source: Item, target: Item, paths: tuple[Path, Path], label: str) -> SourceDocument | Skipped:
+    """The pair; where a side is no record, the problem of the first such side, as `Intake.take` handles it."""
+    if isinstance(source, Record) and isinstance(target, Record):
+        return SourceDocument(f"{label}:{source.position}", source.text, label, target.text, source.group)
+    item, path = (source, paths[0]) if isinstance(source, RecordProblem) else (target, paths[1])
     return intake.take(item, path=str(path), label=path.name, unit=_unit(path))
 
 
-def _misaligned(source: Path, target: Path, one: Item | None, other: Item | None, last: int) -> str:
-    if one is None or other is None:
-        ended, longer = (source, target) if one is None else (target, source)
+def _misaligned(source: Path, target: Path, source_item: Item | None, target_item: Item | None, last: int) -> str:
+    if source_item is None or target_item is None:
+        ended, longer = (source, target) if source_item is None else (target, source)
         difference = f"{ended} ends after {_unit(ended)} {last}, but {longer} goes on"
     else:
-        difference = (
-            f"after {_unit(source)} {last}, {source} goes on in {one.position} and {target} in {other.position}"
-        )
+        positions = f"{source} goes on in {source_item.position} and {target} in {target_item.position}"
+        difference = f"after {_unit(source)} {last}, {positions}"
     return f"{difference}: the files are not aligned. Give files of which each line is a pair with that of the other"
 
 
@@ -273,11 +275,11 @@ def _unit(path: Path) -> str:
 
 
 Extract = tuple[Path, DataError | None]
-"""File with what was read of another, and why no more could be read."""
+"""File with the items of another file, and the error that ended reading it, if any."""
 
 
 def _extract(read: Reader, directory: Path, limit: int | None, numbered: tuple[int, Path]) -> Extract:
-    """Read the file with this number into `directory`, until it has given more than `limit` bytes of text."""
+    """Write the items of a numbered file to `directory`, until they have more than `limit` bytes of text."""
     number, path = numbered
     target, failures = directory / f"{number:06d}.arrow", list[DataError]()
     options = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -292,7 +294,7 @@ def _extract(read: Reader, directory: Path, limit: int | None, numbered: tuple[i
 
 
 def _rows(items: Iterator[Item], raw: BinaryIO, limit: int | None, failures: list[DataError]) -> Iterator[Row]:
-    """A row an item; an error ends them and is put into `failures`, so that what was read before is written."""
+    """One row per item; an error ends them and is put into `failures`, so that earlier rows are still written."""
     size = 0
     try:
         for item in items:
@@ -309,7 +311,7 @@ def _rows(items: Iterator[Item], raw: BinaryIO, limit: int | None, failures: lis
 
 
 def extracted(extract: Extract) -> Iterator[tuple[Item, int]]:
-    """Items and how many bytes of the file were read by then; then DataError, if there was one. Removes the extract."""
+    """Items of an extract, each with the bytes of the file read by then, then its error, if any. Removes its file."""
     path, failure = extract
     with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as reader:
         for batch in reader:
@@ -333,7 +335,7 @@ def require_group_of_text(group_field: str | None, plain: Sequence[Path]) -> Non
 
 
 def in_group_of_text(document: SourceDocument | Skipped, group_field: str | None) -> SourceDocument | Skipped:
-    """A document of plain text with its file as its group, where documents are to be grouped."""
+    """A document of plain text, with its file as its group if `group_field` asks for groups."""
     if group_field is None or isinstance(document, Skipped):
         return document
     return replace(document, group=document.source)
@@ -346,7 +348,7 @@ class Source(Protocol):
     total: float
     unit: str
     hint: str
-    """How to get more documents: the end of an error of too few."""
+    """Remedy in errors about too few documents."""
 
     def items(self) -> Generator[SourceDocument | Skipped, None, None]:
-        """Documents in corpus order, and what was left out between them."""
+        """Documents and records left out, in corpus order."""

@@ -1,8 +1,8 @@
 """The overlap of held-out documents with others: the largest share of their 8-grams that one other document has.
 
-An 8-gram is a run of eight consecutive words in lower case, or of characters in scripts that are written without spaces
-(`words`). The share is of the distinct ones of the held-out document, however often the other has them. A document of
-fewer words counts as one run of them all, which only a document of the same few words has. Of pairs, both sides count.
+An 8-gram is eight consecutive words in lower case, or characters of scripts that are written without spaces (`words`).
+The share is of the distinct 8-grams of the held-out document, however often the other has them. A document of fewer
+words has one of all its words, which only a document of the same words shares. Of pairs, both sides count.
 """
 
 import bisect
@@ -45,32 +45,32 @@ Counts = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 NO_OWN = -1
 SPARSE = 4
-"""A table has 2^4 to 2^5 bits a key, so that one in 16 to 32 of other shingles gets past them."""
+"""A table has 2^4 to 2^5 bits per key, so that one in 16 to 32 of other shingles passes them."""
 SIZE = 8
-"""Words a shingle."""
+"""Words in a shingle."""
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 WORD = regex.compile(rf"[{_UNSPACED}]\p{{M}}*|[\w--[{_UNSPACED}]]+", regex.VERSION1)
 """A word, or one character, with its marks, of a script that is written without spaces."""
 SPACED, UNSPACED, MARK = 1, 2, 4
-"""Codes of `word_classes`: what a word is made of, what is a word alone, and what stays with the latter."""
+"""Codes of `word_classes`: characters of words, characters that are words by themselves, and marks after these."""
 _CLASSES = {SPACED: rf"[\w--[{_UNSPACED}]]", UNSPACED: rf"[{_UNSPACED}]", MARK: r"\p{M}"}
 
 
-# Which of some documents have a shingle, as arrays that workers map into memory.
+# The documents that have each shingle, as arrays that workers map into memory.
 #
-# Memory is proportional to the text of these documents. Equal shingles are told by their 64-bit hashes.
+# Memory is proportional to the text of these documents. Shingles are compared by their 64-bit hashes.
 @dataclass(frozen=True)
 class ShingleTable:
-    """The distinct shingles of documents 0 to n - 1, and who has them."""
+    """The distinct shingles of documents 0 to n - 1, and the documents that have them."""
 
     bits: Hashes
-    """(2^b / 4,) words, a bit for each value of the upper b + 4 bits of a hash: whether a key has it."""
+    """(2^b / 4,) words, a bit for each value of the upper b + 4 bits of a hash: set if a key has that value."""
     keys: Hashes
     """Hashes of the shingles, ascending."""
     buckets: npt.NDArray[np.int64]
-    """(2^b + 1,): where the keys begin whose upper b bits are so."""
+    """(2^b + 1,): first key for each value of the upper b bits, and the number of keys."""
     starts: npt.NDArray[np.int64]
-    """(keys + 1,): where the documents of each key begin in `owners`."""
+    """(keys + 1,): first of each key's documents in `owners`, and the length of that."""
     owners: Integers
     """Documents by key, ascending."""
     sizes: npt.NDArray[np.int64]
@@ -78,7 +78,7 @@ class ShingleTable:
 
     @classmethod
     def of(cls, hashes: Hashes, counts: Counts) -> Self:
-        """The table of documents with these hashes (`shingle_hashes`)."""
+        """The table of documents from their `shingle_hashes`."""
         owners = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
         order = np.lexsort((owners, hashes))
         hashes, owners = hashes[order], owners[order]
@@ -98,27 +98,27 @@ class ShingleTable:
         return 65 - (len(self.buckets) - 1).bit_length()
 
     def save(self, directory: Path) -> None:
-        """Write the arrays into a directory that is there."""
+        """Write the arrays into an existing directory."""
         for array in fields(self):
             np.save(directory / f"{array.name}.npy", getattr(self, array.name), allow_pickle=False)
 
     @classmethod
     def load(cls, directory: Path) -> Self:
-        """The table that was saved there, memory-mapped."""
+        """The table that `save` wrote, memory-mapped."""
         paths = (directory / f"{field.name}.npy" for field in fields(cls))
         return cls(*(np.load(path, mmap_mode="r", allow_pickle=False) for path in paths))
 
 
 @dataclass(frozen=True)
 class Overlaps:
-    """Held-out documents by their distinct texts, and how much of each other documents have."""
+    """Held-out documents by their distinct texts, and the largest share of each that one other document has."""
 
     texts: npt.NDArray[np.int64]
     """(documents,) number of each document's text among the n distinct ones."""
     table: ShingleTable
     hashes: Hashes
     counts: Counts
-    """(n,) of the hashes of the distinct texts, from which the table is made."""
+    """(n,) number of the `hashes` of each distinct text; the table is made from both."""
     most: Integers
     """(n,) largest number of distinct shingles that one training document shares with each text."""
 
@@ -129,7 +129,7 @@ class Overlaps:
         return shares
 
     def components(self, threshold: float) -> npt.NDArray[np.int64]:
-        """(documents,) number of the component of near copies of each: one has more than that share of the other."""
+        """(documents,) component of each; two documents are linked if one has more than `threshold` of the other."""
         # The smallest number of shingles whose share is above the threshold.
         sizes = self.table.sizes
         least = np.floor(threshold * sizes).astype(np.int64)
@@ -140,7 +140,7 @@ class Overlaps:
 
 
 def measure(corpus: CorpusArtifact, work: Path, engine: Engine, listener: StageListener) -> Overlaps:
-    """Compare the held-out split with the training split of a corpus; workers read a table that lies in `work`."""
+    """Compare the held-out split with the training split of a corpus; workers read a table in directory `work`."""
     texts, hashes, counts = _heldout(corpus)
     table, directory = ShingleTable.of(hashes, counts), work / "shingles"
     shutil.rmtree(directory, ignore_errors=True)
@@ -155,7 +155,7 @@ def measure(corpus: CorpusArtifact, work: Path, engine: Engine, listener: StageL
 
 
 def raised(overlaps: Overlaps, documents: Iterable[Document]) -> npt.NDArray[np.float64]:
-    """(documents,) overlaps with the training documents and these others."""
+    """(documents,) overlaps with the training split and with `documents`."""
     shared = SharedShingles(overlaps.table)
     for batch in _batches(document.texts for document in documents):
         shared.add(batch)
@@ -164,13 +164,13 @@ def raised(overlaps: Overlaps, documents: Iterable[Document]) -> npt.NDArray[np.
 
 
 def summary(shares: npt.NDArray[np.float64]) -> dict[str, JSON]:
-    """Numbers for a record on the overlaps of documents: their number and mean, and how many are above some shares."""
+    """Numbers for a record: how many documents there are, how many have an overlap above each level, and the mean."""
     above: dict[str, JSON] = {f"above_{level}": int((shares > level / 100).sum()) for level in LEVELS}
     return {"documents": len(shares), **above, "mean": float(shares.mean())}
 
 
 def most_shared(table: Path, shard: Path) -> Integers:
-    """The most shingles of each text of a saved table that one document of a shard has; for workers."""
+    """Most shingles of each text of a saved table that one document of a shard shares; called in workers."""
     shared = SharedShingles(ShingleTable.load(table))
     for batch in _batches(read_columns(shard, ("text", "target"))):
         shared.add(batch)
@@ -178,7 +178,7 @@ def most_shared(table: Path, shard: Path) -> Integers:
 
 
 def _heldout(corpus: CorpusArtifact) -> tuple[npt.NDArray[np.int64], Hashes, Counts]:
-    """Number of each held-out document's text, and the hashes of the distinct texts."""
+    """Number of each held-out document's text, and hashes and counts of the distinct texts."""
     numbers: dict[tuple[str, ...], int] = {}
     documents = corpus.documents("heldout")
     texts = np.array([numbers.setdefault(document.texts, len(numbers)) for document in documents], np.int64)
@@ -190,26 +190,26 @@ def _batches(documents: Iterable[tuple[str, ...]]) -> Iterator[list[tuple[str, .
     return batches(documents, lambda texts: sum(map(len, texts)), BATCH_BYTES)
 
 
-# Near copies on one side: held-out documents that training has nearly whole move there, with what belongs to them.
+# Near copies on one side: held-out documents that are nearly whole in training text move there, with all linked ones.
 #
-# To a document belong its near copies among the held-out documents, theirs in turn, the documents of its group, and of
-# a pair those with the same source. What moves is put where the source has it, so the order of the training split is
-# that of the source.
+# Linked to a document are its near copies among the held-out documents, theirs in turn, the documents of its group, and
+# those with the same text, of a pair the same source. A document moves to its place in the source, so the training
+# split keeps the order of the source.
 @dataclass
 class Drawn:
-    """The held-out documents as they were drawn, one after the other."""
+    """The held-out documents in the order in which they were drawn."""
 
     places: list[int] = field(default_factory=list)
-    """Training documents before each in the source."""
+    """Number of training documents before each in the source."""
     groups: list[int] = field(default_factory=list)
-    """Number of the first document of each one's group."""
+    """Number of the first document of the same group, for each."""
     texts: list[int] = field(default_factory=list)
-    """Number of the first document with the same text, of pairs the same source."""
+    """Number of the first document with the same text (of pairs, the same source), for each."""
     _first: dict[str, int] = field(default_factory=dict)
     _first_of_text: dict[bytes, int] = field(default_factory=dict)
 
     def add(self, place: int, group: str | None, text: bytes) -> None:
-        """Remember one; `text` is in UTF-8."""
+        """Append a document; `text` is in UTF-8."""
         number = len(self.places)
         self.places.append(place)
         self.groups.append(number if group is None else self._first.setdefault(group, number))
@@ -218,10 +218,10 @@ class Drawn:
 
 
 def separate(context: StageContext, drawn: Drawn) -> tuple[list[int], list[Document], dict[str, JSON]]:
-    """Move near copies from `heldout/` to `train/` of the output, and write the overlaps of what stays.
+    """Move near copies from `heldout/` to `train/` of the output, and write the overlaps of the others.
 
-    Returns what moved, as places among the drawn and as documents, and the `summary` of what stays held out. DataError
-    where nothing would.
+    Returns the documents that moved, as numbers among the drawn ones and as documents, and the `summary` of those that
+    stay held out. DataError where none would.
     """
     corpus, threshold = CorpusArtifact(context.output), context.config.corpus.near_duplicate
     overlaps = measure(corpus, context.work, context.engine, context.listener)
@@ -239,18 +239,18 @@ def separate(context: StageContext, drawn: Drawn) -> tuple[list[int], list[Docum
 
 
 def _together(near: Flags, links: Sequence[npt.NDArray[np.int64]]) -> Flags:
-    """(documents,) those that are near copies of training documents, and all that are linked to them.
+    """(documents,) True for near copies of training documents, and for all documents that are linked to them.
 
     Documents with one number in one of the `links`, each (documents,), are linked.
     """
     moves = near
     while True:
-        more = moves
+        grown = moves
         for labels in links:
-            more = np.isin(labels, labels[more])
-        if (more == moves).all():
+            grown = np.isin(labels, labels[grown])
+        if (grown == moves).all():
             return moves
-        moves = more
+        moves = grown
 
 
 def _require_rest(moves: Flags, threshold: float, group: str | None) -> None:
@@ -265,12 +265,12 @@ def _require_rest(moves: Flags, threshold: float, group: str | None) -> None:
 
 
 def _chosen(corpus: CorpusArtifact, chosen: Flags) -> Iterator[Document]:
-    """The held-out documents of some places, in order."""
+    """The held-out documents where `chosen` is True, in order."""
     return itertools.compress(corpus.documents("heldout"), chosen.tolist())
 
 
 def _insert(context: StageContext, corpus: CorpusArtifact, places: Sequence[int], moved: Sequence[Document]) -> None:
-    """Write the training shards anew that get documents: one that follows n others comes after the n-th of these."""
+    """Rewrite the training shards that get documents; one with place n comes after n training documents."""
     shards = corpus.shards("train")
     ends = np.cumsum([pq.read_metadata(shard).num_rows for shard in shards]).tolist()
     bounds = [bisect.bisect_right(places, end) for end in ends]
@@ -291,12 +291,12 @@ def _insert(context: StageContext, corpus: CorpusArtifact, places: Sequence[int]
 
 
 def with_arrivals(directory: Path, pairs: bool, work: tuple[Path, Sequence[tuple[int, Document]]]) -> Path:
-    """A shard with more documents, each before the row of its number: its file below `directory`; for workers."""
+    """Write a shard with arrivals, each before its row, to a file below `directory`; called in workers."""
     shard, arrivals = work
-    own = directory / shard.stem
-    shutil.rmtree(own, ignore_errors=True)
-    own.parent.mkdir(parents=True, exist_ok=True)
-    writer = SplitWriter(own, schema_of("train", pairs=pairs), float("inf"))
+    folder = directory / shard.stem
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    writer = SplitWriter(folder, schema_of("train", pairs=pairs), float("inf"))
     waiting = list(reversed(arrivals))
     for row, document in enumerate(read_shard(shard)):
         while waiting and waiting[-1][0] <= row:
@@ -305,12 +305,12 @@ def with_arrivals(directory: Path, pairs: bool, work: tuple[Path, Sequence[tuple
     for _, document in reversed(waiting):
         writer.add(document)
     writer.close()
-    (path,) = own.iterdir()
+    (path,) = folder.iterdir()
     return path
 
 
 def _write_heldout(directory: Path, corpus: CorpusArtifact, moves: Flags, shares: npt.NDArray[np.float64]) -> None:
-    """The held-out split without what moved, with overlaps, by way of `directory`."""
+    """Rewrite the held-out split without the documents that moved, with overlaps; `directory` is temporary."""
     shutil.rmtree(directory, ignore_errors=True)
     writer = SplitWriter(directory, schema_of("heldout", pairs=has_pairs(corpus)))
     for document, share in zip(_chosen(corpus, ~moves), shares[~moves].tolist(), strict=True):
@@ -321,7 +321,7 @@ def _write_heldout(directory: Path, corpus: CorpusArtifact, moves: Flags, shares
 
 
 def _bits(keys: Hashes, width: int) -> Hashes:
-    """A bit for each value of the upper `width` bits, 64 a word, set where a key has it."""
+    """A bit for each value of the upper `width` bits, 64 per word, set where a key has that value."""
     places = keys >> np.uint64(64 - width)
     words = np.zeros(2 ** (width - 6), np.uint64)
     np.bitwise_or.at(words, (places >> np.uint64(6)).astype(np.int64), np.uint64(1) << (places & np.uint64(63)))
@@ -329,7 +329,7 @@ def _bits(keys: Hashes, width: int) -> Hashes:
 
 
 class SharedShingles:
-    """Counts, for each document of a table, the most of its shingles that one other document has."""
+    """Most shingles of each document of a table that one other document shares."""
 
     def __init__(self, table: ShingleTable) -> None:
         self._table = table
@@ -341,13 +341,13 @@ class SharedShingles:
         self._touched: Integers = np.zeros(documents, np.int32)
 
     def add(self, documents: Sequence[Sequence[str]]) -> None:
-        """Compare with some documents, each of one text or several."""
+        """Compare the table with more documents, each of one text or several."""
         hashes, counts = shingle_hashes(documents)
         nothing = np.zeros(1, np.int32)
         self._count(hashes, counts, NO_OWN, nothing, nothing)
 
     def components(self, hashes: Hashes, counts: Counts, least: Integers) -> Integers:
-        """(n,) first document of each document's component, where i is joined with whoever shares least[i] or more.
+        """(n,) first document of each component, in which i is joined with documents that share least[i] or more.
 
         `hashes` and `counts` are those that the table was made of.
         """
@@ -370,8 +370,8 @@ class SharedShingles:
 def shingle_hashes(documents: Sequence[Sequence[str]]) -> tuple[Hashes, Counts]:
     """Hashes of the shingles of each document, which has one text or several, and their numbers, (documents,).
 
-    Document after document, repeated shingles repeated. A text of fewer words than a shingle has one, of them all; one
-    without any word has one, of its characters.
+    Hashes are in order of documents and repeat with their shingles. A text of fewer words than a shingle has one, of
+    all its words; one without words has one, of its characters.
     """
     texts = [text.lower().encode() for document in documents for text in document]
     data = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
@@ -388,17 +388,17 @@ def shingle_hashes(documents: Sequence[Sequence[str]]) -> tuple[Hashes, Counts]:
 
 def words(text: str) -> Sequence[str]:
     """Words of a text in lower case."""
-    found: list[str] = WORD.findall(text.lower())
-    return found
+    matches: list[str] = WORD.findall(text.lower())
+    return matches
 
 
 @cache
 def word_classes() -> npt.NDArray[np.uint8]:
-    """The sum of codes of each codepoint, shape (0x110000,), by which kernels find what `WORD` finds."""
+    """Sum of the codes of each codepoint, uint8 (0x110000,), by which kernels find the words of `WORD`."""
     table = np.zeros(0x110000, np.uint8)
-    every = np.arange(0x110000, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    all_characters = np.arange(0x110000, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
     for code, pattern in _CLASSES.items():
-        for run in regex.finditer(f"{pattern}+", every, regex.VERSION1):
+        for run in regex.finditer(f"{pattern}+", all_characters, regex.VERSION1):
             table[run.start() : run.end()] += code
     table.flags.writeable = False
     return table

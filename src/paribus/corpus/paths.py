@@ -1,6 +1,4 @@
-"""Files and data sets that a corpus is made of, found by their names alone: `paribus plan` asks, so nothing heavy is
-imported here.
-"""
+"""Files and data sets of a corpus, by name alone; `paribus plan` needs them, so nothing heavy is imported here."""
 
 import glob
 import importlib.metadata
@@ -17,10 +15,10 @@ from paribus.errors import ConfigurationError, DataError
 from paribus.store.provenance import version_of
 
 SHOWN = 10
-"""Files that an error names; of more it says how many there are."""
+"""Files that an error names; it counts the others."""
 FORMATS = ("jsonl", "parquet", "txt")
 _ALSO = {"json": "jsonl"}
-"""Other suffixes of a format: JSON lines are called so by CCNet."""
+"""Other suffixes of a format, here that of CCNet's JSON lines."""
 COMPRESSIONS = ("gz", "zst", "bz2")
 _SUFFIXES = ", ".join(f".{name}" for name in (*FORMATS, *_ALSO))
 KNOWN = f"{_SUFFIXES}, plain or with {', '.join('.' + name for name in COMPRESSIONS)}"
@@ -29,11 +27,11 @@ KNOWN = f"{_SUFFIXES}, plain or with {', '.join('.' + name for name in COMPRESSI
 def resolve(
     patterns: Sequence[str], field: str = "corpus.paths", *, any_suffix: bool = False, skips: bool = False
 ) -> list[Path]:
-    """Files in the order of `patterns`, which `field` gives, those of a pattern sorted.
+    """Files in the order of `patterns`, the value of `field`; those of one pattern are sorted.
 
-    DataError naming missing, empty and repeated files, those of an unknown format unless `any_suffix` is allowed, and
-    patterns that match nothing, the first `SHOWN` of all. With `skips` a text without a byte is a file as others are,
-    without a document; an archive or a table without one is no whole file.
+    DataError with the first `SHOWN` problems: missing, empty and repeated files, an unknown format unless `any_suffix`,
+    and patterns that match nothing. With `skips` an empty text file is allowed and has no document; an empty archive or
+    table is never a complete file.
     """
     problems: list[str] = []
     files: list[Path] = []
@@ -51,12 +49,12 @@ def resolve(
 
 
 def first_of(problems: Sequence[str]) -> list[str]:
-    """The first `SHOWN`, and how many more there are."""
+    """The first `SHOWN`, and the number of the others."""
     return [*problems[:SHOWN], f"and {len(problems) - SHOWN:,} more"] if len(problems) > SHOWN else list(problems)
 
 
 def labels(files: Sequence[Path]) -> list[str]:
-    """A short unique name for each file: its base name, after its index where others share it."""
+    """A short unique name for each file: its base name, with its index in front where others share it."""
     times = Counter(path.name for path in files)
     return [path.name if times[path.name] == 1 else f"{index:05d}/{path.name}" for index, path in enumerate(files)]
 
@@ -93,14 +91,14 @@ def _problem(path: Path, any_suffix: bool, skips: bool) -> str | None:
 
 
 def _suffix_in(directory: Path) -> str:
-    """The suffixes of the first file of a known format in a directory that can be read, else those of JSON lines."""
+    """Suffixes of the first file of a known format in a directory; `.jsonl` if there is none or it is unreadable."""
     names = sorted(glob.glob("*", root_dir=directory))  # noqa: PTH207 - no error where it cannot be read
     known = (path for path in map(Path, names) if format_of(path))
     return next(("".join(path.suffixes[-2 if compression_of(path) else -1 :]) for path in known), ".jsonl")
 
 
 def sides(config: ParallelCorpus) -> tuple[list[Path], list[Path]]:
-    """Files of the sources and of the targets, one of each aligned with one of the other.
+    """Files of the sources and of the targets; file n of one is aligned with file n of the other.
 
     DataError for files that are missing or empty, ConfigurationError for sides that cannot be aligned.
     """
@@ -122,7 +120,7 @@ def sides(config: ParallelCorpus) -> tuple[list[Path], list[Path]]:
 
 
 def record_format(path: Path) -> str:
-    """jsonl or parquet, or text where a line is a record."""
+    """`jsonl`, `parquet`, or `text` for any other file."""
     format = format_of(path)
     return format if format in ("jsonl", "parquet") else "text"
 
@@ -132,7 +130,7 @@ def _names(paths: list[Path]) -> str:
 
 
 def local_directory(name: str) -> Path | None:
-    """The directory that `name` is, None for a hub name; DataError for a path where there is none."""
+    """The directory `name`, or None for a name on the hub; DataError for a path without a directory."""
     path = Path(name).expanduser()
     if path.is_dir():
         return path
@@ -164,7 +162,7 @@ def data_files(directory: Path) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A Python source file: its distribution, its path from the import root, and where it lies."""
+    """A Python source file: its distribution, its path from the import root, and its path on disk."""
 
     package: str
     relative: str

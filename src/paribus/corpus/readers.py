@@ -23,16 +23,16 @@ BUFFER_BYTES = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """Names of the fields that hold the text, the id unless records are numbered, and the group where there is one."""
+    """Names of the fields of the text, of the id (None: records are numbered) and of the group, if any."""
 
     text: str
     id: str | None
     setting: str = "corpus.text_field"
-    """The field of the configuration that names the text's."""
+    """Field of the configuration that names the text field."""
     group: str | None = None
 
     def named(self) -> list[tuple[str, str]]:
-        """Each field's name, and the field of the configuration that names it."""
+        """(name of a field, field of the configuration that names it)."""
         named = ((self.text, self.setting), (self.id, "corpus.id_field"), (self.group, "corpus.group_field"))
         return [(name, setting) for name, setting in named if name is not None]
 
@@ -41,7 +41,7 @@ class Fields:
 class Record:
     """One record; `position` counts lines or rows from 1, `id` is None where records are numbered.
 
-    `group` is what the record is a piece of, None where it is by itself.
+    `group` names the whole that the record is a piece of; None for a record by itself.
     """
 
     position: int
@@ -63,7 +63,7 @@ Item = Record | RecordProblem
 
 
 def record_of(position: int, row: Mapping[str, Any], fields: Fields) -> Item:
-    """The record in a row of named values, or what is wrong with it."""
+    """The record in a row of named values, or the problem with it."""
     text = row.get(fields.text)
     if not isinstance(text, str):
         return _no_value(position, row, fields.text, fields.setting, "text")
@@ -115,13 +115,12 @@ def _kind(value: Any) -> str:
 
 # Plain text, where a document is a file, a line, or a paragraph between blank lines.
 #
-# Text is taken as it stands; only a byte order mark at the start of the file and the line break after a line or
-# paragraph are left out.
+# Text is not changed; only a byte order mark at the start of the file and the line break after a line or paragraph are
+# left out.
 def read_txt(stream: BinaryIO, document: Unit) -> Iterator[Item]:
     """Records of a stream of text; positions are the numbers of their first lines."""
     if document == "file":
-        whole = list(lines(stream))
-        yield _text_item(whole, keep_end=True)
+        yield _text_item(list(lines(stream)), keep_end=True)
         return
     if document == "line":
         yield from (_text_item([line], keep_end=False) for line in lines(stream) if _has_text(line))
@@ -132,7 +131,7 @@ def read_txt(stream: BinaryIO, document: Unit) -> Iterator[Item]:
 
 
 def read_lines(stream: BinaryIO) -> Iterator[Item]:
-    """A record for every line, and a problem for a blank one, so that two files stay aligned."""
+    """A record for each line, and a problem for each blank one, so that two files stay aligned."""
     for line in lines(stream):
         yield _text_item([line] if _has_text(line) else [], keep_end=False, number=line.number)
 
@@ -190,13 +189,13 @@ def read_parquet(path: Path, stream: BinaryIO, fields: Fields) -> Iterator[Item]
     DataError where the file is truncated or damaged, or lacks the column.
     """
     with tempfile.TemporaryFile() as copy:
-        packed = not stream.seekable()  # Parquet is read from its end
-        if packed:
+        must_copy = not stream.seekable()  # Parquet is read from its end
+        if must_copy:
             shutil.copyfileobj(stream, copy)
-        yield from _rows(path, _opened(path, copy if packed else stream, fields), fields)
+        yield from _rows(path, _open_parquet(path, copy if must_copy else stream, fields), fields)
 
 
-def _opened(path: Path, stream: BinaryIO, fields: Fields) -> "pq.ParquetFile":
+def _open_parquet(path: Path, stream: BinaryIO, fields: Fields) -> "pq.ParquetFile":
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -246,7 +245,7 @@ def _row_item(position: int, batch: "pa.RecordBatch", row: int, fields: Fields) 
 
 
 def lines(stream: BinaryIO) -> Iterator[TextLine]:
-    """Lines ended by a line feed; a byte order mark at the start of the file is no part of the first one."""
+    """Lines that end with a line feed; a byte order mark at the start of the file is no part of the first."""
     offset = 0
     for number, data in enumerate(stream, 1):
         mark = len(codecs.BOM_UTF8) if number == 1 and data.startswith(codecs.BOM_UTF8) else 0
@@ -255,7 +254,7 @@ def lines(stream: BinaryIO) -> Iterator[TextLine]:
 
 
 def decode(data: bytes, *, line: int, offset: int) -> str | RecordProblem:
-    """The text of UTF-8 `data` that begins at `line` and byte `offset`, or where it stops to be UTF-8."""
+    """The text of UTF-8 `data` that begins at `line` and byte `offset`, or a problem with the first wrong byte."""
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -294,5 +293,5 @@ class _Decompressed(io.RawIOBase):
 
 
 def open_decompressed(path: Path, raw: BinaryIO, compression: str | None) -> BinaryIO:
-    """`raw`, opened from `path`, as a buffered stream of decompressed bytes; itself where it is plain."""
+    """Buffered stream of the decompressed bytes of `raw`, opened from `path`; `raw` itself without compression."""
     return raw if compression is None else io.BufferedReader(_Decompressed(path, raw, compression), BUFFER_BYTES)
