@@ -11,7 +11,7 @@ FEW = 64
 LOW = np.uint64(0xFFFFFFFF)
 BITS = np.uint64(32)
 LARGE = 100_000.0
-"""Sums of SentencePiece beyond it begin anew: 32 bits would have too few left for differences."""
+"""Sums of SentencePiece beyond it restart: 32 bits would have too few for differences."""
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _UNIT, _NODE, _TOKEN, _LAST = (
     np.uint64(at.UNIT_BITS),
@@ -45,12 +45,12 @@ def shorten(lengths, shorter, offers, spans, start):
 
 @function
 def place_few(lengths, shorter, offers, spans, chosen, count):
-    """Choose by searching all offers for the longest, again and again."""
+    """Choose tokens by repeatedly searching all offers for the longest."""
     left = count
     while left > 0:
         best, start = np.int32(0), np.int64(0)
         for index in range(count):
-            # Only what is longer, so that the leftmost of one length is taken.
+            # Strictly longer, so that the leftmost of one length is taken.
             if spans[index] > best:
                 best, start = spans[index], np.int64(index)
         chosen[start] = offers[start]
@@ -62,7 +62,7 @@ def place_few(lengths, shorter, offers, spans, chosen, count):
 
 @function
 def place_many(lengths, shorter, offers, spans, chosen, count, heap):
-    """Choose through a heap; an offer that reaches a taken unit is cut when its turn comes, and offered again."""
+    """Choose tokens through a heap; an offer that reaches a taken unit is cut in its turn, and offered again."""
     for index in range(count):
         # The heap gives the smallest: the length is taken from a large number, and ties go to the left.
         heap[index] = np.uint64(0x7FFFFFFF - spans[index]) << BITS | np.uint64(index)
@@ -170,7 +170,7 @@ def best_path(model, lengths, scores, scored, units, count, work):
 
 @function
 def begin_anew(best, choices, start, last):
-    """Count the sums of `start` to `last` from that of `start`."""
+    """Subtract the sum at `start` from the sums of `start` to `last`."""
     offset = best[start]
     for end in range(start, last + 1):
         if end == start or choices[end] >= 0:
@@ -216,13 +216,13 @@ def best_path_from_left(model, lengths, scores, units, count, work):
     return count - place
 
 
-# Tokens as paths of units. The children of a node are neighbours, by unit, and the children of the first follow them.
+# Tokens as paths of units. The children of a node lie together, by unit, and the children of the first follow them.
 #
 # A node is one word: its unit (20 bits), its first child (22 bits; 0 without children), one more than the rank of the
 # token that ends there (21 bits), and whether it is the last child (1 bit). Nodes with many children (`WIDE` in place
 # of the first) have them in a hash table too: the node (22 bits), the unit (20 bits) and the child (22 bits) in one
 # word. Every walk begins at the root, so the nodes that one and two of the first 256 units lead to have a table of
-# their own, `heads`: those of two, by the first and the second, and after them those of one. What is small stays in the
+# their own, `heads`: those of two, by the first and the second, and after them those of one. Small tables stay in the
 # caches.
 @inline
 def edge_key(node, unit):
@@ -247,7 +247,7 @@ def find_edge(edges, shift, node, unit):
 
 @function
 def add_edge(edges, shift, node, unit, child):
-    """The node that `unit` leads to, which becomes `child` where there is none."""
+    """The node that `unit` leads to; without one, adds the edge to `child` and returns that."""
     key = edge_key(node, unit)
     mask = (ONE << np.uint64(64 - shift)) - ONE
     slot = key * GOLDEN >> np.uint64(shift)
@@ -283,7 +283,7 @@ def follow(model, units, start, index, node):
     unit = units[index]
     if index == start and unit < at.DIRECT_RANKS:
         return np.int64(i32_at(model[at.HEADS])[at.DIRECT_RANKS * at.DIRECT_RANKS + unit])
-    # Both are small where their bits together are.
+    # Both units are below a power of two if their bitwise or is.
     if index == start + 1 and (units[start] | unit) < at.DIRECT_RANKS:
         return np.int64(i32_at(model[at.HEADS])[at.DIRECT_RANKS * np.int64(units[start]) + unit])
     return find_child(u64_at(model[at.NODES]), u64_at(model[at.EDGES]), model[at.EDGES_SHIFT], node, unit)

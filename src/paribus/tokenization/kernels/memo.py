@@ -1,9 +1,10 @@
-"""Memory of a thread for pre-tokens, in two tables of open addressing with four words an entry.
+"""A thread's memory of pre-tokens, in two tables of open addressing with four words per entry.
 
-A short pre-token (up to 15 bytes, 997 of 1,000 in English) has eight bytes; the other seven, its length in bits 56 to
-59 and the number of its ids in bits 60 to 63; and up to four ids, or their place and number (`MANY`). One layout for
-all of them costs memory, and no guess of the processor which one comes next: that decides the speed.
-A longer one has its hash, its place among the kept bytes, the place of its ids, and their number.
+An entry of a short pre-token (up to 15 bytes, 997 of 1,000 in English) holds eight of its bytes; the other seven, its
+length in bits 56 to 59 and the number of its ids in bits 60 to 63; and up to four ids, or their place and number
+(`MANY`). One layout for all of them costs memory, but the processor never has to guess which one comes next: that
+decides the speed. An entry of a longer one holds its hash, its place among the kept bytes, the place of its ids, and
+their number.
 """
 
 import numpy as np
@@ -37,9 +38,9 @@ def keep_ids(memo, count):
 
 @function
 def add_short(memo, low, high, count):
-    """Remember the result for a short key that is not there; returns what must grow, or DONE."""
+    """Remember the result for a new short key; returns what must grow, or DONE."""
     free = memo[at.SHORT_FREE]
-    # Below zero the table may grow no more: what is not in it is encoded each time.
+    # Below zero the table may not grow any more: other pre-tokens are encoded each time.
     if free <= 0:
         return np.int64(at.GROW_SHORT if free == 0 else at.DONE)
     result = i32_at(memo[at.RESULT])
@@ -73,7 +74,7 @@ def hash_long(text, start, length):
     for offset in range(0, length - 7, 8):
         value = (value ^ load64(text, start + offset)) * FIRST
         value ^= value >> BITS
-    # The last eight bytes are read whole, some of them again, instead of what is left over byte by byte.
+    # The last eight bytes are read at once, some of them for the second time, instead of the rest byte by byte.
     value = (value ^ load64(text, start + length - 8)) * FIRST
     value ^= value >> np.uint64(29)
     # Zero stands for an empty slot.
@@ -98,7 +99,7 @@ def find_long(memo, text, start, length, value):
     mask = np.int64((ONE << (np.uint64(64) - shift)) - ONE)
     slot = np.int64(value >> shift)
     while table[4 * slot] != ZERO:
-        # Other bytes may have this hash: only the bytes themselves say whether it is they.
+        # Other bytes may have the same hash, so the bytes are compared.
         if table[4 * slot] == value:
             place = table[4 * slot + 1]
             begin = np.int64(place >> np.uint64(8))
@@ -133,7 +134,7 @@ def add_long(memo, text, start, length, value, slot, count):
 
 
 def grow_table(old, size, table, shift, longer):
-    """Put the entries of an old table of `size` slots into an empty larger one; returns how many there are.
+    """Put the entries of an old table of `size` slots into an empty larger one; returns their number.
 
     A slot is taken where the second word of an entry is not zero, or, of `longer` pre-tokens, the first.
     """
@@ -162,7 +163,7 @@ def hash_words(low, high):
 
 @function
 def keep_tail(text, size, tail):
-    """Copy the last sixteen bytes of a text and sixteen zeros to `tail`, so that a key's bytes are there to be read."""
+    """Copy the last sixteen bytes of a text and sixteen zeros to `tail`, so that all bytes of a key can be read."""
     begin = tail_begin(size)
     for offset in range(16):
         tail[offset] = text[begin + offset] if begin + offset < size else np.uint8(0)

@@ -24,7 +24,7 @@ _PRIORITY = np.uint64((1 << at.PRIORITY_BITS) - 1)
 # heap.
 @function
 def merge_few(model, units, count, work):
-    """Merge `units` in place; returns how many tokens are left."""
+    """Merge `units` in place; returns the number of tokens."""
     direct, pairs, shift = i32_at(model[at.DIRECT]), u64_at(model[at.PAIRS]), model[at.PAIRS_SHIFT]
     results, waiting = i32_at(model[at.RESULTS]), i32_at(address_of(work))
     for index in range(count - 1):
@@ -52,7 +52,7 @@ def merge_few(model, units, count, work):
 
 @inline
 def turn(model, merge):
-    """When a merge is applied: its place among the merges, or what it shares with others."""
+    """Turn of a merge: its place among the merges, or the turn that it shares with others."""
     return i32_at(model[at.TURNS])[merge] if model[at.TURNS] != 0 else merge
 
 
@@ -94,7 +94,7 @@ def link(model, units, count, work):
 
 @function
 def still_there(model, units, count, work, entry):
-    """The merge of a heap entry, or NEVER where it no longer applies where it was offered."""
+    """The merge of a heap entry, or NEVER if it no longer applies at its place."""
     place = np.int64(entry & LOW)
     second = np.int64(i32_at(address_of(work) + 4 * count)[place])
     if units[place] < 0 or second >= count:
@@ -126,7 +126,7 @@ def join(model, units, count, work, place, merge, heap, size):
 
 @function
 def close_gaps(units, count):
-    """Move the tokens that are left together; returns how many."""
+    """Move the remaining tokens together; returns their number."""
     left = np.int64(0)
     for index in range(count):
         if units[index] >= 0:
@@ -137,13 +137,13 @@ def close_gaps(units, count):
 
 @function
 def merge_many(model, units, count, work):
-    """Merge any number of units; `work` has 8 int64 a unit."""
+    """Merge any number of units; `work` has 8 int64 per unit."""
     size = link(model, units, count, work)
     heap = u64_at(address_of(work) + 8 * (count + 1))
     while size > 0:
         entry = heap[0]
         size = pop(heap, size)
-        # Entries are not taken out when a neighbour's merge makes them void: that would cost a search each.
+        # Entries that a neighbour's merge made void stay in the heap: removing each would cost a search.
         found = still_there(model, units, count, work, entry)
         if found != NEVER:
             size = join(model, units, count, work, np.int64(entry & LOW), found, heap, size)
@@ -244,10 +244,10 @@ def merge_with_dropout(model, units, count, probability, stream, work):
     return drop_many(model, units, count, probability, stream, work)
 
 
-# Which merge joins two tokens: its priority, its place in the merge list.
+# The merge that joins two tokens, by its priority, which is its place in the merge list.
 #
-# Pairs of the first 256 ranks, the bytes, have a table of their own; all others share a hash table of one word an
-# entry: the two ranks (21 bits each) and the priority plus one (22 bits). What is small stays in the caches.
+# Pairs of the first 256 ranks, the bytes, have a table of their own; all others share a hash table of one word per
+# entry: the two ranks (21 bits each) and the priority plus one (22 bits). Small tables stay in the caches.
 @inline
 def joined(left, right):
     """The key of a pair."""
@@ -336,7 +336,7 @@ def push(heap, size, value):
 
 @function
 def pop(heap, size):
-    """Take away the smallest, `heap[0]`; returns the size."""
+    """Remove the smallest value, `heap[0]`; returns the size."""
     size -= 1
     heap[0] = heap[size]
     if size > 1:

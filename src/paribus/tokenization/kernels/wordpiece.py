@@ -1,4 +1,4 @@
-"""WordPiece by likelihood on `symbols`, a number of merges at a time.
+"""Training of WordPiece by likelihood on `symbols`, a number of merges at a time.
 
 A merge lowers the counts of both its tokens, so the scores of all their pairs change and may rise. The records of
 pairs hang in a chain for each left and each right token; after a merge those of both tokens are scored anew.
@@ -27,7 +27,7 @@ def link(state, index):
 
 
 def link_pairs(state):
-    """Hang all records into the chains and score them; returns how many there are."""
+    """Hang all records into the chains and score them; returns their number."""
     live = i64_at(state[at.LIVE])
     for index in range(state[at.RECORDS_USED]):
         link(state, np.int64(index))
@@ -38,7 +38,7 @@ def link_pairs(state):
 
 @function
 def lacking(state, occurrences):
-    """Array that must grow before a pair with so many occurrences can be merged, or -1."""
+    """Code of the array that must grow before a pair with `occurrences` can be merged, or -1."""
     # On each side there are at most as many new pairs as occurrences, or as tokens to be neighbours.
     made = 2 * min(occurrences, state[at.TOKENS] + 1)
     if state[at.TOKENS] >= state[at.TOKEN_ROOM]:
@@ -57,7 +57,7 @@ def lacking(state, occurrences):
 
 @function
 def make(state, pair, count, occurrences):
-    """Record a pair that is made by a merge, with room for its occurrences; returns where they begin."""
+    """Record a pair that a merge made, with room for its occurrences; returns the first of these."""
     index, place = state[at.RECORDS_USED], state[at.OCCURRENCES_USED]
     record = record_at(state[at.RECORDS], index)
     record[at.PAIR], record[at.COUNT], record[at.FIRST], record[at.OCCURRING] = pair, count, place, occurrences
@@ -99,7 +99,7 @@ def lower(state, left, right):
 
 @function
 def score_chain(state, token, side):
-    """Score the pairs anew whose left (side 0) or right (side 1) token this is; those without occurrences go."""
+    """Score anew the pairs with `token` on the left (side 0) or right (side 1); remove those without occurrences."""
     chain, live = i64_at(state[at.CHAINS] + 8 * state[at.TOKEN_ROOM] * side), i64_at(state[at.LIVE])
     following = np.int64(at.NEXT_OF_RIGHT) if side == 1 else np.int64(at.NEXT_OF_LEFT)
     last, index = np.int64(-1), chain[token]
@@ -110,7 +110,7 @@ def score_chain(state, token, side):
             score_pair(state, index, record[at.COUNT], live[record[at.PAIR] >> 32], live[record[at.PAIR] & LOW])
             last = index
         else:
-            # Tokens never come apart again, so neither does such a pair come back.
+            # Tokens are never split again, so such a pair never comes back.
             remove(state, index)
             if last < 0:
                 chain[token] = index_after
@@ -151,7 +151,7 @@ def train_wordpiece(state):
         if state[at.HEAP_USED] == 0:
             return np.int64(at.NO_PAIR_LEFT)
         index = i64_at(state[at.HEAP])[1]
-        # Asked before anything is changed, so that the caller makes room and the same merge begins anew.
+        # Checked before anything is changed, so that the caller can make room and call again for the same merge.
         status = lacking(state, record_at(state[at.RECORDS], index)[at.OCCURRING])
         if status >= 0:
             return status
@@ -244,7 +244,7 @@ def settle(state, index, score, record):
 
 @function
 def score_pair(state, record, count, left, right):
-    """Put the pair of a record where these counts of it and its tokens belong; a pair that is new is added."""
+    """Move the pair of a record to its place in the heap for these counts of it and its tokens, or add it."""
     pair = record_at(state[at.RECORDS], record)
     if (
         pair[at.PLACE] >= 0
@@ -263,7 +263,7 @@ def score_pair(state, record, count, left, right):
 
 @function
 def remove(state, record):
-    """Take a pair out of the heap, if it is there."""
+    """Remove a pair from the heap, if it is in it."""
     removed = record_at(state[at.RECORDS], record)
     index = removed[at.PLACE]
     if index < 0:
