@@ -1,7 +1,7 @@
 """The stage `lexical_neighbours`: the documents nearest to each by BM25, for those without an encoder.
 
-The index, and blocks of documents whose neighbours are found, stay in the stage's scratch directory until the stage is
-done, so a killed stage goes on where it stood. Only the index and the scores of one block a worker are in memory.
+The index and the neighbours of finished blocks of documents stay in the stage's scratch directory until the stage is
+done, so a killed stage resumes where it stopped. Only the index and the scores of one block per worker are in memory.
 """
 
 import re
@@ -25,7 +25,7 @@ from paribus.stage import JSON, StageContext
 from paribus.store import files
 
 SPARE = 30
-"""Neighbours found beyond those the ordering wants, so that enough are left where near duplicates are removed."""
+"""Neighbours beyond those of the ordering, so that enough remain where near duplicates are removed."""
 SCORES_A_BLOCK = 2**24
 MOST_DOCUMENTS_A_BLOCK = 1024
 MOST_DOCUMENTS = 1_000_000
@@ -36,7 +36,7 @@ Row = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]
 
 
 def build(context: StageContext) -> dict[str, JSON]:
-    """Write lists of `ordering.neighbours` + 30 neighbours; say how many documents have none.
+    """Write lists of `ordering.neighbours` + 30 neighbours; return how many documents have none, and other counts.
 
     DataError where the training split has no documents, none with a word, or more than can be compared.
     """
@@ -74,7 +74,7 @@ def build(context: StageContext) -> dict[str, JSON]:
 
 
 def find(index: Path, results: Path, query_terms: int, width: int, block: tuple[int, int]) -> Path:
-    """File with the neighbours of documents `block[0]` to `block[1]`; one that is there already is taken as it is."""
+    """File with the neighbours of documents `block[0]` to `block[1]`, written unless it exists."""
     path = results / f"neighbours_{block[0]:012d}_{block[1]:012d}.npz"
     if not path.exists():
         ids, similarities = Index.load(index).neighbours(*block, query_terms=query_terms, count=width)
@@ -111,11 +111,11 @@ def _index(context: StageContext, corpus: CorpusArtifact, ordering: LexicalOrder
 #
 # w(t, d) = ln(1 + (n - df + 0.5) / (df + 0.5)) * tf (k1 + 1) / (tf + k1 (1 - b + b length / mean length))
 #
-# The logarithm of one plus the odds, Lucene's, keeps terms that most documents have from counting against one. A length
-# is the number of terms that two documents have at least.
+# The logarithm of one plus the odds, as in Lucene, keeps the weight of terms that most documents have above zero. A
+# length counts the terms that at least two documents have.
 #
-# A document asks for the terms that weigh most in itself, each once: score(i, j) is the sum of w(t, j) over these. The
-# similarity of i to j is score(i, j) / score(i, i), at most 1: the part of what i asks for that j has.
+# The query of a document is the terms that weigh most in it, each once: score(i, j) is the sum of w(t, j) over the
+# query of i. The similarity of i to j is score(i, j) / score(i, i), at most 1.
 def weights(counts: csr_array, *, saturation: float, length_normalization: float) -> csr_array:
     """BM25 weights of (documents, terms) `counts`, float32 of the same form."""
     documents, terms = counts.shape
@@ -199,14 +199,14 @@ def _heaviest(ids: npt.NDArray[Any], weight: npt.NDArray[Any], count: int) -> Ro
 
 def _nearest(ids: npt.NDArray[Any], score: npt.NDArray[Any], document: int, count: int) -> Row:
     """Neighbours of `document` among those it shares a term with, and their similarities."""
-    own = ids == document
-    if not own.any() or not count:
+    itself = ids == document
+    if not itself.any() or not count:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
-    return _heaviest(ids[~own], np.minimum(score[~own] / score[own], np.float32(1)), count)
+    return _heaviest(ids[~itself], np.minimum(score[~itself] / score[itself], np.float32(1)), count)
 
 
-# A shard of the corpus is counted alone, in any process; shards are put together with their terms in one order, by code
-# point, so the counts depend on neither the shards nor the processes.
+# Each shard of the corpus is counted alone, in any process; shards are joined with their terms in the order of code
+# points, so the counts depend on neither the shards nor the processes.
 @dataclass(frozen=True)
 class TermCounts:
     """Documents by terms."""
@@ -244,7 +244,7 @@ def count_texts(texts: Iterable[str]) -> TermCounts:
 
 
 def together(parts: Iterable[TermCounts]) -> TermCounts:
-    """Counts of all shards, documents in their order; only terms that two documents have at least.
+    """Counts of all shards, documents in order, for terms that at least two documents have.
 
     A term of a single document leads to no other.
     """

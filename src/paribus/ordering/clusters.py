@@ -1,11 +1,11 @@
 """The clustering ablation of In-Context Pretraining (arXiv 2310.10638, section 4.4, after Abbas et al., 2303.09540).
 
 Spherical k-means (Dhillon and Modha, 2001): vectors are of unit length, centroids are scaled to it, and a document
-belongs to the centroid of largest cosine. Documents of a cluster stand together. A document without a direction, a row
-of zeros, belongs to no centroid: these are read last.
+belongs to the centroid of largest cosine. Documents of a cluster are read together. A document without a direction, a
+row of zeros, belongs to no centroid: these are read last.
 
-faiss learns the centroids with one thread, and documents are assigned in blocks whose sizes depend on nothing but the
-number of clusters, one thread a block: the result does not depend on the number of threads.
+faiss learns the centroids with one thread, and documents are assigned in blocks whose sizes depend only on the shape of
+the centroids, one thread per block, so the result does not depend on the number of threads.
 """
 
 import math
@@ -55,12 +55,11 @@ def by_cluster(
 ) -> Clustered:
     """The kept documents, (n,) bool, cluster by cluster: clusters in random order, documents inside in random order.
 
-    There are `ordering.clusters`, by default `cluster_count`; fewer where some stay empty, as equal documents make
-    them.
+    There are `ordering.clusters`, by default `cluster_count`; fewer where some stay empty, as with equal documents.
     """
     with threadpool_limits(1):
         centroids = _centroids(embeddings, kept, ordering, seed)
-        label, similarity = _assigned(embeddings, centroids, engine)
+        label, similarity = _assign(embeddings, centroids, engine)
     documents = np.flatnonzero(kept).astype(np.int64)
     label, similarity = label[documents], similarity[documents]
     shuffle = permutation(len(documents), SHUFFLE, seed)
@@ -73,20 +72,20 @@ def by_cluster(
 
 
 def _centroids(embeddings: Embeddings, kept: npt.NDArray[np.bool_], ordering: ClusterOrdering, seed: int) -> Vectors:
-    """Unit rows, one a cluster, learned from documents evenly spread over those kept."""
+    """Unit rows, one per cluster, learned from documents evenly spread over the kept ones."""
     documents = np.flatnonzero(kept)
-    wanted = min(ordering.clusters or cluster_count(len(documents)), len(documents))
-    vectors = embeddings.take(documents[spread(len(documents), max(ordering.fit_documents, wanted))])
+    count = min(ordering.clusters or cluster_count(len(documents)), len(documents))
+    vectors = embeddings.take(documents[spread(len(documents), max(ordering.fit_documents, count))])
     vectors = vectors[vectors.any(axis=1)]
-    if not wanted or not len(vectors):
+    if not count or not len(vectors):
         return np.zeros((0, embeddings.dimensions), dtype=np.float32)
     kmeans = faiss.Kmeans(
         vectors.shape[1],
-        min(wanted, len(vectors)),
+        min(count, len(vectors)),
         niter=ordering.iterations,
         spherical=True,
         seed=int(seed_sequence(CENTROIDS, seed).generate_state(1)[0] >> 1),
-        # All vectors that are given count, and few of them are no reason for a warning.
+        # faiss uses all vectors, and does not warn about few of them.
         max_points_per_centroid=len(vectors),
         min_points_per_centroid=1,
     )
@@ -94,7 +93,7 @@ def _centroids(embeddings: Embeddings, kept: npt.NDArray[np.bool_], ordering: Cl
     return np.asarray(kmeans.centroids, dtype=np.float32)
 
 
-def _assigned(embeddings: Embeddings, centroids: Vectors, engine: Engine) -> tuple[Indices, npt.NDArray[np.float32]]:
+def _assign(embeddings: Embeddings, centroids: Vectors, engine: Engine) -> tuple[Indices, npt.NDArray[np.float32]]:
     """Cluster of every document, -1 for one without a direction, and its cosine with that centroid, both (n,)."""
     if not len(centroids):
         return np.full(len(embeddings), NOWHERE), np.zeros(len(embeddings), dtype=np.float32)

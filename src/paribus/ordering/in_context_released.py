@@ -1,4 +1,4 @@
-"""The order of the released code of In-Context Pretraining (swj0419/in-context-pretraining, sort/sort.py) does.
+"""The order that the released code of In-Context Pretraining makes (swj0419/in-context-pretraining, sort/sort.py).
 
 Chains over directed neighbours: the first unseen neighbour of the list follows; where there is none, and where a chain
 is full, the next chain begins at a random unseen document. Then chains that are not full are dissolved in the order
@@ -102,7 +102,7 @@ def _walk(table: _Table, chain: int, landings: Iterator[int]) -> tuple[npt.NDArr
 
 
 class _Chains:
-    """Doubly linked lists of documents, one a chain, so that a document goes before another in constant time."""
+    """Doubly linked lists of documents, one per chain, so that a document is put before another in constant time."""
 
     def __init__(self, met: npt.NDArray[np.int64], starts: list[int]) -> None:
         bounds = [*starts, len(met)]
@@ -142,7 +142,7 @@ class _Chains:
 
 
 def _dissolve_short(chains: _Chains, table: _Table, full: int) -> tuple[int, int]:
-    """Dissolve chains of fewer than `full` documents; how many these were, and how many documents moved."""
+    """Dissolve chains of fewer than `full` documents; returns the numbers of these and of documents that moved."""
     dissolved = moved = 0
     for chain in range(len(chains.first)):
         if chains.sizes[chain] >= full:
@@ -197,12 +197,12 @@ def without_alike(
 
 
 def trigrams(text: str) -> frozenset[str]:
-    """Substrings of three characters; a text that is shorter is its only one."""
+    """Substrings of three characters; of a shorter text, the text itself."""
     return frozenset(text[start : start + GRAM] for start in range(max(1, len(text) - GRAM + 1)))
 
 
 def write_dropped(directory: Path, dropped: Dropped, ids: list[str]) -> None:
-    """Write `dropped.parquet`: document, id, before, before_id, similarity; a row a document left out."""
+    """Write `dropped.parquet`: document, id, before, before_id, similarity; one row per document left out."""
     columns = {
         "document": pa.array(dropped.documents, pa.int64()),
         "id": pa.array([ids[document] for document in dropped.documents], pa.string()),

@@ -66,12 +66,12 @@ class TfidfSvd:
         # One thread: with more, the last bits would depend on their number.
         with threadpool_limits(1):
             reduced[:, : len(self.directions)] = _weighted(counts, self.idf) @ self.directions.T
-        # What rounding leaves of a document without any direction of its own must not be scaled up to a unit vector.
+        # Rounding errors of a document without any part along the directions must not be scaled to a unit vector.
         reduced[np.linalg.norm(reduced, axis=1) < RELATIVE_ZERO] = 0
         return unit_rows(reduced)
 
     def facts(self) -> dict[str, JSON]:
-        """Size of what was fitted."""
+        """Kind and sizes of the fit."""
         return {
             "kind": "tfidf_svd",
             "fit_documents": self.documents,
@@ -80,7 +80,7 @@ class TfidfSvd:
         }
 
     def save(self, directory: Path) -> None:
-        """Write the fitted arrays; `directory` appears whole."""
+        """Write the fitted arrays; `directory` appears in one step."""
         with files.replacing(directory) as aside:
             aside.mkdir(parents=True)
             (aside / TERMS).write_text(json.dumps({"documents": self.documents, "terms": self.terms}), "utf-8")
