@@ -41,7 +41,7 @@ class HuggingFaceSource:
         self.total = float(_length(self._rows, config.split))
 
     def items(self) -> Generator[SourceDocument | Skipped, None, None]:
-        """Documents row by row, and what was left out between them."""
+        """Documents row by row, and records left out, in order."""
         intake = Intake(self._config.on_invalid)
         directory = local_directory(self._config.name)
         label = self._config.name if directory is None else directory.resolve().name
@@ -118,7 +118,7 @@ def _rows(rows: Any, config: HuggingFaceCorpus) -> Iterator[Mapping[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class ModuleDocs:
-    """The documents of one source file: qualified names with cleaned docstrings, and what was left out."""
+    """The documents of one source file: qualified names with cleaned docstrings, and records left out."""
 
     module: Module
     docstrings: list[tuple[str, str]]
@@ -142,7 +142,7 @@ class PydocsSource:
         self.total = float(len(self._modules))
 
     def items(self) -> Generator[SourceDocument | Skipped, None, None]:
-        """Documents in order, and the files that do not parse between them."""
+        """Documents, and files and docstrings left out, in order."""
         starts = range(0, len(self._modules), MODULES_A_TASK)
         tasks = [self._modules[start : start + MODULES_A_TASK] for start in starts]
         for results in self._engine.map(partial(read_modules, min_bytes=self._config.min_bytes), tasks):

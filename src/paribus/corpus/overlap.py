@@ -347,7 +347,7 @@ class SharedShingles:
         self._count(hashes, counts, NO_OWN, nothing, nothing)
 
     def components(self, hashes: Hashes, counts: Counts, least: Integers) -> Integers:
-        """(n,) first document of each component, in which i is joined with documents that share least[i] or more.
+        """(n,) first document of each one's component; i is joined with documents that share least[i] or more.
 
         `hashes` and `counts` are those that the table was made of.
         """
