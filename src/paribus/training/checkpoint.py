@@ -42,7 +42,7 @@ WEIGHT_SHARDS = "weights_*.safetensors"
 OPTIMIZER_SHARDS = "optimizer_*.safetensors"
 SHARDS = (WEIGHT_SHARDS, OPTIMIZER_SHARDS)
 OPTIMIZER_FILES = (OPTIMIZER, OPTIMIZER_SHARDS)
-"""Patterns of the names of files, of whole tensors or of the rows of processes."""
+"""Patterns of file names: whole tensors, or the rows of each process."""
 RESUMABLE = 2
 """Checkpoints that keep their optimizer state: the newest, and one before it in case the newest is damaged."""
 
@@ -88,21 +88,21 @@ class Checkpoint:
         return _stored_tensors(self.optimizer_directory or self.path, *OPTIMIZER_FILES)
 
     def model_files(self) -> list[Path]:
-        """The files of the Hugging Face directory, sorted; of a sharded one without the weights."""
+        """The files of the Hugging Face directory, sorted; those of a sharded one lack the weights."""
         files = set(self.path.iterdir()) - {self.path / STATE, self.path / COMPLETE_RECORD}
         return sorted(files - {path for name in (WEIGHT_SHARDS, *OPTIMIZER_FILES) for path in self.path.glob(name)})
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Tensors on the CPU that nothing else changes: whole, or of a sharded model the rows of this process."""
+    """Copies of tensors on the CPU: whole, or of a sharded model the rows of this process."""
 
     model: Any
     """Unwrapped, whose configuration is written beside the weights."""
     weights: dict[str, Piece]
     optimizer: dict[str, Piece]
     sharded: bool
-    """True if every process has one, of rows, which may be none."""
+    """True if every process has a snapshot, of its own rows, which may be none."""
 
 
 @dataclass(frozen=True)
@@ -111,21 +111,21 @@ class Checkpoints:
 
     directory: Path
     kept: frozenset[int]
-    """Steps after which the checkpoints stand that the run is made for; others are there to go on from."""
+    """Steps whose checkpoints the run is made for; the others serve to resume."""
     fingerprint: Mapping[str, Any]
     damaged: list[str] = field(default_factory=list)
     """Names of checkpoints that `newest` found damaged and passed over."""
     computed_on: list[str] = field(default_factory=list)
-    """Hardware of each part of this training, those before it was resumed among them."""
+    """Device and precision of each part of this training, those before it was resumed included."""
 
     def go_on(self, resumed: Checkpoint | None, here: str) -> None:
-        """Note that all from now on is computed `here`, and all before as the resumed checkpoint says."""
+        """Record that what follows is computed `here`, after the parts that the resumed checkpoint records."""
         self.computed_on[:] = dict.fromkeys((*(resumed.computed_on if resumed else ()), here))
 
     def save(self, step: int, snapshot: Snapshot, spent: Spent, host: Host = ALONE) -> None:
-        """Write the checkpoint after `step` steps aside, sync it, give it its name, and drop what no one needs.
+        """Write the checkpoint after `step` steps aside, sync and rename it, and drop what is no longer needed.
 
-        Every process that has a snapshot takes part, in threads beside the steps; returns when the checkpoint is there.
+        Every process that has a snapshot takes part, in a thread beside the steps; returns once the checkpoint exists.
         """
         final = self.directory / step_name(step)
         partial = self.directory / f"{final.name}.partial"
@@ -140,14 +140,13 @@ class Checkpoints:
                 save_file({name: piece.tensor for name, piece in snapshot.optimizer.items()}, partial / OPTIMIZER)
         if host.main:
             write_json(partial / STATE, {"step": step, "fingerprint": dict(self.fingerprint)})
-            # Rows that no process of this group wrote are those of a larger one, which was killed in this very step.
+            # Rows that no process of this group wrote are of a larger group, which was killed while it saved this step.
             for path in (path for pattern in SHARDS for path in partial.glob(pattern)):
                 if path.name not in digests:
                     path.unlink()
-            own = (path for path in sorted(partial.iterdir()) if path.name not in digests)
-            digests |= {path.name: sha256(path) for path in own}
-            about = {"digests": digests, "spent": asdict(spent), "computed_on": list(self.computed_on)}
-            write_json(partial / COMPLETE_RECORD, about)
+            digests |= {path.name: sha256(path) for path in sorted(partial.iterdir()) if path.name not in digests}
+            record = {"digests": digests, "spent": asdict(spent), "computed_on": list(self.computed_on)}
+            write_json(partial / COMPLETE_RECORD, record)
             publish_directory(partial, final)
             self._drop_old()
         if snapshot.sharded:
@@ -158,9 +157,9 @@ class Checkpoints:
 
     def discard_after(self, step: int) -> None:
         """Remove checkpoints of more than `step` steps and what a killed process left half written."""
-        keep = {step_name(kept) for kept in self.steps() if kept <= step}
+        names = {step_name(saved) for saved in self.steps() if saved <= step}
         for path in self.directory.glob("step_*"):
-            if path.name not in keep:
+            if path.name not in names:
                 shutil.rmtree(path)
 
     def newest(self, limit: int) -> Checkpoint | None:
@@ -169,20 +168,23 @@ class Checkpoints:
         Raises DataError if it was trained on other data, or by another recipe, than `fingerprint` describes.
         """
         for step in reversed([step for step in self.steps() if step <= limit]):
-            problem = self._problem(step)
-            if problem is None:
-                return self._agreeing(self.read(step))
+            damage = self._damage(step)
+            if damage is None:
+                checkpoint = self.read(step)
+                self._check_fingerprint(checkpoint)
+                return checkpoint
             self.damaged.append(step_name(step))
-            logger.warning("checkpoint %s is damaged (%s): going back", self.directory / step_name(step), problem)
+            logger.warning("checkpoint %s is damaged (%s): going back", self.directory / step_name(step), damage)
         return None
 
     def read(self, step: int) -> Checkpoint:
         """The checkpoint after `step` steps, not verified."""
         path = self.directory / step_name(step)
-        fingerprint, about = read_object(path / STATE)["fingerprint"], read_object(path / COMPLETE_RECORD)
-        return Checkpoint(path, step, fingerprint, Spent(**about.get("spent", {})), tuple(about.get("computed_on", ())))
+        fingerprint, record = read_object(path / STATE)["fingerprint"], read_object(path / COMPLETE_RECORD)
+        spent, computed_on = Spent(**record.get("spent", {})), tuple(record.get("computed_on", ()))
+        return Checkpoint(path, step, fingerprint, spent, computed_on)
 
-    def _problem(self, step: int) -> str | None:
+    def _damage(self, step: int) -> str | None:
         path = self.directory / step_name(step)
         try:
             digests = json.loads((path / COMPLETE_RECORD).read_text())["digests"]
@@ -191,7 +193,7 @@ class Checkpoints:
             return str(error)
         return f"{', '.join(changed)} changed" if changed else None
 
-    def _agreeing(self, checkpoint: Checkpoint) -> Checkpoint:
+    def _check_fingerprint(self, checkpoint: Checkpoint) -> None:
         expected, stored = dict(self.fingerprint), dict(checkpoint.fingerprint)
         names = sorted(name for name in expected.keys() | stored.keys() if expected.get(name) != stored.get(name))
         if names:
@@ -204,7 +206,6 @@ class Checkpoints:
                 f"checkpoint {checkpoint.path} was trained on other data or by another recipe ({listed}); {hint}remove "
                 f"all that begin with step_ in {self.directory} to train from the start"
             )
-        return checkpoint
 
     def _drop_old(self) -> None:
         for step in self.steps()[:-RESUMABLE]:
@@ -221,7 +222,7 @@ def _stored_tensors(directory: Path, *patterns: str) -> StoredTensors:
 
 
 def _write_shard(partial: Path, snapshot: Snapshot, host: Host) -> dict[str, str]:
-    """Write and sync the rows of this process, if it has some; the digests of their files."""
+    """Write and sync the rows of this process, if it has any; the digests of their files."""
     digests = {}
     for kind, pieces in (("weights", snapshot.weights), ("optimizer", snapshot.optimizer)):
         if pieces:
@@ -233,7 +234,7 @@ def _write_shard(partial: Path, snapshot: Snapshot, host: Host) -> dict[str, str
 
 
 def _shortened(value: Any) -> str:
-    """A value of a fingerprint for people; of a digest the start is enough."""
+    """A value of a fingerprint for a message; of a text, such as a digest, the first 16 characters."""
     return textwrap.shorten(repr(value), 60) if not isinstance(value, str) else repr(value[:16])
 
 
@@ -256,11 +257,11 @@ OPTIMIZER_STATE = ("step", *MOMENTS)
 def take_snapshot(model: Any, optimizer: torch.optim.Optimizer, *, main: bool) -> Snapshot | None:
     """The part of an unwrapped model and its optimizer that this process has to write; None for nothing.
 
-    Of a `Decoder` that processes share, each writes its rows; of an encoder-decoder the main process writes the whole,
-    which is gathered from all, so every process must call this.
+    Of a `Decoder` that processes share, each writes its rows; of any other model the main process writes the whole,
+    which is gathered from all where it is shared, so every process must call this.
     """
-    every, stored = dict(model.named_parameters()) | dict(model.named_buffers()), model.state_dict().keys()
-    named = {name: tensor for name, tensor in every.items() if name in stored}
+    tensors, stored = dict(model.named_parameters()) | dict(model.named_buffers()), model.state_dict().keys()
+    named = {name: tensor for name, tensor in tensors.items() if name in stored}
     moments = _optimizer_state(model, optimizer)
     if isinstance(model, Decoder) and any(isinstance(parameter, DTensor) for parameter in model.parameters()):
         return Snapshot(model, _rows(named, main=main), _rows(moments, main=main), sharded=True)
@@ -278,7 +279,7 @@ def _optimizer_state(model: Any, optimizer: torch.optim.Optimizer) -> dict[str, 
 
 
 def load_optimizer_tensors(model: Any, optimizer: torch.optim.Optimizer, tensors: StoredTensors) -> None:
-    """Put back the optimizer state of a snapshot, on the devices and with the shards of the parameters."""
+    """Restore the optimizer state of a snapshot, on the devices and with the shards of the parameters."""
     names = {parameter: name for name, parameter in model.named_parameters()}
     ordered = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     state: dict[int, dict[str, torch.Tensor]] = {}
@@ -290,7 +291,7 @@ def load_optimizer_tensors(model: Any, optimizer: torch.optim.Optimizer, tensors
 
 
 def _rows(tensors: Mapping[str, torch.Tensor], *, main: bool) -> dict[str, Piece]:
-    """The rows that this process has and no other writes, and in the main process what is not shared."""
+    """Copies of the rows that this process writes; the main process also writes the tensors that are not shared."""
     copies: dict[str, Piece] = {}
     for name, tensor in tensors.items():
         if isinstance(tensor, DTensor):
@@ -326,7 +327,9 @@ class CheckpointWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self._pool.shutdown()
         if error is None:
             self.finish()

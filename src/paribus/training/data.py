@@ -73,11 +73,11 @@ class Batches:
 
     def numbered(self, numbers: Integers) -> Integers:
         """Indices of the contexts with the global context numbers `numbers`, same shape."""
-        epochs, places = np.divmod(numbers, self.contexts.count)
+        passes, places = np.divmod(numbers, self.contexts.count)
         indices = np.empty_like(places)
-        for epoch in np.unique(epochs):
-            inside = epochs == epoch
-            indices[inside] = self.traversal.at(places[inside], int(epoch))
+        for number in np.unique(passes):
+            inside = passes == number
+            indices[inside] = self.traversal.at(places[inside], int(number))
         return indices
 
     def rows(self, step: int, start: int = 0, stop: int | None = None) -> tuple[Integers, Integers]:
@@ -85,9 +85,9 @@ class Batches:
         return self.contexts.rows(self.indices(step)[start:stop])
 
     def times_read(self, contexts: Integers, steps: int) -> Integers:
-        """How often each of `contexts` (n,) is read in the first `steps` steps, int64 (n,)."""
-        epochs, rest = divmod(steps * self.global_batch, self.contexts.count)
-        return epochs + (self.traversal.places_of(contexts, epochs) < rest)
+        """Times that each of `contexts` (n,) is read in the first `steps` steps, int64 (n,)."""
+        passes, rest = divmod(steps * self.global_batch, self.contexts.count)
+        return passes + (self.traversal.places_of(contexts, passes) < rest)
 
 
 def context_text_bytes(contexts: Contexts, token_byte_lengths: Integers) -> Integers:
@@ -96,14 +96,14 @@ def context_text_bytes(contexts: Contexts, token_byte_lengths: Integers) -> Inte
 
 
 def context_targets(contexts: Contexts) -> Integers:
-    """Tokens that each context predicts, int64 (count,); a constant without memory where all predict as many."""
+    """Tokens that each context predicts, int64 (count,); a broadcast scalar where all predict equally many."""
     if contexts.full:
         return np.broadcast_to(np.int64(contexts.context_length), (contexts.count,))
     return _measured_contexts(contexts, contexts.target_tokens)
 
 
 class Amounts(Protocol):
-    """A number for each context, looked up or counted when it is asked for."""
+    """A number for each context, looked up or counted on demand."""
 
     def __getitem__(self, indices: Integers, /) -> Integers:
         """Numbers of some contexts, int64 (n,)."""
@@ -114,7 +114,7 @@ class Amounts(Protocol):
 
 @dataclass(frozen=True)
 class SourceTokens:
-    """Tokens of the source of each pair, which nobody asks for often enough to keep them for all draws."""
+    """Source tokens of each pair, counted on demand: they are read too seldom to keep them for all draws."""
 
     contexts: PairContexts
 
@@ -139,7 +139,7 @@ def _context_parts(count: int) -> Iterator[Integers]:
 
 STEPS_AHEAD = 2
 COLUMN_MULTIPLE = 8
-"""Rows of different lengths are as long as a multiple of this: matrix units like it, and fewer shapes are compiled."""
+"""Rows of different lengths are cut to a multiple of this: it suits matrix units, and fewer shapes are compiled."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class Batch:
     indices: Integers
     """Contexts of the whole global batch, int64 (global batch,)."""
     inputs: torch.Tensor
-    """int64 (rows, L); of rows of different lengths -1 after their end; of pairs the sources (rows, S)."""
+    """int64 (rows, L), -1 after the end of a row; of pairs the sources (rows, S)."""
     targets: torch.Tensor
     """int64 (rows, L), -1 where nothing is predicted; of pairs (rows, T)."""
     predicted: int
@@ -159,7 +159,7 @@ class Batch:
     ragged: bool = False
 
     def part(self, rows: slice) -> tuple[torch.Tensor, torch.Tensor]:
-        """Inputs and targets of some rows; of rows of different lengths without columns that are padding in all."""
+        """Inputs and targets of some rows; where lengths differ, without columns that are padding in all of them."""
         inputs, targets = self.inputs[rows], self.targets[rows]
         return (_without_padding(inputs), _without_padding(targets)) if self.ragged else (inputs, targets)
 
@@ -178,23 +178,23 @@ class BatchReader:
 
     def read(self, step: int, indices: Integers) -> Batch:
         """The batch of 0-based `step`, whose contexts are `indices`."""
-        share = len(indices) // self.processes
-        own = indices[self.rank * share : (self.rank + 1) * share]
+        size = len(indices) // self.processes
+        share = indices[self.rank * size : (self.rank + 1) * size]
         contexts = self.batches.contexts
         if ragged := isinstance(contexts, RaggedContexts):
-            own = contexts.by_length(own)
-        tensors = [torch.from_numpy(np.ascontiguousarray(part)) for part in contexts.rows(own)]
+            share = contexts.by_length(share)
+        tensors = [torch.from_numpy(np.ascontiguousarray(part)) for part in contexts.rows(share)]
         inputs, targets = (tensor.pin_memory() if self.pinned else tensor for tensor in tensors)
         return Batch(step, indices, inputs, targets, int(self.predicted[indices].sum()), ragged)
 
     @contextmanager
     def ahead(self, start: int, stop: int) -> Iterator[Iterator[Batch]]:
         """The batches of steps `start` to `stop`, read by a thread that is up to two steps ahead."""
-        pool, each = ThreadPoolExecutor(1, "batches"), self.batches.each(start, stop)
+        pool, steps = ThreadPoolExecutor(1, "batches"), self.batches.each(start, stop)
 
         def read_next() -> Batch | None:
-            numbered = next(each, None)
-            return self.read(*numbered) if numbered else None
+            step_and_indices = next(steps, None)
+            return self.read(*step_and_indices) if step_and_indices else None
 
         def batches() -> Iterator[Batch]:
             while (batch := pending.popleft().result()) is not None:
@@ -209,7 +209,7 @@ class BatchReader:
 
 
 def _without_padding(tokens: torch.Tensor) -> torch.Tensor:
-    """The first columns, in which every row ends; a multiple of `COLUMN_MULTIPLE` of them where there are as many."""
+    """Columns up to the end of the longest row, rounded up to a multiple of `COLUMN_MULTIPLE` if there are as many."""
     longest = int((tokens >= 0).any(dim=0).nonzero().max()) + 1
     return tokens[:, : -(-longest // COLUMN_MULTIPLE) * COLUMN_MULTIPLE]
 
@@ -230,17 +230,17 @@ class Budget:
     epochs: float
     """Passes over the contexts of the ordered corpus."""
     source_tokens: int = 0
-    """Tokens of sources that are read, where training is on pairs."""
+    """Source tokens that are read, where training is on pairs."""
 
 
 def steps_until(amount: int, batches: Batches, of_contexts: Amounts) -> int:
-    """Fewest whole steps whose contexts have at least `amount` in sum; `of_contexts` says what each has.
+    """Fewest steps whose contexts have at least `amount` in sum; `of_contexts` gives the amount of each.
 
     Every pass reads every context once, so whole passes are skipped by division and one is searched, a part at a time.
     """
-    count, each_pass = batches.contexts.count, int(of_contexts.sum())
-    passes = (amount - 1) // each_pass
-    start, missing = passes * count, amount - passes * each_pass
+    count, pass_amount = batches.contexts.count, int(of_contexts.sum())
+    passes = (amount - 1) // pass_amount
+    start, missing = passes * count, amount - passes * pass_amount
     part = np.arange(min(count, CONTEXTS_AT_ONCE), dtype=np.int64)
     while (reached := np.cumsum(of_contexts[batches.numbered(start + part)]))[-1] < missing:
         start, missing = start + len(part), missing - int(reached[-1])
@@ -309,7 +309,7 @@ def _budget_of(steps: int, batches: Batches, targets: Integers, text_bytes: Inte
 
 
 def _epochs_refusal(budget: BudgetConfig, needed: Budget, allowed: Budget, tokens: int, text_bytes: int) -> str:
-    """Why a run is refused whose budget takes more epochs than it may, and what would be right."""
+    """Refusal of a budget that takes more epochs than it may, with one that fits."""
     match budget:
         case EqualTokensBudget():
             field, value, most = "tokens", budget.tokens, allowed.tokens

@@ -56,8 +56,8 @@ class Processes:
 def resolve_processes(training: TrainingConfig) -> Processes:
     """The processes of a run on this machine and in this allocation.
 
-    Raises ConfigurationError for more than there are GPUs, and where they cannot share the global batch, or those that
-    divide weights do not make up all of them, group by group.
+    Raises ConfigurationError for more than there are GPUs, for a global batch that they cannot share evenly, and where
+    they are no multiple of `training.shard_processes`.
     """
     nodes = training.nodes or int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
     processes = Processes(training.processes or _visible_devices(training.device), nodes)
@@ -81,9 +81,9 @@ def resolve_processes(training: TrainingConfig) -> Processes:
 
 
 def beside(asked: int | None, device: str, training: TrainingConfig, path: str) -> Processes:
-    """The processes of one node in which a stage after the training computes, as the field `path` asks on `device`.
+    """The processes, on one node, of a stage after the training: `asked` on `device` by the field `path`.
 
-    None asks on GPUs for as many as train, where so many are here, and on a CPU for one; 0 for one a visible GPU.
+    On GPUs None means as many as train, at most those visible, and 0 one a visible GPU; on a CPU either means one.
     Raises ConfigurationError for more than there are GPUs.
     """
     if not _is_gpu(device):
@@ -118,23 +118,23 @@ class Requests:
     """
 
     def __init__(self, file: Path | None = None) -> None:
-        self._file, self._own, self._taken = file, bytearray(), 0
+        self._file, self._received, self._taken = file, bytearray(), 0
 
     @contextmanager
     def heeded(self) -> Iterator[None]:
-        """Keep in the block what signals ask; must be entered by the main thread."""
+        """Collect requests by signals in the block; must be entered by the main thread."""
         with (
-            _signals_handled(lambda number: self._own.extend(ASKED_BY[number])),
-            # It says that signals are handled, so it is made once they are.
+            _signals_handled(lambda number: self._received.extend(ASKED_BY[number])),
+            # The file announces that signals are handled, so it is created once they are.
             NamedTemporaryFile(prefix=STEPPING, dir=self._file.parent) if self._file else nullcontext(),
         ):
             yield
 
     def take(self) -> PendingRequests:
         """Requests since the last call."""
-        # Taken out at once: a signal may come between any two steps of this.
-        own, self._own = self._own, bytearray()
-        requests = bytes(own) + self._read()
+        # Exchanged at once: a signal may come between any two statements.
+        received, self._received = self._received, bytearray()
+        requests = bytes(received) + self._read()
         return PendingRequests(SAVE in requests, STOP in requests)
 
     def wait_for_others(self) -> None:
@@ -151,11 +151,11 @@ class Requests:
 
 
 Work = Callable[[StageContext, int, Requests], dict[str, JSON]]
-"""Share of a stage that one of so many processes does; the result is the main process'."""
+"""Function from the context, the number of processes and requests to a result; the main process' is the stage's."""
 
 
 def run_worker(work: Work, *, all_report: bool = False) -> int:
-    """Do `work`; 0. What it reports is the main process' alone, unless `all_report`.
+    """Do `work` in this process and return 0; only the main process reports, unless `all_report`.
 
     A process that fails ends here, with 1: at the end of the interpreter CUDA and NCCL may wait for the other processes
     of the group, and these for it to be gone.
@@ -176,7 +176,7 @@ def run_worker(work: Work, *, all_report: bool = False) -> int:
     except BaseException as error:
         report_failure(directory, f"process {rank}", error)
         with suppress(OSError):  # a full disk takes no traceback
-            # Of a stop whoever started the group says a line for all.
+            # A stop is reported in one line, by the process that started the group.
             if not stopped_as_meant(error):
                 traceback.print_exc()
             sys.stderr.flush()
@@ -185,7 +185,7 @@ def run_worker(work: Work, *, all_report: bool = False) -> int:
 
 
 AGENT = "PARIBUS_AGENT"
-"""The variable that tells a process the number of the one that started it."""
+"""Environment variable with the number of the process that started this one."""
 JOB, RESULT, REPORTS = "job.json", "result.json", "reports.jsonl"
 SECONDS_BETWEEN_LOOKS = 0.2
 
@@ -211,7 +211,7 @@ def main_program(module: str) -> str:
 
 
 def report_failure(directory: Path, who: str, error: BaseException) -> None:
-    """Write what went wrong in `who`, a process or an agent, for the one that started the group."""
+    """Write what went wrong in `who`, a process or an agent, for the process that started the group."""
     failure = classify(error)
     message = f"{failure['message']} ({who})"
     name = f"failed_{who.replace(' ', '_')}.json"
@@ -220,14 +220,14 @@ def report_failure(directory: Path, who: str, error: BaseException) -> None:
 
 
 def read_failures(directory: Path) -> list[dict[str, Any]]:
-    """The failures of a group in order of time, those that say more than that a machine or a peer failed first."""
+    """The failures of a group by time; those that report only that a machine or a peer failed come last."""
     failures = map(read_object, directory.glob("failed_*.json"))
     return sorted(failures, key=lambda failure: (failure["class"] == "infrastructure", failure["time"]))
 
 
 @contextmanager
 def forwarded(path: Path, listener: StageListener) -> Iterator[None]:
-    """Tell `listener`, from a thread, what a `ChannelListener` writes to `path`, to its end when the block is left."""
+    """Deliver to `listener`, from a thread, what a `ChannelListener` writes to `path`; all of it by the block's end."""
     path.touch()
     ended = Event()
 
@@ -236,8 +236,8 @@ def forwarded(path: Path, listener: StageListener) -> Iterator[None]:
             pending, last = "", False
             while not last:
                 last = ended.wait(SECONDS_BETWEEN_LOOKS)
-                *whole, pending = (pending + lines.read()).split("\n")
-                for line in whole:
+                *complete, pending = (pending + lines.read()).split("\n")
+                for line in complete:
                     deliver(json.loads(line), listener)
 
     thread = Thread(target=follow, name="reports", daemon=True)
@@ -266,15 +266,15 @@ class Host:
     group: Any
     """Process group of gloo; None where there is one process."""
     writers: Any = None
-    """A group of its own for the threads that write checkpoints, beside what the processes do meanwhile."""
+    """Process group of the threads that write checkpoints while the processes do other work."""
 
     def gathered_by_writers(self, digests: dict[str, str]) -> dict[str, str]:
-        """Digests of the writing threads of all processes, once all are here."""
+        """Digests by the writing threads of all processes; waits for all of them."""
         return {name: value for part in _gather(digests, self.writers) for name, value in part.items()}
 
     @property
     def rank(self) -> int:
-        """Which of the processes this is, the main one 0."""
+        """Number of this process; the main one is 0."""
         return 0 if self.group is None else torch.distributed.get_rank(self.group)
 
     @property
@@ -283,7 +283,7 @@ class Host:
         return 1 if self.group is None else torch.distributed.get_world_size(self.group)
 
     def gathered(self, value: Result) -> list[Result]:
-        """Values of all processes, by rank."""
+        """Values of all processes, in order of rank."""
         return _gather(value, self.group)
 
     def wait(self) -> None:
@@ -295,9 +295,9 @@ class Host:
         """True for each claim that any process makes, the same in all; clocks and signals differ from node to node."""
         if self.group is None:
             return list(claims)
-        made = torch.tensor(claims, dtype=torch.uint8)
-        torch.distributed.all_reduce(made, torch.distributed.ReduceOp.MAX, group=self.group)
-        return [bool(claim) for claim in made]
+        agreed = torch.tensor(claims, dtype=torch.uint8)
+        torch.distributed.all_reduce(agreed, torch.distributed.ReduceOp.MAX, group=self.group)
+        return [bool(claim) for claim in agreed]
 
 
 def _gather(value: Result, group: Any) -> list[Result]:
@@ -313,7 +313,7 @@ ALONE = Host(main=True, group=None)
 
 
 def join_host(accelerator: Any) -> Host:
-    """Join the other processes; all must do so, before any of them keeps the others waiting."""
+    """Join the other processes; all must do so before any of them makes the others wait."""
     several = accelerator.num_processes > 1
     groups = [torch.distributed.new_group(backend="gloo", timeout=PATIENCE) if several else None for _ in range(2)]
     return Host(accelerator.is_main_process, *groups)
@@ -321,7 +321,7 @@ def join_host(accelerator: Any) -> Host:
 
 @contextmanager
 def joined_by_gloo() -> Iterator[Host]:
-    """Within the block, one of the processes that compute by themselves and exchange numbers on the host alone."""
+    """Join, for the block, processes that compute by themselves and exchange numbers on the host alone."""
     torch.distributed.init_process_group("gloo", timeout=PATIENCE)
     try:
         group: Any = torch.distributed.group.WORLD
@@ -335,12 +335,12 @@ def joined_by_gloo() -> Iterator[Host]:
 SAVE, STOP = b"s", b"t"
 ASKED_BY: Mapping[int, bytes] = {signal.SIGUSR1: SAVE, signal.SIGTERM: STOP}
 STEPPING = "stepping_"
-"""How the name of a file beside requests begins by which a process tells agents that it takes steps, and heeds them."""
+"""Prefix of a file beside the requests that exists while a process takes steps and answers requests."""
 
 
 @contextmanager
 def passed_on(file: Path) -> Iterator[None]:
-    """Append to `file` in the block what signals ask of this process, for the `Requests` of those it started.
+    """Append requests by signals in the block to `file`, for the `Requests` of the processes that this one started.
 
     While none of these takes steps there is nothing to save: SIGTERM raises InterruptedRunError here.
     """
@@ -357,13 +357,13 @@ def passed_on(file: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _signals_handled(heard: Callable[[int], None]) -> Iterator[None]:
+def _signals_handled(handle: Callable[[int], None]) -> Iterator[None]:
     def handler(number: int, frame: FrameType | None) -> None:
-        heard(number)
+        handle(number)
 
     before: dict[int, Any] = {number: signal.signal(number, handler) for number in ASKED_BY}
     try:
         yield
     finally:
-        for number, earlier in before.items():
-            signal.signal(number, earlier)
+        for number, former in before.items():
+            signal.signal(number, former)

@@ -73,18 +73,18 @@ def initial_model(config: RunConfig, tokenizer: Tokenizer) -> Any:
     directory = checkpoint_directory(config.start)
     if problems := list(check_stored_model(config.model, directory, longer_context=config.start.longer_context)):
         raise ConfigurationError("; ".join(map(str, problems)))
-    theirs = open_existing(directory)
+    stored = open_existing(directory)
     if config.start.vocabulary == "same":
-        same_tokens(tokenizer, theirs, directory)
-        rows = [np.array([row]) for row in range(theirs.vocab_size)]
+        same_tokens(tokenizer, stored, directory)
+        rows = [np.array([row]) for row in range(stored.vocab_size)]
     else:
-        rows = origins(tokenizer, theirs, directory)
+        rows = origins(tokenizer, stored, directory)
     model = load_decoder(directory)
     # An embedding may have more rows than its tokenizer has tokens, never fewer.
     embedded = model.architecture.vocab_size
-    if embedded < theirs.vocab_size:
+    if embedded < stored.vocab_size:
         raise DataError(
-            f"{directory}: its tokenizer has {theirs.vocab_size} tokens, its embedding only {embedded} rows"
+            f"{directory}: its tokenizer has {stored.vocab_size} tokens, its embedding only {embedded} rows"
         )
     return _with_vocabulary(model, rows, config, tokenizer)
 
@@ -93,19 +93,19 @@ def _with_vocabulary(model: Decoder, rows: Sequence[Rows], config: RunConfig, to
     """The model with the run's context length and end-of-document token; its token i has the mean of rows `rows[i]`."""
     length = config.model.context_length
     changed = replace(model.architecture, vocab_size=len(rows), context_length=length, eos_id=tokenizer.eos_id)
-    adopted, theirs = Decoder(changed), dict(model.named_parameters())
-    alone = [(row, of[0]) for row, of in enumerate(rows) if len(of) == 1]
-    places, sources = (torch.tensor(column) for column in zip(*alone, strict=True))
+    adapted, stored = Decoder(changed), dict(model.named_parameters())
+    copied = [(row, sources[0]) for row, sources in enumerate(rows) if len(sources) == 1]
+    targets, origins_of_targets = (torch.tensor(column) for column in zip(*copied, strict=True))
     with torch.no_grad():
-        for name, parameter in adopted.named_parameters():
+        for name, parameter in adapted.named_parameters():
             if name not in VOCABULARY:
-                parameter.copy_(theirs[name])
+                parameter.copy_(stored[name])
                 continue
-            parameter[places] = theirs[name][sources]
-            for row, of in enumerate(rows):
-                if len(of) > 1:
-                    parameter[row] = theirs[name][torch.from_numpy(of)].mean(dim=0)
-    return adopted
+            parameter[targets] = stored[name][origins_of_targets]
+            for row, sources in enumerate(rows):
+                if len(sources) > 1:
+                    parameter[row] = stored[name][torch.from_numpy(sources)].mean(dim=0)
+    return adapted
 
 
 def hand_over(config: RunConfig, tokenizer: Tokenizer, state: ResumedState, run: TrainingRun) -> None:

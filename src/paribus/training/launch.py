@@ -93,8 +93,8 @@ def train_in_processes(context: StageContext, processes: Processes) -> dict[str,
 def carry_out(context: StageContext, processes: Processes, member: str = TRAINING) -> dict[str, JSON]:
     """Run `main` of the module `member`, which calls `run_worker`, in several processes; the stage's result.
 
-    Of several nodes it is the one that trains. Raises what the first failing process raised; for one that was killed
-    OutOfMemoryError where the kernel did so for want of memory, else InfrastructureError.
+    On several nodes `member` must be the module that trains. Raises what the first failing process raised; for one that
+    was killed OutOfMemoryError where the kernel did so for want of memory, else InfrastructureError.
     """
     directory = context.work / "group"
     shutil.rmtree(directory, ignore_errors=True)
@@ -111,24 +111,24 @@ def carry_out(context: StageContext, processes: Processes, member: str = TRAININ
             nodes = SlurmNodes(processes) if training.nodes_by == "slurm" else RayNodes(processes, gpus)
             job(endpoint=f"{nodes.first_host()}:{PORTS[identifier.int % len(PORTS)]}")
             # Neither SLURM nor Ray passes signals on: the processes of the first agent read that file.
-            with passed_on(_requests(directory, 0)):
-                well = nodes.run(directory)
-            if not well:
+            with passed_on(_requests_file(directory, 0)):
+                succeeded = nodes.run(directory)
+            if not succeeded:
                 raise _failure(directory, {})
     return read_object(directory / RESULT)
 
 
 def free_endpoint() -> str:
-    """Endpoint of the store of an agent that is alone: a port that nobody has taken."""
-    with socket.socket() as place:
-        place.bind((LOOPBACK, 0))
-        return f"{LOOPBACK}:{place.getsockname()[1]}"
+    """Endpoint of the store of a single agent: a free port of this machine."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return f"{LOOPBACK}:{probe.getsockname()[1]}"
 
 
 def run_node(directory: Path, number: int, member: str = TRAINING) -> None:
     """Run the processes of node `number` of the job in `directory` to their end; the agents meet on node 0."""
     job = read_object(directory / JOB)
-    requests = _requests(directory, number)
+    requests = _requests_file(directory, number)
     config = LaunchConfig(
         min_nodes=job["nodes"],
         max_nodes=job["nodes"],
@@ -149,23 +149,23 @@ def run_node(directory: Path, number: int, member: str = TRAINING) -> None:
     killed_before = out_of_memory_kills()
     command = ["-c", main_program(member), str(directory), str(requests)]
     try:
-        with _within(_environment(job)), passed_on(requests):
+        with _with_environment(_environment(job)), passed_on(requests):
             launch_agent(config, sys.executable, command)
     except ChildFailedError as error:
         exits = {rank: failure.exitcode for rank, failure in error.failures.items()}
         raise _failure(directory, exits, out_of_memory_kills() - killed_before) from error
 
 
-def _requests(directory: Path, number: int) -> Path:
-    """File in which the agent of node `number` writes what signals ask of it; read on the same node only."""
+def _requests_file(directory: Path, number: int) -> Path:
+    """File to which the agent of node `number` appends requests by signals; read on the same node only."""
     return directory / f"requests_{number}"
 
 
 @contextmanager
-def _within(environment: Mapping[str, str]) -> Iterator[None]:
-    """Give processes that are started in the block this environment too; none of it stays.
+def _with_environment(environment: Mapping[str, str]) -> Iterator[None]:
+    """Add `environment` to that of this process in the block, for the processes that are started there.
 
-    Those of another attempt are started from here as well, and would divide threads that are divided.
+    It is restored afterwards: another attempt starts from here too, and would divide the divided threads again.
     """
     before = dict(os.environ)
     os.environ.update(environment)
@@ -177,27 +177,27 @@ def _within(environment: Mapping[str, str]) -> Iterator[None]:
 
 
 def _environment(job: dict[str, Any]) -> dict[str, str]:
-    """Threads are divided among the processes of the node; accelerate must be told not to look for a GPU.
+    """Environment variables of a node's processes, which lack those of the stage where Ray starts them.
 
-    What Ray starts has not the environment of the stage. A process learns who starts it, so that it ends where that one
-    has died before it could ask Linux to be told.
+    Threads are divided among the processes of the node, and on a CPU accelerate must not look for a GPU. A process gets
+    the number of its agent, so that it ends even where the agent died before Linux was asked to report that.
     """
     threads = max(1, int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)) // job["processes_a_node"])
     training = job["config"]["training"]
-    # All of them: PyTorch takes as many threads as MKL was told, whatever OpenMP was.
-    own = dict.fromkeys(THREADS, str(threads)) | {AGENT: str(os.getpid())}
-    own |= dict(CUBLAS) | (dict(NCCL) if training["deterministic"] else {})
-    own |= {"ACCELERATE_USE_CPU": "true"} if training["device"] == "cpu" else {}
-    # The network that NCCL was told, for gloo too, which else takes the one of the host's name: loopback for many.
+    # All of them: PyTorch takes as many threads as MKL was given, whatever OpenMP was.
+    variables = dict.fromkeys(THREADS, str(threads)) | {AGENT: str(os.getpid())}
+    variables |= dict(CUBLAS) | (dict(NCCL) if training["deterministic"] else {})
+    variables |= {"ACCELERATE_USE_CPU": "true"} if training["device"] == "cpu" else {}
+    # The network of NCCL for gloo too, which else takes the one of the host's name: loopback for many.
     network = os.environ.get("NCCL_SOCKET_IFNAME", "").removeprefix("=")
     known = network and "GLOO_SOCKET_IFNAME" not in os.environ and (NETWORKS / network).exists()
-    return own | ({"GLOO_SOCKET_IFNAME": network} if known else {})
+    return variables | ({"GLOO_SOCKET_IFNAME": network} if known else {})
 
 
 def _failure(directory: Path, exits: Mapping[int, int], memory_kills: int = 0) -> ParibusError:
-    """The first failure that a process explained; one that was killed could not.
+    """The first failure that a process explained, unless one was killed, which cannot explain it.
 
-    `exits` are exit codes by rank, `memory_kills` how many processes the kernel of this node killed meanwhile.
+    `exits` are exit codes by rank, `memory_kills` counts the processes that the kernel of this node killed meanwhile.
     """
     failures = read_failures(directory)
     killed = [rank for rank, code in exits.items() if code == -signal.SIGKILL]
@@ -219,9 +219,9 @@ def _failure(directory: Path, exits: Mapping[int, int], memory_kills: int = 0) -
 
 
 def main() -> int:
-    """The agent of a node, by the job's directory and the node's number; 0 unless one of its processes failed.
+    """Run the agent of a node, given the job's directory and the node's number; 1 if it or a process of it failed.
 
-    A step of SLURM, which runs the same command on every node, leaves out the number.
+    A step of SLURM runs the same command on every node, so there the number is left out.
     """
     die_with_parent()
     ignore_requests()
@@ -239,7 +239,7 @@ def main() -> int:
 TASK_VARIABLES = (
     "SLURM_GPU_BIND", "SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_TRES_BIND", "SLURM_TRES_PER_TASK",
 )  # fmt: skip
-"""How an allocation has GPUs divided among its tasks, which srun reads; an agent has all of its node."""
+"""Variables by which an allocation divides GPUs among its tasks; an agent gets all of its node, so srun lacks them."""
 
 
 def agent_command(directory: Path) -> list[str]:
@@ -264,16 +264,16 @@ class SlurmNodes:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[0]
 
     def run(self, directory: Path) -> bool:
-        """Run an agent for the job in `directory` on each node, by one step of the allocation; whether all ended well.
+        """Run an agent for the job in `directory` on each node, by one step of the allocation; True if all succeeded.
 
-        To srun, SIGTERM means to kill all agents at once: it hears none of what asks this process and its group for a
-        checkpoint and the end, but one when this process is dead or waits no more. Killed, it would leave the agents.
+        On SIGTERM srun kills all agents at once. So it has a session of its own, which signals to this process and its
+        group do not reach, and gets SIGTERM when this process dies or stops waiting; SIGKILL would leave the agents.
         """
-        ended = signal_on_thread_exit(signal.SIGTERM)
+        prepare = signal_on_thread_exit(signal.SIGTERM)
         command = ["srun", *self._options(), *agent_command(directory)]
-        told = {name: value for name, value in os.environ.items() if name not in TASK_VARIABLES}
-        # Nothing that another thread may have locked is needed before srun is there.
-        with subprocess.Popen(command, env=told, start_new_session=True, preexec_fn=ended) as step:  # noqa: PLW1509
+        env = {name: value for name, value in os.environ.items() if name not in TASK_VARIABLES}
+        # Before srun replaces the child, nothing is needed that another thread may have locked.
+        with subprocess.Popen(command, env=env, start_new_session=True, preexec_fn=prepare) as step:  # noqa: PLW1509
             try:
                 code = step.wait()
             except BaseException:
@@ -319,9 +319,9 @@ class RayNodes:
             return subprocess.run(command, check=False).returncode
 
         ray = self._connected()
-        here, tasks = ray.get_runtime_context().get_node_id(), []
+        this_node, tasks = ray.get_runtime_context().get_node_id(), []
         alive = {node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]}
-        chosen = [here, *sorted(alive.keys() - {here})][: self.processes.nodes]
+        chosen = [this_node, *sorted(alive.keys() - {this_node})][: self.processes.nodes]
         if len(chosen) < self.processes.nodes:
             raise ConfigurationError(
                 f"training.nodes is {self.processes.nodes}, but the Ray cluster has {len(chosen)} nodes alive"
@@ -329,24 +329,24 @@ class RayNodes:
         strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
         for number, node in enumerate(chosen):
             gpus = self.gpus if "GPU" in alive[node] else 0
-            there = strategy(node_id=node, soft=False)
+            affinity = strategy(node_id=node, soft=False)
             task = ray.remote(num_cpus=0)(run_agent)  # which takes no share of the cluster's CPUs
-            task = task.options(scheduling_strategy=there, max_retries=0, num_gpus=gpus)
+            task = task.options(scheduling_strategy=affinity, max_retries=0, num_gpus=gpus)
             tasks.append(task.remote([*agent_command(directory), str(number)]))
         # What a signal's handler raises within a call of Ray is raised when that returns: at the end of the training.
         with ThreadPoolExecutor(1) as waiting:
             try:
-                well = waiting.submit(self._all_well, ray, tasks, directory).result()
+                succeeded = waiting.submit(self._all_succeed, ray, tasks, directory).result()
                 # The others end by themselves once one has; what ends as it is cancelled makes Ray abort this process.
                 ray.wait(tasks, num_returns=len(tasks), timeout=SECONDS_TO_END)
-                return well
+                return succeeded
             finally:
-                # Of those that have ended nothing is left. The processes of the others die with them.
+                # Tasks that have ended leave nothing to cancel. The processes of the others die with them.
                 for task in tasks:
                     ray.cancel(task, force=True)
 
-    def _all_well(self, ray: Any, tasks: list[Any], directory: Path) -> bool:
-        """Wait for all agents, or the first that fails; of one that could not say why, Ray does."""
+    def _all_succeed(self, ray: Any, tasks: list[Any], directory: Path) -> bool:
+        """Wait for all agents, or the first that fails; if it could not report why, Ray's error is reported."""
         while tasks:
             done, tasks = ray.wait(tasks)
             try:

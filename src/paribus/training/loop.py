@@ -72,9 +72,9 @@ def train(run: TrainingRun, model: Any, resumed: Checkpoint | None, weights: Wei
 
     `model` holds the weights of `resumed`, or is on `meta` and gets its `weights` once it is sharded.
 
-    Returns the time that it took, that before the resumed checkpoint included. Raises NumericalError at a bad step
-    that may not be skipped, OutOfMemoryError where memory does not suffice, and InterruptedRunError where SIGTERM asked
-    for the end, once a checkpoint of the step is written.
+    Returns the time spent, that before the resumed checkpoint included. Raises NumericalError at a bad step that may
+    not be skipped, OutOfMemoryError where memory does not suffice, and InterruptedRunError after SIGTERM, once a
+    checkpoint of the last step taken is written.
     """
     start, before = (resumed.step, resumed.spent) if resumed else (0, Spent())
     if run.main:
@@ -88,7 +88,7 @@ def train(run: TrainingRun, model: Any, resumed: Checkpoint | None, weights: Wei
             load_optimizer_tensors(model, prepared.optimizer, resumed.optimizer())
         # Trials take a minute or two, in which there is nothing to save: SIGTERM ends them at once.
         stepper = make_stepper(run, prepared, first_micro_batch(run, prepared, start))
-        # Requests are heeded until the last checkpoint is written.
+        # Requests are answered until the last checkpoint is written.
         with (
             run.requests.heeded(),
             CheckpointWriter(run.checkpoints, run.metrics, run.host) as writer,
@@ -113,8 +113,8 @@ class _Loop:
         self.reader = BatchReader(run.batches, run.targets, rank, processes, pinned)
 
     def run_steps(self) -> Spent:
-        """The time of training, that before `start` included."""
-        if self._asked().stop:
+        """Take the steps of the budget after `start`; the time spent, that before `start` included."""
+        if self._take_requests().stop:
             raise InterruptedRunError("stopped by a signal before the first step")
         with self.reader.ahead(self.start, self.run.budget.steps) as batches:
             for batch in batches:
@@ -126,15 +126,13 @@ class _Loop:
         return self.before.later(time.monotonic() - self.began, self.run.accelerator.num_processes)
 
     def _step(self, batch: Batch, rate: float) -> StepResult:
-        """One step, computed again with half of the micro-batch, and that of the following ones too, while it does not
-        fit.
-        """
+        """Take a step; while it does not fit, halve the micro-batch, for later steps too, and compute it again."""
         while True:
             try:
                 return self.stepper.step(batch, rate)
             except StepMemoryError as error:
-                short = str(error)
-            smaller = halved(self.run, self.stepper.micro_batch, len(batch.inputs), short)
+                reason = str(error)
+            smaller = halved(self.run, self.stepper.micro_batch, len(batch.inputs), reason)
             release_memory()
             begin_anew(self.run)
             self.stepper = replace(self.stepper, micro_batch=smaller)
@@ -147,10 +145,10 @@ class _Loop:
                 self._finish_writing()
                 raise NumericalError(describe_bad_step(self.run, batch, rate, result.problem, self.skipped - 1))
         if self.meter:
-            made = {"loss": result.loss, "rate": rate, "norm": result.gradient_norm}
-            self.meter.record(step, batch.indices, **made, skipped=self.skipped)
-        request = self._asked()
-        # One that is kept, or one to go on from.
+            measured = {"loss": result.loss, "rate": rate, "norm": result.gradient_norm}
+            self.meter.record(step, batch.indices, **measured, skipped=self.skipped)
+        request = self._take_requests()
+        # A checkpoint that is kept, or one to resume from.
         due = step in self.run.checkpoints.kept or step % self.run.training.checkpoint_every == 0
         if due or any(request):
             self._save(step)
@@ -162,8 +160,8 @@ class _Loop:
             raise InterruptedRunError(message)
         self.writer.check()
 
-    def _asked(self) -> PendingRequests:
-        """Requests of signals, the same in all processes; a checkpoint too if the last is older than may be lost."""
+    def _take_requests(self) -> PendingRequests:
+        """Requests of signals, the same in all processes; to save, too, every `training.checkpoint_minutes`."""
         request, minutes = self.run.requests.take(), self.run.training.checkpoint_minutes
         if request.save:
             self.run.listener.message("SIGUSR1: a checkpoint of this step is written, and training goes on")
@@ -171,7 +169,7 @@ class _Loop:
         return PendingRequests(*self.run.host.agreed((request.save or late, request.stop)))
 
     def _finish_writing(self) -> None:
-        """Wait in every process until the last checkpoint is written; on the host, since a file system may be slow."""
+        """Wait in every process until the last checkpoint is written; on the host, for a file system may be slow."""
         self.writer.finish()
         self.run.host.wait()
 
@@ -185,7 +183,7 @@ class _Loop:
 
 
 class Meter:
-    """Counts steps, tokens, text, FLOPs, epochs and device-hours, and reports them with what a step says of itself.
+    """Counts steps, tokens, text, FLOPs, epochs and device-hours, and reports them with the metrics of each step.
 
     Counts from `step`; `before` is the time spent until then. The metrics file gets, every step, what the run's
     identity determines; the listener gets, every `training.log_every` steps, that, the loss in bits per byte of the
@@ -203,7 +201,7 @@ class Meter:
         self._progress(step, self._began)
 
     def record(self, step: int, indices: Integers, *, loss: float, rate: float, norm: float, skipped: int) -> None:
-        """Step `step` (1-based) is done and read the contexts `indices`; `skipped` steps so far changed nothing."""
+        """Count 1-based `step`, which read the contexts `indices`; `skipped` steps so far left the weights alone."""
         tokens, text = int(self.run.targets[indices].sum()), int(self.run.text_bytes[indices].sum())
         self._tokens += tokens
         self._text += text
@@ -272,15 +270,14 @@ def make_stepper(run: TrainingRun, prepared: Prepared, micro_batch: int) -> Step
 
 
 def first_micro_batch(run: TrainingRun, prepared: Prepared, start: int) -> int:
-    """The micro-batch to begin with after `start` steps: that of `run`, or what trial steps on its GPUs find.
+    """The micro-batch to begin with after `start` steps: that of `run`, or the largest that fits in trials on its GPUs.
 
-    A model that is sharded cannot be tried without the other processes, which one that runs out of memory would leave
-    waiting.
+    A sharded model is not tried: trials need all processes, and one that ran out of memory would leave others waiting.
     """
     record, accelerator = run.micro_batch, run.accelerator
     if record is None or record.given or start or accelerator.device.type != "cuda" or run.training.parallel == "fsdp":
         return run.training.micro_batch
-    # In all or in none: what another node has written a moment ago, a network file system may not show here yet.
+    # In all processes or in none: a network file system may not show here yet what another node has just written.
     if any(run.host.gathered(record.halvings)):
         return run.training.micro_batch
     share, length = run.batches.global_batch // accelerator.num_processes, run.batches.contexts.context_length
@@ -295,13 +292,13 @@ def first_micro_batch(run: TrainingRun, prepared: Prepared, start: int) -> int:
 
 
 def begin_anew(run: TrainingRun) -> None:
-    """Forget what was compiled for another micro-batch, and the memory that it took or lacked."""
+    """Forget what was compiled for another micro-batch, and the peak of memory that it reached."""
     compile_anew()
     forget_peak(run.accelerator.device)
 
 
 def halved(run: TrainingRun, micro_batch: int, share: int, reason: str) -> int:
-    """Halve the micro-batch, keep that and say so; `share` are the contexts of a process, `reason` is what failed.
+    """Halve the micro-batch, record and report it; `share` are the contexts of a process, `reason` is the error.
 
     Raises OutOfMemoryError if it cannot be halved, under training.deterministic, and in one of several processes, which
     all begin again from a checkpoint since the others wait in a collective.
@@ -312,7 +309,7 @@ def halved(run: TrainingRun, micro_batch: int, share: int, reason: str) -> int:
             f"{message}; with training.deterministic it is not lowered: begin again with a smaller one"
         )
     record = run.micro_batch or MicroBatch.of(run.checkpoints.directory, run.training, run.accelerator.num_processes)
-    # What others hold of weights that are shared decides as well: that may be more when the run goes on.
+    # How much of shared weights the other processes hold decides as well, and may differ when the run goes on.
     tried_on = None if run.training.parallel == "fsdp" else gpu_bytes(run.accelerator.device)
     smaller = record.halve(micro_batch, share, tried_on)
     if smaller is None:
@@ -326,7 +323,7 @@ def halved(run: TrainingRun, micro_batch: int, share: int, reason: str) -> int:
 
 
 def describe_bad_step(run: TrainingRun, batch: Batch, rate: float, problem: str, skipped: int) -> str:
-    """Message on a bad step: its documents, where the last sound checkpoint is, and what to change."""
+    """Message on a bad step: its documents, the last checkpoint, and what to change."""
     contexts = run.batches.contexts
     documents = sorted({document for index in batch.indices for document, _ in contexts.documents_of(int(index))})
     named = ", ".join(map(str, documents[:DOCUMENTS_NAMED])) + (", ..." if len(documents) > DOCUMENTS_NAMED else "")

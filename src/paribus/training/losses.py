@@ -48,7 +48,7 @@ class SummedLoss(torch.nn.Module):
         return summed_cross_entropy(flat, output, targets.flatten(), self.label_smoothing, self.of_logits)
 
     def _mask(self, inputs: torch.Tensor) -> Mask:
-        """Flash attention knows where documents end, on a GPU in bfloat16 and of heads it has; else a mask says it."""
+        """Bounds of documents for flash attention, on a GPU in bfloat16 with heads that it has; else a mask."""
         if self.document_end is None:
             return None
         half = inputs.device.type == "cuda" and self.model.computes_in == torch.bfloat16
@@ -130,8 +130,8 @@ def document_attention(inputs: torch.Tensor, end: DocumentEnd) -> torch.Tensor:
 def document_bounds(inputs: torch.Tensor, end: DocumentEnd) -> Documents:
     """Begins of the documents of `inputs` (rows, L); every row begins one.
 
-    Layers are compiled for any number of them at once: compiled for that of a process's first micro-batch, they would
-    be so again for the second, and a training that goes on would have another first one.
+    Layers are compiled for any number of documents from the start: else they would be for that of a process's first
+    micro-batch, and again for the second, and a resumed training has another first one.
     """
     begins = torch.ones_like(inputs, dtype=torch.bool)
     begins[:, 1:] = (inputs[:, 1:] if end.begins else inputs[:, :-1]) == end.token
@@ -231,7 +231,7 @@ def _above_mean(hidden: torch.Tensor, output: torch.Tensor, targets: torch.Tenso
     Times ε it is what smoothing adds to the cross-entropy, since ln Σ exp of the logits is part of both its terms.
     """
     matrix = output.float()
-    # As indexing; but threads of a CPU add up the gradient of an index in whatever order they come.
+    # Not by indexing: threads of a CPU would add up its gradient in whatever order they come.
     of_targets = torch.nn.functional.embedding(targets.clamp(min=0), matrix)
     directions = of_targets - matrix.mean(dim=0)
     above = (hidden.float() * directions).sum(dim=1)
@@ -241,7 +241,7 @@ def _above_mean(hidden: torch.Tensor, output: torch.Tensor, targets: torch.Tenso
 def make_optimizer(model: torch.nn.Module, training: TrainingConfig) -> torch.optim.AdamW:
     """AdamW (Loshchilov and Hutter 2019, algorithm 2); the learning rate is set before each step.
 
-    A table of positions is a constant and not in it.
+    It leaves out constants, such as a table of positions.
     """
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups: list[dict[str, Any]] = [

@@ -1,4 +1,4 @@
-"""Micro-batch that a training uses: kept where it goes on from, and found by trial on a GPU.
+"""Micro-batch that a training uses: recorded in its working directory, and found by trial on a GPU.
 
 How sums are rounded depends on it, so it stays as it is when a training goes on. A CPU's memory is not looked at: free
 memory must not decide how sums round. A trial is forward and backward passes of random tokens.
@@ -34,21 +34,21 @@ class MicroBatch:
 
     directory: Path
     given: int
-    """The configured `training.micro_batch`; what was found for another is not taken."""
+    """The configured `training.micro_batch`; a record made for another is ignored."""
     share: int
     """Contexts of a global batch that each process has."""
     recomputes: bool = False
-    """`training.activation_checkpointing`, without which far more memory is taken."""
+    """Value of `training.activation_checkpointing`, without which far more memory is taken."""
 
     @classmethod
     def of(cls, directory: Path, training: TrainingConfig, processes: int) -> Self:
-        """Record of a training which works in `directory`, in so many processes."""
+        """Record of a training that works in `directory`, in `processes` processes."""
         share = max(1, training.global_batch // processes)
         return cls(directory, training.micro_batch, share, training.activation_checkpointing)
 
     @property
     def used(self) -> int | None:
-        """Micro-batch in use; None where nothing was found yet, or of a smaller share no less than all of it."""
+        """Micro-batch in use; None where none was found yet, or where it was all of a share that was smaller then."""
         record = self._read()
         if not record or record["used"] == record.get("share", self.share) < self.share:
             return None
@@ -63,16 +63,15 @@ class MicroBatch:
     def tried_on(self) -> int | None:
         """Bytes of the GPU whose memory decided what is used, by trial or by running out.
 
-        None for a prediction, where nothing is used yet, and where activations were kept then and are recomputed now or
-        the other way round.
+        None for a prediction, where nothing is used yet, and where `recomputes` was different then.
         """
         record = self._read()
         return record.get("tried_on") if record.get("recomputes") == self.recomputes and self.used else None
 
     def keep(self, used: int, tried_on: int | None = None) -> None:
-        """Keep what was found to fit, by trial on a GPU of so many bytes if that is given.
+        """Record the micro-batch that fits, as tried on a GPU of `tried_on` bytes if that is given.
 
-        What is less because the share is smaller now tells nothing of memory: with the former share it is as it was.
+        One that is lower only because the share is smaller now tells nothing of memory, and leaves the record as it is.
         """
         record = self._read()
         if used != self.used:
@@ -81,7 +80,7 @@ class MicroBatch:
             self._write(used, record.get("share", self.share), self.halvings, tried_on)
 
     def halve(self, used: int, share: int, tried_on: int | None = None) -> int | None:
-        """Keep the largest divisor of `share`, the contexts of a process, of at most half of `used`; None below 1.
+        """Record and return the largest divisor of `share`, the contexts of a process, up to half of `used`; else None.
 
         `tried_on` are the bytes of the GPU that had too little memory for more.
         """
@@ -107,7 +106,7 @@ TRIAL_SHARE = 0.95
 def largest_fitting(start: int, share: int, fits: Callable[[int], bool]) -> int:
     """The largest divisor of `share` that `fits`, tried from the largest up to `start`, up or else down.
 
-    `start` is none of them where it was found for a share of other processes. OutOfMemoryError where none fits.
+    `start` need not be a divisor: it may have been found for another share. Raises OutOfMemoryError where none fits.
     """
     sizes = [size for size in range(1, share + 1) if share % size == 0]
     place = bisect(sizes, start) - 1
@@ -127,36 +126,36 @@ def largest_fitting(start: int, share: int, fits: Callable[[int], bool]) -> int:
 def trial(accelerator: Any, host: Host, prepared: Prepared, size: int, *, share: int, length: int) -> bool:
     """True if a micro-batch of `size` of the `share` contexts of a process fits, in every process of a training.
 
-    Contexts have `length` tokens. What AdamW will hold is held meanwhile, and in a second pass, where a step has
-    several micro-batches, the gradients of the first. No process waits for another in the passes, so that none that
-    runs out of memory leaves others in a collective.
+    Contexts have `length` tokens. As much memory as AdamW will take is held meanwhile, and in a second pass, where a
+    step has several micro-batches, the gradients of the first. No process waits for another in the passes, so that none
+    that runs out of memory leaves others in a collective.
     """
-    device, short = accelerator.device, False
-    # Not what DDP wraps it in: its hooks sum nothing unless a forward pass of its own was before.
+    device, too_large = accelerator.device, False
+    # Not the wrapper of DDP: its hooks sum nothing unless a forward pass of its own was before.
     loss = accelerator.unwrap_model(prepared.wrapped)
     torch.cuda.reset_peak_memory_stats(device)
     vocabulary = vocabulary_size(prepared.model)
     try:
         with _held_moments(prepared):
-            # A generator of its own: what the training draws is not to depend on trials.
+            # A generator of its own: the random numbers of the training must not depend on trials.
             random = torch.Generator(device).manual_seed(0)
             tokens = torch.randint(vocabulary, (size, length), generator=random, device=device)
             for _ in range(1 if size == share else 2):
                 accelerator.backward(loss(tokens, tokens))
-            short = torch.cuda.max_memory_reserved(device) > TRIAL_SHARE * torch.cuda.mem_get_info(device)[1]
+            too_large = torch.cuda.max_memory_reserved(device) > TRIAL_SHARE * torch.cuda.mem_get_info(device)[1]
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        short = True
+        too_large = True
     # Outside of the handler, whose error keeps the tensors alive.
     prepared.forget_gradients()
     release_memory()
-    return not host.agreed((short,))[0]
+    return not host.agreed((too_large,))[0]
 
 
 @contextmanager
 def _held_moments(prepared: Prepared) -> Iterator[None]:
-    """Hold as much memory as the moments of those parameters take that have none yet."""
+    """Hold as much memory as the missing moments of parameters will take."""
     parameters = [parameter for group in prepared.optimizer.param_groups for parameter in group["params"]]
     held = [torch.empty_like(p) for p in parameters if p not in prepared.optimizer.state for _ in range(2)]
     yield
@@ -179,6 +178,6 @@ def peak_bytes(device: torch.device) -> int:
 
 
 def forget_peak(device: torch.device) -> None:
-    """Let `peak_bytes` count from here on."""
+    """Make `peak_bytes` count from here on."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)

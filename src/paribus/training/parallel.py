@@ -36,35 +36,35 @@ class Prepared:
     """A model, its optimizer and its wrapper, ready to train."""
 
     model: Any
-    """The model inside."""
+    """The model itself, not wrapped."""
     wrapped: Any
-    """Called with inputs and targets, gives the summed loss."""
+    """Module that gives the summed loss of inputs and targets."""
     optimizer: Any
     unsynchronized: Callable[[], AbstractContextManager[Any]]
     """Context in which gradients stay in this process; the last backward pass of a step sums them over processes."""
     buckets: bool = False
-    """True if gradients stay where DDP sums them, for others would take as much memory again beside these."""
+    """True if gradients stay in the buckets of DDP, beside which new ones would take as much memory again."""
 
     def forget_gradients(self) -> None:
-        """Let go of the gradients, or set them to zero where they stay."""
+        """Drop the gradients, or set them to zero where they stay in buckets."""
         self.optimizer.zero_grad(set_to_none=not self.buckets)
 
 
 def prepare(accelerator: Any, model: Any, training: TrainingConfig, document_end: DocumentEnd | None) -> Prepared:
     """Move a model to the device, compile and wrap it, and make its optimizer.
 
-    The weights of one on `meta`, which processes are to share, are of no meaning afterwards.
+    A model on `meta`, which processes are to share, has uninitialized weights afterwards.
     DDP is accelerate's. FSDP2 is PyTorch's `fully_shard` called directly, since accelerate trains with DDP on CPUs
     where it is asked for FSDP: what runs on GPUs could not be tested on CPUs.
     """
     # Answers of a task that was fine-tuned before may have been scored in TF32 in this process.
     torch.set_float32_matmul_precision("highest")
     if document_end is not None:
-        # From PyTorch 2.15 on attention within documents may be cuDNN's too, which plans for every number of documents,
-        # and which nothing keeps from it where a training is to be deterministic.
+        # From PyTorch 2.15 on cuDNN, too, may compute attention within documents: it plans for every number of
+        # documents, and is not excluded where a training is to be deterministic.
         expect_many_shapes()
     shared = is_shared(training, accelerator.num_processes)
-    # One that processes share is moved a layer at a time, each of which keeps its rows.
+    # A model that processes share is moved a layer at a time, of which each process keeps its rows.
     (model if shared else model.to(accelerator.device)).train()
     if training.activation_checkpointing:
         recompute_activations(model)
@@ -79,9 +79,10 @@ def prepare(accelerator: Any, model: Any, training: TrainingConfig, document_end
         return sharded(accelerator, loss, training)
     several = accelerator.num_processes > 1
     if several:
-        # Into its buckets DDP takes those that are there; else it fills them in the last backward pass of a step alone.
-        for parameter in (parameter for parameter in loss.parameters() if parameter.requires_grad):
-            parameter.grad = torch.zeros_like(parameter)
+        # DDP takes existing gradients into its buckets; else it fills these in the last backward pass of a step alone.
+        for parameter in loss.parameters():
+            if parameter.requires_grad:
+                parameter.grad = torch.zeros_like(parameter)
     wrapped = accelerator.prepare_model(loss)
     unsynchronized = partial(accelerator.no_sync, wrapped)
     return Prepared(model, wrapped, make_optimizer(model, training), unsynchronized, buckets=several)
@@ -100,10 +101,10 @@ def compiles(training: TrainingConfig, device: torch.device) -> bool:
 
 
 def arithmetic(device: str, precision: str, *, compiled: bool, shared: bool) -> str:
-    """Device and precision of a training, in words: trainings that differ in it round otherwise, at every step alike.
+    """Device and precision of a training, in words; trainings that differ in them round differently at every step.
 
-    In bfloat16 a compiled layer keeps in float32 what it hands on within a kernel, weights of norms among it, unless
-    these travel between processes, which is in bfloat16.
+    In bfloat16 a compiled layer keeps in float32 what it hands on within a kernel, weights of norms included, unless
+    these travel between processes, which they do in bfloat16.
     """
     if precision != "bf16" or not compiled:
         return f"{device} in {precision}"
@@ -118,18 +119,18 @@ def why_not_compiled(training: TrainingConfig, device: torch.device) -> str | No
 
 
 def sharded(accelerator: Any, loss: SummedLoss | SummedPairLoss, training: TrainingConfig) -> Prepared:
-    """The arithmetic of one process: a layer casts its weights to the type that it computes in, so they travel in it.
+    """Shard a model by FSDP2 with the arithmetic of one process; a decoder's layers travel in the type they compute in.
 
-    Embeddings and the output matrix travel in float32, as they are summed; autocast casts weights by itself.
+    Embeddings and the output matrix travel in float32, as they are summed. Other models do so whole: autocast casts
+    their weights.
     """
     mesh, copies = _mesh(accelerator, training)
-    whole = MixedPrecisionPolicy(reduce_dtype=torch.float32, cast_forward_inputs=False)
+    float32 = MixedPrecisionPolicy(reduce_dtype=torch.float32, cast_forward_inputs=False)
     decoder = isinstance(loss.model, Decoder)
-    policy = dataclasses.replace(whole, param_dtype=loss.model.computes_in) if decoder else whole
-    again = training.reshard_after_forward
+    policy = dataclasses.replace(float32, param_dtype=loss.model.computes_in) if decoder else float32
     for layer in stacked_layers(loss.model):
-        fully_shard(layer, mesh=mesh, mp_policy=policy, reshard_after_forward=again)
-    root: Any = fully_shard(loss, mesh=mesh, mp_policy=whole)
+        fully_shard(layer, mesh=mesh, mp_policy=policy, reshard_after_forward=training.reshard_after_forward)
+    root: Any = fully_shard(loss, mesh=mesh, mp_policy=float32)
     if is_empty(loss):
         loss.to_empty(device=accelerator.device)
     # Gradients are divided after each backward pass: kept whole until the last one, they would take the memory saved.
@@ -138,7 +139,7 @@ def sharded(accelerator: Any, loss: SummedLoss | SummedPairLoss, training: Train
 
 
 def _mesh(accelerator: Any, training: TrainingConfig) -> tuple[DeviceMesh, int]:
-    """The processes that divide weights, and how many such groups have a copy each."""
+    """The mesh of processes that divide weights, and the number of groups that have a copy each."""
     kind, processes = accelerator.device.type, accelerator.num_processes
     shards = training.shard_processes or processes
     if shards == processes:
@@ -146,7 +147,7 @@ def _mesh(accelerator: Any, training: TrainingConfig) -> tuple[DeviceMesh, int]:
     ranks = torch.arange(processes).view(-1, shards)
     # `init_device_mesh` would give them the ten minutes of NCCL, whatever the group of all was given.
     divide: Any = partial(torch.distributed.new_subgroups_by_enumeration, timeout=COLLECTIVE)
-    groups = [divide(each.tolist())[0] for each in (ranks.T, ranks)]
+    groups = [divide(members.tolist())[0] for members in (ranks.T, ranks)]
     return DeviceMesh.from_group(groups, kind, ranks, mesh_dim_names=("copies", "shards")), len(ranks)
 
 
@@ -161,7 +162,7 @@ def _within_a_copy(root: Any) -> Iterator[None]:
 
 
 COLLECTIVE = timedelta(minutes=30)
-"""How long the processes of a training may be apart in a step: one of them compiles, or is held up by its node.
+"""Longest wait of a process for the others in a step: one of them compiles, or is held up by its node.
 
 Where one of them reads or writes, the others wait on the host (`training.distributed.Host`)."""
 
@@ -191,7 +192,7 @@ def make_accelerator(training: TrainingConfig, processes: int = 1) -> tuple[Any,
         torch.cuda.set_device(device)
     accelerator = Accelerator(
         cpu=device.type == "cpu",
-        # Else a variable of the environment decides, and every forward pass is under autocast.
+        # Else an environment variable decides, and may put every forward pass under autocast.
         mixed_precision="no",
         kwargs_handlers=[
             DistributedDataParallelKwargs(
@@ -238,8 +239,8 @@ DETERMINISM_PREFIX = "training.deterministic: "
 def deterministic(training: TrainingConfig) -> Iterator[None]:
     """Make operations deterministic in the block, where `training.deterministic` asks for it.
 
-    ConfigurationError for an operation that has no deterministic implementation. What cuBLAS and NCCL need, variables
-    of the environment, every process is started with.
+    Raises ConfigurationError for an operation that has no deterministic implementation. The environment variables that
+    cuBLAS and NCCL need, every process is started with.
     """
     if not training.deterministic:
         yield
@@ -263,9 +264,9 @@ def deterministic(training: TrainingConfig) -> Iterator[None]:
 
 
 def determinism_conditions(training: TrainingConfig, accelerator: Any, device: str, precision: str) -> dict[str, JSON]:
-    """Conditions that decide how a deterministic training rounds beside its recipe, by name, for the fingerprint.
+    """Conditions, besides the recipe, on which the rounding of a deterministic training depends, for the fingerprint.
 
-    `device` is the name of what each process computes on, `precision` fp32 or bf16. Empty for any other training.
+    `device` is the name of each process' device, `precision` fp32 or bf16. Empty for any other training.
     """
     if not training.deterministic:
         return {}
@@ -283,17 +284,17 @@ def determinism_conditions(training: TrainingConfig, accelerator: Any, device: s
         "processes_a_node": int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if several and gpu else None,
         "activation_checkpointing": training.activation_checkpointing,
         "torch": importlib.metadata.version("torch"),
-        # GPUs do not care how many threads the host has.
+        # The threads of the host do not change what GPUs compute.
         "threads": None if gpu else torch.get_num_threads(),
     }
     return {DETERMINISM_PREFIX + name: value for name, value in conditions.items()}
 
 
 def start_compiler_processes() -> None:
-    """Start them, deaf to what asks a training for a checkpoint.
+    """Start the processes of PyTorch's compiler with the signals blocked that ask a training for a checkpoint.
 
     Such a signal may be sent to all processes of a group or of a job. Killed by it, these would never answer, and the
-    training would wait for them without end. What is sent meanwhile is heard afterwards.
+    training would wait for them without end. Signals that this process gets meanwhile are delivered afterwards.
     """
     from torch._inductor.async_compile import AsyncCompile  # takes seconds, which a CPU's training need not wait for
 
@@ -307,9 +308,9 @@ def start_compiler_processes() -> None:
 
 
 def stop_compiler_processes() -> None:
-    """Let those leave that have nothing to compile.
+    """Let the compiler's processes end that have nothing to compile.
 
-    At its end PyTorch asks them to by SIGTERM, to which they are deaf, and from 2.15 on waits ten seconds for them.
+    At exit PyTorch ends them by SIGTERM, which is blocked in them, and from 2.15 on waits ten seconds for them.
     """
     from torch._inductor import async_compile
     from torch._inductor.compile_worker.subproc_pool import SubprocPool

@@ -1,12 +1,12 @@
 """Start of a training: which checkpoint `start` names, whether it fits the run, and what a resumed training takes over.
 
-Every disagreement is refused before anything runs, from JSON files alone; of tokens once the vocabulary is there.
+Every disagreement is refused before anything runs, from JSON files alone; those of tokens once the vocabulary exists.
 `paribus plan` uses this, so nothing heavy may be imported here.
 
-A run's own first training, with a smaller budget, that `start=continued` goes on from, is an artefact `training` like
-any other, shared with every run that trains no longer. What it leaves is resumed: an artefact `training` keeps
-optimizer, step and metrics beside its checkpoints, for the last of them alone. Steps are counted on, and whatever
-follows from the number of a step with them: its contexts, its learning rate, the random numbers of dropout.
+With `start=continued` a run resumes a first training of its own, with a smaller budget. That is an artefact `training`
+like any other, shared with every run that trains no longer. Beside its checkpoints an artefact `training` keeps
+optimizer, step and metrics, for the last of them alone. Steps are counted on, and with them whatever follows from the
+number of a step: its contexts, its learning rate, the random numbers of dropout.
 """
 
 import re
@@ -36,7 +36,7 @@ from paribus.tokenization.existing import SETTINGS
 
 
 def check_start_state(config: RunConfig) -> list[Problem]:
-    """(config path, what is wrong) of every disagreement; that there is no checkpoint, its fingerprint tells."""
+    """Problems of every disagreement; a missing checkpoint is left to `start_fingerprint`, which raises for it."""
     start = config.start
     if not isinstance(start, CheckpointStart):
         return []
@@ -53,10 +53,10 @@ def check_start_state(config: RunConfig) -> list[Problem]:
 
 
 def check_tokens(config: RunConfig, tokenizer: Path) -> list[Problem]:
-    """(config path, what is wrong) of the run's vocabulary, once it is there, beside that of its checkpoint.
+    """Problems of the run's vocabulary, once it exists, with that of its checkpoint.
 
-    Both are opened, so that a corpus is not encoded with tokens that its training will refuse. A checkpoint that is not
-    there is told by its fingerprint.
+    Both are opened, so that no corpus is encoded with tokens that its training will refuse. A missing checkpoint is
+    left to `start_fingerprint`, which raises for it.
     """
     start = config.start
     if not isinstance(start, CheckpointStart):
@@ -73,7 +73,7 @@ def check_tokens(config: RunConfig, tokenizer: Path) -> list[Problem]:
 
 
 def checkpoint_directory(start: CheckpointStart) -> Path:
-    """The directory with `config.json` and weights. DataError naming what is not there and what is."""
+    """The directory with `config.json` and weights. Raises DataError naming what is missing and what exists."""
     if start.run is not None:
         where = f"start.run={start.run}"
         path = _run_directory(start.run, Path(start.root).expanduser() / "runs", where)
@@ -103,12 +103,12 @@ def _run_directory(name: str, runs: Path, where: str) -> Path:
     """The directory of the run of this identifier, or of the only one whose identifier begins so."""
     if (runs / name / RUN_RECORD).is_file():
         return runs / name
-    begun = sorted(path.parent for path in runs.glob(f"*/{RUN_RECORD}") if path.parent.name.startswith(name))
-    if len(begun) > 1:
-        raise DataError(f"{where}: may be any of {', '.join(path.name for path in begun)}; give more of its id")
-    if not begun:
+    matches = sorted(path.parent for path in runs.glob(f"*/{RUN_RECORD}") if path.parent.name.startswith(name))
+    if len(matches) > 1:
+        raise DataError(f"{where}: may be any of {', '.join(path.name for path in matches)}; give more of its id")
+    if not matches:
         raise DataError(f"{where}: no run of that id below {runs.resolve()}; start.root names the output root")
-    return begun[0]
+    return matches[0]
 
 
 def _training_artefact(run: Path, where: str) -> Path:
@@ -127,9 +127,9 @@ def _training_artefact(run: Path, where: str) -> Path:
 
 
 def start_fingerprint(config: StartConfig, digests: FileDigests) -> dict[str, JSON]:
-    """SHA-256 of every file of the checkpoint, and of the state that is resumed, by name; nothing for random weights.
+    """SHA-256 of every file of the checkpoint, and of the state that is resumed, by name; empty for random weights.
 
-    DataError where files are missing.
+    Raises DataError where files are missing.
     """
     if not isinstance(config, CheckpointStart):
         return {}
@@ -153,10 +153,10 @@ _FIXED_FIELDS: dict[str, dict[str, Any]] = {
 
 
 def check_stored_model(model: ModelConfig, directory: Path, *, longer_context: bool) -> Iterator[Problem]:
-    """(config path, both values and what would be right) of everything in which the two are not one model.
+    """Problems with the fields, and both their values, in which `model` and the model in `directory` differ.
 
     What the group `model` says and what would change the number of parameters must agree. What it does not say, such as
-    the epsilon of a norm, is the checkpoint's own and stays so.
+    the epsilon of a norm, stays as in the checkpoint.
     """
     file = directory / CONFIG
     stored = read_object(file)
@@ -168,14 +168,14 @@ def check_stored_model(model: ModelConfig, directory: Path, *, longer_context: b
     if family != model.kind:
         yield Problem("model.kind", f"{model.kind}, but {family} in {file}; they must agree")
         return
-    theirs = {name: stored.get(STORED_NAMES[name]) for name in ("width", "layers", "heads", "ffn_width")}
-    for name, value in (theirs | optional_fields(stored)).items():
-        if (ours := getattr(model, name)) != value:
-            yield Problem(f"model.{name}", f"{ours}, but {value} in {file}; they must agree")
-    length, seen = model.context_length, stored.get("max_position_embeddings")
-    if not isinstance(seen, int) or (length > seen and not longer_context):
-        message = f"{length} is longer than the {seen} of {file}, whose positions beyond were never trained"
-        yield Problem("model.context_length", f"{message}; take {seen} or less, or say start.longer_context=true")
+    sizes = {name: stored.get(STORED_NAMES[name]) for name in ("width", "layers", "heads", "ffn_width")}
+    for name, expected in (sizes | optional_fields(stored)).items():
+        if (value := getattr(model, name)) != expected:
+            yield Problem(f"model.{name}", f"{value}, but {expected} in {file}; they must agree")
+    length, trained = model.context_length, stored.get("max_position_embeddings")
+    if not isinstance(trained, int) or (length > trained and not longer_context):
+        message = f"{length} is longer than the {trained} of {file}, whose positions beyond were never trained"
+        yield Problem("model.context_length", f"{message}; take {trained} or less, or say start.longer_context=true")
     yield from _unsupported_fields(stored, family, file)
 
 
@@ -195,14 +195,14 @@ FIRST = "first_training"
 
 
 def has_first(config: RunConfig) -> bool:
-    """True if a run goes on from a training of its own."""
+    """True if a run resumes a first training of its own."""
     return isinstance(config.start, ContinuedStart)
 
 
 def first_config(config: RunConfig) -> RunConfig:
-    """The configuration of a run's first training; that of a run without one as it is.
+    """The configuration of a run's first training; `config` itself for a run without one.
 
-    ValueError where `start` does not say how much of the budget is the first training's.
+    Raises ValueError where `start` does not give the first training's share of the budget.
     """
     if not isinstance(config.start, ContinuedStart):
         return config
@@ -214,12 +214,12 @@ def first_config(config: RunConfig) -> RunConfig:
 
 
 def first_amount(config: RunConfig) -> int | None:
-    """How much of the budget a run's first training has, in the budget's unit; None where nothing says so."""
+    """Amount of a run's first training, in the budget's unit; None where `start` gives none."""
     return getattr(config.start, unit_of(config.budget)) if isinstance(config.start, ContinuedStart) else None
 
 
 def begun(context: StageContext) -> StageContext:
-    """The context of a training that resumes the one among its inputs, where its start is its own first training."""
+    """The context in which `start=continued` is the checkpoint, among the inputs, of the run's first training."""
     if not has_first(context.config):
         return context
     start = CheckpointStart(
@@ -239,9 +239,9 @@ EVERY_SEED = "start=continued makes both trainings of every seed"
 _CONTEXT_FIELDS = (
     "seeds.contexts", "tokens", "documents", "ids", "offsets", "source_lengths", "order", "groups", "contexts",
 )  # fmt: skip
-"""Fields of a fingerprint that decide, beside `_COUNTED`, which contexts a step reads."""
+"""Fields of a fingerprint that decide, with `_STEP_FIELDS`, which contexts a step reads."""
 _STEP_FIELDS = ("model.context_length", "training.global_batch")
-"""How far in the sequence of contexts a number of steps leads; 0 where bytes of text decide it later."""
+"""Fields that decide how far in the sequence of contexts a step is; 0 where bytes of text decide them later."""
 
 
 @dataclass(frozen=True)
@@ -266,16 +266,16 @@ class ResumedState:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Everything that is gone on with beside the checkpoint."""
+        """Files needed to resume, besides the checkpoint."""
         return self.directory / OPTIMIZER, self.directory / STATE, self.metrics
 
 
 def resumed_state(start: CheckpointStart) -> ResumedState:
-    """The state that stands beside the checkpoint. DataError where it does not, with what would have kept it."""
+    """The state stored beside the checkpoint. Raises DataError where it is missing, with the remedy."""
     checkpoint = checkpoint_directory(start)
-    artefact, named = checkpoint.parent, STEP_NAME.fullmatch(checkpoint.name)
+    artefact, name = checkpoint.parent, STEP_NAME.fullmatch(checkpoint.name)
     file = artefact / STATE_DIRECTORY / STATE
-    if named is None or not file.is_file():
+    if name is None or not file.is_file():
         raise DataError(
             f"resumed, but beside {checkpoint} there is no {STATE_DIRECTORY}/{STATE}: weights alone go on with "
             "start.optimizer=fresh, and the optimizer is in the artefact of a training that paribus finished, so name "
@@ -285,9 +285,9 @@ def resumed_state(start: CheckpointStart) -> ResumedState:
     step, fingerprint = stored.get("step"), stored.get("fingerprint")
     if not isinstance(step, int) or not isinstance(fingerprint, dict):
         raise DataError(f"{file}: no step and fingerprint in it, so it is not what a training wrote")
-    if step != int(named[1]):
+    if step != int(name[1]):
         raise DataError(
-            f"resumed, but {artefact} keeps the optimizer of its last step, {step}, and not of step {int(named[1])}: "
+            f"resumed, but {artefact} keeps the optimizer of its last step, {step}, and not of step {int(name[1])}: "
             "leave start.step out, train the first run to that step alone, or take start.optimizer=fresh"
         )
     state = ResumedState(artefact, checkpoint, step, fingerprint)
@@ -298,7 +298,7 @@ def resumed_state(start: CheckpointStart) -> ResumedState:
 
 
 def steps_before(config: RunConfig) -> int:
-    """Steps of another training that count as the run's; 0 where it begins by itself, or nothing says yet."""
+    """Steps of another training that count as the run's; 0 where it resumes none, or none that exists yet."""
     start = resuming(config)
     try:
         return resumed_state(start).step if start else 0
@@ -307,13 +307,13 @@ def steps_before(config: RunConfig) -> int:
 
 
 def resuming(config: RunConfig) -> CheckpointStart | None:
-    """The start of a run that goes on with the optimizer and the steps of another one; None of any other."""
+    """The start of a run that resumes the optimizer and the steps of another training; None for other runs."""
     start = config.start
     return start if isinstance(start, CheckpointStart) and start.optimizer == "resumed" else None
 
 
 def check_resumed_state(config: RunConfig) -> Iterator[Problem]:
-    """(config path, both values) of everything in which a resumed run must agree with the first one and does not.
+    """Problems with the fields, and both their values, in which a resumed run must agree with the first and does not.
 
     Sizes that bytes of text decide are judged once they are known.
     """
@@ -327,29 +327,29 @@ def check_resumed_state(config: RunConfig) -> Iterator[Problem]:
         return
     # With another encoder the same text has other tokens.
     settings = state.checkpoint / "tokenizer" / SETTINGS
-    theirs = read_object(settings).get("encoder") if settings.is_file() else None
-    if theirs is not None and theirs != config.encoder.kind:
+    encoder = read_object(settings).get("encoder") if settings.is_file() else None
+    if encoder is not None and encoder != config.encoder.kind:
         yield Problem(
             "encoder",
-            f"{config.encoder.kind}, but {theirs} in the training that start.optimizer=resumed goes on with, whose "
+            f"{config.encoder.kind}, but {encoder} in the training that start.optimizer=resumed goes on with, whose "
             "contexts would be others; take the same, or start.optimizer=fresh",
         )
-    ours: dict[str, Any] = {
+    values: dict[str, Any] = {
         f"{group}.{name}": value
         for group in ("training", "model", "packing")
         for name, value in identity(getattr(config, group)).items()
     }
-    ours["seeds.contexts"] = config.seed_of("contexts")
+    values["seeds.contexts"] = config.seed_of("contexts")
     counted = "steps are counted on, and it decides how much text they are"
-    packing = [path for path in ours if path.startswith("packing.") and path != "packing.attention"]
+    packing = [path for path in values if path.startswith("packing.") and path != "packing.attention"]
     reasons = {
         "training.kind": "the moments of one optimizer are none of another",
         "seeds.contexts": f"it decides which contexts were read, so take that; {EVERY_SEED}",
     } | dict.fromkeys((*_STEP_FIELDS, *packing), counted)
     for path, reason in reasons.items():
-        here, stored = ours.get(path), state.fingerprint.get(path)
-        if here != stored and not (path in _STEP_FIELDS and here == 0):
-            message = f"{here}, but {stored} in the training that start.optimizer=resumed goes on with; {reason}"
+        value, stored = values.get(path), state.fingerprint.get(path)
+        if value != stored and not (path in _STEP_FIELDS and value == 0):
+            message = f"{value}, but {stored} in the training that start.optimizer=resumed goes on with; {reason}"
             yield Problem(path, message)
 
 
@@ -360,17 +360,17 @@ def resume_message(state: ResumedState) -> str:
 
 
 def check_steps_left(config: RunConfig, state: ResumedState, steps: int) -> Iterator[Problem]:
-    """(config path, what would be right) of a budget of `steps` that leaves nothing to train."""
+    """Problem of a budget of `steps` that leaves nothing to train."""
     if steps <= state.step:
         counted = "with start.optimizer=resumed a budget is that of both trainings together, so take a larger one"
         yield Problem(amount_path(config.budget), f"it ends after step {steps}, and {state.step} are done; {counted}")
 
 
 def check_checkpoints_left(config: RunConfig, first: int, steps: int) -> Iterator[Problem]:
-    """(config path, what would be right) of checkpoints to be scored up to step `first`, another's last."""
+    """Problem of checkpoints to be scored that are of step `first`, the last of the resumed training, or earlier."""
     number = config.evaluation.checkpoints_read
     scored = checkpoint_steps(config.training.checkpoints, steps, number)
-    if first < steps and (early := [each for each in scored if each <= first]):
+    if first < steps and (early := [step for step in scored if step <= first]):
         later = f"take {len(scored) - len(early)} or less, or a larger training.checkpoints"
         yield Problem(
             config.evaluation.checkpoints_path,
@@ -380,21 +380,22 @@ def check_checkpoints_left(config: RunConfig, first: int, steps: int) -> Iterato
 
 
 def check_resumed_data(state: ResumedState, fingerprint: Mapping[str, Any]) -> Iterator[Problem]:
-    """(config path, what would be right) of a run of that fingerprint whose contexts are not those of the first one.
+    """Problem of a run with `fingerprint` whose contexts are not those of the first training.
 
-    The steps of both are counted by the contexts of one: of others, text would be told that neither has read.
+    The steps of both are counted in the contexts of one: with others, text would be reported that neither has read.
     """
-    other = [name for name in _CONTEXT_FIELDS if state.fingerprint.get(name) != fingerprint.get(name)]
-    if other:
+    differing = [name for name in _CONTEXT_FIELDS if state.fingerprint.get(name) != fingerprint.get(name)]
+    if differing:
         yield Problem(
             "start.optimizer",
-            f"resumed, but the contexts of {state.artefact} are others ({', '.join(other)}), and this run would count "
-            "them as read; take the first run's corpus, tokenizer, encoder, order and seed, or start.optimizer=fresh",
+            f"resumed, but the contexts of {state.artefact} are others ({', '.join(differing)}), and this run would "
+            "count them as read; take the first run's corpus, tokenizer, encoder, order and seed, or "
+            "start.optimizer=fresh",
         )
 
 
 def metrics_before(state: ResumedState, path: Path) -> None:
-    """Put the lines of the first steps into the metrics file `path`, unless they are there."""
+    """Copy the metrics of the first training to `path`, unless that has as many bytes already."""
     if path.is_file() and path.stat().st_size >= state.metrics.stat().st_size:
         return
     partial = path.with_name(f"{path.name}.partial")
@@ -417,7 +418,7 @@ def checkpoint_directories(directory: Path) -> dict[int, Path]:
 def training_seeds(config: RunConfig) -> dict[Part, int]:
     """Seeds by part: weights that begin at random, contexts that are shuffled, dropout of a model that has any.
 
-    No other seed belongs into the key of a training, lest one training pass for several.
+    No other seed belongs in the key of a training, lest one training pass for several.
     """
     parts: list[Part] = ["weights"] if isinstance(config.start, ScratchStart) else []
     parts += ["contexts"] if config.packing.shuffle != "none" else []

@@ -79,7 +79,7 @@ class Stepper:
     def step(self, batch: Batch, rate: float) -> StepResult:
         """Train on `batch` with learning rate `rate`, unless loss or gradients are not finite or the loss exploded.
 
-        StepMemoryError where memory did not suffice for the gradients, which are dropped.
+        Raises StepMemoryError where memory did not suffice for the gradients, which are dropped.
         """
         loss, norm = self._gradients(batch)
         problem = self._problem(loss, norm)
@@ -92,8 +92,7 @@ class Stepper:
         return StepResult(loss, norm, problem)
 
     def _gradients(self, batch: Batch) -> tuple[float, float]:
-        """Loss and norm of the gradients, which are clipped."""
-        short: str | None = None
+        """Compute and clip the gradients; the loss, and their norm before clipping."""
         try:
             with self.dropout.step(self.accelerator.device) if self.dropout else nullcontext():
                 loss = self._accumulate(batch)
@@ -101,14 +100,14 @@ class Stepper:
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
-            short = str(error)
-        # Not within the handler: its error keeps alive the frames, and with them the tensors, of what did not fit.
+            reason = str(error)
+        # Outside of the handler, whose error keeps alive the frames, and with them the tensors, of what did not fit.
         self.prepared.forget_gradients()
-        raise StepMemoryError(short)
+        raise StepMemoryError(reason)
 
     def _accumulate(self, batch: Batch) -> float:
-        """Gradients of the mean loss over the global batch, and that loss, the same in every process."""
-        processes, parts = self.accelerator.num_processes, []
+        """Accumulate gradients of the mean loss over the global batch; that loss, the same in every process."""
+        processes, losses = self.accelerator.num_processes, []
         for number, (rows, last) in enumerate(_slices(len(batch.inputs), self.micro_batch)):
             if self.dropout:
                 self.dropout.begin(batch.step, number)
@@ -117,8 +116,8 @@ class Stepper:
                 loss = self.prepared.wrapped(inputs, targets) / batch.predicted
                 # Gradients are averaged over processes, each of which has its share of the sum.
                 self.accelerator.backward(loss * processes)
-            parts.append(loss.detach())
-        return float(self.accelerator.reduce(torch.stack(parts).double().sum(), "sum"))
+            losses.append(loss.detach())
+        return float(self.accelerator.reduce(torch.stack(losses).double().sum(), "sum"))
 
     def _clip(self) -> float:
         norm = self.accelerator.clip_grad_norm_(self.parameters, self.gradient_clip)
@@ -141,17 +140,14 @@ def _slices(rows: int, size: int) -> Iterator[tuple[slice, bool]]:
 
 
 def warmup_steps(training: TrainingConfig, steps: int) -> int:
-    """Steps of warm-up: `warmup_steps`, or `warmup_share` of `steps` to the nearest, of two as near the even one.
-
-    A share is never the last step.
-    """
+    """Steps of warm-up: `warmup_steps`, or `warmup_share` of `steps`, rounded half to even, without the last step."""
     if training.warmup_steps is not None:
         return training.warmup_steps
     return min(round(training.warmup_share * steps), steps - 1)
 
 
 def learning_rate(step: int, steps: int, training: TrainingConfig) -> float:
-    """Learning rate of 0-based `step` out of `steps`, which reaches its peak at the step after the warm-up's last."""
+    """Learning rate of 0-based `step` out of `steps`; it peaks at the first step after the warm-up."""
     warmup = warmup_steps(training, steps)
     if training.schedule == "inverse_sqrt":
         return _inverse_square_root_rate(step, warmup, training)

@@ -1,8 +1,8 @@
-"""The stage `training`: (tokens, order, contexts) -> the last models of a training run.
+"""The stage `training`: (tokens, order, contexts) -> the checkpoints of a training run that are kept.
 
 Output: `step_00000123/` (Hugging Face directory of model and tokenizer, and `tokenizer/`), `state/` (optimizer after
 the last step), `metrics.jsonl` (a line a step), `contexts.json` (which contexts were read) and `readings.npy` (how
-often each of a sample of the corpus' bytes was read).
+often each byte of a sample of the corpus was read).
 """
 
 import math
@@ -68,7 +68,7 @@ from paribus.training.start import OPTIMIZER, STATE, STATE_DIRECTORY, begun, res
 
 
 def build(context: StageContext) -> dict[str, JSON]:
-    """Train the model of `context.config` on the ordered tokens, going on from what `context.work` holds."""
+    """Train the model of `context.config` on the ordered tokens, resuming from what `context.work` holds."""
     processes = resolve_processes(context.config.training)
     if processes.total == 1:
         return train_in_process(context, 1, Requests())
@@ -78,9 +78,9 @@ def build(context: StageContext) -> dict[str, JSON]:
 
 
 def train_in_process(context: StageContext, processes: int, requests: Requests) -> dict[str, JSON]:
-    """Train as one of `processes` processes, heeding `requests`; the main one fills the output.
+    """Train as one of `processes` processes and answer `requests`; the main process fills the output.
 
-    Its result is the stage's.
+    Returns the stage's result in the main process, an empty one in all others.
     """
     accelerator, precision = make_accelerator(context.config.training, processes)
     host = join_host(accelerator)
@@ -112,10 +112,10 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
     state = resumed_state(start) if start else None
     if state:
         hand_over(config, tokenizer, state, run)
-        own = frozenset(step for step in run.checkpoints.kept if step > state.step)
-        run = replace(run, checkpoints=replace(run.checkpoints, kept=own))
+        later_steps = frozenset(step for step in run.checkpoints.kept if step > state.step)
+        run = replace(run, checkpoints=replace(run.checkpoints, kept=later_steps))
     resumed = _newest(run, host)
-    # Not before: what may not go on is not to change what does.
+    # Only now: a training that was refused must not change the record of one that goes on.
     if run.main:
         record.keep(fitted.micro_batch, fitted.tried_on)
     if resumed:
@@ -130,8 +130,8 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
     peak = max(gather_object([peak_bytes(accelerator.device)]))
     if not run.main:
         return {}
-    used = _setting(config, record.used or fitted.micro_batch, accelerator, precision)
-    predicted = training_memory(config.model, tokenizer.vocab_size, used)
+    setting = _setting(config, record.used or fitted.micro_batch, accelerator, precision)
+    predicted = training_memory(config.model, tokenizer.vocab_size, setting)
     export(run, context.inputs["tokens"] / "tokenizer", context.output)
     save_readings(run, data.measured, context.output)
     return pair_numbers(run) | {
@@ -164,26 +164,26 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
     }
 
 
-def fitted_to_memory(  # noqa: PLR0917 (each decides what fits, or where it is kept and said)
+def fitted_to_memory(  # noqa: PLR0917 (each decides what fits, or where that is recorded and reported)
     config: RunConfig, vocab_size: int, accelerator: Any, precision: str, kept: MicroBatch, listener: StageListener
 ) -> Fit:
-    """The micro-batch of all processes, found for the one with the least memory; a lowered one is said.
+    """Micro-batch of all processes, chosen for the one with the least memory; a message reports a lowered one.
 
-    It decides how sums are rounded, so what was lowered stays so when the run goes on, and what was tried on GPUs of
-    no more memory is taken as it is; whoever trains keeps it. Raises OutOfMemoryError where not even one context fits.
+    The micro-batch decides how sums are rounded, so a lowered one stays when the run goes on, and one that was tried on
+    GPUs with no more memory is taken unchanged. The caller records it. Raises OutOfMemoryError where not even one
+    context fits.
     """
     device = accelerator.device
-    # One for all: what another node has lowered a moment ago, a network file system may not show here yet.
+    # Gathered: a network file system may not show here yet what another node has just lowered.
     sizes = [used for used in gather_object([kept.used]) if used is not None]
-    how = _setting(config, min(sizes, default=kept.given), accelerator, precision)
-    # Bytes of the GPU on which what is kept was tried, the same in all.
+    setting = _setting(config, min(sizes, default=kept.given), accelerator, precision)
+    # Memory in bytes of the GPU on which the recorded micro-batch was tried, the same in all processes.
     tried_on = max((size for size in gather_object([kept.tried_on]) if size), default=0)
-    if not how.sharded and tried_on and all(gather_object([(gpu_bytes(device) or 0) >= tried_on])):
-        fitted = Fit(how.micro_batch, tried_on=tried_on)
+    if not setting.sharded and tried_on and all(gather_object([(gpu_bytes(device) or 0) >= tried_on])):
+        fitted = Fit(setting.micro_batch, tried_on=tried_on)
     else:
-        free = gather_object([available_bytes(device)])
-        known = [size for size in free if size is not None]
-        fitted = fit(config.model, vocab_size, how, min(known, default=None))
+        free = [size for size in gather_object([available_bytes(device)]) if size is not None]
+        fitted = fit(config.model, vocab_size, setting, min(free, default=None))
     if fitted.lowered and accelerator.is_main_process:
         listener.message(fitted.lowered)
     return fitted
@@ -201,7 +201,7 @@ def _setting(config: RunConfig, micro_batch: int, accelerator: Any, precision: s
 
 
 def _newest(run: TrainingRun, host: Host) -> Checkpoint | None:
-    """The checkpoint to go on from, found and verified by the main process for all."""
+    """The checkpoint to resume from, which the main process finds and verifies for all."""
     steps: list[int | None] = [None]
     if run.main:
         newest = run.checkpoints.newest(limit=min(run.metrics.complete_steps(), run.budget.steps))
@@ -212,7 +212,7 @@ def _newest(run: TrainingRun, host: Host) -> Checkpoint | None:
 
 
 def train_worker(context: StageContext, processes: int, requests: Requests) -> dict[str, JSON]:
-    """The share of this process of one of `processes`; the stage's result."""
+    """Train as `train_in_process` does, then leave the group of processes."""
     result = train_in_process(context, processes, requests)
     torch.distributed.destroy_process_group()
     return result
@@ -250,8 +250,8 @@ def prepare(
 ) -> TrainingRun:
     """Resolve the budget and open the working directory; nothing is trained yet.
 
-    Raises ConfigurationError for a budget that takes more epochs than it may. One that leaves fewer checkpoints than
-    are to be scored is told.
+    Raises ConfigurationError for a budget that takes more epochs than it may. A message reports one that leaves fewer
+    checkpoints than are to be scored.
     """
     config, targets, text_bytes = data.config, data.measured.targets, data.measured.text_bytes
     batches = Batches(data.contexts, config.training.global_batch, data.traversal)
@@ -263,7 +263,7 @@ def prepare(
     if sources is not None:
         read = amount_of(budget.steps * batches.global_batch, batches, sources)
         budget = replace(budget, source_tokens=read, positions=budget.tokens + read)
-    # Runs that are scored by fewer share this training, so it says so early and leaves refusing to the evaluation.
+    # Runs that score fewer checkpoints share this training: it only warns, and the evaluation refuses.
     if few := too_few_checkpoints(config.training, budget.steps, config.evaluation.checkpoints_read):
         context.listener.message(f"this run cannot be scored: {config.evaluation.checkpoints_path}: {few}")
     draws = batches.traversal.draws
@@ -296,18 +296,18 @@ def _step_flops(
 ) -> int:
     """FLOPs of one global batch: of contexts with their padding, of pairs the mean of an epoch without.
 
-    How much of a pair's row is padding, the micro-batch decides, which must not decide how long a run trains.
+    The padding of pairs depends on the micro-batch, which must not decide how long a run trains.
     """
     contexts = batches.contexts
     if sources is None:
         return training_flops(config.model, tokenizer.vocab_size, batches.global_batch * contexts.context_length)
-    epoch = training_flops(config.model, tokenizer.vocab_size, int(targets.sum()), int(sources.sum()))
-    return epoch * batches.global_batch // contexts.count
+    epoch_flops = training_flops(config.model, tokenizer.vocab_size, int(targets.sum()), int(sources.sum()))
+    return epoch_flops * batches.global_batch // contexts.count
 
 
 def export(run: TrainingRun, tokenizer: Path, output: Path) -> None:
     """Fill the artefact from the working directory: kept checkpoints, the last optimizer state, the records."""
-    # Whoever scores a checkpoint in the store gets the ids of paribus, where text is never a special token.
+    # A checkpoint in the store must be scored with the ids of paribus, where text is never a special token.
     exported = Tokenizer.load(tokenizer).to_huggingface(split_special_tokens=True)
     for step in sorted(run.checkpoints.kept):
         target = output / step_name(step)
@@ -355,13 +355,13 @@ def save_readings(run: TrainingRun, measured: MeasuredContexts, output: Path) ->
 
 
 def pair_numbers(run: TrainingRun) -> dict[str, JSON]:
-    """Numbers of trainings on pairs alone."""
+    """Numbers that only trainings on pairs have."""
     pairs = isinstance(run.batches.contexts, PairContexts)
     return {"source_tokens": run.budget.source_tokens} if pairs else {}
 
 
 def contexts_record(run: TrainingRun) -> dict[str, JSON]:
-    """Which contexts were read, and of how many."""
+    """Counts of the contexts that were read, and the digest of their indices."""
     batches = run.batches
     return pair_numbers(run) | {
         "contexts": batches.contexts_an_epoch,

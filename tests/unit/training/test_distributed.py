@@ -63,7 +63,7 @@ def test_a_signal_that_comes_while_requests_are_read_is_kept() -> None:
     class Late(Requests):
         def _read(self) -> bytes:
             if not self.came:
-                self._own.extend(STOP)
+                self._received.extend(STOP)
             self.came = True
             return b""
 
