@@ -1,7 +1,7 @@
 """Scoring of checkpoints on tasks and held-out text: the stage `evaluation`. Imports lm_eval and torch: import it late.
 
-Our model and tokenizer stand behind lm-eval's interface, and our task files are lm-eval tasks. Segmented corpora are
-tasks too: precision, recall and F1 of a tokenizer's tokens as words. None of the three is a mean over sentences, as
+Models and tokenizers of paribus implement lm-eval's interface, and its task files are lm-eval tasks. Segmented corpora
+are tasks too: precision, recall and F1 of a tokenizer's tokens as words. None of the three is a mean over sentences, as
 their counts are summed before dividing. A sentence has the linearised value (delta method) of each: their mean is the
 ratio itself, their spread gives its standard error and paired tests.
 """
@@ -58,7 +58,7 @@ from paribus.training.distributed import ALONE, Host, Requests, joined_by_gloo, 
 
 BITS_PER_BYTE = "eval/bits_per_byte"
 TEXT_PREFIX = "text/"
-"""Prefix of what the tokenizer does with the held-out text, whatever the checkpoint."""
+"""Prefix of metrics of the tokenizer on the held-out text, whatever the checkpoint."""
 TEXT_NUMBERS = (
     "bytes_per_token", "tokens_per_word", "mean_token_length", "entropy", "redundancy", "renyi_efficiency",
     "used_tokens", "unused_tokens", "scaffold_share",
@@ -86,12 +86,12 @@ class Scored:
 
 
 def score_checkpoints(context: StageContext, host: Host = ALONE) -> dict[str, JSON]:
-    """The stage `evaluation`: `items.parquet`, `heldout.parquet`, `statistics.json`, and `texts.parquet` and
-    `translations.parquet` where there are such. All processes of `host` score; the main one writes.
+    """Build the stage `evaluation`: all processes of `host` score, and the main one writes.
 
-    Returns the mean of each measure over items and checkpoints. Raises ConfigurationError where the last
-    shares of the training that are scored or averaged end at fewer steps, NumericalError where a model's output is
-    not a number.
+    Written are `items.parquet`, `heldout.parquet`, `statistics.json`, and `texts.parquet` and `translations.parquet`
+    where there are any. Returns the mean of each measure over items and checkpoints. Raises ConfigurationError where
+    the training has too few steps for the checkpoints that are scored or averaged, NumericalError where a model's
+    output is not a number.
     """
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     evaluation, training = context.config.evaluation, context.inputs["training"]
@@ -103,8 +103,8 @@ def score_checkpoints(context: StageContext, host: Host = ALONE) -> dict[str, JS
     scored = Scored()
     for name in segmented(evaluation.tasks):
         gold = read_segmented(context.inputs["tasks"] / f"{name}{SEGMENTED}")
-        for step in checkpoints:  # at every checkpoint the same: it is the tokenizer that is scored
-            _keep_rows(context.listener, segmentation_rows(name, tokenizer, gold, step), scored)
+        for step in checkpoints:  # the same at every checkpoint: it is the tokenizer that is scored
+            _add_rows(context.listener, segmentation_rows(name, tokenizer, gold, step), scored)
     score = _score_texts if heldout.pairs is None else _score_pairs
     score(context, host, tokenizer, checkpoints, heldout, scored)
     return _write_scores(context, tokenizer, checkpoints, heldout, scored) if host.main else {}
@@ -131,8 +131,8 @@ def _write_scores(
     statistics = count_statistics(tokenizer, counts)
     for name in TEXT_NUMBERS:
         context.listener.metric(TEXT_PREFIX + name, float(getattr(statistics, name)), step=last)
-    # What stands before the first token of a text, in lm-eval's words. Without `add_bos_token` it stands before
-    # documents, and before a context that has no token of its own; any other context begins with its own tokens.
+    # Token before the first one of a text, by lm-eval's names. Without `add_bos_token` it stands before documents, and
+    # before a context that has no token of its own; any other context begins with its own tokens.
     beginning: JSON = {"token": tokenizer.settings.special_tokens[0], "id": tokenizer.eos_id, "add_bos_token": False}
     content: dict[str, JSON] = {
         "heldout": asdict(statistics),
@@ -148,15 +148,15 @@ def _write_scores(
     write_json(context.output / "statistics.json", content)
     # Means over items and checkpoints; every checkpoint has the same items.
     values: dict[str, JSON] = {score_name(*key): value for key, value in means(scored.rows).items()}
-    every = [result.bits_per_byte for result in scored.heldout.values()]
-    values[BITS_PER_BYTE] = sum(every) / len(every)
+    bits_per_byte = [result.bits_per_byte for result in scored.heldout.values()]
+    values[BITS_PER_BYTE] = sum(bits_per_byte) / len(bits_per_byte)
     for texts in scored.texts:
         values |= texts.means()
     return {"checkpoints": [*checkpoints], "metrics": values}
 
 
 def _heldout_texts(context: StageContext, heldout: "_Heldout") -> Iterator[str]:
-    """All that bits are of: held-out documents, of pairs the targets, and documents of named sets."""
+    """Texts whose bits are measured: held-out documents or targets of pairs, and documents of named sets."""
     yield from heldout.texts if heldout.pairs is None else (pair.target for pair in heldout.pairs)
     for name in context.config.evaluation.texts:
         yield from (text for _, text in read_heldout(context.inputs["tasks"] / f"{name}{TEXTS}"))
@@ -165,7 +165,7 @@ def _heldout_texts(context: StageContext, heldout: "_Heldout") -> Iterator[str]:
 def _score_texts(  # noqa: PLR0917 (what is scored, by what, and where it goes)
     context: StageContext, host: Host, tokenizer: Tokenizer, paths: dict[int, Path], heldout: "_Heldout", scored: Scored
 ) -> None:
-    """Tasks and held-out text; requests are built, and texts encoded, once for all checkpoints."""
+    """Score tasks and texts; requests are built, and texts encoded, once for all checkpoints."""
     config = context.config.evaluation
     keys = [(name, shots) for name in prompted(config.tasks) for shots in config.task_shots(name)]
     tasks = {key: load_task(context.inputs["tasks"], *key) for key in keys}
@@ -185,9 +185,9 @@ def _score_texts(  # noqa: PLR0917 (what is scored, by what, and where it goes)
             model.scorer, model.progress = scorer, progress("requests", "scoring tasks")
             samples = run_tasks(model, list(tasks.values()))
             rows = [row for key in keys for row in item_rows(step, *key, samples[task_name(*key)])]
-            _keep_rows(context.listener, rows, scored)
-            for name, answered in samples.items():
-                scored.names |= {(name, int(sample["doc_id"])): str(sample["doc"]["id"]) for sample in answered}
+            _add_rows(context.listener, rows, scored)
+            for name, task_samples in samples.items():
+                scored.names |= {(name, int(sample["doc_id"])): str(sample["doc"]["id"]) for sample in task_samples}
             scored.omitted, scored.truncated = model.omitted, model.truncated
         scored.heldout[step] = documents.bits(scorer, progress("bytes", "scoring held-out text"))
         for texts in scored.texts:
@@ -200,7 +200,7 @@ def _report_metrics(listener: StageListener, metrics: Mapping[str, float], step:
         listener.metric(name, value, step=step)
 
 
-def _keep_rows(listener: StageListener, rows: list[ResultRow], scored: Scored) -> None:
+def _add_rows(listener: StageListener, rows: list[ResultRow], scored: Scored) -> None:
     for key, value in means(rows).items():
         listener.metric(score_name(*key), value, step=rows[0].checkpoint)
     scored.rows += rows
@@ -219,7 +219,7 @@ def _score_pairs(  # noqa: PLR0917 (as above)
         )
         scored.heldout[step] = translator.bits(pairs, progress("bytes", "scoring held-out text"))
         rows = scored.translated.add(step, translator, progress("pairs", "translating"))
-        _keep_rows(context.listener, rows, scored)
+        _add_rows(context.listener, rows, scored)
 
 
 Progress = Callable[[str, str], Callable[[int, int], None]]
@@ -254,13 +254,13 @@ def score_name(task: str, shots: int, metric: str) -> str:
 
 def _task_facts(config: EvaluationConfig, tasks: Path, scored: Scored) -> dict[str, JSON]:
     """Facts that a reader of the tasks' scores must know."""
-    about: dict[str, JSON] = {}
+    tasks_facts: dict[str, JSON] = {}
     items = Counter(task for task, _ in scored.requests.crossed)
     choices = Counter(task for task, _ in scored.requests.crossed.elements())
     for name in prompted(config.tasks):
         metadata = read_task_config(tasks, name)["metadata"]
         names = {str(number): task_name(name, number) for number in config.task_shots(name)}
-        about[name] = {
+        tasks_facts[name] = {
             "chance": metadata["chance"],
             "items": len({row.item for row in scored.rows if row.task == name}),
             "fewshot_source": metadata["fewshot_source"],
@@ -271,7 +271,7 @@ def _task_facts(config: EvaluationConfig, tasks: Path, scored: Scored) -> dict[s
             "crossed_items": {key: items[task] for key, task in names.items()},
             "crossed_choices": {key: choices[task] for key, task in names.items()},
         }
-    return about
+    return tasks_facts
 
 
 Answer = tuple[float, bool]
@@ -279,9 +279,9 @@ Answer = tuple[float, bool]
 
 
 class HarnessModel(LM):  # type: ignore[misc]
-    """A language model of ours for lm-eval; texts become ids by the rule of `paribus.evaluation.pairs`.
+    """Adapter of a scorer to lm-eval's `LM`; texts become ids by the rule of `paribus.evaluation.pairs`.
 
-    Requests are encoded once: the `scorer` of another checkpoint may be put in, and the same requests scored again.
+    Requests are encoded once: `scorer` may be set to that of another checkpoint, and the same requests scored again.
     """
 
     def __init__(
@@ -291,7 +291,7 @@ class HarnessModel(LM):  # type: ignore[misc]
         self.scorer = scorer
         self.encoder = tokenizer
         self.progress = progress
-        """Told the requests finished and their number."""
+        """Called with the requests finished and their number."""
         self.truncated: set[ItemKey] = set()
         """Items whose prompt lost its beginning to the context length."""
         self.omitted = 0.0
@@ -305,7 +305,7 @@ class HarnessModel(LM):  # type: ignore[misc]
         return self.scorer.context_length
 
     def encode(self, requests: list[Instance]) -> EncodedRequests:
-        """Requests for log-probabilities as ids; DataError where a token crosses a boundary and has no bytes of it."""
+        """Requests for log-probabilities as ids; raises as `encode_requests` does."""
         if len(requests) != len(self._requests) or not all(map(is_, requests, self._requests)):
             texts = [((request.task_name, request.doc_id), *request.args) for request in requests]
             self._encoded, self._requests = encode_requests(self.encoder, self.max_length, texts), list(requests)
@@ -321,14 +321,14 @@ class HarnessModel(LM):  # type: ignore[misc]
         return list(zip(sums.tolist(), greedy.tolist(), strict=True))
 
     def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
-        """Refused: no task that is scored here asks for whole texts (`paribus.evaluation.text` scores them)."""
+        """Not implemented: no task asks for whole texts, which `paribus.evaluation.text` scores."""
         raise NotImplementedError
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         """Greedy texts after the prompts, up to the first of their stop strings."""
         prompts = [
-            GenerationRequest(text, tuple(how["until"]), int(how["max_gen_toks"]))
-            for text, how in (request.args for request in requests)
+            GenerationRequest(text, tuple(options["until"]), int(options["max_gen_toks"]))
+            for text, options in (request.args for request in requests)
         ]
         written = Generator(self.scorer, self.encoder).write(prompts, progress_counter(self.progress, len(prompts)))
         for request, answer in zip(requests, written, strict=True):
@@ -353,7 +353,7 @@ class _StoredTask(ConfigurableTask):  # type: ignore[misc]
 def load_task(directory: Path, name: str, shots: int) -> ConfigurableTask:
     """The lm-eval task written by `write_task` with that many examples in the prompt, named `<name>_<shots>shot`.
 
-    Items are handed over in memory: lm-eval's own loading would copy them into a cache in the home directory.
+    Items are passed in memory: lm-eval's own loading would copy them into a cache in the home directory.
     """
     config = read_task_config(directory, name)
     files: dict[str, str] = config.pop("dataset_kwargs")["data_files"]
@@ -378,9 +378,9 @@ def build_requests(tasks: Sequence[ConfigurableTask], fewshot_seed: int) -> list
 
 
 def run_tasks(model: HarnessModel, tasks: Sequence[ConfigurableTask]) -> dict[str, list[Any]]:
-    """lm-eval's samples (one a scored item, in order) of each task by name, of requests that are built.
+    """lm-eval's samples (one a scored item, in order) of each task by name, whose requests must be built.
 
-    No cache of lm-eval is used: what it keeps of responses does not know which model gave them.
+    No cache of lm-eval is used: its responses do not record which model gave them.
     """
     loaded = {"tasks": {task.config.task: task for task in tasks}, "groups": {}}
     results = evaluate(model, loaded, cache_requests=False, bootstrap_iters=0, log_samples=True)
@@ -390,10 +390,10 @@ def run_tasks(model: HarnessModel, tasks: Sequence[ConfigurableTask]) -> dict[st
 
 def _read_dataset(path: Path) -> datasets.Dataset:
     text = datasets.Value("string")
-    kinds = {"choices": datasets.List(text), "contexts": datasets.List(text), "gold": datasets.Value("int64")}
-    kinds["answers"] = datasets.List(datasets.List(text))
+    types = {"choices": datasets.List(text), "contexts": datasets.List(text), "gold": datasets.Value("int64")}
+    types["answers"] = datasets.List(datasets.List(text))
     records = read_records(path)
-    features = {name: kinds.get(name, text) for name in (records[0] if records else ())}
+    features = {name: types.get(name, text) for name in (records[0] if records else ())}
     return datasets.Dataset.from_list(records, datasets.Features(features))
 
 
@@ -403,9 +403,9 @@ WORD_PRECISION, WORD_RECALL, WORD_F1 = "word_precision", "word_recall", "word_f1
 def segmentation_rows(
     task: str, tokenizer: Tokenizer, gold: Sequence[Sequence[str]], checkpoint: int
 ) -> list[ResultRow]:
-    """A row a measure and sentence; the same at every checkpoint, as no model takes part.
+    """A row for each measure and sentence; the same at every checkpoint, as no model takes part.
 
-    DataError where the tokens do not spell a sentence.
+    Raises DataError where the tokens do not spell a sentence.
     """
     values = word_values(sentence_counts(tokenizer, gold))
     digests = [text_digest(" ".join(words)) for words in gold]

@@ -1,4 +1,4 @@
-"""Items that every task is made of, the benchmarks that they come from, and the files of a task.
+"""Items of tasks, the benchmarks that they come from, and the files of a task.
 
 A language model answers by the probability of a text, or by writing one. A task is lm-eval's YAML with the scored items
 and the examples as JSON lines beside it. Paths in the YAML are relative, so an artefact may be moved; lm-eval itself
@@ -39,7 +39,7 @@ class Item(_Question):
     query: str
     """The prompt, without the answer."""
     choices: tuple[str, ...]
-    """Possible answers; what joins an answer to the prompt is the task's delimiter."""
+    """Possible answers; the task's delimiter joins them to the prompt."""
     gold: int
     """Index of the right choice."""
 
@@ -121,7 +121,7 @@ Reader = Callable[[str, Fields], AnyItem]
 
 @dataclass(frozen=True)
 class BenchmarkPrompt:
-    """How the texts of a task are put together, and where they come from."""
+    """Parts that join the texts of a task into a prompt."""
 
     source: str
     """Kind of the items, and where their prompt comes from."""
@@ -135,7 +135,7 @@ class BenchmarkPrompt:
 
 @dataclass(frozen=True)
 class Hub:
-    """A data set of the Hugging Face hub whose splits are called as ours."""
+    """A data set of the Hugging Face hub whose splits have the same names as here."""
 
     path: str
     """owner/name, as in lm-eval's own task."""
@@ -144,16 +144,16 @@ class Hub:
     train: bool = True
     """True if there is a training split, which is fetched too."""
     train_path: str | None = None
-    """owner/name of the data set that has it, where that is another one."""
+    """owner/name of the data set with the training split, where that is another one."""
     examples: int | None = None
-    """How many records at its begin, which must be mixed, are fetched where it is very large; None for all of it."""
+    """Number of its first records, which must be mixed, to fetch where it is very large; None for all of it."""
     files: str | None = None
     """Pattern of the files of a `{split}`, where the others are too large to be fetched beside it."""
 
 
 @dataclass(frozen=True)
 class Generation:
-    """The end of a written answer, and how it is compared with the accepted ones."""
+    """The end of a written answer, and its comparison with the accepted ones."""
 
     until: tuple[str, ...]
     """Stop strings."""
@@ -183,7 +183,7 @@ class Benchmark:
     parent: str | None = None
     """Directory, where it is not the name."""
     also: tuple[str, ...] = ()
-    """Metrics of lm-eval's that its choices have beside accuracy."""
+    """Metrics of lm-eval for its choices besides accuracy."""
 
     @property
     def directory(self) -> str:
@@ -277,8 +277,8 @@ def split_pool(items: Sequence[AnyItem], training: Sequence[AnyItem] | None, sho
     """Scored items in file order and those that prompts of at most `shots` examples draw from, by smallest digests."""
     if training is not None:
         scored = {item.digest() for item in items}
-        outside = {item.digest(): item for item in reversed(training) if item.digest() not in scored}
-        return ItemSet(items, [outside[key] for key in sorted(outside)[: training_size(shots)]], "train split")
+        unscored = {item.digest(): item for item in reversed(training) if item.digest() not in scored}
+        return ItemSet(items, [unscored[key] for key in sorted(unscored)[: training_size(shots)]], "train split")
     distinct = {item.digest(): item for item in reversed(items)}
     examples = {key: distinct[key] for key in sorted(distinct)[: split_off(len(distinct), shots)]}
     scored_items = [item for item in items if item.digest() not in examples]
@@ -286,17 +286,17 @@ def split_pool(items: Sequence[AnyItem], training: Sequence[AnyItem] | None, sho
 
 
 def training_size(shots: int) -> int:
-    """The most items of a training split that prompts of that many examples draw from."""
+    """The most items of a training split that prompts of `shots` examples draw from."""
     return max(TRAINING_EXAMPLES, shots)
 
 
 def split_off(distinct: int, shots: int) -> int:
-    """How many of that many distinct items are split off for prompts of that many examples: a quarter at most."""
+    """Number of `distinct` items to split off for prompts of `shots` examples: a quarter at most."""
     return min(max(SPLIT_OFF_EXAMPLES, shots), distinct // 4)
 
 
 ACCURACIES = ("acc", "acc_norm", "acc_bytes")
-"""lm-eval's: the most probable choice is right, by log-probability as it is, a character, or a UTF-8 byte."""
+"""lm-eval's accuracies of the choice of highest log-probability: in all, a character, or a UTF-8 byte."""
 SPANS_JOINED = "{{ answers | map('join', ', ') | list }}"
 
 
@@ -312,7 +312,7 @@ def write_task(  # noqa: PLR0917 (what a task is made of)
 
     `generation` goes with items whose answer is written; `changes` are other values of the YAML.
     """
-    import yaml  # type: ignore[import-untyped]  # which light commands, that need the benchmarks, do without
+    import yaml  # type: ignore[import-untyped]  # imported late: light commands need this module, and not YAML
 
     write_records(directory / f"{name}.jsonl", map(asdict, items.evaluated))
     write_records(directory / f"{name}.fewshot.jsonl", map(asdict, items.fewshot))
@@ -389,7 +389,7 @@ def _choice_form(text: str, choice: str, target: str, *metrics: str) -> dict[str
 
 
 def choice_metrics(also: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The metrics of items with choices, and others of lm-eval's."""
+    """The metrics of items with choices, and those of lm-eval that `also` names."""
     return [_metric(name) for name in (*ACCURACIES, *also)]
 
 
@@ -398,7 +398,7 @@ def _metric(name: str) -> dict[str, Any]:
 
 
 def read_task_config(directory: Path, name: str) -> dict[str, Any]:
-    """The task's YAML; DataError where it is none."""
+    """The task's YAML. Raises DataError where it cannot be read."""
     import yaml
 
     path = directory / f"{name}.yaml"

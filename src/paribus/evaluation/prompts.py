@@ -1,8 +1,8 @@
-"""Stage `prompts`: what a tokenizer does with the prompts of the tasks, before a model is trained with it.
+"""Stage `prompts`: statistics of a tokenizer on the prompts of the tasks, before a model is trained with it.
 
-Tokens that cross the boundary of context and continuation, and prompts that are longer than the model's context, are
-facts of tokenizer and tasks. Here they are known while there is time to change something. lm-eval's requests are made
-token ids once for all checkpoints of a run.
+Tokens that cross the boundary of context and continuation, and prompts that are longer than the model's context, depend
+on tokenizer and tasks alone. Here they are reported while there is time to change something. lm-eval's requests are
+encoded once for all checkpoints of a run.
 
 Where a token crosses the boundary between context and continuation, let the tokens of context + continuation agree with
 those of the context alone up to byte p of the context; u are these tokens, v the other tokens of the whole text, and r
@@ -56,7 +56,7 @@ _REPORT_ITEMS = 256
 
 @dataclass(frozen=True)
 class ItemTokens:
-    """How an item is cut, without examples before it."""
+    """Token counts of an item, without examples before it."""
 
     tokens: int
     """Tokens of the question and its longest answer."""
@@ -69,8 +69,8 @@ class ItemTokens:
 def build_prompts(context: StageContext) -> dict[str, JSON]:
     """Write `prompts.json`: by task its items, choices, and those that a token crosses; prompts too long, by shots.
 
-    An example has the mean length of those that may be drawn. Raises DataError where a token crosses a boundary and the
-    tokens' bytes are not those of the text, which has no score then.
+    An example counts with the mean length of those that may be drawn. Raises DataError where a token crosses a boundary
+    and the tokens' bytes are not those of the text, which has no score then.
     """
     evaluation, model = context.config.evaluation, context.config.model
     length = model.context_length
@@ -88,11 +88,11 @@ def build_prompts(context: StageContext) -> dict[str, JSON]:
 def _summary(
     context: StageContext, name: str, tokenizer: Tokenizer, spellings: "Callable[[], Spellings]", context_length: int
 ) -> JSON:
-    """Counts of the prompts of a task for the record; those that a user may want to change are said."""
+    """Counts of the prompts of a task for the record; messages report those that a user may want to change."""
     tasks, listener = context.inputs["tasks"], context.listener
     config, shots = read_task_config(tasks, name), sorted(set(context.config.evaluation.task_shots(name)))
 
-    def cut(file: str) -> list[ItemTokens]:
+    def encode(file: str) -> list[ItemTokens]:
         items, records = list[ItemTokens](), read_records(tasks / file)
         for number, record in enumerate(records):
             items.append(item_tokens(tokenizer, spellings, record, config["target_delimiter"], (name, number)))
@@ -100,10 +100,10 @@ def _summary(
                 listener.progress(len(items), len(records), unit="items", doing=f"cutting prompts of {name}")
         return items
 
-    items, shown = cut(f"{name}.jsonl"), cut(f"{name}.fewshot.jsonl") if max(shots) else []
-    around = len(tokenizer.encode(config.get("fewshot_delimiter", "\n\n")))
-    before = len(tokenizer.encode(config.get("description", "")))
-    mean = sum(example.tokens + around for example in shown) / max(1, len(shown))
+    items, examples = encode(f"{name}.jsonl"), encode(f"{name}.fewshot.jsonl") if max(shots) else []
+    delimiter = len(tokenizer.encode(config.get("fewshot_delimiter", "\n\n")))
+    description = len(tokenizer.encode(config.get("description", "")))
+    mean = sum(example.tokens + delimiter for example in examples) / max(1, len(examples))
     choices, crossed = sum(item.choices for item in items), sum(item.crossing for item in items)
     if crossed:
         listener.message(
@@ -113,7 +113,7 @@ def _summary(
     long: dict[str, JSON] = {}
     for number in shots:
         # The last token of an answer is predicted and not read.
-        lengths = (before + number * mean + item.tokens - 1 for item in items)
+        lengths = (description + number * mean + item.tokens - 1 for item in items)
         long[str(number)] = too_long = sum(length > context_length for length in lengths)
         if too_long:
             fewer = "give fewer examples (evaluation.shots_of) or " if number else ""
@@ -135,13 +135,13 @@ ItemKey = tuple[str, int]
 
 
 class Spellings:
-    """The tokens of a vocabulary in the order of their bytes; those without bytes are in no sum."""
+    """The tokens of a vocabulary in the order of their bytes, without those that have none."""
 
     def __init__(self, token_bytes: Sequence[bytes]) -> None:
-        listed = sorted((spelling, identity) for identity, spelling in enumerate(token_bytes) if spelling)
+        spellings = sorted((spelling, identity) for identity, spelling in enumerate(token_bytes) if spelling)
         self._of_id = token_bytes
-        self._sorted = [spelling for spelling, _ in listed]
-        self._ids = np.array([identity for _, identity in listed], np.int64)
+        self._sorted = [spelling for spelling, _ in spellings]
+        self._ids = np.array([identity for _, identity in spellings], np.int64)
         self._longest = max(map(len, self._sorted), default=0)
 
     def text(self, ids: Ids) -> bytes:
@@ -154,7 +154,7 @@ class Spellings:
         return self._ids[start : bisect_right(self._sorted, text, lo=start, key=lambda spelling: spelling[: len(text)])]
 
     def within(self, text: bytes) -> list[tuple[int, int]]:
-        """Id and length of the tokens that `text` begins with and goes on after."""
+        """Id and length of the tokens whose bytes `text` begins with and is longer than."""
         tokens = []
         for length in range(1, min(len(text), self._longest + 1)):
             start = bisect_left(self._sorted, text[:length])
@@ -166,22 +166,21 @@ class Spellings:
 def item_tokens(
     tokenizer: Tokenizer, spellings: Callable[[], Spellings], record: Mapping[str, Any], delimiter: str, name: ItemKey
 ) -> ItemTokens:
-    """How a record that `items.write_task` wrote is cut."""
+    """Token counts of a record that `items.write_task` wrote."""
     texts = _record_texts(record, delimiter)
-    cut = [encode_choices(tokenizer.encode, tokenizer.eos_id, *each) for each in texts]
-    tokens = max(len(choices.context) + max(map(len, choices.continuations)) for choices in cut)
+    encoded = [encode_choices(tokenizer.encode, tokenizer.eos_id, *text) for text in texts]
+    tokens = max(len(choices.context) + max(map(len, choices.continuations)) for choices in encoded)
     if "answers" in record:
         return ItemTokens(tokens, 0, 0)
-    for choices in cut:
+    for choices in encoded:
         if choices.crossing:
             crossed_text(spellings(), choices, name)
-    return ItemTokens(
-        tokens, sum(len(choices.continuations) for choices in cut), sum(choices.crossing for choices in cut)
-    )
+    number = sum(len(choices.continuations) for choices in encoded)
+    return ItemTokens(tokens, number, sum(choices.crossing for choices in encoded))
 
 
 def _record_texts(record: Mapping[str, Any], delimiter: str) -> Iterator[tuple[str, list[str]]]:
-    """Each context of an item with its continuations, as lm-eval puts them together."""
+    """Each context of an item with its continuations, as lm-eval composes them."""
     if "contexts" in record:
         yield from ((text, [delimiter + record["ending"]]) for text in record["contexts"])
     elif "choices" in record:
@@ -198,7 +197,7 @@ Request = tuple[ItemKey, str, str]
 
 @dataclass(frozen=True)
 class Crossing:
-    """An item of which a token crosses the boundary."""
+    """An item in which a token crosses the boundary of context and continuation."""
 
     context: Ids
     """Tokens that its choices are conditioned on."""
@@ -210,10 +209,10 @@ class Crossing:
 
 @dataclass
 class EncodedRequests:
-    """Pairs to score, and what becomes of their scores."""
+    """Pairs to score, and the requests that their scores are summed for."""
 
     number: int
-    """Requests."""
+    """Number of requests."""
     pairs: list[Pair] = field(default_factory=list)
     owners: list[int] = field(default_factory=list)
     """Place of each pair's request."""
@@ -230,12 +229,12 @@ class EncodedRequests:
         return np.array(self.owners, np.int64)
 
     def add(self, owner: int, parts: Sequence[Pair]) -> None:
-        """The pairs of a request, whose scores are added up."""
+        """Add the pairs of the request `owner`, whose scores are summed."""
         self.pairs += parts
         self.owners += [owner] * len(parts)
 
     def score(self, scorer: "Scorer", progress: Callable[[int], None] = lambda pairs: None) -> PairScores:
-        """Score the prompts; `progress` is told the number of pairs just finished."""
+        """Score the requests; `progress` gets the number of pairs just finished."""
         scores = scorer.score(self.pairs, progress)
         sums = np.bincount(self._owners, scores.log_probability, minlength=self.number).astype(np.float64)
         greedy = np.ones(self.number, np.bool_)
@@ -285,9 +284,9 @@ def crossed_text(spellings: Spellings, choices: Choices, item: ItemKey) -> bytes
 
 
 MOST_SEQUENCES = 64
-"""Sequences of tokens followed up of those that end at the same byte; all there can be of up to eight bytes."""
+"""Largest number of sequences extended of those that end at the same byte; all there can be of up to eight bytes."""
 SMALLEST_SHARE = 1e-7
-"""A sequence with a smaller share of the probability of those that end at the same byte is not followed up."""
+"""A sequence with a smaller share of the probability of those that end at the same byte is not extended."""
 
 
 @dataclass
@@ -301,7 +300,7 @@ class _Sum:
     omitted: float = 0.0
 
     def take(self, place: int) -> list[tuple[float, tuple[int, ...]]]:
-        """The sequences that end at byte `place` and are followed up, the most probable first."""
+        """Remove the sequences that end at byte `place`; those to extend, the most probable first."""
         sequences = sorted(self.open.pop(place, ()), reverse=True)
         if not sequences:
             return []
@@ -317,9 +316,8 @@ def text_log_probabilities(
 ) -> tuple[NDArray[np.float64], float]:
     """log P(r | u) of each question (u, r), and the largest share that was left out of a sum.
 
-    The share is as if what was left out went on with r as often as what was kept. r is not empty; u need not leave room
-    for it in the model's context: tokens that have none lose their beginning. Raises NumericalError for a probability
-    of 0.
+    The share assumes that sequences left out go on with r as often as the others. r must not be empty. Where u leaves
+    no room for it in the model's context, u loses its beginning. Raises NumericalError for a probability of 0.
     """
     sums = [_Sum(context, text, defaultdict(list, {0: [(0.0, ())]})) for context, text in questions]
     for place in range(max((len(text) for _, text in questions), default=0)):
@@ -341,18 +339,18 @@ def text_log_probabilities(
 
 
 def _next_pair(context: Ids, ids: tuple[int, ...], context_length: int) -> Pair:
-    """A pair whose last token is predicted after the context and `ids`; what that token is does not matter."""
+    """A pair whose last token, an arbitrary one, is predicted after the context and `ids`."""
     ids = (*ids, 0)
     if len(context) + len(ids) - 1 <= context_length:
         return Pair(context, np.array(ids, np.int64))
-    whole = np.concatenate([context, np.array(ids, np.int64)])[-context_length - 1 :]
-    return Pair(whole[:-1], whole[-1:])
+    window = np.concatenate([context, np.array(ids, np.int64)])[-context_length - 1 :]
+    return Pair(window[:-1], window[-1:])
 
 
 def evaluation_tokenizer(directory: Path) -> Tokenizer:
-    """A run's tokenizer; in place of BPE-dropout all merges, as its authors score models.
+    """A run's tokenizer; instead of BPE-dropout it applies all merges, as the authors of dropout score models.
 
-    Dropout would cut a context otherwise for each of its choices (Provilkov et al. 2020, section 3).
+    Dropout would split a context differently for each of its choices (Provilkov et al. 2020, section 3).
     """
     tokenizer = Tokenizer.load(directory)
     return tokenizer.with_encoder("merge_rank") if tokenizer.settings.encoder == "dropout" else tokenizer

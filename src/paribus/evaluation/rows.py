@@ -53,23 +53,23 @@ ITEMS_SCHEMA = pa.schema([(field.name, _TYPES[field.type]) for field in fields(R
 
 
 def item_rows(checkpoint: int, task: str, shots: int, samples: Sequence[Mapping[str, Any]]) -> Iterator[ResultRow]:
-    """Every metric of every sample, in order; of an item that is filtered in several ways, a sample each.
+    """Every metric of every sample, in order; lm-eval gives an item a sample for each of its filters.
 
-    The first way gives a metric its name, others have theirs after it.
+    The name of each filter but the first is appended to the names of its metrics.
     """
     benchmark = BENCHMARKS.get(task)
     generation = benchmark.generation if benchmark else None
     for sample in samples:
         values = item_values(sample) | (answer_values(sample, generation) if generation else {})
-        way = "" if sample["filter"] == samples[0]["filter"] else f"_{sample['filter']}"
+        suffix = "" if sample["filter"] == samples[0]["filter"] else f"_{sample['filter']}"
         for metric, value in values.items():
-            yield ResultRow(checkpoint, task, shots, sample["doc"]["id"], sample["doc_hash"], metric + way, value)
+            yield ResultRow(checkpoint, task, shots, sample["doc"]["id"], sample["doc_hash"], metric + suffix, value)
 
 
 def item_values(sample: Mapping[str, Any]) -> dict[str, float]:
     """lm-eval's metrics of a sample, and ours."""
     values = {metric: float(sample[metric]) for metric in sample["metrics"]}
-    if "perplexity" in values:  # lm-eval takes it from the mean of what it calls so
+    if "perplexity" in values:  # lm-eval's name for the log-probability whose mean it makes the perplexity of
         values[TARGET_BITS] = -values.pop("perplexity") / math.log(2)
     if "gold" in sample["doc"]:
         log_probabilities = [answer[0] for answer in sample["filtered_resps"]]
@@ -78,7 +78,7 @@ def item_values(sample: Mapping[str, Any]) -> dict[str, float]:
 
 
 def answer_values(sample: Mapping[str, Any], generation: Generation) -> dict[str, float]:
-    """Exact match and F1 of a written answer; nothing where lm-eval's exact match is all there is."""
+    """Exact match and F1 of a written answer; empty where lm-eval's exact match is the only measure."""
     (prediction,), answers = sample["filtered_resps"], sample["doc"]["answers"]
     match generation.measure:
         case "squad":
@@ -109,12 +109,12 @@ def write_items_table(path: Path, rows: Sequence[ResultRow]) -> None:
 
 
 def write_heldout_table(path: Path, documents: Sequence[str], scored: Mapping[int, DocumentBits]) -> None:
-    """`heldout.parquet` from the bits of the same documents under each checkpoint."""
+    """Write `heldout.parquet`: the bits of the same documents under each checkpoint."""
     pq.write_table(_bits_table(documents, scored), path)
 
 
 def write_texts_table(path: Path, sets: Mapping[str, tuple[Sequence[str], Mapping[int, DocumentBits]]]) -> None:
-    """`texts.parquet`: the same of each set of texts, which the first column names, and tokens."""
+    """Write `texts.parquet`: as `heldout.parquet` for each set of texts, named in the first column, and tokens."""
     tables = []
     for name, (documents, scored) in sets.items():
         bits = _bits_table(documents, scored)
@@ -133,7 +133,7 @@ def _bits_table(documents: Sequence[str], scored: Mapping[int, DocumentBits]) ->
 
 
 def write_translations(path: Path, translations: Mapping[tuple[int, str], Mapping[str, str]]) -> None:
-    """`translations.parquet` from the translation of each document, by checkpoint and task."""
+    """Write `translations.parquet`: the translation of each document, by checkpoint and task."""
     lines = [
         (checkpoint, task, document, text)
         for (checkpoint, task), texts in translations.items()

@@ -1,8 +1,8 @@
-"""Log-probabilities of continuations under a `Decoder`, the checkpoints that are scored, and the batches of both.
+"""Log-probabilities of continuations under a `Decoder`, the checkpoints that are scored, and their batches.
 
 A score does not depend on the batch it is computed in, up to rounding. Batches are laid out alike in every process, and
-a whole batch is computed by one of them: so numbers are those of one process to the last bit. A process that halves a
-batch for want of memory moves the last bits of that batch. Imports torch: import this module late.
+each is computed by one process: so numbers are those of one process to the last bit. A process that halves a batch for
+want of memory changes the last bits of that batch. Imports torch: import this module late.
 """
 
 import hashlib
@@ -55,7 +55,7 @@ class Scorer:
     def score(self, pairs: Sequence[Pair], progress: Progress = lambda pairs: None) -> PairScores:
         """Log-probability of each pair's continuation; pairs must fit the context length (`fit_pair`).
 
-        Raises NumericalError when the model gives something that is not a number, OutOfMemoryError for its kind.
+        Raises NumericalError where the model's output is not a number, OutOfMemoryError where memory does not suffice.
         """
         log_probability = np.zeros(len(pairs))
         greedy = np.ones(len(pairs), np.bool_)
@@ -84,7 +84,7 @@ class Scorer:
     def _scored(
         self, pairs: Sequence[Pair], progress: Progress
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]]:
-        """Yield by batches the pair of each scored token, its log-probability, and whether it is the likeliest."""
+        """Yield for each batch the pair of each scored token, its log-probability, and True if it is the likeliest."""
         scored = [place for place, pair in enumerate(pairs) if len(pair.continuation)]
         progress(len(pairs) - len(scored))
         groups = group_pairs([pairs[place] for place in scored])
@@ -118,7 +118,7 @@ class Scorer:
         return list(zip(batch.members[last].tolist(), logs, strict=True))
 
     def _tokens(self, groups: Sequence[Group]) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
-        """Pairs of scored tokens, their log-probabilities, and whether none is likelier."""
+        """Pairs of scored tokens, their log-probabilities, and True where no token is likelier."""
         batch, device = make_batch(groups), self.model.device
         hidden = self._hidden(batch, device)
         hidden = hidden[torch.from_numpy(batch.rows).to(device), torch.from_numpy(batch.columns).to(device)]
@@ -144,7 +144,7 @@ class Scorer:
 
 
 def _group_progress(groups: Sequence[Group], pairs: int, progress: Progress) -> Progress:
-    """Tells `progress` of pairs where groups are finished, the longest first."""
+    """Callback that takes a number of groups just finished, the longest first, and gives `progress` their pairs."""
     ends = np.cumsum([0, *(len(group.members) for group in groups)])
     done = 0
 
@@ -168,7 +168,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def computed(  # noqa: PLR0917 (who computes what of which, and who is told)
+def computed(  # noqa: PLR0917 (who computes what of which, and who is notified)
     host: Host,
     doing: str,
     parts: Sequence[Sequence[Item]],
@@ -178,34 +178,34 @@ def computed(  # noqa: PLR0917 (who computes what of which, and who is told)
 ) -> Iterator[tuple[Sequence[Item], Result]]:
     """Yield every batch, or the parts it was halved into, with its results; every process must iterate.
 
-    `progress` is told the number of items just finished. OutOfMemoryError, which says what was `doing`, where a single
-    item does not fit; InfrastructureError where another process has other items, by their `ids`.
+    `progress` gets the number of items just finished. Raises OutOfMemoryError, which names what was `doing`, where a
+    single item does not fit, and InfrastructureError where the `ids` of processes differ.
     """
     memory = BatchMemory(doing)
     if not parts:
         return
     if host.size == 1:
         for part in parts:
-            for some, result in memory.computed(compute, part):
-                yield some, result
-                progress(len(some))
+            for items, result in memory.computed(compute, part):
+                yield items, result
+                progress(len(items))
         return
     _check_agreement(host, parts, ids)
-    left, own = sum(map(len, parts)), []
+    pending, results = sum(map(len, parts)), []
     for number in range(host.rank, len(parts), host.size):
         start = 0
-        for some, result in memory.computed(compute, parts[number]):
-            own.append((number, start, len(some), result))
-            start += len(some)
-        # The other processes are as far, about.
-        finished = min(left, len(parts[number]) * host.size)
-        left -= finished
+        for items, result in memory.computed(compute, parts[number]):
+            results.append((number, start, len(items), result))
+            start += len(items)
+        # The other processes have finished about as many.
+        finished = min(pending, len(parts[number]) * host.size)
+        pending -= finished
         progress(finished)
     for number, start, size, result in sorted(
-        (entry for results in host.gathered(own) for entry in results), key=lambda entry: entry[:2]
+        (entry for gathered in host.gathered(results) for entry in gathered), key=lambda entry: entry[:2]
     ):
         yield parts[number][start : start + size], result
-    progress(left)
+    progress(pending)
 
 
 def _check_agreement(host: Host, parts: Sequence[Sequence[Item]], ids: Callable[[Item], Iterable[Ids]]) -> None:
@@ -220,9 +220,9 @@ def _check_agreement(host: Host, parts: Sequence[Sequence[Item]], ids: Callable[
 
 
 SCORED_TOKENS: Mapping[str, int] = MappingProxyType({"cpu": 2_048, "cuda": 32_768})
-"""Tokens of a batch of pairs, by the kind of device, where `evaluation.batch_tokens` does not say."""
+"""Tokens of a batch of pairs by type of device, where `evaluation.batch_tokens` is null."""
 WRITTEN_TOKENS: Mapping[str, int] = MappingProxyType({"cpu": 16_384, "cuda": 32_768})
-"""Tokens of a batch that is written, likewise; there a forward pass computes one token of each text."""
+"""Tokens of a batch of generated texts, likewise; there a forward pass computes one token of each text."""
 
 
 STEP = re.compile(r"step_(\d+)")
@@ -250,7 +250,7 @@ def last_checkpoints(
 def load_checkpoint_model(checkpoint: Path, device: str, precision: str = "fp32") -> Any:
     """The model on the device, its weights in float32, computing in `fp32`, `tf32` or `bf16`.
 
-    Raises ConfigurationError for TF32 on a CPU, which has none: its scores would pass for those of a GPU.
+    Raises ConfigurationError for TF32 on a CPU, which has none: its scores would be taken for those of a GPU.
     """
     resolved = resolve_device(device, "evaluation.device")
     set_products(precision, resolved, "evaluation.precision")
@@ -262,10 +262,10 @@ def load_checkpoint_model(checkpoint: Path, device: str, precision: str = "fp32"
 
 
 def averaged_checkpoints(checkpoints: Mapping[int, Path], number: int, directory: Path, host: Host) -> dict[int, Path]:
-    """Average the weights of each `number` consecutive checkpoints: by step, ascending, the last of them.
+    """Average the weights of each `number` consecutive checkpoints; directories by the step of the last, ascending.
 
-    One alone is the checkpoint itself. Others are written below `directory` by the main process of `host`, for which
-    all wait, and found there again. DataError where the checkpoints are not of one model.
+    With a `number` of 1 they are `checkpoints`. Else the main process of `host` writes them below `directory`, unless
+    they exist, and all wait for it. Raises DataError where the checkpoints are not of one model.
     """
     steps, paths = list(checkpoints), list(checkpoints.values())
     if number == 1:
@@ -280,10 +280,10 @@ def averaged_checkpoints(checkpoints: Mapping[int, Path], number: int, directory
 
 
 def mean_weights(directories: Sequence[Path]) -> dict[str, torch.Tensor]:
-    """The mean of each tensor over Hugging Face directories, summed in float64 and given in float32.
+    """The mean of each tensor over Hugging Face directories, summed in float64 and returned in float32.
 
-    Vaswani et al. 2017, section 6.1: "a single model obtained by averaging the last 5 checkpoints". DataError names
-    two directories whose shapes of weights differ.
+    Vaswani et al. 2017, section 6.1: "a single model obtained by averaging the last 5 checkpoints". Raises DataError,
+    which names two directories whose shapes of weights differ.
     """
     files = [StoredTensors.of([path / WEIGHTS]) for path in directories]
     for (first, stored), (second, other) in pairwise(zip(directories, files, strict=True)):
@@ -299,7 +299,7 @@ def mean_weights(directories: Sequence[Path]) -> dict[str, torch.Tensor]:
 
 
 def _write_average(sources: Sequence[Path], target: Path) -> None:
-    """The last of the checkpoints with the mean weights, whole or not at all."""
+    """Publish a copy of the last checkpoint with the mean weights, whole or not at all."""
     partial, weights = target.with_name(f"{target.name}.partial"), mean_weights(sources)
     shutil.rmtree(partial, ignore_errors=True)
     shutil.copytree(sources[-1], partial, ignore=shutil.ignore_patterns(WEIGHTS))

@@ -37,12 +37,12 @@ def _token_statistics_inputs(config: RunConfig) -> tuple[str, ...]:
 
 
 def _segmentations(config: RunConfig) -> dict[str, Any]:
-    named = segmented(config.evaluation.tasks)
-    return {"evaluation": {"tasks": list(named)}} if named else {}
+    tasks = segmented(config.evaluation.tasks)
+    return {"evaluation": {"tasks": list(tasks)}} if tasks else {}
 
 
 def build_tasks(context: StageContext) -> dict[str, JSON]:
-    """Write what is scored; see `paribus.evaluation.tasks`."""
+    """Write the texts that are scored; see `paribus.evaluation.tasks`."""
     os.environ.update(OFFLINE)
     from paribus.evaluation.tasks import build
 

@@ -1,6 +1,6 @@
-"""Stage `tasks`: from a corpus and benchmark files to items, and to what is scored without a prompt.
+"""Stage `tasks`: (corpus, benchmark files) -> items, and sets of texts, pairs to translate and segmented text.
 
-The latter are sets of texts, pairs to translate and segmented text.
+All but items are scored without a prompt.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,11 +40,11 @@ from paribus.stage import JSON, StageContext, StageListener
 
 
 def build(context: StageContext) -> dict[str, JSON]:
-    """Write the files of every task and set of texts, and `heldout.jsonl` (id, text) for bits per byte; of pairs (id,
-    source, target). With `evaluation.concatenated`, `heldout.order.json` has the order in which they are concatenated.
+    """Write the files of every task and set of texts, and `heldout.jsonl` for bits per byte.
 
-    Raises DataError for missing or malformed files and too little held-out text, ConfigurationError for an unknown
-    task or more examples in the prompt than there are.
+    That has (id, text), of pairs (id, source, target). With `evaluation.concatenated`, `heldout.order.json` has the
+    order in which the texts are concatenated. Raises DataError for missing or malformed files and too little held-out
+    text, ConfigurationError for an unknown task or more examples in the prompt than there are.
     """
     config = context.config.evaluation
     if problems := check_evaluation(config):
@@ -65,8 +65,9 @@ def build(context: StageContext) -> dict[str, JSON]:
 
 
 def _write_pairs(config: EvaluationConfig, corpus: CorpusArtifact, output: Path, listener: StageListener) -> JSON:
-    read = _read_heldout(corpus, listener)
-    pairs = sample_pairs((TextPair(each.id, each.text, each.target or "") for each in read), config.heldout_documents)
+    documents = _read_heldout(corpus, listener)
+    read = (TextPair(document.id, document.text, document.target or "") for document in documents)
+    pairs = sample_pairs(read, config.heldout_documents)
     if not pairs:
         raise DataError("the corpus has no held-out pairs: raise corpus.heldout or take a larger corpus")
     write_pairs(output / HELDOUT, pairs)
@@ -86,13 +87,13 @@ def _sample_heldout(
 ) -> tuple[PassageSample, list[tuple[str, str]]]:
     passages = passage_sample(config.continuation_items, (config.context_characters, config.continuation_characters))
 
-    def considered() -> Iterator[tuple[str, str]]:
+    def candidates() -> Iterator[tuple[str, str]]:
         for document in _read_heldout(corpus, listener):
             if CONTINUATION in config.tasks:
                 passages.add(document.id, document.text)
             yield document.id, document.text
 
-    documents = sample_documents(considered(), config)
+    documents = sample_documents(candidates(), config)
     if not documents:
         raise DataError("the corpus has no held-out text: raise corpus.heldout or take a larger corpus")
     return passages, documents
@@ -141,15 +142,15 @@ TEXTS, ORDER, PAIRS, SEGMENTED = ".texts.jsonl", ".order.json", ".pairs.jsonl", 
 
 
 def write_promptless(config: EvaluationConfig, output: Path) -> dict[str, JSON]:
-    """The files of the tasks without a prompt, cut to `evaluation.limit`; the number of items of each task.
+    """Write the files of the tasks without a prompt, cut to `evaluation.limit`; the number of items of each task.
 
-    DataError for missing and malformed files.
+    Raises DataError for missing and malformed files.
     """
     counts: dict[str, JSON] = {}
     for name in config.tasks:
         if name in TRANSLATIONS:
-            chosen = TRANSLATIONS[name]
-            pairs = read_translations(chosen.file.find(config.data), chosen)[: config.limit]
+            translation = TRANSLATIONS[name]
+            pairs = read_translations(translation.file.find(config.data), translation)[: config.limit]
             write_pairs(output / f"{name}{PAIRS}", pairs)
             counts[name] = {"items": len(pairs)}
         elif name in SEGMENTATIONS:
@@ -161,9 +162,9 @@ def write_promptless(config: EvaluationConfig, output: Path) -> dict[str, JSON]:
 
 
 def write_texts(config: EvaluationConfig, output: Path, listener: StageListener) -> dict[str, JSON]:
-    """The scored documents of each set of texts.
+    """Write the scored documents of each set of texts; the number of documents and bytes of each.
 
-    Returns documents and bytes of each. DataError for missing and malformed files.
+    Raises DataError for missing and malformed files.
     """
     sizes: dict[str, JSON] = {}
     for number, name in enumerate(config.texts):

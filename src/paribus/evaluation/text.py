@@ -4,9 +4,9 @@ The bytes are the text's own. A document is scored on its own, an end-of-documen
 scored once, with at least half a context before it where the document has that. The end-of-document token after it is
 not scored.
 
-What a model makes of a context of several documents shows in a stream and not in documents alone: held-out ones each
-after related ones, other sets in random order. The order is one for all runs and knows no model: of held-out documents
-Algorithm 1 of In-Context Pretraining over the nearest documents by BM25. The documents follow each other with an
+Only a stream shows what a model makes of a context of several documents: there held-out documents follow related ones,
+and other sets are in random order. The order is the same for all runs and depends on no model: for held-out documents
+it is Algorithm 1 of In-Context Pretraining over the nearest documents by BM25. The documents follow each other with an
 end-of-document token between them, whatever the packing of a run; each token is scored once, with at least half a
 context of the stream before it. Tokens between documents are not scored.
 """
@@ -54,7 +54,7 @@ class DocumentBits:
 
 @dataclass(frozen=True)
 class EncodedTexts:
-    """Documents, alone or end to end, as what a model scores, made once for all checkpoints of a run."""
+    """Documents, alone or end to end, in the token ids that a model scores; made once for all checkpoints of a run."""
 
     sizes: NDArray[np.int64]
     """(documents,) UTF-8 bytes."""
@@ -67,14 +67,14 @@ class EncodedTexts:
     end_to_end: bool = False
 
     def bits(self, scorer: "Scorer", progress: Callable[[int, int], None] = lambda done, total: None) -> DocumentBits:
-        """Bits and bytes of each document; `progress` is told the bytes of text finished and their number."""
+        """Bits and bytes of each document; `progress` gets the bytes of text finished and their number."""
         report = progress_counter(progress, len(self.pairs), int(self.sizes.sum()))
         if self.end_to_end:
             scores = scorer.token_scores(self.pairs, report)
         else:
             scores = scorer.score(self.pairs, report).log_probability
-        own = self.owners != _BETWEEN
-        nats = np.bincount(self.owners[own], scores[own], minlength=len(self.sizes))
+        owned = self.owners != _BETWEEN
+        nats = np.bincount(self.owners[owned], scores[owned], minlength=len(self.sizes))
         return DocumentBits(-nats / np.log(2), self.sizes, self.tokens)
 
 
@@ -86,18 +86,18 @@ def encode_documents(tokenizer: Tokenizer, texts: Sequence[str], context_length:
     for place, text in enumerate(texts):
         ids = tokenizer.encode(text)
         tokens[place] = len(ids)
-        own = windows(ids, tokenizer.eos_id, context_length) if len(ids) else []
-        pairs += own
-        owners += [place] * len(own)
+        document_pairs = windows(ids, tokenizer.eos_id, context_length) if len(ids) else []
+        pairs += document_pairs
+        owners += [place] * len(document_pairs)
     sizes = np.array([len(text.encode()) for text in texts], np.int64)
     return EncodedTexts(sizes, pairs, np.array(owners, np.int64), tokens)
 
 
 ORDER_FILE = "heldout.order.json"
 RANDOM_SEED = 0
-"""Draws the order of sets of texts, the same for every run."""
+"""Seed of the order of sets of texts, the same for every run."""
 NEIGHBOURS, QUERY_TERMS = 20, 25
-"""Settings of the graph that the order is a path through, as in `ordering=lexical`."""
+"""Settings of the graph in which the order is a path, as in `ordering=lexical`."""
 SATURATION, LENGTH_NORMALIZATION = 1.2, 0.75
 _ROWS_AT_ONCE = 256
 _BETWEEN = -1
@@ -119,12 +119,12 @@ def related_order(texts: Sequence[str]) -> NDArray[np.int64]:
 
 
 def random_order(number: int) -> NDArray[np.int64]:
-    """(number,) the places of so many texts in an order that says nothing of them."""
+    """(number,) places of as many texts, in random order."""
     return np.random.default_rng(RANDOM_SEED).permutation(number)
 
 
 def write_order(path: Path, order: NDArray[np.int64]) -> None:
-    """Places of documents in their order, as JSON."""
+    """Write the places of documents in their order, as JSON."""
     path.write_text(json.dumps(order.tolist()) + "\n", encoding="utf-8")
 
 
@@ -136,13 +136,13 @@ def read_order(path: Path) -> list[int]:
 def encode_stream(
     tokenizer: Tokenizer, texts: Sequence[str], order: Sequence[int], context_length: int
 ) -> EncodedTexts:
-    """Texts as one stream in an order of their places."""
+    """Texts as one stream, in the order of the places `order`."""
     ids, owners = [], []
-    between = np.array([tokenizer.eos_id]), np.array([_BETWEEN])
+    separator, no_owner = np.array([tokenizer.eos_id]), np.array([_BETWEEN])
     for place in order:
-        own = tokenizer.encode(texts[place])
-        ids += [own, between[0]]
-        owners += [np.full(len(own), place), between[1]]
+        document = tokenizer.encode(texts[place])
+        ids += [document, separator]
+        owners += [np.full(len(document), place), no_owner]
     stream = np.concatenate(ids[:-1])
     pairs = windows(stream, tokenizer.eos_id, context_length) if len(stream) else []
     sizes = np.array([len(text.encode()) for text in texts], np.int64)

@@ -1,14 +1,14 @@
-"""Fine-tuning of a trained model on tasks, and scores of what it answers: the stage `finetuning`. Import it late.
+"""Fine-tuning of a trained model on tasks, and scores of its answers: the stage `finetuning`. Import it late.
 
-The last checkpoint of a training is tuned on a task after the other, each from the same weights, by the loop of the
-stage `training` over prompts and answers. What a task has given stands in the working directory: `<task>.jsonl` are the
-metrics of its training and `<task>.json`, written last, its answers and numbers. A task that is finished stays so; a
-killed one goes on from its last checkpoint with the same bytes at the end. The artefact is made of these alone: rows as
-of the stage `evaluation`, and every answer, so that other scripts may judge it.
+The last checkpoint of a training is tuned on one task after the other, each time from the same weights, by the loop of
+the stage `training` over prompts and answers. The results of a task are in the working directory: `<task>.jsonl` has
+the metrics of its training and `<task>.json`, written last, its answers and numbers. A finished task is not done again;
+a killed one resumes from its last checkpoint and ends with the same bytes. The artefact is made of these files alone:
+rows as in the stage `evaluation`, and every answer, so that other scripts may judge it.
 
-The parts of a row, question, document, the word that asks for the answer, and the answer, are encoded apart, so that a
-row is the same whatever stands next to a part. A document loses its end where the row would not fit. ROUGE (Lin 2004)
-is by the package rouge_score, as SCROLLS' own script takes it: F-measures, without stemming.
+The parts of a row (question, document, the word that asks for the answer, and the answer) are encoded separately, so
+that the tokens of a part do not depend on its neighbours. A document loses its end where the row would not fit. ROUGE
+(Lin 2004) is by the package rouge_score, as SCROLLS' own script takes it: F-measures, without stemming.
 """
 
 import json
@@ -63,11 +63,11 @@ PREDICTIONS_SCHEMA = pa.schema(
 
 
 def finetune_tasks(context: StageContext) -> dict[str, JSON]:
-    """The stage `finetuning`: `items.parquet`, `predictions.parquet`, `statistics.json`, and `metrics.jsonl` with the
-    training of each task, a line a step, and its scores.
+    """Build the stage `finetuning`: fine-tune on the tasks that are not finished, and score the answers to all.
 
-    A task that a killed process had finished is not done again. Returns the mean of each measure over items. Raises
-    NumericalError where a training or a model's output is not a number, OutOfMemoryError where memory does not suffice.
+    Written are `items.parquet`, `predictions.parquet`, `statistics.json`, and `metrics.jsonl` with the training of each
+    task, a line a step, and its scores. Returns the mean of each measure over items. Raises NumericalError where a
+    training or a model's output is not a number, OutOfMemoryError where memory does not suffice.
     """
     context, start = begin(context, Requests())
     step, rows = start.step, list[ResultRow]()
@@ -102,13 +102,13 @@ class Start:
     accelerator: Any
     precision: str
     requests: Requests
-    """Requests that signals make of a training."""
+    """Requests by signals, for the training."""
 
 
 def begin(context: StageContext, requests: Requests) -> tuple[StageContext, Start]:
-    """The context as the model has it, and what every task begins with."""
+    """The context with the model's length in tokens, and the state that every task begins with."""
     ((step, checkpoint),) = last_checkpoints(context.inputs["training"], context.config.training, 1).items()
-    if context.config.model.context_bytes is not None:  # which in tokens is what the model has
+    if context.config.model.context_bytes is not None:
         stored = json.loads((checkpoint / "config.json").read_text(encoding="utf-8"))
         length = int(stored["max_position_embeddings"])
         model = replace(context.config.model, context_length=length, context_bytes=None)
@@ -134,17 +134,17 @@ def _task_result(context: StageContext, name: str) -> Path:
 
 
 def finish(context: StageContext, name: str, start: Start) -> dict[str, Any]:
-    """Answers and numbers of a task, as they are in the working directory or are made now."""
-    done = _task_result(context, name)
-    if not done.is_file():
+    """Answers and numbers of a task, read from the working directory or computed now."""
+    result = _task_result(context, name)
+    if not result.is_file():
         work, task_data = context.work / name, read_task(context.inputs["finetuning_data"] / name)
         work.mkdir(exist_ok=True)
         outcome = _finetune(replace(context, work=work), name, task_data, start)
-        with replacing(context.work / f"{name}.jsonl") as aside:
-            shutil.copyfile(work / METRICS, aside)
-        write_json(done, outcome)
+        with replacing(context.work / f"{name}.jsonl") as partial:
+            shutil.copyfile(work / METRICS, partial)
+        write_json(result, outcome)
         shutil.rmtree(work)
-    return read_object(done)
+    return read_object(result)
 
 
 def _finetune(context: StageContext, name: str, task_data: TaskData, start: Start) -> dict[str, Any]:
@@ -177,7 +177,7 @@ class FinetuningPrompt:
 
     ids: Ids
     document_bytes: int
-    """UTF-8 bytes of the part of the document that is in it."""
+    """UTF-8 bytes of the part of the document that is in the prompt."""
     cut: bool
     """True if the document, or the question too, lost its end."""
 
@@ -187,12 +187,12 @@ class Rows:
 
     def __init__(self, tokenizer: Tokenizer, data: TaskData, context_length: int) -> None:
         self.tokenizer = tokenizer
-        self._asked = tokenizer.encode(ASKED)
+        self._cue = tokenizer.encode(ASKED)
         self._lengths = tokenizer.token_byte_lengths()
         self._context_length = context_length
         longest = max(len(self.whole_answer(question)) for question in data.train) + 1
         self.answer_tokens = min(longest, context_length // 2)
-        """Room for an answer and the end-of-document token after it: that of the longest, half a context at most."""
+        """Room for the longest answer and the end-of-document token after it; at most half a context."""
         self._documents = [tokenizer.encode(document)[: context_length + 1] for document in data.documents]
 
     def answer(self, question: Question) -> Ids:
@@ -205,12 +205,12 @@ class Rows:
 
     def prompt(self, question: Question) -> FinetuningPrompt:
         """The prompt of a question, of `context_length` - `answer_tokens` tokens at most."""
-        room = max(0, self._context_length - self.answer_tokens - len(self._asked))
-        asking = self.tokenizer.encode(question.question + SEPARATOR) if question.question else self._asked[:0]
-        whole = self._documents[question.document]
-        part = whole[: max(0, room - len(asking))]
-        cut = len(part) < len(whole) or len(asking) > room
-        ids = np.concatenate([asking[:room], part, self._asked])
+        room = max(0, self._context_length - self.answer_tokens - len(self._cue))
+        question_ids = self.tokenizer.encode(question.question + SEPARATOR) if question.question else self._cue[:0]
+        document = self._documents[question.document]
+        part = document[: max(0, room - len(question_ids))]
+        cut = len(part) < len(document) or len(question_ids) > room
+        ids = np.concatenate([question_ids[:room], part, self._cue])
         return FinetuningPrompt(ids, int(self._lengths[part].sum()), cut)
 
 
@@ -242,7 +242,7 @@ ROWS_DIRECTORY = "rows"
 
 @dataclass(frozen=True)
 class TaskListener:
-    """Says of a training that it is fine-tuning on a task."""
+    """Listener that reports a training as the fine-tuning on a task."""
 
     listener: StageListener
     task: str
@@ -258,12 +258,12 @@ class TaskListener:
 
 
 def metric_name(task: str, name: str) -> str:
-    """`train/loss` of a task's fine-tuning."""
+    """Name of a training's metric, such as `train/loss`, in a task's fine-tuning."""
     return f"finetuning/{task}/{name.removeprefix('train/')}"
 
 
 def recipe(config: RunConfig, examples: int) -> tuple[TrainingConfig, int]:
-    """How a task with so many examples is trained on, and in how many steps: which no tokenizer decides."""
+    """Training settings and number of steps of a task with so many examples; no tokenizer changes them."""
     finetuning = config.finetuning
     assert isinstance(finetuning, ScrollsFinetuning)
     steps = math.ceil(finetuning.epochs * examples / finetuning.global_batch)
@@ -289,7 +289,7 @@ def recipe(config: RunConfig, examples: int) -> tuple[TrainingConfig, int]:
 
 
 def finetune(context: StageContext, task: str, start: Start) -> tuple[Path, dict[str, JSON]]:
-    """The model of `start` trained on the rows in `context.work`, going on from what is there, and figures of that."""
+    """Train the model of `start` on the rows in `context.work`, resuming if it can; the last checkpoint and figures."""
     rows = EncodedCorpus(context.work / ROWS_DIRECTORY)
     training, steps = recipe(context.config, len(rows))
     config, listener = replace(context.config, training=training), TaskListener(context.listener, task)
@@ -306,8 +306,8 @@ def finetune(context: StageContext, task: str, start: Start) -> tuple[Path, dict
     except NumericalError as error:
         raise NumericalError(f"fine-tuning on {task} with finetuning.learning_rate: {error}") from error
     finally:
-        # It keeps what it has prepared, and the next task would find that much less memory. It collects before it lets
-        # go, while a model in bfloat16 or with compiled layers refers to itself: so once more.
+        # accelerate keeps what it has prepared, and the next task would have that much less memory. It collects garbage
+        # before it drops its references, and a model in bfloat16 or with compiled layers refers to itself: so again.
         accelerator.free_memory()
         release_memory()
     numbers: dict[str, JSON] = {
@@ -331,8 +331,8 @@ def _training_run(
     traversal = ShuffledContexts(contexts.count, config.seed_of("contexts"))
     batches = Batches(contexts, training.global_batch, traversal)
     targets, text = context_targets(contexts), context_text_bytes(contexts, tokenizer.token_byte_lengths())
-    epoch = training_flops(config.model, tokenizer.vocab_size, rows.tokens)
-    step_flops = epoch * training.global_batch // contexts.count
+    epoch_flops = training_flops(config.model, tokenizer.vocab_size, rows.tokens)
+    step_flops = epoch_flops * training.global_batch // contexts.count
     budget = EqualStepsBudget(kind="equal_steps", steps=steps, max_epochs=None)
     return TrainingRun(
         training=training,
@@ -353,7 +353,7 @@ ASKED = "\n\nAnswer:"
 
 
 def write_rows(directory: Path, rows: Rows, questions: Sequence[Question]) -> dict[str, int]:
-    """An encoded corpus of pairs, prompt and answer, of `questions` in order; how many of each were cut."""
+    """Write an encoded corpus of pairs (prompt, answer) of `questions` in order; the numbers of those cut."""
     cut = {"documents_cut": 0, "answers_cut": 0}
     with EncodedCorpusWriter(directory, rows.tokenizer, pairs=True) as writer:
         for question in questions:
@@ -373,7 +373,7 @@ def write_answers(
     config: EvaluationConfig,
     progress: Callable[[int, int], None],
 ) -> list[str]:
-    """The model's greedy answer to each prompt."""
+    """Generate the model's greedy answer to each prompt."""
     scorer = Scorer(load_checkpoint_model(model, config.device, config.precision), config.batch_tokens)
     requests = [GenerationRequest(prompt.ids, (), rows.answer_tokens) for prompt in prompts]
     written = Generator(scorer, rows.tokenizer).write(requests, progress_counter(progress, len(requests)))
@@ -397,21 +397,21 @@ GEOMETRIC_MEAN = "rouge_geometric_mean"
 
 
 def rouge_scores(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> list[dict[str, float]]:
-    """ROUGE-1, -2 and -L of each prediction, in [0, 1], each of the accepted answer that is best for it.
+    """ROUGE-1, -2 and -L of each prediction, in [0, 1], each for the accepted answer that is best for it.
 
-    SCROLLS' score is the geometric mean of the three means over items, and no mean over items itself. What an item has
-    of it here is its linearised value (delta method): G + G / 3 · Σ (R_i - mean R) / mean R over the three. The mean of
-    these is G, and their spread gives its standard error and paired tests. They are 0 where one of the means is 0.
+    SCROLLS' score is the geometric mean G of the three means over items, and no mean over items itself. Here an item
+    has its linearised value (delta method): G + G / 3 · Σ (R_i - mean R) / mean R over the three. The mean of these is
+    G, and their spread gives its standard error and paired tests. They are 0 where one of the means is 0.
     """
     scorer = RougeScorer(list(ROUGE_TYPES), use_stemmer=False)
     best = [scorer.score_multi(accepted, text) for text, accepted in zip(predictions, answers, strict=True)]
     items = [{name: float(scores[name].fmeasure) for name in ROUGE_TYPES} for scores in best]
     means = {name: math.fsum(scores[name] for scores in items) / len(items) for name in ROUGE_TYPES}
-    whole = math.prod(means.values()) ** (1 / len(means))
+    geometric = math.prod(means.values()) ** (1 / len(means))
 
     def linearised(scores: dict[str, float]) -> float:
         changes = ((scores[name] - mean) / mean for name, mean in means.items())
-        return whole + whole / len(means) * sum(changes) if whole else 0.0
+        return geometric + geometric / len(means) * sum(changes) if geometric else 0.0
 
     return [scores | {GEOMETRIC_MEAN: linearised(scores)} for scores in items]
 
@@ -421,7 +421,7 @@ GROUP_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
 
 
 def finetune_worker(context: StageContext, processes: int, requests: Requests) -> dict[str, JSON]:
-    """Finish tasks that no other process has taken, on a GPU of its own; what they give lies in `context.work`."""
+    """Finish tasks that no other process has taken, on a GPU of its own; their results are in `context.work`."""
     _, local, _ = (os.environ.pop(name) for name in GROUP_VARIABLES)
     config = context.config
     device, training, evaluation = f"cuda:{local}", config.training, config.evaluation
@@ -439,7 +439,7 @@ def finetune_worker(context: StageContext, processes: int, requests: Requests) -
         try:
             finish(context, name, start)
         except InterruptedRunError:
-            # Half a minute after the end of one process its agent ends the others by force.
+            # Half a minute after this process ends, its agent kills the others.
             requests.wait_for_others()
             raise
     return {}
