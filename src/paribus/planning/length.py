@@ -1,6 +1,6 @@
 """Length of a training: tokens, text, steps, epochs and FLOPs, before and after it has run.
 
-Before anything is encoded, the bytes of text that a token stands for are taken by a rule.
+Before anything is encoded, the bytes of text that a token stands for are estimated by a rule.
 """
 
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ from paribus.training.start import first_config, has_first, steps_before
 
 @dataclass(frozen=True)
 class PairSize:
-    """A pair in the mean over the training split; each side ends in a token that stands for no text."""
+    """Mean pair of the training split; each side ends in a token that stands for no text."""
 
     source_tokens: float
     target_tokens: float
@@ -41,13 +41,13 @@ class Text:
     """Known sizes of the text that a run would read."""
 
     bytes_per_token: float
-    """Bytes of text a predicted token, those that end documents among them."""
+    """Bytes of text a predicted token, those that end documents included."""
     epoch_bytes: float | None
     """Bytes that one pass over the ordered documents reads; None where there is no corpus yet."""
     source: str = ""
     """Basis of the estimate of bytes a token; empty where they were counted."""
     pair: PairSize | None = None
-    """Mean size of a pair, of a corpus of pairs that has been made."""
+    """Mean size of a pair, where there is a corpus of pairs."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +58,15 @@ class Length:
     text_bytes: int
     steps: int
     epochs: float | None
-    """None where nothing says yet how much text there is."""
+    """None where the amount of text is not known yet."""
     flops: float
     estimated: frozenset[str] = frozenset()
     steps_before: int = 0
-    """Steps that belong to the training it goes on from."""
+    """Steps that belong to the training that it resumes."""
 
     @property
     def flops_left(self) -> float:
-        """FLOPs of the steps that are its own."""
+        """FLOPs of its own steps."""
         return self.flops - self.flops * self.steps_before / self.steps
 
 
@@ -76,12 +76,12 @@ class VocabularySize:
 
     value: int
     exact: bool
-    """True if the record of the vocabulary, its files or the kind of tokenizer say so: training may end below the size
-    that is asked for, when no pair of the text is left."""
+    """True if it is from the record of the vocabulary, its files or the kind of tokenizer: training may end below the
+    configured size, when no pair of the text is left."""
 
 
 def known_vocabulary_size(config: RunConfig, vocabulary: Node, root: OutputRoot) -> VocabularySize:
-    """Size on record, else of the files of an existing tokenizer, else what the configuration asks for."""
+    """Size on record, else of the files of an existing tokenizer, else as configured."""
     made, tokenizer = made_vocabulary(vocabulary, root), config.tokenizer
     if made is not None:
         return VocabularySize(made, exact=True)
@@ -96,12 +96,12 @@ def known_vocabulary_size(config: RunConfig, vocabulary: Node, root: OutputRoot)
 
 
 def known_text(run: PreparedRun, root: OutputRoot) -> Text:
-    """Sizes by the records of corpus, tokens and order, and by assumption where there are none."""
+    """Sizes by the records of corpus, tokens and order, estimated where there are none."""
     results = {name: _recorded_result(run, root, name) for name in ("corpus", "tokens", "order")}
     corpus, encoded, order = results["corpus"], results["tokens"], results["order"]
     training, source, pair = (corpus["train"] if corpus else {}), "", None
     if encoded:
-        # Of pairs, sources too have an end-of-document token and are taken to be as long as targets.
+        # Sources of pairs, too, have an end-of-document token, and are taken to be as long as targets.
         ends = encoded["documents"] * (2 if "source_tokens" in encoded else 1)
         bytes_per_token = encoded["bytes"] / (encoded["tokens"] + ends)
         if "source_tokens" in encoded and training.get("target_bytes"):
@@ -117,24 +117,24 @@ def known_text(run: PreparedRun, root: OutputRoot) -> Text:
         if training.get("target_bytes"):
             sources, targets = training["bytes"] - training["target_bytes"], training["target_bytes"]
             pair = _pair_size(sources / guess, targets / guess, training["documents"], training)
-    # Duplicates that were removed and neighbours that repeat are taken to be as long as other documents.
+    # Removed duplicates and repeated neighbours are taken to be as long as other documents.
     ordering, documents = run.job.config.ordering, training.get("documents", 0)
     if order is None and isinstance(ordering, NearestOrdering) and documents:
         entries = documents * (1 + min(ordering.neighbours, documents - 1))
         order = {"documents": documents, "removed": 0, "entries": entries, "groups": documents}
-    read = order["entries"] / (order["documents"] + order["removed"]) if order else 1.0
+    readings = order["entries"] / (order["documents"] + order["removed"]) if order else 1.0
     predicted = training.get("target_bytes", training.get("bytes"))
     if predicted is None:
         return Text(bytes_per_token, None, source, pair)
-    epoch_bytes, model = predicted * read, run.job.config.model
-    if order and "groups" in order:  # a context begins with each group, and what of this is behind it is not read
+    epoch_bytes, model = predicted * readings, run.job.config.model
+    if order and "groups" in order:  # each group begins a context, and the rest beyond that context is not read
         context_bytes = model.context_bytes or model.context_length * bytes_per_token
         epoch_bytes = min(epoch_bytes, order["groups"] * context_bytes)
     return Text(bytes_per_token, epoch_bytes, source, pair)
 
 
 def _pair_size(source_tokens: float, target_tokens: float, pairs: int, training: dict[str, Any]) -> PairSize:
-    """Mean pair, by tokens of all pairs without what ends a side, and the record of the corpus' training split."""
+    """Mean pair, by the tokens of all pairs without end-of-document tokens, and the record of the training split."""
     return PairSize(
         source_tokens=source_tokens / pairs + 1,
         target_tokens=target_tokens / pairs + 1,
@@ -143,7 +143,7 @@ def _pair_size(source_tokens: float, target_tokens: float, pairs: int, training:
 
 
 def corpus_text(run: PreparedRun, root: OutputRoot) -> dict[str, Any] | None:
-    """Documents and bytes of the training split, of pairs bytes of targets too; None where there is no corpus yet."""
+    """Record of the training split: documents, bytes, and bytes of targets of pairs; None without a corpus."""
     corpus = _recorded_result(run, root, "corpus")
     return corpus["train"] if corpus else None
 
@@ -192,16 +192,16 @@ class _Step:
 
     @classmethod
     def of(cls, config: RunConfig, vocabulary: VocabularySize, text: Text) -> "_Step":
-        """Step with every context full, or every pair, where these are known, of the mean length."""
+        """Step of full contexts or, where the sizes of pairs are known, of pairs of the mean length."""
         model, batch, pair = config.model, config.training.global_batch, text.pair
         if pair is None or not isinstance(config.packing, PairPacking):
             tokens = sources = batch * model.context_length
             text_bytes = tokens * text.bytes_per_token
         else:
-            whole = min(1.0, model.context_length / pair.target_tokens)
-            tokens = max(1, round(batch * pair.target_tokens * whole))
+            fitting = min(1.0, model.context_length / pair.target_tokens)
+            tokens = max(1, round(batch * pair.target_tokens * fitting))
             sources = round(batch * min(pair.source_tokens, model.context_length))
-            text_bytes = batch * pair.target_bytes * whole
+            text_bytes = batch * pair.target_bytes * fitting
         return cls(tokens, text_bytes, training_flops(model, vocabulary.value, tokens, source_tokens=sources))
 
 
@@ -212,11 +212,11 @@ def planned_length(run: RunConfig, vocabulary: VocabularySize, text: Text) -> Le
     steps = _planned_steps(config, step)
     text_bytes = config.budget.text if isinstance(config.budget, EqualTextBudget) else steps * step.text_bytes
     estimated = _estimated_figures(run)
-    if not vocabulary.exact:  # it may come out smaller than it is asked to be
+    if not vocabulary.exact:  # it may become smaller than configured
         estimated |= {"flops", "parameters", "disk", "memory"}
         if isinstance(config.budget, EqualFlopsBudget):
             estimated |= {"tokens", "text_bytes", "steps"}
-    # Those of another training, or of the run's own first one, are not made again.
+    # Steps of another training, or of the run's own first one, are not repeated.
     before = _planned_steps(first_config(run), step) if has_first(run) else steps_before(run)
     return Length(
         tokens=steps * step.tokens,
@@ -244,23 +244,23 @@ def _planned_steps(config: RunConfig, step: _Step) -> int:
 def _estimated_figures(config: RunConfig) -> frozenset[str]:
     match config.budget:
         case EqualTextBudget():
-            decided = {"tokens", "steps", "flops"}
+            estimated = {"tokens", "steps", "flops"}
         case EqualTokensBudget():
-            decided = {"text_bytes"} | ({"tokens", "steps", "flops"} if pads(config.packing) else set())
+            estimated = {"text_bytes"} | ({"tokens", "steps", "flops"} if pads(config.packing) else set())
         case EqualFlopsBudget() | EqualStepsBudget():
-            decided = {"text_bytes"} | ({"tokens"} if pads(config.packing) else set())
+            estimated = {"text_bytes"} | ({"tokens"} if pads(config.packing) else set())
     if isinstance(config.packing, PairPacking):
-        decided.add("steps" if isinstance(config.budget, EqualFlopsBudget) else "flops")
+        estimated.add("steps" if isinstance(config.budget, EqualFlopsBudget) else "flops")
     if config.training.batch_bytes is not None or config.model.context_bytes is not None:
         fixed = {EqualStepsBudget: "steps", EqualTextBudget: "text_bytes"}.get(type(config.budget))
-        decided |= {"tokens", "text_bytes", "steps", "flops", "memory"} - {fixed}
-    return frozenset(decided | {"epochs", "device_hours"})
+        estimated |= {"tokens", "text_bytes", "steps", "flops", "memory"} - {fixed}
+    return frozenset(estimated | {"epochs", "device_hours"})
 
 
 RULE = (0.00147, -0.10397, 1.95541, -6.61883)
-"""Rule for English by byte-level BPE: factors of powers of the logarithm of the size, the highest first.
+"""Rule for English by byte-level BPE: coefficients of a polynomial in the logarithm of the size, highest power first.
 
-`benchmarks/bytes_per_token.py` fits them; docs/benchmarks.md says how far off they are, also for other text.
+`benchmarks/bytes_per_token.py` fits them; docs/benchmarks.md gives their errors, also for other text.
 """
 FITTED = (300, 65_536)
 """Sizes of the smallest and of the largest vocabulary that the rule was fitted on."""
@@ -279,7 +279,7 @@ def bytes_by_rule(vocabulary: int) -> float:
 
 
 def estimate_bytes_per_token(tokenizer: TokenizerConfig, vocabulary: int) -> tuple[float, str]:
-    """Bytes of text a token of a vocabulary of so many tokens, and in words what they are taken from."""
+    """Bytes of text a token for a tokenizer with `vocabulary` tokens, and in words the basis of the estimate."""
     if isinstance(tokenizer, BytesTokenizer):
         return 1.0, "(tokenizer=bytes)"
     most = f", which is that of {FITTED[1]:,}, the largest it was fitted on" if vocabulary > FITTED[1] else ""

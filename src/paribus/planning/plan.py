@@ -1,8 +1,8 @@
 """Plan of a command: unique stages, and the tokens, text, parameters, FLOPs, disk and hours they take.
 
-Figures are exact where an artefact already says them and estimated, and marked so, where it does not. Where a packing
-pads, the documents decide how much is read a step: what is said before training is as if contexts were full.
-Nothing is read but records and nothing heavy is imported; a probe, where one is wanted, is a process of its own.
+Figures are exact where an artefact records them, and else estimated and marked so. Where a packing pads, the documents
+decide how much a step reads: figures before training assume full contexts. Only records are read and nothing heavy is
+imported; a probe, where one is requested, is a process of its own.
 """
 
 from collections import Counter, defaultdict
@@ -76,16 +76,16 @@ class PlannedRun:
     memory: int | None
     """Bytes of one training process on its device; None where there is no formula."""
     gpu: bool
-    """True if that device is taken to be a GPU."""
+    """True if that device is assumed to be a GPU."""
     full: bool
-    """True if contexts that may be padded, or rows of pairs whose corpus is not there yet, are taken to be full."""
+    """True if contexts that may be padded, or rows of pairs without a corpus yet, are assumed to be full."""
     max_epochs: float | None
     text_source: str = ""
     """Basis of the estimate of its bytes a token; empty where they were counted."""
     too_few: str | None = None
     """Problem where its steps leave fewer checkpoints than are to be scored."""
     trains: bool = True
-    """True if its training is among what is planned."""
+    """True if its training is among the planned stages."""
 
     @property
     def trained(self) -> bool:
@@ -94,7 +94,7 @@ class PlannedRun:
 
     @property
     def too_few_for_sure(self) -> bool:
-        """True if its steps, which are then no estimate, leave too few checkpoints."""
+        """True if its steps, which are known exactly, leave too few checkpoints."""
         return self.too_few is not None and "steps" not in self.length.estimated
 
     @property
@@ -111,29 +111,29 @@ class Plan:
     stages: tuple[PlannedStage, ...]
     runs: tuple[PlannedRun, ...]
     firsts: tuple[PlannedRun, ...]
-    """The first trainings of runs that go on from one of their own."""
+    """The first trainings of runs that resume one of their own."""
     config: PlanConfig
     devices: int
-    """Devices at hand; hours of wall time are those of devices over their number."""
+    """Available devices; hours of wall time are device-hours divided by their number."""
     tokens_bytes: int
-    """Room for missing artefacts `tokens` whose corpus is there, as if BPE-dropout made no more tokens than BPE."""
+    """Disk space of missing artefacts `tokens` whose corpus exists, as if BPE-dropout made no more tokens than BPE."""
     until: str | None
     """The last stage that is planned, where that is not the last of the runs."""
     problems: tuple[str, ...]
     judgement: tuple[str, ...]
-    """Remarks on what keeps a table from judging or a run from ending, and on orders and long searches."""
+    """Remarks on what keeps a table from judging or a run from finishing, and on orders and long searches."""
     refusals: tuple[ConfigurationError, ...]
-    """Why `paribus run` would refuse these runs together, which a plan may compare."""
+    """Errors with which `paribus run` would refuse these runs together, which a plan may compare."""
 
     @property
     def would_begin(self) -> bool:
-        """True if `paribus run` would begin here, where all is there that it needs and it refuses no run."""
-        wrong = any(run.refused or run.too_few_for_sure for run in self.runs)
-        return not (self.problems or self.refusals or wrong)
+        """True if `paribus run` would begin here: it has all that it needs and refuses no run."""
+        refused = any(run.refused or run.too_few_for_sure for run in self.runs)
+        return not (self.problems or self.refusals or refused)
 
     @property
     def trainings(self) -> list[PlannedRun]:
-        """A run of each training that is still to be done, each once."""
+        """One run for each training that is still to be done."""
         unique = {run.training.key: run for run in (*self.firsts, *self.runs)}
         return [run for run in unique.values() if run.trains and not run.trained]
 
@@ -144,7 +144,7 @@ class Plan:
 
     @property
     def device_hours(self) -> float | None:
-        """Device-hours for those FLOPs; None where the speed of one of them is not known."""
+        """Device-hours of `trainings`; None where the speed of one of them is not known."""
         hours = [run.hours for run in self.trainings]
         return None if None in hours else sum(part for part in hours if part is not None)
 
@@ -155,14 +155,14 @@ class Plan:
 
 
 def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan:
-    """The plan of prepared runs; `say` is told of probes, which take their time."""
+    """The plan of prepared runs; `say` gets a message before each probe."""
     config = runs[0].job.config
     root = OutputRoot.of(config)
     needed = Counter(node.place for run in runs for node in run.required.values())
     nodes = unique_nodes(runs)
-    left = {run.required[name].place for run in runs for name in to_make(run.required, root.store)}
+    pending = {run.required[name].place for run in runs for name in to_make(run.required, root.store)}
     stages = {
-        node.place: PlannedStage(*node.place, _stage_state(node, root, left), needed[node.place]) for node in nodes
+        node.place: PlannedStage(*node.place, _stage_state(node, root, pending), needed[node.place]) for node in nodes
     }
     throughputs = Throughputs(root, say)
 
@@ -172,13 +172,13 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
     planned, firsts = [], []
     for label, run in zip(labels(runs), runs, strict=True):
         planned.append(plan_run(label, run))
-        if first := run.nodes.get(FIRST):  # as the training of a run of its own
-            job, own = replace(run.job, config=first.config), {**run.nodes, "training": first}
-            firsts.append(plan_run(label, replace(run, job=job, nodes=own)))
-    to_encode = {node.key: run for run in runs if (node := run.required.get("tokens")) and node.place in left}
-    devices, here = Devices(), [run for run in runs if run.launcher in HERE]
-    absent = [problem for run in here for problem in devices.check(run.job.config, run.required)]
-    unfit = {f"{path}: {what}" for path, what in (*absent, *check_root_and_launcher(runs))}
+        if first := run.nodes.get(FIRST):  # planned as the training of a run of its own
+            job, first_nodes = replace(run.job, config=first.config), {**run.nodes, "training": first}
+            firsts.append(plan_run(label, replace(run, job=job, nodes=first_nodes)))
+    to_encode = {node.key: run for run in runs if (node := run.required.get("tokens")) and node.place in pending}
+    devices, local_runs = Devices(), [run for run in runs if run.launcher in HERE]
+    absent = [problem for run in local_runs for problem in devices.check(run.job.config, run.required)]
+    unfit = {f"{path}: {message}" for path, message in (*absent, *check_root_and_launcher(runs))}
     return Plan(
         stages=tuple(stages.values()),
         runs=tuple(planned),
@@ -193,10 +193,10 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
     )
 
 
-def _stage_state(node: Node, root: OutputRoot, left: Collection[tuple[str, str]]) -> str:
+def _stage_state(node: Node, root: OutputRoot, pending: Collection[tuple[str, str]]) -> str:
     if node.problem:
         return "unknown"
-    if node.place not in left:
+    if node.place not in pending:
         return "cached"
     if read_holder(root.store.claim_path(*node.place)):
         return "running"
@@ -206,7 +206,7 @@ def _stage_state(node: Node, root: OutputRoot, left: Collection[tuple[str, str]]
 def _plan_run(
     label: str, run: PreparedRun, planned: PlannedStage | None, throughputs: Throughputs, root: OutputRoot
 ) -> PlannedRun:
-    """Cost of a run; its training is None where that is not planned, and then no speed is looked for."""
+    """Cost of a run; `planned` is None where its training is not planned, and then its speed is not determined."""
     config, node = replace(run.job.config, training=with_device_counts(run.job.config.training)), run.nodes["training"]
     trained = root.store.find(*node.place)
     stage = planned or PlannedStage(*node.place, _stage_state(node, root, set() if trained else {node.place}), 0)
@@ -266,7 +266,7 @@ def _device_memory(config: RunConfig, vocabulary: int) -> int | None:
 
 
 SHORT_IDS = 65_536
-"""Tokens of a vocabulary up to which ids are stored in two bytes each, and in four above."""
+"""Largest vocabulary whose ids are stored in two bytes each; those of larger ones take four."""
 ENTRY_BYTES = 8
 """Bytes of an entry of the other arrays."""
 
@@ -284,7 +284,7 @@ def _tokens_bytes(run: PreparedRun, root: OutputRoot) -> int:
 
 
 def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator[str]:
-    """Remark what keeps a table from judging or a run from ending: its baseline, seeds, held-out documents, tokens."""
+    """Remarks on what keeps a table from judging or a run from finishing: baseline, tokens, held-out text, seeds."""
     yield from without_baseline(runs)
     checked: VocabularyProblems = {}
     for name, run in zip(run_names(runs), runs, strict=True):
@@ -307,15 +307,15 @@ def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Itera
         return
     fewest = min(map(len, seeds.values()))
     if fewest < SEEDS_TO_JUDGE:
-        had = sorted(set.union(*seeds.values()))
-        enough = ",".join(map(str, [*had, *range(max(had) + 1, max(had) + 1 + SEEDS_TO_JUDGE - fewest)]))
+        present = sorted(set.union(*seeds.values()))
+        enough = ",".join(map(str, [*present, *range(max(present) + 1, max(present) + 1 + SEEDS_TO_JUDGE - fewest)]))
         needed = f"the table says which row is better where rows have {SEEDS_TO_JUDGE} seeds"
         yield f"{needed}, and here they have {fewest}: seed={enough}"
     yield from sorted({few for run in runs if (few := few_documents(run.job.config, _corpus_artifact(run, root)))})
 
 
 def without_baseline(runs: Sequence[PreparedRun]) -> Iterator[str]:
-    """Remark that these runs have no table alone, no error where their baseline is made elsewhere."""
+    """Remark that these runs alone have no table; no error, since their baseline may be made elsewhere."""
     table = table_of(runs[0].job.config.experiment)
     rows = dict.fromkeys(tuple(factor_labels(run, runs[0].factors).values()) for run in runs)
     try:
@@ -337,13 +337,13 @@ SECONDS_A_SHARD, SECONDS_A_CODE, SECONDS_TO_ADD = 1.47e-3, 290e-9, 1.33e-3
 
 
 def remarks_on_orders(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator[str]:
-    """Remark that orders read different documents, with the remedy, and that neighbours take many core-hours."""
+    """Remarks that orders read different documents, with the remedy, and that neighbours take many core-hours."""
     yield from _long_searches(runs, root)
     orders: dict[tuple[int, str], set[str]] = defaultdict(set)
-    for run in runs:  # by how they are made, whatever seed they are drawn by
-        made = run.nodes["order"].identity
-        settings = {name: value for name, value in made["identity"].items() if name != "seeds"}
-        orders[_seed_and_corpus(run)].add(digest([settings, made["inputs"]]))
+    for run in runs:  # told apart by all but their seeds
+        order = run.nodes["order"].identity
+        settings = {name: value for name, value in order["identity"].items() if name != "seeds"}
+        orders[_seed_and_corpus(run)].add(digest([settings, order["inputs"]]))
     compared = [(run, _run_length(run, root)) for run in runs if len(orders[_seed_and_corpus(run)]) > 1]
     known = [epochs for run, length in compared if (epochs := _epochs_read(run, length)) is not None]
     if min(known, default=1.0) < ENOUGH_EPOCHS:
@@ -360,7 +360,7 @@ def remarks_on_orders(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator
 
 
 def _long_searches(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator[str]:
-    """Warn of missing neighbours that a quantized index, which is searched on CPUs, takes long to find."""
+    """Warnings of missing neighbours that a quantized index, which is searched on CPUs, takes long to find."""
     for node, run in {node.place: (node, run) for run in runs if (node := run.required.get("neighbours"))}.values():
         corpus, config = corpus_text(run, root), run.job.config.neighbours
         documents = corpus["documents"] if corpus else round(_run_length(run, root).text_bytes / DOCUMENT_BYTES)
@@ -390,8 +390,8 @@ def _seed_and_corpus(run: PreparedRun) -> tuple[int, str]:
 
 
 def _epochs_read(run: PreparedRun, length: Length) -> float | None:
-    """The part of its corpus that a run reads; None where nothing says."""
+    """Epochs of its corpus that a run reads; None where they are unknown."""
     sample = run.job.config.corpus.sample
-    # Of a corpus that is not there yet, a sample in bytes says how much text it will have, or it has less.
-    chosen = length.text_bytes / sample if isinstance(sample, int) else None
-    return chosen if length.epochs is None else length.epochs
+    # Before a corpus exists, a sample in bytes is the most text that it will have.
+    sample_epochs = length.text_bytes / sample if isinstance(sample, int) else None
+    return sample_epochs if length.epochs is None else length.epochs

@@ -1,7 +1,7 @@
 """Training speed, from which hours are estimated: stated, or measured once on this machine by a probe.
 
-A probe is a child process, so that torch is imported there alone. What it measured is remembered in `cache/probes` of
-the output root, by everything that decides the speed; a file that cannot be read is as good as none.
+A probe is a child process, so that torch is imported there alone. Its measurement is cached in `cache/probes` of the
+output root, by everything that decides the speed; a file that cannot be read is ignored.
 """
 
 import importlib.metadata
@@ -48,24 +48,24 @@ NEVER_PROBED = "no probe measures an encoder-decoder"
 
 @dataclass(frozen=True)
 class Speed:
-    """Speed at which one device trains a model shape, and how that is known."""
+    """Speed at which one device trains a model shape, and the source of the figure."""
 
     flops_per_second: float | None
-    """None where nothing says."""
+    """None where it is unknown."""
     source: str
 
     def hours(self, flops: float) -> float | None:
-        """Hours of one device for FLOPs."""
+        """Hours of one device for `flops`; None where the speed is unknown."""
         return None if self.flops_per_second is None else flops / self.flops_per_second / 3600
 
 
 @dataclass
 class Throughputs:
-    """Speeds of the shapes of a command, each found once; `say` is told before something takes its time."""
+    """Speeds of the model shapes of a command, each determined once; `say` gets a message before each probe."""
 
     root: OutputRoot
     say: Say
-    _found: dict[str, Speed] = field(default_factory=dict, init=False)
+    _speeds: dict[str, Speed] = field(default_factory=dict, init=False)
 
     def of(self, config: RunConfig, vocabulary: int) -> Speed:
         """The speed at which `config` trains a model with `vocabulary` tokens."""
@@ -74,19 +74,19 @@ class Throughputs:
         if plan.throughput == "stated" or (plan.throughput == "auto" and has_peak):
             return _stated_speed(plan)
         key = probe_key(config, vocabulary)
-        place = digest(key)
-        if place not in self._found:
-            self._found[place] = self._probed(config, vocabulary, key)
-        return self._found[place]
+        name = digest(key)
+        if name not in self._speeds:
+            self._speeds[name] = self._probed(config, vocabulary, key)
+        return self._speeds[name]
 
     def _probed(self, config: RunConfig, vocabulary: int, key: dict[str, Any]) -> Speed:
         shape = shape_name(config, vocabulary)
-        remembered = read_probe(self.root.cache, key)
-        if remembered:
-            return _throughput_of(config, vocabulary, remembered, f"probed {remembered.when}, remembered")
+        cached = read_probe(self.root.cache, key)
+        if cached:
+            return _throughput_of(config, vocabulary, cached, f"probed {cached.when}, remembered")
         if config.plan.throughput != "probe" and config.plan.max_device_hours is None:
-            unlike = isinstance(config.model, EncoderDecoderModel)
-            return Speed(None, f"{shape}: {NEVER_PROBED if unlike else NOT_PROBED}")
+            unsupported = isinstance(config.model, EncoderDecoderModel)
+            return Speed(None, f"{shape}: {NEVER_PROBED if unsupported else NOT_PROBED}")
         self.say(f"probing {shape} on this machine: about {config.plan.probe_seconds:.0f} s of training steps")
         try:
             probe = run_probe(config, vocabulary, self.root.cache, self.say)
@@ -105,7 +105,7 @@ def _stated_speed(plan: PlanConfig) -> Speed:
 
 
 def shape_name(config: RunConfig, vocabulary: int) -> str:
-    """A model shape for people."""
+    """Description of a model shape."""
     parameters = format_count(parameter_count(config.model, vocabulary))
     return f"{config.model.kind} of {parameters} parameters, {config.model.context_length:,} tokens a context"
 
@@ -147,7 +147,7 @@ class ProbeError(ParibusError):
 
 
 def probe_key(config: RunConfig, vocabulary: int) -> dict[str, Any]:
-    """Everything that decides how fast `config` trains, as far as it can be known without PyTorch."""
+    """Everything that decides how fast `config` trains, as far as it is known without importing PyTorch."""
     training = one_process(config).training
     decisive = ("precision", "compile", "activation_checkpointing", "micro_batch", "global_batch")
     sharing = ("processes", "nodes", "shard_processes", "reshard_after_forward")
@@ -173,7 +173,7 @@ def probe_path(cache: Path, key: Mapping[str, Any]) -> Path:
 
 
 def read_probe(cache: Path, key: Mapping[str, Any]) -> Probe | None:
-    """The probe that was remembered; None where there is none or its file is damaged."""
+    """The cached probe; None where there is none or its file is damaged."""
     try:
         stored = json.loads(probe_path(cache, key).read_text(encoding="utf-8"))
         return TypeAdapter(Probe).validate_python(stored["probe"]) if stored["key"] == key else None
@@ -182,7 +182,7 @@ def read_probe(cache: Path, key: Mapping[str, Any]) -> Probe | None:
 
 
 def run_probe(config: RunConfig, vocabulary: int, cache: Path, say: Callable[[str], None]) -> Probe:
-    """Probe a shape and remember that; `say` is told of waiting for a GPU. ProbeError where it cannot be done."""
+    """Probe a shape and cache the result; `say` gets a message if it waits for a GPU. Raises ProbeError on failure."""
     key = probe_key(config, vocabulary)
     with reserve_gpus(
         "training", one_process(config), lambda text: say("waiting for a GPU: jobs on this machine have all")
@@ -202,7 +202,7 @@ def _run_child(config: RunConfig, vocabulary: int, slots: Mapping[str, str]) -> 
     limit = config.plan.probe_seconds + SECONDS_TO_START[trains_on_gpu(config.training)]
     job = {"config": to_plain(config), "vocab_size": vocabulary, "seconds": config.plan.probe_seconds}
     try:
-        done = subprocess.run(
+        child = subprocess.run(
             [sys.executable, "-m", "paribus.training.probe"],
             input=json.dumps(job),
             capture_output=True,
@@ -213,10 +213,10 @@ def _run_child(config: RunConfig, vocabulary: int, slots: Mapping[str, str]) -> 
         )
     except subprocess.TimeoutExpired:
         return {"problem": f"{FEWEST_STEPS} steps were not done within {limit:.3g} s"}
-    if done.returncode:
-        last = next((line.strip() for line in reversed(done.stderr.splitlines()) if line.strip()), "")
-        return {"problem": f"its process died: {last or f'exit status {done.returncode}'}"}
-    answer: dict[str, Any] = json.loads(done.stdout)
+    if child.returncode:
+        last = next((line.strip() for line in reversed(child.stderr.splitlines()) if line.strip()), "")
+        return {"problem": f"its process died: {last or f'exit status {child.returncode}'}"}
+    answer: dict[str, Any] = json.loads(child.stdout)
     return answer
 
 
@@ -227,14 +227,14 @@ PROCESSORS = Path("/proc/cpuinfo")
 
 
 def trains_on_gpu(training: TrainingConfig, driver: Path = NVIDIA) -> bool:
-    """True if a run would train on a GPU; with device=auto, if one seems to be there and visible."""
+    """True if a run would train on a GPU; with device=auto, if one seems to be present and visible."""
     if training.device != "auto":
         return training.device != "cpu"
     return driver.exists() and os.environ.get("CUDA_VISIBLE_DEVICES") not in ("", "-1")
 
 
 def with_device_counts(training: TrainingConfig) -> TrainingConfig:
-    """Fill in processes and nodes where all are asked for: one a visible GPU, and the nodes of the allocation."""
+    """Fill in processes and nodes that are 0: one process a visible GPU, and the nodes of the allocation."""
     gpus = len(visible_gpus()) if trains_on_gpu(training) else 0
     nodes = training.nodes or int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
     return replace(training, processes=training.processes or max(1, gpus), nodes=nodes)
@@ -244,9 +244,9 @@ def training_device_name(training: TrainingConfig, processors: Path = PROCESSORS
     """Name of the device a run would train on, as the driver or the kernel gives it."""
     if trains_on_gpu(training):
         number = training.device.partition(":")[2]
-        listed = gpu_names()
-        place = int(number) if number.isdigit() else 0
-        return listed[place] if place < len(listed) else training.device
-    described = processors.read_text(encoding="utf-8") if processors.is_file() else ""
-    model = re.search(r"^model name\s*:\s*(.*)$", described, re.MULTILINE)  # the kernel says none of ARM
+        names = gpu_names()
+        index = int(number) if number.isdigit() else 0
+        return names[index] if index < len(names) else training.device
+    description = processors.read_text(encoding="utf-8") if processors.is_file() else ""
+    model = re.search(r"^model name\s*:\s*(.*)$", description, re.MULTILINE)  # the kernel gives none for ARM
     return model[1] if model else platform.processor() or platform.machine()
