@@ -1,4 +1,4 @@
-"""Columns of a table, each run's values for them, and the cells that these make."""
+"""Columns of a table, each run's values for them, and the cells made from these."""
 
 import difflib
 import math
@@ -49,11 +49,11 @@ def columns_of(scores: Sequence[RunScores], training: Sequence[Mapping[str, Any]
     """The columns of a table in order.
 
     Without `table.columns`: every task, the groups, the average, bits per byte, statistics, training, as far as at
-    least one run has a value; text a step and a context, where runs differ in it. With it, what it names, whether there
-    are values or not.
+    least one run has a value; text a step and a context, where runs differ in it. Else the columns that it names, even
+    without values.
 
     Raises:
-        ConfigurationError: a column, a group or a metric that cannot be, by its path in the experiment file.
+        ConfigurationError: an impossible column, group or metric, by its path in the experiment file.
     """
     maker = _ColumnMaker(scores, table)
     if table.columns:
@@ -61,37 +61,37 @@ def columns_of(scores: Sequence[RunScores], training: Sequence[Mapping[str, Any]
     else:
         columns = [*maker.every(), *_measured_columns(list(maker.texts.values()), scores, training)]
     decimals = table.decimals or {}
-    chosen: list[Measure] = []
+    formatted: list[Measure] = []
     for column in dict.fromkeys(columns):
         digits = decimals.get(column.key, decimals.get(column.key.partition("/")[0], decimals.get(column.kind)))
-        chosen.append(column if digits is None else replace(column, decimals=digits))
-    return chosen
+        formatted.append(column if digits is None else replace(column, decimals=digits))
+    return formatted
 
 
 def primary_of(columns: Sequence[Measure], scores: Sequence[RunScores], table: TableConfig) -> frozenset[str]:
-    """Keys of the columns that decide the question: what `table.primary` names, else bits per byte or the average.
+    """Keys of the columns that decide the question: those of `table.primary`, else bits per byte or the average.
 
     Raises:
-        ConfigurationError: the table lacks a measure that is named, or it is no mean over items.
+        ConfigurationError: the table lacks a named measure, or it is no mean over items.
     """
     scored = [column.key for column in columns if column.scored]
     if not table.primary:
-        read = max((len(score.heldout) for score in scores), default=0)
-        defaults = [BITS_PER_BYTE.key, AVERAGE] if read or not scores else [AVERAGE]
+        has_heldout = any(len(score.heldout) for score in scores)
+        defaults = [BITS_PER_BYTE.key, AVERAGE] if has_heldout or not scores else [AVERAGE]
         return next((frozenset({key}) for key in defaults if key in scored), frozenset(scored))
     maker = _ColumnMaker(scores, table, path="experiment.table.primary")
     known = [*maker.available, *maker.texts, *maker.groups, *MEASURES]
     for name in table.primary:
-        # What is no measure is a task without scores, unless it looks like a slip.
+        # An unknown name is a task without scores, unless it resembles a known one.
         unscored = name not in known and "/" not in name and name.partition(":")[0] not in maker.available
         if unscored and difflib.get_close_matches(name, known, n=1, cutoff=0.8):
             raise ConfigurationError(f"{maker.path}: {unknown(name, known)}")
     named = {name: maker.named(name) for name in table.primary}
-    for name, own in named.items():
-        beside = [column.key for column in own if table.columns and column.key not in scored]
-        if beside or not all(column.scored for column in own):
+    for name, measures in named.items():
+        absent = [column.key for column in measures if table.columns and column.key not in scored]
+        if absent or not all(column.scored for column in measures):
             raise ConfigurationError(f"experiment.table.primary: {unknown(name, scored)}")
-    return frozenset(column.key for own in named.values() for column in own)
+    return frozenset(column.key for measures in named.values() for column in measures)
 
 
 class _ColumnMaker:
@@ -112,7 +112,7 @@ class _ColumnMaker:
         self._unscored = {name: of_texts(name, table.names or {}) for name in self._sets_without_scores()}
 
     def every(self) -> list[Measure]:
-        """A task after the other, then means over tasks."""
+        """Columns of each task, then means over tasks."""
         columns = [column for task in self.available for name in self._reported(task) for column in self._task(name)]
         columns += [self._group(name) for name in self.groups]
         average = self._average(list(self.available)) if len(self.available) > 1 else None
@@ -126,7 +126,7 @@ class _ColumnMaker:
         return [task, f"{task}:{beside}"] if beside in self.available[task] else [task]
 
     def named(self, name: str) -> list[Measure]:
-        """Columns of an entry of `table.columns`: what is no measure is a task that nobody has scored yet."""
+        """Columns of an entry of `table.columns`; an unknown name is taken for a task without scores."""
         texts = self._unscored | self.texts
         fixed = {column.key: column for column in FIXED} | texts
         fixed |= {f"{name}:{PERPLEXITY}": perplexity_of_texts(column) for name, column in texts.items()}
@@ -136,14 +136,14 @@ class _ColumnMaker:
             return [self._group(name)]
         if name == AVERAGE:
             return [self._average(self._averaged())]
-        whole, _, shots = name.partition("/")
+        task, _, shots = name.partition("/")
         if not shots:
-            return self._task(whole)
+            return self._task(task)
         number = shots.removesuffix("_shot")
         if not number.isdigit():
             raise ConfigurationError(f"{self.path}: {name!r} is no task/N_shot, such as boolq/5_shot")
-        part = replace(self._part(whole), shots=(int(number),))
-        return [self._column(f"{whole}/{number}_shot", part, f"{number}-shot")]
+        part = replace(self._part(task), shots=(int(number),))
+        return [self._column(f"{task}/{number}_shot", part, f"{number}-shot")]
 
     def _sets_without_scores(self) -> list[str]:
         """Sets of texts that the table names and no run was scored on; only such names tell them from tasks."""
@@ -164,11 +164,11 @@ class _ColumnMaker:
     def _part(self, name: str) -> MeasuredTask:
         task, _, metric = name.partition(":")
         metrics = self.available.get(task, {})
-        given = metric or (self.table.metrics or {}).get(task)
-        part = MeasuredTask(task, (), given or (choose_metric(metrics) if metrics else "acc"))
-        if given and metrics and part.scored not in metrics:
+        requested = metric or (self.table.metrics or {}).get(task)
+        part = MeasuredTask(task, (), requested or (choose_metric(metrics) if metrics else "acc"))
+        if requested and metrics and part.scored not in metrics:
             known = [*metrics, *(name for name, about in METRICS.items() if about.source in metrics)]
-            raise ConfigurationError(f"experiment.table: metric {unknown(given, known)} (of {task})")
+            raise ConfigurationError(f"experiment.table: metric {unknown(requested, known)} (of {task})")
         return replace(part, shots=metrics.get(part.scored, ()))
 
     def _task(self, name: str) -> list[Measure]:
@@ -176,11 +176,11 @@ class _ColumnMaker:
         if len(part.shots) < 2:
             shots = f"{part.shots[0]}-shot" if part.shots else part.metric
             return [self._column(f"{name}/mean", part, PERCENT.get(part.metric, shots))]
-        apart = [
+        by_shots = [
             self._column(f"{name}/{shots}_shot", replace(part, shots=(shots,)), f"{shots}-shot") for shots in part.shots
         ]
-        whole = self._column(f"{name}/mean", part, "mean")
-        return {"both": [*apart, whole], "each": apart, "mean": [whole]}[self.table.shots]
+        mean = self._column(f"{name}/mean", part, "mean")
+        return {"both": [*by_shots, mean], "each": by_shots, "mean": [mean]}[self.table.shots]
 
     def _column(self, key: str, part: MeasuredTask, label: str) -> Measure:
         name = (self.table.names or {}).get(part.task, part.task)
@@ -198,7 +198,7 @@ class _ColumnMaker:
         return self._mean(name, (self.table.names or {}).get(name, name), parts)
 
     def _average(self, tasks: Sequence[str]) -> Measure:
-        """The mean over the tasks of one family of metrics: accuracy where there is any, else what comes next."""
+        """The mean over the tasks of one family of metrics: the first, in the order of `METRICS`, that a task has."""
         parts = [self._part(task) for task in tasks]
         families = [metric.family for metric in METRICS.values()] + [part.family for part in parts]
         family = next((family for family in families if any(part.family == family for part in parts)), "")
@@ -239,7 +239,7 @@ def _measured_columns(
 
 
 def texts_cut_alike(column: Measure, scores: Sequence[RunScores]) -> bool:
-    """True if all runs that have a set of texts cut each document into as many tokens, so that bits a token compare."""
+    """True if all runs with a set of texts split each document into as many tokens, so that bits a token compare."""
     return len({tuple(score.texts[column.field].tokens) for score in scores if column.field in score.texts}) == 1
 
 
@@ -272,7 +272,7 @@ def measure(column: Measure, training: Mapping[str, Any], scores: RunScores | No
 
 
 def fewest_items(column: Measure, scores: RunScores) -> int | None:
-    """Items of the smallest task of a column; None for one that is of no tasks."""
+    """Items of the smallest task of a column; None for a column without tasks."""
     sizes = [
         scores.blocks[key].values.shape[1]
         for part in column.parts
@@ -283,7 +283,7 @@ def fewest_items(column: Measure, scores: RunScores) -> int | None:
 
 
 def perplexity(bits: float) -> float:
-    """2 to the power of mean bits; what no number holds is infinite."""
+    """2 to the power of mean bits; infinite where no float holds it."""
     return math.inf if bits >= sys.float_info.max_exp else 2.0**bits
 
 
@@ -322,7 +322,7 @@ def are_shares(values: Sequence[Matrix]) -> bool:
 
 
 def finite(value: float | None) -> bool:
-    """True if there is a number and it is finite."""
+    """True for a finite number, False for None."""
     return value is not None and math.isfinite(value)
 
 
@@ -371,7 +371,7 @@ class Cell:
     """True if `fewest` counts the items alone whose prompt fits every run; all are scored."""
     seeds: int = 0
     start: str | None = None
-    """The checkpoint that the row goes on from, None for random weights: seeds vary the continuation alone."""
+    """The checkpoint that the row starts from, where seeds vary the continuation alone; None for random weights."""
     lossy: bool = False
     """True if the bits are of a model whose tokenizer loses some of the text that they are divided by."""
     checkpoints: int = 0
@@ -382,11 +382,11 @@ class Cell:
     crossed: Estimate | None = None
     """Over seeds and items if both rows have two seeds or more; over items alone for what involves no training."""
     p_adjusted: float | None = None
-    """`p_value` adjusted over all that decides; None for what does not, and where there are too few seeds to judge."""
+    """`p_value` adjusted over all tests that decide; None for others, and where there are too few seeds to judge."""
     of_factors: bool = False
     """True if effects of factors decide, and the row's own difference is none of them: it has no interval."""
     plain_p: float | None = None
-    """p-value of the unpaired t-test over the means of each seed and checkpoint, where it is wanted."""
+    """p-value of the unpaired t-test over the means of each seed and checkpoint, where it is requested."""
 
     @property
     def comparable_by(self) -> tuple[str | None, bool]:
@@ -395,7 +395,7 @@ class Cell:
 
     @property
     def difference(self) -> float | None:
-        """Difference from the row it is compared with: over the seeds that both have; of fewer than two, over all."""
+        """Difference from the row it is compared with: over the seeds that both have, or over all if those are < 2."""
         test = self.crossed or self.test
         return test.difference if test else None
 
@@ -416,13 +416,13 @@ class Cell:
 
     @property
     def detectable(self) -> float | None:
-        """The smallest true difference that is found with a probability of 80 %, as surely as `interval` is known."""
+        """The smallest true difference that is detected with a probability of 80 %, at the level of `interval`."""
         return self.judged.detectable if self.judged else None
 
 
 def item_averages(seeds: Values) -> Vector:
     """Each item's score (items,), averaged over checkpoints and seeds."""
-    averages: Vector = np.mean([each.mean(axis=0) for each in seeds.values()], axis=0)
+    averages: Vector = np.mean([scores.mean(axis=0) for scores in seeds.values()], axis=0)
     return averages
 
 
@@ -444,8 +444,8 @@ def seed_means(rows: Sequence[Values]) -> Matrix:
 
 
 def _make_cell(seeds: Values, within: SeedVariance | None) -> Cell:
-    means = np.array([each.mean(axis=1) for each in seeds.values()])
-    by_seed = np.array([each.mean(axis=0) for each in seeds.values()])
+    means = np.array([scores.mean(axis=1) for scores in seeds.values()])
+    by_seed = np.array([scores.mean(axis=0) for scores in seeds.values()])
     (count, items), checkpoints, value = by_seed.shape, means.shape[1], float(means.mean())
     counts = {"items": items, "fewest": items, "seeds": count, "checkpoints": checkpoints}
     if not math.isfinite(value):
@@ -466,9 +466,9 @@ _SPREADS = ("half_width", "seed_spread", "checkpoint_spread", "error")
 
 
 def with_perplexities(cells: Sequence[Mapping[str, Cell]], columns: Sequence[Measure]) -> list[Cells]:
-    """Cells of a perplexity with 2 to the power of their bits; its spreads are to first order (delta method).
+    """Convert cells of a perplexity to 2 to the power of their bits; its spreads are to first order (delta method).
 
-    Tests, their intervals and what they could have found stay in bits.
+    Tests, their intervals and detectable differences stay in bits.
     """
     copies = [dict(row) for row in cells]
     for row in copies:

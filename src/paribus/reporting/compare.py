@@ -1,6 +1,6 @@
 """Comparison of runs as numbers: rows are combinations of factors, columns are measures, cells know their runs.
 
-With it go the text that compared trainings have in common, and the numbers that a tracker logs.
+It also gives the text that compared trainings have in common, and the numbers that a tracker logs.
 """
 
 import hashlib
@@ -61,9 +61,9 @@ class Arm:
     runs: tuple[FinishedRun, ...]
     cells: Mapping[str, Cell]
     missing: tuple[str, ...] = ()
-    """Why runs, or scores of them, that were asked for are not there."""
+    """Reasons why requested runs, or their scores, are missing."""
     diverged: int = 0
-    """Runs that are not there since a number was not finite."""
+    """Number of runs that are missing since a number was not finite."""
     baseline: int | None = None
     """Place of the row that this one is compared with; None for such a row itself."""
 
@@ -72,10 +72,10 @@ class Arm:
         return [scores[run.run_id] for run in self.runs if run.run_id in scores]
 
     def loses_text(self, scores: Mapping[str, RunScores]) -> bool:
-        """True if its tokenizer loses what is scored, so that its models predict less than what their bits are of."""
+        """True if its tokenizer loses scored text, so that its models predict less text than their bits count for."""
         known = self.scored(scores)
         lossy = any(run.training.get("lossy") for run in self.runs)
-        return lossy and (not known or any(each.changed_documents != 0 for each in known))
+        return lossy and (not known or any(score.changed_documents != 0 for score in known))
 
 
 @dataclass(frozen=True)
@@ -90,22 +90,22 @@ class CommonText:
     """Places of the two rows in the table, the later one first."""
     seed: int
     share: float
-    """Share that both read of the text of the run that read less, each reading of a byte counted."""
+    """Share that both read of the text of the run that read less; every reading of a byte counts."""
     share_of_more: float
     """The same share of the text of the other run."""
     by_step: tuple[float, float] | None
-    """Shares of the bytes that both read which they first read at one step, and within `NEAR`; None where unknown."""
+    """Shares of the bytes that both read, first read at the same step, and within `NEAR_STEPS`; None where unknown."""
     text_bytes: int
-    """Bytes that both read at least."""
+    """Bytes read by the run that read less."""
     straddling: float
-    """Share of contexts with text of two stretches, which is not shuffled as one; of the one that has more."""
+    """Share of contexts with text of two stretches, which is not shuffled as one; of the run that has more."""
     remedy: str | None
-    """Override that lets both read the same text, whose size stands for `{text}`; None where none is known."""
+    """Override that lets both read the same text, with `{text}` for its size; None where none is known."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A table of numbers with the proof that it is fair and what a reader has to know."""
+    """A table of numbers with the proof that it is fair and the facts that a reader has to know."""
 
     factors: tuple[str, ...]
     columns: tuple[Measure, ...]
@@ -134,13 +134,13 @@ class Comparison:
 
     @property
     def held(self) -> tuple[str, ...]:
-        """Parts of a run whose own seed all runs of a row share, so that its seeds do not vary them."""
-        several = [[run.config.get("seeds") or {} for run in row.runs] for row in self.rows if len(row.runs) > 1]
-        parts = dict.fromkeys(part for row in several for seeds in row for part in seeds)
+        """Parts of a run whose own seed all runs of a row share, so that the row's seeds do not vary them."""
+        rows = [[run.config.get("seeds") or {} for run in row.runs] for row in self.rows if len(row.runs) > 1]
+        parts = dict.fromkeys(part for row in rows for seeds in row for part in seeds)
         return tuple(
             part
             for part in parts
-            if any(row[0].get(part) is not None and len({seeds.get(part) for seeds in row}) == 1 for row in several)
+            if any(row[0].get(part) is not None and len({seeds.get(part) for seeds in row}) == 1 for row in rows)
         )
 
     @property
@@ -164,7 +164,7 @@ class Comparison:
 
     def place(self, row: Arm) -> int:
         """Place of a row in the table, from 0."""
-        return next(place for place, each in enumerate(self.rows) if each is row)
+        return next(place for place, candidate in enumerate(self.rows) if candidate is row)
 
 
 def compare(
@@ -173,14 +173,14 @@ def compare(
     missing: Sequence[MissingRun] = (),
     table: TableConfig | None = None,
 ) -> Comparison:
-    """Build the table that `table` describes: without it, one of all measures, compared with the first row.
+    """Build the table that `table` describes, by default one of all measures, compared with the first row.
 
-    A run whose scores are gone or unreadable keeps its row, with a gap and the reason.
+    A run whose scores are missing or unreadable keeps its row, with a gap and the reason.
 
     Raises:
         FairnessError: the runs differ in more than the factors and the seed.
-        ConfigurationError: there are no runs, a label is missing, a combination has a seed twice, or `table` names what
-            is not there.
+        ConfigurationError: there are no runs, a label is missing, a combination has a seed twice, or `table` names
+            something that does not exist.
     """
     if not runs:
         raise ConfigurationError(
@@ -203,7 +203,7 @@ def compare(
     rows = _rows(groups, missing, gone, factors, table)
     values = [{column.key: values_by_seed(row, column, scores) for column in columns} for row in rows]
     compared = [row.baseline for row in rows]
-    references = {factor: rows[0].labels[at] for at, factor in enumerate(factors)} | dict(table.baseline or {})
+    references = dict(zip(factors, rows[0].labels, strict=True)) | dict(table.baseline or {})
     cells = _with_limits(cells_of(values), rows, columns, scores, left_out)
     by_measure = scores_by_measure(values, columns)
     cells = with_tests(cells, values, compared, columns, table, scores=by_measure)
@@ -240,19 +240,23 @@ def values_by_seed(row: Arm, column: Measure, scores: Mapping[str, RunScores]) -
 
 
 def cells_by_column(comparison: Comparison, columns: Sequence[Measure], checkpoint: int | None = None) -> list[Cells]:
-    """Cells, by row, of columns that need not be the table's; of one of the checkpoints alone, where it is given.
+    """Cells, by row, of columns that need not be the table's; if `checkpoint`, an index, is given, of that one alone.
 
     As in the table, those of too few items have no interval.
     """
     values: list[dict[str, Values]] = []
     for row in comparison.finished:
-        of_row = {column.key: values_by_seed(row, column, comparison.scores) for column in columns}
+        row_values = {column.key: values_by_seed(row, column, comparison.scores) for column in columns}
         if checkpoint is not None:
-            of_row = {
-                key: {seed: each[checkpoint : checkpoint + 1] for seed, each in seeds.items() if len(each) > checkpoint}
-                for key, seeds in of_row.items()
+            row_values = {
+                key: {
+                    seed: scores[checkpoint : checkpoint + 1]
+                    for seed, scores in seeds.items()
+                    if len(scores) > checkpoint
+                }
+                for key, seeds in row_values.items()
             }
-        values.append(of_row)
+        values.append(row_values)
     cells = _with_limits(cells_of(values), comparison.finished, columns, comparison.scores, comparison.left_out)
     return with_perplexities([without_inference(row, columns) for row in cells], columns)
 
@@ -264,19 +268,19 @@ def _with_limits(
     scores: Mapping[str, RunScores],
     left_out: Mapping[str, LeftOut],
 ) -> list[Cells]:
-    """The cells with what bounds what they say.
+    """The cells with the limits of what they show.
 
-    The checkpoint that all runs of the row go on from, which no seed varies; for bits of texts, if the tokenizer loses
-    text, which its models then need not predict; for a mean over tasks the items of the smallest, of a task whose
-    prompts are cut otherwise in each row those that fit all.
+    These are the checkpoint that all runs of the row start from, which no seed varies; for bits of texts, whether the
+    tokenizer loses text, which its models then need not predict; for a mean over tasks the items of the smallest, and
+    of a task whose prompts are cut differently in the rows those that fit all.
     """
     copies = [dict(row) for row in cells]
     for row, by_column in zip(rows, copies, strict=True):
-        own, lossy = row.scored(scores), row.loses_text(scores)
+        row_scores, lossy = row.scored(scores), row.loses_text(scores)
         for column in columns if row.runs else ():
             of_text = column.kind in ("bits_per_byte", "perplexity")
             cell = replace(by_column[column.key], start=row.runs[0].start, lossy=of_text and lossy)
-            known = [fewest_items(column, score) for score in own]
+            known = [fewest_items(column, score) for score in row_scores]
             sizes = [(size, False) for size in known if size is not None]
             sizes += [
                 (out.whole(part.shots), True) for part in column.parts if (out := left_out.get(part.task)) and out.kept
@@ -291,7 +295,7 @@ def _with_limits(
 def _without_losses_per_token(
     columns: Sequence[Measure], runs: Sequence[FinishedRun], table: TableConfig
 ) -> list[Measure]:
-    """The columns without a loss per token where runs have different tokens; ConfigurationError if one was named."""
+    """The columns without losses a token where runs have different tokens; ConfigurationError if `table` names one."""
     losses = [column.key for column in columns if column.kind == "loss"]
     if not losses or tokenized_alike(runs):
         return list(columns)
@@ -307,10 +311,10 @@ def _in_order_of_sweep(
     missing: Sequence[MissingRun],
     factors: Sequence[str],
 ) -> dict[Labels, Sequence[FinishedRun]]:
-    """The runs by their labels as they were asked for, none where none is finished: the first row stays the first."""
+    """The runs by labels in the order of the sweep, none where none is finished: so the first row stays the first."""
     places = [(place, 1, _labels_of(run, factors)) for place, run in enumerate(runs)]
     places += [(len(runs) if run.after is None else run.after, 0, _labels_of(run, factors)) for run in missing]
-    return {labels: groups.get(labels, ()) for _, _, labels in sorted(places, key=lambda each: each[:2])}
+    return {labels: groups.get(labels, ()) for _, _, labels in sorted(places, key=lambda place: place[:2])}
 
 
 def _labels_of(run: FinishedRun | MissingRun, factors: Sequence[str]) -> Labels:
@@ -363,29 +367,32 @@ def _chance(columns: Sequence[Measure], scores: Sequence[RunScores]) -> dict[str
 Readings = NDArray[np.int64]
 _ORDER_GROUPS = ("ordering", "duplicates", "embedder", "neighbours")
 LOW_SHARE = 0.9
-"""Share of common text below which a difference is not called one of the factor alone."""
+"""Share of common text below which a difference may not be due to the factor alone."""
 NEAR_STEPS = 5
 LARGEST_SAMPLE = 1.1
-"""A sample of up to so many times the text that is read needs no smaller one."""
+"""Largest ratio of a sample to the text that is read at which no smaller sample is proposed."""
 
 
 def shared_texts(row: int, runs: Sequence[FinishedRun], base: int, baseline: Sequence[FinishedRun]) -> list[CommonText]:
-    """Common texts of each seed that a row and the one it is compared with share, where records say what was read."""
+    """Common texts of a row and the one it is compared with, for each seed of both whose records list the text read."""
     texts, by_seed = [], {run.seed: run for run in baseline}
     for run in runs:
         other = by_seed.get(run.seed)
         if not (other and run.readings and other.readings) or run.corpus.get("digest") != other.corpus.get("digest"):
             continue
-        ours, theirs = (np.load(each, allow_pickle=False).astype(np.int64) for each in (run.readings, other.readings))
-        if len(ours) != len(theirs):
+        readings, base_readings = (
+            np.load(path, allow_pickle=False).astype(np.int64) for path in (run.readings, other.readings)
+        )
+        if len(readings) != len(base_readings):
             continue
-        both, first, second, by_step = (run, other), run.steps_read, other.steps_read, None
-        if first is not None and second is not None and (read := (first >= 0) & (second >= 0)).any():
-            apart = np.abs(first - second)[read]
-            by_step = float((apart == 0).mean()), float((apart <= NEAR_STEPS).mean())
-        size = min(int(each.training["text_bytes"]) for each in both)
-        straddling = max(float(each.training.get("straddling") or 0.0) for each in both)
-        shares, remedy = common_shares(ours, theirs), _remedy(run, other)
+        steps, base_steps, by_step = run.steps_read, other.steps_read, None
+        if steps is not None and base_steps is not None and (read := (steps >= 0) & (base_steps >= 0)).any():
+            distances = np.abs(steps - base_steps)[read]
+            by_step = float((distances == 0).mean()), float((distances <= NEAR_STEPS).mean())
+        trainings = (run.training, other.training)
+        size = min(int(training["text_bytes"]) for training in trainings)
+        straddling = max(float(training.get("straddling") or 0.0) for training in trainings)
+        shares, remedy = common_shares(readings, base_readings), _remedy(run, other)
         texts.append(CommonText(row, base, run.seed, *shares, by_step, size, straddling, remedy))
     return texts
 
@@ -401,7 +408,7 @@ def common_shares(ours: Readings, theirs: Readings) -> tuple[float, float]:
 
 def _remedy(run: FinishedRun, other: FinishedRun) -> str | None:
     packings, both = (_packing(run), _packing(other)), (run, other)
-    seeds = [(each.config.get("seeds") or {}).get("order") for each in both]
+    seeds = [(either.config.get("seeds") or {}).get("order") for either in both]
     other_order = seeds[0] != seeds[1] or any(run.config.get(part) != other.config.get(part) for part in _ORDER_GROUPS)
     if any(packing.get("shuffle") != SHUFFLED_TEXT and packing.get("kind") != "pair" for packing in packings):
         return f"packing.shuffle={SHUFFLED_TEXT} lets all tokenizers read the same text"
@@ -410,10 +417,10 @@ def _remedy(run: FinishedRun, other: FinishedRun) -> str | None:
             "where contexts differ in length, so do the stretches of text that are shuffled: give all one "
             "packing.stretch_bytes"
         )
-    if other_order and any((each.config.get("ordering") or {}).get("kind") == "nn" for each in both):
+    if other_order and any((either.config.get("ordering") or {}).get("kind") == "nn" for either in both):
         return "ordering=nn repeats documents, and so reads fewer of them"
-    whole = min(float(each.training.get("epochs") or 0.0) for each in both) >= 1
-    if whole or (other_order and _sampled(run) and _sampled(other)):
+    full_epochs = min(float(either.training.get("epochs") or 0.0) for either in both) >= 1
+    if full_epochs or (other_order and _sampled(run) and _sampled(other)):
         return None
     if other_order:
         return (
@@ -432,30 +439,30 @@ def _packing(run: FinishedRun) -> Mapping[str, Any]:
 
 
 def _stretch(run: FinishedRun) -> tuple[Any, ...]:
-    """Given length of the stretches, else the size of a context, which decides it."""
-    given, model = _packing(run).get("stretch_bytes"), run.config.get("model") or {}
-    return (given,) if given else (model.get("context_length"), model.get("context_bytes"))
+    """Configured length of the stretches, else the size of a context, which decides it."""
+    stretch, model = _packing(run).get("stretch_bytes"), run.config.get("model") or {}
+    return (stretch,) if stretch else (model.get("context_length"), model.get("context_bytes"))
 
 
 def _sampled(run: FinishedRun) -> bool:
-    """True if `corpus.sample` has chosen no more text than it reads."""
+    """True if `corpus.sample` is a size that hardly exceeds the text that training reads."""
     sample = (run.config.get("corpus") or {}).get("sample")
     return isinstance(sample, int) and sample <= LARGEST_SAMPLE * int(run.training["text_bytes"])
 
 
 def common_text_notes(texts: Sequence[CommonText]) -> list[str]:
-    """Notes for the proof under a table: how much text is common."""
+    """Notes for the proof under a table on how much training text is common."""
     if not texts:
         return []
     note = (
         "Training text that two rows which are compared share at one seed: "
-        f"{_share_range([each.share for each in texts])} of what the one that read less has read, "
-        f"{_share_range([each.share_of_more for each in texts])} of what the other has."
+        f"{_share_range([text.share for text in texts])} of what the one that read less has read, "
+        f"{_share_range([text.share_of_more for text in texts])} of what the other has."
     )
-    if known := [each.by_step for each in texts if each.by_step]:
+    if known := [text.by_step for text in texts if text.by_step]:
         same, near = map(_share_range, zip(*known, strict=True))
         note += f" Of it both first read {same} at the same step, and {near} within {NEAR_STEPS} steps."
-    if straddling := max(each.straddling for each in texts):
+    if straddling := max(text.straddling for text in texts):
         note += f" Contexts with text of two stretches of what is shuffled: up to {straddling:.1%}."
     return [note]
 
@@ -466,9 +473,9 @@ def _share_range(shares: Sequence[float]) -> str:
 
 
 def remedies(texts: Sequence[CommonText]) -> list[str]:
-    """Overrides that let the rows of `texts`, of which there are some, read the same text."""
-    text = rounded_up_size(max(each.text_bytes for each in texts))
-    return list(dict.fromkeys(each.remedy.format(text=text) for each in texts if each.remedy))
+    """Overrides that let the rows of `texts`, which must not be empty, read the same text."""
+    size = rounded_up_size(max(text.text_bytes for text in texts))
+    return list(dict.fromkeys(text.remedy.format(text=size) for text in texts if text.remedy))
 
 
 SECTION = "table/"
@@ -497,8 +504,9 @@ def run_numbers(scores: Path, finetuned: Path | None, training: Mapping[str, Any
 
 
 def table_numbers(comparison: Comparison) -> dict[str, float]:
-    """Every number of every cell: `table/<row>/<column>` and below it `half_width`, `difference`, `low`, `high`,
-    `p_value` and `p_adjusted`, as far as the cell has them; shares where the table shows percent.
+    """Numbers of every cell by `table/<row>/<column>`, in shares where the table shows percent.
+
+    Below that are `half_width`, `difference`, `low`, `high`, `p_value` and `p_adjusted`, as far as the cell has them.
     """
     numbers_by_name: dict[str, float] = {}
     for row in comparison.rows:
@@ -519,14 +527,14 @@ def table_numbers(comparison: Comparison) -> dict[str, float]:
 
 
 def logged_row_name(labels: Sequence[str]) -> str:
-    """The labels of a row in characters that trackers take; a digest of them where that loses any."""
-    whole = " ".join(labels) or "all runs"
-    safe = " ".join(_UNSAFE.sub("_", label) for label in labels)[:_LONGEST_ROW] or whole
-    return safe if safe == whole else f"{safe}-{hashlib.sha256(repr(tuple(labels)).encode()).hexdigest()[:8]}"
+    """The labels of a row in characters that trackers accept, with a digest of the labels where some are lost."""
+    name = " ".join(labels) or "all runs"
+    safe = " ".join(_UNSAFE.sub("_", label) for label in labels)[:_LONGEST_ROW] or name
+    return safe if safe == name else f"{safe}-{hashlib.sha256(repr(tuple(labels)).encode()).hexdigest()[:8]}"
 
 
 def logged_column_name(column: Measure) -> str:
-    """The key of a column; of a task's, its metric too, which a table may choose."""
+    """The key of a column; that of a task has its metric too, which a table may choose."""
     if len(column.parts) != 1 or "/" not in column.key:
         return column.key
     (part,) = column.parts

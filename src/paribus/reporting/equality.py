@@ -1,6 +1,6 @@
-"""The rule of what may differ between compared runs: the declared factors and the seed, and nothing else.
+"""Rule of equality: compared runs may differ in the declared factors and the seed, and in nothing else.
 
-It reads flat fields (path -> canonical JSON), so it judges configurations before anything runs as it judges records.
+It reads flat fields (path -> canonical JSON), so it judges configurations before anything runs, and records, alike.
 Nothing heavy is imported.
 """
 
@@ -28,7 +28,7 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing in which runs differ: where it is set, and each value with the names of the runs that have it."""
+    """Setting in which runs differ: its path, and each value with the names of the runs that have it."""
 
     path: str
     values: tuple[tuple[str, tuple[str, ...]], ...]
@@ -38,7 +38,7 @@ class Difference:
 
 
 class FairnessError(ConfigurationError):
-    """Runs differ in more than they say they differ in; `differences` lists all of it."""
+    """Runs differ in more than the declared factors and the seed; `differences` lists all of it."""
 
     def __init__(self, message: str, differences: Sequence[Difference], remedy: str = "") -> None:
         self.differences = tuple(differences)
@@ -67,10 +67,9 @@ def differing(runs: Sequence[tuple[str, Fields]], factors: Sequence[str]) -> lis
     """Everything in which (name, fields) of runs differ outside the declared factors and the seed.
 
     A factor such as `tokenizer` covers every field below it, `tokenizer.vocab_size` only itself, `corpus` also the
-    digest of the corpus and the fingerprint of its files. A field that some runs lack is a difference, except what only
-    runs that need a stage have, or have its record: its code version, packages and fingerprint, and what a training was
-    computed on. A package that the record of such a stage
-    lacks is a difference, since nothing says that it had no part.
+    digest of the corpus and the fingerprint of its files. A field that some runs lack is a difference, except for what
+    only runs have that need a stage or have its record: its code version, packages and fingerprint, and what a training
+    was computed on. A package that the record of such a stage lacks is a difference: it may have had a part.
     """
     paths = {path for _, fields in runs[1:] for path, _ in runs[0][1].items() ^ fields.items()}
     allowed = covering([fields for _, fields in runs], factors) if paths else []
@@ -86,8 +85,8 @@ def differing(runs: Sequence[tuple[str, Fields]], factors: Sequence[str]) -> lis
 def scored_at_other_shares(runs: Sequence[tuple[str, Fields]]) -> list[Difference]:
     """Differences of (name, fields) of runs in the shares of their trainings at which they are scored.
 
-    No factor excuses that: a mean over the last shares of a budget, of scores or of weights, is another number where
-    these are longer. The last checkpoint alone stands at the end of a training, however many shares that has.
+    No factor excuses that: a mean of scores or weights over the last shares of a budget is another number where these
+    are longer. The last checkpoint alone is at the end of a training, however many shares that has.
     """
     several = any(fields.get(path, "1") != "1" for _, fields in runs for path in (SCORED_SHARES, AVERAGED_SHARES))
     paths = (SHARES, SCORED_SHARES) if several else ()
@@ -95,7 +94,7 @@ def scored_at_other_shares(runs: Sequence[tuple[str, Fields]]) -> list[Differenc
 
 
 def covering(runs: Sequence[Fields], factors: Sequence[str]) -> list[str]:
-    """The paths that may differ, by themselves and below: the factors, the seed, and what stands for factors.
+    """The paths that may differ, with those below them: the factors, the seed, and what stands for factors.
 
     A factor that no run has among its fields only says where files are (`embedder.path`): the fingerprint and the
     digest of its group stand for it. An arm stands for the groups that it chooses in.

@@ -49,14 +49,14 @@ class Proof:
     def sentences(self) -> list[str]:
         """The proof in words, for under the table."""
         factors = ", ".join(self.factors) or "nothing"
-        what = f"Declared to differ: {factors}, and the seed ({', '.join(map(str, self.seeds))})."
+        declared = f"Declared to differ: {factors}, and the seed ({', '.join(map(str, self.seeds))})."
         equal = (
             f"Compared over {self.runs} run{'s' if self.runs > 1 else ''} and equal in all: {self.settings} settings "
             f"(SHA-256 of the common configuration {self.digest[:16]}), {self.environment} entries of the environment"
         )
         data = "".join(f"; {stage} {value[:16]}" for stage, value in self.data)
         read = f"Read in training: {self.tokens}, {self.text}."
-        return [what, f"{equal}{data}.", f"{read} Computed: {self.flops}, {self.steps}."]
+        return [declared, f"{equal}{data}.", f"{read} Computed: {self.flops}, {self.steps}."]
 
 
 def differences(runs: Sequence[FinishedRun], factors: Sequence[str]) -> list[Difference]:
@@ -76,7 +76,7 @@ def score_differences(scores: Mapping[str, RunScores]) -> list[Difference]:
 
 
 def refuse(runs: Sequence[FinishedRun], factors: Sequence[str], scores: Mapping[str, RunScores]) -> None:
-    """FairnessError unless the runs differ in the declared factors and the seed only, and one label means one thing."""
+    """Raise FairnessError unless runs differ in factors and seed only, and those with equal labels in the seed only."""
     if unequal_settings := differences(runs, factors):
         raise FairnessError(
             f"These runs differ in more than the declared factors ({', '.join(factors) or 'none'}) and the seed, "
@@ -101,7 +101,7 @@ def refuse(runs: Sequence[FinishedRun], factors: Sequence[str], scores: Mapping[
 
 
 def tokenized_alike(runs: Sequence[FinishedRun]) -> bool:
-    """True if all runs cut text alike, so that a number a token means the same in all."""
+    """True if all runs split text into the same tokens, so that numbers per token compare."""
     first = runs[0].fields.items()
     changed = {path for run in runs[1:] for path, _ in first ^ run.fields.items()}
     return not any(path.removeprefix(FINGERPRINT).split(".")[0] in _TOKENIZATION for path in changed)
@@ -119,7 +119,7 @@ def by_labels(runs: Sequence[FinishedRun], factors: Sequence[str]) -> dict[tuple
 
 
 def proof(runs: Sequence[FinishedRun], factors: Sequence[str]) -> Proof:
-    """Proof for runs that `refuse` let through."""
+    """Proof for runs that `refuse` accepts."""
     flat = [run.fields for run in runs]
     allowed = covering(flat, factors)
     every: set[str] = set().union(*flat)
@@ -155,7 +155,7 @@ _MOST_RUNS = 6
 
 
 def explanation(runs: Sequence[FinishedRun], factors: Sequence[str]) -> tuple[list[str], bool]:
-    """Lines that name each differing field with its values and their runs, and whether a table may be made."""
+    """Lines that name each differing field with its values and their runs, and True if a table may be made."""
     in_settings = differences(runs, factors)
     undeclared = [*in_settings, *score_differences(load_all(runs)[0])]
     paths = {difference.path for difference in in_settings}

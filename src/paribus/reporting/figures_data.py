@@ -1,6 +1,6 @@
-"""Pictures of tokenizers, vocabularies, orderings and text.
+"""Plots of tokenizers, vocabularies, orderings and text.
 
-They take numbers, so that they serve a comparison of runs and a table of tokenizers alike.
+They take plain numbers, so that they serve a comparison of runs and a table of tokenizers alike.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ class Segmentation:
     frequency_by_rank: RankCurve = ()
     """(rank from 1, occurrences) of its tokens, by rank."""
     row: int | None = None
-    """Place of its row among those of the comparison, where it is of one alone."""
+    """Place of its row in the comparison; None where it is not of a single row."""
 
 
 def token_lengths(segmentations: Sequence[Segmentation], text: str) -> Plot | None:
@@ -46,17 +46,17 @@ def token_lengths(segmentations: Sequence[Segmentation], text: str) -> Plot | No
     shares = [(part, [100 * count / sum(counts) for count in counts]) for part, counts in counted if sum(counts)]
     if not shares:
         return None
-    buckets = LENGTHS[: max(place for _, own in shares for place, share in enumerate(own, start=1) if share)]
+    buckets = LENGTHS[: max(place for _, heights in shares for place, share in enumerate(heights, start=1) if share)]
 
     def draw(figure: Figure) -> None:
         axes, width = figure.subplots(), 0.8 / len(shares)
-        for place, (part, own) in enumerate(shares):
-            left = [position - 0.4 + (place + 0.5) * width for position in range(len(buckets))]
+        for place, (part, heights) in enumerate(shares):
+            centres = [position - 0.4 + (place + 0.5) * width for position in range(len(buckets))]
             bars = axes.bar(
-                left, own[: len(buckets)], 0.92 * width, label=part.name, color=part.look.colour, hatch=part.look.hatch,
-                edgecolor="#ffffff", linewidth=0,
+                centres, heights[: len(buckets)], 0.92 * width, label=part.name, color=part.look.colour,
+                hatch=part.look.hatch, edgecolor="#ffffff", linewidth=0,
             )  # fmt: skip
-            for bar, bucket, height in zip(bars, buckets, own, strict=False):
+            for bar, bucket, height in zip(bars, buckets, heights, strict=False):
                 mark([bar], f"{part.name}: {height:.1f} % of tokens have {bucket} characters", part.row)
         axes.set_xticks(range(len(buckets)), buckets)
         axes.set_xlabel("length of a token (characters)")
@@ -66,8 +66,8 @@ def token_lengths(segmentations: Sequence[Segmentation], text: str) -> Plot | No
 
     caption = f"Lengths of the tokens of {text}."
     texts = [
-        f"{part.name}: " + ", ".join(f"{bucket} {share:.1f} %" for bucket, share in zip(buckets, own, strict=False))
-        for part, own in shares
+        f"{part.name}: " + ", ".join(f"{bucket} {share:.1f} %" for bucket, share in zip(buckets, heights, strict=False))
+        for part, heights in shares
     ]
     size = (9.2, max(3.8, 0.24 * len(shares)))
     return picture("token_lengths", caption, f"{caption} {'; '.join(texts)}.", size, draw)
@@ -76,7 +76,7 @@ def token_lengths(segmentations: Sequence[Segmentation], text: str) -> Plot | No
 def token_frequencies(segmentations: Sequence[Segmentation], text: str) -> Plot | None:
     """Occurrences of tokens by rank on log scales, as in the papers' figures; None where nothing is counted.
 
-    Beside it with an even scale of ranks, on which rare tokens, where vocabularies differ, have the room.
+    A second panel has a linear scale of ranks, which gives room to rare tokens, where vocabularies differ.
     """
     shown = [part for part in segmentations if part.frequency_by_rank]
     if not shown:
@@ -102,7 +102,7 @@ def token_frequencies(segmentations: Sequence[Segmentation], text: str) -> Plot 
 
 
 def _rank_text(curve: RankCurve) -> str:
-    """Counts at the powers of ten, or at the nearest rank there is, and at the last rank."""
+    """Counts at the powers of ten, or at the nearest rank that exists, and at the last rank."""
     ranks = {min(curve, key=lambda point: abs(point[0] - rank))[0] for rank in _READ_OUT_RANKS if rank <= curve[-1][0]}
     return ", ".join(f"rank {rank} {count}" for rank, count in curve if rank in ranks or rank == curve[-1][0])
 
@@ -141,9 +141,9 @@ def own_shares_plot(rows: Sequence[tuple[str, Look, Sequence[int]]]) -> Plot | N
 _DARK_SHARE = 0.6
 """Share from which on the text in a cell is white."""
 _LONGEST_UNTURNED, _LONGEST_LINE = 13, 24
-"""Characters of names that fit beside each other below their squares, and of a line of a name."""
+"""Most characters of names that fit side by side below their squares, and of a line of a name."""
 _LABEL_LENGTH = 90
-"""Characters of a vocabulary's name in that of a metric: two of them and what is between fit in MLflow's 250."""
+"""Most characters of a vocabulary's name in that of a metric: two of them and the words between fit in MLflow's 250."""
 
 
 @dataclass(frozen=True)
@@ -155,8 +155,8 @@ class OverlapMatrix:
     shares: Sequence[Sequence[float]]
     """shares[i][j]: of the tokens of vocabulary i, the share that vocabulary j has too."""
     frequencies: Sequence[Sequence[float | None]]
-    """frequencies[i][j]: how often, in a million tokens, a token occurs on average that i has and j lacks; None where
-    there is none, or nothing was counted."""
+    """frequencies[i][j]: mean occurrences, in a million tokens, of a token that i has and j lacks; None where there is
+    none, or nothing was counted."""
     own: Mapping[str, Collection[int]] = field(default_factory=dict)
     """Ids of the tokens that no other vocabulary has, by identifier of a run."""
     shown: Sequence[str] = ()
@@ -210,18 +210,18 @@ def overlap_plot(overlap: OverlapMatrix) -> Plot:
 
 
 def _in_lines(name: str) -> str:
-    """A name with its parts below each other, and long ones in several lines."""
+    """A name with a line for each part, and several for long ones."""
     lines = []
     for part in name.split(" · "):
-        wide = cell_len(part) / max(len(part), 1)  # 2 of characters as wide as they are high
-        lines += textwrap.wrap(part, int(_LONGEST_LINE / max(wide, 1))) or [part]
+        width = cell_len(part) / max(len(part), 1)  # 2 for full-width characters
+        lines += textwrap.wrap(part, int(_LONGEST_LINE / max(width, 1))) or [part]
     return "\n".join(lines)
 
 
 def _metric_labels(names: Sequence[str]) -> list[str]:
-    """Distinct names with nothing in them that a tracker refuses.
+    """Distinct names of characters that trackers accept.
 
-    One that is too long, or like another once the refused characters are replaced, ends in its digest.
+    A name that is too long, or equals another once refused characters are replaced, ends in its digest.
     """
     plain = [re.sub(r"[^\w. -]", "_", name) for name in names]
     endings = [f" {hashlib.sha256(name.encode()).hexdigest()[:8]}" for name in names]
@@ -238,7 +238,7 @@ _COSINE_BIN = 2.0 / 100
 
 
 def order_plots(rows: Sequence[OrderRow]) -> list[Plot]:
-    """All plots for which there is something to show."""
+    """Plots of contexts by similarity and by number of documents, and of similarity along the order."""
     inside = ("mean cosine of two documents of a context", "share of contexts (%)")
     documents = ("documents in a context", "share of contexts (%)")
     along = ("part of the order (%)", "mean cosine with the next document")
@@ -279,7 +279,7 @@ def _order_plot(
 
 
 def _cosine_shares(counts: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Middle of each bar that is not beside an empty end, and its share; nothing where nothing was counted."""
+    """Middles and shares of the bars from one before the first filled to one after the last; empty without counts."""
     filled = [place for place, count in enumerate(counts) if count]
     if not filled:
         return [], []
@@ -318,8 +318,8 @@ def entropy_plot(lines: Sequence[EntropyLine], name: str = "entropy") -> Plot:
 
     *Entropy-Driven Pre-Tokenization for Byte-Pair Encoding*, arXiv 2506.15889, Figures 3 and 5.
     """
-    every = [(line, places) for line in lines for places in _line_parts(line)]
-    parts = every[:_MOST_PANELS]
+    all_parts = [(line, places) for line in lines for places in _line_parts(line)]
+    parts = all_parts[:_MOST_PANELS]
     longest = max(len(places) for _, places in parts)
     highest = max(entropy for line in lines for entropy in line.entropies if not math.isnan(entropy))
 
@@ -338,8 +338,8 @@ def entropy_plot(lines: Sequence[EntropyLine], name: str = "entropy") -> Plot:
         figure.supylabel("entropy of the next character (bits)", fontsize=10)
 
     caption = "Entropy of a language model's next character after each character; a piece ends where a dotted line is."
-    if len(parts) < len(every):
-        caption += f" The first {len(parts)} of {len(every)} panels."
+    if len(parts) < len(all_parts):
+        caption += f" The first {len(parts)} of {len(all_parts)} panels."
     texts = "; ".join("|".join(pieces(line)) for line in lines)
     size = (max(4.0, 1.1 + 0.22 * longest), 0.5 + 1.5 * len(parts))
     return picture(name, caption, f"{caption} {texts}.", size, draw)
@@ -352,7 +352,7 @@ def pieces(line: EntropyLine) -> list[str]:
 
 
 def _line_parts(line: EntropyLine) -> Iterator[range]:
-    """Places in the line that a panel has room for; place 0 is before the first character."""
+    """Ranges of places in the line, one a panel; place 0 is before the first character."""
     places = len(line.text) + 1
     rows = math.ceil(places / _CHARACTERS_A_PANEL)
     for row in range(rows):
@@ -361,7 +361,7 @@ def _line_parts(line: EntropyLine) -> Iterator[range]:
 
 Reals = npt.NDArray[np.float64]
 _MOST_BARS = 64
-"""Most bars of one quantity."""
+"""Largest number of bars of one quantity."""
 _ROUNDED_TO = 9
 
 
@@ -372,10 +372,10 @@ Histograms = Mapping[str, npt.NDArray[np.int64]]
 def histograms(quantities: Mapping[str, Reals]) -> tuple[Reals, Histograms]:
     """Edges of bins in bits, (bins + 1,), ascending, of a power of two in width, and the counts of all `quantities`.
 
-    The bins are as few as cover all values, of which each quantity has one at least. A bin holds its lower edge, the
-    last one both.
+    There are no more bins than cover all values; each quantity must have one value at least. A bin includes its lower
+    edge, the last one both edges.
     """
-    # An entropy of 0 comes out as -2e-16 here and there.
+    # An entropy of 0 may be computed as -2e-16.
     quantities = {name: np.round(values, _ROUNDED_TO) for name, values in quantities.items()}
     low = min(float(values.min()) for values in quantities.values())
     high = max(float(values.max()) for values in quantities.values())
@@ -393,8 +393,8 @@ def candidates_plot(edges: Reals, counts: Histograms, text: str) -> Plot:
 
     def draw(figure: Figure) -> None:
         panels = figure.subplots(len(counts), 1, sharex=True, squeeze=False)[:, 0]
-        for place, (panel, (name, own)) in enumerate(zip(panels, counts.items(), strict=True)):
-            heights = 100 * own / own.sum()
+        for place, (panel, (name, bins)) in enumerate(zip(panels, counts.items(), strict=True)):
+            heights = 100 * bins / bins.sum()
             panel.bar(edges[:-1], heights, np.diff(edges), align="edge", color=COLOURS[place % len(COLOURS)])
             panel.set_title(name)
             panel.set_ylabel("candidates (%)")
@@ -403,7 +403,7 @@ def candidates_plot(edges: Reals, counts: Histograms, text: str) -> Plot:
 
     caption = f"Candidate spans of {text} by mutual information and by the entropies of what stands beside them."
     texts = []
-    for name, own in counts.items():
-        filled, most = np.flatnonzero(own), f"most of them from {edges[own.argmax()]:g} bits"
+    for name, bins in counts.items():
+        filled, most = np.flatnonzero(bins), f"most of them from {edges[bins.argmax()]:g} bits"
         texts.append(f"{name}: {edges[filled[0]]:g} to {edges[filled[-1] + 1]:g} bits, {most}")
     return picture("candidates", caption, f"{caption} {'; '.join(texts)}.", (7.0, 2.1 * len(counts) + 0.4), draw)

@@ -1,4 +1,4 @@
-"""Items behind the numbers: their texts, what rows answered, where rows differ most, and all as one tidy table."""
+"""Items behind the numbers: their texts, the answers of rows, the items in which rows differ most, and a tidy table."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ from paribus.reporting.significance import Matrix, Vector
 
 @dataclass(frozen=True)
 class ItemText:
-    """Question and answers of one item; of a document that is scored whole, its text alone."""
+    """Question and answers of one item; a document that is scored whole has its text alone."""
 
     question: str = ""
     """Text before the answer, without examples; of a pair the source, of a document all of it."""
@@ -45,9 +45,9 @@ _TRANSLATIONS, _PREDICTIONS = "translations.parquet", "predictions.parquet"
 
 
 def written_by(run: FinishedRun, task: str) -> dict[tuple[int, str], str]:
-    """Texts that the models of a run wrote in a task; none where they are not on record.
+    """Texts that the models of a run wrote in a task; empty where they are not on record.
 
-    DataError for a file that cannot be read.
+    Raises DataError for a file that cannot be read.
     """
     texts: dict[tuple[int, str], str] = {}
     if run.scores is not None:
@@ -74,7 +74,7 @@ BITS_OF_ITEMS = ("choice_bits", "target_bits")
 JUDGED = ("accuracy", "exact match")
 """Families of metrics whose values of one answer are right or wrong; others, such as F1, may happen to be 0 or 1."""
 ROUNDING = 1e-9
-"""Below which a difference between means of an item is that of the order in which they were summed."""
+"""Largest difference between means of an item that may be due to the order in which they were summed."""
 Kind = Literal["right", "score", "documents"]
 
 
@@ -116,18 +116,18 @@ def left_out(scored: Scored, comparison: Comparison) -> frozenset[str]:
 
 
 def all_scored(comparison: Comparison) -> dict[str, Scored]:
-    """Tasks, then sets of documents, by name, whether the table has columns of them or not."""
+    """Tasks, then sets of documents, by name, even without columns in the table."""
     scores = list(comparison.scores.values())
     tasks = sorted({task for score in scores for task, _, _ in score.blocks})
-    read = any(len(score.heldout) for score in scores)
+    has_heldout = any(len(score.heldout) for score in scores)
     sets = dict.fromkeys(name for score in scores for name in score.texts)
-    whole = [BITS_PER_BYTE.key] if read else []
-    named = (*(_named_in_table(task, comparison.table) for task in tasks), *whole, *sets)
-    if not named:
+    heldout_keys, heldout_names = ([BITS_PER_BYTE.key], [HELDOUT]) if has_heldout else ([], [])
+    keys = (*(_named_in_table(task, comparison.table) for task in tasks), *heldout_keys, *sets)
+    if not keys:
         return {}
-    # Groups may be called as tasks are.
-    table = replace(comparison.table, columns=named, groups=None, shots="mean")
-    columns = dict(zip((*tasks, *([HELDOUT] if read else []), *sets), columns_of(scores, [], table), strict=True))
+    # A group may have the name of a task.
+    table = replace(comparison.table, columns=keys, groups=None, shots="mean")
+    columns = dict(zip((*tasks, *heldout_names, *sets), columns_of(scores, [], table), strict=True))
     return {
         name: _scored_task(name, column, scores) if column.parts else Scored(name, "documents", column)
         for name, column in columns.items()
@@ -136,7 +136,8 @@ def all_scored(comparison: Comparison) -> dict[str, Scored]:
 
 def _named_in_table(task: str, table: TableConfig) -> str:
     """`task`, or `task:metric` where the table has columns of it by that alone."""
-    names = [whole for whole in (name.partition("/")[0] for name in table.columns) if whole.partition(":")[0] == task]
+    columns = (column.partition("/")[0] for column in table.columns)
+    names = [name for name in columns if name.partition(":")[0] == task]
     return task if task in names else next(iter(names), task)
 
 
@@ -153,8 +154,8 @@ def _scored_task(name: str, column: Measure, scores: Sequence[RunScores]) -> Sco
 
 
 def with_left_out(comparison: Comparison, runs: Sequence[FinishedRun]) -> Mapping[str, RunScores]:
-    """Scores by run id with the items that the table leaves out, for which they are read again."""
-    if all(about.kept for about in comparison.left_out.values()):
+    """Scores by run id with the items that the table leaves out, which are read again."""
+    if all(counts.kept for counts in comparison.left_out.values()):
         return comparison.scores
     remembered = Remembered()
     return {
@@ -165,7 +166,7 @@ def with_left_out(comparison: Comparison, runs: Sequence[FinishedRun]) -> Mappin
 
 
 _LARGEST_DIFFERENCE = 1e12
-"""Largest difference that is told from others; infinite ones count as this."""
+"""Largest difference that is distinguished; infinite ones count as this."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,7 @@ def _summed(
     places: Mapping[tuple[str, ...], NDArray[np.int64]],
     items: int,
 ) -> tuple[NDArray[np.int64], Vector]:
-    """(items,) how many values of the metric there are, and their sum."""
+    """(items,) number of values of the metric, and their sum."""
     count, total = np.zeros(items, np.int64), np.zeros(items)
     for blocks in runs:
         for (task, shots, name), block in blocks.items():
@@ -240,10 +241,10 @@ def _document_answers(scored: Scored, comparison: Comparison, scores: Mapping[st
     names, sizes = known[0].documents, known[0].bytes
     rows: dict[int, RowAnswers] = {}
     for place, row in enumerate(comparison.rows):
-        bits = [each.bits for score in row.scored(scores) if (each := scored.documents(score)) is not None]
+        bits = [documents.bits for score in row.scored(scores) if (documents := scored.documents(score)) is not None]
         if bits:
-            count = sum(len(each) for each in bits)
-            mean = np.sum([each.sum(axis=0) for each in bits], axis=0) / count
+            count = sum(len(run_bits) for run_bits in bits)
+            mean = np.sum([run_bits.sum(axis=0) for run_bits in bits], axis=0) / count
             counts = np.full(len(names), count, np.int64)
             rows[place] = RowAnswers(counts, mean / np.maximum(sizes, 1), np.full(len(names), np.nan))
     return names, rows
@@ -252,22 +253,22 @@ def _document_answers(scored: Scored, comparison: Comparison, scores: Mapping[st
 def by_difference(scored: Scored, comparison: Comparison, rows: Mapping[int, RowAnswers]) -> list[int]:
     """Places of all items, those in which rows differ most from what they are compared with first.
 
-    By the measure, then, of those that rounding alone tells apart, by the bits of the right answer. Where nothing is
-    compared those that were answered worst come first.
+    Items are sorted by the measure; those that only rounding distinguishes, by the bits of the right answer. Where
+    nothing is compared, those that were answered worst come first.
     """
     bases = [(place, row.baseline) for place, row in enumerate(comparison.rows)]
     pairs = [(rows[row], rows[base]) for row, base in bases if base is not None and {row, base} <= rows.keys()]
 
-    def most(vector: Callable[[RowAnswers], Vector]) -> Any:
+    def largest(vector: Callable[[RowAnswers], Vector]) -> Any:
         """(items,) the largest difference of two rows, 0 where one has no answer; without pairs the sum of all rows."""
         if pairs:
             return np.max([np.abs(np.nan_to_num(vector(row) - vector(base))) for row, base in pairs], axis=0)
         return np.sum([np.nan_to_num(vector(row)) for row in rows.values()], axis=0)
 
-    values, bits = most(lambda row: row.value), most(lambda row: row.bits)
+    values, bits = largest(lambda row: row.value), largest(lambda row: row.bits)
     values = values if pairs or scored.lower else -values
-    whole = np.round(np.clip(values, -_LARGEST_DIFFERENCE, _LARGEST_DIFFERENCE) / ROUNDING)
-    order: list[int] = np.lexsort((-bits, -whole)).tolist()
+    rounded = np.round(np.clip(values, -_LARGEST_DIFFERENCE, _LARGEST_DIFFERENCE) / ROUNDING)
+    order: list[int] = np.lexsort((-bits, -rounded)).tolist()
     return order
 
 
@@ -283,7 +284,7 @@ class DifferentItems:
 
     name: str
     count: int
-    """How many items there are."""
+    """Number of items."""
     lines: Sequence[Sequence[str]]
     """A header, then a line an item: its name, its text, and a cell for each of the table's first rows."""
 
@@ -296,7 +297,7 @@ def most_different(
     rows = list(answers)[:_MOST_ROWS]
     header = ["item", "text", *(comparison.row_name(comparison.rows[place]) for place in rows)]
     written = {}
-    for place in rows:  # of its first run, at the last checkpoint that was scored
+    for place in rows:  # texts of its first run, at the last checkpoint that was scored
         by_step = written_by(comparison.rows[place].runs[0], scored.name)
         last = max((step for step, _ in by_step), default=None)
         written[place] = {item: text for (step, item), text in by_step.items() if step == last}
@@ -308,34 +309,34 @@ def most_different(
     return DifferentItems(scored.name, len(items), lines)
 
 
-def _answer_text(scored: Scored, own: RowAnswers, place: int, written: str | None) -> str:
-    if not own.answers[place]:
+def _answer_text(scored: Scored, row: RowAnswers, place: int, written: str | None) -> str:
+    if not row.answers[place]:
         return "no answer"
     if scored.kind == "right":
-        bits = "" if math.isnan(own.bits[place]) else f", {own.bits[place]:.2f} bits"
-        text = f"{own.right[place]} of {own.answers[place]} right{bits}"
+        bits = "" if math.isnan(row.bits[place]) else f", {row.bits[place]:.2f} bits"
+        text = f"{row.right[place]} of {row.answers[place]} right{bits}"
     elif scored.kind == "documents":
-        text = f"{own.value[place]:.4f} bits a byte"
+        text = f"{row.value[place]:.4f} bits a byte"
     else:
-        text = f"{scored.metric} {own.value[place] * scored.column.factor:.4g}"
+        text = f"{scored.metric} {row.value[place] * scored.column.factor:.4g}"
     return text if written is None else f"{text}: {_one_line(written)[:_LONGEST_TEXT]}"
 
 
 def _item_line(scored: Scored, text: ItemText) -> str:
-    """The end of a question, or the beginning of what is scored whole, and the right answer."""
-    whole = scored.kind == "documents" or scored.metric in PERCENT
+    """The end of a question, or the beginning of a text that is scored whole, and the right answer."""
+    from_start = scored.kind == "documents" or scored.metric in PERCENT
     question = _one_line(text.question)
-    parts = [question[:_LONGEST_TEXT] if whole else question[-_LONGEST_TEXT:]] if question else []
-    parts += [f"{'✓' if place == text.right else '·'} {_one_line(each)}" for place, each in enumerate(text.choices)]
+    parts = [question[:_LONGEST_TEXT] if from_start else question[-_LONGEST_TEXT:]] if question else []
+    parts += [f"{'✓' if place == text.right else '·'} {_one_line(choice)}" for place, choice in enumerate(text.choices)]
     parts += [_one_line(text.ending)] if text.ending else []
     parts += [f"✓ {_one_line(' | '.join(text.accepted))[:_LONGEST_TEXT]}"] if text.accepted else []
     return " / ".join(parts)
 
 
 def _one_line(text: str) -> str:
-    """Text with its whitespace made single spaces, and escapes for what would turn or control the text around it."""
+    """Text with single spaces for whitespace, and escapes for characters that are not printable."""
     joined = " ".join(text.split())
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in joined)
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in joined)
 
 
 MOST_LINES = 5_000_000
@@ -358,29 +359,29 @@ _TEXT_SCHEMA = pa.schema(
 def items_table(
     comparison: Comparison, scored: Sequence[Scored], scores: Mapping[str, RunScores], most: int = MOST_LINES
 ) -> pa.Table:
-    """Every metric of every item of these tasks and sets of documents; what there is not is null.
+    """Every metric of every item of these tasks and sets of documents; missing values are null.
 
     Columns: the labels of the factors; run_id, seed, checkpoint (step of the training), task, shots, item, left_out
     (of the table), metric, value (of documents `bits`), bytes (of documents), written (by the model). `scores` by run
-    id. Beyond `most` lines only those of the last checkpoint are in it.
+    id. Beyond `most` lines it has only those of the last checkpoint.
     """
-    own = dict(_ITEM_FIELDS)  # where seeds are a factor they have a column
-    schema = pa.schema([*((factor, _TEXT) for factor in comparison.factors if factor not in own), *_ITEM_FIELDS])
+    reserved = dict(_ITEM_FIELDS)  # the factor `seed` has its column among these
+    schema = pa.schema([*((factor, _TEXT) for factor in comparison.factors if factor not in reserved), *_ITEM_FIELDS])
     runs = [(row, run, scores[run.run_id]) for row in comparison.rows for run in row.runs if run.run_id in scores]
-    count = sum(values.size for each in scored for *_, score in runs for *_, values, _ in _matrices(each, score))
+    count = sum(values.size for task in scored for *_, score in runs for *_, values, _ in _matrices(task, score))
     parts: list[pa.Table] = []
-    for each in scored:
-        out = left_out(each, comparison)
+    for task in scored:
+        out = left_out(task, comparison)
         for row, run, score in runs:
             labels = dict(zip(comparison.factors, row.labels, strict=True))
-            constant = {**labels, "run_id": run.run_id, "seed": run.seed, "task": each.name}
-            for columns in _item_columns(each, score, written_by(run, each.name), out, last=count > most):
+            constant = {**labels, "run_id": run.run_id, "seed": run.seed, "task": task.name}
+            for columns in _item_columns(task, score, written_by(run, task.name), out, last=count > most):
                 lines = len(columns["value"])
-                whole = {
+                arrays = {
                     name: value if isinstance(value, pa.Array) else pa.repeat(value, lines)
                     for name, value in (constant | columns).items()
                 }
-                parts.append(pa.table({field.name: whole[field.name].cast(field.type) for field in schema}, schema))
+                parts.append(pa.table({field.name: arrays[field.name].cast(field.type) for field in schema}, schema))
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
 

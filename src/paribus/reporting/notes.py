@@ -1,4 +1,4 @@
-"""Notes of a table: what ± means, what was tested on what, what is missing, and what makes rows unlike."""
+"""Notes of a table: the meaning of ±, the tests, missing runs and scores, and differences that make rows unlike."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,23 +24,23 @@ from paribus.reporting.table import EXPLORATORY, first_lines, heading, size, spr
 
 @dataclass(frozen=True)
 class Notes:
-    """Sentences for beside a table."""
+    """Sentences that accompany a table."""
 
     warnings: tuple[str, ...]
     """Notes that have to be read with every number."""
     legend: tuple[str, ...]
-    """Notes on the meaning of numbers and marks, and on what is missing."""
+    """Notes on the meaning of numbers and marks, and on missing runs and scores."""
     details: tuple[str, ...]
-    """How it was tested, what was equal, and what else a careful reader asks for."""
+    """Notes on tests and equal settings, and on all else that a careful reader asks for."""
 
     @property
     def lines(self) -> list[str]:
-        """All of them, in the order in which a reader needs them."""
+        """All notes, in the order in which a reader needs them."""
         return [*self.warnings, *self.legend, *self.details]
 
 
 def notes(comparison: Comparison) -> Notes:
-    """All that is to be said of a table beside its numbers."""
+    """All notes of a table."""
     return Notes(
         warnings=(
             *_lossy(comparison),
@@ -103,8 +103,8 @@ def _units(comparison: Comparison) -> Iterator[str]:
         means = any(column.label == "mean" for column in accuracies)
         over = ", 'mean' is over the shots, of tasks over the tasks" if means else ""
         parts.append(f"{named[0].upper()}{named[1:]} in %{over}")
-    if whole := [column.label for column in comparison.columns if column.kind == "percent" and len(column.parts) == 1]:
-        parts.append(f"{', '.join(dict.fromkeys(whole))} in %, of all items together")
+    if rates := [column.label for column in comparison.columns if column.kind == "percent" and len(column.parts) == 1]:
+        parts.append(f"{', '.join(dict.fromkeys(rates))} in %, of all items together")
     if any(column.kind == "bits_per_byte" for column in comparison.columns):
         parts.append("bits per byte of the original UTF-8, lower is better")
     if any(column.key == "bytes_per_token" for column in comparison.columns):
@@ -126,8 +126,8 @@ def _units(comparison: Comparison) -> Iterator[str]:
 def _documents(column: Measure) -> str:
     if column.field in HELDOUT_SETS:
         return {"clean": "clean ones among them", "concatenated": "of them concatenated"}[column.label]
-    whole = " end to end" if column.field.endswith(CONCATENATED) else ""
-    return f"documents of {column.group}{whole}" if column.field else "held-out documents"
+    end_to_end = " end to end" if column.field.endswith(CONCATENATED) else ""
+    return f"documents of {column.group}{end_to_end}" if column.field else "held-out documents"
 
 
 def _averaged_weights(comparison: Comparison) -> Iterator[str]:
@@ -142,17 +142,17 @@ def _averaged_weights(comparison: Comparison) -> Iterator[str]:
 
 def _averages(comparison: Comparison) -> Iterator[str]:
     """Tasks of each mean over tasks, and those that the mean over all leaves out."""
-    every = {part.task: part for column in comparison.columns for part in column.parts}
+    parts = {part.task: part for column in comparison.columns for part in column.parts}
     for column in comparison.columns:
         tasks = list(dict.fromkeys(part.task for part in column.parts))
         if len(tasks) < 2 and (column.key != AVERAGE or not tasks):
             continue
-        missing = [part for task, part in every.items() if task not in tasks] if column.key == AVERAGE else []
-        left = ", ".join(f"{comparison.name(part.task)} ({part.family})" for part in missing)
-        named = ", ".join(map(comparison.name, tasks))
+        excluded = [part for task, part in parts.items() if task not in tasks] if column.key == AVERAGE else []
+        others = ", ".join(f"{comparison.name(part.task)} ({part.family})" for part in excluded)
+        names = ", ".join(map(comparison.name, tasks))
         yield (
-            f"{column.group}: the mean of {named} by {' and '.join(column.families)}, each task weighing the same"
-            f"{f'; not in it: {left}' if left else ''}."
+            f"{column.group}: the mean of {names} by {' and '.join(column.families)}, each task weighing the same"
+            f"{f'; not in it: {others}' if others else ''}."
         )
 
 
@@ -197,7 +197,7 @@ def _marks(comparison: Comparison) -> Iterator[str]:
 
 
 def _tests(comparison: Comparison) -> Iterator[str]:
-    """How effects were tested, and rows that are compared with none since that row has no finished run."""
+    """The test of effects, and rows that are not tested since the row to compare them with has no finished run."""
     if judged := [effect for effect in comparison.effects if effect.p_adjusted is not None]:
         together = f"the {len(judged)} effects on {_primary(comparison)} are judged together" if len(judged) > 1 else ""
         yield (
@@ -230,7 +230,7 @@ def _few_items(comparison: Comparison) -> Iterator[str]:
     few: dict[str, Cell] = {}
     for _, column, cell in _finished_cells(comparison):
         if too_few_items(column, cell):
-            few[heading(column)] = min(cell, few.get(heading(column), cell), key=lambda each: each.fewest)
+            few[heading(column)] = min(cell, few.get(heading(column), cell), key=lambda candidate: candidate.fewest)
     if few:
         fits = {True: " whose prompt fits every run", False: ""}
         named = ", ".join(f"{name} ({cell.fewest}{fits[cell.fitting]})" for name, cell in few.items())
@@ -273,7 +273,7 @@ def _plain(comparison: Comparison) -> Iterator[str]:
 
 
 def _repeated(comparison: Comparison) -> Iterator[str]:
-    """Rows that read text more than once; a row that repeats it has seen less text than its budget says."""
+    """Rows that read text more than once; these have seen less distinct text than their budget has."""
     epochs = [
         (_labels_of(comparison, row), max(float(run.training.get("epochs", 0.0)) for run in row.runs))
         for row in comparison.finished
@@ -282,8 +282,8 @@ def _repeated(comparison: Comparison) -> Iterator[str]:
     if repeating:
         counts = [count for _, count in repeating]
         between = _range(f"{min(counts):.3g}", f"{max(counts):.3g}")
-        who = "every run" if len(repeating) == len(epochs) else _listed([name for name, _ in repeating])
-        yield f"Text was repeated, {between} epochs: {who}."
+        rows = "every run" if len(repeating) == len(epochs) else _listed([name for name, _ in repeating])
+        yield f"Text was repeated, {between} epochs: {rows}."
 
 
 def _redrawn(comparison: Comparison) -> Iterator[str]:
@@ -331,7 +331,7 @@ def _gaps(row: Arm, comparison: Comparison) -> Iterator[str]:
 
 
 def _truncated(comparison: Comparison) -> Iterator[str]:
-    """Tasks with prompts that lost their beginning, and the items that were left out for it."""
+    """Tasks with prompts that lost their beginning, and the items that were left out for that."""
     for task, out in comparison.left_out.items():
         name = comparison.name(task)
         if out.kept:
@@ -354,7 +354,7 @@ def _by_shots(out: LeftOut) -> str:
 
 
 def _cut_sources(comparison: Comparison) -> Iterator[str]:
-    """Pairs whose targets are scored after a part of their source alone."""
+    """Pairs whose targets are scored given only a part of their source."""
     scores = _finished_scores(comparison)
     counts = [score.cut_sources for score in scores]
     if any(counts):
@@ -368,7 +368,7 @@ def _cut_sources(comparison: Comparison) -> Iterator[str]:
 
 
 def _cut_documents(comparison: Comparison) -> Iterator[str]:
-    """Text that models read of a document in fine-tuned tasks: what fits the context depends on the tokenizer."""
+    """Text that models read of a document in fine-tuned tasks: how much fits the context depends on the tokenizer."""
     scores = _finished_scores(comparison)
     alike = {True: "in all rows alike", False: "finetuning.document_characters lets all rows read the same"}
     for task in sorted({task for score in scores for task, cut in score.documents_cut.items() if cut}):
@@ -380,15 +380,15 @@ def _cut_documents(comparison: Comparison) -> Iterator[str]:
 
 
 def _boundary_tokens(comparison: Comparison) -> Iterator[str]:
-    """Rows with tokens across the boundary of context and choice, and how well those were scored."""
+    """Rows with tokens across the boundary of context and choice, and the precision of those scores."""
     scores = {comparison.row_name(row): row.scored(comparison.scores) for row in comparison.finished}
-    counts = {name: [score.crossed_choices for score in of_row] for name, of_row in scores.items()}
+    counts = {name: [score.crossed_choices for score in row_scores] for name, row_scores in scores.items()}
     if rows := [f"{_between(count)} choices of {name}" for name, count in counts.items() if any(count)]:
-        omitted = max(score.omitted for of_row in scores.values() for score in of_row)
-        left = f"at most a share of {omitted:.1g} of a probability was left out" if omitted else "nothing was left out"
+        share = max(score.omitted for row_scores in scores.values() for score in row_scores)
+        omitted = f"at most a share of {share:.1g} of a probability was left out" if share else "nothing was left out"
         yield (
             "A choice whose first token begins in the context is scored by the summed probability of all tokens that "
-            f"spell it ({left}): {_listed(rows)}."
+            f"spell it ({omitted}): {_listed(rows)}."
         )
 
 
@@ -423,7 +423,7 @@ def _finished_scores(comparison: Comparison) -> list[RunScores]:
 
 
 def _held_seeds(comparison: Comparison) -> Iterator[str]:
-    """Seeds that runs of a row share, so that no spread and no test has what they change."""
+    """Seeds that runs of a row share, so that no spread and no test includes what they change."""
     if comparison.held:
         held = " and ".join(f"seeds.{part}" for part in comparison.held)
         yield (
@@ -433,7 +433,7 @@ def _held_seeds(comparison: Comparison) -> Iterator[str]:
 
 
 def _lossy(comparison: Comparison) -> Iterator[str]:
-    """Rows whose models have less to predict than the text that their bits are divided by."""
+    """Rows whose models predict less text than their bits are divided by."""
     if rows := [comparison.row_name(row) for row in comparison.finished if row.loses_text(comparison.scores)]:
         yield (
             "Warning: the tokenizers of these rows lose some of the scored text (tokenizer.lossless=false), so their "
@@ -443,7 +443,7 @@ def _lossy(comparison: Comparison) -> Iterator[str]:
 
 
 def _existing_tokenizers(comparison: Comparison) -> Iterator[str]:
-    """Rows whose tokenizer was there already, beside others: it may have been made of the text that is scored."""
+    """Rows with an existing tokenizer, beside others: it may have been trained on the text that is scored."""
     runs = _finished_runs(comparison)
     rows = dict.fromkeys(
         comparison.row_name(row) for row, run in runs if (run.config.get("tokenizer") or {}).get("kind") == "existing"
@@ -457,7 +457,7 @@ def _existing_tokenizers(comparison: Comparison) -> Iterator[str]:
 
 
 def _skipped(comparison: Comparison) -> Iterator[str]:
-    """Rows whose models did not learn from all that they have read."""
+    """Rows whose models did not learn from all text that they read."""
     rows = []
     for row in comparison.finished:
         most = max(float(run.training.get("skipped_steps") or 0.0) for run in row.runs)
@@ -472,7 +472,7 @@ def _skipped(comparison: Comparison) -> Iterator[str]:
 
 
 def _starting_checkpoints(comparison: Comparison) -> Iterator[str]:
-    """Rows that go on from another checkpoint than the one they are compared with; else that all go on from some."""
+    """Rows that start from another checkpoint than the row they are compared with; else a note if any has a start."""
     bases = [row if row.baseline is None else comparison.rows[row.baseline] for row in comparison.finished]
     rows = [
         comparison.row_name(row)
@@ -509,11 +509,11 @@ _SIZE_OPTIONS = {
     BATCH_BYTES.key: ("training.batch_bytes", "training.global_batch"),
     CONTEXT_BYTES.key: ("model.context_bytes", "model.context_length"),
 }
-"""The option that gives a size in bytes, and the one that it replaces."""
+"""Option that gives a size in bytes, and the option that it replaces, by column key."""
 
 
 def other_sizes(comparison: Comparison) -> Iterator[str]:
-    """Ranges in which runs differ in steps, text a step or text a context, what that does, and what takes it out."""
+    """Ranges in which runs differ in steps, text a step or text a context, with their effect and the remedy."""
     runs = [run for _, run in _finished_runs(comparison)]
     ranges, meanings, remedies = [], [], []
     for column, name, words, meaning in _SIZES:
@@ -535,7 +535,7 @@ def other_sizes(comparison: Comparison) -> Iterator[str]:
 
 
 def _other_vocabularies(comparison: Comparison) -> Iterator[str]:
-    """Sizes of vocabularies that differ where the table does not ask what a size does."""
+    """Sizes of vocabularies that differ where `tokenizer.vocab_size` is no factor of the table."""
     first = [(comparison.row_name(row), row.runs[0].vocabulary_size) for row in comparison.finished]
     rows = {name: size for name, size in first if size is not None}
     unlike = bool(rows) and max(rows.values()) > _SAME_VOCABULARY_SIZE * min(rows.values())

@@ -1,6 +1,6 @@
-"""Finished runs as a report needs them: their records, and every score of every item at every checkpoint.
+"""Finished runs that reports are made from: their records, and every score of every item at every checkpoint.
 
-No aggregate is stored: whatever a report shows is computed from these scores, so that every number has an error bar and
+No aggregate is stored: all that a report shows is computed from these scores, so that every number has an error bar and
 a test.
 """
 
@@ -46,23 +46,23 @@ class FinishedRun:
     vocabulary: Path | None = None
     """Directory of the `vocabulary` artefact."""
     vocabulary_size: int | None = None
-    """Tokens that the vocabulary has, which may be fewer than were asked for."""
+    """Number of tokens in the vocabulary, which may be smaller than configured."""
     tokens: Path | None = None
     """Directory of the `tokens` artefact."""
     readings: Path | None = None
-    """File that says how often training read a sample of the corpus' bytes."""
+    """File with the number of times that training read each byte of a sample of the corpus."""
     find_steps: Callable[[], Any] | None = None
-    """Find the step at which training first read each of these bytes, int64, -1 where it did not."""
+    """Function to the step at which training first read each of these bytes, int64, -1 where it did not."""
     finetuned: Path | None = None
     """Directory of the `finetuning` artefact."""
     gone: tuple[str, ...] = ()
-    """Artefacts that the record names and that are gone or damaged, in words."""
+    """Artefacts of the record that are missing or damaged, in words."""
     corpus: Mapping[str, Any] = field(default_factory=dict)
     """Result of the corpus; `overlap` of its held-out documents with training text, and what `moved` there."""
     commit: str | None = None
     """Commit of the code that trained it."""
     ended: float | None = None
-    """When it ended, in seconds since 1970."""
+    """Time of its end, in seconds since 1970."""
     harmless: Mapping[str, str] = field(default_factory=dict)
     """Versions of packages that can change no number, by package."""
 
@@ -91,14 +91,14 @@ class FinishedRun:
 
 @dataclass(frozen=True)
 class MissingRun:
-    """A combination of factors that was asked for and has no finished run."""
+    """A combination of factors that was requested and has no finished run."""
 
     factors: Mapping[str, str]
     reason: str
     diverged: bool = False
     """True if it failed by a number, such as a loss that is not finite."""
     after: int | None = None
-    """How many of the finished runs were asked for before it, None for all: rows stand in the order of the sweep."""
+    """Number of finished runs that precede it in the sweep, whose order rows have; None for all."""
 
 
 ITEMS = "items.parquet"
@@ -158,7 +158,7 @@ class RunScores:
     cut_sources: int = 0
     """Held-out pairs whose source lost its end, since it is longer than the context."""
     changed_documents: int | None = None
-    """Scored texts that the tokenizer does not give back; None where that is not known."""
+    """Scored texts that the tokenizer does not decode to what they were; None where that is not known."""
     documents_cut: Mapping[str, int] = field(default_factory=dict)
     """Documents that lost their end, by fine-tuned task."""
     document_bytes: Mapping[str, float] = field(default_factory=dict)
@@ -167,7 +167,7 @@ class RunScores:
     """Uniformity of the last checkpoint's input embeddings of used, frequent, medium, rare and unused tokens."""
     checkpoints: int = 0
     steps: tuple[int, ...] = ()
-    """Steps of training at which the checkpoints stand."""
+    """Training steps of the checkpoints."""
     texts: Mapping[str, Heldout] = field(default_factory=dict)
     """Bits of the documents of each set of texts, by its name."""
 
@@ -209,7 +209,7 @@ _CHECKPOINT = "checkpoint"
 
 
 class Remembered:
-    """The last arrangements that were worked out, each with the columns that it is of.
+    """Cache of the last arrangements, each with the columns that it was made from.
 
     Runs of one comparison differ in the values and in the steps of their checkpoints, seldom in anything else.
     """
@@ -218,7 +218,7 @@ class Remembered:
         self._last: tuple[tuple[pa.Table, Any], ...] = ()
 
     def arranged(self, table: pa.Table, value: str, make: Callable[[], _Lines]) -> _Lines:
-        """Result of `make` for this table, from memory where all columns but `value` are those of an earlier one.
+        """Result of `make` for this table, cached where all columns but `value` equal those of an earlier one.
 
         Of the checkpoints only their order counts.
         """
@@ -228,36 +228,39 @@ class Remembered:
             if known.equals(columns):
                 result: _Lines = arrangement
                 return result
-        made = make()
-        self._last = (*self._last, (columns, made))[-_MOST_REMEMBERED:]
-        return made
+        result = make()
+        self._last = (*self._last, (columns, result))[-_MOST_REMEMBERED:]
+        return result
 
 
 def load_scores(directory: Path, finetuned: Path | None = None, remembered: Remembered | None = None) -> RunScores:
     """Read an `evaluation` artefact, and the items of a `finetuning` one with it.
 
-    With `remembered`, lines that an earlier artefact had are not arranged again.
+    With `remembered`, lines that an earlier artefact had too are not arranged again.
 
     Raises:
         DataError: a file is missing or torn, lacks columns or repeats an item.
     """
-    known = remembered or Remembered()
+    cache = remembered or Remembered()
     items = _items_table(directory)
     heldout = _read_table(directory / "heldout.parquet", HELDOUT_COLUMNS, ("document",))
     statistics = _read_json(directory / "statistics.json")
     tasks: Mapping[str, Mapping[str, Any]] = statistics.get("tasks", {})
-    fine: Mapping[str, Mapping[str, Any]] = _read_json(finetuned / "statistics.json")["tasks"] if finetuned else {}
+    tuned_tasks: Mapping[str, Any] = _read_json(finetuned / "statistics.json")["tasks"] if finetuned else {}
     steps = sorted({step for table in (items, heldout) for step in table["checkpoint"].unique().to_pylist()})
     checkpoints = len(steps)
-    blocks, scored = _blocks_and_content(items, directory / ITEMS, known)
-    tuned, answered = _blocks_and_content(_items_table(finetuned), finetuned / ITEMS, known) if finetuned else ({}, {})
-    documents, content = Heldout(), {"scores.checkpoints": str(checkpoints)} | scored | answered
+    blocks, content = _blocks_and_content(items, directory / ITEMS, cache)
+    content = {"scores.checkpoints": str(checkpoints)} | content
+    if finetuned:
+        tuned_blocks, tuned_content = _blocks_and_content(_items_table(finetuned), finetuned / ITEMS, cache)
+        blocks, content = blocks | tuned_blocks, content | tuned_content
+    documents = Heldout()
     if heldout.num_rows:
-        read = known.arranged(heldout, "bits", lambda: document_lines(heldout, directory / "heldout.parquet"))
-        documents, content = _heldout_scores(heldout, read), content | dict(read.content)
-    texts, about_texts = _text_sets(directory / "texts.parquet", known) if statistics.get("texts") else ({}, {})
+        lines = cache.arranged(heldout, "bits", lambda: document_lines(heldout, directory / "heldout.parquet"))
+        documents, content = _heldout_scores(heldout, lines), content | dict(lines.content)
+    texts, texts_content = _text_sets(directory / "texts.parquet", cache) if statistics.get("texts") else ({}, {})
     return RunScores(
-        blocks=blocks | tuned,
+        blocks=blocks,
         heldout=documents,
         statistics=statistics.get("heldout", {}),
         chance={task: float(about["chance"]) for task, about in tasks.items() if about.get("chance") is not None},
@@ -271,35 +274,35 @@ def load_scores(directory: Path, finetuned: Path | None = None, remembered: Reme
         uniformity=((statistics.get("embeddings") or {}).get("uniformity") or {}).get("input", {}),
         cut_sources=int(statistics.get("cut_sources") or 0),
         changed_documents=statistics.get("changed_documents"),
-        documents_cut={task: int(about["documents_cut"]) for task, about in fine.items()},
-        document_bytes={task: float(about["document_bytes"]) for task, about in fine.items()},
+        documents_cut={task: int(about["documents_cut"]) for task, about in tuned_tasks.items()},
+        document_bytes={task: float(about["document_bytes"]) for task, about in tuned_tasks.items()},
         checkpoints=checkpoints,
         steps=tuple(steps),
-        content=content | about_texts,
+        content=content | texts_content,
         texts=texts,
     )
 
 
 def load_all(runs: Sequence[FinishedRun]) -> tuple[dict[str, RunScores], dict[str, str]]:
-    """Scores by run id, and why there are none for runs that should have them."""
-    remembered, scores, gone = Remembered(), dict[str, RunScores](), dict[str, str]()
+    """Scores by run id, and the errors of runs whose scores cannot be read."""
+    cache, scores, errors = Remembered(), dict[str, RunScores](), dict[str, str]()
     for run in runs:
         try:
             if run.scores:
-                scores[run.run_id] = load_scores(run.scores, run.finetuned, remembered)
+                scores[run.run_id] = load_scores(run.scores, run.finetuned, cache)
         except DataError as error:
-            gone[run.run_id] = str(error)
-    return scores, gone
+            errors[run.run_id] = str(error)
+    return scores, errors
 
 
 def _items_table(directory: Path) -> pa.Table:
     return _read_table(directory / ITEMS, ITEM_COLUMNS, ("task", "item", "doc_hash", "metric"))
 
 
-def _blocks_and_content(table: pa.Table, path: Path, known: Remembered) -> tuple[dict[Key, Block], dict[str, str]]:
+def _blocks_and_content(table: pa.Table, path: Path, cache: Remembered) -> tuple[dict[Key, Block], dict[str, str]]:
     if not table.num_rows:
         return {}, {}
-    lines = known.arranged(table, "value", lambda: item_lines(table, path))
+    lines = cache.arranged(table, "value", lambda: item_lines(table, path))
     values = table["value"].to_numpy()[lines.order].astype(np.float64)
     blocks = {
         key: Block(items, hashes, np.ascontiguousarray(values[place].reshape(-1, lines.checkpoints).T))
@@ -313,14 +316,14 @@ def _heldout_scores(table: pa.Table, lines: DocumentLines) -> Heldout:
     return Heldout(lines.documents, np.ascontiguousarray(bits.T), lines.bytes)
 
 
-def _text_sets(path: Path, known: Remembered) -> tuple[dict[str, Heldout], dict[str, str]]:
-    whole = _read_table(path, TEXTS_COLUMNS, ("text_set", "document")).select(TEXTS_COLUMNS)
+def _text_sets(path: Path, cache: Remembered) -> tuple[dict[str, Heldout], dict[str, str]]:
+    all_sets = _read_table(path, TEXTS_COLUMNS, ("text_set", "document")).select(TEXTS_COLUMNS)
     sets: dict[str, Heldout] = {}
     content: dict[str, str] = {}
-    for name in whole["text_set"].unique().to_pylist():
-        table = whole.filter(pc.field("text_set") == name)
-        scored = table.drop_columns(["tokens"])  # another tokenizer has other tokens of the same documents
-        lines = known.arranged(scored, "bits", partial(document_lines, scored, path, f"scores.texts.{name}"))
+    for name in all_sets["text_set"].unique().to_pylist():
+        table = all_sets.filter(pc.field("text_set") == name)
+        scored = table.drop_columns(["tokens"])  # tokenizers split the same documents into different tokens
+        lines = cache.arranged(scored, "bits", partial(document_lines, scored, path, f"scores.texts.{name}"))
         tokens = table["tokens"].to_numpy()[lines.order].astype(np.float64).reshape(-1, lines.checkpoints)[:, 0]
         sets[name] = replace(_heldout_scores(scored, lines), tokens=tokens)
         content |= dict(lines.content)
@@ -361,29 +364,29 @@ class LeftOut:
     cut: int
     items: int
     by_shots: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    """Which of them at each number of shots."""
+    """Names of the cut items at each number of shots."""
 
     def whole(self, shots: Iterable[int]) -> int:
-        """Items whose prompts of these numbers of shots fit every run."""
+        """Number of items whose prompts of these numbers of shots fit every run."""
         return self.items - len(frozenset[str]().union(*(self.by_shots.get(number, ()) for number in shots)))
 
     @property
     def kept(self) -> bool:
-        """True if all items stay, since too few would be left."""
+        """True if all items stay, since too few would remain."""
         return self.items - self.cut < ITEMS_TO_JUDGE
 
 
 def prompts_cut_alike(scores: Mapping[str, RunScores]) -> bool:
     """True if all runs cut the prompts of the same items, of the tasks that they were scored on."""
     cuts: dict[tuple[str, int], set[frozenset[str]]] = {}
-    for each in scores.values():
-        for place in {key[:2] for key in each.blocks}:
-            cuts.setdefault(place, set()).add(frozenset(each.truncated.get(place, ())))
+    for score in scores.values():
+        for task_and_shots in {key[:2] for key in score.blocks}:
+            cuts.setdefault(task_and_shots, set()).add(frozenset(score.truncated.get(task_and_shots, ())))
     return all(len(items) == 1 for items in cuts.values())
 
 
 def leave_out_cut_prompts(scores: Mapping[str, RunScores]) -> tuple[dict[str, RunScores], dict[str, LeftOut]]:
-    """Scores by run id without items that any run cut, where enough are left, and what was cut by task.
+    """Scores by run id without items that any run cut, where enough remain, and the cut items by task.
 
     A prompt longer than the context loses its beginning, so arms with other tokens would answer after other examples,
     or after none: it is not one question. Such items are left out for all, at all numbers of shots, so that means over
@@ -392,39 +395,39 @@ def leave_out_cut_prompts(scores: Mapping[str, RunScores]) -> tuple[dict[str, Ru
     cut: dict[str, dict[int, set[str]]] = {}
     items: dict[str, set[str]] = {}
     for score in scores.values():
-        for (task, shots), named in score.truncated.items():
-            cut.setdefault(task, {}).setdefault(shots, set()).update(named)
+        for (task, shots), names in score.truncated.items():
+            cut.setdefault(task, {}).setdefault(shots, set()).update(names)
         for (task, _, _), block in score.blocks.items():
             items.setdefault(task, set()).update(block.items)
-    every = {task: set[str]().union(*by_shots.values()) for task, by_shots in cut.items()}
-    out = {
+    cut_items = {task: set[str]().union(*by_shots.values()) for task, by_shots in cut.items()}
+    left_out = {
         task: LeftOut(
-            len(every[task]), len(items[task]), {shots: frozenset(named) for shots, named in cut[task].items()}
+            len(cut_items[task]), len(items[task]), {shots: frozenset(names) for shots, names in cut[task].items()}
         )
         for task in sorted(cut)
-        if every[task] and task in items
+        if cut_items[task] and task in items
     }
-    gone = {task: every[task] for task, about in out.items() if not about.kept}
+    removed = {task: cut_items[task] for task, counts in left_out.items() if not counts.kept}
     remaining = {}
     for run, score in scores.items():
-        blocks = {key: _block_without(block, gone.get(key[0], set())) for key, block in score.blocks.items()}
+        blocks = {key: _block_without(block, removed.get(key[0], set())) for key, block in score.blocks.items()}
         remaining[run] = replace(score, blocks=blocks)
-    return remaining, out
+    return remaining, left_out
 
 
-def _block_without(block: Block, gone: set[str]) -> Block:
-    if not gone:
+def _block_without(block: Block, removed: set[str]) -> Block:
+    if not removed:
         return block
-    chosen = np.array([place for place, item in enumerate(block.items) if item not in gone], dtype=np.int64)
-    items, hashes = (tuple(each[place] for place in chosen.tolist()) for each in (block.items, block.hashes))
-    return Block(items, hashes, np.ascontiguousarray(block.values[:, chosen]))
+    places = [place for place, item in enumerate(block.items) if item not in removed]
+    items, hashes = (tuple(texts[place] for place in places) for texts in (block.items, block.hashes))
+    return Block(items, hashes, np.ascontiguousarray(block.values[:, places]))
 
 
 def item_lines(table: pa.Table, path: Path) -> ItemLines:
     """The arrangement of a table of items, which has lines.
 
     Raises:
-        DataError: a line without a name, repeated lines, or lines that some checkpoints lack or have otherwise.
+        DataError: a line without a name, repeated lines, or lines that differ between checkpoints.
     """
     names, codes = zip(*(_coded(table[name], path) for name in ("task", "metric", "item", "doc_hash")), strict=True)
     shots, shot_codes = np.unique(table["shots"].to_numpy(), return_inverse=True)
@@ -444,16 +447,20 @@ def item_lines(table: pa.Table, path: Path) -> ItemLines:
         lines = slice(start // checkpoints, end // checkpoints)
         blocks[key] = tuple(items[lines]), tuple(hashes[lines]), slice(start, end)
     content = []
-    for named, shot_count in dict.fromkeys(key[:2] for key in blocks):
-        parts = [(key[2], *own[:2]) for key, own in blocks.items() if key[:2] == (named, shot_count)]
-        count = sum(len(own) for _, own, _ in parts)
-        digest = _digest([text for name, own, contents in parts for text in (name, *own, *contents)])
-        content.append((f"scores.{named}.{shot_count}_shot", f"{count} lines ({digest})"))
+    for name, shot_count in dict.fromkeys(key[:2] for key in blocks):
+        parts = [(key[2], *block[:2]) for key, block in blocks.items() if key[:2] == (name, shot_count)]
+        count = sum(len(ids) for _, ids, _ in parts)
+        digest = _digest([text for label, ids, digests in parts for text in (label, *ids, *digests)])
+        content.append((f"scores.{name}.{shot_count}_shot", f"{count} lines ({digest})"))
     return ItemLines(order, checkpoints, blocks, tuple(content))
 
 
 def document_lines(table: pa.Table, path: Path, name: str = "scores.heldout") -> DocumentLines:
-    """The arrangement of a table of documents, which has lines and `name` as content; DataError as for items."""
+    """The arrangement of a table of documents, which has lines; `name` is its path in the scored content.
+
+    Raises:
+        DataError: as `item_lines`.
+    """
     names, codes = _coded(table["document"], path)
     order, checkpoints = _line_order(table, (codes,), ("document",), path)
     documents = tuple(names[code] for code in codes[order][::checkpoints].tolist())
@@ -464,9 +471,9 @@ def document_lines(table: pa.Table, path: Path, name: str = "scores.heldout") ->
 
 
 def _line_order(table: pa.Table, columns: Sequence[Integers], names: Sequence[str], path: Path) -> tuple[Integers, int]:
-    """Order of the lines by these columns, then by checkpoint, and the checkpoints that every line has.
+    """Order of the lines by these columns, then by checkpoint, and the number of checkpoints.
 
-    DataError for repeated lines, and for lines that some checkpoints lack.
+    Raises DataError for repeated lines, and for lines that some checkpoints lack.
     """
     steps, codes = _ranked(table[_CHECKPOINT])
     key = np.zeros(table.num_rows, dtype=np.int64)
@@ -494,13 +501,13 @@ def _coded(column: pa.ChunkedArray, path: Path) -> tuple[list[str], Integers]:
 
 def _ranked(column: pa.ChunkedArray) -> tuple[list[Any], Integers]:
     """The distinct values of a column in order, and for each line the place of its value among them."""
-    whole = column.combine_chunks()
-    whole = whole if isinstance(whole, pa.DictionaryArray) else whole.dictionary_encode()
-    names = whole.dictionary.to_pylist()
-    order = sorted(range(len(names)), key=names.__getitem__)
-    ranks = np.empty(len(names), dtype=np.int64)
-    ranks[order] = np.arange(len(names))
-    return [names[index] for index in order], ranks[whole.indices.to_numpy()]
+    array = column.combine_chunks()
+    array = array if isinstance(array, pa.DictionaryArray) else array.dictionary_encode()
+    values = array.dictionary.to_pylist()
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranks = np.empty(len(values), dtype=np.int64)
+    ranks[order] = np.arange(len(values))
+    return [values[index] for index in order], ranks[array.indices.to_numpy()]
 
 
 def _digest(texts: Sequence[str]) -> str:

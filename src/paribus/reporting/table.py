@@ -29,7 +29,7 @@ _NUMBER_FORMATS: Mapping[Kind, Callable[[float], str]] = {
 _DECIMALS: Mapping[Kind, int] = {"accuracy": 1, "percent": 2}
 _MOST_DECIMALS = 8
 _NAMED = 40
-"""Rows that are named one by one."""
+"""Largest number of rows that a sentence lists."""
 EXPLORATORY = "†"
 LEVELS = ((0.01, "**"), (0.05, "*"))
 
@@ -38,7 +38,7 @@ ABSENT = "—"
 
 @dataclass(frozen=True)
 class TableEntry:
-    """The text of one cell: value, spreads without their signs, significance mark, the paper's, and where it leads."""
+    """The text of one cell: value, spreads without ±, significance mark, the paper's number, and its link."""
 
     text: str = ABSENT
     spread: str = ""
@@ -79,7 +79,7 @@ class TableLine:
 
 @dataclass(frozen=True)
 class TableLayout:
-    """One table of text; `note` is what its caption says beside its title."""
+    """One table of text; `note` follows the title in its caption."""
 
     title: str
     factors: tuple[str, ...]
@@ -96,16 +96,16 @@ class TableLayout:
         return f"{self.title}. {self.note}" if self.note else self.title
 
     def of(self, places: Sequence[int]) -> "TableLayout":
-        """The table of the columns at these places alone."""
+        """The table with only the columns at these places."""
 
-        def chosen(entries: Sequence[TableEntry]) -> tuple[TableEntry, ...]:
+        def select(entries: Sequence[TableEntry]) -> tuple[TableEntry, ...]:
             return tuple(entries[place] for place in places)
 
         return replace(
             self,
             columns=tuple(self.columns[place] for place in places),
-            lines=tuple(replace(line, entries=chosen(line.entries)) for line in self.lines),
-            chance=None if self.chance is None else chosen(self.chance),
+            lines=tuple(replace(line, entries=select(line.entries)) for line in self.lines),
+            chance=None if self.chance is None else select(self.chance),
         )
 
 
@@ -138,7 +138,7 @@ def layouts(comparison: Comparison, directory: Path, beside: Beside | None = Non
 
 
 def quantity(value: float | None, column: Measure) -> str:
-    """A number as it stands in a table: shares in percent, sizes and counts with units."""
+    """A number as a table shows it: shares in percent, sizes and counts with units."""
     if value is None:
         return ABSENT
     if not math.isfinite(value):
@@ -156,19 +156,19 @@ def signed(value: float, column: Measure) -> str:
 
 
 def change(value: float, column: Measure) -> str:
-    """A difference with its sign; of perplexities in bits (their ratio is 2 to it), as it was tested."""
+    """A difference with its sign; that of perplexities in bits, as it was tested (2 to its power is their ratio)."""
     if column.kind != "perplexity":
         return signed(value, column)
     return f"{'−' if value < 0 else '+'}{abs(value):.3f} bits"
 
 
 def readable(column: Measure, value: float) -> Measure:
-    """The column with as many decimals as it takes to see two digits of a difference, in a sentence."""
-    usual = _DECIMALS.get(column.kind, 3) if column.decimals is None else column.decimals
+    """The column with enough decimals to show two digits of a difference, in a sentence."""
+    decimals = _DECIMALS.get(column.kind, 3) if column.decimals is None else column.decimals
     shown = column.factor * abs(value)
     if not 0 < shown < math.inf:
         return column
-    return replace(column, decimals=max(usual, min(1 - math.floor(math.log10(shown)), _MOST_DECIMALS)))
+    return replace(column, decimals=max(decimals, min(1 - math.floor(math.log10(shown)), _MOST_DECIMALS)))
 
 
 def size(value: float, column: Measure) -> str:
@@ -193,18 +193,18 @@ def link(target: Path, directory: Path) -> str:
 
 
 def heading(column: Measure) -> str:
-    """Name of a column where there is one line for it."""
+    """Name of a column in one line."""
     return f"{column.group} {column.label}" if column.scored else column.label
 
 
 def first_lines(lines: Sequence[str]) -> list[str]:
-    """The first lines, and how many more there are."""
+    """The first lines, and a line with the number of the others."""
     more = len(lines) - _NAMED
     return [*lines[:_NAMED], *([f"and {more:,} more; report.csv names all"] if more > 0 else [])]
 
 
 def seeds_note(comparison: Comparison) -> str:
-    """Words of a caption on ± and the seeds: how few, where there are too few to judge by."""
+    """Caption's note on ±, and on seeds where there are too few to judge."""
     scored = [column for column in comparison.columns if column.scored]
     cells = [row.cells[column.key] for row in comparison.finished for column in scored]
     over = {cell.over for cell in cells if cell.over and cell.half_width is not None}
@@ -241,20 +241,20 @@ def _layout(
         previous = row.labels[0] if row.labels else None
         ids = tuple(run.run_id for run in row.runs)
         lines.append(TableLine(place + 1, labels, entries, ids, starts, row.missing))
-    headed = tuple(
+    marked_columns = tuple(
         replace(column, label=f"{column.label} {EXPLORATORY}")
         if comparison.exploratory and column.scored and column.key not in comparison.primary
         else column
         for column in columns
     )
-    guessed = tuple(
+    guesses = tuple(
         TableEntry(quantity(comparison.chance[column.key], column) if column.key in comparison.chance else "")
         for column in columns
     )
-    chance = guessed if any(entry.text for entry in guessed) else None
+    chance = guesses if any(entry.text for entry in guesses) else None
     factors = tuple(map(comparison.name, comparison.factors))
     note = seeds_note(comparison) if columns[0].scored else ""
-    return TableLayout(title, factors, headed, tuple(lines), chance, note, comparison.primary)
+    return TableLayout(title, factors, marked_columns, tuple(lines), chance, note, comparison.primary)
 
 
 def _entry(cell: Cell, column: Measure, href: str, paper: Published | None) -> TableEntry:
@@ -276,7 +276,7 @@ def _entry(cell: Cell, column: Measure, href: str, paper: Published | None) -> T
 
 
 def spread_shows(column: Measure, cell: Cell) -> bool:
-    """A measure of the whole run that no seed changed has no spread worth a place."""
+    """True unless the column is a measure of the whole run that no seed changed."""
     return column.scored or (cell.half_width or 0.0) > _ROUNDING * abs(cell.value or 0.0)
 
 
@@ -299,7 +299,7 @@ def paper_numbers(paper: Paper, comparison: Comparison) -> Beside:
 
 
 def without_number(paper: Paper, comparison: Comparison) -> list[str]:
-    """Sentences that say why rows of ours have no number of the paper beside them; none where all have."""
+    """Reasons why rows of ours have no number of the paper, as sentences; empty where all have one."""
     alone = [row for row in comparison.finished if _paper_row(row, paper, comparison) is None] if paper.numbers else []
     others = [row for row in alone if not _rows_of_same_choices(row, paper, comparison)]
     unlike = [row for row in alone if row not in others]
@@ -319,7 +319,7 @@ def without_number(paper: Paper, comparison: Comparison) -> list[str]:
 def side_by_side(paper: Paper, comparison: Comparison) -> list[list[str]]:
     """The paper's table with ours: a header line, then lines of a label and, for each column, theirs, ours, difference.
 
-    Columns that we have not scored have the paper's number alone, and so have all where no row of ours fits one of the
+    Columns that we have not scored have only the paper's number, and so have all where no row of ours fits one of the
     paper. A row of the paper that several of ours fit has a line for each, with our labels.
     """
     fitting = [_paper_row(row, paper, comparison) for row in comparison.rows]
@@ -333,13 +333,13 @@ def side_by_side(paper: Paper, comparison: Comparison) -> list[list[str]]:
     for index, row in enumerate(paper.rows):
         numbers = paper.numbers[index] if paper.numbers else (None,) * len(paper.columns)
         alike = [ours for ours, place in zip(comparison.rows, fitting, strict=True) if place == index and ours.runs]
-        each: list[Arm | None] = [*alike] or [None]
-        for own in each:
-            line = [f"{row.label} ({comparison.row_name(own)})" if own and len(alike) > 1 else row.label]
+        arms: list[Arm | None] = [*alike] or [None]
+        for arm in arms:
+            line = [f"{row.label} ({comparison.row_name(arm)})" if arm and len(alike) > 1 else row.label]
             for position, (number, column) in enumerate(zip(numbers, paper.columns, strict=True)):
                 line.append(ABSENT if number is None else paper.printed(number, position))
                 if key := _column_key(column, columns):
-                    measure, cell = columns[key], own.cells.get(key) if own else None
+                    measure, cell = columns[key], arm.cells.get(key) if arm else None
                     value = None if cell is None or cell.value is None else measure.factor * cell.value
                     line += ours_and_difference(value, number, 1 if measure.decimals is None else measure.decimals)
             lines.append(line)
@@ -360,7 +360,7 @@ def paper_sentence(paper: Paper) -> str:
 
 
 def _paper_row(row: Arm, paper: Paper, comparison: Comparison) -> int | None:
-    """Place of the one row of the paper that ours is to be read beside; None for none or several."""
+    """Place of the only row of the paper that fits ours; None if none or several do."""
     ours = [Setting.of(run) for run in row.runs]
     labelled = _rows_of_same_choices(row, paper, comparison) if ours else []
     alike = [index for index in labelled if all(paper.rows[index].setting.fits(setting) for setting in ours)]
@@ -384,7 +384,7 @@ def fits_choices(paper_row: PaperRow, labels: Mapping[str, str], configs: Sequen
 
 
 def _configured_choice(config: Mapping[str, Any], path: str) -> str | None:
-    """Value of a configuration at a path, of a group its kind; None where there is no such."""
+    """Value of a configuration at a path, of a group its kind; "None" where there is none."""
     value: Any = config
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None

@@ -1,4 +1,4 @@
-"""The answer before the table: what was compared, what each factor does, what stays open and what it would take."""
+"""Answer before the table: what was compared, what each factor does, what stays open and what would settle it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ from paribus.reporting.significance import LEVEL
 from paribus.reporting.table import change, first_lines, heading, readable, unit_of
 
 State = Literal["better", "worse", "different", "reserved", "undecided", "unjudged"]
-"""`reserved` is beyond chance, and may be due to the text that only one side has read."""
+"""`reserved`: a difference beyond chance that may be due to text that only one side has read."""
 _ORDER: tuple[State, ...] = ("better", "worse", "different", "reserved", "undecided", "unjudged")
 _SHORT_COMMIT = 9
 _MOST = 40
-"""Effects that the head of a report shows."""
+"""Largest number of effects that the head of a report shows."""
 _UNLIKE = 1.25
-"""Ratio of parameters or text from which the sentence names it."""
+"""Ratio of parameters or text from which a sentence names it."""
 _ALSO = (("parameters", "parameters", "model.match=total"), ("text_bytes", "text", "budget=equal_text"))
 """Key of the training's result, its name and the override that makes it equal."""
 _DECLARED = ("model", "scale", "budget")
-"""Groups that are chosen to differ in these."""
+"""Groups whose choice is meant to change parameters or text."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Summary:
     """Phrases that say what was trained, on what, how much, when and with which code."""
     findings: tuple[Decision, ...]
     rows: tuple[str, ...]
-    """Factors and measures of which nothing can be said, and why."""
+    """Sentences on effects that are not shown, and on factors, rows and measures of which nothing can be said."""
 
     @property
     def shown(self) -> tuple[Decision, ...]:
@@ -62,7 +62,7 @@ def summary(comparison: Comparison) -> Summary:
     columns = {column.key: column for column in comparison.columns}
     several = len({effect.column for effect in comparison.effects}) > 1
     findings = [_finding(effect, columns[effect.column], comparison, several) for effect in comparison.effects]
-    findings.sort(key=lambda each: (_ORDER.index(each.state), each.effect.contrast.kind == "interaction"))
+    findings.sort(key=lambda finding: (_ORDER.index(finding.state), finding.effect.contrast.kind == "interaction"))
     more = [f"And {len(findings) - _MOST:,} more effects, which report --json lists."] if len(findings) > _MOST else []
     rows = (*more, *_without_effect(comparison), *_unjudged(comparison))
     return Summary(tuple(_setting(comparison)), tuple(findings), rows)
@@ -70,22 +70,22 @@ def summary(comparison: Comparison) -> Summary:
 
 def _without_effect(comparison: Comparison) -> Iterator[str]:
     judged = {factor for effect in comparison.effects for factor in effect.contrast.factors}
-    several = [
+    unknown = [
         comparison.name(factor)
-        for at, factor in enumerate(comparison.factors)
-        if factor not in judged and len({row.labels[at] for row in comparison.rows}) > 1
+        for place, factor in enumerate(comparison.factors)
+        if factor not in judged and len({row.labels[place] for row in comparison.rows}) > 1
     ]
-    if judged and several:
+    if judged and unknown:
         yield (
-            f"Nothing can be said of {', '.join(several)}: no two rows that differ in it alone have scores of seeds in "
+            f"Nothing can be said of {', '.join(unknown)}: no two rows that differ in it alone have scores of seeds in "
             "common."
         )
-    rows = {place for effect in comparison.effects for place in effect.contrast.weights}
-    left = [row for place, row in enumerate(comparison.rows) if row.baseline is not None and place not in rows]
-    if rows and left:
-        named = "; ".join(first_lines([comparison.row_name(row) for row in left]))
+    judged_rows = {place for effect in comparison.effects for place in effect.contrast.weights}
+    rows = [row for place, row in enumerate(comparison.rows) if row.baseline is not None and place not in judged_rows]
+    if judged_rows and rows:
+        names = "; ".join(first_lines([comparison.row_name(row) for row in rows]))
         yield (
-            f"Nothing can be said of {named}: a judgement takes finite scores of {SEEDS_TO_JUDGE} seeds that another "
+            f"Nothing can be said of {names}: a judgement takes finite scores of {SEEDS_TO_JUDGE} seeds that another "
             "row has too, with the same start and as much text kept by the tokenizer."
         )
 
@@ -210,17 +210,17 @@ def _p(value: float | None) -> str:
 
 def _compared(effect: Effect, comparison: Comparison, decided: State) -> str:
     contrast = effect.contrast
-    names, others = ([comparison.name(text) for text in side] for side in (contrast.values, contrast.references))
+    values, references = ([comparison.name(text) for text in side] for side in (contrast.values, contrast.references))
     factors = " × ".join(comparison.name(factor) for factor in contrast.factors)
     if contrast.kind == "interaction":
-        return f"{factors} (effect of {names[0]} with {names[1]} minus that with {others[1]})"
-    ours, theirs = (" · ".join(side) or "all runs" for side in (names, others))
+        return f"{factors} (effect of {values[0]} with {values[1]} minus that with {references[1]})"
+    arm, reference = (" · ".join(side) or "all runs" for side in (values, references))
     sentences = {
-        "better": f"{ours} is better than {theirs}",
-        "worse": f"{ours} is worse than {theirs}",
-        "different": f"{ours} differs from {theirs}",
-        "undecided": f"it is open whether {ours} or {theirs} is better",
-        "unjudged": f"nothing can be said of {ours} against {theirs}",
+        "better": f"{arm} is better than {reference}",
+        "worse": f"{arm} is worse than {reference}",
+        "different": f"{arm} differs from {reference}",
+        "undecided": f"it is open whether {arm} or {reference} is better",
+        "unjudged": f"nothing can be said of {arm} against {reference}",
     }
     return sentences[decided] if contrast.kind == "row" else f"{factors}: {sentences[decided]}"
 
@@ -228,15 +228,15 @@ def _compared(effect: Effect, comparison: Comparison, decided: State) -> str:
 def _reservation(effect: Effect, comparison: Comparison) -> str:
     """Share of text that the two sides have in common, and its remedy; empty where it is enough or unknown."""
     pairs = {frozenset(pair) for pair in effect.contrast.pairs}
-    common = [each for each in comparison.common_text if {each.row, each.base} in pairs]
-    little = [each for each in common if each.share < LOW_SHARE]
+    common = [text for text in comparison.common_text if {text.row, text.base} in pairs]
+    little = [text for text in common if text.share < LOW_SHARE]
     if not little:
         return ""
-    low, high = (f"{100 * bound(each.share for each in little):.1f}" for bound in (min, max))
+    low, high = (f"{100 * bound(text.share for text in little):.1f}" for bound in (min, max))
     some_pairs = f" in {len(little)} of {len(common)} pairs of runs" if len(little) < len(common) else ""
     shares = f"{low if low == high else f'{low} to {high}'} % of their training text{some_pairs}"
-    mend = "; ".join(remedies(little))
-    return f"they share only {shares}{f' ({mend})' if mend else ''}"
+    remedy = "; ".join(remedies(little))
+    return f"they share only {shares}{f' ({remedy})' if remedy else ''}"
 
 
 def _also(effect: Effect, comparison: Comparison) -> str:
@@ -247,11 +247,11 @@ def _also(effect: Effect, comparison: Comparison) -> str:
     unlike, overrides = [], []
     sides = [[run for row in side for run in comparison.rows[row].runs] for side in zip(*contrast.pairs, strict=True)]
     for key, name, override in _ALSO:
-        ours, theirs = ([float(run.training[key]) for run in runs if run.training.get(key)] for runs in sides)
-        if ours and theirs:
-            mean, other = sum(ours) / len(ours), sum(theirs) / len(theirs)
-            if max(mean, other) >= _UNLIKE * min(mean, other):
-                unlike.append(f"{name} ×{mean / other:.2g}")
+        values, references = ([float(run.training[key]) for run in runs if run.training.get(key)] for runs in sides)
+        if values and references:
+            mean, reference = sum(values) / len(values), sum(references) / len(references)
+            if max(mean, reference) >= _UNLIKE * min(mean, reference):
+                unlike.append(f"{name} ×{mean / reference:.2g}")
                 overrides.append(override)
     if not unlike:
         return ""
