@@ -48,7 +48,7 @@ class SummedLoss(torch.nn.Module):
         return summed_cross_entropy(flat, output, targets.flatten(), self.label_smoothing, self.of_logits)
 
     def _mask(self, inputs: torch.Tensor) -> Mask:
-        """Bounds of documents for flash attention, on a GPU in bfloat16 with heads that it has; else a mask."""
+        """Bounds of documents where flash attention takes them, else a mask; None without `document_end`."""
         if self.document_end is None:
             return None
         half = inputs.device.type == "cuda" and self.model.computes_in == torch.bfloat16

@@ -219,7 +219,7 @@ def first_amount(config: RunConfig) -> int | None:
 
 
 def begun(context: StageContext) -> StageContext:
-    """The context in which `start=continued` is the checkpoint, among the inputs, of the run's first training."""
+    """The context with `start=continued` replaced by the checkpoint, among the inputs, of the run's first training."""
     if not has_first(context.config):
         return context
     start = CheckpointStart(
