@@ -383,7 +383,7 @@ def fits_choices(paper_row: PaperRow, labels: Mapping[str, str], configs: Sequen
     )
 
 
-def _configured_choice(config: Mapping[str, Any], path: str) -> str | None:
+def _configured_choice(config: Mapping[str, Any], path: str) -> str:
     """Value of a configuration at a path, of a group its kind; "None" where there is none."""
     value: Any = config
     for part in path.split("."):
