@@ -1,4 +1,4 @@
-"""Architecture of a decoder, from the group `model` or a `config.json` and to one, and the files of its weights.
+"""Architecture of a decoder, read from the group `model` or a `config.json` and written to one; files of its weights.
 
 `paribus plan` uses this, so nothing heavy may be imported here.
 """
@@ -50,9 +50,9 @@ class Architecture:
 
 def architecture_of(model: DecoderModel, vocab_size: int, eos_id: int | None) -> Architecture:
     """Architecture of the group `model` as written, with `vocab_size` tokens."""
-    written = {each.name: getattr(model, each.name) for each in fields(Architecture) if hasattr(model, each.name)}
+    values = {field.name: getattr(model, field.name) for field in fields(Architecture) if hasattr(model, field.name)}
     epsilon = 1e-6 if model.kind == "llama" else 1e-5
-    return Architecture(vocab_size=vocab_size, norm_epsilon=epsilon, eos_id=eos_id, **written)
+    return Architecture(vocab_size=vocab_size, norm_epsilon=epsilon, eos_id=eos_id, **values)
 
 
 STORED_NAMES = {
@@ -74,32 +74,32 @@ def read_architecture(stored: Mapping[str, Any]) -> Architecture:
         norm_epsilon=stored.get("rms_norm_eps", 1e-6) if kind == "llama" else stored.get("layer_norm_eps", 1e-5),
         initializer_range=stored.get("initializer_range", 0.02),
         eos_id=stored.get("eos_token_id"),
-        **{name: stored[theirs] for name, theirs in STORED_NAMES.items()},
+        **{name: stored[key] for name, key in STORED_NAMES.items()},
         **optional_fields(stored),
     )
 
 
 def optional_fields(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of an architecture that decide what is computed, and that a `config.json` may leave out.
+    """Fields of an architecture that change what is computed and that a `config.json` may leave out.
 
-    GPT-NeoX had a name of its own for the base of rotary positions, which goes first.
+    `rope_parameters` go before the older keys, GPT-NeoX's own `rotary_emb_base` before `rope_theta`.
     """
     neox, rope = stored.get("model_type") == "gpt_neox", stored.get("rope_parameters") or {}
     bases = [stored[name] for name in ("rotary_emb_base", "rope_theta")[not neox :] if name in stored]
-    named = {
+    values = {
         "tied_embeddings": bool(stored.get("tie_word_embeddings", False)),
         "rope_theta": float(rope.get("rope_theta", (*bases, 10_000.0)[0])),
     }
     if neox:
-        named["rotary_fraction"] = rope.get("partial_rotary_factor", stored.get("rotary_pct", 0.25))
-        named["parallel_residual"] = stored.get("use_parallel_residual", True)
-    return named
+        values["rotary_fraction"] = rope.get("partial_rotary_factor", stored.get("rotary_pct", 0.25))
+        values["parallel_residual"] = stored.get("use_parallel_residual", True)
+    return values
 
 
 def config_json(architecture: Architecture) -> dict[str, Any]:
-    """Contents of `config.json`, so that transformers builds the same model; weights beside it are float32."""
+    """Contents of the `config.json` from which transformers builds the same model, with weights in float32."""
     rope: dict[str, Any] = {"rope_theta": architecture.rope_theta, "rope_type": "default"}
-    common = {theirs: getattr(architecture, name) for name, theirs in STORED_NAMES.items()} | {
+    common = {key: getattr(architecture, name) for name, key in STORED_NAMES.items()} | {
         "attention_dropout": 0.0,
         "bos_token_id": None,
         "dtype": "float32",

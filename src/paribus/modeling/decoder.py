@@ -27,29 +27,29 @@ VOCABULARY = ("embedding.weight", "output.weight")
 
 
 class Documents(NamedTuple):
-    """Documents that stand end to end in the rows of a batch, each of which is attended to by its own tokens only."""
+    """Documents that stand end to end in the rows of a batch; a token attends within its own document only."""
 
     bounds: torch.Tensor
-    """First token of each, counted through all rows, and the number of all tokens; int32 (documents + 1,)."""
+    """First token of each document, counted through all rows, then the number of all tokens; int32 (documents + 1,)."""
     longest: int
-    """No document has more tokens."""
+    """Upper bound of the tokens of a document."""
 
 
 Mask = torch.Tensor | Documents | None
-"""None: all before in the row. A tensor: bool, true where a token attends, (rows, 1, length, length of the keys)."""
+"""None: causal in the row. A tensor: bool, true where a token attends, (rows, 1, length, length of the keys)."""
 
 
 class LayerCache(NamedTuple):
-    """Keys and values of one layer: the same storage as the `KVCache` that it is of."""
+    """Keys and values of one layer, as views of a `KVCache`."""
 
     keys: torch.Tensor
     """(rows, capacity, heads, width of a head)."""
     values: torch.Tensor
     length: int
-    """Tokens that were read before."""
+    """Tokens in each row so far."""
 
     def extended(self, keys: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values of all tokens, those that are given (rows, length, heads, width) the last."""
+        """Store keys and values (rows, length, heads, width) after the earlier ones; return those of all tokens."""
         end = self.length + keys.shape[1]
         self.keys[:, self.length : end], self.values[:, self.length : end] = keys, values
         return self.keys[:, :end], self.values[:, :end]
@@ -64,24 +64,24 @@ class KVCache:
         shape = (architecture.layers, rows, capacity, architecture.heads, architecture.head_width)
         self._keys, self._values = (torch.empty(shape, device=device, dtype=dtype) for _ in range(2))
         self.length = 0
-        """Tokens that were read, in each row."""
+        """Tokens in each row so far."""
 
     def past(self, layer: int) -> LayerCache:
         return LayerCache(self._keys[layer], self._values[layer], self.length)
 
     def keep(self, rows: torch.Tensor) -> None:
-        """Let go of all rows but `rows`, int64 (n,)."""
+        """Keep the rows `rows` only, int64 (n,)."""
         self._keys, self._values = self._keys[:, rows], self._values[:, rows]
 
 
 class Decoder(nn.Module):
-    """A decoder whose weights are float32 and, when it is made, of any value."""
+    """A decoder with float32 weights, which are uninitialized until they are set."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         self.architecture = architecture
         self.computes_in = torch.float32
-        """The type of matrix products, activations and the residual stream."""
+        """Type of matrix products, activations and the residual stream."""
         self.activation_checkpointing = False
         """True if layers keep their input only and are computed again in the backward pass."""
         layer = LlamaLayer if architecture.kind == "llama" else GPTNeoXLayer
@@ -145,7 +145,7 @@ class LlamaLayer(nn.Module):
     def forward(self, x: torch.Tensor, rotation: Rotation, mask: Mask, past: LayerCache | None = None) -> torch.Tensor:
         """The residual stream after this layer from that before it, (rows, length, width)."""
         qkv = self.qkv(self.attention_norm(x)).unflatten(-1, (3, self.heads, -1))
-        x = x + self.attention_output(_attended(qkv, rotation, 2, mask, past))
+        x = x + self.attention_output(_attention(qkv, rotation, 2, mask, past))
         out: torch.Tensor = x + self.down(swiglu(self.gate_up(self.mlp_norm(x))))
         return out
 
@@ -167,14 +167,14 @@ class GPTNeoXLayer(nn.Module):
     def forward(self, x: torch.Tensor, rotation: Rotation, mask: Mask, past: LayerCache | None = None) -> torch.Tensor:
         """The residual stream after this layer from that before it, (rows, length, width)."""
         qkv = self.qkv(self.attention_norm(x)).unflatten(-1, (self.heads, 3, -1))
-        attended = x + self.attention_output(_attended(qkv, rotation, 3, mask, past))
+        attended = x + self.attention_output(_attention(qkv, rotation, 3, mask, past))
         inside: torch.Tensor = gelu(self.up(self.mlp_norm(x if self.parallel_residual else attended)))
         out: torch.Tensor = attended + self.down(inside)
         return out
 
 
-def _attended(qkv: torch.Tensor, rotation: Rotation, dim: int, mask: Mask, past: LayerCache | None) -> torch.Tensor:
-    """(rows, length, width) from queries, keys and values, which are side by side along `dim` of `qkv`."""
+def _attention(qkv: torch.Tensor, rotation: Rotation, dim: int, mask: Mask, past: LayerCache | None) -> torch.Tensor:
+    """Attention (rows, length, width) of queries, keys and values, which are side by side along `dim` of `qkv`."""
     queries, keys, values = rotate(qkv, rotation, dim)
     if past is not None:
         keys, values = past.extended(keys, values)
@@ -235,11 +235,11 @@ class _RMSNorm(torch.autograd.Function):
     def backward(context: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
         x, scale, weight = context.saved_tensors
         wide, normalized = gradient.float(), x * scale
-        of_normalized = wide * weight
-        shares = torch.linalg.vecdot(of_normalized, normalized)[..., None].div_(x.shape[-1])
-        of_weight = (wide * normalized).flatten(0, -2).sum(0)
-        of_x = of_normalized.addcmul_(normalized, shares, value=-1).mul_(scale)
-        return of_x.to(x.dtype), of_weight.to(weight.dtype), None
+        normalized_gradient = wide * weight
+        shares = torch.linalg.vecdot(normalized_gradient, normalized)[..., None].div_(x.shape[-1])
+        weight_gradient = (wide * normalized).flatten(0, -2).sum(0)
+        x_gradient = normalized_gradient.addcmul_(normalized, shares, value=-1).mul_(scale)
+        return x_gradient.to(x.dtype), weight_gradient.to(weight.dtype), None
 
 
 class LayerNorm(nn.Module):
@@ -266,7 +266,7 @@ def attend(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask
 def _attend_in_documents(
     queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, documents: Documents
 ) -> torch.Tensor:
-    """Without a mask of all pairs of tokens: time and memory grow with the documents, not with the rows."""
+    """Attend without a mask of all pairs of tokens: time and memory grow with the documents, not with the rows."""
     q, k, v = (heads.flatten(0, 1) for heads in (queries, keys, values))
     bounds, longest = documents
     out = varlen_attn(q, k, v, bounds, bounds, longest, longest, window_size=(-1, 0))
@@ -294,13 +294,13 @@ def places(architecture: Architecture) -> Iterator[Place]:
     embedding, layers, norm = _LLAMA_NAMES if llama else _GPT_NEOX_NAMES
     yield _same_place(f"{embedding}.weight", "embedding.weight")
     for layer in range(architecture.layers):
-        for ours, theirs in modules.items():
-            rows = architecture.width if ours == "qkv" else architecture.ffn_width
-            for number, name in enumerate(theirs):
-                own = slice(number * rows, (number + 1) * rows) if len(theirs) > 1 else slice(None)
+        for module, names in modules.items():
+            height = architecture.width if module == "qkv" else architecture.ffn_width
+            for number, name in enumerate(names):
+                rows = slice(number * height, (number + 1) * height) if len(names) > 1 else slice(None)
                 for part in parts:
                     full = f"{layers}.{layer}.{name}.{part}"
-                    yield Place(full, full, f"layers.{layer}.{ours}.{part}", own)
+                    yield Place(full, full, f"layers.{layer}.{module}.{part}", rows)
     for part in parts:
         yield _same_place(f"{norm}.{part}", f"norm.{part}")
     if not architecture.tied_embeddings:
@@ -327,8 +327,8 @@ _GPT_NEOX_MODULES = {
 }
 
 
-def _same_place(theirs: str, ours: str) -> Place:
-    return Place(theirs, theirs, ours, slice(None))
+def _same_place(name: str, parameter: str) -> Place:
+    return Place(name, name, parameter, slice(None))
 
 
 def huggingface_tensors(architecture: Architecture, parameters: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

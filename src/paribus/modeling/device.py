@@ -14,23 +14,23 @@ from paribus.errors import ConfigurationError, OutOfMemoryError, is_out_of_memor
 
 
 def usable_gpus() -> int:
-    """How many GPUs PyTorch can compute on: none where the driver is too old for it, though it still counts them."""
+    """Number of GPUs that PyTorch can compute on: 0 where the driver is too old for it, though it still counts them."""
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
 def free_gpu_bytes(device: torch.device) -> int:
     """Bytes of a GPU that this process may take.
 
-    What PyTorch keeps of tensors that are gone is taken for the driver, and free for this process.
+    Memory that PyTorch caches is in use for the driver, and free for this process.
     """
     cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return int(torch.cuda.mem_get_info(device)[0]) + cached
 
 
 def set_products(precision: str, device: torch.device, field: str) -> None:
-    """Let this process multiply float32 matrices in TF32 from here on, where `precision` is that, or exactly.
+    """Have this process multiply float32 matrices in TF32 where `precision` is tf32, else in full float32.
 
-    ConfigurationError for TF32 on a CPU, which has none: what it gives would pass for that of a GPU. `field` is the
+    ConfigurationError for TF32 on a CPU, which has none: its results would pass for those of a GPU. `field` is the
     config path of the precision.
     """
     if precision == "tf32" and device.type != "cuda":
@@ -39,17 +39,17 @@ def set_products(precision: str, device: torch.device, field: str) -> None:
 
 
 def expect_many_shapes() -> None:
-    """Let this process attend by kernels that take any shape, from here on.
+    """Turn cuDNN's attention off in this process, for work with many shapes.
 
-    On an H100 in bfloat16 PyTorch takes cuDNN's attention first, which plans every shape that it meets, in some tenths
-    of a second: nothing in a training whose micro-batches are all alike, and far more than the work itself where every
-    token that is generated, and every batch of prompts or pairs or documents, has a shape of its own.
+    On an H100 in bfloat16 PyTorch prefers it, and it takes some tenths of a second to plan each new shape. That is
+    nothing in a training whose micro-batches are all alike, and far more than the work itself where every generated
+    token, and every batch of prompts or pairs or documents, has a shape of its own.
     """
     torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 def resolve_device(device: str, field: str) -> torch.device:
-    """`device`, the value of the config path `field`, as a device that is there; a GPU has its index.
+    """Resolve `device`, the value of the config path `field`, to a device of this machine; a GPU has its index.
 
     ConfigurationError for one that is not there, and for `auto` where the driver lists GPUs that PyTorch does not see.
     """
@@ -67,7 +67,7 @@ def resolve_device(device: str, field: str) -> torch.device:
     index, count = int(match[1] or 0), usable_gpus()
     if index >= count:
         raise ConfigurationError(f"{field} is {device!r}, but {count} CUDA devices are visible; try auto")
-    # Without an index `torch.cuda.set_device` takes it for none.
+    # `torch.cuda.set_device` needs an index.
     return torch.device("cuda", index)
 
 
@@ -76,20 +76,19 @@ Result = TypeVar("Result")
 
 
 class BatchMemory:
-    """How many items there was memory for so far: what a batch was halved to, the following ones begin with."""
+    """Number of items that memory suffices for: later batches begin with the size that an earlier one was halved to."""
 
     def __init__(self, doing: str, smaller: str = "model.context_length") -> None:
         self._doing, self._smaller = doing, smaller
-        """What is being done, and the field that makes it take less, for an error."""
+        """Words of the error: the work, and the field that makes it take less memory."""
         self._most: int | None = None
 
     def computed(
         self, compute: Callable[[Sequence[Item]], Result], batch: Sequence[Item]
     ) -> Iterator[tuple[Sequence[Item], Result]]:
-        """The parts of a batch with their results: all of it at once, or halves and halves of these where memory is
-        short.
+        """Yield the parts of a batch with their results, a part being halved where memory is short.
 
-        OutOfMemoryError, which says what was being done, where it does not suffice for a single item.
+        OutOfMemoryError where memory does not suffice for a single item.
         """
         size = len(batch) if self._most is None else self._most
         for start in range(0, len(batch), max(1, size)):
@@ -98,21 +97,21 @@ class BatchMemory:
     def _halved(
         self, compute: Callable[[Sequence[Item]], Result], batch: Sequence[Item]
     ) -> Iterator[tuple[Sequence[Item], Result]]:
-        short: str | None = None
+        failure: str | None = None
         try:
             result = compute(batch)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
-            short = str(error)
+            failure = str(error)
         # Not within the handler: its error keeps alive the frames, and with them the tensors, of what did not fit.
-        if short is None:
+        if failure is None:
             yield batch, result
             return
         if len(batch) == 1:
             raise OutOfMemoryError(
                 f"{self._doing} ran out of memory with a single one at a time; give it a device with more, or take a "
-                f"smaller {self._smaller} ({short})"
+                f"smaller {self._smaller} ({failure})"
             )
         middle = len(batch) // 2
         self._most = max(1, middle)
@@ -121,7 +120,7 @@ class BatchMemory:
 
 
 def batches(items: Sequence[Item], length: Callable[[Item], int], tokens: int) -> list[Sequence[Item]]:
-    """Consecutive `items`, the longest first, that take at most `tokens` when each is padded to the first, or one."""
+    """Split `items`, the longest first, into batches of at most `tokens` tokens when padded to the first, or of one."""
     result, start = [], 0
     while start < len(items):
         rows = max(1, tokens // max(1, length(items[start])))

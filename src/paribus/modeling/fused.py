@@ -1,6 +1,6 @@
 """Rotary positions and SwiGLU as functions of their own, each with its gradient, compiled and not.
 
-Rotary positions: Su et al. 2021, arXiv 2104.09864, equation 34, in float32, a head's first half with its second.
+Rotary positions: Su et al. 2021, arXiv 2104.09864, equation 34, in float32; a head's first half turns with its second.
 SwiGLU: Shazeer 2020, arXiv 2002.05202, equation 6, of both factors side by side.
 """
 
@@ -20,8 +20,8 @@ class Rotation(NamedTuple):
 
 def rotation_at(positions: torch.Tensor, rotated: int, theta: float) -> Rotation:
     """Rotation of `positions`, int64 (rows or 1, length), for heads of which `rotated` components turn."""
-    halves = torch.arange(0, rotated, 2, device=positions.device).float() / rotated
-    angles = (positions.float()[:, :, None] * (1.0 / theta**halves))[:, :, None, None, :]
+    exponents = torch.arange(0, rotated, 2, device=positions.device).float() / rotated
+    angles = (positions.float()[:, :, None] * (1.0 / theta**exponents))[:, :, None, None, :]
     return Rotation(angles.cos(), angles.sin())
 
 
@@ -32,9 +32,9 @@ Heads = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 def rotate(qkv: torch.Tensor, rotation: Rotation, dim: int) -> Heads:
     """Queries and keys turned, values as they are; `qkv` has queries, keys and values along `dim`, 2 or 3 of 5.
 
-    Uncompiled, `qkv` itself is changed: a copy would be kept for the backward pass beside the values, which are part of
-    it. Compiled, either pass reads and writes everything once: what the compiler would derive of the forward pass keeps
-    a tensor in float32 between two kernels.
+    Uncompiled, `qkv` is changed in place: a copy would be kept for the backward pass beside the values, which are part
+    of it. Compiled, either pass reads and writes everything once: a backward pass that the compiler derives keeps a
+    tensor in float32 between two kernels.
     """
     if torch.compiler.is_compiling():
         turned: Heads = _RotateInOneKernel.apply(qkv, *rotation, dim)  # type: ignore[no-untyped-call]
@@ -44,7 +44,7 @@ def rotate(qkv: torch.Tensor, rotation: Rotation, dim: int) -> Heads:
 
 
 class _RotateInOneKernel(torch.autograd.Function):
-    """Rotation for the compiler, which makes a kernel of `_all_turned`."""
+    """Rotation for the compiler, which makes a kernel of `_rotated_copy`."""
 
     @staticmethod
     def forward(context: Any, qkv: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor, dim: int) -> Heads:
@@ -53,17 +53,17 @@ class _RotateInOneKernel(torch.autograd.Function):
         # Stacked of its parts, as gradients are: the kernel then takes 0.15 ms for 32,768 tokens of width 1,024 on an
         # H100, and 0.23 without.
         parts = torch.stack(qkv.unbind(dim), dim)
-        queries, keys, values = _all_turned(parts, cosines, sines, dim).unbind(dim)
+        queries, keys, values = _rotated_copy(parts, cosines, sines, dim).unbind(dim)
         return queries, keys, values
 
     @staticmethod
     def backward(context: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
         cosines, sines = context.saved_tensors
-        return _all_turned(torch.stack(gradients, context.dim), cosines, -sines, context.dim), None, None, None
+        return _rotated_copy(torch.stack(gradients, context.dim), cosines, -sines, context.dim), None, None, None
 
 
-def _all_turned(qkv: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor, dim: int) -> torch.Tensor:
-    """Each element of `qkv` by itself, from it and its counterpart in the other half of what turns."""
+def _rotated_copy(qkv: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor, dim: int) -> torch.Tensor:
+    """Copy of `qkv` in which each rotated element is computed from itself and its counterpart in the other half."""
     width, device = 2 * cosines.shape[-1], qkv.device
     halves = qkv[..., :width].float().reshape(*qkv.shape[:-1], 2, -1)
     is_first = (torch.arange(2, device=device) == 0)[:, None]
@@ -124,11 +124,11 @@ class _SwiGLU(torch.autograd.Function):
     def backward(context: Any, gradient: torch.Tensor) -> torch.Tensor:
         (gate_up,) = context.saved_tensors
         gate, up = gate_up.chunk(2, dim=-1)
-        both = torch.empty_like(gate_up)
-        of_gate, of_up = both.chunk(2, dim=-1)
-        torch.ops.aten.silu_backward.grad_input(gradient * up, gate, grad_input=of_gate)
-        torch.mul(gradient, silu(gate), out=of_up)
-        return both
+        gradients = torch.empty_like(gate_up)
+        gate_gradient, up_gradient = gradients.chunk(2, dim=-1)
+        torch.ops.aten.silu_backward.grad_input(gradient * up, gate, grad_input=gate_gradient)
+        torch.mul(gradient, silu(gate), out=up_gradient)
+        return gradients
 
 
 class _CompiledSwiGLU(torch.autograd.Function):
@@ -146,6 +146,6 @@ class _CompiledSwiGLU(torch.autograd.Function):
         (gate_up,) = context.saved_tensors
         gate, up = (half.float()[..., None, :] for half in gate_up.chunk(2, dim=-1))
         wide, sigmoid = gradient.float()[..., None, :], gate.sigmoid()
-        of_gate, of_up = wide * up * sigmoid * (1 + gate * (1 - sigmoid)), wide * gate * sigmoid
+        gate_gradient, up_gradient = wide * up * sigmoid * (1 + gate * (1 - sigmoid)), wide * gate * sigmoid
         is_gate = (torch.arange(2, device=gate.device) == 0)[:, None]
-        return torch.where(is_gate, of_gate, of_up).to(gate_up.dtype).flatten(-2)
+        return torch.where(is_gate, gate_gradient, up_gradient).to(gate_up.dtype).flatten(-2)

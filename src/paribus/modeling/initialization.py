@@ -1,4 +1,4 @@
-"""Initial weights, from the seed, a parameter's name and its shape, and the token that a row stands for, only.
+"""Initial weights, which depend on the seed, a parameter's name and shape, and the token that a row stands for alone.
 
 Two runs whose tokenizers differ start from the same layers, and from the same rows for the tokens that both have,
 wherever their ids lie. Imports torch: import this module late.
@@ -17,20 +17,20 @@ from paribus.modeling.decoder import VOCABULARY, Decoder, places
 
 @dataclass(frozen=True)
 class InitialWeights:
-    """Values that `initialize` sets the parameters of `decoder` to, whose own numbers are not looked at."""
+    """Values that `initialize` gives the parameters of `decoder`, whose present values are not read."""
 
     decoder: Decoder
     model: DecoderModel
-    """Without fields that are still to be matched."""
+    """Group `model` as `resolve_model` returns it."""
     seed: int
     tokens: Sequence[bytes] | None
-    """Distinct names of the tokens by id; None where nothing is to be compared."""
+    """Distinct names of the tokens by id; None to draw rows by id, where no runs are to be compared."""
 
     def rows(self, name: str, start: int, stop: int) -> torch.Tensor:
         """Rows `start` to `stop` of the parameter `name`, float32 on the CPU; its other rows are drawn as well."""
         parameter = torch.empty(self.decoder.get_parameter(name).shape)
-        sought = [place for place in places(self.decoder.architecture) if place.parameter == name]
-        tensors = {place.name: parameter[place.rows] for place in sought}
+        matches = [place for place in places(self.decoder.architecture) if place.parameter == name]
+        tensors = {place.name: parameter[place.rows] for place in matches}
         initialize(tensors, self.model, self.seed, tensors if name in VOCABULARY else (), self.tokens)
         return parameter[start:stop]
 
@@ -75,7 +75,7 @@ def _generator_seed(name: bytes) -> int:
 
 
 def _fill(matrix: torch.Tensor, name: str, model: ModelConfig) -> Fill:
-    """The distribution that every number of a matrix is drawn from."""
+    """Function that draws all numbers of a matrix from its distribution."""
     if model.initialization == "xavier" and name != "model.shared.weight":
         bound = xavier_bound(matrix, name)
         return lambda part, generator: part.uniform_(-bound, bound, generator=generator)

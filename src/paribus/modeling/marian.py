@@ -16,7 +16,7 @@ VOCABULARY = ("model.shared.weight",)
 
 
 def build(model: EncoderDecoderModel, vocab_size: int, eos_id: int | None) -> Any:
-    """A model in float32 on the CPU whose weights are of any value; the global random state stays as it is.
+    """A model in float32 on the CPU with arbitrary weights; the global random state stays as it is.
 
     `eos_id`, the end-of-document token, is where generation stops and, as in fairseq, what targets begin with, so it
     cannot do without (ValueError).

@@ -146,9 +146,9 @@ class _Parts:
     def __init__(self, model: DecoderModel, vocab_size: int, how: TrainingSetting) -> None:
         self.model, self.how, self.vocab_size = model, how, vocab_size
         if isinstance(model, LlamaModel):
-            self.kept = _llama_bytes(model, how.number)
+            self.saved = _llama_bytes(model, how.number)
         else:
-            self.kept = _gpt_neox_bytes(model, how.number)
+            self.saved = _gpt_neox_bytes(model, how.number)
         self.tokens = how.micro_batch * model.context_length
         self.number = how.number
         self.table = vocab_size * model.width
@@ -169,20 +169,21 @@ class _Parts:
 
     @property
     def layer(self) -> int:
-        """Saved in one layer: activations, weights that are cast, the mask as numbers that are added.
+        """Bytes saved in one layer: activations, cast weights, and the mask as numbers to add.
 
-        Sharded weights arrive cast and are let go; on a GPU documents are no mask in bfloat16.
+        Sharded weights arrive cast and are let go.
         """
         casts = BFLOAT16 * cast_elements(self.model) if self.number == BFLOAT16 and not self.how.sharded else 0
         mask = self.number * self.tokens * self.model.context_length if self.masked else 0
-        return self.tokens * self.kept.layer + casts + mask
+        return self.tokens * self.saved.layer + casts + mask
 
     @property
     def activations(self) -> int:
-        """Saved in all layers, and beside them: token ids, the norm at the end, the mask itself, and rotations, which
-        layers and rows share."""
+        """Bytes saved in all layers, and beside them: token ids, the norm at the end, the mask itself, and rotations,
+        which layers and rows share.
+        """
         checkpointed = self.how.activation_checkpointing
-        layer = self.tokens * self.kept.layer_input if checkpointed else self.layer
+        layer = self.tokens * self.saved.layer_input if checkpointed else self.layer
         mask = BOOL * self.tokens * self.model.context_length if self.masked else 0
         rotated = (
             rotated_width(self.model) if isinstance(self.model, GPTNeoXModel) else self.model.width // self.model.heads
@@ -191,11 +192,11 @@ class _Parts:
         # An RMSNorm has a weight a column, a LayerNorm a bias too.
         norm = self.model.width * (1 if isinstance(self.model, LlamaModel) else 2)
         norm *= BFLOAT16 if self.number == BFLOAT16 else 0
-        return self.model.layers * layer + self.tokens * (self.kept.final + INT64) + rotations + norm + mask
+        return self.model.layers * layer + self.tokens * (self.saved.final + INT64) + rotations + norm + mask
 
     @property
     def loss(self) -> int:
-        """Bytes with all activations: hidden states, their gradients and those of the output matrix, and a chunk.
+        """Bytes of all activations, hidden states, their gradients and those of the output matrix, and a chunk.
 
         The loss computes gradients in the forward pass, from a chunk's logits and the exponentials of them. In bfloat16
         the output matrix and a chunk's share of its gradient are there too.
@@ -212,9 +213,9 @@ class _Parts:
         The gradient of the output matrix is kept unless it could be added to one that is there. With activation
         checkpointing the layer is computed again.
         """
-        saved, tokens = self.kept, self.tokens
-        again = self.layer - tokens * saved.layer_input if self.how.activation_checkpointing else 0
-        inside = again + tokens * (saved.layer_backward - saved.final)
+        saved, tokens = self.saved, self.tokens
+        recomputed = self.layer - tokens * saved.layer_input if self.how.activation_checkpointing else 0
+        inside = recomputed + tokens * (saved.layer_backward - saved.final)
         output = 0 if self.gradients_stay and not self.model.tied_embeddings else FLOAT32 * self.table
         return self.activations + max(tokens * saved.final_backward, inside) + output + self._gathered(backward=True)
 
@@ -223,7 +224,7 @@ class _Parts:
         table = FLOAT32 * self.table
         missing = 0 if self.gradients_stay else FLOAT32 * self.layer_parameters
         missing += 0 if self.gradients_stay or self.model.tied_embeddings else table
-        first = gradients - missing + self.layer + self.tokens * self.kept.layer_backward
+        first = gradients - missing + self.layer + self.tokens * self.saved.layer_backward
         added = table * ((1 if self.gradients_stay else 0) + (1 if self.model.tied_embeddings else 0))
         embedding = gradients + added + self.tokens * self.model.width * FLOAT32
         return max(first, embedding) + self._gathered(backward=True)
@@ -251,7 +252,7 @@ class ActivationBytes:
     layer: int
     """Saved in a layer, its input included."""
     layer_input: int
-    """Bytes of these that are left with activation checkpointing."""
+    """Bytes of these that are still saved with activation checkpointing."""
     layer_backward: int
     """More than what a layer saved, at the most that its backward pass holds; the gradient it begins with included."""
     final: int

@@ -1,7 +1,7 @@
 """Building, saving and loading of a model as a Hugging Face directory. Imports torch: import this module late.
 
-A model is a `Decoder`, or of encoder_decoder the class of transformers. A directory has `config.json` and float32
-weights in safetensors.
+A model is a `Decoder`, or for encoder_decoder the Marian class of transformers. A directory has `config.json` and
+float32 weights in safetensors.
 """
 
 import json
@@ -64,8 +64,7 @@ def build_model(
 def build_empty(
     model: DecoderModel, vocab_size: int, seed: int, *, eos_id: int | None, tokens: Sequence[bytes] | None
 ) -> tuple[Decoder, InitialWeights]:
-    """The decoder of `build_model`, its parameters on `meta`, and their weights, which are drawn when they are asked
-    for."""
+    """The decoder of `build_model`, its parameters on `meta`, and their weights, which are drawn on request."""
     require_shape(model)
     resolved = resolve_model(model, vocab_size)
     decoder = empty_decoder(architecture_of(resolved, vocab_size, eos_id))
@@ -158,16 +157,16 @@ def load_decoder(directory: Path) -> Decoder:
     parameters = dict(decoder.named_parameters())
     with ExitStack() as files, torch.no_grad():
         stored = _open_weights(files, directory)
-        sought = list(places(architecture))
-        if missing := [place.stored for place in sought if not stored.keys() & {place.stored, place.name}]:
+        required = list(places(architecture))
+        if missing := [place.stored for place in required if not stored.keys() & {place.stored, place.name}]:
             raise DataError(f"{directory}: {len(missing)} weights are not in its files, such as {missing[0]}")
-        for place in sought:
+        for place in required:
             _read_tensor(stored, place, parameters[place.parameter][place.rows], directory)
     return decoder
 
 
 def _open_weights(files: ExitStack, directory: Path) -> dict[str, Any]:
-    """The open file of each tensor by its name."""
+    """Open the safetensors files; return the file of each tensor by its name."""
     try:
         opened = [files.enter_context(safe_open(path, "pt")) for path in weight_files(directory)]
         return {name: file for file in opened for name in file.keys()}  # noqa: SIM118 (no mapping)

@@ -63,7 +63,7 @@ def source_flops_per_token(model: ModelConfig, vocab_size: int) -> int:
 
 
 def _source_parameters(model: EncoderDecoderModel) -> int:
-    """The encoder's, and those that decoder layers make keys and values of a source token with."""
+    """Parameters of the encoder, and those by which decoder layers make keys and values of a source token."""
     return encoder_parameters(model) + model.decoder_layers * 2 * (model.width**2 + model.width)
 
 
@@ -93,7 +93,7 @@ def artefact_bytes(model: ModelConfig, vocab_size: int, checkpoints: int) -> int
 
 
 def check_shape(model: ModelConfig) -> Iterator[Problem]:
-    """(path, what is wrong and what would be right) of a shape, whatever the vocabulary."""
+    """Yield the problems that a shape has with any vocabulary."""
     head = model.width // model.heads
     match model:
         case _ if model.width % model.heads:
@@ -118,7 +118,7 @@ def rotated_width(model: GPTNeoXModel) -> int:
 
 
 def check_match(model: ModelConfig, vocab_size: int) -> Iterator[Problem]:
-    """(path, what is wrong) where the shape cannot be matched at this vocabulary size."""
+    """Yield a problem where the shape cannot be matched at this vocabulary size."""
     try:
         resolve_model(model, vocab_size)
     except ConfigurationError as error:
@@ -126,7 +126,7 @@ def check_match(model: ModelConfig, vocab_size: int) -> Iterator[Problem]:
 
 
 def require_shape(model: ModelConfig) -> None:
-    """Raise ConfigurationError unless a model has such a shape."""
+    """Raise ConfigurationError where `check_shape` has problems."""
     if problems := [*check_shape(model)]:
         raise ConfigurationError(*problems)
 
@@ -165,7 +165,7 @@ def vocabulary_matrices(model: ModelConfig) -> int:
 
 
 def stack_parameters(model: ModelConfig) -> int:
-    """Everything but the matrices of the vocabulary: layers and what stands between them and the output matrix.
+    """Parameters outside the matrices of the vocabulary: layers, and what stands between them and the output matrix.
 
     The table of sinusoidal positions is a constant and no parameter.
     """
