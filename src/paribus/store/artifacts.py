@@ -71,7 +71,7 @@ class VerificationMemory:
         return content if isinstance(content, dict) else {}
 
     def now(self) -> int | None:
-        """The time that files are stamped with; None where nothing can be written and so nothing remembered."""
+        """Time stamp of a file written now; None where nothing can be written, so that nothing is remembered."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             return file_time_ns(self.path.parent)
@@ -79,7 +79,7 @@ class VerificationMemory:
             return None
 
     def write(self, record: str, files: Mapping[str, State], began: int | None, removed: Collection[str] = ()) -> None:
-        """Remember those of the sound `files` that were settled when reading them `began`, where `removed` may lack."""
+        """Remember the sound `files` that had settled when reading them `began`; `removed` ones may be missing."""
         if began is None:
             return
         settled = {name: state for name, state in files.items() if began - max(state[1:3]) > SETTLED_NANOSECONDS}
@@ -103,7 +103,7 @@ class Store:
         self.root, self.lease_seconds = root, lease_seconds
 
     def path(self, stage: str, key: str) -> Path:
-        """Path of the artefact, there or not."""
+        """Path of an artefact, which need not exist."""
         return self.root / stage / key
 
     def places(self) -> Iterator[tuple[str, str]]:
@@ -121,7 +121,7 @@ class Store:
         return Artifact(stage, key, path, whole)
 
     def require(self, stage: str, key: str) -> Artifact:
-        """The artefact, which is about to be read; InfrastructureError saying what is wrong with it."""
+        """The whole artefact, for a reader; InfrastructureError saying what is wrong with it."""
         artifact = self.find(stage, key)
         if artifact is None or not artifact.whole:
             problem = "lacks files that were removed" if artifact else self.damage(stage, key) or "is gone"
@@ -131,7 +131,7 @@ class Store:
     def damage(self, stage: str, key: str, *, hash_all: bool = False) -> str | None:
         """Damage of an artefact, None if it is sound or absent; files that are not remembered as sound are hashed.
 
-        That it lacks files which were removed on purpose is no damage.
+        The absence of files that were removed on purpose is no damage.
         """
         path, memory, removed = self.path(stage, key), self.memory(stage, key), self.pruned(stage, key)
         if not path.is_dir():
@@ -141,8 +141,8 @@ class Store:
             states = signatures(path)
         except FileNotFoundError as error:
             return f"went away while it was looked at ({error.filename})"
-        same = known.get("files") == states and known.get("removed", []) == sorted(removed)
-        return None if same else _examine(path, states, known, memory, removed)
+        unchanged = known.get("files") == states and known.get("removed", []) == sorted(removed)
+        return None if unchanged else _examine(path, states, known, memory, removed)
 
     def memory(self, stage: str, key: str) -> VerificationMemory:
         return VerificationMemory(self.root / "verified" / f"{stage}-{key}.json")
@@ -152,7 +152,7 @@ class Store:
         return self.root / "pruned" / f"{stage}-{key}.json"
 
     def pruned(self, stage: str, key: str) -> frozenset[str]:
-        """Names of files that were removed on purpose, and are no damage; one that is there is to be removed yet."""
+        """Names of files that were removed on purpose; one that still exists is yet to be removed."""
         return frozenset(read_object_if_any(self.pruned_note(stage, key)).get("files", ()))
 
     def prune(self, held: Claim, stage: str, key: str, files: Iterable[str]) -> None:
@@ -180,7 +180,7 @@ class Store:
 
     def _move_away(self, held: Claim, stage: str, key: str, aside: Path) -> None:
         """Move an artefact out of its place, and forget what is remembered of it."""
-        # Who takes a claim over holds this lock too, so the claim cannot be lost between the look and the rename.
+        # Whoever takes a claim over holds this lock too, so it cannot be lost between the check and the rename.
         with exclusive(held.path.parent):
             held.check()
             self.path(stage, key).rename(aside)
@@ -224,7 +224,7 @@ class Store:
         return path
 
     def discard_output(self, stage: str, key: str) -> None:
-        """Remove what failed attempts wrote; resumable work stays, with what is told of it."""
+        """Remove the output of failed attempts; resumable work stays, with the notes on it."""
         partial = self.root / "partial" / f"{stage}-{key}"
         for output in partial.glob("output-*"):
             shutil.rmtree(output, ignore_errors=True)
@@ -235,7 +235,7 @@ class Store:
             partial.rmdir()
 
     def discard_work(self, stage: str, key: str) -> None:
-        """Remove resumable work too, and what was marked of it: it must not be gone on with."""
+        """Remove resumable work and the notes on it, so that no attempt resumes it."""
         for note in (self.reading(stage, key), self.attempts(stage, key)):
             note.unlink(missing_ok=True)
         shutil.rmtree(self.root / "partial" / f"{stage}-{key}" / "work", ignore_errors=True)
@@ -255,7 +255,7 @@ class Store:
         """
         output, target = self._output(held, stage, key), self.path(stage, key)
         memory = self.memory(stage, key)
-        # Looked at first, as it is in vain to hash gigabytes for a claim that is lost; what counts is the look below.
+        # An early check, as it is in vain to hash gigabytes for a lost claim; the one under the lock below decides.
         held.check()
         open_to_umask(output)
         # The states of files are taken before their digests: one written in between is not remembered as sound.
@@ -273,8 +273,8 @@ class Store:
                 raise InfrastructureError(f"{target} is there already; nothing was published")
         # Who lost the claim may be writing there still; what stays is for `paribus clean`.
         shutil.rmtree(output.parent, ignore_errors=True)
-        same = {name: state for name, state in signatures(target).items() if hashed.get(name) == state}
-        memory.write(sha256(target / RECORD), same, began)
+        unchanged = {name: state for name, state in signatures(target).items() if hashed.get(name) == state}
+        memory.write(sha256(target / RECORD), unchanged, began)
         return Artifact(stage, key, target)
 
     def _output(self, held: Claim, stage: str, key: str) -> Path:
@@ -337,6 +337,7 @@ def _examine(
     memory: VerificationMemory,
     removed: Collection[str],
 ) -> str | None:
+    """Damage of an artefact by its record and the digests of files that changed; a sound one is remembered."""
     began = memory.now()
     try:
         record = read_record(directory)
@@ -353,7 +354,7 @@ def _examine(
     for name in changed:
         if states[name][0] != files[name]["bytes"]:
             problems.append(f"{name} has {states[name][0]} bytes, not {files[name]['bytes']}")
-        elif problem := _differing(directory / name, files[name]["sha256"]):
+        elif problem := _file_problem(directory / name, files[name]["sha256"]):
             problems.append(f"{name} {problem}")
     if problems:
         more = f"; {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
@@ -362,7 +363,7 @@ def _examine(
     return None
 
 
-def _differing(path: Path, expected: str) -> str | None:
+def _file_problem(path: Path, expected: str) -> str | None:
     if not path.is_file():
         return "is no regular file"
     try:

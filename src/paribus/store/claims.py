@@ -1,8 +1,8 @@
 """Claims: at most one process makes an artefact, as long as it lives.
 
 A claim is a file made in one step. Its holder touches it (the heartbeat); a claim whose holder is dead, or that has
-been silent for its lease, is taken over. The lease is the holder's, who beats by it, and stands in the claim: whoever
-judges it may be configured with another. A holder that lost its claim must not publish.
+been silent for its lease, is taken over. The lease stands in the claim: its holder beats by it, and whoever judges
+the claim may be configured with another. A holder that lost its claim must not publish.
 """
 
 import fcntl
@@ -24,6 +24,7 @@ from paribus.store.files import file_time_ns
 Process = Mapping[str, str | int | float]
 """`host` for people, `machine` for comparisons, `pid`, and `started` in clock ticks since boot."""
 GONE = 0.0
+"""`started` of a process that does not exist."""
 
 
 class ClaimLostError(InfrastructureError):
@@ -53,7 +54,7 @@ class Claim:
             )
 
     def watch(self) -> None:
-        """Check the claim during work: a file server that does not answer may do so before the lease is over."""
+        """Check the claim during work, but let a file server fail to answer: it may answer before the lease is over."""
         with suppress(OSError):
             self.check()
 
@@ -112,7 +113,7 @@ def exclusive(directory: Path) -> Iterator[None]:
 
 
 def run_claim(root: Path, run_id: str) -> Path:
-    """Path of the claim of the process that has a run in hand, below an output root."""
+    """Path of the claim on a run, below an output root."""
     return root / "claims" / run_id
 
 
@@ -122,7 +123,7 @@ def is_held(path: Path, lease: float) -> bool:
 
 
 def read_holder(path: Path) -> dict[str, str | int | float] | None:
-    """Host, process and token of the holder, None when nobody holds the claim; nothing is known of a torn one."""
+    """Host, process and token of the holder; None when nobody holds the claim, empty when it is torn."""
     try:
         holder = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -144,16 +145,16 @@ def _is_dead(path: Path, lease: float) -> bool:
     holder = read_holder(path)
     if holder is None:
         return False
-    own = holder.get("lease")
+    stated = holder.get("lease")
     # A process of this machine that has ended is known at once; of one elsewhere only silence tells.
-    return is_gone(holder) or _silence(path) > (own if isinstance(own, int | float) and own > 0 else lease)
+    return is_gone(holder) or _silence(path) > (stated if isinstance(stated, int | float) and stated > 0 else lease)
 
 
 def _silence(path: Path) -> float:
     """Seconds since the last heartbeat by the clock that stamps it, whatever the clocks of the nodes say.
 
-    A claim from the future, as that clock was set back, is as one from now: its holder goes on beating, or is dead
-    a lease later.
+    A claim from the future, since that clock was set back, counts as one from now: its holder goes on beating, or is
+    dead a lease later.
     """
     try:
         now = file_time_ns(path.parent)
@@ -169,7 +170,7 @@ def _silence(path: Path) -> float:
 
 
 def this_process() -> dict[str, str | int | float]:
-    """This process as others may judge it."""
+    """Identity of this process, by which others tell whether it still lives."""
     pid = os.getpid()
     return {"host": socket.gethostname(), "machine": machine(), "pid": pid, "started": _started(pid) or GONE}
 

@@ -33,7 +33,7 @@ names. What copies or unpacks a file can set the first time back, and nothing th
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Let an error of the disk that names no file, as those of writing to an open one, name `path`.
+    """Add the name `path` to an error of the disk without one, such as an error of writing to an open file.
 
     Others are left as they are: libraries raise OSError with a text alone, which a name would hide.
     """
@@ -49,7 +49,7 @@ def naming(path: Path) -> Iterator[None]:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a path to write, as a file or directory, that becomes `path` in one step, on the disk, at the end.
 
-    A kill or an error leaves what was there; a directory replaces nothing but an empty one.
+    A kill or an error leaves `path` as it was; a directory replaces nothing but an empty one.
     """
     aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
@@ -120,12 +120,12 @@ def open_to_umask(directory: Path) -> None:
     access = stat.S_IMODE(directory.stat().st_mode) & 0o777
     for root, directories, names in os.walk(directory):
         for name in names:
-            _open(Path(root) / name, access & 0o666)
+            _add_access(Path(root) / name, access & 0o666)
         for name in directories:
-            _open(Path(root) / name, access)
+            _add_access(Path(root) / name, access)
 
 
-def _open(path: Path, access: int) -> None:
+def _add_access(path: Path, access: int) -> None:
     mode = stat.S_IMODE(path.stat(follow_symlinks=False).st_mode)
     if mode | access != mode and not path.is_symlink():
         with suppress(PermissionError):  # a file system that has no modes
@@ -169,7 +169,7 @@ def read_object_if_any(path: Path) -> dict[str, Any]:
 
 
 def state_of(status: os.stat_result) -> State:
-    """State by which a file that was written to or replaced is told."""
+    """State of a file, which differs once the file was written to or replaced."""
     return [
         *(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino),
         *(status.st_mode, status.st_uid, status.st_gid, status.st_nlink),
@@ -235,7 +235,7 @@ def _remember(entry: Path, content: dict[str, object]) -> None:
     if not is_writable(entry.parent):
         return
     aside = entry.with_suffix(f".{uuid.uuid4().hex}.tmp")
-    with suppress(OSError):  # what cannot be remembered is found again
+    with suppress(OSError):  # what cannot be remembered is hashed again
         entry.parent.mkdir(parents=True, exist_ok=True)
         aside.write_text(json.dumps(content), encoding="utf-8", errors="backslashreplace")
         aside.replace(entry)

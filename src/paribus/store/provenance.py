@@ -116,7 +116,7 @@ def _checkout(file: Path) -> tuple[str, str, list[str]] | None:
 
 
 def built_from() -> dict[str, Any] | None:
-    """State, like `git_state`, that the image of this Python was built from; None where that was not said.
+    """State, like `git_state`, that the image of this Python was built from; None where no file says it.
 
     Of uncommitted changes an image has no more than their digest, as `changes`.
     """
@@ -155,7 +155,7 @@ def _text(path: Path) -> str:
 
 
 def container() -> str | None:
-    """The kind of container this process is in, as far as it can be told."""
+    """Kind of the container of this process, by the file that Docker or Podman puts there; None without one."""
     if Path("/.dockerenv").exists():
         return "docker"
     return "podman" if Path("/run/.containerenv").exists() else None
@@ -190,14 +190,14 @@ class Code:
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
     def require(self, other: "Code") -> None:
-        """ConfigurationError naming what is not the same in `other`, the code of the process that asks."""
+        """Raise ConfigurationError naming what differs in `other`, the code of the process that asks."""
         differing = [*_differing(self.files, other.files), *_differing(self.packages, other.packages)]
         if differing:
             raise changed(differing)
 
 
 class _Importer(MetaPathFinder):
-    """Looks at every module of paribus in the moment before it is imported, hours into a stage maybe."""
+    """Finder that checks every module of paribus just before it is imported, hours into a stage maybe."""
 
     def __init__(self, code: Code) -> None:
         self._code = code
@@ -205,7 +205,7 @@ class _Importer(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """None: others find and load it, unless it is refused."""
+        """Return None, so that other finders load the module; ConfigurationError where its file changed."""
         if fullname.partition(".")[0] == PACKAGE.name:
             spec = PathFinder.find_spec(fullname, path)
             if spec is not None and spec.origin is not None and Path(spec.origin).is_relative_to(PACKAGE):
@@ -216,10 +216,7 @@ class _Importer(MetaPathFinder):
 
 
 def pin_code(code: Code) -> None:
-    """Let this process, which is of this code, import nothing of paribus that is not, for the rest of its life.
-
-    ConfigurationError where it is of other code.
-    """
+    """Have this process import modules of `code` only; ConfigurationError where it has loaded other code."""
     code.require(loaded_code())
     if not any(isinstance(finder, _Importer) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Importer(code))
@@ -227,12 +224,12 @@ def pin_code(code: Code) -> None:
 
 @cache
 def loaded_code() -> Code:
-    """The code of this process; asked for the first time as soon as the process begins, before the disk can change."""
+    """Code of this process; called first as soon as the process begins, before the disk can change."""
     return Code.read()
 
 
 def changed(names: Collection[str]) -> ConfigurationError:
-    """The refusal to go on with files and packages that are other ones than those the command began with."""
+    """Error for files and packages that changed since the command began."""
     listed = list(names)
     more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
     return ConfigurationError(
@@ -242,12 +239,12 @@ def changed(names: Collection[str]) -> ConfigurationError:
 
 
 def _digest(path: Path) -> str:
-    """SHA-256 of a file; nothing of one that is gone, or is a link to nothing, as editors make them."""
+    """SHA-256 of a file; empty for one that is gone, or is a link to nothing, as editors make them."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except FileNotFoundError:
         return ""
 
 
-def _differing(one: Mapping[str, str], other: Mapping[str, str]) -> Iterator[str]:
-    yield from (name for name in sorted(one.keys() | other.keys()) if one.get(name) != other.get(name))
+def _differing(first: Mapping[str, str], second: Mapping[str, str]) -> Iterator[str]:
+    yield from (name for name in sorted(first.keys() | second.keys()) if first.get(name) != second.get(name))
