@@ -27,10 +27,10 @@ class Engine(Protocol):
     ) -> Iterator[Result]:
         """Results in item order. `function` must be importable (module level); its exceptions propagate.
 
-        No more than two items a worker are handed out that nobody has taken the result of. A function may be called
-        twice for one item where a worker died, so what it writes must appear in one step. What it loads at its first
-        call may stay loaded. One that `releases_gil`, the global interpreter lock, for most of its time and that
-        threads may call at once is called by threads, which share what it carries.
+        At most two items a worker are handed out before their results are taken. A function may be called twice for
+        one item where a worker died, so what it writes must appear in one step. What it loads at its first call may
+        stay loaded. `releases_gil` is for a function that is thread-safe and releases the global interpreter lock for
+        most of its time: threads call it, and share what it carries.
         """
 
     def __enter__(self) -> Self:

@@ -23,13 +23,13 @@ from paribus.errors import ConfigurationError
 SECONDS_BETWEEN_LOOKS = 0.5
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-"""Has CUDA number GPUs as nvidia-smi does, by which jobs know them; by itself it begins with the fastest."""
+"""Makes CUDA number GPUs as nvidia-smi does, by which jobs know them; its default begins with the fastest."""
 CUBLAS = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 """Environment that a process must have before CUDA begins, for cuBLAS to add in one order."""
 NCCL = {"NCCL_NVLS_ENABLE": "0"}
-"""Variables of NCCL for the same: the switches of a node, where they sum themselves, do so in no order.
+"""Variables of NCCL for the same: the switches of a node, where they do the sums, follow no order.
 
-PyTorch asks it of NCCL under deterministic algorithms, but of groups that begin under them only.
+PyTorch sets this itself only for groups that begin under deterministic algorithms.
 """
 _LOOKING = "looking"
 
@@ -43,7 +43,7 @@ class Gpu:
 
 
 def visible_gpus() -> list[Gpu]:
-    """The GPUs that this process may use: those the driver lists, of these the ones in CUDA_VISIBLE_DEVICES.
+    """The GPUs that this process may use: those that the driver lists, restricted by CUDA_VISIBLE_DEVICES.
 
     A scheduler that hides devices makes the driver list fewer, and numbers begin at 0 again in each of its jobs; so
     jobs know GPUs by their UUIDs.
@@ -72,9 +72,10 @@ def _listed() -> list[Gpu]:
 
 
 def unseen(pytorch: str, cuda: str | None) -> str | None:
-    """Why a PyTorch that sees no GPU, of this version and built for `cuda` or None, should; None where there is none.
+    """Reason why a PyTorch that sees no GPU should see one; None where the machine has none.
 
-    None too where CUDA_VISIBLE_DEVICES hides them all, since that is how one asks for a CPU.
+    `pytorch` is its version, `cuda` the version of CUDA that it is built for, if any. The result is None too where
+    CUDA_VISIBLE_DEVICES hides all GPUs, since that is how one asks for a CPU.
     """
     gpus = visible_gpus()
     if not gpus or not _listed():
@@ -117,9 +118,9 @@ def reserved(
 
 
 def _take(stack: ExitStack, gpus: Sequence[Gpu], needed: int, directory: Path) -> tuple[Gpu, ...] | None:
-    """Lock as many of these GPUs as wanted until `stack` is left, or none."""
-    # To look and take is one step of all jobs, and what an attempt that finds too few has locked is let go before it
-    # ends: two jobs that each held a part of what both want would wait for each other for ever.
+    """Lock `needed` of these GPUs until `stack` is left; None, and none is locked, where fewer are free."""
+    # Looking and taking is one step of all jobs, and an attempt that finds too few unlocks all before it ends: two jobs
+    # that each held a part of what both need would wait for each other for ever.
     with ExitStack() as looking, ExitStack() as attempt:
         _lock(looking, directory / _LOOKING, fcntl.LOCK_EX)
         free = (gpu for gpu in gpus if _lock(attempt, directory / gpu.uuid, fcntl.LOCK_EX | fcntl.LOCK_NB))
@@ -130,8 +131,8 @@ def _take(stack: ExitStack, gpus: Sequence[Gpu], needed: int, directory: Path) -
     return taken
 
 
-def _lock(stack: ExitStack, path: Path, how: int) -> bool:
-    """Lock a file until `stack` is left; False where another process has locked it and `how` says not to wait.
+def _lock(stack: ExitStack, path: Path, operation: int) -> bool:
+    """Lock a file until `stack` is left; False where another process has locked it and `operation` says not to wait.
 
     OSError for a link, and for what is no file and would block.
     """
@@ -147,7 +148,7 @@ def _lock(stack: ExitStack, path: Path, how: int) -> bool:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "is no file", str(path))
         try:
-            fcntl.flock(descriptor, how)
+            fcntl.flock(descriptor, operation)
         except BlockingIOError:
             return False
         stack.push(opened.pop_all())

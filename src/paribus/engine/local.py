@@ -2,8 +2,6 @@
 
 One shard alone is computed in this process as well: a small corpus has no more, and another process would first have to
 start and to import what this one has.
-
-Results come back in the order of the items whatever the number of workers, so an artefact never depends on it.
 """
 
 import importlib.util
@@ -38,7 +36,7 @@ def open_engine(config: EngineConfig, shared: Path) -> Engine:
 
 
 def check_engine(config: EngineConfig) -> list[Problem]:
-    """(config path, what is wrong and what would be right) of an engine that cannot be opened on this machine."""
+    """Problems of an engine that cannot be opened on this machine."""
     if not isinstance(config, RayEngineConfig):
         return []
     problems = []
@@ -61,14 +59,14 @@ class LocalEngine:
     def map(
         self, function: Callable[[Item], Result], items: Iterable[Item], *, releases_gil: bool = False
     ) -> Iterator[Result]:
-        """Results in item order, as `Engine` says; what `releases_gil` is called by threads of this process."""
-        given = iter(items)
-        first = list(islice(given, 2)) if self.workers > 1 else []
-        items = chain(first, given)
+        """Results in item order, as `Engine` says; a function that `releases_gil` is called by threads here."""
+        source = iter(items)
+        first = list(islice(source, 2)) if self.workers > 1 else []
+        items = chain(first, source)
         if len(first) < 2:
             yield from map(function, items)
             return
-        checked = function if releases_gil else partial(_of_one_code, loaded_code().digest, function)
+        checked = function if releases_gil else partial(_call_same_code, loaded_code().digest, function)
         killed_before = out_of_memory_kills()
         context = multiprocessing.get_context("forkserver")
         processes = partial(ProcessPoolExecutor, mp_context=context, initializer=end_with_starter)
@@ -89,8 +87,8 @@ class LocalEngine:
         """Nothing is held between maps."""
 
 
-def _of_one_code(digest: str, function: Callable[[Item], Result], item: Item) -> Result:
-    """Call a function in a process that began later; ConfigurationError where that imported other code."""
+def _call_same_code(digest: str, function: Callable[[Item], Result], item: Item) -> Result:
+    """Call a function in a worker; ConfigurationError where the worker, which began later, imported other code."""
     if loaded_code().digest != digest:
         raise changed(["files of paribus or versions of packages"])
     pin_code(loaded_code())
@@ -100,7 +98,7 @@ def _of_one_code(digest: str, function: Callable[[Item], Result], item: Item) ->
 def _in_order(
     pool: Executor, function: Callable[[Item], Result], items: Iterable[Item], ahead: int
 ) -> Iterator[Result]:
-    """Results in item order, with no more than `ahead` items handed out that nobody has taken the result of."""
+    """Results in item order, with at most `ahead` items handed out before their results are taken."""
     waiting: deque[Future[Result]] = deque()
     try:
         for item in items:

@@ -28,18 +28,18 @@ from paribus.store.provenance import loaded_code, pin_code
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 _OF_MEMORY = "low on memory"
-"""Ray's words for a worker that its own monitor of memory killed; of others it lists all that might have been."""
-_STARTS = 4
-"""Workers that may die on a living node, one after the other, before one begins."""
+"""Ray's words for a worker that its memory monitor killed; for other deaths it lists every possible cause."""
+_MAX_FAILED_STARTS = 4
+"""Workers that may die before they begin, one after the other, until their node is left out."""
 _ENVIRONMENT = dict.fromkeys(THREADS, "1") | {"TOKENIZERS_PARALLELISM": "false", "CUDA_VISIBLE_DEVICES": ""}
 """A worker has one core and no GPU, whatever its node has: results must not depend on where a shard is computed."""
 _SECONDS_UNTIL_SEEN = 60.0
 """Time for which a network file system may hide a new file."""
 _LONGEST_DIRECTORY = 30
 """Characters of a temporary directory below which the names of Ray's sockets still fit."""
-_ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+_LOOPBACK_ONLY = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """Variable that binds Ray to the loopback interface alone, as on machines where it offers no clusters."""
-_SILENT = {"RAY_USAGE_STATS_ENABLED": "0"}
+_NO_USAGE_STATS = {"RAY_USAGE_STATS_ENABLED": "0"}
 
 
 class RayEngine:
@@ -81,7 +81,7 @@ class RayEngine:
         """The module, connected when it is first asked for. InfrastructureError where no cluster answers."""
         if self._ray is None:
             # Ray reads some of these when it is imported.
-            os.environ.update(_SILENT if self.config.address else _SILENT | _ALONE)
+            os.environ.update(_NO_USAGE_STATS if self.config.address else _NO_USAGE_STATS | _LOOPBACK_ONLY)
             import ray
 
             if self.config.address:
@@ -98,7 +98,7 @@ class RayEngine:
         return {node: count for node, count in cores.items() if count}
 
     def shares(self, nodes: dict[str, int]) -> dict[str, int]:
-        """Cores that are used of each node, given those it has."""
+        """Number of cores to use on each node, given the number that it has."""
         unused = self.config.workers or sum(nodes.values())
         shares = {}
         for node, cores in sorted(nodes.items()):
@@ -162,14 +162,14 @@ class WorkerActor:
     node: str
     actor: Any
     threads: int
-    beginning: Any
+    starting: Any
     """Reference that is ready when the actor is; None from then on."""
     busy: set[Any] = field(default_factory=set)
 
     @property
     def free(self) -> int:
         """Number of further shards that it can compute now."""
-        return 0 if self.beginning is not None else self.threads - len(self.busy)
+        return 0 if self.starting is not None else self.threads - len(self.busy)
 
 
 @dataclass(frozen=True)
@@ -182,12 +182,12 @@ class Requirements:
     def check(self) -> None:
         """ConfigurationError where this process' node lacks something."""
         here = _versions()
-        unlike = [name for name, version in self.versions.items() if here.get(name) != version]
-        if unlike:
-            theirs = ", ".join(f"{name} {here.get(name)}" for name in unlike)
-            ours = ", ".join(f"{name} {self.versions[name]}" for name in unlike)
+        differing = [name for name, version in self.versions.items() if here.get(name) != version]
+        if differing:
+            present = ", ".join(f"{name} {here.get(name)}" for name in differing)
+            required = ", ".join(f"{name} {self.versions[name]}" for name in differing)
             raise ConfigurationError(
-                f"engine.address: node {socket.gethostname()} has {theirs}, and this machine {ours}; "
+                f"engine.address: node {socket.gethostname()} has {present}, and this machine {required}; "
                 "all nodes must have one environment"
             )
         if not _appears(self.probe):
@@ -225,22 +225,22 @@ class Workers:
         self._function = self.ray.put(function)
         self._failures: Counter[str] = Counter()
         self._last_failure = ""
-        self.crews: list[WorkerActor] = []
+        self.actors: list[WorkerActor] = []
 
     @property
     def capacity(self) -> int:
         """Shards that can be computed at once."""
-        return sum(crew.threads for crew in self.crews)
+        return sum(worker.threads for worker in self.actors)
 
     def fill(self) -> None:
         """Give every living node the workers it lacks. InfrastructureError where they die on all of them."""
         nodes = self._engine.nodes()
-        healthy = {node: cores for node, cores in nodes.items() if self._failures[node] < _STARTS}
+        healthy = {node: cores for node, cores in nodes.items() if self._failures[node] < _MAX_FAILED_STARTS}
         if nodes and not healthy:
             raise InfrastructureError(f"engine=ray: workers die before they begin: {self._last_failure}")
         present: Counter[str] = Counter()
-        for crew in self.crews:
-            present[crew.node] += crew.threads
+        for worker in self.actors:
+            present[worker.node] += worker.threads
         for node, cores in self._engine.shares(healthy).items():
             lacking = cores - present[node]
             if self._threads and lacking == cores > 0:
@@ -249,18 +249,18 @@ class Workers:
                 for _ in range(lacking):
                     self._start(node, 1)
 
-    def began(self, crew: WorkerActor) -> None:
-        """Note that a crew is ready."""
-        crew.beginning = None
-        self._failures[crew.node] = 0
+    def began(self, worker: WorkerActor) -> None:
+        """Note that a worker is ready."""
+        worker.starting = None
+        self._failures[worker.node] = 0
 
-    def lost(self, crew: WorkerActor, reason: str) -> None:
-        """Note that a crew is dead, or cannot be reached and shall be."""
-        if crew in self.crews:
-            self.crews.remove(crew)
-            self.ray.kill(crew.actor, no_restart=True)
-            if crew.beginning is not None and crew.node in self._engine.nodes():
-                self._failures[crew.node] += 1
+    def lost(self, worker: WorkerActor, reason: str) -> None:
+        """Remove a worker that died or cannot be reached, and kill its actor; count starts that failed on a node."""
+        if worker in self.actors:
+            self.actors.remove(worker)
+            self.ray.kill(worker.actor, no_restart=True)
+            if worker.starting is not None and worker.node in self._engine.nodes():
+                self._failures[worker.node] += 1
                 self._last_failure = reason
 
     def _start(self, node: str, threads: int) -> None:
@@ -275,38 +275,38 @@ class Workers:
         )(Worker)
         actor = actor_class.remote()
         # In a list, so that Ray hands over the reference: the node is checked before it loads anything.
-        beginning = actor.prepare.remote([self._function], self._requirements)
-        self.crews.append(WorkerActor(node, actor, threads, beginning))
+        starting = actor.prepare.remote([self._function], self._requirements)
+        self.actors.append(WorkerActor(node, actor, threads, starting))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for crew in self.crews:
-            self.ray.kill(crew.actor, no_restart=True)
-        self.crews.clear()
+        for worker in self.actors:
+            self.ray.kill(worker.actor, no_restart=True)
+        self.actors.clear()
 
 
 class ShardMap(Generic[Item, Result]):
-    """Hands out shards; no more than two a worker wait for a result, or for somebody to take theirs."""
+    """Hands out shards: at most two a worker are computed, or wait for their results to be taken."""
 
     def __init__(self, workers: Workers, retries: int, patience: float) -> None:
         self._workers, self._retries, self._patience = workers, retries, patience
         self._ray = workers.ray
         self._waiting: deque[Shard] = deque()
-        """Shards in item order that nobody has taken the result of."""
+        """Shards in item order whose results are not yet taken."""
         self._queue: deque[Shard] = deque()
-        """Those of them that no worker has; what a dead worker had comes first."""
-        self._in_hand: dict[Any, tuple[WorkerActor, Shard]] = {}
+        """Those of them that are to be handed out; what a dead worker had comes first."""
+        self._running: dict[Any, tuple[WorkerActor, Shard]] = {}
         self._looked = self._alive = time.monotonic()
 
     def results(self, items: Iterable[Item]) -> Iterator[Result]:
         """Results in item order; an item's exception is raised in its place, and ends the map."""
         source = iter(items)
         while self._take(source):
-            self._look_after_workers()
+            self._maintain_workers()
             self._hand_out()
-            self._listen()
+            self._collect()
             if self._waiting[0].done:
                 shard = self._waiting.popleft()
                 if shard.error is not None:
@@ -314,39 +314,39 @@ class ShardMap(Generic[Item, Result]):
                 yield shard.result
 
     def _take(self, source: Iterator[Item]) -> bool:
-        """Take items up to the limit; whether there is anything left to wait for."""
+        """Take items up to the limit; True if results are still to come."""
         room = 2 * max(1, self._workers.capacity) - len(self._waiting)
         taken = [Shard(item) for item in islice(source, max(0, room))]
         self._waiting += taken
         self._queue += taken
         return bool(self._waiting)
 
-    def _look_after_workers(self) -> None:
+    def _maintain_workers(self) -> None:
         now = time.monotonic()
-        if any(crew.beginning is None for crew in self._workers.crews):
+        if any(worker.starting is None for worker in self._workers.actors):
             self._alive = now
         elif now - self._alive > self._patience:
             raise InfrastructureError(
                 f"engine.patience={self._patience:g}: no worker of the Ray cluster began in that time; see `ray status`"
             )
-        if not self._workers.crews or now - self._looked > _SECONDS_BETWEEN_LOOKS:
+        if not self._workers.actors or now - self._looked > _SECONDS_BETWEEN_LOOKS:
             self._looked = now
             self._workers.fill()
 
     def _hand_out(self) -> None:
-        free = [crew for crew in self._workers.crews if crew.free > 0]
+        free = [worker for worker in self._workers.actors if worker.free > 0]
         while self._queue and free:
-            crew, shard = free[0], self._queue.popleft()
-            reference = crew.actor.call.remote(shard.item)
-            crew.busy.add(reference)
-            self._in_hand[reference] = (crew, shard)
+            worker, shard = free[0], self._queue.popleft()
+            reference = worker.actor.call.remote(shard.item)
+            worker.busy.add(reference)
+            self._running[reference] = (worker, shard)
             # In turn, so that all nodes have something before one has all it can take.
-            free = free[1:] + free[:1] if crew.free else free[1:]
+            free = free[1:] + free[:1] if worker.free else free[1:]
 
-    def _listen(self) -> None:
-        """Note what is finished; wait for something where the next result is not there."""
-        beginning = {crew.beginning: crew for crew in self._workers.crews if crew.beginning is not None}
-        references = [*beginning, *self._in_hand]
+    def _collect(self) -> None:
+        """Take in what is ready; wait for it where the next result is not done."""
+        starting = {worker.starting: worker for worker in self._workers.actors if worker.starting is not None}
+        references = [*starting, *self._running]
         if not references:
             time.sleep(_SECONDS_BETWEEN_LOOKS)
             return
@@ -355,24 +355,24 @@ class ShardMap(Generic[Item, Result]):
         if ready:
             ready, _ = self._ray.wait(references, num_returns=len(references), timeout=0, fetch_local=False)
         for reference in ready:
-            if reference in beginning:
-                self._begin(beginning[reference])
-            elif reference in self._in_hand:
+            if reference in starting:
+                self._begin(starting[reference])
+            elif reference in self._running:
                 self._finish(reference)
 
-    def _begin(self, crew: WorkerActor) -> None:
+    def _begin(self, worker: WorkerActor) -> None:
         try:
-            self._ray.get(crew.beginning)
+            self._ray.get(worker.starting)
         except self._ray.exceptions.RayTaskError as error:
             raise _original(error) from error
         except self._ray.exceptions.RayError as error:
-            self._workers.lost(crew, str(error))
+            self._workers.lost(worker, str(error))
         else:
-            self._workers.began(crew)
+            self._workers.began(worker)
 
     def _finish(self, reference: Any) -> None:
-        crew, shard = self._in_hand.pop(reference)
-        crew.busy.discard(reference)
+        worker, shard = self._running.pop(reference)
+        worker.busy.discard(reference)
         try:
             shard.result = self._ray.get(reference)
             shard.done = True
@@ -381,14 +381,14 @@ class ShardMap(Generic[Item, Result]):
             shard.error.__cause__ = error
             shard.done = True
         except self._ray.exceptions.RayError as error:
-            self._again(shard, error)
+            self._retry(shard, error)
             if isinstance(error, self._ray.exceptions.RayActorError):
-                for lost in crew.busy:
-                    self._again(self._in_hand.pop(lost)[1], error)
-                crew.busy.clear()
-                self._workers.lost(crew, str(error))
+                for lost in worker.busy:
+                    self._retry(self._running.pop(lost)[1], error)
+                worker.busy.clear()
+                self._workers.lost(worker, str(error))
 
-    def _again(self, shard: Shard, error: Exception) -> None:
+    def _retry(self, shard: Shard, error: Exception) -> None:
         """Hand a shard out again whose worker died, unless that happened too often."""
         shard.deaths += 1
         if shard.deaths <= self._retries:
@@ -408,7 +408,7 @@ def _short(value: object) -> str:
 
 
 def _original(error: Any) -> BaseException:
-    """Exception that the function raised; Ray's own error where that cannot be had."""
+    """Exception that the function raised; Ray's own error where it has none."""
     cause = getattr(error, "cause", None)
     return cause if isinstance(cause, BaseException) else error
 
@@ -420,7 +420,7 @@ class Worker:
         self._function: Any = None
 
     def prepare(self, function: list[Any], requirements: Requirements) -> None:
-        """Take the function behind the one reference in `function`, which is looked at after the requirements."""
+        """Check the requirements, then get the function behind the one reference in `function`."""
         import ray
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -436,8 +436,8 @@ class Worker:
 
 def _versions() -> dict[str, str]:
     code = loaded_code()
-    own = f"{__version__} (files {code.digest[:12]})"
-    return {"paribus": own, "python": platform.python_version(), **code.packages}
+    version = f"{__version__} (files {code.digest[:12]})"
+    return {"paribus": version, "python": platform.python_version(), **code.packages}
 
 
 def _appears(path: Path) -> bool:
