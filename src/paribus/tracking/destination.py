@@ -21,7 +21,7 @@ _SCHEME = re.compile(r"[\w+.-]+:/{0,2}")
 _CREDENTIALS = re.compile(r"\A[^:/]*(?::[^@]*)?@")
 """Credentials at the start of what follows a database's scheme, as SQLAlchemy reads it."""
 _ADDRESS = re.compile(r"(?:[^/?#]*@)?(?:\[[^\]/]*\]|[^:/?#@]*)(?::\d*)?(?=[/?#]|$)")
-"""A server's, with user and password or without: where a password has a slash, its beginning is no port."""
+"""Address of a server, with or without user and password; one with a slash does not match, as it is no port."""
 
 
 @dataclass(frozen=True)
@@ -50,19 +50,19 @@ class Destination:
         return public_uri(self.uri)
 
     def without_credentials(self, text: str) -> str:
-        """Message of a store or driver, without what may be a part of user, password or query of the URI."""
+        """Message `text` of a store or driver, without what may be a part of user, password or query of the URI."""
         text = text.replace(self.uri, self.shown)
         if self.database is not None:
             return text
         text = re.sub(r"(?i)\b((?:password|passwd|pwd|token)=)[^\s&\"')]*", r"\1...", text)
-        if _name_of(self.uri) in _SERVERS:
+        if _scheme_name(self.uri) in _SERVERS:
             return re.sub(r"//[^/\s]*@", "//", text)
         return re.sub(r"([\w+]+://)?[^\s\"'(]*@", r"\1", text)
 
     @property
     def database(self) -> Path | None:
         """The file of an sqlite store."""
-        return _file_of(self.uri) if _name_of(self.uri) == "sqlite" else None
+        return _file_of(self.uri) if _scheme_name(self.uri) == "sqlite" else None
 
     @property
     def store_lock(self) -> Path:
@@ -114,11 +114,12 @@ class Destination:
 
 
 def check_destination(tracking: TrackingConfig) -> list[Problem]:
-    """(config path, what is wrong and what would be right) of a store that MLflow could not open."""
-    try:
-        _ = absolute_uri(tracking.uri, Path()) if tracking.kind == "mlflow" else ""
-    except ConfigurationError as error:
-        return [*error.problems]
+    """Problems of a store that MLflow could not open."""
+    if tracking.kind == "mlflow":
+        try:
+            absolute_uri(tracking.uri, Path())
+        except ConfigurationError as error:
+            return [*error.problems]
     return []
 
 
@@ -134,7 +135,7 @@ def absolute_uri(uri: str | None, root: Path) -> str:
             f"{sqlite_uri(root / 'mlflow.db')} or a postgresql or mysql URI"
         )
         raise ConfigurationError(Problem("tracking.uri", message))
-    if scheme in _SERVERS and not _ADDRESS.match(_split(uri)[1]):
+    if scheme in _SERVERS and not _ADDRESS.match(_split_scheme(uri)[1]):
         message = (
             f"{public_uri(uri)!r} follows no user and password that a server takes; write / as %2F, "
             "? as %3F and # as %23, or give them as MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
@@ -161,11 +162,11 @@ def _file_of(uri: str) -> Path:
 def public_uri(uri: str) -> str:
     """`uri` without user, password and query, which may hold credentials; an `@` in the path of a server or file stays.
 
-    SQLAlchemy lets a database's password have slashes and question marks. What of several `@` ends the password is a
-    guess where one is not quoted, so all up to the last goes, also where that takes a part of the address with it.
+    SQLAlchemy lets a database's password have slashes and question marks. Which of several `@` ends the password is a
+    guess, so all up to the last is removed, even if that takes a part of the address with it.
     """
-    scheme, rest = _split(uri)
-    name = _name_of(scheme)
+    scheme, rest = _split_scheme(uri)
+    name = _scheme_name(scheme)
     if name in _SERVERS and _ADDRESS.match(rest):
         authority, slash, path = rest.partition("/")
         rest = authority.rpartition("@")[2] + slash + path
@@ -176,11 +177,11 @@ def public_uri(uri: str) -> str:
     return (scheme + rest).partition("?")[0]
 
 
-def _split(uri: str) -> tuple[str, str]:
+def _split_scheme(uri: str) -> tuple[str, str]:
     """Scheme with its colon and slashes, also where one of these is missing, and the rest."""
     match = _SCHEME.match(uri)
     return (match.group(), uri[match.end() :]) if match else ("", uri)
 
 
-def _name_of(scheme: str) -> str:
+def _scheme_name(scheme: str) -> str:
     return scheme.partition(":")[0].partition("+")[0]

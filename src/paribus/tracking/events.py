@@ -20,7 +20,7 @@ from paribus.tracking.destination import public_uri
 FILE_NAME = "events.jsonl"
 FAILURE_TAG, STOPPED_TAG = "paribus.failure", "paribus.stopped_after"
 SCHEDULED = "SCHEDULED"
-"""Status of a run whose rest is still to be made, as it was to stop after a stage."""
+"""Status of a run that was to stop after a stage, so that its other stages are still to be made."""
 STATUSES = ("FINISHED", "FAILED", "KILLED", SCHEDULED)
 Point = tuple[str, int]
 """Name and step of a number."""
@@ -98,7 +98,7 @@ class EventLog:
         """Log that the run begins, or continues after it failed.
 
         `sweep` has `id` and optionally `name`; a log whose `run_id` is its sweep's id describes the sweep itself.
-        `tracking` says where the run is shown (`kind`, `uri`, `experiment`); a password in the URI is not kept.
+        `tracking` says where the run is shown (`kind`, `uri`, `experiment`); credentials in the URI are not kept.
         """
         for identifier in (run_id, str(sweep["id"]) if sweep else run_id):
             if not _RUN_ID.fullmatch(identifier):
@@ -125,11 +125,10 @@ class EventLog:
         """
         known = self.points()
         gone = {point: math.nan for point in sorted(known - points.keys()) if concerns(*point)}
-        after = self._newest + 1
+        later = self._newest + 1
         for (name, step), value in {**gone, **points}.items():
             mark = {CORRECTS: True} if (name, step) in known else {}
-            at_least = after if mark else 0
-            self._append("metric", after=at_least, name=name, value=float(value), step=int(step), **mark)
+            self._append("metric", earliest=later if mark else 0, name=name, value=float(value), step=int(step), **mark)
 
     def points(self) -> set[Point]:
         """Names and steps of all numbers of the log."""
@@ -137,7 +136,7 @@ class EventLog:
             return self._ledger.points()
 
     def tag(self, name: str, value: str | None) -> None:
-        """Set a tag; its last value wins. None removes it; nothing is logged of one that the run never had."""
+        """Set a tag; its last value wins. None removes it, and is not logged for a tag that the run does not have."""
         if value is not None or self._ledger.tagged(name):
             self._append("tag", name=name, value=value)
 
@@ -163,16 +162,16 @@ class EventLog:
         self._append("end", status=status.upper())
         os.fsync(self._descriptor)
 
-    def _append(self, event: str, *, after: int = 0, **fields: Any) -> None:
-        """Add the event, at the time `after` at the earliest, unless the log says it already."""
+    def _append(self, event: str, *, earliest: int = 0, **fields: Any) -> None:
+        """Add the event, with the time `earliest` or a later one, unless the log has it already."""
         safe = {name: json_safe(value) for name, value in fields.items()}
         with self._lock:
             if not self._ledger.admit(event, safe):
                 return
             try:
-                now = max(time.time_ns() // 1_000_000, after)
+                now = max(time.time_ns() // 1_000_000, earliest)
                 self._write({"time": now, "event": event, **safe})
-            except BaseException:  # said again, it must not pass for something the log has
+            except BaseException:  # logged again, it must not pass for an event that the log has
                 self._ledger.retract(event, safe)
                 raise
             self._newest = max(self._newest, now) if event == "metric" else self._newest
@@ -245,7 +244,7 @@ class Ledger:
         key = self._key(event, fields)
         content = fields[_CHANGEABLE[event]] if event in _CHANGEABLE else event
         known = self._latest.get(key)
-        # A finished run, and the first of two numbers, stay.
+        # A finished run and the first value of a metric stay.
         stays = (event == "start" and known == "FINISHED") or (event == "metric" and not fields.get(CORRECTS))
         if key in self._latest and (known == content or stays):
             return False
@@ -324,15 +323,15 @@ def complete_size(path: Path) -> int:
     """Bytes of `path` up to the end of its last whole line; 0 where it is absent."""
     if not path.exists():
         return 0
-    # From its end: the tracking service asks again and again, of logs of any length.
+    # Read from the end: the tracking service asks again and again, and logs may be long.
     with path.open("rb") as file:
         end = file.seek(0, os.SEEK_END)
         while end > 0:
             begin = max(0, end - 65536)
             file.seek(begin)
-            place = file.read(end - begin).rfind(b"\n")
-            if place >= 0:
-                return begin + place + 1
+            newline = file.read(end - begin).rfind(b"\n")
+            if newline >= 0:
+                return begin + newline + 1
             end = begin
     return 0
 
@@ -347,7 +346,7 @@ def bits_per_byte(loss: float, tokens: float, text_bytes: float) -> float:
 
 @dataclass
 class TextAxes:
-    """The points that follow from the metrics of a run, given one by one; it remembers what was read by each step."""
+    """Points that follow from the metrics of a run, given one by one; it remembers what each step has read."""
 
     _seen: dict[str, dict[int, float]] = field(default_factory=lambda: {LOSS: {}, TOKENS: {}, TEXT_BYTES: {}})
 
@@ -373,8 +372,8 @@ class TextAxes:
 
     def _training(self, step: int) -> Iterator[TextPoint]:
         """Points of a step, where the one before is known and so the text of this step alone."""
-        before = dict.fromkeys(self._seen, 0.0) if step == 1 else self._at(step - 1)
-        now = self._at(step)
+        before = dict.fromkeys(self._seen, 0.0) if step == 1 else self._values_at(step - 1)
+        now = self._values_at(step)
         if len(before) < len(self._seen) or len(now) < len(self._seen):
             return
         read, text = now[TOKENS] - before[TOKENS], now[TEXT_BYTES] - before[TEXT_BYTES]
@@ -384,11 +383,11 @@ class TextAxes:
             yield from self._against_text(TRAINING_BITS, bits, step)
 
     def _against_text(self, name: str, value: float, step: int) -> Iterator[TextPoint]:
-        of = name.removesuffix(f"/{SECTION}").replace("/", "_")
+        source = name.removesuffix(f"/{SECTION}").replace("/", "_")
         for amount, axis in AXES.items():
             read = self._seen[amount].get(step)
             if read is not None:
-                yield f"{SECTION}/{of}_{axis}", value, int(read)
+                yield f"{SECTION}/{source}_{axis}", value, int(read)
 
-    def _at(self, step: int) -> dict[str, float]:
+    def _values_at(self, step: int) -> dict[str, float]:
         return {name: values[step] for name, values in self._seen.items() if step in values}

@@ -81,7 +81,7 @@ class Replay:
         self.reader = EventReader(run_directory / FILE_NAME)
 
     def refresh(self) -> None:
-        """Take up what was logged here and what other processes have sent since the last call."""
+        """Read what was logged here and what other processes have sent since the last call."""
         events = self.reader.poll()
         self.start = self.start or next((event for event in events if event.event == "start"), None)
         cursor = read_object_if_any(self.cursor)
@@ -93,7 +93,7 @@ class Replay:
         self.pending = [event for event in [*self.pending, *events] if event.position > offset]
 
     def restart(self) -> None:
-        """The destination does not know the run (any more): send everything again."""
+        """Send everything again, as the destination does not know the run (any more)."""
         self.cursor.unlink(missing_ok=True)
         self.mlflow_run_id = None
         self.start = None
@@ -102,13 +102,13 @@ class Replay:
         self.refresh()
 
     def advance(self, count: int) -> None:
-        """The first `count` pending events have arrived."""
+        """Save that the first `count` pending events have arrived."""
         offset = self.pending[count - 1].position
         self.pending = self.pending[count:]
         self._save(offset)
 
     def finish(self) -> None:
-        """Everything read so far has arrived, also the lines that are no events of their own."""
+        """Save that everything read so far has arrived, also the lines that are no events of their own."""
         if self.reader.offset != self._saved:
             self._save(self.reader.offset)
 
@@ -154,7 +154,7 @@ class MlflowSink:
                 replay.verified, self._connected = False, None
                 self._parents.clear()
                 raise TrackingError(
-                    f"{self.destination.shown}: {self._short(error)}", unreachable=unreachable
+                    f"{self.destination.shown}: {self._reason(error)}", unreachable=unreachable
                 ) from error
         return sent
 
@@ -178,12 +178,12 @@ class MlflowSink:
         try:
             _log_batch(client, run_id, batch)
         except Exception as error:
-            if _code(error) not in _REFUSALS:
+            if _error_code(error) not in _REFUSALS:
                 raise
             _refuse_deleted(client.get_run(run_id))
             if len(batch) == 1:
                 what = f"{batch[0].event} {batch[0].fields.get('name')!r}"
-                return [f"MLflow refused {what}: {self._short(error)}"]
+                return [f"MLflow refused {what}: {self._reason(error)}"]
             return [line for event in batch for line in self._send_batch(client, run_id, [event], replay)]
         return []
 
@@ -214,8 +214,8 @@ class MlflowSink:
                     return [f"{path}: artifact is gone and not shown"]
         return []
 
-    def _short(self, error: Exception) -> str:
-        """The system's own reason where there is one, else the first line; without credentials."""
+    def _reason(self, error: Exception) -> str:
+        """Reason of the system where there is one, else the first line of the error; without credentials."""
         text = self.destination.without_credentials(str(error).strip())
         reason = re.search(r"\[Errno -?\d+\] [^'\")]+", text)
         return reason.group() if reason else f"{type(error).__name__}: {text.partition(chr(10))[0][:300]}"
@@ -252,8 +252,8 @@ class MlflowSink:
             fields, began = replay.start.fields, replay.start.time
             parent = self._parent(fields["sweep"], began) if fields["sweep"] else None
             tags = {_LOG_TAG: fields["log"], _RUN_TAG: fields["run_id"], **({_PARENT_TAG: parent} if parent else {})}
-            own = parent if _is_sweep(replay) else None
-            replay.mlflow_run_id = own or self._find_or_create_run(_LOG_TAG, tags, fields["name"], began)
+            sweep_run = parent if _is_sweep(replay) else None
+            replay.mlflow_run_id = sweep_run or self._find_or_create_run(_LOG_TAG, tags, fields["name"], began)
         replay.verified = True
         return replay.mlflow_run_id
 
@@ -263,7 +263,7 @@ class MlflowSink:
         try:
             run = client.get_run(mlflow_run_id)
         except Exception as error:
-            if _code(error) == "RESOURCE_DOES_NOT_EXIST":
+            if _error_code(error) == "RESOURCE_DOES_NOT_EXIST":
                 return False
             raise
         _refuse_deleted(run)
@@ -327,26 +327,26 @@ def ensure_store(destination: Destination) -> None:
         if database.exists() and database.stat().st_size:
             _open(destination.uri, destination)
             return
-        with replacing(database) as partial, _without_waiting_for_the_disk():
+        with replacing(database) as partial, _without_disk_syncs():
             # By itself SQLite makes a file that only its owner may write, whatever the umask.
             partial.touch()
             _open(sqlite_uri(partial), destination)
 
 
 @contextmanager
-def _without_waiting_for_the_disk() -> Iterator[None]:
-    """Within it the system decides when what is written to a database that is opened reaches the disk."""
+def _without_disk_syncs() -> Iterator[None]:
+    """Within it the system decides when writes to a newly opened SQLite database reach the disk."""
     from sqlalchemy import event
     from sqlalchemy.engine import Engine
 
-    def hurry(connection: sqlite3.Connection, _: object) -> None:
+    def stop_syncs(connection: sqlite3.Connection, _: object) -> None:
         connection.execute("PRAGMA synchronous=OFF")
 
-    event.listen(Engine, "connect", hurry)
+    event.listen(Engine, "connect", stop_syncs)
     try:
         yield
     finally:
-        event.remove(Engine, "connect", hurry)
+        event.remove(Engine, "connect", stop_syncs)
 
 
 def _open(uri: str, destination: Destination) -> None:
@@ -390,15 +390,15 @@ def _log_batch(client: Any, run_id: str, batch: list[Event]) -> None:
     """Log metrics, parameters and tags: of two parameters that become one the first, the last value of each tag."""
     from mlflow.entities import Metric, Param, RunTag
 
-    def of(kind: str) -> list[Event]:
+    def events_of(kind: str) -> list[Event]:
         return [event for event in batch if event.event == kind]
 
     metrics = [
         Metric(_name(event), float(event.fields["value"]), event.time, int(event.fields["step"]))
-        for event in of("metric")
+        for event in events_of("metric")
     ]
-    parameters = {_name(event): _text(event, MAX_PARAMETER_LENGTH) for event in reversed(of("parameter"))}
-    tags = {_name(event): event for event in of("tag")}
+    parameters = {_name(event): _text(event, MAX_PARAMETER_LENGTH) for event in reversed(events_of("parameter"))}
+    tags = {_name(event): event for event in events_of("tag")}
     removed = [name for name, event in tags.items() if event.fields["value"] is None]
     shown = [RunTag(name, _text(event, MAX_TAG_LENGTH)) for name, event in tags.items() if name not in removed]
     client.log_batch(run_id, metrics, [Param(*item) for item in parameters.items()], shown, synchronous=True)
@@ -406,7 +406,7 @@ def _log_batch(client: Any, run_id: str, batch: list[Event]) -> None:
         try:
             client.delete_tag(run_id, name)
         except Exception as error:
-            if _code(error) != "RESOURCE_DOES_NOT_EXIST":
+            if _error_code(error) != "RESOURCE_DOES_NOT_EXIST":
                 raise
 
 
@@ -421,7 +421,7 @@ def _refuse_deleted(run: Any) -> None:
         raise TrackingError(f"run {run.info.run_id} was deleted in MLflow and is left alone; restore it there to sync")
 
 
-def _code(error: Exception) -> str:
+def _error_code(error: Exception) -> str:
     return str(getattr(error, "error_code", ""))
 
 

@@ -45,7 +45,7 @@ MAX_STARTS, CHECK_SECONDS, FOLLOW_SECONDS = 3, 0.5, 0.05
 INTERVAL_SECONDS, LINGER_SECONDS, HANG_SECONDS, POLL_SECONDS = 10.0, 20.0, 120.0, 0.1
 STATE, LOCK = "state.json", "service.lock"
 LEASE_SECONDS = 30.0
-"""Seconds for which this process may be silent while it closes a log; how long a run may be, its own claim says."""
+"""Seconds for which this process may be silent while it closes a log; the claim of a run states its own."""
 _REASON = "infrastructure: the process of this run ended without a word, killed from outside or with its node"
 
 
@@ -98,7 +98,7 @@ def sync(root: Path, changes: Mapping[str, Any], tell: Callable[[RunSync], None]
     runs: list[RunSync] = []
     logs = (log for kind in KINDS_OF_LOGS for log in (root.resolve() / kind).glob(f"*/{FILE_NAME}"))
     for directory in sorted(log.parent for log in logs):
-        tracking = dataclasses.replace(_recorded(directory), **changes)
+        tracking = dataclasses.replace(_recorded_tracking(directory), **changes)
         destination = None if tracking.kind == "none" else Destination.resolve(tracking, root)
         if destination is None:
             reason = "its tracking.kind is none; name a tracking.uri to send it"
@@ -142,7 +142,7 @@ def main(argv: Sequence[str]) -> int:
     return 1 if any(run.failed for run in runs) else 0
 
 
-def _recorded(directory: Path) -> TrackingConfig:
+def _recorded_tracking(directory: Path) -> TrackingConfig:
     """Tracking that the run's own configuration asked for."""
     start = next((event for event in EventReader(directory / FILE_NAME).poll() if event.event == "start"), None)
     recorded: Mapping[str, Any] = start.fields["tracking"] if start is not None else {}
@@ -157,13 +157,12 @@ def _write_line(line: object) -> None:
 
 @dataclass(frozen=True)
 class TrackingRequest:
-    """A process's wish that a run be followed; `finishing` asks for an answer at once."""
+    """Request of a process to follow a run; `finishing` asks for an answer at once."""
 
     path: Path
     run_directory: Path
     process: Process
-    """Who wishes it: of the same PID namespace as the service, since each has a service of its own, or of an earlier
-    boot."""
+    """The process that asks: of the PID namespace of the service, since each has its own, or of an earlier boot."""
     finishing: bool
 
     @property
@@ -178,23 +177,23 @@ class TrackingRequest:
 
 
 class Follower:
-    """Follows the event file of a run; ConfigurationError for a bad URI, any other trouble by `finish`."""
+    """Has a service send the event file of a run; ConfigurationError for a bad URI, other problems from `finish`."""
 
     def __init__(self, run_directory: Path, tracking: TrackingConfig, root: Path) -> None:
         self.run_directory = Path(run_directory).resolve()
         self._destination = Destination.resolve(tracking, root) if tracking.kind == "mlflow" else None
         self._child: subprocess.Popen[bytes] | None = None
         self._starts = 0
-        self._trouble: str | None = None
+        self._problem: str | None = None
         if self._destination is not None:
             try:
                 self._request(self._destination, finishing=False)
                 self._ensure_service(self._destination)
             except OSError as error:
-                self._trouble = str(error)
+                self._problem = str(error)
 
     def finish(self, patience: float) -> str:
-        """Wait at most `patience` seconds for the rest to arrive and say what happened; sync sends what is missing."""
+        """Wait at most `patience` seconds until all has arrived; return a message about the outcome."""
         if self._destination is None:
             return f"tracking.kind is none: the run is recorded in {self.run_directory / FILE_NAME} only"
         try:
@@ -202,7 +201,7 @@ class Follower:
         except OSError as error:
             answer = {"error": str(error)}
         shown, log = self._destination.shown, self.run_directory / FILE_NAME
-        reason = answer.get("error", self._trouble or f"no answer within {patience:g} s")
+        reason = answer.get("error", self._problem or f"no answer within {patience:g} s")
         if reason is not None:
             return (
                 f"MLflow at {shown} lacks a part of this run ({reason}); all of it is in {log}, "
@@ -236,23 +235,23 @@ class Follower:
         return request
 
     def _ensure_service(self, destination: Destination) -> bool:
-        """Start the service where none runs; False when it has come to nothing several times."""
+        """Start the service where none runs; False when all of `MAX_STARTS` starts have ended."""
         if (self._child is not None and self._child.poll() is None) or is_locked(_service_lock(destination)):
             return True
         if self._starts == MAX_STARTS:
-            self._trouble = f"the process that talks to MLflow ended; see {destination.service_directory}/service.log"
+            self._problem = f"the process that talks to MLflow ended; see {destination.service_directory}/service.log"
             return False
         self._starts += 1
         self._child = _start_service(destination)
         return True
 
     def _is_hanging(self, destination: Destination, patience: float) -> bool:
-        """True if MLflow has not answered the service for longer than anybody here is willing to wait."""
+        """True if MLflow has not answered the service for more than `patience` seconds."""
         busy_since = read_object_if_any(destination.service_directory / STATE).get("busy_since")
         silence = 0.0 if busy_since is None else time.time() - float(busy_since)
         if silence <= patience or not is_locked(_service_lock(destination)):
             return False
-        self._trouble = f"no answer for {silence:.0f} s"
+        self._problem = f"no answer for {silence:.0f} s"
         return True
 
 
@@ -277,7 +276,7 @@ def _service_lock(destination: Destination) -> Path:
 
 
 def _start_service(destination: Destination) -> subprocess.Popen[bytes]:
-    """The URI goes through standard input, because a password in it must not show in the list of processes."""
+    """Start the service, the URI on standard input, because a password must not show in the list of processes."""
     options = {**vars(destination), "root": str(destination.root), "spawner": os.getpid()}
     with (destination.service_directory / "service.log").open("ab") as log:
         child = subprocess.Popen(
@@ -401,26 +400,26 @@ def take_over(destination: Destination) -> None:
     A directory in which a service is at work is left alone, and so are requests of other PID namespaces of this boot,
     of which nothing is known here. A directory of an earlier boot that has none any more is removed.
     """
-    own = destination.service_directory
+    target = destination.service_directory
     name = re.compile(re.escape(f"{destination.key}-{socket.gethostname()}-") + "[0-9a-f]{8}")
-    for directory in sorted(own.parent.iterdir()):
-        if name.fullmatch(directory.name) and directory != own:
+    for directory in sorted(target.parent.iterdir()):
+        if name.fullmatch(directory.name) and directory != target:
             with suppress(OSError), locked(directory / LOCK, 0):  # OSError: another's, or a service is at work there
-                _empty(directory, own)
+                _take_requests(directory, target)
 
 
-def _empty(directory: Path, own: Path) -> None:
+def _take_requests(directory: Path, target: Path) -> None:
     waiting = list(requests(directory))
     earlier = [request for request in waiting if is_of_another_boot(request.process)]
     for request in earlier:
         request.answer.unlink(missing_ok=True)
-        request.path.replace(own / request.path.name)
+        request.path.replace(target / request.path.name)
     if len(earlier) == len(waiting) and (earlier or is_of_another_boot(read_object_if_any(directory / STATE))):
         shutil.rmtree(directory)
 
 
 def close_abandoned(run_directory: Path, root: Path) -> bool:
-    """End the log of a run which has no end and which nobody has in hand; whether that was so.
+    """End the log of a run that has no end and no living process; True if it was such a run.
 
     The process of a run holds a claim on it, below the output root `root`, for as long as it lives. The run has failed,
     unless its record says that it was done by then, or stopped after the stage that was asked for.
