@@ -1,8 +1,8 @@
 """Refusals before anything runs: values that are right by themselves and cannot work together.
 
 In come the frozen configurations of a command, each valid field by field. Out come problems: the path of a
-field, what is wrong, and what would be right. All of them are found before the first is told, so that a user mends a
-command once. Nothing is read but small files that the configuration names, and nothing heavy is
+field, what is wrong, and what would be right. All of them are found before the first is shown, so that a user
+corrects a command once. Nothing is read but small files that the configuration names, and nothing heavy is
 imported: `paribus plan` asks the same questions.
 
 What a stage alone can know, as the number of tokens of a corpus, is refused by the stage, as early as it is known:
@@ -119,7 +119,7 @@ def checked_run(data: Mapping[str, Any]) -> RunConfig:
 
 
 def check_combinations(config: RunConfig) -> Iterator[Problem]:
-    """(path, what is wrong and what would be right) of every impossible combination."""
+    """Yield a problem for every impossible combination."""
     yield from _factors(config)
     yield from check_byte_sizes(config)
     yield from _tokenization(config)
@@ -130,7 +130,8 @@ def check_combinations(config: RunConfig) -> Iterator[Problem]:
             yield from _checkpoint(config.start)
         case ContinuedStart():
             yield from _continued(config, config.start)
-    # What training of a vocabulary may end below is judged where the output root is known, which may have it already.
+    # A trained vocabulary may have fewer tokens than asked for; it is judged where the output root is known, which may
+    # have it already.
     certain = isinstance(config.tokenizer, BytesTokenizer)
     yield from check_schedule(config, known_vocabulary(config) if certain else None)
     yield from _shares(config.training)
@@ -145,13 +146,13 @@ def _factors(config: RunConfig) -> Iterator[Problem]:
     for position, factor in enumerate(config.factors):
         classes: list[type[Any]] = [RunConfig]
         for part in factor.split("."):
-            hints = [get_type_hints(cls) for cls in classes]
-            known = dict.fromkeys(name for each in hints for name in each)
+            annotations = [get_type_hints(cls) for cls in classes]
+            known = dict.fromkeys(name for types in annotations for name in types)
             if part not in known:
                 names = f"; {did_you_mean(part, known)}known: {', '.join(known)}" if known else ""  # none below a field
                 yield Problem(f"factors[{position}]", f"{factor!r} is no path of the configuration{names}")
                 break
-            classes = [cls for each in hints if part in each for cls in dataclasses_of(each[part])]
+            classes = [cls for types in annotations if part in types for cls in dataclasses_of(types[part])]
 
 
 def _tokenization(config: RunConfig) -> Iterator[Problem]:
@@ -165,7 +166,7 @@ def _tokenization(config: RunConfig) -> Iterator[Problem]:
         return
     if existing:
         yield Problem("pretokenizer.kind", f"existing goes with tokenizer=existing only, not with {tokenizer.kind}")
-    yield from _loss(tokenizer, config.pretokenizer.kind)
+    yield from _lost_text(tokenizer, config.pretokenizer.kind)
     if not isinstance(tokenizer, BytesTokenizer):
         base = len(tokenizer.special_tokens) + (256 if tokenizer.unit == "byte" else 1)
         if tokenizer.vocab_size < base:
@@ -183,8 +184,8 @@ def _encoder(config: RunConfig) -> Iterator[Problem]:
     if isinstance(tokenizer, BytesTokenizer) and not isinstance(encoder, MergeRankEncoder):
         unfit = "has nothing to choose with tokenizer=bytes; use encoder=merge_rank"
     elif isinstance(tokenizer, UnigramTokenizer) and merges:
-        others = "viterbi, longest_first, left_to_right or fewest"
-        unfit = f"needs merges, and tokenizer=unigram has none; use {others}{_OWN_ENCODER}"
+        alternatives = "viterbi, longest_first, left_to_right or fewest"
+        unfit = f"needs merges, and tokenizer=unigram has none; use {alternatives}{_OWN_ENCODER}"
     elif isinstance(tokenizer, WordsTokenizer) and merges:
         unfit = f"needs merges, and tokenizer=words has none; use encoder=whole{_OWN_ENCODER}"
     elif isinstance(tokenizer, WordsTokenizer) and _one_unknown(tokenizer) and not isinstance(encoder, WholeEncoder):
@@ -214,7 +215,7 @@ def _one_unknown(tokenizer: WordPieceTokenizer | WordsTokenizer) -> bool:
     return tokenizer.unit == "character" and tokenizer.unknown == "token"
 
 
-def _loss(tokenizer: TrainableTokenizerConfig, pretokenizer: str) -> Iterator[Problem]:
+def _lost_text(tokenizer: TrainableTokenizerConfig, pretokenizer: str) -> Iterator[Problem]:
     if isinstance(tokenizer, BytesTokenizer):
         if pretokenizer == "stripped":
             message = "stripped loses whitespace, which tokenizer=bytes keeps; use pretokenizer=none"
@@ -281,8 +282,8 @@ def _shares(training: TrainingConfig) -> Iterator[Problem]:
     if rest:
         yield Problem(path, f"{contexts} cannot be shared evenly by {given}")
     elif training.batch_bytes is None and share and training.micro_batch and share % min(training.micro_batch, share):
-        of = f"training.global_batch={training.global_batch}" + (f" / {processes} processes" if processes > 1 else "")
-        yield Problem("training.micro_batch", f"{training.micro_batch} does not divide {of}")
+        size = f"training.global_batch={training.global_batch}" + (f" / {processes} processes" if processes > 1 else "")
+        yield Problem("training.micro_batch", f"{training.micro_batch} does not divide {size}")
     shards = training.shard_processes
     if shards and training.parallel != "fsdp":
         message = f"{shards}, but training.parallel={training.parallel} divides no weights"
@@ -317,9 +318,9 @@ class _Schedule:
 
 
 def check_schedule(config: RunConfig, vocabulary: int | None) -> Iterator[Problem]:
-    """(path, what is wrong and what would be right) of a budget below one step.
+    """Yield the problems of a budget with too few steps: less than one, none after the warm-up, or none to continue.
 
-    A budget in FLOPs needs the number of tokens for that; None where only files say it.
+    A budget in FLOPs needs the number of tokens `vocabulary` for that; None where only files say it.
     """
     yield from _too_short(config, vocabulary)
     schedule, start = _schedule(config, vocabulary), resuming(config)
@@ -329,10 +330,10 @@ def check_schedule(config: RunConfig, vocabulary: int | None) -> Iterator[Proble
     if first := _first(config):
         for path, message in _too_short(first, vocabulary):
             yield Problem(path.replace("budget.", "start."), f"of the training that is gone on from: {message}")
-        part = _schedule(first, vocabulary)
-        if part is not None and schedule is not None and part.steps == schedule.steps:
-            message = f"{part.value} takes all {schedule.steps} steps of {schedule.path}"
-            yield Problem(part.path.replace("budget.", "start."), message)
+        first_schedule = _schedule(first, vocabulary)
+        if first_schedule is not None and schedule is not None and first_schedule.steps == schedule.steps:
+            message = f"{first_schedule.value} takes all {schedule.steps} steps of {schedule.path}"
+            yield Problem(first_schedule.path.replace("budget.", "start."), message)
 
 
 def _too_short(config: RunConfig, vocabulary: int | None) -> Iterator[Problem]:
@@ -344,17 +345,17 @@ def _too_short(config: RunConfig, vocabulary: int | None) -> Iterator[Problem]:
 
 
 def check_scored_checkpoints(config: RunConfig, vocabulary: int | None) -> Iterator[Problem]:
-    """(path, what is wrong) of fewer checkpoints than are to be scored, as far as the steps are known."""
+    """Yield a problem for fewer checkpoints than are to be scored, as far as the steps are known."""
     schedule = _schedule(config, vocabulary)
     few = schedule and too_few_checkpoints(config.training, schedule.steps, config.evaluation.checkpoints_read)
     if few:
         yield Problem(config.evaluation.checkpoints_path, few)
     elif first := _first(config):
-        part = _schedule(first, vocabulary)
+        first_schedule = _schedule(first, vocabulary)
         # Where the steps are not known yet, their ratio decides; each checkpoint must stand at a step of its own.
         share, checkpoints = Fraction(amount_of(first.budget), amount_of(config.budget)), config.training.checkpoints
         shares = (share.numerator * checkpoints, share.denominator * checkpoints)
-        steps = (part.steps, schedule.steps) if part and schedule else shares
+        steps = (first_schedule.steps, schedule.steps) if first_schedule and schedule else shares
         yield from check_checkpoints_left(config, *steps)
     elif schedule and (before := steps_before(config)):
         yield from check_checkpoints_left(config, before, schedule.steps)
@@ -405,7 +406,7 @@ def _check_scored_pairs(config: RunConfig) -> Iterator[Problem]:
 
 
 def _directions(corpus: ParallelCorpus, sets: list[TranslationSet]) -> Iterator[Problem]:
-    """A set is translated in the direction that its name says; the corpus must say that it has the same."""
+    """Yield a problem for each set whose direction, which its name says, is not that of the corpus."""
     source, target = (language or "an unnamed language" for language in corpus.languages())
     for chosen in sets:
         if (source, target) == (chosen.source, chosen.target):
@@ -461,7 +462,7 @@ def _finetuning(config: RunConfig) -> Iterator[Problem]:
 
 
 def check_primary(configs: Sequence[RunConfig]) -> Iterator[Problem]:
-    """(path, what is wrong and what would be right) of each name that is no measure of any of a sweep's runs."""
+    """Yield a problem for each primary measure that no run of a sweep has, or that the table does not show."""
     table = table_of(configs[0].experiment)
     # What runs are scored on; and what a table shows without that, as those of papers do.
     known = set(task_names())
@@ -484,7 +485,7 @@ def check_primary(configs: Sequence[RunConfig]) -> Iterator[Problem]:
 
 
 def check_columns(configs: Sequence[RunConfig], measures: Sequence[str]) -> Iterator[Problem]:
-    """(path, the nearest name) of columns and tasks that lm-eval does not know either; `measures` belong to no task."""
+    """Yield a problem for each unknown column or task that resembles a known name; `measures` belong to no task."""
     from paribus.evaluation.lm_eval_tasks import is_borrowed
 
     table, include_path = table_of(configs[0].experiment), configs[0].evaluation.include_path
@@ -522,7 +523,7 @@ def scored_tasks(configs: Sequence[RunConfig]) -> list[str]:
 
 
 def text_measures(configs: Sequence[RunConfig]) -> list[str]:
-    """Sets of texts, whose measures have their name."""
+    """Measures of sets of texts: the name of each set, and its perplexity."""
     named = [name for config in configs for name in config.evaluation.texts]
     streams = [config.evaluation for config in configs if config.evaluation.concatenated]
     named += [concatenated_name(name) for evaluation in streams for name in evaluation.texts]
@@ -556,7 +557,7 @@ def _continued(config: RunConfig, start: ContinuedStart) -> Iterator[Problem]:
 
 
 def check_plan(plan: PlanConfig) -> Iterator[Problem]:
-    """(path, what is wrong and what would be right): a stated speed needs a peak, a probe measures this machine."""
+    """Yield the problems of `plan`: a stated speed needs a peak, and a probe measures this machine."""
     if plan.device is not None and plan.peak_tflops is None and peak_flops(plan.device) is None:
         known = known_devices()
         hint = did_you_mean(plan.device.lower(), known)
@@ -571,20 +572,20 @@ def check_plan(plan: PlanConfig) -> Iterator[Problem]:
 
 
 def with_natural_encoder(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A configuration as plain data whose encoder, where it is `natural`, is the one its tokenizer is made for."""
+    """A configuration as plain data, in which the encoder `natural` becomes the one that its tokenizer is made for."""
     tokenizer = data.get("tokenizer")
     if data.get("encoder") != NATURAL or not isinstance(tokenizer, Mapping):
         return data
     made_by = str(tokenizer.get("kind"))
     if made_by == "existing":
-        with suppress(ParibusError):  # who opens it says why
+        with suppress(ParibusError):  # whoever opens it says why
             made_by = algorithm(Path(str(tokenizer.get("path"))))
     return {**data, "encoder": {"kind": natural_encoder(made_by)}}
 
 
 def check_tokenizer(config: RunConfig) -> list[Problem]:
-    """(config path, what is wrong) of every disagreement; that there is no tokenizer, its fingerprint tells."""
-    tokenizer, problems = _opened(config)
+    """Problems of an existing tokenizer with the rest of a run; its fingerprint reports one that is missing."""
+    tokenizer, problems = _open_existing(config)
     if tokenizer is None:
         return problems
     return [
@@ -596,11 +597,11 @@ def check_tokenizer(config: RunConfig) -> list[Problem]:
 
 def check_encoding(config: RunConfig) -> list[Problem]:
     """The problems of `check_tokenizer` that do not depend on what is trained with it."""
-    return _opened(config)[1]
+    return _open_existing(config)[1]
 
 
-def _opened(config: RunConfig) -> tuple["Tokenizer | None", list[Problem]]:
-    """The tokenizer with the run's encoder, or why there is none; neither where no file is there."""
+def _open_existing(config: RunConfig) -> tuple["Tokenizer | None", list[Problem]]:
+    """The existing tokenizer with the run's encoder, or the problems with it; neither where there is no file."""
     if not isinstance(config.tokenizer, ExistingTokenizer):
         return None, []
     path = Path(config.tokenizer.path)
@@ -626,38 +627,38 @@ def _opened(config: RunConfig) -> tuple["Tokenizer | None", list[Problem]]:
 
 
 def with_tasks_of_groups(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A configuration as plain data with the tasks of a group in its place: in `evaluation.tasks`, in
+    """A configuration as plain data, in which tasks replace their group: in `evaluation.tasks`, in
     `evaluation.shots_of` and in table groups.
 
-    As it is where names or files are malformed: who looks for the tasks says why.
+    Malformed names or files stay as they are: whoever looks for the tasks says why.
     """
     evaluation, experiment = data.get("evaluation"), data.get("experiment")
     if not isinstance(evaluation, Mapping):
         return data
     path = evaluation.get("include_path")
-    tasks, shots = _apart(evaluation.get("tasks"), path), _each(evaluation.get("shots_of"), path)
+    tasks, shots = _replace_groups(evaluation.get("tasks"), path), _values_by_task(evaluation.get("shots_of"), path)
     changed = {**data, "evaluation": {**evaluation, "tasks": tasks, "shots_of": shots}}
     table = experiment.get("table") if isinstance(experiment, Mapping) else None
     groups = table.get("groups") if isinstance(table, Mapping) else None
     if isinstance(experiment, Mapping) and isinstance(table, Mapping) and isinstance(groups, Mapping):
-        whole = {name: _apart(tasks, path) for name, tasks in groups.items()}
+        whole = {name: _replace_groups(tasks, path) for name, tasks in groups.items()}
         changed["experiment"] = {**experiment, "table": {**table, "groups": whole}}
     return changed
 
 
-def _apart(tasks: Any, include_path: Any) -> Any:
-    """Keep what is named twice, which is refused later; a task of a group that is named too stands once."""
+def _replace_groups(tasks: Any, include_path: Any) -> Any:
+    """Replace groups by their tasks, those named elsewhere left out; a name given twice stays, to be refused later."""
     if not isinstance(tasks, list) or not all(isinstance(task, str) for task in tasks):
         return tasks
     names: list[str] = []
     for task in tasks:
         members = _members(task, include_path)
-        names += members if members == [task] else [each for each in members if each not in (*tasks, *names)]
+        names += members if members == [task] else [member for member in members if member not in (*tasks, *names)]
     return names
 
 
-def _each(values: Any, include_path: Any) -> Any:
-    """Values by task; one that is named itself has its own and not that of its group."""
+def _values_by_task(values: Any, include_path: Any) -> Any:
+    """Values by task; a task that is named itself has its own value and not that of its group."""
     if not isinstance(values, Mapping):
         return values
     given = {str(name): value for name, value in values.items()}

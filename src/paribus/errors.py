@@ -109,7 +109,7 @@ def is_full_disk(error: BaseException) -> bool:
 
 
 def stopped_as_meant(error: BaseException) -> TypeGuard[InterruptedRunError]:
-    """True for a stop, also one that another error told of, that came while nothing else was going wrong."""
+    """True for a stop that came while nothing else was going wrong, also one raised from another error."""
     return isinstance(error, InterruptedRunError) and (error.__context__ is None or error.__cause__ is not None)
 
 

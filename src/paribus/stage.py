@@ -30,7 +30,7 @@ from paribus.store.files import FileDigests
 Identity = Callable[[RunConfig], dict[str, Any]]
 """Identity fields of a configuration, by group."""
 Facts = Callable[[Mapping[str, Any]], Sequence[str]]
-"""A few short texts for a person about a stage's result as it ends."""
+"""A few short texts about a stage's result, shown as it ends."""
 
 
 JSON = None | bool | int | float | str | list["JSON"] | dict[str, "JSON"]
@@ -46,7 +46,7 @@ OFFLINE = {
 """Variables that these libraries read when they are imported, so that nothing is asked of a network afterwards."""
 SECONDS_BETWEEN_PROGRESS = 0.2
 PAUSES = (1.0, 2.0)
-"""Seconds between looks for the hub's address where nobody answers: a network that is slow or comes back has them."""
+"""Seconds between attempts to resolve the hub's address: a network may be slow, or come back."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Device:
     """Device that a stage computes on."""
 
     path: str
-    """The field that says so."""
+    """Config path of `value`."""
     value: str
     gpus: int | None = 1
     """Number of GPUs that it takes from other jobs of the machine, 0 for all; None where it takes none from them."""
@@ -129,18 +129,18 @@ class Stage:
     no thread, open no device and get along with those of every other stage. Without any, its process begins by
     itself."""
     online: Callable[[RunConfig], bool] = lambda config: False
-    """True if it may ask a network, which what is forked never does: its libraries are imported as `OFFLINE`."""
+    """True if it may use a network; a forked process never does, as its libraries were imported with `OFFLINE` set."""
 
     facts: Facts = lambda result: ()
-    """Said as the stage ends; nothing where its result says little."""
+    """Texts shown as the stage ends; none by default."""
     stored_as: str | None = None
-    """The stage whose artefacts these are, of which a run has a second one; None for its own."""
+    """Name of the stage whose artefact store this one shares; None for its own."""
     config: Callable[[RunConfig], RunConfig] = lambda config: config
-    """The configuration that a run's artefact is made with."""
+    """Function from a run's configuration to the one that its artefact is made with."""
 
     @property
     def artefact(self) -> str:
-        """Name of the stage that its artefacts are kept by."""
+        """Name of the stage under which its artefacts are stored."""
         return self.stored_as or self.name
 
     def take_fingerprint(self, config: RunConfig, digests: FileDigests) -> dict[str, JSON]:
@@ -189,7 +189,7 @@ def seed_of(part: Part) -> Identity:
 
 
 def together(*parts: Identity) -> Identity:
-    """All of them."""
+    """The fields of all `parts`."""
     return lambda config: {key: value for part in parts for key, value in part(config).items()}
 
 
@@ -211,7 +211,7 @@ class SilentListener:
 
 
 class ChannelListener:
-    """Listener in another process: sends lines of JSON, which `deliver` tells the listener at the other end.
+    """Listener in another process: sends lines of JSON, which `deliver` passes to a listener at the other end.
 
     Progress is sent at most five times a second. Messages go to `log` too.
     """
@@ -243,7 +243,7 @@ class ChannelListener:
 
 
 def deliver(message: Mapping[str, Any], listener: StageListener) -> None:
-    """Tell a listener what a `ChannelListener` sent."""
+    """Pass what a `ChannelListener` sent to `listener`."""
     match message:
         case {"type": "progress", **progress}:
             listener.progress(**progress)
@@ -254,7 +254,7 @@ def deliver(message: Mapping[str, Any], listener: StageListener) -> None:
 
 
 def compile_kernels(names: Iterable[str], listener: StageListener) -> None:
-    """Compile those of these kernels that this machine has not compiled yet, and say so, since that takes a while."""
+    """Compile those kernels that this machine has not compiled yet, with progress, since that takes a while."""
     from paribus.native.loader import ensure_compiled
 
     def progress(name: str, done: int, total: int) -> None:
@@ -265,10 +265,10 @@ def compile_kernels(names: Iterable[str], listener: StageListener) -> None:
 
 @contextmanager
 def cache_alone_without_network() -> Iterator[None]:
-    """Within, the libraries take what is in their cache and ask nobody, where the hub's name has no address here.
+    """Within it Hugging Face's libraries use their cache alone, where the hub's name has no address here.
 
-    They repeat each question five times, 23 s in all, before they look there. A hub that has an address and is slow is
-    waited for as they do, and so is one behind a proxy, which looks for the address itself.
+    They retry each request five times, 23 s in all, before they look there. For a hub that has an address and is slow
+    they wait as usual, and so for one behind a proxy, which resolves the name itself.
     """
     import datasets
     from huggingface_hub import constants
