@@ -22,7 +22,7 @@ from paribus.store.files import MADE_OF
 from paribus.training.start import STATE_DIRECTORY
 
 REPORTS = ("tokens", "orders")
-"""Directories of an output root with reports that no run is behind."""
+"""Directories of an output root with reports that belong to no run."""
 UNUSED, ABANDONED = "artefacts that no record names", "unfinished work of no recorded run"
 WEIGHTS, UNFINISHED = "weights and optimizer states", "artefacts of unfinished runs, those stopped by `until` included"
 KEY, RUN_ID = re.compile("[0-9a-f]{64}"), re.compile(r"\b[0-9a-f]{16}\b")
@@ -70,7 +70,7 @@ class Cleaning:
 
     @cached_property
     def users(self) -> Counter[str]:
-        """Number of runs by key that their records name: of stages, and of what they start from or read by a path."""
+        """Number of runs whose records name a key: of their stages, and of what they start from or read by a path."""
         return Counter(key for run in self.inventory.runs.values() for key in set(_keys(run, self.inventory)))
 
     @cached_property
@@ -101,11 +101,11 @@ class Cleaning:
     def of_runs(self, names: Collection[str]) -> list[Removal]:
         """Artefacts that these runs alone use; of finished ones, weights. One that lacks an artefact keeps all."""
         runs = [run for name in set(names) if (run := self.inventory.runs[name]).state != INCOMPLETE]
-        own = [{key for _, key in run.artefacts} | set(run.record.get("keys", {}).values()) for run in runs]
-        named = Counter(key for keys in own for key in keys)
-        alone = {key for key in named if named[key] == self.users[key]} - self.reserved
-        finished = {key for run, keys in zip(runs, own, strict=True) if run.state == DONE for key in keys}
-        items = [removal for key in sorted(alone & self.everything.keys()) for removal in self.everything[key]]
+        keys_of_runs = [{key for _, key in run.artefacts} | set(run.record.get("keys", {}).values()) for run in runs]
+        named = Counter(key for keys in keys_of_runs for key in keys)
+        exclusive_keys = {key for key in named if named[key] == self.users[key]} - self.reserved
+        finished = {key for run, keys in zip(runs, keys_of_runs, strict=True) if run.state == DONE for key in keys}
+        items = [removal for key in sorted(exclusive_keys & self.everything.keys()) for removal in self.everything[key]]
         return [
             *(removal for removal in items if removal.place[1] not in finished),
             *self._weights(removal.place for removal in items if removal.place[1] in finished and not removal.partial),
@@ -114,18 +114,18 @@ class Cleaning:
     @cached_property
     def everything(self) -> Mapping[str, list[Removal]]:
         """Removable items by key: every artefact but vocabularies, and all unfinished work."""
-        found: defaultdict[str, list[Removal]] = defaultdict(list)
+        removals: defaultdict[str, list[Removal]] = defaultdict(list)
         for stage, key in self.inventory.artefacts:
             size = sum(self.inventory.files((stage, key)).values())
             if stage != "vocabulary" and self.inventory.records[stage, key]:  # what has no record is somebody else's
-                found[key].append(Removal(UNFINISHED if self.users[key] else UNUSED, (stage, key), size))
+                removals[key].append(Removal(UNFINISHED if self.users[key] else UNUSED, (stage, key), size))
         for path in (self.inventory.root.store.root / "partial").glob("*-*"):
             stage, _, key = path.name.rpartition("-")
             kind = UNFINISHED if self.users[key] else ABANDONED
             files = (file for file in path.rglob("*") if file.is_file() and not file.is_symlink())
             size = sum(file.stat().st_size for file in files)
-            found[key].append(Removal(kind, (stage, key), size, partial=True))
-        return found
+            removals[key].append(Removal(kind, (stage, key), size, partial=True))
+        return removals
 
     def _weights(self, places: Iterator[Place]) -> Iterator[Removal]:
         for place in places:
@@ -183,23 +183,23 @@ def _keys(run: RunSummary, inventory: Inventory) -> Iterator[str]:
     paths = [Path(value).expanduser() if value.startswith("~/") else value for value in values]
     text = canonical([run.record, list(map(os.path.realpath, paths))])
     yield from KEY.findall(text)
-    begin = (config.get("start") or {}).get("run")
-    started = {name for name in inventory.runs if begin and name.startswith(begin)}
+    prefix = (config.get("start") or {}).get("run")
+    started = {name for name in inventory.runs if prefix and name.startswith(prefix)}
     for name in {*RUN_ID.findall(text), *started} & inventory.runs.keys() - {run.run_id}:
         yield from (key for stage, key in inventory.runs[name].artefacts if stage == "training")
 
 
 def _require_own_store(inventory: Inventory) -> None:
-    """ConfigurationError where other roots may use the artefacts, of whose runs nothing is known here."""
+    """Raise ConfigurationError where other roots, whose runs are unknown here, may use the artefacts."""
     root, store = inventory.root.path, inventory.root.store.root
     link = next((path for path in (store, *sorted(store.glob("*"))) if path.is_symlink()), None)
     if link is not None:
-        wrong = f"{str(link)!r} is a link to {os.path.realpath(link)!r}"
+        reason = f"{str(link)!r} is a link to {os.path.realpath(link)!r}"
     elif not (root / "runs").is_dir() and (inventory.artefacts or any(store.glob("partial/*"))):
-        wrong = f"{str(root)!r} has artefacts and no directory runs/"
+        reason = f"{str(root)!r} has artefacts and no directory runs/"
     else:
         return
-    raise ConfigurationError(f"root: {wrong}, so other roots may use these artefacts; nothing was removed")
+    raise ConfigurationError(f"root: {reason}, so other roots may use these artefacts; nothing was removed")
 
 
 def examine(store: Store, say: Callable[[str], None]) -> int:
@@ -215,7 +215,7 @@ def examine(store: Store, say: Callable[[str], None]) -> int:
 
 
 def _set_aside(store: Store, stage: str, key: str, problem: str) -> str:
-    """Under the claim, so that no artefact is moved that a run has made again meanwhile."""
+    """Set an artefact aside under its claim, so that none is moved that a run has made again; return a message."""
     held = store.claim(stage, key)
     if held is None:
         return f"{problem}; a process is making it again"

@@ -1,4 +1,4 @@
-"""Devices of the missing stages of a run, and which of them this machine lacks: found before the first of them.
+"""Devices that the missing stages of a run need and this machine lacks, found before the first of them begins.
 
 Nothing heavy is imported. PyTorch is asked only where a configuration names CUDA, or leaves it to a machine with GPUs.
 """
@@ -27,12 +27,12 @@ from paribus.training.fit import missing_for_compilation
 HERE = ("basic", "joblib", "submitit_local")
 """Launchers whose jobs run on the machine that the command was given on."""
 SHARED = ("auto", "cuda", "gpu")
-"""Devices that leave the choice of the GPU to paribus; who names one, as cuda:1, shares it himself."""
+"""Devices that leave the choice of the GPU to paribus; whoever names one, such as cuda:1, shares it by hand."""
 
 
 @cache
 def visible_devices() -> int:
-    """CUDA devices that PyTorch may use here, asked once by a process; InfrastructureError where it does not say."""
+    """Number of CUDA devices that PyTorch sees, asked once a process; InfrastructureError where it does not say."""
     code = "from paribus.modeling.device import usable_gpus; print(usable_gpus())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -48,7 +48,7 @@ class Devices:
     count: Callable[[], int] = visible_devices
 
     def check(self, config: RunConfig, nodes: Mapping[str, Node]) -> Iterator[Problem]:
-        """(config path, what is wrong and what would be right) of each device that a missing stage needs."""
+        """Yield a problem for each device that a missing stage needs and this machine lacks."""
         store = OutputRoot.of(config).store
         missing = to_make(nodes, store)
         needed = [stage for stage in nodes if stage in missing]
@@ -59,17 +59,18 @@ class Devices:
             yield from self._processes(config.training)
         if "evaluation" in needed:
             yield from self._tf32("evaluation", config.evaluation)
-            yield from self._asked("evaluation.processes", config.evaluation.processes, config.evaluation.device)
+            yield from self._too_many("evaluation.processes", config.evaluation.processes, config.evaluation.device)
         if "embeddings" in needed and isinstance(config.embedder, TransformersEmbedder | MiniLMEmbedder):
             yield from self._tf32("embedder", config.embedder)
         if "finetuning" in needed and isinstance(config.finetuning, ScrollsFinetuning):
-            yield from self._asked("finetuning.processes", config.finetuning.processes, config.training.device)
+            yield from self._too_many("finetuning.processes", config.finetuning.processes, config.training.device)
 
     def _absent(self, path: str, device: str) -> Iterator[Problem]:
         kind, _, number = device.partition(":")
         # A PyTorch that sees no GPU is a mistake, which costs days of training and minutes of a search.
-        if kind == "auto" and path != "neighbours.device" and visible_gpus() and not self.count():
-            yield from (Problem(path, problem) for problem in [unseen(*pytorch_build())] if problem)
+        unseen_here = kind == "auto" and path != "neighbours.device" and visible_gpus() and not self.count()
+        if unseen_here and (problem := unseen(*pytorch_build())):
+            yield Problem(path, problem)
         if kind == "gpu" and not self.count():
             yield Problem(path, "gpu is asked for, and PyTorch sees none here; use auto or cpu")
         if kind == "cuda" and int(number or 0) >= self.count():
@@ -77,7 +78,7 @@ class Devices:
             yield Problem(path, f"{device} is asked for, and PyTorch sees {seen} here; use auto, or cpu")
 
     def _processes(self, training: TrainingConfig) -> Iterator[Problem]:
-        """Processes that find no GPU or cannot share the batch or the weights, and nodes that nobody has allocated."""
+        """Yield problems of processes without a GPU or an even share of batch or weights, and of unallocated nodes."""
         in_one = "run it in one (salloc, sbatch, hydra/launcher=submitit_slurm)"
         if training.nodes > 1 and training.nodes_by == "slurm" and "SLURM_JOB_NODELIST" not in os.environ:
             message = f"{training.nodes} are asked for, but this is no SLURM allocation (SLURM_JOB_NODELIST)"
@@ -108,17 +109,17 @@ class Devices:
                 "training.shard_processes", f"{message}; use 0, which is all of them, or a divisor of {total}"
             )
 
-    def _asked(self, path: str, processes: int | None, device: str) -> Iterator[Problem]:
-        """More processes than there are GPUs for them."""
+    def _too_many(self, path: str, processes: int | None, device: str) -> Iterator[Problem]:
+        """Yield a problem for more processes than there are GPUs for them."""
         gpus = self._gpus(device)
         most = min(gpus, 1) if ":" in device else gpus
         if most and (processes or 0) > most:
             yield Problem(path, f"{processes} need a GPU each, and {_devices_of_cuda(most)} can be used here; lower it")
 
-    def _tf32(self, group: str, of: EvaluationConfig | TransformersEmbedder | MiniLMEmbedder) -> Iterator[Problem]:
-        """A precision of GPUs where a CPU computes."""
-        if of.precision == "tf32" and of.device in ("auto", "cpu") and not self._gpus(of.device):
-            reason = "PyTorch sees none here" if of.device == "auto" else f"{group}.device is cpu"
+    def _tf32(self, group: str, block: EvaluationConfig | TransformersEmbedder | MiniLMEmbedder) -> Iterator[Problem]:
+        """Yield a problem for a precision of GPUs where a CPU computes."""
+        if block.precision == "tf32" and block.device in ("auto", "cpu") and not self._gpus(block.device):
+            reason = "PyTorch sees none here" if block.device == "auto" else f"{group}.device is cpu"
             yield Problem(f"{group}.precision", f"tf32 is asked for, which GPUs have, and {reason}; use fp32")
 
     def _gpus(self, device: str) -> int:
@@ -144,14 +145,14 @@ def check_devices(config: RunConfig, nodes: Mapping[str, Node]) -> Failure | Non
 
 @contextmanager
 def reserve_gpus(stage: str, config: RunConfig, say: Callable[[str], None]) -> Iterator[Mapping[str, str]]:
-    """The environment in which a stage sees the GPUs that are its own until the block ends; empty without GPUs.
+    """Reserve GPUs for a stage until the block ends; yield the environment in which it sees them, empty without GPUs.
 
     ConfigurationError when the machine has fewer than the stage needs.
     """
     device = STAGES[stage].device(config)
     count = None if device is None or device.value not in SHARED else device.gpus
     gpus = [] if count is None else visible_gpus()
-    # What computes on a CPU, since PyTorch is built for that, is to wait for no GPU and to keep none from others.
+    # A stage that computes on a CPU, since PyTorch is built for one, waits for no GPU and keeps none from others.
     if device is None or count is None or not gpus or (device.value == "auto" and not visible_devices()):
         yield {}
         return

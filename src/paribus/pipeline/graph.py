@@ -20,7 +20,7 @@ from paribus.tokenization.stage import TOKENS, VOCABULARY
 from paribus.training.stage import FIRST_TRAINING, TRAINING
 
 Place = tuple[str, str]
-"""Place of an artefact in the store: the name of the stage that it is kept by, and its key."""
+"""Place of an artefact in the store: the name of the stage under which it is stored, and its key."""
 # The closed list of stages, in the order of tables. Adding one touches its room, a line here, and the packages that
 # decide its numbers (`store/packages.py`). A run makes the inputs of a stage in the order in which the stage declares
 # them, so what may fail cheaply is declared before what is dear: the tasks before the training.
@@ -90,40 +90,40 @@ def build_graph(
     """Stage name -> node of what `targets` need, inputs before what needs them; the last one is the last target.
 
     Without `targets` they are those of a run. `files_before` are fingerprints by group, of a run that is on record:
-    they are taken in place of those that the files have now.
+    they replace those of the present files.
 
     Raises DataError or ConfigurationError when source files are missing, unless `tolerate_missing`, which a plan uses.
     """
     nodes: dict[str, Node] = {}
 
-    def fingerprint(stage: Stage, own: RunConfig) -> tuple[Mapping[str, Any], str | None]:
-        """Return that of what a stage reads, and why it is provisional."""
-        if files_before and (recorded := files_before.get(group_of_files(stage, own))):
+    def fingerprint(stage: Stage, stage_config: RunConfig) -> tuple[Mapping[str, Any], str | None]:
+        """Return the fingerprint of the files that a stage reads, and the reason where it is provisional."""
+        if files_before and (recorded := files_before.get(group_of_files(stage, stage_config))):
             return recorded, None
         try:
-            return stage.take_fingerprint(own, FileDigests(cache)), None
+            return stage.take_fingerprint(stage_config, FileDigests(cache)), None
         except ParibusError as error:
             if not tolerate_missing:
                 raise
-            return {"missing": to_plain(stage.outside.part(own)) if stage.outside else {}}, str(error)
+            return {"missing": to_plain(stage.outside.part(stage_config)) if stage.outside else {}}, str(error)
 
     def visit(name: str) -> Node:
         if name not in nodes:
             stage = STAGES[name]
-            own = stage.config(config)
-            inputs = {other: visit(other) for other in stage.inputs(own)}
-            files, problem = fingerprint(stage, own)
+            stage_config = stage.config(config)
+            inputs = {other: visit(other) for other in stage.inputs(stage_config)}
+            files, problem = fingerprint(stage, stage_config)
             identity = {
                 "stage": stage.artefact,
                 "code_version": stage.code_version,
-                "identity": stage.identity(own) | ({"fingerprint": files} if files else {}),
+                "identity": stage.identity(stage_config) | ({"fingerprint": files} if files else {}),
                 "inputs": {other: node.key for other, node in inputs.items()},
             }
             problem = problem or next((node.problem for node in inputs.values() if node.problem), None)
-            nodes[name] = Node(stage, digest(identity), identity, inputs, own, problem)
+            nodes[name] = Node(stage, digest(identity), identity, inputs, stage_config, problem)
         return nodes[name]
 
-    # Of fine-tuning the data come first: what should fail before anything is trained.
+    # The data of fine-tuning come first, so that they fail before anything is trained.
     tuned = ("finetuning_data", EVALUATION, FINETUNING)
     for target in targets or ((EVALUATION,) if isinstance(config.finetuning, NoFinetuning) else tuned):
         visit(target)
@@ -155,7 +155,7 @@ def to_make(nodes: Mapping[str, Node], store: Store) -> set[str]:
 
 
 def away(nodes: Mapping[str, Node]) -> str | None:
-    """Why the keys of a run are provisional, so that nobody knows what was made; None where they are known."""
+    """Reason why the keys of a run are provisional, so that nobody knows what was made; None where they are final."""
     problem = next((node.problem for node in nodes.values() if node.problem), None)
     return None if problem is None else f"whether it has run is not known without its files: {problem}"
 
@@ -166,12 +166,12 @@ def place_of(name: str, key: str) -> Place:
 
 
 def artefact_of(name: str) -> str:
-    """The stage that the artefact of a run's stage is kept by."""
+    """Name of the stage under which the artefact of a run's stage is stored."""
     return STAGES[name].artefact if name in STAGES else name
 
 
 def named(stage: str) -> str:
-    """The name of a stage, as wide as the longest, so that what is said after names stands below each other."""
+    """The name of a stage, padded to the longest one, so that the texts after names align."""
     return stage.ljust(max(map(len, STAGES)))
 
 

@@ -25,7 +25,7 @@ SHOWN = 12
 
 
 def read_run_record(directory: Path) -> dict[str, Any] | None:
-    """The record of a run, or None when it never began; of one that cannot be read, the reason as its failure."""
+    """The record of a run, None when it never began; one that cannot be read has the reason as its failure."""
     path = directory / RUN_RECORD
     if not path.is_file():
         return None
@@ -67,13 +67,13 @@ def files_of(record: Mapping[str, Any], config: RunConfig) -> Mapping[str, Any]:
 
 
 def files_of_groups(records: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], list[Any]]:
-    """The different fingerprints that runs have of each group and what it was, in canonical JSON."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    """Different fingerprints that runs have, by group and its configuration in canonical JSON."""
+    fingerprints: dict[tuple[str, str], dict[str, Any]] = {}
     for record in records:
         recorded = record.get("identity", {})
         for group, files in recorded.get("fingerprints", {}).items():
-            found.setdefault((group, canonical(recorded.get(group))), {})[canonical(files)] = files
-    return {place: list(different.values()) for place, different in found.items()}
+            fingerprints.setdefault((group, canonical(recorded.get(group))), {})[canonical(files)] = files
+    return {group: list(different.values()) for group, different in fingerprints.items()}
 
 
 def _check(record: dict[str, Any]) -> None:
@@ -90,7 +90,7 @@ def _check(record: dict[str, Any]) -> None:
 
 
 def moved_config(config: Mapping[str, Any], root: Path) -> dict[str, Any]:
-    """A recorded configuration, its output root where that is now; a run that it starts from is there or in its own."""
+    """A recorded configuration with `root` as its output root, and as that of `start` where it was the same."""
     start = config["start"]
     moved = {"root": str(root)} if start.get("root") == config["root"] else {}
     return {**config, "root": str(root), "start": start | moved}
@@ -129,7 +129,7 @@ class SweepRecord:
 
 
 def command_of(sweep: SweepRecord, overrides: Sequence[str], *, multirun: bool) -> Command:
-    """A command of these overrides with the groups that a sweep had."""
+    """A command with these overrides and the configuration directories of a sweep."""
     flags = [Flag(CONFIG_DIR, directory) for directory in sweep.config_directories]
     return Command((*([Flag(MULTIRUN)] if multirun else []), *flags), tuple(overrides))
 
@@ -207,8 +207,8 @@ def find(text: str, root: Path) -> Reference:
         return Reference(sweeps[0])
     known = {reference.id: reference for sweep in reversed(sweeps) for reference in (*_runs(sweep), Reference(sweep))}
     newest = list(known.values())[::-1]
-    exact = [each for each in newest if text == each.id or (each.run is None and text == each.sweep.name)]
-    matches = exact or [each for each in newest if each.id.startswith(text)]
+    exact = [item for item in newest if text == item.id or (item.run is None and text == item.sweep.name)]
+    matches = exact or [item for item in newest if item.id.startswith(text)]
     if len(matches) == 1:
         return matches[0]
     if matches:
@@ -221,9 +221,9 @@ def find(text: str, root: Path) -> Reference:
 def find_run_id(text: str, root: Path) -> str:
     """The run that `text` names, `last` being the last recorded; ConfigurationError for none or several."""
     recorded = sorted((path for path in root.glob("runs/*") if path.is_dir()), key=_written)
-    alike = recorded[-1:] if text == LAST else [path for path in recorded if path.name.startswith(text)]
-    if len(alike) == 1:
-        return alike[0].name
+    matches = recorded[-1:] if text == LAST else [path for path in recorded if path.name.startswith(text)]
+    if len(matches) == 1:
+        return matches[0].name
     reference = find(text, root)
     if len(reference.runs) > 1:
         raise ConfigurationError(f"{text!r} is several runs; name one:\n{_listed(_runs(reference.sweep))}")

@@ -58,8 +58,8 @@ def collect(
             record, reason = {}, f"{damaged}: {what}"
         if record is None:
             if finished is None:
-                every = map(read_run_record, sorted((root.path / "runs").glob("*")))
-                finished = [each for each in every if each is not None and each["status"] == "done"]
+                stored = map(read_run_record, sorted((root.path / "runs").glob("*")))
+                finished = [other for other in stored if other is not None and other["status"] == "done"]
             reason = _by_another_version(run, finished) or reason
         diverged = ((record or {}).get("failure") or {}).get("class") == NumericalError.failure_class
         missing.append(MissingRun(labels, f"seed {run.job.config.seed}: {reason}", diverged, len(records)))
@@ -83,10 +83,10 @@ def _unfinished(record: Mapping[str, Any], run: PreparedRun, root: OutputRoot) -
 
 def _by_another_version(run: PreparedRun, finished: Sequence[Mapping[str, Any]]) -> str | None:
     """Name the finished run that has this configuration, made by stages of other versions."""
-    own = run_identity(run.job.config, run.nodes)
+    identity = run_identity(run.job.config, run.nodes)
     versions = {name: node.stage.code_version for name, node in run.nodes.items()}
     for record in finished:
-        if record["identity"] == own and record["code_versions"] != versions:
+        if record["identity"] == identity and record["code_versions"] != versions:
             stages = [name for name in versions if record["code_versions"].get(name) != versions[name]]
             differing = ", ".join(
                 f"{name} {record['code_versions'].get(name)}, now {versions[name]}" for name in stages
@@ -131,10 +131,10 @@ def _run_record(
 
 def _compared(record: Mapping[str, Any], run: PreparedRun) -> dict[str, Any]:
     """The recorded configuration; groups and seeds that decide nothing of the run are those of this command."""
-    deciding = {name for node in run.nodes.values() for name in node.identity["identity"]} - {"seeds"}
+    decisive = {name for node in run.nodes.values() for name in node.identity["identity"]} - {"seeds"}
     composed = run_identity(run.job.config, run.nodes)
-    recorded = {name: value for name, value in record["identity"].items() if name in {*deciding, "fingerprints"}}
-    return {name: value for name, value in composed.items() if name not in deciding} | recorded
+    recorded = {name: value for name, value in record["identity"].items() if name in {*decisive, "fingerprints"}}
+    return {name: value for name, value in composed.items() if name not in decisive} | recorded
 
 
 def _steps_read(config: RunConfig, contexts: Path, training: Mapping[str, Any]) -> Any:
@@ -161,7 +161,7 @@ def _gone(record: Mapping[str, Any], artifacts: Mapping[str, Any], root: OutputR
 # What the artefacts of a run were made with: what must agree between compared runs, and what cannot change a number.
 # `records` are the records of the artefacts that are still there, by stage.
 def environment(record: Mapping[str, Any], records: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Values that must agree beside the configuration: code versions, packages, device and precision, the corpus."""
+    """Values that must agree besides the configuration: code versions, packages, device and precision, the corpus."""
     entries = {f"code_version.{name}": str(version) for name, version in record["code_versions"].items()}
     for stage, artifact in records.items():
         versions, decisive = _versions(artifact), deciding(artefact_of(stage))
@@ -208,14 +208,14 @@ def made_with(provenance: Mapping[str, Any]) -> dict[str, str]:
 
 
 def note_attempt(node: Node, store: Store, provenance: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Note what the attempt that begins is made with; what others were made with whose work it goes on with.
+    """Note the packages of the attempt that begins; return other ones of the attempts whose work it continues.
 
-    Only who holds the claim of the artefact may call it.
+    Only the holder of the artefact's claim may call it.
     """
-    noted, here = store.attempts(*node.place), made_with(provenance)
-    goes_on = any(store.work(*node.place).iterdir())
-    before = read_object_if_any(noted).get("attempts", []) if goes_on else []
-    files.write_json(noted, {"attempts": [*before, *([] if here in before else [here])]})
+    path, here = store.attempts(*node.place), made_with(provenance)
+    resumes = any(store.work(*node.place).iterdir())
+    before = read_object_if_any(path).get("attempts", []) if resumes else []
+    files.write_json(path, {"attempts": [*before, *([] if here in before else [here])]})
     return [attempt for attempt in before if attempt != here]
 
 
@@ -291,7 +291,7 @@ def compare_vocabularies(
         count_ids(EncodedCorpus(group[0].tokens), tokenizer.vocab_size, _COUNTED) if group[0].tokens else None
         for group, tokenizer in zip(groups, tokenizers, strict=True)
     ]
-    spelled = [spellings(tok) for tok in tokenizers]
+    spelled = [spellings(tokenizer) for tokenizer in tokenizers]
     own = {record.run_id: alone for group, alone in zip(groups, _alone(spelled), strict=True) for record in group}
     return replace(overlap_matrix(_names(groups, {}), spelled, counts), own=own, shown=_names(groups, shown or {}))
 
@@ -311,7 +311,7 @@ def overlap_matrix(
 
 
 def _alone(spelled: Sequence["Spellings"]) -> list[frozenset[int]]:
-    """Ids of the tokens of each vocabulary that none of the others has."""
+    """Ids of the tokens of each vocabulary that no other one has."""
     counts = Counter(spelling for mine in spelled for spelling in mine)
     return [
         frozenset(identity for spelling, ids in mine.items() if counts[spelling] == 1 for identity in ids)
@@ -325,17 +325,17 @@ def _frequency(mine: "Spellings", theirs: "Spellings", counts: "Counts | None") 
 
     if counts is None or not counts.sum():
         return None
-    own = only_in(mine, theirs, counts)
-    return 1e6 * own.mean_frequency / float(counts.sum()) if own.tokens else None
+    unshared = only_in(mine, theirs, counts)
+    return 1e6 * unshared.mean_frequency / float(counts.sum()) if unshared.tokens else None
 
 
 def _names(groups: Sequence[Sequence["FinishedRun"]], shown: Mapping[str, str]) -> list[str]:
-    """Labels that the runs of each group have in common and not all runs have, as `shown`; numbered where none tell."""
+    """Labels that the runs of each group share and not all runs have, as `shown`; numbered where not unique."""
     everyone = [record for group in groups for record in group]
-    telling = [name for name in everyone[0].factors if len({record.factors[name] for record in everyone}) > 1]
+    varying = [name for name in everyone[0].factors if len({record.factors[name] for record in everyone}) > 1]
     names = []
     for group in groups:
-        shared = [name for name in telling if len({record.factors[name] for record in group}) == 1]
+        shared = [name for name in varying if len({record.factors[name] for record in group}) == 1]
         names.append(" · ".join(shown.get(label, label) for label in (group[0].factors[name] for name in shared)))
     return [
         name if name and names.count(name) == 1 else f"{name or 'vocabulary'} ({place})"
