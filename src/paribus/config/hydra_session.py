@@ -69,7 +69,7 @@ def initialized(command: Command) -> Iterator[Hydra]:
 # What is resolved is written into records, logs and the tracker, so nothing may come from the environment, where
 # secrets are. Resolvers that make an expression of a text could ask for it in disguise, so they are refused too.
 def refused(value: Any, path: str = "") -> Iterator[Problem]:
-    """(config path, what is wrong and what would be right) of each unresolved value that asks for what it may not."""
+    """Yield a problem for each resolver in an unresolved value that is not allowed."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from refused(item, f"{path}.{key}" if path else str(key))
@@ -94,27 +94,27 @@ class Composed:
     choices: Mapping[str, Any]
     """Group -> option of all groups, Hydra's own as well."""
     refused: tuple[Problem, ...]
-    """(path, what is wrong) of settings of Hydra that may not be there."""
+    """Problems of settings of Hydra that are not allowed."""
 
 
 class Composer:
-    """Hydra composes the choices of groups first and then sets the values: here on a copy of the former."""
+    """Composes jobs as Hydra does, choices of groups first and then values, which are set on a copy of the former."""
 
     def __init__(self) -> None:
-        self._known = dict[str, list[str]]()
+        self._options = dict[str, list[str]]()
         self._parsed = dict[str, Override]()
-        self._whole = dict[tuple[str, ...], DictConfig]()
-        self._chosen = dict[tuple[str, ...], Composed]()
+        self._compositions = dict[tuple[str, ...], DictConfig]()
+        self._jobs = dict[tuple[str, ...], Composed]()
 
     def options(self, group: str) -> list[str]:
         """The choices of a group; files that begin with an underscore are parts of others, and none."""
-        if group not in self._known:
+        if group not in self._options:
             try:
                 names = GlobalHydra.instance().config_loader().get_group_options(group)
             except OSError:  # a name that no directory can have
                 names = []
-            self._known[group] = [name for name in names if not name.startswith("_")]
-        return self._known[group]
+            self._options[group] = [name for name in names if not name.startswith("_")]
+        return self._options[group]
 
     def nested_options(self, group: str) -> list[str]:
         """The choices of a group and of the groups in it, these with their path: `lbpe/table_1`."""
@@ -123,12 +123,12 @@ class Composer:
         return [*self.options(group), *below]
 
     def chosen_by(self, arm: str) -> dict[str, str] | None:
-        """Group -> option of what an arm chooses in the groups that arms stand for; None for what is not read here."""
+        """Option by group that an arm chooses in the groups it stands for; None where its file cannot be loaded."""
         loader = GlobalHydra.instance().config_loader()
         assert isinstance(loader, ConfigLoaderImpl)
         try:
             file = loader.repository.load_config(f"{ARM}/{arm}")
-        except HydraException:  # told by whoever composes the whole
+        except HydraException:  # reported by whoever composes the job
             return None
         defaults = (file.defaults_list or []) if file and file.header.get("package") == "_global_" else []
         overridden = [entry for entry in defaults if isinstance(entry, GroupDefault) and entry.override]
@@ -141,26 +141,26 @@ class Composer:
 
     def whole(self, overrides: Sequence[str]) -> DictConfig:
         """Result of `hydra.compose` with its own block, or what it raises; not to be changed."""
-        files, values = self._apart(overrides)
-        return _with(values, self._read(files))
+        files, values = self._split_overrides(overrides)
+        return _with_values(values, self._read(files))
 
     def job(self, overrides: Sequence[str]) -> Composed:
         """Compose a job; files, which take Hydra 0.1 s, are read once for all jobs that differ in values alone."""
-        files, values = self._apart(overrides)
-        if files not in self._chosen:
+        files, values = self._split_overrides(overrides)
+        if files not in self._jobs:
             whole = self._read(files)
             settings = OmegaConf.to_container(whole.hydra, resolve=False)
             choices = OmegaConf.select(whole, "hydra.runtime.choices")
-            self._chosen[files] = Composed(values_of(whole), choices, tuple(check_hydra_settings(settings)))
-        chosen = self._chosen[files]
-        return replace(chosen, values=_with(values, chosen.values))
+            self._jobs[files] = Composed(values_of(whole), choices, tuple(check_hydra_settings(settings)))
+        chosen = self._jobs[files]
+        return replace(chosen, values=_with_values(values, chosen.values))
 
     def _read(self, files: tuple[str, ...]) -> DictConfig:
-        if files not in self._whole:
-            self._whole[files] = hydra.compose("config", overrides=list(files), return_hydra_config=True)
-        return self._whole[files]
+        if files not in self._compositions:
+            self._compositions[files] = hydra.compose("config", overrides=list(files), return_hydra_config=True)
+        return self._compositions[files]
 
-    def _apart(self, overrides: Sequence[str]) -> tuple[tuple[str, ...], list[Override]]:
+    def _split_overrides(self, overrides: Sequence[str]) -> tuple[tuple[str, ...], list[Override]]:
         parsed = [self._parse(text) for text in overrides]
         if any(override.key_or_group == "hydra.searchpath" for override in parsed):  # has groups unknown to us
             return tuple(overrides), []
@@ -175,7 +175,7 @@ class Composer:
                 added.append(str(override.input_line))
             else:
                 values.append(override)
-        # Which group is chosen first makes no difference, but in which order files are added to all others.
+        # The order of choices makes no difference, but that of files added to all others does.
         return (*sorted(chosen.values()), *added), values
 
     def _parse(self, text: str) -> Override:
@@ -185,13 +185,13 @@ class Composer:
 
 
 def values_of(cfg: DictConfig) -> DictConfig:
-    """A copy of a configuration without Hydra's block; the keys that it has are all that there are."""
+    """A copy of a configuration without Hydra's block; no key can be added to it."""
     values = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
     OmegaConf.set_struct(values, True)
     return values
 
 
-def _with(values: Sequence[Override], config: DictConfig) -> DictConfig:
+def _with_values(values: Sequence[Override], config: DictConfig) -> DictConfig:
     if not values:
         return config
     changed = copy.deepcopy(config)
@@ -216,14 +216,14 @@ def run_with_hydra(
         # Of the first job: settings of the launcher are those of the command, and so of all its jobs.
         config = loader.load_configuration("config", list(jobs[0]), RunMode.MULTIRUN)
         # The launcher adds those of Hydra itself again.
-        own = [[text for text in job if not override_key(text).startswith(("hydra.", "hydra/"))] for job in jobs]
+        overrides = [[text for text in job if not override_key(text).startswith(("hydra.", "hydra/"))] for job in jobs]
         callbacks = Callbacks(config)
         launcher = Plugins.instance().instantiate_launcher(
             hydra_context=HydraContext(config_loader=loader, callbacks=callbacks), task_function=task, config=config
         )
-        most = OmegaConf.select(config, "hydra.sweeper.max_batch_size") or len(jobs)
-        for first in range(0, len(jobs), most):
-            returned = launcher.launch(own[first : first + most], initial_job_idx=first)
+        batch_size = OmegaConf.select(config, "hydra.sweeper.max_batch_size") or len(jobs)
+        for first in range(0, len(jobs), batch_size):
+            returned = launcher.launch(overrides[first : first + batch_size], initial_job_idx=first)
             # Reading a value raises what the job raised; launchers themselves keep silent about that.
             _ = [job.return_value for job in returned]
 
@@ -275,8 +275,8 @@ class Loader(ConfigLoaderImpl):
         """Copy what Hydra loads, since its caller changes it; refuse a file without values and choices."""
         loaded, path = super()._load_single_config(default, repo), str(default.config_path)
         read = repo.load_config(path)
-        others = [entry for entry in (read and read.defaults_list) or [] if not entry.is_self()]
-        empty = read is not None and not others and OmegaConf.is_dict(read.config) and not read.config
+        defaults = [entry for entry in (read and read.defaults_list) or [] if not entry.is_self()]
+        empty = read is not None and not defaults and OmegaConf.is_dict(read.config) and not read.config
         if read is not None and empty and not path.startswith(_HYDRAS):
             needed = "a file of a group gives the group's fields, such as kind"
             if path.startswith("experiment/"):
@@ -286,7 +286,7 @@ class Loader(ConfigLoaderImpl):
 
 
 def plain(values: DictConfig) -> dict[str, Any]:
-    """A composed configuration resolved; ConfigurationError where a value asks for what it may not."""
+    """Resolve a composed configuration; ConfigurationError where a value asks a resolver that is not allowed."""
     if forbidden := [*refused(OmegaConf.to_container(values, resolve=False))]:
         raise ConfigurationError(*forbidden)
     resolved = OmegaConf.to_container(values, resolve=True, throw_on_missing=False)
@@ -296,16 +296,16 @@ def plain(values: DictConfig) -> dict[str, Any]:
 
 @cache  # the jobs of a sweep have the same texts, but for what it sweeps
 def resolvers(text: str) -> tuple[str, ...]:
-    """Names of the resolvers that a text asks, in order; none of one that is no expression, which OmegaConf refuses."""
+    """Names of the resolvers that a text asks, in order; none for a malformed expression, which OmegaConf refuses."""
     try:
         tree = parse(text)
     except GrammarParseError:
         return ()
-    return tuple(_asked(tree))
+    return tuple(_resolver_names(tree))
 
 
 def with_remedy(message: str) -> str:
-    """OmegaConf's message; of a key that only other choices of its group have, with which these are."""
+    """OmegaConf's message; for a key that only other kinds of its group have, with these kinds."""
     match = _NOT_FOUND.fullmatch(message)
     if match is None or not (kinds := kinds_with(*match.groups())):
         return message
@@ -314,17 +314,17 @@ def with_remedy(message: str) -> str:
     return f"{message}: only {match[1]} of kind {' or '.join(kinds)} has it; give a value"
 
 
-def _asked(node: Any) -> Iterator[str]:
+def _resolver_names(node: Any) -> Iterator[str]:
     if isinstance(node, OmegaConfGrammarParser.InterpolationResolverContext):
         yield str(node.resolverName().getText())  # type: ignore[no-untyped-call]
     for child in getattr(node, "children", None) or ():
-        yield from _asked(child)
+        yield from _resolver_names(child)
 
 
 # Hydra calls what its callbacks, its plugins and its logging name. A configuration, which may be somebody else's file,
 # chooses among the plugins that are installed, and names nothing else.
 def check_hydra_settings(block: Any, path: str = "hydra") -> Iterator[Problem]:
-    """(path, what is wrong) of everything in Hydra's unresolved configuration that may not be there."""
+    """Yield a problem for each setting in Hydra's unresolved configuration that is not allowed."""
     items = block.items() if isinstance(block, Mapping) else enumerate(block) if isinstance(block, list) else ()
     for key, value in items:
         where = f"{path}.{key}"

@@ -104,8 +104,8 @@ class RunConfig:
 
     def seed_of(self, part: Part) -> int:
         """The seed of a part of the run: its own, else that of the run."""
-        own: int | None = getattr(self.seeds, part)
-        return self.seed if own is None else own
+        part_seed: int | None = getattr(self.seeds, part)
+        return self.seed if part_seed is None else part_seed
 
 
 def kinds(classes: Iterable[type[Any]]) -> dict[str, type[Any]]:
@@ -121,10 +121,10 @@ def dataclasses_of(hint: Any) -> list[type[Any]]:
 
 
 def kinds_with(config_class: str, field: str) -> list[str]:
-    """The kinds of a group of which there are several that have a field."""
+    """Kinds of a group that have `field`; empty for a group of one class."""
     hint = get_type_hints(RunConfig).get(config_class)
-    classes = [each for each in get_args(hint) if dataclasses.is_dataclass(each)]
-    defaults = [{item.name: item.default for item in dataclasses.fields(each)} for each in classes]
+    classes = [cls for cls in get_args(hint) if dataclasses.is_dataclass(cls)]
+    defaults = [{item.name: item.default for item in dataclasses.fields(cls)} for cls in classes]
     return [str(fields["kind"]) for fields in defaults if field in fields and "kind" in fields]
 
 
@@ -169,7 +169,7 @@ def divided(training: TrainingConfig) -> tuple[str, int]:
 
 
 def check_byte_sizes(config: RunConfig) -> Iterator[Problem]:
-    """(path, what is wrong and what would be right) of sizes that are given twice or not at all."""
+    """Yield a problem for each size in bytes that is out of place, and for a batch without a size."""
     model, training = config.model, config.training
     if model.context_bytes is not None and model.context_length:
         message = f"{model.context_bytes} bytes beside model.context_length={model.context_length} tokens"
