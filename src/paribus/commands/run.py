@@ -127,10 +127,10 @@ class _Launches:
         launches: Counter[str] = Counter()
         try:
             while pending:
-                lost = self._launch(pending)
+                message = self._launch(pending)
                 elsewhere = self._await_others(pending)
                 launches.update(run.run_id for run in pending if run.run_id not in elsewhere)
-                pending = [run for run in pending if self._is_to_launch(run, lost, launches[run.run_id], elsewhere)]
+                pending = [run for run in pending if self._is_to_launch(run, message, launches[run.run_id], elsewhere)]
         except KeyboardInterrupt:
             self.console.print("[red]stopped[/red]: give the same command again to carry on")
             return True
@@ -205,14 +205,14 @@ class _Launches:
                 time.sleep(SECONDS_BETWEEN_LOOKS)
         return elsewhere
 
-    def _is_to_launch(self, run: PreparedRun, lost: str | None, launches: int, elsewhere: set[str]) -> bool:
+    def _is_to_launch(self, run: PreparedRun, message: str | None, launches: int, elsewhere: set[str]) -> bool:
         """True if a run should be launched again: it was lost, never begun, or another process did not finish it."""
         if is_made(run, self.root):
             return False
         state, config = read_state(self.root, run), run.job.config
         if state.status == LOST:
             try:
-                mark_lost(self.root, run.run_id, lost)
+                mark_lost(self.root, run.run_id, message)
             except OSError as error:
                 if not is_full_disk(error):
                     raise
@@ -221,7 +221,7 @@ class _Launches:
                 return False
         begun = (state.record or {}).get("invocation") == self.sweep.invocation
         helps = state.status == LOST and not state.full_disk
-        if lost is not None:
+        if message is not None:  # the launcher lost jobs
             helps = helps or state.status == "interrupted" or not begun
         if run.run_id in elsewhere:
             helps = state.failure is None or state.failure.failure_class in RETRIED

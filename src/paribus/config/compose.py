@@ -335,7 +335,7 @@ def swept_groups(choices: list[Override], reference: DictConfig, composer: Compo
     swept = {str(o.key_or_group): choices_of(o) for o in choices if o.is_sweep_override()}
     parameters = OmegaConf.select(reference, PARAMETERS) or {}
     texts = [f"{key}={value}" for key, value in parameters.items() if composer.options(str(key))]
-    # `_unfit` reports the parameters that do not parse.
+    # `_bad_parameters` reports the parameters that do not parse.
     listed = [override for text in texts if (override := parse_override(text, [])) is not None]
     return {str(o.key_or_group): choices_of(o) for o in listed} | swept
 

@@ -169,7 +169,7 @@ def divided(training: TrainingConfig) -> tuple[str, int]:
 
 
 def check_byte_sizes(config: RunConfig) -> Iterator[Problem]:
-    """Yield a problem for each size in bytes that is out of place, and for a batch without a size."""
+    """Yield problems of sizes given twice, not at all or for pairs, and of a multiple without a batch in bytes."""
     model, training = config.model, config.training
     if model.context_bytes is not None and model.context_length:
         message = f"{model.context_bytes} bytes beside model.context_length={model.context_length} tokens"

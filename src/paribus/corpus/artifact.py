@@ -123,7 +123,7 @@ def _row_groups(shard: Path, names: list[str]) -> Iterator[list[list[Any]]]:
 
 
 def batches(items: Iterable[Item], size: Callable[[Item], int], least: int) -> Iterator[list[Item]]:
-    """Lists of items in order, each ended by the item with which their `size` reaches `least`."""
+    """Lists of items in order, each ended as its `size` reaches `least`; the last one may have less."""
     batch, total = list[Item](), 0
     for item in items:
         batch.append(item)

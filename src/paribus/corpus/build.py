@@ -209,21 +209,21 @@ class Census:
 
 
 def _copy(reading: SourcePass, sample: Sample | None, writer: CorpusWriter, census: Census, skipped: Path) -> Drawn:
-    """Write and count all documents of the sample; the held-out ones as they were drawn."""
+    """Write the documents, without training ones outside the sample, and count all; return the held-out ones drawn."""
     drawn = Drawn()
-    for document in reading:
-        if isinstance(document, Skipped):
-            census.skipped[document.reason] += 1
+    for entry in reading:
+        if isinstance(entry, Skipped):
+            census.skipped[entry.reason] += 1
             with skipped.open("a", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(json.dumps(asdict(document), ensure_ascii=False) + "\n")
-        elif sample and _is_training(document, writer.heldout) and not sample.keeps(document.text):
+                file.write(json.dumps(asdict(entry), ensure_ascii=False) + "\n")
+        elif sample and _is_training(entry, writer.heldout) and not sample.keeps(entry.text):
             census.unsampled += 1
-            census.unsampled_bytes += document.size
+            census.unsampled_bytes += entry.size
         else:
-            item, place = document.item, writer.splits["train"].documents
-            census.add(item.id.encode(), document.text, document.target)
+            item, place = entry.item, writer.splits["train"].documents
+            census.add(item.id.encode(), entry.text, entry.target)
             if writer.add(item.id, item.text, item.source, item.target, item.group) == "heldout":
-                drawn.add(place, item.group, document.text)
+                drawn.add(place, item.group, entry.text)
     return drawn
 
 

@@ -121,7 +121,7 @@ Reader = Callable[[str, Fields], AnyItem]
 
 @dataclass(frozen=True)
 class BenchmarkPrompt:
-    """Parts that join the texts of a task into a prompt."""
+    """Parts that join the texts of a task into a prompt, and the source of the prompt."""
 
     source: str
     """Kind of the items, and where their prompt comes from."""

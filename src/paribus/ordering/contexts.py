@@ -1,4 +1,4 @@
-"""The stage `contexts`: (tokens, order) -> measures of all contexts, so that no later stage reads the whole corpus.
+"""The stage `contexts`: (tokens, order) -> measures of all contexts, for which no later stage reads the corpus.
 
 Contexts are measured a part at a time; finished parts stay in the stage's scratch directory until the stage is done, so
 a killed stage resumes where it stopped. Memory is O(documents), and a worker's that of one part.

@@ -309,7 +309,7 @@ def linked(documents: Indices, signatures: npt.NDArray[np.uint64], threshold: fl
 
 
 def runs(keys: npt.NDArray[np.uint64]) -> tuple[Indices, Indices]:
-    """Indices of the rows of (n, width) `keys`, runs of equal rows ascending, and the bounds of the runs."""
+    """Indices of the rows of (n, width) `keys`, equal rows together, ascending in each run, and the runs' bounds."""
     order = np.lexsort(keys.T[::-1])
     changes = np.flatnonzero((keys[order[1:]] != keys[order[:-1]]).any(axis=1)) + 1
     return order, np.concatenate([[0], changes, [len(keys)]])

@@ -59,16 +59,16 @@ class OrderedText:
         A document is read once, from cut to cut, however many of the tokens are in it.
         """
         order = np.lexsort((tokens, positions))
-        positions, cuts = positions[order], tokens[order]
-        first = np.flatnonzero(np.diff(positions, prepend=-1))
-        sizes = np.diff(first, append=len(positions))
+        sorted_positions, cuts = positions[order], tokens[order]
+        first = np.flatnonzero(np.diff(sorted_positions, prepend=-1))
+        sizes = np.diff(first, append=len(sorted_positions))
         before = np.concatenate([[0], cuts[:-1]])
         before[first] = 0
-        sums = boundaries(self.documents.summed(self.token_byte_lengths, positions, before, cuts))
+        sums = boundaries(self.documents.summed(self.token_byte_lengths, sorted_positions, before, cuts))
         parts = sums[1:] - np.repeat(sums[first], sizes)
         last = first + sizes - 1
-        ends = self.documents.lengths_at(positions[last]) - 1
-        rests = self.documents.summed(self.token_byte_lengths, positions[last], cuts[last], ends)
+        ends = self.documents.lengths_at(sorted_positions[last]) - 1
+        rests = self.documents.summed(self.token_byte_lengths, sorted_positions[last], cuts[last], ends)
         offsets = np.empty_like(parts)
         offsets[order] = _scale(parts, np.repeat(parts[last] + rests, sizes), text_bytes[order])
         return offsets
@@ -88,7 +88,7 @@ class OrderedText:
         return places, ends
 
     def spans(self, positions: Integers, starts: Integers, lengths: Integers) -> tuple[Integers, Integers]:
-        """Bytes of the text of its document before each piece, and up to its end, both (n,)."""
+        """Bytes of its document's text before each piece, and before the token after the piece, both (n,)."""
         begins, ends = np.split(self.within(np.tile(positions, 2), np.concatenate([starts, starts + lengths])), 2)
         return begins, ends
 

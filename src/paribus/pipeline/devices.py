@@ -32,7 +32,7 @@ SHARED = ("auto", "cuda", "gpu")
 
 @cache
 def visible_devices() -> int:
-    """Number of CUDA devices that PyTorch sees, asked once a process; InfrastructureError where it does not say."""
+    """Number of GPUs that PyTorch can use, asked once a process; InfrastructureError where it does not say."""
     code = "from paribus.modeling.device import usable_gpus; print(usable_gpus())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     if done.returncode:

@@ -73,7 +73,7 @@ def files_of_groups(records: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str
         recorded = record.get("identity", {})
         for group, files in recorded.get("fingerprints", {}).items():
             fingerprints.setdefault((group, canonical(recorded.get(group))), {})[canonical(files)] = files
-    return {group: list(different.values()) for group, different in fingerprints.items()}
+    return {key: list(different.values()) for key, different in fingerprints.items()}
 
 
 def _check(record: dict[str, Any]) -> None:

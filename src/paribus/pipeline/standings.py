@@ -90,7 +90,7 @@ def write_stages(root: OutputRoot, sweep: SweepConfig, runs: Sequence[PreparedRu
 
 
 def announce(root: OutputRoot, config: RunConfig, display: Display) -> None:
-    """Show how many stages of the sweep are done and how long the others take, by the mean of those done."""
+    """Show how many stages of the sweep are done and about how long the others take, by the mean of those done."""
     if config.sweep is None or config.sweep.jobs == 1:
         return
     stages = read_object_if_any(root.sweep(config.sweep.id) / STAGES_FILE).get("stages")

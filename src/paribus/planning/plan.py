@@ -392,6 +392,6 @@ def _seed_and_corpus(run: PreparedRun) -> tuple[int, str]:
 def _epochs_read(run: PreparedRun, length: Length) -> float | None:
     """Epochs of its corpus that a run reads; None where they are unknown."""
     sample = run.job.config.corpus.sample
-    # Before a corpus exists, a sample in bytes is the most text that it will have.
+    # Before a corpus exists, a sample in bytes says about how much text it will have, unless the source has less.
     sample_epochs = length.text_bytes / sample if isinstance(sample, int) else None
     return sample_epochs if length.epochs is None else length.epochs

@@ -334,7 +334,7 @@ def _item_line(scored: Scored, text: ItemText) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Text with single spaces for whitespace, and escapes for characters that are not printable."""
+    """Text with single spaces for whitespace, and escapes for those that do not print, as control characters."""
     joined = " ".join(text.split())
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in joined)
 

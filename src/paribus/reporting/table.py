@@ -38,7 +38,7 @@ ABSENT = "—"
 
 @dataclass(frozen=True)
 class TableEntry:
-    """The text of one cell: value, spreads without ±, significance mark, the paper's number, and its link."""
+    """The text of one cell: value, spreads without ±, significance mark, link, and the paper's number."""
 
     text: str = ABSENT
     spread: str = ""

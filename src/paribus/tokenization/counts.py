@@ -264,7 +264,10 @@ def _observe(words: WordCounts) -> tuple[int, npt.NDArray[np.uint8]]:
 
 
 def double_table(state: KernelState, name: int, shift: int, *, longer: bool) -> int:
-    """Replace a table of pre-tokens, `longer` ones or short ones, by one of twice the size; returns its entries."""
+    """Replace a table of pre-tokens, `longer` ones or short ones, by one of twice the size.
+
+    Returns the number of its entries.
+    """
     old, larger_shift = state.arrays[name], state[shift] - 1
     larger = table_zeros((1 << (64 - larger_shift), 4), np.uint64)
     state.hold(name, larger)

@@ -297,7 +297,7 @@ class SharedOutput:
             return self._next_block - 1
 
     def _hand_in(self, block: int, part: tuple[Ids, Int64s]) -> list[tuple[int, int, tuple[Ids, Int64s]]]:
-        """Hand in the `part` of a block; returns the parts that can be placed now: (first id, first text, part)."""
+        """Hand in the `part` of a block; returns those to place now: (place of ids, index of first text, part)."""
         ready = []
         with self._lock:
             self._waiting[block] = part

@@ -180,7 +180,8 @@ AutoTokenizer.register(ParibusTokenizerConfig, tokenizer_class=ParibusTokenizer,
 #   with continuation marks, or the pre-tokens of a pattern).
 # - It has no scaffolds, no other encoders and no refusal of characters. Its model `Unigram` breaks ties the other way,
 #   for the longest *last* token: with tokens `--` and `-`, `---` is `-|--` there and `--|-` here.
-# - Special tokens whose ids are the last are left out of its vocabulary, as its models would find them in text.
+# - Special tokens are left out of its vocabulary, as its models would find them in text, if all their ids are the
+#   last ones; otherwise all of them stay in it.
 # - Its patterns run in another engine (Oniguruma). Both agree on every character but letters and numbers that only the
 #   newer of the two Unicode tables knows.
 def obstacles(tok: TextTokenizer) -> list[str]:

@@ -30,7 +30,7 @@ Reals = npt.NDArray[np.float64]
 
 KIND, FORMAT = "predictive_entropy", 1
 _DECIMALS = 4
-"""Decimals of entropies; what is beyond is noise of float32 and makes no maximum."""
+"""Decimals of entropies in bits; smaller differences are noise of float32 and make no maximum."""
 _BREAKS = re.compile(f"([{re.escape(LINE_BREAKS)}])")
 _PROBES = 400
 _SUFFIXES = frozenset((".json", ".safetensors", ".txt", ".model"))

@@ -165,8 +165,8 @@ class BertWords:
 #
 # Of a BPE model, the pieces that a user defined are cut out before merging, from the left, the longest first.
 #
-# The library normalizes by the rules in the model, so the result is the same for every text. Its `▁` becomes the space
-# that it stands for; a `▁` of the text itself therefore becomes a space too.
+# The library normalizes by the rules that are kept of the model, so every text becomes what the model would see. Its
+# `▁` becomes the space that it stands for; a `▁` of the text itself therefore becomes a space too.
 class SentencePieceText:
     """Normalizes a text and makes one piece of it, or several where it has `fixed` pieces.
 
@@ -195,11 +195,12 @@ class SentencePieceText:
         check_state(state, SENTENCEPIECE, SENTENCEPIECE_FORMAT)
         try:
             rules = base64.b64decode(state["rules"], validate=True)
-            text = cls(rules, prefix=bool(state["prefix"]), fixed=[str(piece) for piece in state["fixed"]])
-            _ = text._processor
+            fixed = [str(piece) for piece in state["fixed"]]
+            pretokenizer = cls(rules, prefix=bool(state["prefix"]), fixed=fixed)
+            _ = pretokenizer._processor
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise DataError(f"the state of pre-tokenizer {SENTENCEPIECE!r} is malformed: {error}") from error
-        return text
+        return pretokenizer
 
     @cached_property
     def _fixed_pattern(self) -> re.Pattern[str]:

@@ -214,7 +214,7 @@ def _grow_trie(units: Int32s, offsets: Int64s, ranks: Int32s, shorter: Int32s) -
 
 
 def _nodes(paths: _Paths, order: Int32s, begins: Int64s, numbers: Int32s, wide: npt.NDArray[np.bool_]) -> UInt64s:
-    """One word per node, by its number in `numbers`; the arguments are in order of creation.
+    """One word per node, by its number in `numbers`; in the arguments, node i is the i-th that was made.
 
     The children of node i are order[begins[i] : begins[i + 1]]; where `wide[i]`, they are in the hash table.
     """

@@ -88,8 +88,8 @@ def train_vocabulary(
     if alphabet.characters is None:
         corpus = SymbolCorpus.of_bytes(words, marked=alphabet.marked)
     else:
-        fallback = _BYTES * alphabet.fallback
-        corpus = SymbolCorpus.of_characters(words, alphabet.characters, others=fallback, marked=alphabet.marked)
+        fallback_units = _BYTES * alphabet.fallback
+        corpus = SymbolCorpus.of_characters(words, alphabet.characters, others=fallback_units, marked=alphabet.marked)
     stopped: Stopped
     merges = _NO_MERGES
     if request.algorithm == "unigram":

@@ -75,9 +75,9 @@ class Batches:
         """Indices of the contexts with the global context numbers `numbers`, same shape."""
         passes, places = np.divmod(numbers, self.contexts.count)
         indices = np.empty_like(places)
-        for number in np.unique(passes):
-            inside = passes == number
-            indices[inside] = self.traversal.at(places[inside], int(number))
+        for pass_number in np.unique(passes):
+            inside = passes == pass_number
+            indices[inside] = self.traversal.at(places[inside], int(pass_number))
         return indices
 
     def rows(self, step: int, start: int = 0, stop: int | None = None) -> tuple[Integers, Integers]:

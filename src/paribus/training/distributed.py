@@ -335,7 +335,7 @@ def joined_by_gloo() -> Iterator[Host]:
 SAVE, STOP = b"s", b"t"
 ASKED_BY: Mapping[int, bytes] = {signal.SIGUSR1: SAVE, signal.SIGTERM: STOP}
 STEPPING = "stepping_"
-"""Prefix of a file beside the requests that exists while a process takes steps and answers requests."""
+"""Prefix of the name of a file beside the requests that tells agents that a process takes steps and heeds them."""
 
 
 @contextmanager

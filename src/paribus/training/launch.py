@@ -195,7 +195,7 @@ def _environment(job: dict[str, Any]) -> dict[str, str]:
 
 
 def _failure(directory: Path, exits: Mapping[int, int], memory_kills: int = 0) -> ParibusError:
-    """The first failure that a process explained, unless one was killed, which cannot explain it.
+    """The first failure that a process explained; that of a killed one where others explain only infrastructure.
 
     `exits` are exit codes by rank, `memory_kills` counts the processes that the kernel of this node killed meanwhile.
     """

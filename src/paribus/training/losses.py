@@ -48,7 +48,7 @@ class SummedLoss(torch.nn.Module):
         return summed_cross_entropy(flat, output, targets.flatten(), self.label_smoothing, self.of_logits)
 
     def _mask(self, inputs: torch.Tensor) -> Mask:
-        """Bounds of documents where flash attention takes them, else a mask; None without `document_end`."""
+        """Bounds of documents for flash attention (GPU, bfloat16, fitting heads), else a mask; None without an end."""
         if self.document_end is None:
             return None
         half = inputs.device.type == "cuda" and self.model.computes_in == torch.bfloat16

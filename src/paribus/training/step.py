@@ -140,7 +140,7 @@ def _slices(rows: int, size: int) -> Iterator[tuple[slice, bool]]:
 
 
 def warmup_steps(training: TrainingConfig, steps: int) -> int:
-    """Steps of warm-up: `warmup_steps`, or `warmup_share` of `steps`, rounded half to even, without the last step."""
+    """Steps of warm-up: `warmup_steps`, or `warmup_share` of `steps`, rounded half to even and at most `steps` - 1."""
     if training.warmup_steps is not None:
         return training.warmup_steps
     return min(round(training.warmup_share * steps), steps - 1)

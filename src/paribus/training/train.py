@@ -361,7 +361,7 @@ def pair_numbers(run: TrainingRun) -> dict[str, JSON]:
 
 
 def contexts_record(run: TrainingRun) -> dict[str, JSON]:
-    """Counts of the contexts that were read, and the digest of their indices."""
+    """Sizes of what was read and of an epoch, and the digest of the indices of the contexts that were read."""
     batches = run.batches
     return pair_numbers(run) | {
         "contexts": batches.contexts_an_epoch,

@@ -62,7 +62,7 @@ def place_few(lengths, shorter, offers, spans, chosen, count):
 
 @function
 def place_many(lengths, shorter, offers, spans, chosen, count, heap):
-    """Choose tokens through a heap; an offer that reaches a taken unit is cut in its turn, and offered again."""
+    """Choose tokens through a heap; an offer that reaches a taken unit is cut when it is popped, and offered again."""
     for index in range(count):
         # The heap gives the smallest: the length is taken from a large number, and ties go to the left.
         heap[index] = np.uint64(0x7FFFFFFF - spans[index]) << BITS | np.uint64(index)

@@ -57,7 +57,7 @@ def lacking(state, occurrences):
 
 @function
 def make(state, pair, count, occurrences):
-    """Record a pair that a merge made, with room for its occurrences; returns the first of these."""
+    """Record a pair that a merge made, with room for its occurrences; returns the place at which they begin."""
     index, place = state[at.RECORDS_USED], state[at.OCCURRENCES_USED]
     record = record_at(state[at.RECORDS], index)
     record[at.PAIR], record[at.COUNT], record[at.FIRST], record[at.OCCURRING] = pair, count, place, occurrences
