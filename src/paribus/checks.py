@@ -485,7 +485,10 @@ def check_primary(configs: Sequence[RunConfig]) -> Iterator[Problem]:
 
 
 def check_columns(configs: Sequence[RunConfig], measures: Sequence[str]) -> Iterator[Problem]:
-    """Yield a problem for each unknown column or task that resembles a known name; `measures` belong to no task."""
+    """Yield a problem for each column or task that resembles a known name and that lm-eval does not have either.
+
+    `measures` are known names that belong to no task.
+    """
     from paribus.evaluation.lm_eval_tasks import is_borrowed
 
     table, include_path = table_of(configs[0].experiment), configs[0].evaluation.include_path

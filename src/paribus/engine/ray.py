@@ -255,7 +255,7 @@ class Workers:
         self._failures[worker.node] = 0
 
     def lost(self, worker: WorkerActor, reason: str) -> None:
-        """Remove a worker that died or cannot be reached, and kill its actor; count starts that failed on a node."""
+        """Remove a worker that died or cannot be reached, and kill its actor; count a failed start on a living node."""
         if worker in self.actors:
             self.actors.remove(worker)
             self.ray.kill(worker.actor, no_restart=True)

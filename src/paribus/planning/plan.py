@@ -155,7 +155,7 @@ class Plan:
 
 
 def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan:
-    """The plan of prepared runs; `say` gets a message before each probe."""
+    """The plan of prepared runs; `say` gets a message before each probe and before a wait for a GPU."""
     config = runs[0].job.config
     root = OutputRoot.of(config)
     needed = Counter(node.place for run in runs for node in run.required.values())

@@ -61,7 +61,7 @@ class Speed:
 
 @dataclass
 class Throughputs:
-    """Speeds of the model shapes of a command, each determined once; `say` gets a message before each probe."""
+    """Speeds of model shapes, each determined once; `say` gets a message before a probe and before a wait for a GPU."""
 
     root: OutputRoot
     say: Say

@@ -367,7 +367,7 @@ def _chance(columns: Sequence[Measure], scores: Sequence[RunScores]) -> dict[str
 Readings = NDArray[np.int64]
 _ORDER_GROUPS = ("ordering", "duplicates", "embedder", "neighbours")
 LOW_SHARE = 0.9
-"""Share of common text below which a difference may not be due to the factor alone."""
+"""Share of common text below which a verdict is reserved: the text, and not the factor alone, may have caused it."""
 NEAR_STEPS = 5
 LARGEST_SAMPLE = 1.1
 """Largest ratio of a sample to the text that is read at which no smaller sample is proposed."""

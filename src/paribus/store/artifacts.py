@@ -337,7 +337,7 @@ def _examine(
     memory: VerificationMemory,
     removed: Collection[str],
 ) -> str | None:
-    """Damage of an artefact by its record and the digests of files that changed; a sound one is remembered."""
+    """Damage of an artefact by its record; hashes files that are not remembered as sound, and remembers a sound one."""
     began = memory.now()
     try:
         record = read_record(directory)

@@ -24,7 +24,7 @@ from paribus.store.files import file_time_ns
 Process = Mapping[str, str | int | float]
 """`host` for people, `machine` for comparisons, `pid`, and `started` in clock ticks since boot."""
 GONE = 0.0
-"""`started` of a process that does not exist."""
+"""`started` of a process that has ended, a zombie included; a process records it of itself where /proc is hidden."""
 
 
 class ClaimLostError(InfrastructureError):

@@ -216,7 +216,10 @@ class _Importer(MetaPathFinder):
 
 
 def pin_code(code: Code) -> None:
-    """Have this process import modules of `code` only; ConfigurationError where it has loaded other code."""
+    """Have this process import modules of paribus only as `code` has them, for the rest of its life.
+
+    ConfigurationError where it has loaded other code.
+    """
     code.require(loaded_code())
     if not any(isinstance(finder, _Importer) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Importer(code))

@@ -21,7 +21,10 @@ _SCHEME = re.compile(r"[\w+.-]+:/{0,2}")
 _CREDENTIALS = re.compile(r"\A[^:/]*(?::[^@]*)?@")
 """Credentials at the start of what follows a database's scheme, as SQLAlchemy reads it."""
 _ADDRESS = re.compile(r"(?:[^/?#]*@)?(?:\[[^\]/]*\]|[^:/?#@]*)(?::\d*)?(?=[/?#]|$)")
-"""Address of a server, with or without user and password; one with a slash does not match, as it is no port."""
+"""Address of a server, with or without user and password.
+
+No match where a password has a slash, unless what is before the slash reads as a port.
+"""
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,7 @@ class Batch:
     indices: Integers
     """Contexts of the whole global batch, int64 (global batch,)."""
     inputs: torch.Tensor
-    """int64 (rows, L), -1 after the end of a row; of pairs the sources (rows, S)."""
+    """int64 (rows, L), where rows differ in length -1 after their end; of pairs the sources (rows, S)."""
     targets: torch.Tensor
     """int64 (rows, L), -1 where nothing is predicted; of pairs (rows, T)."""
     predicted: int
