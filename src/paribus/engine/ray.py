@@ -296,7 +296,7 @@ class ShardMap(Generic[Item, Result]):
         self._waiting: deque[Shard] = deque()
         """Shards in item order whose results are not yet taken."""
         self._queue: deque[Shard] = deque()
-        """Those of them that are to be handed out; what a dead worker had comes first."""
+        """Waiting shards that no worker has; those that a dead worker had come first."""
         self._running: dict[Any, tuple[WorkerActor, Shard]] = {}
         self._looked = self._alive = time.monotonic()
 

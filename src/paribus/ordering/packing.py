@@ -463,7 +463,7 @@ class Readahead:
         first = (self._offset + begins * self._size) // mmap.PAGESIZE * mmap.PAGESIZE
         sizes = self._offset + stops * self._size - first
         filled = stops > begins
-        # What is not read ahead is read when it is needed, where errors of a disk and wrong places are reported.
+        # Reading ahead may fail: the read itself comes later, and reports errors of a disk and wrong places.
         with suppress(OSError, ValueError):
             for start, size in zip(first[filled].tolist(), sizes[filled].tolist(), strict=True):
                 self._mapped.madvise(mmap.MADV_WILLNEED, start, size)

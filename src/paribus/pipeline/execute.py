@@ -176,7 +176,7 @@ def _listen(
             return answer
         *lines, pending = (pending + chunk).split(b"\n")
         for line in lines:
-            # Of a line whose beginning was read before an interruption, the end is no JSON.
+            # An interruption may have taken the beginning of this line, which then is no JSON.
             with suppress(json.JSONDecodeError, *ignored):
                 message = json.loads(line)
                 if message["type"] in ("done", "failed"):

@@ -92,7 +92,7 @@ class CommonText:
     share: float
     """Share that both read of the text of the run that read less; every reading of a byte counts."""
     share_of_more: float
-    """The same share of the text of the other run."""
+    """Share that both read of the text of the run that read more, counted likewise."""
     by_step: tuple[float, float] | None
     """Shares of the bytes that both read, first read at the same step, and within `NEAR_STEPS`; None where unknown."""
     text_bytes: int

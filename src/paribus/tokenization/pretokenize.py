@@ -163,7 +163,7 @@ class BertWords:
 
 # The text that a SentencePiece model sees: normalized by its own rules, with a space before it if these say so.
 #
-# Of a BPE model, the pieces that a user defined are cut out before merging, from the left, the longest first.
+# Before a BPE model merges, the pieces that a user defined are cut out, from the left, the longest first.
 #
 # The library normalizes by the rules that are kept of the model, so every text becomes what the model would see. Its
 # `▁` becomes the space that it stands for; a `▁` of the text itself therefore becomes a space too.

@@ -189,8 +189,8 @@ def rank_curve(counts: Counts) -> tuple[tuple[int, int], ...]:
 
 # Tokens that two vocabularies share, and how often the tokens are used that only one of them has.
 #
-# Of BPE and Scaffold-BPE of the same size, only BPE has the scaffold tokens, and only Scaffold-BPE has the tokens that
-# replaced them (Scaffold-BPE, section 1 and Figure 5).
+# BPE has scaffold tokens; Scaffold-BPE of the same size has other tokens in their place (Scaffold-BPE, section 1 and
+# Figure 5).
 @dataclass(frozen=True)
 class TokenGroup:
     """Some tokens of a vocabulary."""
