@@ -60,6 +60,25 @@ def test_a_configured_directory_open_to_others_is_refused(tmp_path: Path, monkey
         loader.cache_directory.__wrapped__()
 
 
+def test_the_first_private_one_of_the_usual_directories_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = [
+        tmp_path / "xdg" / "paribus",
+        tmp_path / "home" / ".cache" / "paribus",
+        tmp_path / f"paribus-{os.getuid()}",
+    ]
+    monkeypatch.delenv("PARIBUS_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(loader.tempfile, "gettempdir", lambda: str(tmp_path))
+    for place in places:
+        assert loader.cache_directory.__wrapped__() == place
+        place.chmod(0o777)
+    with pytest.raises(ConfigurationError, match=" or ".join(map(str, places))):
+        loader.cache_directory.__wrapped__()
+
+
 class Heard(SilentListener):
     """Remembers progress."""
 
