@@ -11,16 +11,18 @@ from pathlib import Path
 import pytest
 
 GROUP, ANN, BEN = 2000, 3001, 3002
+CHECKOUT = Path(__file__).resolve().parents[2]
 SETTING = """
 set -e
 if [ -n "$1" ]; then
-  mkdir -p "$2" && mount --bind "$3" "$2" && mount -t tmpfs -o mode=755 tmpfs "$1"
-  mkdir -p "$3" && mount --bind "$2" "$3"
+  mkdir -p "$2/python" "$2/checkout" && mount --bind "$3" "$2/python" && mount --bind "$4" "$2/checkout"
+  mount -t tmpfs -o mode=755 tmpfs "$1" && mkdir -p "$3" "$4"
+  mount --bind "$2/python" "$3" && mount --bind "$2/checkout" "$4"
 fi
-umask "$4"
-exec setpriv --reuid "$5" --regid "$5" --groups "$6" "${@:7}"
+umask "$5"
+exec setpriv --reuid "$6" --regid "$6" --groups "$7" "${@:8}"
 """
-"""Become a user; a home of root that Python lies in is replaced, for this process alone, by what others may pass."""
+"""Become a user; a closed home of root with Python, and maybe the checkout, is opened to this process alone."""
 PUBLISH = """
 import sys
 from collections.abc import Iterator
@@ -43,7 +45,7 @@ def as_user(user: int, umask: str, directory: Path, *arguments: str) -> subproce
     """Run the script as a user of the group."""
     interpreter = Path(sys.base_prefix)
     closed = next((str(path) for path in interpreter.parents if not stat.S_IMODE(path.stat().st_mode) & 0o001), "")
-    places = [closed, str(directory / f"python{user}"), str(interpreter), umask, str(user), str(GROUP)]
+    places = [closed, str(directory / f"mounts{user}"), str(interpreter), str(CHECKOUT), umask, str(user), str(GROUP)]
     program = ["unshare", "--mount", "bash", "-c", SETTING, "as", *places]
     command = [*program, sys.executable, "-c", PUBLISH, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
