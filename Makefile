@@ -54,25 +54,25 @@ test: lint
 # Kill -9 in every stage, several times, and before its writes; more than an hour on two cores.
 kill-matrix: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m kill_matrix --numprocesses auto --dist worksteal \
-	  tests/resume/test_kill_matrix.py tests/resume/test_every_write.py
+	  tests/robustness/test_kill_matrix.py tests/robustness/test_every_write.py
 
 # Hundreds of rounds and thousands of cases of what make test does a few of; some minutes on two cores.
 stress: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m stress --numprocesses auto --dist worksteal --timeout 7200 \
-	  tests/concurrency tests/config tests/contract/store/test_artifacts.py tests/security \
-	  tests/unit/tokenization/test_kernels_encode.py tests/unit/native
+	  tests/concurrency tests/config tests/store/test_artifacts_stage.py tests/security \
+	  tests/tokenization/test_kernels_encode.py tests/unit/native
 
 # Sweeps under each of Hydra's launchers, with jobs that are killed; some minutes on two cores.
 launcher-tests: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m 'launchers or not launchers' tests/end_to_end/test_launchers.py
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m 'launchers or not launchers' tests/robustness/test_launchers.py
 
 # 16 runs at once, 100,000 metrics, into MLflow with PostgreSQL, killed in the middle; 8 and 4 at once into SQLite.
 tracking-load: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m load tests/concurrency/test_tracking_server.py tests/concurrency/test_tracking_processes.py
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m load tests/tracking/test_sync_server.py tests/tracking/test_sync_processes.py
 
 # Every stage on several engines, and a Ray cluster of two nodes of which one is killed; some minutes on two cores.
 cluster-tests: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m cluster tests/contract/engine/test_ray.py tests/concurrency/test_ray_nodes.py
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m cluster tests/engine/test_ray.py tests/engine/test_ray_nodes.py
 
 # Images, services and nodes under a Docker engine of the tests' own, for root on Debian; docs/docker.md.
 docker-tests: $(READY)

@@ -14,11 +14,11 @@ from paribus.config.arguments import configuration_directory
 COMPOSING = (
     "config/test_experiment_files.py",
     "config/test_compose.py",
-    "unit/test_paper_costs.py",
-    "unit/test_findings.py",
-    "unit/reporting/test_paper_transcription.py",
-    "unit/reporting/test_paper.py",
-    "unit/test_documentation.py",
+    "test_paper_costs.py",
+    "test_findings.py",
+    "reporting/test_paper_transcription.py",
+    "reporting/test_paper.py",
+    "test_documentation.py",
 )
 """Test files that compose most, and much of it the same."""
 hydra_compose = hydra.compose

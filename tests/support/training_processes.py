@@ -1,4 +1,4 @@
-"""Trainings in processes of their own, which get signals: `tests/contract/training/process_scenarios.py`."""
+"""Trainings in processes of their own, which get signals: `tests/training/process_scenarios.py`."""
 
 import os
 import signal

@@ -1,0 +1,130 @@
+"""What verbs print with --json: one document with exactly the documented keys, and nothing else on standard output."""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paribus.cli import main
+from paribus.pipeline.display import print_json
+from support.recorded_sweeps import OVERRIDES, finished_sweep
+
+pytestmark = pytest.mark.usefixtures("undrawn")
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "json.md"
+SWEEP = ("-m", "training.learning_rate=0.001,0.002", "seed=0,1")
+ARGUMENTS = {
+    "plan": ["-m", *OVERRIDES, "tokenizer=bpe,scaffold_bpe", "root=fresh"],
+    "status": ["last"],
+    "report": [],
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Four finished runs below `paribus_runs`, and of each verb what it prints."""
+    directory = tmp_path_factory.mktemp("finished")
+    (directory / "texts.txt").write_text("some text", encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(directory)
+        finished_sweep(directory / "made", *SWEEP)
+        yield
+
+
+def document(verb: str, capsys: pytest.CaptureFixture[str], *more: str, status: int = 0) -> dict[str, Any]:
+    assert main([verb, "--json", *ARGUMENTS[verb], *more]) == status
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def documented(heading: str) -> set[str]:
+    """Keys in the table below a heading of the page."""
+    section = re.split(r"^#+ ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    (body,) = (part for part in section if part.partition("\n")[0] == heading)
+    cells = re.findall(r"^\| (`[^|]+) \|", body, flags=re.MULTILINE)
+    return {key for cell in cells for key in re.findall(r"`([^`]+)`", cell)}
+
+
+@pytest.mark.parametrize(
+    ("verb", "below"),
+    [
+        ("plan", ("runs",)),
+        ("status", ("runs",)),
+        ("report", ("rows",)),
+    ],
+)
+def test_the_keys_are_those_that_are_documented(
+    verb: str, below: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = document(verb, capsys)
+    assert set(found) == documented(verb)
+    for name in below:
+        assert found[name]
+        assert {frozenset(inner) for inner in found[name]} == {frozenset(documented(f"{verb} {name}"))}
+
+
+def test_the_keys_of_a_root_are_those_that_are_documented(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found) == documented("status of a root")
+    for name in ("sweeps", "runs"):
+        assert {frozenset(inner) for inner in found[name]} == {frozenset(documented(f"status of a root: {name}"))}
+
+
+def test_a_status_tells_what_has_run_and_what_has_not(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document("status", capsys)
+    assert (found["done"], {run["state"] for run in found["runs"]}) == (True, {"done"})
+    assert all(stage["there"] for run in found["runs"] for stage in run["stages"].values())
+    assert main(["status", "--json", "-m", *OVERRIDES, "seed=0,9"]) == 1
+    more = json.loads(capsys.readouterr().out)
+    assert [(run["state"], run["made"]) for run in more["runs"]] == [("done", True), ("not started", False)]
+
+
+def test_a_report_has_the_numbers_of_its_files(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document("report", capsys)
+    assert [list(row["factors"].values()) for row in found["rows"]] == [["0.001"], ["0.002"]]
+    assert all(len(row["runs"]) == len(row["seeds"]) == 2 for row in found["rows"])
+    lines = Path(found["files"]["report.csv"]).read_text(encoding="utf-8").splitlines()
+    values = {repr(cell["value"]) for row in found["rows"] for cell in row["cells"].values() if cell["value"]}
+    assert values
+    assert all(any(value in line.split(",") for line in lines) for value in values)
+
+
+def test_a_report_that_lacks_runs_says_which_and_exits_with_one(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document("report", capsys, "-m", *OVERRIDES, "training.learning_rate=0.001,0.002", "seed=0,2", status=1)
+    reasons = [(run["factors"]["training.learning_rate"], run["reason"]) for run in found["missing"]]
+    assert reasons == [("0.001", "seed 2: not started"), ("0.002", "seed 2: not started")]
+
+
+def test_a_plan_says_what_is_left_and_which_figures_are_estimated(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document("plan", capsys)
+    assert found["left"]["trainings"] == len(found["runs"]) == 2
+    states = {stage["name"]: stage["state"] for stage in found["stages"]}
+    assert set(states.values()) == {"missing"}
+    assert found["runs"][0]["estimated"]
+    assert set(found["runs"][0]["estimated"]) <= set(found["runs"][0])
+
+
+def test_errors_go_to_standard_error_with_their_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
+    for verb in ("plan", "status", "report"):
+        assert main([verb, "--json", "nonsense=1"]) == 2
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert "nonsense" in told.err
+
+
+def test_verbs_without_it_name_those_that_have_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--json"]) == 2
+    assert "it is one of paribus plan and status and report" in capsys.readouterr().err
+
+
+def test_numbers_that_are_not_finite_are_null(capsys: pytest.CaptureFixture[str]) -> None:
+    content: Mapping[str, Any] = {"a": math.nan, "b": [math.inf, 1.5], "c": ({"d": -math.inf},), "é": "ö"}
+    print_json(content)
+    printed = capsys.readouterr().out
+    assert json.loads(printed) == {"a": None, "b": [None, 1.5], "c": [{"d": None}], "é": "ö"}
+    assert printed.isascii()

@@ -1,0 +1,158 @@
+"""The rules of the house that a reader should not have to check by hand."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from paribus.pipeline.graph import STAGES
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "paribus"
+FILES = sorted(SOURCE.rglob("*.py"))
+NAMED = re.compile(r'late\("([\w.]+):\w+"\)')
+HEAVY = {"torch", "transformers", "mlflow", "lm_eval", "pandas", "sklearn", "scipy", "faiss", "datasets", "matplotlib"}
+
+
+@cache
+def statements(path: Path) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    """Every import of a file, wherever it stands."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return tuple(node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in statements(path):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif node.module == "paribus":
+            yield from (f"paribus.{alias.name}" for alias in node.names if not alias.name.startswith("__"))
+        elif node.module:
+            yield node.module
+    yield from NAMED.findall(path.read_text(encoding="utf-8"))
+
+
+def importers(package: str) -> set[str]:
+    found = {path for path in FILES for name in imports(path) if name.split(".")[0] == package}
+    return {path.relative_to(SOURCE).as_posix() for path in found}
+
+
+def test_only_what_composes_imports_hydra_and_one_file_mlflow() -> None:
+    assert importers("hydra") == importers("omegaconf") == {"config/compose.py", "config/hydra_session.py"}
+    assert importers("mlflow") == {"tracking/mlflow.py"}
+
+
+def test_who_needs_no_embeddings_does_not_wait_for_scikit_learn() -> None:
+    """Every run has related held-out texts, and importing it takes as long as all else that a small run computes."""
+    assert importers("sklearn") == {"ordering/tfidf.py"}
+    assert {path for path in FILES if "paribus.ordering.tfidf" in imports(path)} <= {SOURCE / "ordering/embeddings.py"}
+
+
+def test_every_import_of_ours_is_written_whole_where_these_tests_see_it() -> None:
+    """As text stand kernels, which `native/registry.py` lists, and what stages name and import."""
+    by_name = {path.relative_to(SOURCE).as_posix() for path in FILES if "import_module" in path.read_text("utf-8")}
+    assert by_name == {"native/compiler.py", "pipeline/fork_server.py"}
+    assert {name for stage in STAGES.values() for name in stage.imports if find_spec(name) is None} == set()
+    relative = [path for path in FILES for node in statements(path) if isinstance(node, ast.ImportFrom) and node.level]
+    assert relative == []
+
+
+def test_pickle_is_imported_nowhere() -> None:
+    assert importers("pickle") | importers("dill") | importers("cloudpickle") == set()
+
+
+def trusted(node: ast.AST) -> Iterator[ast.expr | None]:
+    """What is given for `trust_remote_code`, as an argument of a call or a value of a dictionary."""
+    if isinstance(node, ast.Call):
+        yield from (keyword.value for keyword in node.keywords if keyword.arg == "trust_remote_code")
+    elif isinstance(node, ast.Dict):
+        pairs = zip(node.keys, node.values, strict=True)
+        yield from (value for key, value in pairs if isinstance(key, ast.Constant) and key.value == "trust_remote_code")
+
+
+def test_code_that_comes_with_a_model_is_trusted_nowhere() -> None:
+    """Calls are looked at, and not text: a model card says that nothing needs it."""
+    nodes = (node for path in FILES for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    given = [value for node in nodes for value in trusted(node)]
+    assert given
+    assert all(isinstance(value, ast.Constant) and value.value is False for value in given)
+    files = [*(ROOT / "conf").rglob("*.yaml"), *(ROOT / "experiments").rglob("*.yaml")]
+    assert [path for path in files if "trust_remote_code" in path.read_text(encoding="utf-8")] == []
+
+
+@pytest.mark.parametrize("name", ["weights_only=False", "shell=True", "_target_:"])
+def test_what_would_run_foreign_code_appears_nowhere(name: str) -> None:
+    texts = [*FILES, *(ROOT / "conf").rglob("*.yaml"), *(ROOT / "experiments").rglob("*.yaml")]
+    assert [path for path in texts if name in path.read_text(encoding="utf-8")] == []
+
+
+ROOMS = (
+    "errors", "native", "config", "store", "engine", "stage",
+    "modeling", "corpus", "tokenization", "ordering", "training", "evaluation",
+    "checks", "tracking", "reporting", "pipeline", "planning", "commands", "cli", "__main__", "__init__",
+)  # fmt: skip
+"""From the bottom to the top: a room knows those before it, as docs/design.md says."""
+
+
+def room(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_no_import_runs_upwards(path: Path) -> None:
+    own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    known = ROOMS[: ROOMS.index(own) + 1]
+    found = {name for name in imports(path) if name.startswith("paribus.")}
+    assert {name for name in found if room(name) not in known} == set()
+
+
+def test_no_circle_of_imports_exists_between_files() -> None:
+    """Also of those under TYPE_CHECKING and inside functions: who follows them comes to an end."""
+    modules = {
+        ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__") for path in FILES
+    }
+    left = {module: set(known_modules(module, modules)) - {module} for module in modules}
+    while leaves := {module for module, known in left.items() if not known & left.keys()}:
+        left = {module: known for module, known in left.items() if module not in leaves}
+    assert left == {}
+
+
+def known_modules(module: str, modules: set[str]) -> Iterator[str]:
+    path = SOURCE.parent.joinpath(*module.split("."))
+    path = path.with_suffix(".py") if path.with_suffix(".py").is_file() else path / "__init__.py"
+    for node in statements(path):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in modules)
+        elif node.module:
+            # The version of the package stands above what it imports late.
+            named = [f"{node.module}.{alias.name}" for alias in node.names if alias.name != "__version__"]
+            yield from (name if name in modules else node.module for name in named)
+
+
+@pytest.mark.parametrize("layer", ["reporting", "tracking"])
+def test_reporting_and_tracking_know_no_stage(layer: str) -> None:
+    found = {name for path in (SOURCE / layer).rglob("*.py") for name in imports(path)}
+    below = ROOMS[ROOMS.index("engine") : ROOMS.index("tracking")]
+    assert {name for name in found if name.startswith("paribus.") and room(name) in below} == set()
+
+
+@pytest.mark.parametrize(
+    ("modules", "heavy"),
+    [
+        ("paribus", {*HEAVY, "numpy", "pyarrow"}),
+        ("paribus.cli", HEAVY),
+        ("paribus.commands.verbs", HEAVY),
+        ("paribus.pipeline.fork_server", HEAVY),
+        ("paribus.pipeline.prepare, paribus.planning.show", {*HEAVY, "numpy", "pyarrow"}),
+    ],
+)
+def test_the_command_line_starts_without_anything_heavy(modules: str, heavy: set[str]) -> None:
+    code = f"import sys, {modules}; print(' '.join({{name.split('.')[0] for name in sys.modules}}))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert set(loaded) & heavy == set()
