@@ -1,5 +1,5 @@
 # make demo   set up and run the comparison on the embedded corpus
-# make test   set up, lint, type-check and test; the slow suites have targets of their own, below
+# make test   set up, lint, type-check and test; make test-slow has what waits for kills and servers
 # make bench-training   training beside transformers.Trainer, on the device that is there
 PYTHON ?= python3
 VENV ?= .venv
@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 export PYTHONDONTWRITEBYTECODE :=
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: demo test lint kill-matrix launcher-tests tracking-load stress cluster-tests docker-tests docker-cuda-tests bench-training gpu-bundle gpu-rehearsal package setup clean
+.PHONY: demo test lint test-slow test-core docker-tests docker-cuda-tests bench-training gpu-bundle package setup clean
 
 setup: $(READY)
 
@@ -51,28 +51,15 @@ WORKERS = $(shell $(BIN)/python -c 'import os, psutil; print((psutil.cpu_count(l
 test: lint
 	$(TEST) --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder -o tmp_path_retention_policy=failed
 
-# Kill -9 in every stage, several times, and before its writes; more than an hour on two cores.
-kill-matrix: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m kill_matrix --numprocesses auto --dist worksteal \
-	  tests/robustness/test_kill_matrix.py tests/robustness/test_every_write.py
+# What waits for kills, servers, launchers and clusters, and property tests with many examples; half an hour on two cores.
+test-slow: $(READY)
+	$(TEST) -m 'slow or gpu' --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --timeout 7200
+	$(TEST) -m hypothesis --hypothesis-profile thorough --numprocesses $(WORKERS)
+	$(BIN)/python benchmarks/gpu_acceptance.py --device cpu
 
-# Hundreds of rounds and thousands of cases of what make test does a few of; some minutes on two cores.
-stress: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m stress --numprocesses auto --dist worksteal --timeout 7200 \
-	  tests/concurrency tests/config tests/store/test_artifacts_stage.py tests/security \
-	  tests/tokenization/test_kernels_encode.py tests/unit/native
-
-# Sweeps under each of Hydra's launchers, with jobs that are killed; some minutes on two cores.
-launcher-tests: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m 'launchers or not launchers' tests/robustness/test_launchers.py
-
-# 16 runs at once, 100,000 metrics, into MLflow with PostgreSQL, killed in the middle; 8 and 4 at once into SQLite.
-tracking-load: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m load tests/tracking/test_sync_server.py tests/tracking/test_sync_processes.py
-
-# Every stage on several engines, and a Ray cluster of two nodes of which one is killed; some minutes on two cores.
-cluster-tests: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m cluster tests/engine/test_ray.py tests/engine/test_ray_nodes.py
+# The slow tests without which nothing is merged: a kill in each stage, of a shard, of a job, of PostgreSQL under load.
+test-core: $(READY)
+	$(TEST) -m core --numprocesses $(WORKERS) --dist worksteal
 
 # Images, services and nodes under a Docker engine of the tests' own, for root on Debian; docs/docker.md.
 docker-tests: $(READY)
@@ -84,10 +71,6 @@ docker-cuda-tests: $(READY)
 
 bench-training: $(READY)
 	$(BIN)/python benchmarks/training.py
-
-# Every step of the acceptance of a GPU at a tiny size, on the CPU; some minutes.
-gpu-rehearsal: $(READY)
-	$(BIN)/python benchmarks/gpu_acceptance.py --device cpu
 
 # Wheels for a machine with a GPU, Python 3.12 and PyTorch, and no network; what to do with them: docs/benchmarks.md.
 BUNDLE := build/gpu_bundle

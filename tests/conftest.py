@@ -4,12 +4,14 @@ import gc
 import os
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import hydra
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
 from paribus.config.groups.execution import TrackingConfig
@@ -17,6 +19,14 @@ from paribus.tracking.destination import Destination
 from paribus.tracking.mlflow import ensure_store, mlflow_environment
 from support.compositions import COMPOSING, compose_once
 from support.real_data import SHARED, RealData, real_data
+
+
+# Property tests: as many examples as a change can wait for, the same each time; and many, for `make test-slow`.
+PROFILE = {"deadline": None, "database": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
+settings.register_profile("fast", max_examples=25, derandomize=True, **PROFILE)
+settings.register_profile("thorough", max_examples=300, **PROFILE)
+LONG_FILE = 20.0
+"""Seconds from which the summary names a file."""
 
 
 class _FilesTogether(LoadFileScheduling):  # type: ignore[misc]
@@ -42,6 +52,20 @@ def pytest_collection_finish() -> None:
     # Tests make many small objects and keep few.
     gc.set_threshold(20_000, 20, 20)
     gc.enable()
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print the seconds that each folder took, and the files that took long; of all processes together."""
+    folders, files = Counter[str](), Counter[str]()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                file = report.nodeid.partition("::")[0]
+                files[file] += report.duration  # type: ignore[assignment]
+                folders[file.rpartition("/")[0]] += report.duration  # type: ignore[assignment]
+    terminalreporter.section("seconds")
+    for name, seconds in [*folders.most_common(), *(f for f in files.most_common() if f[1] > LONG_FILE)]:
+        terminalreporter.write_line(f"{seconds:7.1f}  {name}")
 
 
 @pytest.fixture(scope="module", autouse=True)

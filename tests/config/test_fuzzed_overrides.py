@@ -18,7 +18,7 @@ from paribus.config.validate import build_run
 from paribus.errors import ConfigurationError
 
 
-@pytest.mark.parametrize(("count", "seed"), [(100, 1), pytest.param(10_000, 2, marks=pytest.mark.stress)])
+@pytest.mark.parametrize(("count", "seed"), [(100, 1), pytest.param(10_000, 2, marks=pytest.mark.slow)])
 @pytest.mark.timeout(7200)
 def test_fuzzed_overrides_compose_or_are_refused_and_touch_nothing(tmp_path: Path, count: int, seed: int) -> None:
     script = Path(__file__).with_name("override_fuzzer.py")

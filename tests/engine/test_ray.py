@@ -55,14 +55,14 @@ def assert_same(made: Made, expected: Made) -> None:
         assert made.results[name] == expected.results[name], name
 
 
-@pytest.mark.cluster
+@pytest.mark.slow
 def test_two_local_workers_make_the_bytes_of_one(undisturbed: Made, tmp_path: Path) -> None:
     with open_engine(LocalEngineConfig(workers=2), tmp_path) as engine:
         assert_same(Made(tmp_path / "two", engine).to_plain(), undisturbed)
 
 
 @on_ray
-@pytest.mark.cluster
+@pytest.mark.slow
 def test_workers_of_ray_make_the_bytes_of_one_local_worker(
     undisturbed: Made, tmp_path: Path, ray_engine: Engine
 ) -> None:
@@ -73,7 +73,7 @@ def test_workers_of_ray_make_the_bytes_of_one_local_worker(
 
 
 @on_ray
-@pytest.mark.cluster
+@pytest.mark.slow
 @pytest.mark.parametrize("releases_gil", [False, True])
 def test_ray_gives_results_in_order_and_takes_few_items_ahead(
     tmp_path: Path, ray_engine: Engine, releases_gil: bool
@@ -94,7 +94,7 @@ def test_ray_gives_results_in_order_and_takes_few_items_ahead(
 
 
 @on_ray
-@pytest.mark.cluster
+@pytest.mark.slow
 def test_an_exception_comes_back_as_it_was_and_is_not_tried_again(tmp_path: Path, ray_engine: Engine) -> None:
     some = tasks(tmp_path, 100)
     results = ray_engine.map(refuse_five, some)
@@ -107,7 +107,7 @@ def test_an_exception_comes_back_as_it_was_and_is_not_tried_again(tmp_path: Path
 
 
 @on_ray
-@pytest.mark.cluster
+@pytest.mark.slow
 def test_a_killed_worker_costs_its_own_shard_only(tmp_path: Path, ray_engine: Engine) -> None:
     some = tasks(tmp_path)
     assert list(ray_engine.map(die_once_at_five, some)) == [number**2 for number in range(12)]
@@ -115,7 +115,7 @@ def test_a_killed_worker_costs_its_own_shard_only(tmp_path: Path, ray_engine: En
 
 
 @on_ray
-@pytest.mark.cluster
+@pytest.mark.slow
 def test_a_shard_that_kills_every_worker_ends_the_map_and_is_named(tmp_path: Path, ray_engine: Engine) -> None:
     some = tasks(tmp_path)
     with pytest.raises(InfrastructureError, match=r"(?s)engine.retries=1: 2 workers died .*number=5"):
@@ -124,7 +124,7 @@ def test_a_shard_that_kills_every_worker_ends_the_map_and_is_named(tmp_path: Pat
 
 
 @on_ray
-@pytest.mark.cluster
+@pytest.mark.slow
 def test_workers_end_with_a_map_that_nobody_reads_on(tmp_path: Path, ray_engine: Engine) -> None:
     some = tasks(tmp_path, 50)
     results = ray_engine.map(slow_square, some)

@@ -18,7 +18,7 @@ from support.training_inputs import write_inputs
 
 TESTS = Path(__file__).resolve().parents[1]
 pytestmark = [
-    pytest.mark.cluster,
+    pytest.mark.slow,
     pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs ray"),
 ]
 

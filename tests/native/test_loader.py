@@ -148,7 +148,7 @@ def test_kernels_are_compiled_once_and_announced(empty_cache: None) -> None:
     ("until", "needed"),
     [
         ("corpus", set(SHINGLES)),
-        pytest.param("vocabulary", set(SHINGLES) | set(training_kernels("bpe")), marks=pytest.mark.stress),
+        pytest.param("vocabulary", set(SHINGLES) | set(training_kernels("bpe")), marks=pytest.mark.slow),
     ],
 )
 def test_the_first_run_compiles_what_its_stages_so_far_need(tmp_path: Path, until: str, needed: set[str]) -> None:

@@ -1,7 +1,7 @@
 """Kill -9 before each write of a stage, in its work and in its publication, twice, and then the same again undisturbed.
 
 Stages run in forks of this process, so that the imports are paid for once. The fork is killed before it opens a file
-for writing, makes, renames or removes one. `make kill-matrix` does this with every stage, `make test` with one.
+for writing, makes, renames or removes one. `make test-slow` does this with every stage, `make test` with one.
 """
 
 import os
@@ -126,7 +126,7 @@ def test_a_kill_before_any_write_of_a_stage_leaves_nothing_half_made(maker: Make
     assert killed_everywhere(maker, CHEAP, QUICK) >= QUICK
 
 
-@pytest.mark.kill_matrix
+@pytest.mark.slow
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("stage", STAGES)
 def test_two_kills_before_each_write_of_every_stage_change_no_byte(

@@ -1,7 +1,4 @@
-"""Kill -9 in every stage: nothing half-made is left, and the same command ends with the same bytes.
-
-Takes minutes, so it has a target of its own: make kill-matrix.
-"""
+"""Kill -9 in every stage: nothing half-made is left, and the same command ends with the same bytes."""
 
 import fnmatch
 import json
@@ -46,9 +43,9 @@ KILLED = [
     ("statistics", "context_statistics"),
     ("tokens", "token_statistics"),
 ]
-DELAYS = (0.0, 0.5, 2.0)
+DELAYS = (pytest.param(0.0, marks=pytest.mark.core), 0.5, 2.0)
 
-pytestmark = pytest.mark.kill_matrix
+pytestmark = pytest.mark.slow
 
 
 def artifacts(directory: Path) -> dict[str, dict[str, Any]]:

@@ -134,7 +134,7 @@ def test_an_added_arm_costs_only_itself_and_so_does_a_changed_one(finished: Path
     }
 
 
-EACH = [pytest.param(name, marks=() if name == "joblib" else pytest.mark.launchers) for name in LAUNCHERS]
+EACH = [pytest.param(name, marks=() if name == "joblib" else pytest.mark.slow) for name in LAUNCHERS]
 
 
 @pytest.mark.parametrize("launcher", EACH)
@@ -153,7 +153,7 @@ def test_a_sweep_has_the_same_result_and_table_under_each_launcher(
     assert [run["status"] for run in runs(unscored)] == ["done", "done"]
 
 
-@pytest.mark.launchers
+@pytest.mark.slow
 def test_a_stage_that_is_killed_is_tried_again_and_ends_the_same(finished: Path, unscored: Path) -> None:
     status, printed = killed_while_scoring(unscored, victim=its_stage)
     assert status == 0, printed
@@ -161,7 +161,7 @@ def test_a_stage_that_is_killed_is_tried_again_and_ends_the_same(finished: Path,
     assert scores(unscored) == scores(finished)
 
 
-@pytest.mark.launchers
+@pytest.mark.slow
 def test_a_stage_that_is_always_killed_fails_its_run_alone_with_reason_class_and_log(unscored: Path) -> None:
     ending, printed = killed_while_scoring(unscored, "retries=0", victim=its_stage)
     assert ending == 1
@@ -189,8 +189,8 @@ def test_after_a_failure_no_run_is_started_with_on_failure_stop(unscored: Path) 
     assert not list((unscored / "paribus_runs/sweeps").glob("*/stopped-*"))
 
 
-@pytest.mark.launchers
-@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", [pytest.param("joblib", marks=pytest.mark.core), "submitit_local"])
 def test_a_job_that_is_killed_is_launched_again_and_the_sweep_ends_the_same(
     finished: Path, unscored: Path, launcher: str
 ) -> None:
@@ -214,7 +214,7 @@ def test_a_killed_sweep_is_shown_as_failed_and_the_same_command_carries_on(finis
     assert scores(unscored) == scores(finished)
 
 
-@pytest.mark.launchers
+@pytest.mark.slow
 def test_two_people_who_start_one_sweep_share_it(finished: Path, unscored: Path) -> None:
     both = [start(unscored, "run", *ARMS) for _ in range(2)]
     printed = [process.communicate(timeout=300)[0] for process in both]
@@ -246,7 +246,7 @@ def test_reports_that_are_written_at_once_are_not_mixed(finished: Path, monkeypa
     assert events.read_text(encoding="utf-8") == before
 
 
-@pytest.mark.launchers
+@pytest.mark.slow
 def test_a_stopped_sweep_of_several_jobs_leaves_none_behind(unscored: Path) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a suite in the background may ignore it
     process = start(unscored, "run", *ARMS, *LAUNCHERS["joblib"])

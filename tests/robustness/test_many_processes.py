@@ -49,7 +49,7 @@ class Crowd:
         return [line for line in notes if line.startswith(f"{kind} ")]
 
 
-@pytest.mark.parametrize("rounds", [20, pytest.param(200, marks=pytest.mark.stress)])
+@pytest.mark.parametrize("rounds", [20, pytest.param(200, marks=pytest.mark.slow)])
 def test_eight_processes_make_every_artefact_once_and_replace_the_killed(tmp_path: Path, rounds: int) -> None:
     crowd = Crowd(tmp_path / "store", rounds)
     crowd.work()

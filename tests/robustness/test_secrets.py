@@ -44,7 +44,7 @@ def told_by(directory: Path, arguments: tuple[str, ...], expected: int) -> str:
     return told
 
 
-@pytest.mark.stress
+@pytest.mark.slow
 def test_no_secret_is_in_any_file_of_a_run_or_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_corpus(tmp_path)
     canaries = {name: f"canary{secrets.token_hex(12)}" for name in NAMES}

@@ -130,7 +130,7 @@ def test_a_damaged_artefact_is_made_again_alike(maker: Maker, kept: dict[str, Pa
     made_again(maker, kept, stage, DAMAGES[number % len(DAMAGES)])
 
 
-@pytest.mark.stress
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("stage", STAGES)
 def test_every_damage_of_every_stage_is_made_again(

@@ -14,11 +14,10 @@ from paribus.config.arguments import configuration_directory
 COMPOSING = (
     "config/test_experiment_files.py",
     "config/test_compose.py",
-    "test_paper_costs.py",
-    "test_findings.py",
     "reporting/test_paper_transcription.py",
     "reporting/test_paper.py",
     "test_documentation.py",
+    "test_generated_pages.py",
 )
 """Test files that compose most, and much of it the same."""
 hydra_compose = hydra.compose

@@ -211,7 +211,7 @@ def test_dropout_without_probability_is_merge_rank_and_with_it_has_more_tokens(t
 
 @pytest.mark.parametrize("encoder", [*ENCODERS, "dropout"])
 @pytest.mark.parametrize("unit", ["byte", "character"])
-@pytest.mark.parametrize("megabytes", [1, pytest.param(10, marks=pytest.mark.stress)])
+@pytest.mark.parametrize("megabytes", [1, pytest.param(10, marks=pytest.mark.slow)])
 def test_megabytes_without_a_space_are_no_quadratic_work(encoder: EncoderName, unit: str, megabytes: int) -> None:
     """The square of a million would be longer than a test may last."""
     tok = Tokenizer.train(["abcabd" * 100], vocab_size=600, unit=unit, pretokenizer="gpt2").with_encoder(encoder)
