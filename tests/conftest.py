@@ -20,7 +20,6 @@ from paribus.tracking.mlflow import ensure_store, mlflow_environment
 from support.compositions import COMPOSING, compose_once
 from support.real_data import SHARED, RealData, real_data
 
-
 # Property tests: as many examples as a change can wait for, the same each time; and many, for `make test-slow`.
 PROFILE = {"deadline": None, "database": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
 settings.register_profile("fast", max_examples=25, derandomize=True, **PROFILE)

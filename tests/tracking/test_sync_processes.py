@@ -29,7 +29,7 @@ def start_sync(root: Path, *options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-@pytest.mark.load
+@pytest.mark.slow
 def test_four_syncs_at_once_create_the_store_and_leave_each_event_once(tmp_path: Path) -> None:
     for name in ("one", "two"):
         write_run(tmp_path, name)

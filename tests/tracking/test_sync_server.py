@@ -73,7 +73,7 @@ def assert_everything_is_there_once(query: Query, runs: int, steps: int) -> None
     assert query("SELECT count(*) FROM inputs") == [(runs,)]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def database() -> Iterator[PostgreSQL]:
     with postgresql() as started:
         yield started
@@ -90,7 +90,7 @@ def points_in(database: PostgreSQL) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("runs", "points"), [(4, 4_000), pytest.param(16, 100_000, marks=pytest.mark.load)])
+@pytest.mark.parametrize(("runs", "points"), [pytest.param(4, 4_000, marks=pytest.mark.core), (16, 100_000)])
 def test_a_server_killed_in_the_middle_has_every_event_once_after_sync(
     database: PostgreSQL, server: MlflowServer, tmp_path: Path, runs: int, points: int
 ) -> None:
@@ -119,7 +119,6 @@ def test_a_server_killed_in_the_middle_has_every_event_once_after_sync(
 
 
 @pytest.mark.slow
-@pytest.mark.load
 def test_eight_processes_fill_an_sqlite_store_that_none_of_them_found(tmp_path: Path) -> None:
     runs, steps = 8, 2_500
     roots = [tmp_path / f"root-{number}" for number in range(runs)]
