@@ -27,135 +27,130 @@ def configured(*arguments: str) -> RunConfig:
     return compose_command(parse(["scale=tiny", *arguments])).jobs[0].config
 
 
-STATISTICS = "context_statistics"
+ORDERED = {"order", "contexts", "training", "evaluation"}
+ENCODED = {"tokens", "contexts", "prompts", "training", "evaluation"}
+TRAINED = {"training", "evaluation"}
+NEIGHBOURS = {"embeddings", "neighbours"}
+FINETUNING = {"finetuning_data", "finetuning"}
+IN_CONTEXT, LEXICAL = "ordering=in_context duplicates=embedding", "ordering=lexical duplicates=minhash"
+EXECUTION = (
+    "engine.workers=3 training.micro_batch=4 evaluation.batch_tokens=7 root=elsewhere neighbours.device=cpu "
+    "factors=[duplicates] tracking.uri=http://localhost:1 training.device=cpu"
+)
+UNUSED = "embedder.dimensions=64 neighbours.retrieved=30 neighbours.recall=0.9"
+CHANGES: tuple[tuple[str, str, set[str]], ...] = (
+    ("ordering=in_context", EXECUTION, set()),
+    ("", "encoder=longest_first", ENCODED),
+    ("ordering=in_context", "tokenizer=scaffold_bpe", {"vocabulary"} | ENCODED),
+    ("ordering=lexical", "tokenizer=scaffold_bpe", {"vocabulary"} | ENCODED),
+    # An ordering makes what it needs, and no tokens again.
+    ("", "ordering=sequential duplicates=off", ORDERED),
+    ("", "ordering=nn duplicates=off", NEIGHBOURS | ORDERED),
+    ("", "ordering=cluster duplicates=off", {"embeddings"} | ORDERED),
+    ("", "ordering=in_context duplicates=off", NEIGHBOURS | ORDERED),
+    ("", "ordering=in_context_released duplicates=off", NEIGHBOURS | ORDERED),
+    ("", "ordering=lexical duplicates=off", {"lexical_neighbours"} | ORDERED),
+    ("", "duplicates=exact", {"duplicates"} | ORDERED),
+    ("", "duplicates=minhash", {"duplicates"} | ORDERED),
+    ("", "duplicates=embedding", NEIGHBOURS | {"duplicates"} | ORDERED),
+    (IN_CONTEXT, "embedder.dimensions=64", NEIGHBOURS | {"duplicates"} | ORDERED),
+    (IN_CONTEXT, "neighbours.retrieved=30", {"neighbours", "duplicates"} | ORDERED),
+    (IN_CONTEXT, "neighbours.shard_documents=1000", {"neighbours", "duplicates"} | ORDERED),
+    (IN_CONTEXT, "duplicates.threshold=0.9", {"duplicates"} | ORDERED),
+    (IN_CONTEXT, "ordering.neighbours=10", ORDERED),
+    (LEXICAL, "ordering.query_terms=32", {"lexical_neighbours"} | ORDERED),
+    (LEXICAL, "ordering.neighbours=10", {"lexical_neighbours"} | ORDERED),
+    (LEXICAL, "duplicates.threshold=0.7", {"duplicates"} | ORDERED),
+    (LEXICAL, UNUSED, set()),
+    ("ordering=standard", UNUSED, set()),
+    ("ordering=sequential", UNUSED, set()),
+    ("ordering=cluster", "neighbours.retrieved=30", set()),
+    ("ordering=in_context", "packing=best_fit", {"contexts"} | TRAINED),
+    ("ordering=in_context", "packing=one_document", {"contexts"} | TRAINED),
+    ("ordering=in_context", "packing.attention=document", TRAINED),
+    ("ordering=in_context", "packing.shuffle=none", TRAINED),
+    ("ordering=in_context", "packing.stretch_bytes=4KB", TRAINED),
+    # What contexts hold depends on no seed and no model.
+    ("", "seeds.contexts=7", TRAINED),
+    ("", "model.width=96", TRAINED),
+    ("", "budget.tokens=9K", TRAINED),
+    ("ordering=sequential", "seed=7", TRAINED),
+    ("ordering=in_context", "seed=7", ORDERED),
+    ("", "evaluation.shots=[0,3]", {"tasks", "prompts", "evaluation"}),
+)
+"""The base, what is changed of it, and the stages whose keys change."""
+FINETUNED: tuple[tuple[str, set[str]], ...] = (
+    ("finetuning.learning_rate=1e-5", {"finetuning"}),
+    ("finetuning.epochs=2", {"finetuning"}),
+    ("finetuning.document_characters=100", FINETUNING),
+    ("finetuning.limit=3", FINETUNING),
+    ("finetuning.source=hub", set()),
+    ("evaluation.shots=[0,5]", {"tasks", "prompts", "evaluation"}),
+)
 
 
-def keys(config: RunConfig, tmp_path: object) -> dict[str, str]:
-    return {name: node.key for name, node in build_graph(config, tmp_path).items()}  # type: ignore[arg-type]
+def keys(config: RunConfig, cache: Path) -> dict[str, str]:
+    return {name: node.key for name, node in build_graph(config, cache).items()}
 
 
-def changed(tmp_path: object, *arguments: str, base: tuple[str, ...] = ()) -> set[str]:
-    before, after = keys(configured(*base), tmp_path), keys(configured(*base, *arguments), tmp_path)
+def changed(cache: Path, *overrides: str, base: tuple[str, ...] = ()) -> set[str]:
+    """Stages whose keys `overrides` change."""
+    before, after = keys(configured(*base), cache), keys(configured(*base, *overrides), cache)
     return {name for name in after if before.get(name) != after[name]}
 
 
-def test_execution_fields_never_change_a_key(tmp_path: object) -> None:
-    overrides = ("engine.workers=3", "training.micro_batch=4", "evaluation.batch_tokens=7", "root=elsewhere")
-    searched = ("neighbours.device=cpu", "factors=[duplicates]")
-    placed = ("tracking.uri=http://localhost:1", "training.device=cpu")
-    assert changed(tmp_path, *overrides, *searched, *placed, base=("ordering=in_context",)) == set()
+def test_a_setting_changes_the_keys_of_its_stages_and_of_what_they_feed_alone(tmp_path: Path) -> None:
+    expected = {(base, words): stages for base, words, stages in CHANGES}
+    assert {case: changed(tmp_path, *case[1].split(), base=tuple(case[0].split())) for case in expected} == expected
 
 
-def test_an_encoder_leaves_corpus_vocabulary_and_order_alone(tmp_path: object) -> None:
-    assert changed(tmp_path, "encoder=longest_first") == {"tokens", "contexts", "prompts", "training", "evaluation"}
+def scrolls(root: Path, *overrides: str) -> tuple[str, ...]:
+    """Overrides that fine-tune on a task whose files are below `root`."""
+    for split in ("train", "validation"):
+        path = root / "qmsum" / f"{split}.jsonl"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("{}\n", encoding="utf-8")
+    chosen = ("finetuning=scrolls", "finetuning.tasks=[qmsum]", "finetuning.answer_characters=32")
+    return (*chosen, f"evaluation.data={root}", *overrides)
 
 
-ORDERED = {"order", "contexts", "training", "evaluation"}
-NEIGHBOURS = {"embeddings", "neighbours"}
+def test_a_setting_of_fine_tuning_changes_only_its_stages(tmp_path: Path) -> None:
+    base = scrolls(tmp_path)
+    assert {words: changed(tmp_path, words, base=base) for words, _ in FINETUNED} == dict(FINETUNED)
+    assert changed(tmp_path, *base) == FINETUNING
+    names = list(keys(configured(*base), tmp_path))
+    assert (names[0], names[-1]) == ("finetuning_data", "finetuning")
 
 
-@pytest.mark.parametrize(
-    ("ordering", "needed"),
-    [
-        ("sequential", set()),
-        ("nn", NEIGHBOURS),
-        ("cluster", {"embeddings"}),
-        ("in_context", NEIGHBOURS),
-        ("in_context_released", NEIGHBOURS),
-        ("lexical", {"lexical_neighbours"}),
-    ],
-)
-def test_an_ordering_makes_what_it_needs_and_no_tokens_again(tmp_path: object, ordering: str, needed: set[str]) -> None:
-    assert changed(tmp_path, f"ordering={ordering}", "duplicates=off") == needed | ORDERED
+def test_runs_that_share_their_fine_tuning_but_not_their_scores_are_two(tmp_path: Path) -> None:
+    shots = [scrolls(tmp_path, f"evaluation.shots=[{number}]") for number in (0, 1)]
+    graphs = [build_graph(configured(*overrides), tmp_path) for overrides in (*shots, ("evaluation.shots=[0]",))]
+    assert graphs[0]["finetuning"].key == graphs[1]["finetuning"].key
+    assert len({run_id(nodes) for nodes in graphs}) == 3
 
 
-@pytest.mark.parametrize(("duplicates", "needed"), [("exact", set()), ("minhash", set()), ("embedding", NEIGHBOURS)])
-def test_removing_duplicates_leaves_the_tokens_alone(tmp_path: object, duplicates: str, needed: set[str]) -> None:
-    assert changed(tmp_path, f"duplicates={duplicates}") == needed | {"duplicates"} | ORDERED
+def test_tasks_and_prompts_are_made_before_anything_is_trained(tmp_path: Path) -> None:
+    order = list(keys(configured("ordering=in_context"), tmp_path))
+    assert order.index("tasks") < order.index("prompts") < order.index("training") < order.index("evaluation")
+    assert "prompts" not in keys(configured("evaluation.tasks=[]"), tmp_path)
 
 
-def test_an_embedder_and_its_neighbours_decide_the_order_alone(tmp_path: object) -> None:
-    base = ("ordering=in_context", "duplicates=embedding")
-    searched = {"neighbours", "duplicates"} | ORDERED
-    assert changed(tmp_path, "embedder.dimensions=64", base=base) == {"embeddings"} | searched
-    assert changed(tmp_path, "neighbours.retrieved=30", base=base) == searched
-    assert changed(tmp_path, "neighbours.shard_documents=1000", base=base) == searched
-    assert changed(tmp_path, "duplicates.threshold=0.9", base=base) == {"duplicates"} | ORDERED
-    assert changed(tmp_path, "ordering.neighbours=10", base=base) == ORDERED
+def test_statistics_of_contexts_are_counted_again_where_contexts_differ(tmp_path: Path) -> None:
+    def key(*overrides: str) -> str:
+        config = configured("ordering=sequential", *overrides)
+        return build_graph(config, tmp_path, targets=("context_statistics",))["context_statistics"].key
+
+    others = ("packing.shuffle=none", "packing=best_fit", "packing=one_document", "model.context_length=32", "seed=7")
+    assert len({key(), *map(key, others)}) == 1 + len(others)
+    assert key("packing.attention=document") == key()
 
 
-def test_lexical_neighbours_depend_on_their_own_settings_alone(tmp_path: object) -> None:
-    base, found = ("ordering=lexical", "duplicates=minhash"), {"lexical_neighbours"} | ORDERED
-    assert changed(tmp_path, "ordering.query_terms=32", base=base) == found
-    assert changed(tmp_path, "ordering.neighbours=10", base=base) == found
-    assert changed(tmp_path, "duplicates.threshold=0.7", base=base) == {"duplicates"} | ORDERED
-    assert changed(tmp_path, "embedder.dimensions=64", "neighbours.retrieved=30", base=base) == set()
-
-
-@pytest.mark.parametrize("ordering", ["standard", "sequential"])
-def test_groups_that_a_run_does_not_use_change_no_key(tmp_path: object, ordering: str) -> None:
-    unused = ("embedder.dimensions=64", "neighbours.retrieved=30", "neighbours.recall=0.9")
-    assert changed(tmp_path, *unused, base=(f"ordering={ordering}",)) == set()
-    assert changed(tmp_path, "neighbours.retrieved=30", base=("ordering=cluster",)) == set()
-
-
-@pytest.mark.parametrize(
-    ("overrides", "measured"),
-    [
-        (("packing=best_fit",), True),
-        (("packing=one_document",), True),
-        (("packing.attention=document",), False),
-        (("packing.shuffle=none",), False),
-        (("packing.stretch_bytes=4KB",), False),
-    ],
-)
-def test_a_packing_changes_only_what_follows(tmp_path: object, overrides: tuple[str, ...], measured: bool) -> None:
-    found = changed(tmp_path, *overrides, base=("ordering=in_context",))
-    assert found == {"training", "evaluation"} | ({"contexts"} if measured else set())
-
-
-@pytest.mark.parametrize("packing", ["concatenate", "best_fit", "one_document"])
-def test_contexts_that_begin_with_an_end_of_document_say_so_in_their_identity(tmp_path: Path, packing: str) -> None:
-    node = build_graph(configured(f"packing={packing}"), tmp_path)["contexts"]
-    assert node.identity["identity"].get("begin") == (None if packing == "concatenate" else "end_of_document")
-
-
-@pytest.mark.parametrize("override", ["seeds.contexts=7", "model.width=96", "budget.tokens=9K"])
-def test_what_contexts_hold_depends_on_no_seed_and_no_model(tmp_path: object, override: str) -> None:
-    assert changed(tmp_path, override) == {"training", "evaluation"}
-
-
-@pytest.mark.parametrize(
-    ("overrides", "again"),
-    [
-        (("packing.attention=document",), False),
-        (("packing.shuffle=none",), True),
-        (("packing=best_fit",), True),
-        (("packing=one_document",), True),
-        (("model.context_length=32",), True),
-        (("seed=7",), True),
-    ],
-)
-def test_other_contexts_are_examined_again(tmp_path: Path, overrides: tuple[str, ...], again: bool) -> None:
-    before, after = (
-        build_graph(configured("ordering=sequential", *added), tmp_path, targets=(STATISTICS,))[STATISTICS].key
-        for added in ((), overrides)
-    )
-    assert (before != after) is again
-
-
-def test_a_tokenizer_leaves_neighbours_and_order_alone(tmp_path: object) -> None:
-    for ordering in ("in_context", "lexical"):
-        found = changed(tmp_path, "tokenizer=scaffold_bpe", base=(f"ordering={ordering}",))
-        assert found == {"vocabulary", "tokens", "contexts", "prompts", "training", "evaluation"}
-
-
-def test_a_sequential_order_has_no_seed(tmp_path: object) -> None:
-    assert changed(tmp_path, "seed=7", base=("ordering=sequential",)) == {"training", "evaluation"}
-
-
-def test_a_seed_changes_only_order_and_what_follows(tmp_path: object) -> None:
-    assert changed(tmp_path, "seed=7", base=("ordering=in_context",)) == ORDERED
+def test_contexts_that_begin_with_an_end_of_document_say_so_in_their_identity(tmp_path: Path) -> None:
+    begins = {
+        packing: build_graph(configured(f"packing={packing}"), tmp_path)["contexts"].identity["identity"].get("begin")
+        for packing in ("concatenate", "best_fit", "one_document")
+    }
+    assert begins == {"concatenate": None, "best_fit": "end_of_document", "one_document": "end_of_document"}
 
 
 def test_another_version_of_code_changes_what_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,12 +158,7 @@ def test_another_version_of_code_changes_what_follows(tmp_path: Path, monkeypatc
     later = dataclasses.replace(stage, code_version=stage.code_version + 1)
     monkeypatch.setattr(graph, "STAGES", {**STAGES, "tokens": later})
     after = keys(configured(), tmp_path)
-    follows = {"tokens", "contexts", "prompts", "training", "evaluation"}
-    assert {name for name in after if before[name] != after[name]} == follows
-
-
-def test_more_shots_do_not_train_again(tmp_path: object) -> None:
-    assert changed(tmp_path, "evaluation.shots=[0,3]") == {"tasks", "prompts", "evaluation"}
+    assert {name for name in after if before[name] != after[name]} == ENCODED
 
 
 def test_the_digest_is_the_same_in_any_key_order() -> None:
@@ -206,54 +196,6 @@ def test_every_field_of_every_group_is_documented() -> None:
     values = [getattr(config, field.name) for field in dataclasses.fields(config)]
     for value in filter(dataclasses.is_dataclass, values):
         walk(type(value))
-
-
-def scrolls(root: Path, *overrides: str) -> tuple[str, ...]:
-    """Overrides that fine-tune on a task whose files are below `root`."""
-    for split in ("train", "validation"):
-        path = root / "qmsum" / f"{split}.jsonl"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("{}\n", encoding="utf-8")
-    chosen = ("finetuning=scrolls", "finetuning.tasks=[qmsum]", "finetuning.answer_characters=32")
-    return (*chosen, f"evaluation.data={root}", *overrides)
-
-
-FINETUNING = {"finetuning_data", "finetuning"}
-
-
-def test_fine_tuning_adds_its_stages_and_leaves_all_others_alone(tmp_path: Path) -> None:
-    assert changed(tmp_path, *scrolls(tmp_path)) == FINETUNING
-    assert list(keys(configured(), tmp_path))[-1] == "evaluation"
-    with_it = list(keys(configured(*scrolls(tmp_path)), tmp_path))
-    assert with_it[0] == "finetuning_data" and with_it[-1] == "finetuning"
-
-
-@pytest.mark.parametrize(
-    ("override", "expected"),
-    [
-        ("finetuning.learning_rate=1e-5", {"finetuning"}),
-        ("finetuning.epochs=2", {"finetuning"}),
-        ("finetuning.document_characters=100", FINETUNING),
-        ("finetuning.limit=3", FINETUNING),
-        ("finetuning.source=hub", set()),
-        ("evaluation.shots=[0,5]", {"tasks", "prompts", "evaluation"}),
-    ],
-)
-def test_a_setting_of_fine_tuning_changes_only_its_stages(tmp_path: Path, override: str, expected: set[str]) -> None:
-    assert changed(tmp_path, override, base=scrolls(tmp_path)) == expected
-
-
-def test_runs_that_share_their_fine_tuning_but_not_their_scores_are_two(tmp_path: Path) -> None:
-    shots = [scrolls(tmp_path, f"evaluation.shots=[{number}]") for number in (0, 1)]
-    graphs = [build_graph(configured(*overrides), tmp_path) for overrides in (*shots, ("evaluation.shots=[0]",))]
-    assert graphs[0]["finetuning"].key == graphs[1]["finetuning"].key
-    assert len({run_id(nodes) for nodes in graphs}) == 3
-
-
-def test_tasks_and_prompts_are_made_before_anything_is_trained(tmp_path: object) -> None:
-    order = list(keys(configured("ordering=in_context"), tmp_path))
-    assert order.index("tasks") < order.index("prompts") < order.index("training") < order.index("evaluation")
-    assert "prompts" not in keys(configured("evaluation.tasks=[]"), tmp_path)
 
 
 @pytest.mark.parametrize(
