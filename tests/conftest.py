@@ -17,6 +17,7 @@ from xdist.scheduler import LoadFileScheduling
 from paribus.config.groups.execution import TrackingConfig
 from paribus.tracking.destination import Destination
 from paribus.tracking.mlflow import ensure_store, mlflow_environment
+from support.command_line import finished_once
 from support.compositions import COMPOSING, compose_once
 from support.real_data import SHARED, RealData, real_data
 
@@ -86,6 +87,21 @@ def _compositions() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hydra, "compose", compose_once)
         yield
+
+
+@pytest.fixture(scope="session")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory in which `support.command_line.SWEEP` has run, for tests that read; all processes share it."""
+    directory = tmp_path_factory.getbasetemp()
+    return finished_once((directory.parent if "PYTEST_XDIST_WORKER" in os.environ else directory) / "sweep")
+
+
+@pytest.fixture
+def own_sweep(sweep: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of that directory for a test that changes something; commands run in it."""
+    shutil.copytree(sweep, tmp_path / "sweep")
+    monkeypatch.chdir(tmp_path / "sweep")
+    return tmp_path / "sweep"
 
 
 @pytest.fixture(scope="session")

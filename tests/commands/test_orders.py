@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from paribus.cli import main
 from paribus.tokenization import Tokenizer
 from support.command_line import OVERRIDES, paribus, write_corpus
 from support.packings import slow_text_shuffle
@@ -29,9 +30,10 @@ def ordered(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def own(ordered: Path, tmp_path: Path) -> Path:
-    """A copy of that directory for a test that makes more."""
+def own(ordered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of that directory, in which commands are given."""
     shutil.copytree(ordered, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
@@ -88,27 +90,14 @@ def check_readings(artifacts: Path) -> None:
     assert hashlib.sha256(np.array(read, dtype="<i8").tobytes()).hexdigest() == trained["indices_sha256"]
 
 
-def test_the_row_of_a_single_run_is_named_by_its_ordering(own: Path) -> None:
-    shutil.rmtree(own / "paribus_runs/orders")
-    paribus(own, "orders", *OPTIONS, "ordering=in_context")
-    assert list(rows(own)) == ["in_context"]
-
-
-def test_rows_of_different_embeddings_are_not_put_beside_each_other_in_silence(own: Path) -> None:
+def test_rows_of_different_embeddings_are_not_put_beside_each_other_in_silence(
+    own: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     options = [option for option in OPTIONS if not option.startswith("embedder")]
-    sizes = ("-m", "ordering=sequential", "embedder.dimensions=8,16")
-    told = paribus(own, "orders", *options, *sizes).stdout
-    assert "cannot be compared between rows" in " ".join(told.split())
-
-
-def test_what_a_table_is_made_of_stays_until_its_directory_has_gone(own: Path) -> None:
-    (own / "paribus_runs/runs").mkdir()
-    assert "removed 0 B" in paribus(own, "clean", "--yes").stdout
-    shutil.rmtree(own / "paribus_runs/orders")
-    assert "artefacts that no record names" in paribus(own, "clean", "--yes").stdout
-    assert not list((own / "paribus_runs/artifacts").glob("context_statistics/*"))
+    assert main(["orders", *options, "-m", "ordering=sequential", "embedder.dimensions=8,16"]) == 0
+    assert "cannot be compared between rows" in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_training_reads_the_contexts_of_the_order_as_the_slow_shuffle_does(own: Path) -> None:
-    paribus(own, "run", *OPTIONS, "ordering=in_context")
+    assert main(["run", *OPTIONS, "ordering=in_context", "until=training"]) == 0
     check_readings(own / "paribus_runs/artifacts")

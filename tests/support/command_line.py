@@ -1,5 +1,6 @@
-"""paribus in a real process, and a small corpus of the user's own for it."""
+"""paribus in a real process, a small corpus of the user's own for it, and a sweep that all tests read."""
 
+import fcntl
 import json
 import subprocess
 import sys
@@ -20,6 +21,8 @@ OVERRIDES = (
     "tracking=none",
     "engine.threads=1",
 )
+SWEEP = ("-m", *OVERRIDES, "arm=bpe,scaffold_lbpe", "ordering=standard,in_context", "duplicates=embedding")
+"""What `finished_once` runs: two arms, of which `tokenizer.json` holds the first alone, by two orderings."""
 TOPICS = {
     "rivers": "The river carries water and silt from the hills to the sea past stones and reeds",
     "engines": "An engine burns fuel in its cylinders and turns the shaft that drives the wheels",
@@ -40,6 +43,18 @@ def paribus(directory: Path, *arguments: str, expect: int = 0, forked: bool = Tr
 def command(arguments: Sequence[str]) -> list[str]:
     """The same in an interpreter of its own."""
     return [sys.executable, "-m", "paribus", *arguments]
+
+
+def finished_once(directory: Path) -> Path:
+    """A directory in which `SWEEP` has run, once for all processes that ask."""
+    directory.mkdir(exist_ok=True)
+    with (directory.parent / f"{directory.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (directory / "finished").exists():
+            write_corpus(directory)
+            paribus(directory, "run", *SWEEP)
+            (directory / "finished").touch()
+    return directory
 
 
 def write_corpus(directory: Path) -> None:
