@@ -43,6 +43,7 @@ from paribus.pipeline.root import OutputRoot
 from paribus.store.artifacts import Store
 from paribus.store.claims import acquire
 from paribus.store.provenance import git_state, loaded_code
+from support.command_line import paribus
 from support.finished_runs import finish
 from support.run_config import run_config
 
@@ -63,27 +64,22 @@ def here(**changed: Any) -> dict[str, Any]:
     return copy.deepcopy(RECORDED) | changed
 
 
-def test_the_same_environment_has_no_changes() -> None:
-    assert list(environment_changes(RECORDED, here())) == []
-
-
-@pytest.mark.parametrize(
-    ("changed", "line"),
-    [
+def test_what_changed_of_the_environment_is_named_with_both_values() -> None:
+    changes: list[tuple[dict[str, Any], str]] = [
         ({"git": RECORDED["git"] | {"commit": "b" * 40}}, "commit aaaaaaaaaaaa, here bbbbbbbbbbbb"),
         ({"git": RECORDED["git"] | {"diff": DIFF}}, "uncommitted changes in nothing, here in src/a.py"),
         ({"git": None}, "commit aaaaaaaaaaaa, here unknown (no checkout)"),
-        ({"packages": {"torch": "2.12.0", "numpy": "2.4.6"}}, "torch 2.13.0, here 2.12.0"),
-        ({"packages": {"torch": "2.13.0"}}, "numpy 2.4.6, here absent"),
+        ({"packages": {"torch": "2.12.0"}}, "numpy 2.4.6, here absent torch 2.13.0, here 2.12.0"),
         ({"python": "3.12.1"}, "Python 3.11.7, here 3.12.1"),
         ({"gpu": ["NVIDIA H200"]}, "GPU none, here NVIDIA H200"),
         ({"cpu": "Intel Xeon"}, "CPU AMD EPYC 7763, here Intel Xeon"),
         ({"blas": ["openblas SkylakeX"]}, "BLAS with kernels of openblas Haswell, here openblas SkylakeX"),
         ({"variables": {}}, "variable OPENBLAS_CORETYPE Haswell, here not set"),
-    ],
-)
-def test_what_changed_is_named_with_both_values(changed: dict[str, Any], line: str) -> None:
-    assert list(environment_changes(RECORDED, here(**changed))) == [line]
+    ]
+    assert [" ".join(environment_changes(RECORDED, here(**changed))) for changed, _ in changes] == [
+        line for _, line in changes
+    ]
+    assert list(environment_changes(RECORDED, here())) == []
 
 
 @pytest.fixture
@@ -134,8 +130,7 @@ def test_a_score_that_only_one_side_has_differs_and_a_repeated_nan_does_not(tmp_
     first = publish(tmp_path / "one", node, {"bits": math.nan, "gone": 1.0})
     second = publish(tmp_path / "two", node, {"bits": math.nan})
     (difference,) = match(node, first, second).differences
-    assert difference.measure == "gone"
-    assert difference.size == math.inf
+    assert (difference.measure, difference.size) == ("gone", math.inf)
 
 
 def test_an_artefact_that_was_not_made_again_is_no_match(tmp_path: Path, node: Node) -> None:
@@ -144,18 +139,18 @@ def test_an_artefact_that_was_not_made_again_is_no_match(tmp_path: Path, node: N
     assert (found.again, list(_number_lines(found))) == (None, [])
 
 
-def test_help_tells_the_exit_status_and_unknown_words_are_refused(tmp_path: Path) -> None:
-    console = Console(file=io.StringIO())
+def test_wrong_words_are_refused(tmp_path: Path) -> None:
     assert "1 some differ or were not made" in HELP
-    for arguments in (["a", "b"], []):
-        with pytest.raises(ConfigurationError, match="one run, by"):
-            rerun_command(arguments, console)
-    with pytest.raises(ConfigurationError, match=r"'--scores' is not taken here, but root=\.\.\., training\.device="):
-        rerun_command(["--scores", f"root={tmp_path}"], console)
-    with pytest.raises(ConfigurationError, match=r"'rot=x' is not taken here, .*; did you mean root=x\?"):
-        rerun_command(["a", "rot=x"], console)
-    with pytest.raises(ConfigurationError, match="no run 'a' below"):
-        rerun_command(["a", f"root={tmp_path}"], console)
+    refusals = {
+        ("a", "b"): "one run, by",
+        (): "one run, by",
+        ("--scores", f"root={tmp_path}"): r"'--scores' is not taken here, but root=\.\.\., training\.device=",
+        ("a", "rot=x"): r"'rot=x' is not taken here, .*; did you mean root=x\?",
+        ("a", f"root={tmp_path}"): "no run 'a' below",
+    }
+    for words, message in refusals.items():
+        with pytest.raises(ConfigurationError, match=message):
+            rerun_command(list(words), Console(file=io.StringIO()))
 
 
 def test_the_recorded_difference_restores_the_working_tree_whatever_git_is_configured_to_do(tmp_path: Path) -> None:
@@ -219,24 +214,32 @@ def test_what_a_gpu_trained_is_judged_by_its_losses_unless_it_was_deterministic(
     assert found.agrees == (word != "differs")
 
 
-@pytest.mark.parametrize(
-    ("changes", "agrees"),
-    [
+def test_what_a_gpu_rounds_agrees_by_its_losses_and_by_what_was_read() -> None:
+    near, far = (Mismatch("finetuning/qasper/loss", 3, 2.0, loss) for loss in (2.01, 9.0))
+    cases: list[tuple[dict[str, Any], bool]] = [
         ({"losses": 3}, True),
-        ({"losses": 3, "differences": (Mismatch("finetuning/qasper/loss", 3, 2.0, 2.01),)}, True),
-        ({"losses": 3, "differences": (Mismatch("finetuning/qasper/loss", 3, 2.0, 9.0),)}, False),
+        ({"losses": 3, "differences": (near,)}, True),
+        ({"losses": 3, "differences": (far,)}, False),
         ({"losses": 3, "differences": (Mismatch("eval/bits_per_byte", 3, 2.0, 9.0),)}, False),
         ({"losses": 3, "files": ("contexts.json", "metrics.jsonl")}, False),
         ({"losses": 3, "files": ("readings.npy",)}, False),
         ({"losses": 0, "files": ("items.parquet",)}, False),
-    ],
-)
-def test_what_a_gpu_rounds_agrees_by_its_losses_and_by_what_was_read(changes: dict[str, Any], agrees: bool) -> None:
-    found = Match("finetuning", "a" * 12, "b" * 12, rounded=True, **changes)
-    assert found.agrees == agrees
+    ]
+    matches = [Match("finetuning", "a" * 12, "b" * 12, rounded=True, **changes) for changes, _ in cases]
+    assert [each.agrees for each in matches] == [agrees for _, agrees in cases]
 
 
-# A rerun that was stopped goes on in its own root; one that is finished or somebody's is left alone.
+def test_a_run_made_again_from_nothing_has_the_same_bytes(own_sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where a command after the training, which trained nothing, had named a device that is not here."""
+    run = min((own_sweep / "paribus_runs/runs").iterdir())
+    record = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    record["config"]["training"]["device"] = "cuda:7"
+    (run / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    assert main(["rerun", run.name]) == 2
+    assert "training.device: cuda:7 is asked for" in capsys.readouterr().err
+    assert not list((own_sweep / "paribus_runs/reruns").iterdir())
+    again = paribus(own_sweep, "rerun", run.name, "training.device=cpu", forked=False)
+    assert again.stdout.count("identical") >= 7 and "differs" not in again.stdout
 
 
 @dataclasses.dataclass
@@ -327,12 +330,12 @@ def test_a_full_disk_leaves_no_root_behind(
     assert not reruns.roots and not list((reruns.root / "reruns").iterdir())
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"code": 3}'])
-def test_a_rerun_whose_beginning_cannot_be_read_is_left_alone(content: str, reruns: Reruns) -> None:
+def test_a_rerun_whose_beginning_cannot_be_read_is_left_alone(reruns: Reruns) -> None:
     reruns.again()
-    (Path(reruns.roots[0]) / CODE_FILE).write_text(content, encoding="utf-8")
-    reruns.again()
-    assert len({*reruns.roots}) == 2
+    for content in ("", "{", "[]", '{"code": 3}'):
+        (Path(reruns.roots[-1]) / CODE_FILE).write_text(content, encoding="utf-8")
+        reruns.again()
+    assert len({*reruns.roots}) == 5
 
 
 def test_what_killed_processes_left_without_a_record_is_not_gone_on_with(reruns: Reruns) -> None:
@@ -369,8 +372,6 @@ def test_a_machine_that_cannot_make_it_refuses_and_takes_nothing_from_a_stopped_
     assert [str(path) for path in (reruns.root / "reruns").iterdir()] == reruns.roots
 
 
-# What `paribus rerun` says of files that are gone or changed: it refuses, and names those that differ.
-
 FILES = "corpus.files"
 
 
@@ -386,7 +387,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PreparedRun:
     return found
 
 
-def told(run: PreparedRun) -> Sequence[str]:
+def causes(run: PreparedRun) -> Sequence[str]:
     config = run.job.config
     root = OutputRoot.of(config)
     record = read_run_record(root.run(run.run_id))
@@ -415,27 +416,26 @@ def test_the_file_that_changed_is_named_wherever_it_stands(
     assert line.count("a_file_of_the_corpus") == 2
 
 
-@pytest.mark.parametrize(
-    ("change", "sides"),
-    [
-        (lambda path: (path / "new.txt").write_text("new", encoding="utf-8"), (" absent", "new.txt 3 ")),
-        (lambda path: (path / "a_file_of_the_corpus_03.txt").unlink(), ("a_file_of_the_corpus_03.txt 6 ", "absent")),
-    ],
-)
-def test_a_file_more_or_less_is_absent_on_one_side(
-    change: Callable[[Path], None], sides: tuple[str, str], run: PreparedRun, tmp_path: Path
-) -> None:
-    change(tmp_path)
-    (line,) = [line for line in told(run) if FILES in line]
-    shown = line.partition(", here ")
-    assert sides[0] in shown[0] and sides[1] in shown[2]
-    assert "a_file_of_the_corpus_04" not in line
+def test_a_file_more_or_less_is_absent_on_one_side(run: PreparedRun, tmp_path: Path) -> None:
+    def sides() -> tuple[str, str]:
+        (line,) = [line for line in causes(run) if FILES in line]
+        assert "a_file_of_the_corpus_04" not in line
+        before, _, now = line.partition(", here ")
+        return before, now
+
+    (tmp_path / "new.txt").write_text("new", encoding="utf-8")
+    before, now = sides()
+    assert before.endswith(" absent") and "new.txt 3 " in now
+    (tmp_path / "new.txt").unlink()
+    (tmp_path / "a_file_of_the_corpus_03.txt").unlink()
+    before, now = sides()
+    assert "a_file_of_the_corpus_03.txt 6 " in before and now == "absent"
 
 
 def test_of_many_files_some_are_named_and_the_rest_counted(run: PreparedRun, tmp_path: Path) -> None:
     for path in tmp_path.glob("*.txt"):
         path.write_text("other text", encoding="utf-8")
-    (line,) = [line for line in told(run) if FILES in line]
+    (line,) = [line for line in causes(run) if FILES in line]
     assert line.count("a_file_of_the_corpus") == 2 * MOST_ENTRIES
     assert line.count(f", {20 - MOST_ENTRIES} more") == 2
 
@@ -443,5 +443,5 @@ def test_of_many_files_some_are_named_and_the_rest_counted(run: PreparedRun, tmp
 def test_a_field_that_is_no_list_is_shown_as_it_is(run: PreparedRun) -> None:
     config = run.job.config
     other = dataclasses.replace(config, training=dataclasses.replace(config.training, learning_rate=0.5))
-    lines = told(dataclasses.replace(run, job=dataclasses.replace(run.job, config=other)))
+    lines = causes(dataclasses.replace(run, job=dataclasses.replace(run.job, config=other)))
     assert lines == [f"training.learning_rate {config.training.learning_rate}, here 0.5"]

@@ -72,20 +72,15 @@ def test_a_root_that_was_moved_is_looked_at_where_it_is_now(tmp_path: Path, caps
     assert not (tmp_path / "root").exists()
 
 
-@pytest.mark.parametrize("more", [["seed=3"], ["-m"], ["first"]])
-def test_a_name_is_given_alone(tmp_path: Path, more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_is_given_alone_and_names_a_sweep_or_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record(tmp_path / "paribus_runs", "seed=1")
-    assert main(["status", "last", *more]) == 2
-    assert ("two names" if more == ["first"] else f"leave {more[0]} out") in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", ["../x", "a;touch x", "a\0b", "x\x1b[2J", "x" * 300, "", " ", "\udcff", "*"])
-def test_a_name_of_no_file_names_nothing(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    record(tmp_path / "paribus_runs", "seed=1")
-    assert main(["status", name]) == 2
-    told = capsys.readouterr().err
-    assert "Traceback" not in told
-    assert "\x1b" not in told
+    for word, message in {"seed=3": "leave seed=3 out", "-m": "leave -m out", "first": "two names"}.items():
+        assert main(["status", "last", word]) == 2
+        assert message in capsys.readouterr().err
+    for name in ("../x", "a;touch x", "a\0b", "x\x1b[2J", "x" * 300, "", " ", "\udcff", "*"):
+        assert main(["status", name]) == 2, name
+        message = capsys.readouterr().err
+        assert "Traceback" not in message and "\x1b" not in message
 
 
 def test_a_sweep_that_would_be_another_now_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,20 +28,17 @@ def run(monkeypatch: pytest.MonkeyPatch, content: bytes, *argv: str) -> int:
     return encode_command(list(argv))
 
 
-def test_ids_are_written_on_one_line(
+def test_ids_tokens_and_statistics_are_written(
     saved: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(monkeypatch, b"the cat\n", str(saved)) == 0
     expected = Tokenizer.load(saved).encode("the cat\n").tolist()
     assert capsys.readouterr().out == " ".join(map(str, expected)) + "\n"
-
-
-def test_tokens_are_written_one_a_line(
-    saved: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
     artefact = saved.parent
     assert run(monkeypatch, "é\n".encode(), str(artefact), "output=tokens", "encoder=longest_first") == 0
     assert capsys.readouterr().out == '\\xc3\n\\xa9\n"\\n"\n'
+    run(monkeypatch, b"the cat", str(saved), "output=statistics")
+    assert json.loads(capsys.readouterr().out)["bytes"] == 7
 
 
 def test_every_setting_of_an_encoder_is_an_option(
@@ -52,8 +49,6 @@ def test_every_setting_of_an_encoder_is_an_option(
     run(monkeypatch, b"the cat sat on the mat", str(saved), *options)
     expected = tok.with_encoder("dropout", dropout=0.5, seed=3).encode("the cat sat on the mat")
     assert capsys.readouterr().out.split() == [str(identity) for identity in expected]
-    with pytest.raises(ConfigurationError, match="probability=often is no number"):
-        run(monkeypatch, b"", str(saved), "encoder=dropout", "probability=often")
 
 
 def test_a_hugging_face_directory_is_read_as_it_is(
@@ -65,28 +60,18 @@ def test_a_hugging_face_directory_is_read_as_it_is(
     assert capsys.readouterr().out.split() == [str(identity) for identity in expected]
 
 
-def test_statistics_are_json(saved: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    run(monkeypatch, b"the cat", str(saved), "output=statistics")
-    assert json.loads(capsys.readouterr().out)["bytes"] == 7
-
-
-@pytest.mark.parametrize(
-    ("argv", "message"),
-    [
-        ([], "name the directory or file of a tokenizer"),
-        (["tokenizer=x"], "or give --text TEXT"),
-        (["x", "colour=red"], "'colour=red' is not taken here, but encoder"),
-        (["x", "seed=1", "seed=2"], "given twice"),
-        (["x", "output=picture"], "output: 'picture' is unknown"),
-    ],
-)
-def test_wrong_arguments_are_refused(argv: list[str], message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        encode_command(argv)
-
-
-def test_a_wrong_encoder_or_input_that_is_no_utf8_is_refused(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigurationError, match="encoder: 'fast' is unknown"):
-        run(monkeypatch, b"", str(saved), "encoder=fast")
+def test_wrong_arguments_and_input_are_refused(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refusals = {
+        (): "name the directory or file of a tokenizer",
+        ("tokenizer=x",): "or give --text TEXT",
+        ("x", "colour=red"): "'colour=red' is not taken here, but encoder",
+        ("x", "seed=1", "seed=2"): "given twice",
+        ("x", "output=picture"): "output: 'picture' is unknown",
+        (str(saved), "encoder=fast"): "encoder: 'fast' is unknown",
+        (str(saved), "encoder=dropout", "probability=often"): "probability=often is no number",
+    }
+    for words, message in refusals.items():
+        with pytest.raises(ConfigurationError, match=message):
+            run(monkeypatch, b"", *words)
     with pytest.raises(DataError, match="standard input, line 2"):
         run(monkeypatch, b"ok\n\xff", str(saved))

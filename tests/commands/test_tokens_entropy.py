@@ -107,29 +107,17 @@ def test_the_entropy_along_lines_is_that_of_the_pretokenizer_and_no_corpus_is_re
     assert made_of(directory_of(told)) == []
 
 
-def test_a_threshold_and_another_text_are_other_files(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_text_without_a_line_or_a_directory_without_a_model_is_refused(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     save_bert_style_model(here / "model")
-    options = ("pretokenizer=predictive_entropy", "pretokenizer.model=model")
-    directories = set()
-    for more in ((SENTENCE,), (SENTENCE, "pretokenizer.threshold=100"), (SENTENCE[:9],)):
-        assert main(["tokens", "entropy", "--text", *more, *options]) == 0
-        told = capsys.readouterr().out
-        directories.add(directory_of(told))
-        whole = SENTENCE in told.splitlines()
-        assert whole == ("pretokenizer.threshold=100" in more), "no maximum is that high"
-    assert len(directories) == 3
-
-
-def test_a_text_without_a_line_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    save_bert_style_model(here / "model")
-    options = ("pretokenizer=predictive_entropy", "pretokenizer.model=model")
-    for text in ([], ["--text", "\n\n"]):
-        assert main(["tokens", "entropy", *text, *options]) == 2
-        assert "give --text TEXT" in " ".join(capsys.readouterr().err.split())
-
-
-def test_a_directory_without_a_model_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "empty").mkdir()
-    options = ("pretokenizer=predictive_entropy", "pretokenizer.model=empty")
-    assert main(["tokens", "entropy", "--text", SENTENCE, *options]) == 1
-    assert "no model directory" in " ".join(capsys.readouterr().err.split())
+    refusals = [
+        ([], "model", 2, "give --text TEXT"),
+        (["--text", "\n\n"], "model", 2, "give --text TEXT"),
+        (["--text", SENTENCE], "empty", 1, "no model directory"),
+    ]
+    for text, model, status, message in refusals:
+        words = ["tokens", "entropy", *text, "pretokenizer=predictive_entropy", f"pretokenizer.model={model}"]
+        assert main(words) == status
+        assert message in " ".join(capsys.readouterr().err.split())
