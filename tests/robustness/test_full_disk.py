@@ -24,7 +24,7 @@ def test_a_full_disk_fails_the_run_and_the_same_command_carries_on(tmp_path: Pat
     assert "1 of 1 run done" in paribus(tmp_path, *arguments).stdout
 
 
-@pytest.mark.parametrize("small_disk", ["200k", "40k"], indirect=True)
+@pytest.mark.parametrize("small_disk", [pytest.param("200k", marks=pytest.mark.slow), "40k"], indirect=True)
 def test_a_disk_without_room_even_for_a_log_is_told_with_stage_and_place_and_filled_once(
     tmp_path: Path, small_disk: Path
 ) -> None:

@@ -105,11 +105,10 @@ def test_a_hostile_name_is_refused_by_its_path_or_stays_below_the_root(
     assert refused >= (1 if path in WORDS else 4), "an empty name, NUL and a line break name nothing"
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_artefacts_of_any_experiment_stay_below_the_root(name: str, tmp_path: Path) -> None:
-    location = Destination.resolve(TrackingConfig(experiment=name), tmp_path).artifact_location
-    if name.strip("."):
-        assert location is not None
-    folder = Path(str(location).removeprefix("file://"))
-    assert folder.parent == tmp_path / "mlartifacts" or folder == tmp_path / "mlartifacts"
-    assert folder.name not in ("..", ".")
+def test_artefacts_of_any_experiment_stay_below_the_root(tmp_path: Path) -> None:
+    for name in HOSTILE:
+        location = Destination.resolve(TrackingConfig(experiment=name), tmp_path).artifact_location
+        assert location is not None or not name.strip(".")
+        folder = Path(str(location).removeprefix("file://"))
+        assert tmp_path / "mlartifacts" in (folder, folder.parent), name
+        assert folder.name not in ("..", "."), name

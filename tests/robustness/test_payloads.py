@@ -116,35 +116,29 @@ def test_a_task_that_names_code_is_refused_and_text_is_never_a_template(tmp_path
     assert len(requests) == 4 and all(request.args[0].count(TEMPLATE) >= 2 for request in requests)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
+def test_groups_and_overrides_that_name_code_are_refused(tmp_path: Path) -> None:
+    contents = (
         "_target_: os.system\ncommand: touch executed",
         "kind: llama\nwidth: !!python/object/apply:os.system ['touch executed']",
         "kind: llama\nwidth: ${oc.env:HOME}",
-    ],
-)
-def test_a_group_of_a_stranger_that_names_code_is_refused(tmp_path: Path, content: str) -> None:
-    (tmp_path / "groups" / "model").mkdir(parents=True)
-    (tmp_path / "groups" / "model" / "evil.yaml").write_text(content, encoding="utf-8")
-    with pytest.raises(ConfigurationError):
-        compose_command(parse(["--config-dir", str(tmp_path / "groups"), "model=evil"]))
-
-
-@pytest.mark.parametrize(
-    "override",
-    [
+    )
+    overrides = (
         "+hydra.callbacks.evil._target_=os.system",
         "hydra.launcher._target_=os.system",
         "hydra.sweeper._target_=os.system",
         "++hydra.job_logging.handlers.evil.class=evil.Handler",
         "++hydra.hydra_logging.formatters.evil={'()':os.system}",
         "+model._target_=os.system",
-    ],
-)
-def test_no_override_names_code(override: str) -> None:
-    with pytest.raises(ConfigurationError):
-        compose_command(parse(["scale=tiny", override]))
+    )
+    commands = [["scale=tiny", override] for override in overrides]
+    for number, content in enumerate(contents):
+        group = tmp_path / f"groups{number}" / "model"
+        group.mkdir(parents=True)
+        (group / "evil.yaml").write_text(content, encoding="utf-8")
+        commands.append(["--config-dir", str(group.parent), "model=evil"])
+    for words in commands:
+        with pytest.raises(ConfigurationError):
+            compose_command(parse(words))
 
 
 def test_a_pickle_in_a_working_directory_is_not_read(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ import pytest
 
 from support.command_line import OVERRIDES, command, paribus, write_corpus
 
+pytestmark = pytest.mark.slow
+
 ARGUMENTS = (
     *OVERRIDES,
     "evaluation=heldout",
@@ -47,6 +49,7 @@ def stops(directory: Path) -> list[str]:
     return [line for line in lines if line.startswith(("interrupted: ", "Traceback ", "paribus.errors."))]
 
 
+@pytest.mark.core
 def test_a_command_passes_on_what_schedulers_ask_and_a_stopped_training_goes_on(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     arguments = [word for word in ("run", *ARGUMENTS) if not word.startswith("evaluation.shots")]
