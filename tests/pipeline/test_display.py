@@ -144,10 +144,3 @@ def test_rows_are_compared_by_the_seeds_that_both_have(root: OutputRoot) -> None
         "  bpe      2.1000  2 seeds",
         "  unigram  2.1500  1 seed, -0.0500 from bpe with the same seeds",
     ]
-
-
-def test_a_first_row_that_has_not_ended_is_no_baseline(root: OutputRoot) -> None:
-    runs = [("words", 0, "words0"), *RUNS]
-    scored(root, "bpe0", bits_per_byte=2.0)
-    scored(root, "unigram0", bits_per_byte=2.1)
-    assert all("from" not in line for line in lines(root, runs))

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -110,17 +109,6 @@ def test_a_child_is_what_a_process_of_its_own_would_be(begin: Any, tmp_path: Pat
     assert "in the log" in (tmp_path / "log").read_text(encoding="utf-8")
 
 
-def test_one_server_forks_a_child_after_another_and_imports_beside_them(begin: Any) -> None:
-    first, told = begin(seconds=0.3)
-    assert not told["code"]
-    assert first.poll() is None
-    assert first.wait() == 0
-    second, told = begin()
-    assert told["code"]
-    assert server_of(first) == server_of(second)
-    second.wait()
-
-
 def test_another_environment_is_another_server_and_the_one_before_ends(begin: Any) -> None:
     first, _ = begin()
     first.wait()
@@ -174,25 +162,6 @@ def test_what_is_raised_while_a_child_begins_leaves_none_behind(begin: Any, tmp_
     assert gone(server_of(first))
 
 
-def test_what_the_server_imports_asks_no_network_and_a_child_has_the_environment_of_its_stage(begin: Any) -> None:
-    child, told = begin()
-    assert told["offline"] == ["1", os.environ.get("HF_HUB_OFFLINE")]
-    assert child.wait() == 0
-
-
-def test_a_child_is_at_the_head_of_its_session_as_soon_as_it_is_known(begin: Any, tmp_path: Path) -> None:
-    begin()[0].wait()
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
-    fields = {"seconds": 60, "code_of_end": 0, "code": vars(loaded_code())}
-    for _ in range(20):
-        with (tmp_path / "sink").open("ab") as sink, (tmp_path / "log").open("ab") as log:
-            streams = sink.fileno(), log.fileno()
-            child = start_child(Job(fields, environment, {}, streams, ["stand_in"]), lambda: None)
-        assert os.getsid(child.pid) == os.getpgid(child.pid) == child.pid
-        os.killpg(child.pid, signal.SIGKILL)
-        assert child.wait() == -signal.SIGKILL
-
-
 def test_a_child_ignores_what_the_command_was_told_to_ignore(begin: Any) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
@@ -208,19 +177,6 @@ def test_a_server_whose_code_is_not_that_of_the_command_forks_nothing(begin: Any
     child, told = begin(fields={"code": vars(other)})
     assert isinstance(child, subprocess.Popen)
     assert (child.wait(), told["type"]) == (1, "failed")
-
-
-def test_a_thread_begins_a_process_on_its_own(begin: Any) -> None:
-    found = list[object]()
-
-    def whole() -> None:
-        child, told = begin()
-        found.extend((type(child), child.wait(), told["type"]))
-
-    thread = threading.Thread(target=whole)
-    thread.start()
-    thread.join()
-    assert found == [subprocess.Popen, 1, "failed"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends processes with their parents")
@@ -245,6 +201,7 @@ def test_with_the_process_that_asked_ends_all_that_it_began(begin: Any, tmp_path
     assert all(map(gone, numbers))
 
 
+@pytest.mark.slow
 def test_what_the_server_imports_starts_no_thread_of_python_and_opens_no_device() -> None:
     modules = sorted({module for stage in STAGES.values() for module in stage.imports})
     code = (

@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from paribus.evaluation.heldout import HELDOUT, TextPair, write_heldout, write_pairs
 from paribus.evaluation.items import (
     AnswerItem,
@@ -32,12 +30,11 @@ KINDS: dict[str, tuple[AnyItem, ItemText]] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_item_of_each_kind_has_its_texts(kind: str, tmp_path: Path) -> None:
-    item, text = KINDS[kind]
-    generation = Generation(("\n",), "lm_eval") if kind == "answer" else None
-    write_task(tmp_path, "a_task", ItemSet([item], [item], "itself"), BenchmarkPrompt("a test"), generation)
-    assert scored_texts(tmp_path, "a_task") == {"test/1": text}
+def test_an_item_of_each_kind_has_its_texts(tmp_path: Path) -> None:
+    for kind, (item, text) in KINDS.items():
+        generation = Generation(("\n",), "lm_eval") if kind == "answer" else None
+        write_task(tmp_path, kind, ItemSet([item], [item], "itself"), BenchmarkPrompt("a test"), generation)
+        assert scored_texts(tmp_path, kind) == {"test/1": text}
     assert scored_texts(tmp_path, "another") == {}
 
 
@@ -55,12 +52,6 @@ def test_documents_pairs_and_segmented_sentences_have_their_texts(tmp_path: Path
         "test/1": ItemText(accepted=("我们 在",)),
         "test/2": ItemText(accepted=("这里",)),
     }
-
-
-def test_held_out_pairs_are_a_source_and_what_should_follow(tmp_path: Path) -> None:
-    write_pairs(tmp_path / HELDOUT, [TextPair("a", "a word", "ein Wort")])
-    for name in ("heldout", "translation"):
-        assert scored_texts(tmp_path, name) == {"a": ItemText("a word", accepted=("ein Wort",))}
 
 
 def test_a_fine_tuned_question_has_its_text_or_that_of_its_document(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from paribus.config.compose import Job
 from paribus.config.groups.evaluation import ExperimentConfig
 from paribus.config.groups.tokenization import BPETokenizer, BytesTokenizer, ExistingTokenizer, TokenizerConfig
-from paribus.pipeline.prepared import PreparedRun, labels, run_name, run_names
+from paribus.pipeline.prepared import PreparedRun, labels, run_names
 from support.run_config import run_config
 
 
@@ -24,10 +24,6 @@ def own_tokenizers(paths: Sequence[str]) -> list[str]:
     factors = ("tokenizer.path",)
     runs = [prepared(ExistingTokenizer(path=path), f"tokenizer.path={path}", factors=factors) for path in paths]
     return run_names(runs)
-
-
-def test_a_run_outside_a_sweep_has_its_kinds_and_its_seed() -> None:
-    assert run_name(run_config(tokenizer=BPETokenizer(vocab_size=400))) == "bpe-merge_rank-standard-seed0"
 
 
 @pytest.mark.parametrize(

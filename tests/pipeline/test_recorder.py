@@ -15,7 +15,6 @@ from rich.console import Console
 from paribus.config.groups.execution import SweepConfig
 from paribus.pipeline import prepared
 from paribus.pipeline.display import Display
-from paribus.pipeline.prepared import score_numbers
 from paribus.pipeline.recorder import RunRecord, table_numbers
 from paribus.pipeline.records import read_sweeps
 from paribus.pipeline.root import OutputRoot
@@ -73,18 +72,6 @@ def test_the_first_line_of_a_run_names_its_arm(tmp_path: Path, words: tuple[str,
     assert first == f"run {len(runs)} of {len(runs)}  {name}  {runs[-1].run_id}"
 
 
-def test_records_of_runs_of_one_kind_have_other_names(tmp_path: Path) -> None:
-    sweep, runs = record(tmp_path / "root", "-m", "pretokenizer=spans_1,spans_3")
-    told = SweepConfig(id=sweep, name="a sweep", invocation="1", jobs=len(runs))
-    names = []
-    for run in runs:
-        config = replace(run.job.config, sweep=told)
-        recorder = RunRecord(config, run.nodes, OutputRoot.of(config))
-        recorder.events.close()
-        names.append(json.loads((recorder.directory / "run.json").read_text(encoding="utf-8"))["name"])
-    assert names == ["bpe-merge_rank-standard-spans_1-seed0", "bpe-merge_rank-standard-spans_3-seed0"]
-
-
 def test_a_run_has_its_command_its_user_and_the_commit(tmp_path: Path) -> None:
     root = tmp_path / "root"
     found = tags(events(root, *ARMS))
@@ -114,14 +101,6 @@ def test_the_same_command_again_tells_nothing_again(tmp_path: Path) -> None:
     assert events(tmp_path / "root", *ARMS) == events(tmp_path / "root", *ARMS)
 
 
-def test_a_user_without_a_name_has_no_tag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def nameless() -> str:
-        raise OSError("no entry for this number")
-
-    monkeypatch.setattr(getpass, "getuser", nameless)
-    assert "mlflow.user" not in tags(events(tmp_path / "root", *ARMS))
-
-
 def test_scores_are_among_the_numbers_that_a_finished_run_logs_at_its_last_step(tmp_path: Path) -> None:
     (run,) = finished_sweep(tmp_path / "made", "seed=1")
     store, node = OutputRoot.of(run.job.config).store, run.nodes["evaluation"]
@@ -134,13 +113,3 @@ def test_scores_are_among_the_numbers_that_a_finished_run_logs_at_its_last_step(
         {"bits_per_byte": 0.7, "boolq": 0.5},
         125,
     )
-
-
-def test_scores_have_the_names_of_their_tasks() -> None:
-    evaluated = {"metrics": {"eval/bits_per_byte": 0.7, "eval/boolq/0shot/acc": 0.5, "eval/boolq/5shot/acc": 0.7}}
-    tuned = {"metrics": {"eval/mine/qmsum/0shot/rouge_geometric_mean": 0.1}}
-    assert score_numbers([evaluated, tuned, {}]) == {
-        "bits_per_byte": 0.7,
-        "boolq": pytest.approx(0.6),
-        "mine_qmsum": 0.1,
-    }

@@ -140,15 +140,6 @@ def logged_numbers(root: Path, table: TableConfig | None) -> dict[str, float]:
     return table_of(OutputRoot.of(config).run(run.run_id))
 
 
-def test_the_numbers_of_a_run_stand_at_its_last_step_and_are_sent_once(root: Path) -> None:
-    client, (_, runs) = client_of(root), sweep(root)
-    experiment = client.get_experiment_by_name("paribus").experiment_id
-    (found,) = client.search_runs([experiment], filter_string=f"tags.`paribus.run_id` = '{runs[0].run_id}'")
-    (value,) = client.get_metric_history(found.info.run_id, "table/boolq/acc/mean")
-    assert value.step == 125
-    assert sum(run.events.total() for run in sync(root, vars(TRACKING))) == 0
-
-
 def test_a_table_made_again_is_shown_too_and_none_is_lost(root: Path, tmp_path: Path) -> None:
     again = tmp_path / "root"
     shutil.copytree(root, again)
@@ -208,24 +199,6 @@ def table_of(run_directory: Path) -> dict[str, float]:
     return {name: value for name, value in found.items() if name.startswith("table/")}
 
 
-def test_tables_of_the_same_runs_by_other_factors_or_under_another_name_are_two(root: Path, tmp_path: Path) -> None:
-    again = tmp_path / "root"
-    shutil.copytree(root, again)
-    first, runs = sweep(again)
-    second, same_runs = sweep(again, "factors=[tokenizer]")
-    assert [run.run_id for run in same_runs] == [run.run_id for run in runs]
-    before = metrics(again)
-    assert report(second, same_runs)
-    assert not any(run.failed for run in sync(again, vars(TRACKING)))
-    shown, (one, other) = metrics(again), (describe_sweep(first, runs).id, describe_sweep(second, same_runs).id)
-    assert shown[one] == before[one]
-    assert "table/longest_first bpe/boolq/acc/mean" in shown[other]
-    assert len(list(again.glob("reports/*/report.html"))) == 2
-    named = replace(runs[0].job.config, experiment=ExperimentConfig(name="one", title="One"))
-    jobs = (replace(first.jobs[0], config=named), *first.jobs[1:])
-    assert describe_sweep(replace(first, jobs=jobs), runs).id not in (one, other)
-
-
 def test_the_same_command_is_the_same_sweep_whatever_the_order_of_its_runs(root: Path) -> None:
     composition, runs = sweep(root)
     turned = [override.replace("0,1", "1,0") for override in SWEEP]
@@ -244,15 +217,3 @@ def shown_history(root: Path, identifier: str, name: str) -> list[tuple[int, flo
         if {"paribus.sweep_id": identifier}.items() <= run.data.tags.items() and "paribus.run_id" not in run.data.tags
     )
     return [(value.step, value.value) for value in client.get_metric_history(run.info.run_id, name)]
-
-
-def test_a_sweep_that_fixes_seeds_shares_runs_with_one_that_does_not(tmp_path: Path) -> None:
-    _, runs = sweep(tmp_path)
-    for number, run in enumerate(runs):
-        finish(run, number, tmp_path / "made")
-    composition, fixed = sweep(tmp_path, "seeds.order=0", "seeds.contexts=0")
-    new = [run for run in fixed if run.run_id not in {each.run_id for each in runs}]
-    assert (len(fixed), len(new)) == (6, 4)
-    for number, run in enumerate(new, start=len(runs)):
-        finish(run, number, tmp_path / "made")
-    assert report(composition, fixed)

@@ -69,13 +69,12 @@ def test_one_that_is_still_going_with_when_it_began_and_how_far_it_is(run: Prepa
         assert reason(run).endswith(f"UTC, 0 of {stages} stages done")
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"status": "done"}'])
-def test_one_whose_record_is_damaged_by_its_file(run: PreparedRun, content: str) -> None:
+def test_one_whose_record_is_damaged_by_its_file(run: PreparedRun) -> None:
     begun(run)
     path = OutputRoot.of(run.job.config).run(run.run_id) / RUN_RECORD
-    path.write_text(content)
-    assert str(path) in reason(run)
-    assert "of another version of paribus, or damaged" in reason(run)
+    for content in ("", "{", "[]", '{"status": "done"}'):
+        path.write_text(content)
+        assert str(path) in reason(run) and "of another version of paribus, or damaged" in reason(run), content
 
 
 def test_one_that_another_version_made_by_its_id_and_stages(run: PreparedRun) -> None:
@@ -105,10 +104,10 @@ def test_a_group_that_decided_nothing_of_a_run_is_as_the_command_has_it(run: Pre
 LOG = Path("stage.log")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_process_that_somebody_stopped_alone_is_a_failure_of_this_run_alone(number: signal.Signals) -> None:
-    with pytest.raises(InfrastructureError, match=f"died without a word: {number.name}"):
-        _conclude(None, -number, LOG, memory_kills=0)
+def test_a_process_that_somebody_stopped_alone_is_a_failure_of_this_run_alone() -> None:
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        with pytest.raises(InfrastructureError, match=f"died without a word: {number.name}"):
+            _conclude(None, -number, LOG, memory_kills=0)
 
 
 def test_where_the_whole_job_is_stopped_the_run_is_interrupted() -> None:

@@ -27,7 +27,6 @@ from paribus.pipeline.results import environment
 from paribus.pipeline.root import OutputRoot
 from paribus.pipeline.run import JobFunction, RunListener, StageRunner, perform
 from paribus.pipeline.source_files import SourceFiles
-from paribus.store.artifacts import Artifact, Store
 from paribus.store.files import State
 from paribus.store.provenance import loaded_code
 from paribus.tracking.events import EventReader
@@ -142,31 +141,6 @@ def test_work_on_other_contents_is_never_gone_on_with_also_if_the_file_is_put_ba
     run_stages_here(monkeypatch, lambda job: found.append((Path(job["work"]) / "part").exists()))
     stages(run).ensure(node)
     assert found == [False]
-
-
-def test_an_artefact_published_meanwhile_is_not_made_again(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = run_stages_here(monkeypatch)
-    node = run.nodes["corpus"]
-    stages(run).ensure(node)
-    find, looks = Store.find, []
-
-    def find_late(self: Store, stage: str, key: str) -> Artifact | None:
-        looks.append(stage)
-        return None if len(looks) == 1 else find(self, stage, key)
-
-    monkeypatch.setattr(Store, "find", find_late)
-    again = stages(run)
-    again.ensure(node)
-    assert made == ["corpus"]
-    assert again.listener.recorder.record["stages"]["corpus"]["key"] == node.key  # type: ignore[attr-defined]
-
-
-def test_provenance_is_that_of_the_moment_before_the_stage(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    checkout = {"commit": "before", "packages": {}, "python": "3.11.7"}
-    monkeypatch.setattr(running, "provenance", lambda: dict(checkout))
-    run_stages_here(monkeypatch, lambda job: checkout.update(commit="after"))
-    artifact = stages(run).ensure(run.nodes["corpus"])
-    assert artifact.record()["provenance"] == {"commit": "before", "packages": {}, "python": "3.11.7"}
 
 
 def test_the_record_counts_gpus_and_no_time_of_waiting(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,6 @@ import pytest
 from rich.console import Console
 
 from paribus.checks import compose_command
-from paribus.commands.status import status_document
 from paribus.config.arguments import parse
 from paribus.config.groups.execution import TrackingConfig
 from paribus.config.groups.model import ContinuedStart
@@ -25,8 +24,7 @@ from paribus.pipeline.display import Display
 from paribus.pipeline.graph import needed_for, to_make
 from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.prepared import PreparedRun, undeclared, unique_nodes
-from paribus.pipeline.recorder import read_state
-from paribus.pipeline.root import OutputRoot, named_root, take_inventory
+from paribus.pipeline.root import OutputRoot, named_root
 from paribus.pipeline.run import perform
 from paribus.planning.plan import make_plan
 from paribus.planning.show import bill
@@ -100,20 +98,6 @@ def test_a_run_that_finds_it_trains_the_rest_alone(tmp_path: Path, make: Any) ->
     make(shorter(tmp_path))
     assert [name for name, _ in make(continued(tmp_path))] == ["training", "evaluation"]
     assert make(continued(tmp_path)) == []
-
-
-def test_a_finished_run_has_both_on_record(tmp_path: Path, make: Any) -> None:
-    run = continued(tmp_path)
-    make(run)
-    root = OutputRoot.of(run.job.config)
-    assert read_state(root, run).status == "done"
-    (found,) = status_document([run])["runs"]
-    assert found["stages"]["first_training"] == {"key": run.nodes["first_training"].key, "there": True}
-    kept = take_inventory(root).runs[run.run_id]
-    assert {key for stage, key in kept.artefacts if stage == "training"} == {
-        run.nodes[name].key for name in ("first_training", "training")
-    }
-    assert kept.state == "done"
 
 
 def test_the_first_training_of_a_run_that_is_not_done_stays_where_its_own_run_is_named(

@@ -57,17 +57,6 @@ def test_a_finished_run_is_done_while_another_job_looks_whether_it_is(run: Prepa
         assert read_state(layout_of(run), run).status == "done"
 
 
-def test_a_finished_run_that_is_made_again_is_running(run: PreparedRun) -> None:
-    recorded(run).finish(None)
-    path = layout_of(run).store.path("training", run.nodes["training"].key)
-    with claimed(run):
-        path.rename(path.with_name("gone"))
-        state = read_state(layout_of(run), run)
-    assert state.status == "running"
-    assert state.holder is not None
-    assert state.holder["pid"] == os.getpid()
-
-
 def test_a_finished_run_without_one_of_its_artefacts_says_which(run: PreparedRun) -> None:
     recorded(run).finish(None)
     path = layout_of(run).store.path("training", run.nodes["training"].key)
@@ -127,15 +116,6 @@ def test_a_run_that_ends_between_two_looks_is_not_lost(run: PreparedRun, monkeyp
     with held:
         monkeypatch.setattr(run_state, "is_held", ends_just_now)
         assert read_state(layout_of(run), run).status == "done"
-
-
-def test_a_run_that_nobody_holds_and_nobody_ended_is_lost(run: PreparedRun) -> None:
-    recorder = recorded(run)
-    recorder.events.close()
-    state = read_state(layout_of(run), run)
-    assert (state.status, state.shown) == (LOST, "failed")
-    assert state.failure is not None
-    assert f"process {os.getpid()}" in state.failure.message
 
 
 @pytest.mark.parametrize("full_disk", [False, True])
@@ -244,18 +224,6 @@ def test_a_run_that_ended_or_is_taken_up_by_another_process_is_left_as_it_is(tmp
         log.end("FINISHED")
     assert not close_abandoned(directory, tmp_path)
     assert [event["event"] for event in events(tmp_path)] == ["start", "end"]
-
-
-def test_a_run_that_goes_on_after_it_was_given_up_ends_as_it_ends(tmp_path: Path) -> None:
-    directory = tmp_path / "runs" / "one"
-    with EventLog(directory / "events.jsonl") as log:
-        log.start("one", "one", None, {})
-    assert close_abandoned(directory, tmp_path)
-    with EventLog(directory / "events.jsonl") as log:
-        log.start("one", "one", None, {})
-        log.end("FINISHED")
-    ends = [event.get("status") for event in events(tmp_path) if event["event"] in ("start", "end")]
-    assert ends == [None, "FAILED", None, "FINISHED"]
 
 
 def test_a_run_that_a_reboot_ended_is_shown_as_failed_by_the_next_service(tmp_path: Path, empty_store: Path) -> None:

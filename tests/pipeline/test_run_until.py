@@ -6,21 +6,19 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from paribus.config.groups.execution import RunStage, TrackingConfig
+from paribus.config.groups.execution import TrackingConfig
 from paribus.config.schema import RunConfig
 from paribus.errors import DataError
 from paribus.pipeline import run as running
 from paribus.pipeline.display import Display
-from paribus.pipeline.graph import STAGES, needed_for
-from paribus.pipeline.prepare import missing_stages
+from paribus.pipeline.graph import needed_for
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.recorder import is_done, read_state
-from paribus.pipeline.results import collect
 from paribus.pipeline.root import OutputRoot
 from paribus.pipeline.run import perform
 from paribus.store.provenance import loaded_code
@@ -77,10 +75,6 @@ def stopped_after(run: PreparedRun) -> list[str | None]:
     return [event["value"] for event in events(run) if event.get("name") == "paribus.stopped_after"]
 
 
-def test_every_stage_that_a_run_may_have_can_be_the_last() -> None:
-    assert list(get_args(RunStage)) == [name for name in STAGES if not name.endswith("_statistics")]
-
-
 def test_a_stage_needs_what_leads_to_it_alone(run: PreparedRun) -> None:
     assert set(needed_for(run.nodes, "contexts")) == BEFORE_TRAINING
     assert set(needed_for(run.nodes, "prompts")) == {"corpus", "vocabulary", "tokens", "tasks", "prompts"}
@@ -134,19 +128,6 @@ def test_a_run_that_failed_later_stays_failed(run: PreparedRun, monkeypatch: pyt
     assert done(run, "training") and not done(run, "evaluation") and not done(run, None)
     assert make("training") == []
     assert read_state(root_of(run), run).status == "failed"
-
-
-def test_only_what_is_wanted_is_missing(run: PreparedRun) -> None:
-    assert missing_stages(prepared(run, "tokens")) == {"corpus", "vocabulary", "tokens"}
-
-
-def test_a_report_says_what_makes_the_rest(run: PreparedRun, make: Made) -> None:
-    make("training")
-    records, missing = collect([run], [], root_of(run))
-    assert records == []
-    assert [each.reason for each in missing] == [
-        "seed 0: stopped after training; paribus run without until makes the rest"
-    ]
 
 
 def test_what_until_makes_again_of_a_finished_run_leaves_a_record_of_all_of_it(run: PreparedRun, make: Made) -> None:
