@@ -35,7 +35,7 @@ from support.experiments import (
 
 SHARED = sorted(path for path in DIRECTORY.rglob("*.yaml") if path not in FILES)
 COMMANDS = [
-    pytest.param(line, id=f"{name_of(path)}-{number}")
+    pytest.param(line, id=f"{name_of(path)}-{number}", marks=pytest.mark.slow if number else ())
     for path in FILES
     for number, line in enumerate(header_commands(path))
 ]
@@ -94,6 +94,7 @@ CONTINUATIONS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second"), CONTINUATIONS)
 def test_a_run_that_a_header_continues_has_the_vocabulary_and_model_of_the_rest(first: str, second: str) -> None:
     (start,) = prepared(*overrides_of(words_of(first)))
@@ -102,6 +103,7 @@ def test_a_run_that_a_header_continues_has_the_vocabulary_and_model_of_the_rest(
         assert run.job.config.model == start.job.config.model
 
 
+@pytest.mark.slow
 def test_the_model_that_lbpe_goes_on_from_is_that_of_bpe_in_its_first_table() -> None:
     for first, _ in continuations(DIRECTORY / "lbpe" / "table_3.yaml"):
         (start,) = prepared(*overrides_of(words_of(first)))
@@ -110,6 +112,7 @@ def test_the_model_that_lbpe_goes_on_from_is_that_of_bpe_in_its_first_table() ->
         assert start.nodes["training"].key in {run.nodes["training"].key for run in table}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lbpe", "scaffold_bpe"])
 @pytest.mark.parametrize("scale", ["paper", "paper_1.2b", "paper_6.7b"])
 def test_the_last_five_checkpoints_of_the_papers_stand_near_the_end_at_every_size(name: str, scale: str) -> None:
@@ -140,6 +143,7 @@ def test_hellaswag_and_openbookqa_are_reported_as_the_papers_levels_must_be(name
     assert reported["piqa"] == "acc"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lbpe/table_5", "scaffold_bpe/table_4"])
 def test_the_warm_up_of_300b_tokens_at_once_is_told_and_can_be_the_papers(name: str) -> None:
     at_once = (f"experiment={name}", "evaluation.data=DIR", "start=scratch", "~start.tokens", "scale=paper")
@@ -153,6 +157,7 @@ def test_the_warm_up_of_300b_tokens_at_once_is_told_and_can_be_the_papers(name: 
     assert found == [int(said[0].replace(",", "")), 2000]
 
 
+@pytest.mark.slow
 def test_every_vocabulary_of_lbpe_and_scaffold_bpe_is_of_characters() -> None:
     """LBPE's paper says so of its own; Scaffold-BPE's, of the same models and text, does not say."""
     names = [name_of(path) for path in FILES if path.parent.name in ("lbpe", "scaffold_bpe")]
@@ -164,6 +169,7 @@ def test_every_vocabulary_of_lbpe_and_scaffold_bpe_is_of_characters() -> None:
     assert {name for name, unit in units if unit != "character"} == set()
 
 
+@pytest.mark.slow
 def test_no_draw_of_bpe_dropout_is_read_twice_at_the_papers_size_of_translation() -> None:
     """A pair is read once an epoch; the epochs are of the pairs that are not held out, which are fewer."""
     path, whole = DIRECTORY / "scaffold_bpe" / "table_5.yaml", set()
@@ -180,6 +186,7 @@ def test_no_draw_of_bpe_dropout_is_read_twice_at_the_papers_size_of_translation(
     assert sorted(map(int, said)) == sorted(whole)
 
 
+@pytest.mark.slow
 def test_the_papers_models_of_translation_have_one_size_in_both_files() -> None:
     parameters = paper_block("scaffold_bpe/table_5")["parameters"]
     text = " ".join(header(DIRECTORY / "findings" / "translation.yaml"))
@@ -199,6 +206,7 @@ def test_the_tokens_that_figure_1_is_about_are_looked_up_in_one_vocabulary_from_
     assert len(keys) == 1
 
 
+@pytest.mark.slow
 def test_in_context_pretraining_is_given_its_own_encoder_and_files_at_its_scales() -> None:
     """The encoder that was trained further for questions, MS MARCO's, is another."""
     assert [name_of(path) for path in (*FILES, *SHARED) if "msmarco" in path.read_text(encoding="utf-8")] == []
@@ -214,6 +222,7 @@ def test_in_context_pretraining_is_given_its_own_encoder_and_files_at_its_scales
                 assert config.packing.shuffle == "contexts"
 
 
+@pytest.mark.slow
 def test_the_settings_of_in_context_pretrainings_figures_are_those_of_its_files() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
     (shots,) = re.findall(r"in_context/figure_6`: `evaluation.shots=(\S+) evaluation.shots_of=null`", page)
@@ -229,6 +238,7 @@ def test_the_settings_of_in_context_pretrainings_figures_are_those_of_its_files(
     assert over_time.evaluation.last_checkpoints == int(number)
 
 
+@pytest.mark.slow
 def test_trainings_of_the_tables_and_figures_of_one_size_are_shared() -> None:
     """A curve over checkpoints takes no training of its own."""
     overrides = ("scale=in_context_7b", "budget=tokens_300b", "corpus.sample=null", "evaluation.data=DIR")
