@@ -45,40 +45,35 @@ def test_an_ordering_that_removes_duplicates_is_not_compared_with_one_that_does_
         assert remedy in lines[-1]
 
 
-@pytest.mark.parametrize(
-    ("field", "values"),
-    [
-        ("training.micro_batch", "4,8"),
-        ("training.checkpoint_every", "10,20"),
-        ("evaluation.device", "cpu,auto"),
-        ("evaluation.batch_tokens", "64,128"),
-        ("root", "a,b"),
-        ("neighbours.retrieved", "5,10"),
-    ],
-)
-def test_a_sweep_over_what_changes_no_run_is_refused(field: str, values: str) -> None:
+def test_a_sweep_over_what_changes_no_run_is_refused() -> None:
     """The table would show one run under several labels."""
-    one, other = (f"{field}={value}" for value in values.split(","))
-    for more in ((), ("tokenizer=bpe,bytes", "seed=0,1")):
-        runs = prepared("-m", "scale=tiny", f"{field}={values}", *more)  # as for a plan, which may compare them
-        first, second = (
-            str(same_run_twice(runs)).removesuffix(" make the same run; leave one of them out").split(" and ")
-        )
-        assert one in first.split() and other in second.split() and first.replace(one, other) == second
+    execution = {
+        "training.micro_batch": "4,8",
+        "training.checkpoint_every": "10,20",
+        "evaluation.device": "cpu,auto",
+        "evaluation.batch_tokens": "64,128",
+        "root": "a,b",
+        "neighbours.retrieved": "5,10",
+    }
+    for field, values in execution.items():
+        one, other = (f"{field}={value}" for value in values.split(","))
+        for more in ((), ("tokenizer=bpe,bytes", "seed=0,1")):
+            problem = str(same_run_twice(prepared("-m", "scale=tiny", f"{field}={values}", *more)))
+            first, second = problem.removesuffix(" make the same run; leave one of them out").split(" and ")
+            assert one in first.split() and other in second.split() and first.replace(one, other) == second, field
 
 
-@pytest.mark.parametrize(
-    ("sweep", "told"),
-    [
-        (("budget.tokens=64K,64000,128K",), "budget.tokens=64K and budget.tokens=64000 make the same run; leave"),
-        (("ordering=standard,nn", "neighbours.retrieved=25,30"), "ordering=standard neighbours.retrieved=30 make"),
-        (("ordering=sequential,standard", "seed=0,1", "seeds.weights=0", "seeds.contexts=0"), "seed=1 make the same"),
-        (("seed=0,1", "seeds.weights=0", "seeds.contexts=0", "seeds.order=0"), "seed=0 and seed=1 make the same run"),
-    ],
-)
-def test_two_jobs_that_are_one_run_are_refused(sweep: tuple[str, ...], told: str) -> None:
+def test_two_jobs_that_are_one_run_are_refused() -> None:
     """Copies of one model would pass for seeds that agree, and star what no seed shows."""
-    assert told in str(same_run_twice(prepared("-m", "scale=tiny", "duplicates=off", *sweep)))
+    seeds = "seed=0,1 seeds.weights=0 seeds.contexts=0"
+    refusals = {
+        "budget.tokens=64K,64000,128K": "budget.tokens=64K and budget.tokens=64000 make the same run; leave",
+        "ordering=standard,nn neighbours.retrieved=25,30": "ordering=standard neighbours.retrieved=30 make",
+        f"ordering=sequential,standard {seeds}": "seed=1 make the same",
+        f"{seeds} seeds.order=0": "seed=0 and seed=1 make the same run",
+    }
+    for words, message in refusals.items():
+        assert message in str(same_run_twice(prepared("-m", "scale=tiny", "duplicates=off", *words.split()))), words
 
 
 def test_jobs_that_are_each_a_run_of_their_own_are_accepted() -> None:
@@ -95,26 +90,21 @@ def test_no_command_runs_or_reports_a_sweep_over_what_changes_no_run(tmp_path: P
             refuses()
 
 
-@pytest.mark.parametrize(
-    ("typed", "expected"),
-    [
-        (("seed=7", "seed=0,1"), [0, 1]),
-        (("seed=0,1", "seed=7"), [7]),
-        (("seed=0,1", "seed=2,3"), [2, 3]),
-        (("seed=7", "seed=8"), [8]),
-        (("seed=7", "seed=0,1", "seed=5"), [5]),
-    ],
-)
-def test_of_a_key_that_is_given_twice_the_last_counts(typed: tuple[str, ...], expected: list[int]) -> None:
+def test_of_a_key_that_is_given_twice_the_last_counts() -> None:
     """As scripts need it that append to a list of defaults."""
-    assert [run.job.config.seed for run in prepared("-m", "scale=tiny", *typed)] == expected
+    seeds = {
+        ("seed=7", "seed=0,1"): [0, 1],
+        ("seed=0,1", "seed=7"): [7],
+        ("seed=0,1", "seed=2,3"): [2, 3],
+        ("seed=7", "seed=0,1", "seed=5"): [5],
+    }
+    runs = {typed: prepared("-m", "scale=tiny", *typed) for typed in seeds}
+    assert {typed: [run.job.config.seed for run in each] for typed, each in runs.items()} == seeds
 
 
-@pytest.mark.parametrize(
-    "remedy", ["duplicates=off", "duplicates=minhash", "duplicates=off,minhash", "factors=[duplicates]"]
-)
-def test_each_remedy_makes_the_comparison_fair(remedy: str) -> None:
-    assert differing(*ORDERINGS, remedy) == []
+def test_each_remedy_makes_the_comparison_fair() -> None:
+    for remedy in ("duplicates=off", "duplicates=minhash", "duplicates=off,minhash", "factors=[duplicates]"):
+        assert differing(*ORDERINGS, remedy) == [], remedy
 
 
 def test_a_declared_factor_is_a_column_of_the_table() -> None:
@@ -134,10 +124,10 @@ def test_a_swept_field_that_a_choice_lacks_is_a_dash() -> None:
     ]
 
 
-@pytest.mark.parametrize("factor", ["bogus", "tokenizer.vocab", "tokenizer.kind.x", "tokenizer..kind"])
-def test_a_declared_factor_that_no_choice_has_is_refused(factor: str) -> None:
-    with pytest.raises(ConfigurationError, match=re.escape(f"factors[0]: {factor!r} is no path")):
-        prepared("-m", "scale=tiny", "tokenizer=bpe,bytes", f"factors=[{factor}]")
+def test_a_declared_factor_that_no_choice_has_is_refused() -> None:
+    for factor in ("bogus", "tokenizer.vocab", "tokenizer.kind.x", "tokenizer..kind"):
+        with pytest.raises(ConfigurationError, match=re.escape(f"factors[0]: {factor!r} is no path")):
+            prepared("-m", "scale=tiny", "tokenizer=bpe,bytes", f"factors=[{factor}]")
 
 
 @pytest.mark.parametrize(
@@ -178,20 +168,19 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("override", "path"),
-    [
-        ("evaluation.last_checkpoints=1,2", "evaluation.last_checkpoints"),
-        ("evaluation.limit=10,20", "evaluation.limit"),
-        ("evaluation.clean_overlap=0.1,0.2", "evaluation.clean_overlap"),
-        ("evaluation.continuation_items=10,20", "evaluation.continuation_items"),
-        ("corpus.heldout=0.1,0.2", "corpus.heldout"),
-    ],
-)
-def test_no_factor_excuses_that_other_things_are_scored(override: str, path: str) -> None:
-    error = undeclared(prepared("-m", "scale=tiny", override))
-    assert error is not None and [difference.path for difference in error.differences] == [path]
-    assert "scored on different items or text" in str(error)
+def test_no_factor_excuses_that_other_things_are_scored() -> None:
+    for override in (
+        "evaluation.last_checkpoints=1,2",
+        "evaluation.limit=10,20",
+        "evaluation.clean_overlap=0.1,0.2",
+        "evaluation.continuation_items=10,20",
+        "corpus.heldout=0.1,0.2",
+    ):
+        error = undeclared(prepared("-m", "scale=tiny", override))
+        assert error is not None and [each.path for each in error.differences] == [override.partition("=")[0]]
+        assert "scored on different items or text" in str(error), override
+    for prompts in ("evaluation.shots=[0],[0,5]", "evaluation.fewshot_seed=1,2"):
+        assert differing("-m", "scale=tiny", prompts) == []
 
 
 def test_the_last_of_several_checkpoints_stand_at_the_same_shares_of_all_budgets() -> None:
@@ -212,11 +201,6 @@ def test_corpora_are_not_compared_on_their_own_held_out_text(tmp_path: Path) -> 
     first, second = written(tmp_path / "a.txt", "one\n"), written(tmp_path / "b.txt", "two\n")
     files = ("-m", "scale=tiny", "corpus=files", f"corpus.paths=[{first}],[{second}]")
     assert differing(*files) == ["fingerprints.corpus.files"]
-
-
-@pytest.mark.parametrize("override", ["evaluation.shots=[0],[0,5]", "evaluation.fewshot_seed=1,2"])
-def test_prompts_may_differ(override: str) -> None:
-    assert differing("-m", "scale=tiny", override) == []
 
 
 def test_a_group_that_decides_nothing_is_compared_as_the_command_has_it(tmp_path: Path) -> None:
