@@ -1,7 +1,6 @@
 """Training steps on random tokens in this process, without the artefacts of a run."""
 
 import math
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -114,18 +113,6 @@ def distance(found: Mapping[str, torch.Tensor], expected: Mapping[str, torch.Ten
     least = 1e-3 * max(norms.values())
     parts = [float((found[name] - tensor).norm()) / max(norms[name], least) for name, tensor in expected.items()]
     return max(parts) if all(map(math.isfinite, parts)) else math.inf
-
-
-def seconds_a_step(stepped: Stepper, batch: Batch, warmup: int, steps: int) -> list[float]:
-    """Of each of `steps` steps after `warmup`, to the end of the work on the device."""
-    found = []
-    for _ in range(warmup + steps):
-        synchronize(stepped.accelerator.device)
-        began = time.perf_counter()
-        stepped.step(batch, 1e-5)
-        synchronize(stepped.accelerator.device)
-        found.append(time.perf_counter() - began)
-    return found[warmup:]
 
 
 def synchronize(device: torch.device) -> None:

@@ -47,16 +47,8 @@ STEPS = (
     Step("losses", "losses beside the CPU's", 150, of="llama"),
     Step("losses", "losses beside the CPU's", 150, of="gpt_neox"),
     Step("losses", "losses beside the CPU's", 150, of="encoder_decoder"),
-    Step("groups", "a group of one process by DDP and FSDP2", 90),
     Step("memory", "peak of training beside the prediction", 150),
-    Step("short_memory", "a step that runs out of memory", 60),
-    Step("interrupted", "a killed training that goes on", 300, of="killed"),
-    Step("interrupted", "a deterministic training that SIGTERM stops, and that goes on", 300, of="stopped"),
-    Step("continued", "a training that continues a shorter one", 150),
-    Step("uncompiled", "a training where no C compiler is", 120),
     Step("whole_runs", "paribus run, again, and two at once", 180),
-    Step("compiling", "first step, compiled cold and warm", 90, alone=True),
-    Step("micro_batch", "the largest micro-batch, found by trial", 270, alone=True),
     Step("scoring", "scores and texts beside lm-eval's model class", 120, alone=True),
     Step("speed", "468M beside transformers and Trainer", 280, 2, alone=True, of="468m"),
     Step("speed", "1.2B beside transformers", 200, 2, alone=True, of="1.2b"),
@@ -65,8 +57,6 @@ STEPS = (
     Step("speed", "8 layers of the width of 6.7B beside transformers", 200, 3, alone=True, of="6.7b_8_layers"),
     Step("speed", "128K tokens of vocabulary beside transformers", 120, 3, alone=True, of="468m_128k"),
     Step("speed", "documents in contexts of 8,192 beside transformers", 240, 3, alone=True, of="468m_documents"),
-    Step("shares", "where the time of a step goes", 60, 3, alone=True),
-    Step("checkpoints", "how long a checkpoint holds up training", 60, 3, alone=True),
 )
 
 
