@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paribus.config.groups.ordering import LexicalOrdering
@@ -74,7 +74,6 @@ def test_neighbours_are_those_of_the_formula(tmp_path: Path) -> None:
     assert result["mean_similarity_of_nearest"] == pytest.approx(lists.similarities[:, 0].mean())
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(st.sampled_from(["aa", "bb", "cc", "dd", "ee", "x"]), max_size=12), min_size=1, max_size=12))
 def test_random_documents_have_the_neighbours_of_the_formula(
     tmp_path_factory: pytest.TempPathFactory, bags: list[list[str]]
@@ -84,19 +83,6 @@ def test_random_documents_have_the_neighbours_of_the_formula(
         return
     lists, _ = find(tmp_path_factory.mktemp("lexical"), texts, ordering)
     assert_equal(lists, slow(texts, ordering))
-
-
-def test_a_copy_has_similarity_one_and_equal_ones_come_in_corpus_order(tmp_path: Path) -> None:
-    texts = ["red green blue", "red green blue", "red other", "red green blue", "other words"]
-    lists, _ = find(tmp_path, texts, LexicalOrdering())
-    assert lists.ids[3].tolist() == [0, 1, 2, -1]
-    assert lists.similarities[3, :2].tolist() == [1.0, 1.0] and 0 < lists.similarities[3, 2] < 1
-
-
-def test_documents_without_shared_terms_have_no_neighbours(tmp_path: Path) -> None:
-    lists, result = find(tmp_path, ["alpha beta", "", "alpha beta", "a b c", "unique"], LexicalOrdering())
-    assert (lists.ids >= 0).sum(axis=1).tolist() == [1, 0, 1, 0, 0]
-    assert result["without_neighbours"] == 3
 
 
 def test_a_corpus_without_words_or_documents_is_refused(tmp_path: Path) -> None:

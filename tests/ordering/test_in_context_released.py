@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paribus.ordering.arrays import JUMPS, NeighbourLists, permutation, write_neighbours
-from paribus.ordering.in_context_released import Chained, in_chains, trigrams, without_alike, write_dropped
+from paribus.ordering.in_context_released import Chained, in_chains, without_alike, write_dropped
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
@@ -40,7 +40,6 @@ def neighbour_rows(draw: st.DrawFn) -> list[list[int]]:
     return [[near for near in row if near != document] for document, row in enumerate(rows)]
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(neighbour_rows(), st.integers(1, 7), st.integers(0, 5))
 def test_chains_are_those_of_the_plain_rule_with_the_same_random_documents(
     tmp_path: Path, released_order: Any, rows: list[list[int]], chain: int, seed: int
@@ -48,14 +47,6 @@ def test_chains_are_those_of_the_plain_rule_with_the_same_random_documents(
     found = chained(tmp_path, rows, chain, seed=seed)
     assert found.documents.tolist() == released_order(rows, chain, permutation(len(rows), JUMPS, seed).tolist())
     assert sorted(found.documents.tolist()) == list(range(len(rows)))
-
-
-def test_a_larger_graph_has_the_chains_of_the_plain_rule(tmp_path: Path, released_order: Any) -> None:
-    generator = np.random.default_rng(3)
-    rows = ((np.arange(5000)[:, None] + generator.integers(1, 80, (5000, 9))) % 5000).tolist()
-    found = chained(tmp_path, rows, 21, seed=4)
-    assert found.documents.tolist() == released_order(rows, 21, permutation(5000, JUMPS, 4).tolist())
-    assert found.dissolved > 0 and found.moved > 0
 
 
 def test_documents_that_are_not_kept_are_out_of_chains_and_lists(tmp_path: Path, released_order: Any) -> None:
@@ -88,23 +79,6 @@ def test_a_short_chain_goes_before_its_nearest_neighbours_in_another(tmp_path: P
     assert (found.chains, found.dissolved, found.moved) == (2, 1, 1)
 
 
-def test_documents_without_neighbours_stay_chains_of_their_own(tmp_path: Path) -> None:
-    found = chained(tmp_path, [[] for _ in range(9)], 21, seed=2)
-    assert found.documents.tolist() == permutation(9, JUMPS, 2).tolist()
-    assert (found.chains, found.dissolved, found.moved) == (9, 9, 0)
-
-
-def test_equal_seeds_give_equal_chains_and_another_seed_others(tmp_path: Path) -> None:
-    rows = [[(document + step) % 60 for step in (7, 11)] for document in range(60)]
-    one, same, other = (chained(tmp_path, rows, 5, seed=seed).documents.tolist() for seed in (1, 1, 2))
-    assert one == same != other
-
-
-def test_trigrams_are_all_substrings_of_three_characters() -> None:
-    assert trigrams("abcab") == {"abc", "bca", "cab"}
-    assert trigrams("ab") == {"ab"} and trigrams("") == {""}
-
-
 def test_a_document_that_starts_like_the_last_one_kept_is_dropped() -> None:
     texts = ["abcdefgh", "abcdefgX", "abcdefgh", "something else"]
     # 0 and 1 share 5 of 7 trigrams, 0 and 2 all.
@@ -114,11 +88,6 @@ def test_a_document_that_starts_like_the_last_one_kept_is_dropped() -> None:
     assert dropped.similarities == pytest.approx([5 / 7, 1.0])
     assert without_alike(np.array([0, 1, 2, 3]), texts, 5 / 7)[0].tolist() == [0, 1, 2, 3]
     assert without_alike(np.array([0, 2, 1, 3]), texts, 5 / 7)[1].documents == [2]
-
-
-def test_short_and_empty_starts_are_alike_only_when_equal() -> None:
-    order, dropped = without_alike(np.arange(5), ["", "", "a", "b", "b"], 0.85)
-    assert order.tolist() == [0, 2, 3] and dropped.documents == [1, 4]
 
 
 def test_what_is_dropped_is_written_with_ids_and_similarity(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from paribus.engine.gpus import Gpu
 from paribus.errors import ConfigurationError
 from paribus.ordering import nearest_gpu, neighbours
 from paribus.ordering.arrays import unit_rows
-from paribus.ordering.nearest import ExactShard, Vectors, nearest_documents, scores
+from paribus.ordering.nearest import ExactShard, Vectors
 from paribus.ordering.nearest_gpu import DeviceShard, _Copy, _largest
 from paribus.ordering.neighbours import search_devices
 from support.neighbours import clustered, search
@@ -74,14 +74,6 @@ def test_lists_are_those_of_a_cpu_to_the_last_bit(name: str, columns: int, monke
         assert np.array_equal(found[1].view(np.int32), expected[1].view(np.int32))
 
 
-@pytest.mark.parametrize("dimensions", [1, 15, 16, 17, 48, 384])
-def test_cosines_are_added_in_the_order_of_the_kernel(dimensions: int) -> None:
-    base, queries = drawn(50, dimensions), drawn(9, dimensions, seed=2)
-    candidates = np.random.default_rng(3).integers(0, 50, (9, 6))
-    found = nearest_gpu._in_order(torch.from_numpy(queries), torch.from_numpy(base)[torch.from_numpy(candidates)])
-    assert np.array_equal(found.numpy().view(np.int64), scores(queries, base, candidates).view(np.int64))
-
-
 @pytest.mark.parametrize(("columns", "count"), [(6400, 10), (6400, 99), (6400, 100), (6401, 10), (63, 5), (64, 64)])
 def test_the_largest_are_found_by_maxima_of_groups(columns: int, count: int) -> None:
     products = torch.from_numpy(np.random.default_rng(4).standard_normal((3, columns)).astype(np.float32))
@@ -126,11 +118,6 @@ def test_several_devices_share_the_blocks(tmp_path: Path, monkeypatch: pytest.Mo
     assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
     assert share == 1.0
     assert len(served) == 3 * 3, "three blocks in each of three shards"
-
-
-def test_documents_without_a_direction_and_shards_of_none_have_no_neighbours() -> None:
-    nothing = nearest_documents(DeviceShard(drawn(1), [CPU]), np.array([7]), drawn(1), np.array([7]), 4)
-    assert nothing[0].tolist() == [[-1] * 4] and not nothing[1].any()
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paribus.config.groups.ordering import InContextOrdering, LexicalOrdering, NearestOrdering, NeighboursConfig
+from paribus.config.groups.ordering import NeighboursConfig
 from paribus.engine.local import LocalEngine
 from paribus.errors import ConfigurationError, DataError
 from paribus.ordering import neighbours
 from paribus.ordering.arrays import unit_rows
 from paribus.ordering.embeddings import Embeddings
 from paribus.ordering.nearest import InvertedShard
-from paribus.ordering.neighbours import RECALLED, Blocks, NeighbourSearch, recall_of
+from paribus.ordering.neighbours import Blocks, NeighbourSearch, recall_of
 from paribus.ordering.search_plan import SearchPlan, plan_search
 from support.neighbours import Found, Vectors, clustered, search
 from support.orders import write_embeddings
@@ -68,29 +68,6 @@ def test_a_small_corpus_is_padded_and_a_zero_row_has_no_neighbours(tmp_path: Pat
     assert (ids[2] == -1).all() and 2 not in ids
 
 
-@pytest.mark.parametrize("index", ["auto", "flat", "ivf"])
-@pytest.mark.parametrize("count", [1, 2])
-def test_a_handful_of_documents_has_padding(tmp_path: Path, count: int, index: str) -> None:
-    _, _, (ids, cosines), _ = search(tmp_path, clustered(count), retrieved=3, index=index)
-    expected = {1: [[-1, -1, -1]], 2: [[1, -1, -1], [0, -1, -1]]}
-    assert ids.tolist() == expected[count]
-    assert (cosines[ids < 0] == 0).all()
-
-
-@pytest.mark.parametrize("index", ["flat", "ivf"])
-def test_a_corpus_without_any_direction_has_no_neighbours(tmp_path: Path, index: str) -> None:
-    _, _, (ids, _), share = search(tmp_path, np.zeros((40, 8), dtype=np.float32), retrieved=3, index=index)
-    assert (ids == -1).all() and share == 1.0
-
-
-@pytest.mark.parametrize("index", ["flat", "ivf"])
-def test_documents_that_are_all_the_same_are_neighbours_of_one_another(tmp_path: Path, index: str) -> None:
-    vectors = np.tile(clustered(1), (300, 1))
-    _, _, (ids, cosines), share = search(tmp_path, vectors, retrieved=4, index=index, lists=4)
-    assert (cosines > 0.999999).all() and share == 1.0
-    assert all(len(set(row)) == 4 and number not in row for number, row in enumerate(ids.tolist()))
-
-
 def test_as_many_lists_are_searched_as_the_sample_asks_for(tmp_path: Path) -> None:
     vectors = np.random.default_rng(0).normal(size=(6000, 16)).astype(np.float32)
     for recall in (0.6, 0.97):
@@ -106,10 +83,6 @@ def test_the_cosines_of_an_inverted_file_are_exact(tmp_path: Path) -> None:
     exact = np.einsum("nd,nkd->nk", stored, stored[ids])
     assert np.allclose(cosines, exact, atol=1e-7)
     assert (np.diff(cosines, axis=1) <= 0).all()
-
-
-def test_probing_every_list_is_exact(tmp_path: Path) -> None:
-    assert_exact(tmp_path, clustered(800), 8, index="ivf", lists=16, probes=16)
 
 
 def test_quantized_vectors_find_most_neighbours_and_shards_of_them_the_same(tmp_path: Path) -> None:
@@ -174,11 +147,6 @@ def test_quantizing_too_few_documents_is_refused_by_the_field() -> None:
         plan_search(9000, 768, NeighboursConfig(index="ivf_pq"))
     with pytest.raises(ConfigurationError, match=r"neighbours.code_size: 100 does not divide the 768 dimensions"):
         plan_search(90_000, 768, NeighboursConfig(index="ivf_pq", code_size=100))
-
-
-def test_recall_is_of_as_many_neighbours_as_orders_take() -> None:
-    orders = (InContextOrdering(), LexicalOrdering(), NearestOrdering())
-    assert {order.neighbours for order in orders} == {RECALLED}
 
 
 # A search for neighbours that is stopped, damaged, or run twice at once ends with the lists of one left alone.

@@ -38,25 +38,6 @@ def test_inner_products_are_those_of_the_best_approximation_of_rank_d() -> None:
     assert np.allclose(embeddings @ embeddings.T, expected @ expected.T, atol=1e-5)
 
 
-def test_rows_have_unit_length_and_columns_beyond_the_rank_are_zero() -> None:
-    embeddings = embed_tfidf(TEXTS, TfidfEmbedder(dimensions=50))
-    assert embeddings.shape == (6, 50)
-    assert np.allclose(np.linalg.norm(embeddings, axis=1), 1, atol=1e-6)
-    assert np.allclose(embeddings @ embeddings.T, dense_tfidf(TEXTS) @ dense_tfidf(TEXTS).T, atol=1e-5)
-
-
-def test_a_document_without_a_word_is_a_row_of_zeros() -> None:
-    embeddings = embed_tfidf([*TEXTS, "!?", ""], TfidfEmbedder(dimensions=4))
-    assert not embeddings[6:].any()
-    assert np.allclose(np.linalg.norm(embeddings[:6], axis=1), 1, atol=1e-6)
-
-
-def test_a_document_outside_the_kept_dimensions_is_a_row_of_zeros() -> None:
-    embeddings = embed_tfidf(["red green"] * 9 + ["blue sky"] * 9 + ["sea"], TfidfEmbedder(dimensions=2))
-    assert not embeddings[18].any()
-    assert np.allclose(embeddings[:9], embeddings[0]) and abs(embeddings[0] @ embeddings[9]) < 1e-6
-
-
 def test_terms_of_the_most_documents_are_kept_and_the_end_of_long_documents_is_not_read() -> None:
     texts = ["red sky", "red sea", "red red", "red sky sea blue"]
     two_terms = embed_tfidf(texts, TfidfEmbedder(dimensions=2, max_features=2))
