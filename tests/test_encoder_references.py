@@ -1,7 +1,7 @@
 """The references against each other, and against what can be worked out by hand."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.encoder_references import (
@@ -38,7 +38,6 @@ def test_longest_first_on_examples_worked_by_hand(tokens: set[str], text: str, e
     assert longest_first(text, tokens) == expected
 
 
-@settings(max_examples=300, deadline=None)
 @given(text=TEXT, scores=st.dictionaries(st.text("abc", min_size=1, max_size=5), EIGHTHS, max_size=10))
 def test_viterbi_is_the_best_of_all_segmentations(text: str, scores: dict[str, float]) -> None:
     scores |= dict.fromkeys("abc", -6.0)
@@ -49,7 +48,6 @@ def test_viterbi_is_the_best_of_all_segmentations(text: str, scores: dict[str, f
     assert viterbi(text, scores) == max(segmentations(text, scores), key=quality)
 
 
-@settings(max_examples=300, deadline=None)
 @given(text=TEXT, tokens=TOKENS)
 def test_fewest_is_the_shortest_of_all_segmentations(text: str, tokens: set[str]) -> None:
     tokens |= set("abc")
@@ -59,7 +57,6 @@ def test_fewest_is_the_shortest_of_all_segmentations(text: str, tokens: set[str]
     assert len(pieces) <= min(len(longest_first(text, tokens)), len(left_to_right(text, tokens) or []))
 
 
-@settings(max_examples=100, deadline=None)
 @given(text=TEXT, tokens=TOKENS, stream=st.integers(0, 2**64 - 1))
 def test_without_dropout_merges_go_by_rank_and_with_all_dropped_units_stay(
     text: str, tokens: set[str], stream: int

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paribus.tokenization import Tokenizer
@@ -70,7 +70,6 @@ def test_a_pushed_back_token_is_readmitted_at_its_original_rank() -> None:
 
 
 @pytest.mark.parametrize("threshold", [None, 3, 1 << 33])
-@settings(max_examples=250, deadline=None)
 @given(words=WORDS, size=st.integers(3, 24))
 def test_training_equals_counting_everything_anew_each_step(
     threshold: int | None, words: dict[str, int], size: int
@@ -84,7 +83,6 @@ def test_training_equals_counting_everything_anew_each_step(
     assert training.stopped == ("vocab_size" if (~training.scaffold).sum() >= size else "no_pair_left")
 
 
-@settings(max_examples=50, deadline=None)
 @given(words=WORDS, size=st.integers(3, 24))
 def test_its_merges_are_those_of_bpe_carried_further(words: dict[str, int], size: int) -> None:
     scaffold, plain = train(words, "abc", size), train_bpe(corpus(words, "abc"), size)
@@ -114,14 +112,3 @@ def test_the_shortest_demolition_takes_the_fewest_tokens_and_the_longest_first()
     normal = {"a": 0, "b": 1, "c": 2, "ab": 3, "bc": 4, "abc": 5}
     assert fewest("abcbc", normal) == (5, 4)
     assert fewest("abc", {name: rank for name, rank in normal.items() if name != "abc"}) == (3, 2)
-
-
-def test_the_shortest_demolition_never_takes_more_tokens_than_the_parents() -> None:
-    texts = ["in Arizona the zones of Amazonian Arizonans are zonal"] * 3 + ["an amazing amazon"] * 5
-    by_parents, shortest = (
-        Tokenizer.train(texts, algorithm="scaffold_bpe", vocab_size=264, demolish=demolish)
-        for demolish in ("parents", "shortest")
-    )
-    for text in texts:
-        assert len(shortest.encode(text)) <= len(by_parents.encode(text))
-        assert shortest.decode(shortest.encode(text)) == text

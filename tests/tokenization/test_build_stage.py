@@ -121,19 +121,6 @@ def test_every_kind_of_tokenizer_makes_a_corpus_that_reads_back(
     assert encoded.ids.tolist() == ids.tolist()
 
 
-def test_words_stripped_of_whitespace_come_back_with_single_spaces(tmp_path: Path, corpus: Path) -> None:
-    config = run_config(
-        pretokenizer=PatternPretokenizer(kind="stripped"),
-        tokenizer=BPETokenizer(vocab_size=700, lossless=False),
-    )
-    trained, _ = vocabulary(tmp_path, corpus, config)
-    made = context(tmp_path, "tokens", config, corpus=corpus, vocabulary=trained)
-    build_tokens(made)
-    encoded = EncodedCorpus(made.output)
-    texts = list(CorpusArtifact(corpus).texts("train"))
-    assert [encoded.tokenizer.decode(encoded.document(n)) for n in range(len(encoded))] == texts
-
-
 def test_a_pretokenizer_that_loses_text_is_refused_where_lossless_is_asked(tmp_path: Path, corpus: Path) -> None:
     config = run_config(pretokenizer=PatternPretokenizer(kind="stripped"), tokenizer=BPETokenizer(vocab_size=700))
     with pytest.raises(ConfigurationError, match="stripped loses whitespace; `whitespace` keeps it"):
@@ -184,11 +171,6 @@ def test_a_sample_takes_the_first_documents(tmp_path: Path, corpus: Path) -> Non
     sizes = np.cumsum([document.bytes for document in CorpusArtifact(corpus).documents("train")])
     assert record["bytes"] == sizes[sizes <= 500][-1]
     assert record["documents"] == int((sizes <= 500).sum())
-
-
-def test_a_vocabulary_below_the_alphabet_is_refused_with_its_path(tmp_path: Path, corpus: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"tokenizer\.vocab_size: 256 is below .* at least 257"):
-        vocabulary(tmp_path, corpus, run_config(tokenizer=BPETokenizer(vocab_size=256)))
 
 
 @pytest.mark.parametrize(("size", "told"), [(30_000, True), (260, False)])

@@ -63,20 +63,6 @@ def test_real_text_is_counted_the_same_by_any_number_of_threads(real_data: RealD
     assert counted(texts[::-1], name, threads=2) == expected
 
 
-def test_the_sum_of_shards_is_the_count_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counts, "_BATCH_BYTES", 50)
-    draw = random.Random(1)
-    texts = [random_text(draw) for _ in range(200)]
-    shards = [counted(texts[begin::3], "gpt2") for begin in range(3)]
-    assert sum(map(Counter, shards), Counter()) == Counter(counted(texts, "gpt2", threads=3))
-
-
-def test_a_word_of_ten_million_bytes_is_one_pretoken() -> None:
-    word = "x" * 10_000_000
-    for name in ("gpt2", "gpt2_digits", "gpt4", "whitespace", "punctuation", "stripped", "none"):
-        assert counted([word, "x", word], name) == {word.encode(): 2, b"x": 1}
-
-
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_lone_surrogate_is_refused_by_name(threads: int) -> None:
     with pytest.raises(DataError, match=r"character 4 is the lone surrogate U\+D83D"):

@@ -14,8 +14,6 @@ from paribus.tokenization import Tokenizer, encode
 from paribus.tokenization.encode import Ids, SharedOutput
 from paribus.tokenization.kernels import layout
 
-MEBIBYTE = 1 << 20
-
 
 def encoded(sizes: list[int], threads: int, order: list[int] | None = None) -> tuple[Ids, npt.NDArray[np.int64], int]:
     """Texts whose ids are half their bytes, all of them the text's number; and how many blocks there were.
@@ -50,14 +48,6 @@ def test_every_text_is_in_its_place_for_any_number_of_threads(threads: int) -> N
     assert np.array_equal(offsets, np.concatenate([[0], np.cumsum(counts)]))
     assert np.array_equal(ids, np.repeat(np.arange(300, dtype=np.int32), counts))
     assert blocks > threads
-
-
-@pytest.mark.parametrize("order", [[2, 1, 0, 3], [1, 2, 0, 3], [0, 2, 1, 3]])
-def test_blocks_that_are_finished_early_wait_for_those_before(order: list[int]) -> None:
-    ids, offsets, blocks = encoded([MEBIBYTE] * 4, 3, order)
-    assert blocks == 4
-    assert np.array_equal(offsets, np.arange(5) * (MEBIBYTE // 2))
-    assert np.array_equal(ids, np.repeat(np.arange(4, dtype=np.int32), MEBIBYTE // 2))
 
 
 @pytest.mark.parametrize("texts", [["", ""], ["a", ""], ["", "", "中"], ["x" * 3_000_000, "b", "", "dd" * 1_000_000]])
@@ -101,12 +91,6 @@ def test_other_arrow_data_than_strings_is_refused_by_name(tok: Tokenizer, name: 
     texts, message = REFUSED[name]
     with pytest.raises(DataError, match=message):
         tok.encode_arrow(texts)
-
-
-def test_a_slice_beside_nulls_is_encoded(tok: Tokenizer) -> None:
-    ids, offsets = tok.encode_arrow(pa.array([None, "ab", "", None])[1:3])
-    assert tok.decode(ids) == "ab"
-    assert offsets.tolist() == [0, len(ids), len(ids)]
 
 
 # What is remembered has an end, and ids never depend on it.

@@ -19,11 +19,10 @@ from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.parameters import training_flops
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepare import prepare_runs
-from paribus.pipeline.run import check
 from paribus.planning.plan import make_plan
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.build import build_vocabulary
-from paribus.tokenization.existing import locate, open_existing, vocabulary_size
+from paribus.tokenization.existing import locate
 from support.run_config import run_config
 from support.stages import context_at, files
 
@@ -79,27 +78,6 @@ def test_what_a_run_wants_of_it_and_it_is_not_is_found_before_anything_runs(
     for path, groups in wanting.items():
         found = check_tokenizer(replace(fitting, **groups))
         assert [field for field, _ in found] == [path], found
-
-
-@pytest.mark.parametrize("targets", ["token_statistics", "context_statistics"])
-def test_who_makes_tokens_alone_is_told_too_before_the_corpus_is_read(
-    targets: str, places: dict[str, Path], tmp_path: Path
-) -> None:
-    """Of the model, which is not trained, nothing is wanted."""
-    command = ["scale=tiny", "corpus=pydocs_small", f"root={tmp_path}", "tokenizer=existing"]
-    command += [f"tokenizer.path={places['directory']}", "budget=equal_flops", "budget.flops=1"]
-    (job,) = compose_command(parse(command)).jobs
-    check(job.config, (targets,))
-    with pytest.raises(ConfigurationError, match=r"encoder.kind: encoder=viterbi needs the scores"):
-        check(replace(job.config, encoder=ViterbiEncoder()), (targets,))
-
-
-def test_every_place_leads_to_the_same_tokens_and_their_number(places: dict[str, Path], tokenizer: Tokenizer) -> None:
-    for name, path in places.items():
-        found = open_existing(path)
-        assert np.array_equal(found.encode(TEXTS[0]), tokenizer.encode(TEXTS[0])), name
-        assert found.special_tokens == tokenizer.special_tokens, name
-        assert vocabulary_size(path) == tokenizer.vocab_size == 270, name
 
 
 def test_a_directory_without_tokenizer_is_refused(tmp_path: Path) -> None:

@@ -75,14 +75,6 @@ def test_pieces_end_at_strict_local_maxima_of_the_entropy(bert_style: Path) -> N
     assert 3 < len(expected) < len(SENTENCE) / 2 + 1
 
 
-def test_a_threshold_leaves_only_the_higher_maxima(bert_style: Path) -> None:
-    entropies = obvious_entropies(bert_style, bert_ids(SENTENCE), 64)
-    threshold = sorted(entropies)[len(entropies) * 3 // 4]
-    pieces = PredictiveEntropySpans(bert_style, threshold=threshold - 1e-3).pieces(SENTENCE)
-    assert pieces == obvious_pieces(SENTENCE, entropies, threshold - 1e-3)
-    assert 1 < len(pieces) < len(PredictiveEntropySpans(bert_style).pieces(SENTENCE))
-
-
 def test_a_paribus_checkpoint_reads_a_line_after_the_end_of_document_token(checkpoint: Path) -> None:
     tokenizer = Tokenizer.load(checkpoint / "tokenizer")
     text = SENTENCE[:14]
@@ -115,26 +107,12 @@ def test_lines_longer_than_the_context_are_read_in_windows(checkpoint: Path) -> 
         assert found.tolist() == pytest.approx(obvious_entropies(checkpoint, ids, 16), abs=1e-3)
 
 
-def test_pieces_do_not_depend_on_what_is_computed_together(bert_style: Path) -> None:
-    texts = [SENTENCE[i % 7 : i % 7 + i % 19] + ("\n" + SENTENCE if i % 5 == 0 else "") for i in range(40)]
-    pretokenizer = PredictiveEntropySpans(bert_style)
-    together = pretokenizer.pieces("\n".join(texts))
-    apart = [pretokenizer.pieces(text) for text in texts]
-    assert together == [piece for pieces in apart for piece in ("\n", *pieces)][1:]
-
-
 def test_each_line_is_cut_alone_and_breaks_are_pieces(bert_style: Path) -> None:
     pretokenizer = PredictiveEntropySpans(bert_style)
     line = pretokenizer.pieces(SENTENCE)
     assert pretokenizer.pieces(f"{SENTENCE}\r\n\n{SENTENCE}\u2028") == [*line, "\r", "\n", "\n", *line, "\u2028"]
     assert pretokenizer.pieces("") == [] and pretokenizer.pieces("\n") == ["\n"]
     assert pretokenizer.pieces("中") == ["中"]
-
-
-def test_pieces_join_to_any_text(bert_style: Path) -> None:
-    pretokenizer = PredictiveEntropySpans(bert_style)
-    for text in (" 中 国\t", "hello, wörld! 1998", "e\u0301🙂\x00\ufffd", "\ud800中\udfff", "𠀀龘"):
-        assert "".join(pretokenizer.pieces(text)) == text
 
 
 def test_a_character_that_nothing_stands_for_is_refused(tmp_path: Path) -> None:
@@ -157,14 +135,6 @@ def test_a_checkpoint_whose_tokens_are_not_characters_is_refused(
         PredictiveEntropySpans(tmp_path / "model").pieces(SENTENCE)
 
 
-def test_a_tokenizer_that_cuts_otherwise_than_at_characters_is_refused(bert_style: Path, tmp_path: Path) -> None:
-    for name in ("config.json", "model.safetensors"):
-        shutil.copy(bert_style / name, tmp_path / name)
-    Tokenizer.train([SENTENCE, "the thethe"], vocab_size=280).to_huggingface().save_pretrained(tmp_path)
-    with pytest.raises(ConfigurationError, match=r"are not characters: the . characters of '.*' are . tokens"):
-        PredictiveEntropySpans(tmp_path).pieces(SENTENCE)
-
-
 def test_the_state_names_the_model_and_is_checked_on_load(bert_style: Path, tmp_path: Path) -> None:
     written = json.dumps(PredictiveEntropySpans(bert_style, threshold=2).to_state())
     restored = PredictiveEntropySpans.from_state(json.loads(written))
@@ -178,15 +148,6 @@ def test_the_state_names_the_model_and_is_checked_on_load(bert_style: Path, tmp_
         file.write("\n")
     with pytest.raises(DataError, match="is not the language model the pre-tokenizer was made with"):
         PredictiveEntropySpans.from_state(json.loads(written), model=moved)
-
-
-def test_the_state_finds_the_model_from_another_directory(
-    bert_style: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(bert_style.parent)
-    state = PredictiveEntropySpans(bert_style.name).to_state()
-    monkeypatch.chdir(tmp_path)
-    assert PredictiveEntropySpans.from_state(state).model == bert_style
 
 
 class OnGpu:

@@ -10,9 +10,8 @@ import pytest
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer, sentencepiece_model_pb2
 
 from paribus.errors import ConfigurationError
-from paribus.store.files import FileDigests
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.existing import fingerprint, locate, open_existing, vocabulary_size
+from paribus.tokenization.existing import open_existing, vocabulary_size
 from paribus.tokenization.settings import check_lossless
 from support.foreign_texts import LINES, TEXTS
 
@@ -119,14 +118,6 @@ def test_it_is_stored_copied_and_encodes_in_batches_like_any_other(model: Path, 
     assert fast(TEXTS[0])["input_ids"] == ours.encode(TEXTS[0]).tolist()
 
 
-def test_it_takes_other_encoders_that_it_can_serve(model: Path) -> None:
-    ours = Tokenizer.from_sentencepiece(model)
-    for encoder in ("longest_first", "left_to_right", "fewest"):
-        found = ours.with_encoder(encoder).encode(TEXTS[0])
-        assert ours.decode(found) == ours.decode(ours.encode(TEXTS[0]))
-    assert len(ours.with_encoder("fewest").encode(TEXTS[0])) <= len(ours.encode(TEXTS[0]))
-
-
 @pytest.mark.parametrize("rescore", TIES.values(), ids=TIES)
 def test_leftmost_of_pieces_of_one_score_merges_first(rescore: Callable[[str, float], float], tmp_path: Path) -> None:
     """Runs of up to 40 spaces, the lengths in which whole texts of code have them, with words between."""
@@ -150,12 +141,6 @@ def test_that_text_is_normalized_must_be_wanted(model: Path) -> None:
         check_lossless(Tokenizer.from_sentencepiece(model).settings)
 
 
-def test_a_llama_2_model_loses_nothing_else(tmp_path: Path) -> None:
-    ours = Tokenizer.from_sentencepiece(write(tmp_path / "tokenizer.model", **MODELS["llama_2"]))
-    for text in TEXTS:
-        assert ours.decode(ours.encode(text)) == text.replace("\u2581", " ")
-
-
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
@@ -169,16 +154,3 @@ def test_what_would_not_be_the_same_is_refused_by_name(options: dict[str, Any], 
     file = write(tmp_path / "m.model", **options)
     with pytest.raises(ConfigurationError, match=f"cannot be the same tokenizer here: .*{reason}"):
         Tokenizer.from_sentencepiece(file)
-
-
-def test_a_model_file_of_another_kind_gives_way_to_what_else_is_there(model: Path, tmp_path: Path) -> None:
-    """tiktoken's have the same suffix."""
-    (tmp_path / "tokenizer.model").write_text("IQ== 0\n", encoding="utf-8")
-    (tmp_path / "tokenizer.json").write_text("{}", encoding="utf-8")
-    assert locate(tmp_path).name == "tokenizer.json"
-    (tmp_path / "a.model").write_bytes(model.read_bytes())
-    assert locate(tmp_path).name == "a.model"
-
-
-def test_the_file_alone_is_its_fingerprint(model: Path, tmp_path: Path) -> None:
-    assert list(fingerprint(model.parent, FileDigests(tmp_path))) == [model.name]

@@ -141,13 +141,6 @@ def test_candidates_and_their_measures_are_those_of_the_definitions(seed: int) -
     check_candidates(random_texts(seed), settings)
 
 
-@pytest.mark.parametrize("classes", ["one", "any"])
-@pytest.mark.parametrize("seed", range(4))
-def test_mutual_information_of_counts_and_any_characters_are_those_of_the_definitions(seed: int, classes: Any) -> None:
-    settings = SpansPretokenizer(max_length=2 + seed, min_count=1 + seed % 2, information="counts", classes=classes)
-    check_candidates(random_texts(seed), settings)
-
-
 @pytest.mark.parametrize("weight", [0.0, 2.0, 5.0, 50.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_span_scores_more_than_the_least_or_is_cut(weight: float, seed: int) -> None:
@@ -186,27 +179,12 @@ def test_pieces_are_the_best_scored_candidates_from_the_left(weight: float, only
         assert pretokenizer.pieces(sentence) == obvious_pieces(sentence, candidates, settings)
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_pieces_of_random_text_are_the_best_scored_candidates_from_the_left(seed: int) -> None:
-    settings = SpansPretokenizer(max_length=5, min_count=1 + seed % 3, entropy_weight=LAMBDAS[seed % 5])
-    texts = random_texts(seed)
-    candidates = obvious_candidates(texts, settings)
-    pretokenizer = SpanPretokenizer.train(texts, settings)
-    for text in [*texts, *random_texts(seed + 100)]:
-        assert pretokenizer.pieces(text) == obvious_pieces(text, candidates, settings)
-
-
 def test_a_worked_example() -> None:
     """`ab` twice with line ends around it: PMI log2((2/3) / (1/3 * 1/3)) = log2 6, no entropy on the left."""
     (level,) = candidate_ngrams(["ab", "abc", "c"], SpansPretokenizer(max_length=2))
     assert decode(level.codes) == ["ab"]
     assert level.information.tolist() == pytest.approx([math.log2((2 / 3) / (2 / 6 * 2 / 6))])
     assert (level.left_entropy.tolist(), level.right_entropy.tolist()) == ([0.0], [1.0])
-
-
-def test_line_ends_are_one_symbol_whatever_they_are_made_of() -> None:
-    (level,) = candidate_ngrams(["甲乙\n甲乙\r\n甲乙\u2028甲乙", "甲乙"], SpansPretokenizer(max_length=2, min_count=5))
-    assert (decode(level.codes), level.left_entropy.tolist(), level.right_entropy.tolist()) == (["甲乙"], [0.0], [0.0])
 
 
 def test_candidates_never_cross_punctuation_classes_or_line_ends() -> None:
@@ -228,13 +206,6 @@ def test_pieces_join_to_any_text_lone_surrogates_included() -> None:
         text = "".join(chr(draw.choice([draw.randrange(0x110000), draw.randrange(0x4E00, 0x4F00)])) for _ in range(50))
         assert "".join(pretokenizer.pieces(text)) == text
     assert pretokenizer.pieces("") == []
-
-
-def test_nothing_is_found_in_nothing() -> None:
-    for texts in ([], [""], ["", "\n"], ["甲"], ["\ud800\ud800"] * 3):
-        pretokenizer = SpanPretokenizer.train(texts)
-        assert pretokenizer.spans == frozenset()
-        assert pretokenizer.pieces("甲乙") == ["甲", "乙"]
 
 
 def test_the_state_is_json_and_gives_the_same_pretokenizer_and_the_same_bytes() -> None:

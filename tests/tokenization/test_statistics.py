@@ -16,7 +16,6 @@ from paribus.tokenization.statistics import (
     only_in,
     overlap_shares,
     own_shares,
-    rank_curve,
     renyi_entropy,
     spellings,
     tokens_of,
@@ -59,20 +58,6 @@ def test_lengths_are_in_characters_and_bytes_are_the_texts() -> None:
     assert found.mean_token_length == pytest.approx(6 / 3)
 
 
-def test_a_part_of_a_character_has_length_one() -> None:
-    spellings = [b"\xe4", b"\xb8\xad", "中".encode(), "中 文".encode(), b"\xad ab"]
-    assert statistics.character_lengths(spellings).tolist() == [1, 1, 1, 3, 3]
-
-
-def test_one_repeated_token_has_no_entropy_and_no_text_has_no_tokens() -> None:
-    tok = Tokenizer.train([], algorithm="bytes")
-    once = corpus_statistics(tok, ["aaaa"])
-    assert (once.entropy, once.redundancy, once.renyi_efficiency) == (0, 1, 0)
-    empty = corpus_statistics(tok, [""])
-    assert (empty.tokens, empty.bytes_per_token, empty.token_lengths) == (0, 0.0, {})
-    assert (empty.words, empty.tokens_per_word, empty.frequency_by_rank, empty.unused_tokens) == (0, 0.0, (), 256)
-
-
 def test_renyi_entropy_follows_its_formula_and_becomes_shannon_s() -> None:
     counts = np.array([5, 3, 0, 2])
     shares = [0.5, 0.3, 0.2]
@@ -86,16 +71,6 @@ def test_special_tokens_are_out() -> None:
     counted.ids[tok.eos_id] = 1000
     found = statistics.count_statistics(tok, counted)
     assert (found.tokens, found.used_tokens, found.unused_tokens, found.token_lengths) == (3, 3, 253, {"1-3": 3})
-
-
-def test_the_curve_of_frequencies_has_both_ends_and_falls() -> None:
-    counts = np.random.default_rng(0).integers(0, 1000, 5000)
-    curve = rank_curve(counts)
-    assert curve[0] == (1, counts.max())
-    assert curve[-1] == (np.count_nonzero(counts), counts[counts > 0].min())
-    assert len(curve) <= 127
-    ordered = sorted(counts.tolist(), reverse=True)
-    assert all(ordered[rank - 1] == count for rank, count in curve)
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 4, 1 << 22])
@@ -190,16 +165,6 @@ def test_shares_are_those_of_the_definition(tokenizer: Tokenizer) -> None:
     assert b"zona" in inside or b"izona" in inside
 
 
-def test_a_byte_of_an_unknown_character_is_part_of_no_character() -> None:
-    tokenizer = Tokenizer.train(WORD_TEXTS, vocab_size=356, pretokenizer="gpt2", unit="character")
-    counts = count_tokens(tokenizer, ["亚利桑那 ş"]).ids
-    used = [identity for identity in fallbacks(tokenizer) if counts[identity]]
-    assert [entries(tokenizer)[identity].bytes for identity in used] == [b"\x9f", b"\xc5"]
-    shares = own_shares(tokenizer, counts)
-    assert {*shares[used].tolist()} == {1.0}
-    assert np.isnan(shares[[identity for identity in fallbacks(tokenizer) if identity not in used]]).all()
-
-
 def test_the_tokens_that_contain_another_are_told_the_most_frequent_first(tokenizer: Tokenizer) -> None:
     counts = count_tokens(tokenizer, WORD_TEXTS).ids
     found = containing(tokenizer, counts, b"zona")
@@ -214,11 +179,3 @@ def test_every_occurrence_belongs_to_what_it_is_spelled(tokenizer: Tokenizer) ->
     occurs = {entry.bytes: int(counts[identity]) for identity, entry in entries(tokenizer).items() if counts[identity]}
     assert b"," in occurs
     assert {one.token: one.occurrences for one in containing(tokenizer, counts, b"") if one.occurrences} == occurs
-
-
-def test_special_tokens_have_no_share(tokenizer: Tokenizer) -> None:
-    ordinary = {identity for ids in spellings(tokenizer).values() for identity in ids}
-    special = {*range(tokenizer.vocab_size)} - ordinary
-    assert len(special) == 1
-    shares = own_shares(tokenizer, np.ones(tokenizer.vocab_size, np.int64))
-    assert {*np.flatnonzero(np.isnan(shares)).tolist()} == special

@@ -1,14 +1,11 @@
 """The promised interface of `Tokenizer`."""
 
 import warnings
-from types import ModuleType
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-import paribus
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import Tokenizer
 from support.real_data import RealData
@@ -37,7 +34,6 @@ def train(**options: object) -> Tokenizer:
 def test_any_text_comes_back_exactly(options: dict[str, object], encoder: str) -> None:
     tok = train(encoder=encoder, **options)
 
-    @settings(max_examples=60, deadline=None)
     @given(st.text() | st.lists(st.sampled_from([*TEXTS, EOS, "\x00", "\U0001f600"])).map("".join))
     def check(text: str) -> None:
         ids = tok.encode(text)
@@ -70,37 +66,16 @@ def test_the_bytes_of_tokens_are_those_of_the_text_and_special_tokens_have_none(
     assert b"".join(listed[identity] for identity in tok.encode(text).tolist()) == expected.encode()
 
 
-def test_without_special_tokens_nothing_ends_a_document() -> None:
-    with pytest.raises(ConfigurationError, match=r"special_tokens"):
-        _ = Tokenizer.train(TEXTS, vocab_size=290).eos_id
-
-
-def test_the_vocabulary_is_in_order_of_creation() -> None:
-    tok = train(vocab_size=290)
-    assert [entry.rank for entry in tok.vocabulary] == list(range(290))
-    assert [entry.bytes for entry in tok.vocabulary[:256]] == [bytes([byte]) for byte in range(256)]
-    made = [entry for entry in tok.vocabulary if entry.parents is not None]
-    assert [(tok.vocabulary[e.parents[0]].bytes, tok.vocabulary[e.parents[1]].bytes) for e in made] == tok.merges
-    assert made[0].frequency >= made[-1].frequency > 0
-
-
-def test_a_character_outside_the_alphabet_falls_back_to_bytes() -> None:
-    tok = Tokenizer.train(["abab"], vocab_size=300, unit="character", unknown="byte_fallback")
-    assert tok.tokenize("ab€") == [b"ab", b"\xe2", b"\x82", b"\xac"]
-
-
-def test_a_character_outside_the_alphabet_becomes_one_unknown_token() -> None:
-    tok = Tokenizer.train(["abab"], vocab_size=4, unit="character", unknown="token")
-    ids = tok.encode("ab€ab")
+def test_a_character_outside_the_alphabet_is_bytes_or_unknown_or_refused() -> None:
+    fallback = Tokenizer.train(["abab"], vocab_size=300, unit="character", unknown="byte_fallback")
+    assert fallback.tokenize("ab€") == [b"ab", b"\xe2", b"\x82", b"\xac"]
+    unknown = Tokenizer.train(["abab"], vocab_size=4, unit="character", unknown="token")
+    ids = unknown.encode("ab€ab")
     assert ids.tolist() == [2, 3, 2]
-    assert tok.decode(ids) == "ab\ufffdab"
-    assert tok.token_byte_lengths().tolist() == [1, 1, 2, 0]
-
-
-def test_a_character_outside_the_alphabet_is_refused_where_nothing_stands_for_it() -> None:
-    tok = Tokenizer.train(["abab"], vocab_size=3, unit="character")
+    assert unknown.decode(ids) == "ab\ufffdab"
+    assert unknown.token_byte_lengths().tolist() == [1, 1, 2, 0]
     with pytest.raises(DataError, match=r"U\+20AC"):
-        tok.encode("€")
+        Tokenizer.train(["abab"], vocab_size=3, unit="character").encode("€")
 
 
 @pytest.mark.parametrize("options", KINDS, ids=str)
@@ -129,12 +104,6 @@ def test_a_tokenizer_says_what_it_is_and_how_many_tokens_it_has() -> None:
     assert len(tokenizer) == tokenizer.vocab_size == 258
 
 
-@pytest.mark.parametrize("package", [paribus, paribus.tokenization])
-def test_the_promised_name_is_among_those_of_its_package(package: ModuleType) -> None:
-    assert "Tokenizer" in dir(package)
-    assert package.Tokenizer is Tokenizer
-
-
 # What a caller of the library plausibly gives by mistake, and what holds texts and ids.
 
 SENTENCES = ["all else being equal and nothing else in 1998"] * 3
@@ -154,16 +123,6 @@ def test_a_mistake_is_a_type_error_that_says_what_is_right(tokenizer: Tokenizer)
         tokenizer.encode(b"abc")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="token ids are whole numbers"):
         tokenizer.decode([97, 1.5])
-
-
-def test_texts_and_ids_are_taken_from_whatever_holds_them(tokenizer: Tokenizer) -> None:
-    import torch
-
-    for ids in ([97, 98], iter([97, 98]), np.array([97, 98], np.uint8), [np.int32(97), 98], torch.tensor([97, 98])):
-        assert tokenizer.decode(ids) == "ab"
-    assert [tokenizer.decode(ids) for ids in ([], (), np.array([]))] == ["", "", ""]
-    for texts in (("a", "b"), np.array(["a", "b"]), (text for text in "ab"), [np.str_("a"), "b"]):
-        assert tokenizer.encode_batch(texts)[0].tolist() == [97, 98]
 
 
 def test_a_vocabulary_smaller_than_was_asked_for_is_said() -> None:
@@ -198,11 +157,3 @@ def test_every_language_comes_back_exactly(declarations: list[str], algorithm: s
         encoding = tok.with_encoder(encoder)
         for text in declarations[::5]:
             assert encoding.decode(encoding.encode(text)) == text
-
-
-def test_chinese_words_become_tokens(real_data: RealData) -> None:
-    texts = real_data.chinese_sentences(1_500)
-    tok = Tokenizer.train(texts, vocab_size=5_000, unit="character", pretokenizer="gpt2_digits")
-    tokens = {entry.bytes.decode() for entry in tok.vocabulary if entry.kind == "token"}
-    assert {"中国", "经济", "发展"} <= tokens
-    assert tok.decode(tok.encode(texts[0])) == texts[0]

@@ -94,11 +94,6 @@ def test_byte_fallback_is_taken_where_it_fits() -> None:
         assert train_vocabulary(word_counts(WORDS), request).unknown == unknown
 
 
-def test_a_size_below_the_alphabet_with_its_continuation_forms_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"alphabet of 512 units, continuation forms included and 1 special"):
-        trained("bpe", "byte", None, continuation=True, extra=-1)
-
-
 @pytest.mark.parametrize("algorithm", ["bpe", "scaffold_bpe", "wordpiece"])
 @pytest.mark.parametrize("unit", ["byte", "character"])
 def test_threads_and_the_order_of_texts_change_nothing(
@@ -159,8 +154,3 @@ def test_the_tokenizer_is_stored_and_stopped_says_whether_words_ran_out(tmp_path
 def test_encoders_that_need_units_or_merges_are_refused(encoder: EncoderName) -> None:
     with pytest.raises(ConfigurationError, match="encoder="):
         words(5).with_encoder(encoder)
-
-
-def test_any_vocabulary_takes_the_encoder_of_words() -> None:
-    tok = Tokenizer.train(TEXTS, vocab_size=300, pretokenizer="whitespace").with_encoder("whole")
-    assert spelled(tok, "i pugs pug") == ["i", " pugs", " ", "p", "u", "g"]
