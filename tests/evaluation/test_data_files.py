@@ -2,14 +2,13 @@
 
 import gzip
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.errors import ConfigurationError, DataError
+from paribus.errors import DataError
 from paribus.evaluation.benchmarks import BENCHMARKS
 from paribus.evaluation.data_files import read_benchmark, split_file
 from paribus.evaluation.items import Item, split_pool
@@ -115,30 +114,11 @@ def items(number: int) -> list[Item]:
     return [Item(f"test/{i}", f"question {i % 40}?", ("a", "b"), 0) for i in range(number)]
 
 
-def test_without_a_training_split_no_scored_item_equals_an_example() -> None:
-    parts = split_pool(items(60), None, 0)
-    assert len(parts.fewshot) == 10
-    shown = {item.digest() for item in parts.fewshot}
-    assert not shown & {item.digest() for item in parts.evaluated}
-    assert parts.evaluated == [item for item in items(60) if item.digest() not in shown]
-
-
 def test_with_a_training_split_every_item_is_scored_and_copies_are_no_examples() -> None:
     training = [Item("train/1", "question 3?", ("a", "b"), 0), Item("train/2", "other?", ("a", "b"), 1)]
     parts = split_pool(items(60), training, 0)
     assert parts.evaluated == items(60)
     assert [item.id for item in parts.fewshot] == ["train/2"]
-
-
-def test_a_prompt_has_as_many_examples_as_its_data_gives() -> None:
-    training = [Item(f"train/{i}", f"example {i}", ("a", "b"), 0) for i in range(2_000)]
-    assert [len(split_pool(items(60), training, shots).fewshot) for shots in (32, 1_500, 3_000)] == [
-        1_024,
-        1_500,
-        2_000,
-    ]
-    scored = [Item(f"test/{i}", f"question {i}", ("a", "b"), 0) for i in range(400)]
-    assert [len(split_pool(scored, None, shots).fewshot) for shots in (0, 32, 80, 200)] == [64, 64, 80, 100]
 
 
 def test_preflight_finds_every_problem_at_once(tmp_path: Path) -> None:
@@ -196,21 +176,3 @@ def test_a_record_of_another_schema_is_refused_before_anything_runs(tmp_path: Pa
     config = EvaluationConfig(tasks=("boolq",), data=str(tmp_path / "data"))
     with pytest.raises(DataError, match=rf"boolq/{split}\.jsonl, line 2: field `passage` must be text, not 3"):
         tasks_fingerprint(config, FileDigests(tmp_path / "cache"))
-
-
-def test_more_examples_than_a_benchmark_has_are_refused_before_anything_runs(tmp_path: Path) -> None:
-    directory = tmp_path / "data/boolq"
-    directory.mkdir(parents=True)
-    for split, count in (("validation", 3), ("train", 2)):
-        records = [{"question": f"is {split} {n}", "passage": "It is.", "label": 1} for n in range(count)]
-        lines = "".join(json.dumps(record) + "\n" for record in records)
-        (directory / f"{split}.jsonl").write_text(lines, encoding="utf-8")
-    config = EvaluationConfig(tasks=("boolq",), data=str(tmp_path / "data"), shots=(0, 2))
-    for _ in ("read", "remembered"):
-        assert tasks_fingerprint(config, FileDigests(tmp_path / "cache"))
-        with pytest.raises(ConfigurationError, match=r"evaluation\.shots asks for 3 examples .* task boolq has 2"):
-            tasks_fingerprint(replace(config, shots=(3,)), FileDigests(tmp_path / "cache"))
-    torn = next((tmp_path / "cache").glob("*.boolq.2.examples"))
-    torn.write_bytes(b"\xff")
-    assert tasks_fingerprint(config, FileDigests(tmp_path / "cache"))
-    assert torn.read_text(encoding="utf-8") == "2"

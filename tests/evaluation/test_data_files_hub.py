@@ -7,13 +7,11 @@ from pathlib import Path
 
 import datasets
 import huggingface_hub
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.evaluation.benchmarks import BENCHMARKS, MIXED_RECORDS
-from paribus.evaluation.data_files import TRANSLATIONS, read_benchmark, read_translations
+from paribus.evaluation.data_files import read_benchmark
 from paribus.evaluation.preflight import check_evaluation, fetch_missing, missing_examples, tasks_fingerprint
 from paribus.store.files import FileDigests
 from support.benchmark_records import RECORDS
@@ -124,33 +122,6 @@ def test_a_training_split_of_gigabytes_is_read_as_far_as_examples_need_it(place:
     assert not list((place / "cache").rglob("*.arrow"))
 
 
-def test_examples_of_race_high_are_of_the_data_set_that_has_its_training_split(place: Path) -> None:
-    alone = {"article": "Ann ran.", "question": "Who?", "options": list("abcd"), "answer": "B"}
-    for owner, split, record in (("EleutherAI", "test", RECORDS["race_high"]), ("ehovy", "train", alone)):
-        directory = place / owner / "race"
-        (directory / "high").mkdir(parents=True)
-        (directory / "high" / f"{split}.jsonl").write_text(json.dumps(record) + "\n")
-        files = f"  data_files:\n  - split: {split}\n    path: high/{split}.jsonl"
-        (directory / "README.md").write_text(f"---\nconfigs:\n- config_name: high\n{files}\n---\n")
-    assert check_evaluation(config(place / "data", "race_high")) == []
-    folder = place / "data" / "race_high"
-    assert len(read_benchmark(folder / "test.jsonl", BENCHMARKS["race_high"])) == 1
-    (example,) = read_benchmark(folder / "train.jsonl", BENCHMARKS["race_high"])
-    assert "Who?" in str(example)
-
-
-def test_only_the_test_split_of_a_translation_set_is_fetched(place: Path) -> None:
-    pairs = {"translation": [{"en": "a dog", "fr": "un chien"}, {"en": "a cat", "fr": "un chat"}]}
-    directory = place / "wmt" / "wmt14" / "fr-en"
-    directory.mkdir(parents=True)
-    pq.write_table(pa.table(pairs), directory / "test-00000-of-00001.parquet")
-    (directory / "train-00000-of-00030.parquet").write_bytes(b"no Parquet: too large to be read")
-    assert check_evaluation(config(place / "data", "wmt14_fr_en")) == []
-    (path,) = (place / "data" / "wmt14_en_fr").iterdir()
-    found = read_translations(path, TRANSLATIONS["wmt14_fr_en"])
-    assert [(pair.source, pair.target) for pair in found] == [("un chien", "a dog"), ("un chat", "a cat")]
-
-
 def test_a_cached_data_set_needs_no_network(place: Path) -> None:
     datasets.load_dataset("Rowan/hellaswag")
     (place / "cache" / "hellaswag").rename(place / "cache" / "Rowan___hellaswag")
@@ -170,12 +141,6 @@ def test_what_cannot_be_fetched_is_named_before_anything_runs(place: Path) -> No
     ((_, message),) = check_evaluation(config(place / "data", "hellaswag"))
     assert "has no split validation" in message
     assert not (place / "data").exists()
-
-
-def test_files_are_never_fetched_unasked(place: Path) -> None:
-    ((path, message),) = check_evaluation(EvaluationConfig(tasks=("hellaswag",), data=str(place)))
-    assert (path, "needs" in message) == ("evaluation.data", True)
-    assert not (place / "hellaswag").exists()
 
 
 def test_records_of_a_task_that_is_not_ours_are_fetched_once(place: Path) -> None:

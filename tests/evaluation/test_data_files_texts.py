@@ -3,7 +3,6 @@
 import gzip
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +38,6 @@ def test_texts_are_read_plain_and_compressed_and_named_by_their_line(suffix: str
     assert list(read_texts(path)) == [("test/1", "All else being equal."), ("test/2", "Zürich\n")]
 
 
-def test_texts_keep_the_ids_that_they_have(tmp_path: Path) -> None:
-    path = write(tmp_path / "test.jsonl", [{"id": 7, "text": "a"}, {"id": "x", "text": "b"}])
-    assert list(read_texts(path)) == [("7", "a"), ("x", "b")]
-
-
 REFUSED = {
     "no text": ([TEXTS[0], {"body": "x"}], "line 2: field `text` is missing; the record has body"),
     "a number for a text": ([{"text": 3}], "line 1: field `text` must be text, not 3"),
@@ -66,18 +60,6 @@ def test_what_is_no_set_of_texts_is_refused_by_file_and_line(case: str, tmp_path
         tasks_fingerprint(of_texts(tmp_path, "books"), FileDigests(tmp_path / "cache"))
 
 
-def test_the_fingerprint_follows_the_contents_of_texts_and_not_their_place(tmp_path: Path) -> None:
-    write(tmp_path / "data" / "books" / "test.jsonl", TEXTS)
-    config = of_texts(tmp_path / "data", "books")
-    before = tasks_fingerprint(config, FileDigests(tmp_path / "cache"))
-    assert list(before) == ["texts"]
-    (tmp_path / "data").rename(tmp_path / "moved")
-    moved = replace(config, data=str(tmp_path / "moved"))
-    assert tasks_fingerprint(moved, FileDigests(tmp_path / "cache")) == before
-    write(tmp_path / "moved" / "books" / "test.jsonl", TEXTS[:1])
-    assert tasks_fingerprint(moved, FileDigests(tmp_path / "cache")) != before
-
-
 def test_sets_that_are_missing_and_names_that_collide_are_named_at_once(tmp_path: Path) -> None:
     found = check_evaluation(of_texts(tmp_path, "books", "boolq", "../x", "books"))
     assert [path for path, _ in found] == ["evaluation.texts"] * 3 + ["evaluation.data"]
@@ -89,13 +71,6 @@ def test_sets_that_are_missing_and_names_that_collide_are_named_at_once(tmp_path
         f"text set books needs {tmp_path}/books/test.jsonl or the same with .gz or .zst; or leave it out of "
         "evaluation.texts"
     )
-
-
-def test_tasks_without_a_prompt_take_no_examples(tmp_path: Path) -> None:
-    config = EvaluationConfig(tasks=(), shots_of={"pku": (1,)})
-    assert check_evaluation(config) == [
-        ("evaluation.shots_of.pku", "pku has no prompt, so no examples in it; leave it out")
-    ]
 
 
 @pytest.mark.parametrize("record", [PAIR, {"translation": PAIR}], ids=["flat", "as on the hub"])
@@ -117,14 +92,3 @@ def test_a_pair_without_a_side_is_refused_by_file_line_and_field(record: Any, me
     path = write(tmp_path / "test.jsonl", [PAIR, record])
     with pytest.raises(DataError, match=rf"test\.jsonl, line 2: {message}"):
         read_translations(path, TRANSLATIONS["wmt14_en_de"])
-
-
-def test_the_real_multi30k_test_set_reads_whole(shared_data: Path) -> None:
-    chosen = TRANSLATIONS["multi30k_en_de"]
-    pairs = read_translations(chosen.file.find(str(shared_data / "benchmarks")), chosen)
-    assert len(pairs) == 1000
-    assert pairs[0] == TextPair(
-        "test_2016_flickr/1",
-        "a man in an orange hat starring at something .",
-        "ein mann mit einem orangefarbenen hut , der etwas anstarrt .",
-    )

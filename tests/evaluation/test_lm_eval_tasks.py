@@ -4,19 +4,25 @@ import json
 from pathlib import Path
 from typing import Any
 
+import datasets
+import lm_eval.tasks
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import yaml  # type: ignore[import-untyped]
+from lm_eval import evaluator
 
 from paribus.checks import compose_command
 from paribus.config.arguments import parse
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.items import read_records
-from paribus.evaluation.preflight import check_evaluation, check_task_names, tasks_fingerprint
-from paribus.evaluation.stage import build_tasks
+from paribus.evaluation.preflight import check_evaluation, tasks_fingerprint
+from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.store.files import FileDigests
+from paribus.tokenization import Tokenizer
 from support.borrowed_tasks import CHOICES, WRITTEN, write_records, write_tasks
-from support.evaluations import stage_context, write_drawn_corpus
+from support.evaluations import WORDS, stage_context, write_checkpoints, write_drawn_corpus
 
 
 def config(folder: Path | None, *tasks: str, **fields: Any) -> EvaluationConfig:
@@ -99,12 +105,6 @@ def test_what_cannot_be_stored_is_refused_before_anything_runs(
     assert message in found
 
 
-def test_a_directory_that_is_not_there_is_told_and_not_its_tasks(tmp_path: Path) -> None:
-    gone = config(tmp_path / "gone", "colours", "continuation")
-    assert check_evaluation(gone) == [("evaluation.include_path", f"{tmp_path / 'gone'} is not a directory")]
-    assert check_task_names(gone) == []
-
-
 def test_functions_that_no_file_of_the_directory_holds_are_refused(tmp_path: Path) -> None:
     own = write_tasks(tmp_path / "own", CHOICES)
     with (own / "colours.yaml").open("a") as file:
@@ -165,12 +165,6 @@ def test_a_task_of_lm_eval_needs_its_records(tmp_path: Path) -> None:
         )
 
 
-def test_records_that_a_task_cannot_be_made_of_are_named(tmp_path: Path) -> None:
-    own = write_tasks(tmp_path / "own", CHOICES | {"doc_to_target": "{{missing}}"})
-    with pytest.raises(DataError, match=r"task colours .* cannot be made of .*colours\.jsonl.*'missing' is undefined"):
-        stored(tmp_path, config(own, "colours", shots=(0,)))
-
-
 @pytest.mark.parametrize(
     ("text", "field"), [("Words: {{question}}", "question"), ("question", "question"), (CHOICES["doc_to_text"], "b")]
 )
@@ -181,24 +175,6 @@ def test_a_null_that_a_text_would_show_as_a_word_is_refused(tmp_path: Path, text
     rewrite(own / file, 4, {field: None})
     with pytest.raises(DataError, match=rf"{file}, \w+ 5: ValueError: null in {field} would be the word None"):
         stored(tmp_path, config(own, "colours", shots=(1,)))
-
-
-def test_a_null_is_refused_where_the_word_none_stands_too(tmp_path: Path) -> None:
-    own = write_tasks(tmp_path / "own", CHOICES | {"doc_to_text": "{{hint}} {{question}}"})
-    rewrite(own / "colours.jsonl", 4, {"question": "None of these?"})
-    with pytest.raises(DataError, match=r"colours\.jsonl, item 5: ValueError: null in hint would be the word None"):
-        rewrite(own / "colours.jsonl", 0, {"hint": "a hint"})
-        for line in (1, 2, 3):
-            rewrite(own / "colours.jsonl", line, {"hint": "a hint"})
-        stored(tmp_path, config(own, "colours", shots=(0,)))
-
-
-def test_a_field_that_the_first_record_lacks_is_read_of_others(tmp_path: Path) -> None:
-    own = write_tasks(tmp_path / "own", CHOICES | {"doc_to_text": "{{ hint or '' }} {{question}}"})
-    for file in ("colours.jsonl", "examples.jsonl"):
-        rewrite(own / file, 4, {"hint": "a hint"})
-    texts = (stored(tmp_path, config(own, "colours", shots=(0,))) / "colours.jsonl").read_text(encoding="utf-8")
-    assert texts.count("a hint ") == 1
 
 
 @pytest.mark.parametrize("text", ["{% if hint %}{{hint}} {% endif %}{{question}}", "{{ hint or question }}"])
@@ -228,13 +204,6 @@ def with_answers(folder: Path, answers: list[Any], examples: list[Any]) -> Evalu
     return config(own, "colours", shots=(1,))
 
 
-def test_a_boolean_answer_is_the_number_that_lm_eval_takes_it_for(tmp_path: Path) -> None:
-    tasks = stored(tmp_path, with_answers(tmp_path, [True, False, True], [False, True]))
-    assert [record["gold"] for record in read_records(tasks / "colours.jsonl")] == [1, 0, 1]
-    (shown, _) = read_records(tasks / "colours.fewshot.jsonl")
-    assert shown["choices"] == [json.loads((tmp_path / "own/examples.jsonl").read_text().splitlines()[0])["a"]]
-
-
 @pytest.mark.parametrize(
     ("answers", "examples", "told"),
     [
@@ -248,3 +217,108 @@ def test_an_answer_that_is_no_choice_is_told_by_file_and_item(
 ) -> None:
     with pytest.raises(DataError, match=told):
         stored(tmp_path, with_answers(tmp_path, answers, examples))
+
+
+SEED, STEP, SHOTS = 1234, 20, (0, 1)
+OWN_TASKS = Path(lm_eval.tasks.__file__).parent
+"""Of lm-eval; to look into all of its 14,000 files takes it seconds."""
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkpoint, and no cache of data sets but a fresh one."""
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    # lm-eval would ask pip and git about this machine each time it evaluates.
+    monkeypatch.setattr(evaluator, "add_env_info", lambda results: None)
+    write_drawn_corpus(tmp_path)
+    text = " ".join(WORDS)
+    tokenizer = Tokenizer.train([text] * 3, vocab_size=320, special_tokens=["<|endoftext|>"])
+    write_checkpoints(tmp_path, tokenizer, (STEP,))
+    tokenizer.to_huggingface().save_pretrained(tmp_path / "training" / f"step_{STEP:08d}")
+    return tmp_path
+
+
+def ours(root: Path, evaluation: EvaluationConfig) -> dict[tuple[str, int, str], list[float]]:
+    """Values of items in order, by task, shots and metric."""
+    build_tasks(stage_context(root, evaluation, "tasks", "corpus"))
+    build_scores(stage_context(root, evaluation, "evaluation", "training", "tasks", "corpus"))
+    found: dict[tuple[str, int, str], list[float]] = {}
+    for row in pq.read_table(root / "evaluation" / "items.parquet").to_pylist():
+        found.setdefault((row["task"], row["shots"], row["metric"]), []).append(row["value"])
+    return found
+
+
+def theirs(root: Path, include_path: Path, task: str, shots: int) -> list[dict[str, Any]]:
+    """lm-eval's own samples of a task of a directory."""
+    from lm_eval.models.huggingface import HFLM
+    from lm_eval.tasks import TaskManager
+
+    checkpoint = root / "training" / f"step_{STEP:08d}"
+    model = HFLM(pretrained=str(checkpoint), dtype="float32", device="cpu", batch_size=4)
+    manager = TaskManager(include_path=include_path, include_defaults=False)
+    results = evaluator.simple_evaluate(
+        model, tasks=[task], num_fewshot=shots, task_manager=manager, fewshot_random_seed=SEED, bootstrap_iters=0
+    )
+    samples: list[dict[str, Any]] = results["samples"][task]
+    return samples
+
+
+def test_multiple_choice_of_a_directory_has_lm_evals_accuracy_and_likelihoods(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = write_tasks(root / "own", CHOICES)
+    monkeypatch.chdir(own)
+    evaluation = EvaluationConfig(tasks=("colours",), include_path=str(own), shots=SHOTS, heldout_documents=10)
+    found = ours(root, evaluation)
+    for shots in SHOTS:
+        expected = theirs(root, own, "colours", shots)
+        for metric in ("acc", "acc_norm"):
+            assert found["colours", shots, metric] == [sample[metric] for sample in expected]
+        logs = np.array([[answer[0] for answer in sample["filtered_resps"]] for sample in expected])
+        right = logs[np.arange(len(logs)), [int(sample["target"]) for sample in expected]]
+        bits = (np.log(np.exp(logs).sum(axis=1)) - right) / np.log(2)
+        np.testing.assert_allclose(found["colours", shots, "choice_bits"], bits, rtol=1e-4, atol=1e-4)
+
+
+def test_written_answers_of_a_directory_are_lm_evals(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a model that has learned nothing; so the accepted answers are what lm-eval's own run of it wrote."""
+    own = write_tasks(root / "own", WRITTEN)
+    monkeypatch.chdir(own)
+    written = [sample["filtered_resps"][0] for sample in theirs(root, own, "follows", 0) if sample["filter"] == "whole"]
+    records = [json.loads(line) for line in (own / "colours.jsonl").read_text().splitlines()]
+    lines = [json.dumps(record | {"b": text}) for record, text in zip(records[::2], written[::2], strict=True)]
+    rest = [json.dumps(record) for record in records[1::2]]
+    (own / "colours.jsonl").write_text("".join(f"{line}\n" for line in (*lines, *rest)))
+    evaluation = EvaluationConfig(tasks=("follows",), include_path=str(own), shots=SHOTS, heldout_documents=10)
+    found = ours(root, evaluation)
+    for shots in SHOTS:
+        expected = theirs(root, own, "follows", shots)
+        for way, metric in (("whole", "exact_match"), ("word", "exact_match_word")):
+            values = [sample["exact_match"] for sample in expected if sample["filter"] == way]
+            assert found["follows", shots, metric] == values
+    assert sum(found["follows", 0, "exact_match"]) >= len(lines)
+
+
+def test_a_task_of_lm_eval_has_its_own_numbers(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """lm-eval is given the same records in place of the hub's."""
+    records = {
+        split: [
+            {
+                "question": f"{WORDS[place % 12]} {split}?",
+                "choices": list(WORDS[place : place + 4]),
+                "answer": place % 4,
+            }
+            for place in range(8)
+        ]
+        for split in ("test", "dev")
+    }
+    for split, found in records.items():
+        file = root / "data" / "mmlu_astronomy" / f"{split}.jsonl"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("".join(json.dumps(record) + "\n" for record in found))
+    evaluation = EvaluationConfig(tasks=("mmlu_astronomy",), data=str(root / "data"), shots=(2,), heldout_documents=10)
+    values = ours(root, evaluation)
+    splits = {split: datasets.Dataset.from_list(found) for split, found in records.items()}
+    monkeypatch.setattr(datasets, "load_dataset", lambda **_: splits)
+    samples = theirs(root, OWN_TASKS / "mmlu" / "default", "mmlu_astronomy", 2)
+    assert values["mmlu_astronomy", 2, "acc"] == [sample["acc"] for sample in samples]

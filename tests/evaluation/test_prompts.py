@@ -1,21 +1,45 @@
 """Scores where a token crosses the boundary of context and continuation, against all sequences of tokens there are."""
 
 import itertools
+import json
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import DataError
 from paribus.evaluation import prompts
+from paribus.evaluation.items import AnswerItem, AnyItem, BlankItem, Item, TextItem, read_records, write_records
 from paribus.evaluation.pairs import encode_choices
-from paribus.evaluation.prompts import EncodedRequests, Spellings, encode_requests, text_log_probabilities
+from paribus.evaluation.prompts import (
+    EncodedRequests,
+    ItemTokens,
+    Spellings,
+    build_prompts,
+    encode_requests,
+    item_tokens,
+    text_log_probabilities,
+)
 from paribus.evaluation.rows import choice_bits
 from paribus.evaluation.scoring import Scorer
-from support.evaluations import brute_force, tiny_model
+from paribus.evaluation.stage import build_scores, build_tasks
+from paribus.stage import StageContext
+from paribus.tokenization import Tokenizer
+from support.evaluations import (
+    WORDS,
+    ByteEncoder,
+    brute_force,
+    stage_context,
+    tiny_model,
+    write_checkpoints,
+    write_drawn_corpus,
+)
 
 CONTEXT_LENGTH = 16
 TOKENS = (b"a", b"b", b"aa", b"ab", b"bba", b"aab")
@@ -75,12 +99,6 @@ def test_a_continuation_is_scored_given_the_text_of_its_context() -> None:
     assert score(model, [("ba", "ab")]) == [pytest.approx(joint - given, abs=1e-5)]
 
 
-def test_the_first_token_of_a_context_may_cross_too() -> None:
-    model = tiny_model(EOS + 1, CONTEXT_LENGTH)
-    joint, given = brute_force(model, [EOS], [5])[0], math.log(probability_of_text(model, [EOS], b"aa"))
-    assert score(model, [("aa", "b")]) == [pytest.approx(joint - given, abs=1e-5)]
-
-
 def test_whatever_may_follow_a_text_has_probability_one() -> None:
     model, before, text = tiny_model(EOS + 1, CONTEXT_LENGTH), [3], b"aa"
     covering = [[0, 0], [0, 2], [0, 3], [0, 5], [2], [5]]
@@ -113,21 +131,6 @@ def test_where_no_token_crosses_the_score_is_that_of_the_tokens() -> None:
     assert encoded.score(Scorer(model, 512)).log_probability == pytest.approx(expected, abs=1e-5)
 
 
-def test_items_and_choices_with_a_crossing_token_are_counted() -> None:
-    requests = [("bb", "a"), ("bb", "b"), ("bb", "ab")]
-    encoded = encode_requests(
-        Longest(), CONTEXT_LENGTH, [(("t", item), *request) for item in (0, 1) for request in requests]
-    )
-    assert encoded.crossed == {("t", 0): 2, ("t", 1): 2}
-    assert len(encoded.crossings) == 2
-
-
-def test_a_score_does_not_depend_on_the_batch() -> None:
-    model = tiny_model(EOS + 1, CONTEXT_LENGTH)
-    requests = [("ba", "ab"), ("ba", "b"), ("abaa", "b"), ("abaa", "abbb"), ("b", "b")]
-    assert score(model, requests, batch=1) == pytest.approx(score(model, requests, batch=64), abs=1e-5)
-
-
 def test_choices_of_a_context_that_is_too_long_lose_the_same_beginning() -> None:
     requests = [(("t", 0), "b" * 40 + "aba", continuation) for continuation in ("ab", "abb" * 4)]
     encoded = encode_requests(Longest(), CONTEXT_LENGTH, requests)
@@ -157,3 +160,59 @@ def test_tokens_whose_bytes_are_not_the_texts_are_refused_by_task_and_item() -> 
     with pytest.raises(DataError, match=r"task t, item 3: a token crosses .* evaluation\.tasks"):
         encode_requests(Nameless(), CONTEXT_LENGTH, [(("t", 3), "ba", "ab")])
     assert isinstance(encode_requests(Nameless(), CONTEXT_LENGTH, [(("t", 3), "ab", "ab")]), EncodedRequests)
+
+
+EVALUATION = EvaluationConfig(continuation_items=20, heldout_documents=10)
+TEXTS = [" ".join(WORDS)] * 3 + [" ".join(reversed(WORDS))] * 3
+
+
+@pytest.fixture(params=["crossing", "words", "bytes"])
+def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+    end = ["<|endoftext|>"]
+    if request.param == "bytes":
+        return Tokenizer.train([], algorithm="bytes", special_tokens=end)
+    pretokenizer = "none" if request.param == "crossing" else "gpt2"
+    return Tokenizer.train(TEXTS, vocab_size=300, pretokenizer=pretokenizer, special_tokens=end)
+
+
+def prompts_of(root: Path, tokenizer: Tokenizer) -> tuple[StageContext, dict[str, Any]]:
+    write_drawn_corpus(root)
+    build_tasks(stage_context(root, EVALUATION, "tasks", "corpus"))
+    tokenizer.save(root / "tokens" / "tokenizer")
+    context = stage_context(root, EVALUATION, "prompts", "tokens", "tasks")
+    build_prompts(context)
+    return context, json.loads((context.output / "prompts.json").read_text())["tasks"]["continuation"]
+
+
+def test_the_counts_before_training_are_those_of_scoring(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    _, counted = prompts_of(tmp_path, tokenizer)
+    write_checkpoints(tmp_path, tokenizer, steps=(10,))
+    scores = stage_context(tmp_path, EVALUATION, "evaluation", "training", "tasks", "corpus")
+    build_scores(scores)
+    scored = json.loads((scores.output / "statistics.json").read_text())["tasks"]["continuation"]
+    assert counted["crossed_items"] == scored["crossed_items"]["0"]
+    assert counted["crossed_choices"] == scored["crossed_choices"]["0"]
+    assert counted["long_prompts"] == {shots: len(cut) for shots, cut in scored["truncated_items"].items()}
+    assert (counted["items"], counted["choices"]) == (20, 80)
+
+
+def cut(tokenizer: Any, record: dict[str, Any], delimiter: str) -> ItemTokens:
+    return item_tokens(tokenizer, lambda: Spellings(tokenizer.token_bytes()), record, delimiter, ("t", 0))
+
+
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        (Item("1", "four", ("a", "bb"), 0), ItemTokens(4 + 3, 2, 0)),
+        (BlankItem("2", ("four", "a"), "bb", 0), ItemTokens(4 + 3, 2, 0)),
+        (TextItem("3", "four", "12"), ItemTokens(4 + 3, 1, 0)),
+        (AnswerItem("4", "four", (("1", "1"), ("1",))), ItemTokens(4 + 5, 0, 0)),
+        (Item("5", "four", ("a", "ar"), 0), ItemTokens(4 + 3, 2, 0)),
+    ],
+)
+def test_every_kind_of_item_is_cut_with_what_joins_its_answer(
+    tmp_path: Path, item: AnyItem, expected: ItemTokens
+) -> None:
+    write_records(tmp_path / "items.jsonl", [asdict(item)])
+    (record,) = read_records(tmp_path / "items.jsonl")
+    assert cut(ByteEncoder(), record, " ") == expected

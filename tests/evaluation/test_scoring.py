@@ -1,27 +1,43 @@
 """Log-probabilities of continuations: against one forward pass a token."""
 
+import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from paribus.checks import check_combinations
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.model import GPTNeoXModel, LlamaModel
-from paribus.errors import ConfigurationError, InfrastructureError, NumericalError, OutOfMemoryError
-from paribus.evaluation.generation import GenerationRequest, Generator
+from paribus.errors import ConfigurationError, DataError, InfrastructureError, NumericalError
 from paribus.evaluation.pairs import BranchBatch, Pair, encode_choices, fit_pair, group_pairs, make_batch, windows
-from paribus.evaluation.scoring import Scorer, computed, load_checkpoint_model
+from paribus.evaluation.scoring import Scorer, averaged_checkpoints, computed, load_checkpoint_model
+from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.modeling.device import batches
-from paribus.modeling.models import save_model
+from paribus.modeling.models import build_model, load_model, save_model
+from paribus.stage import StageContext
+from paribus.tokenization import Tokenizer
 from paribus.training.distributed import ALONE
-from support.evaluations import ByteEncoder, brute_force, tiny_model
+from support.evaluations import (
+    STAGE_MODEL,
+    WORDS,
+    ByteEncoder,
+    brute_force,
+    stage_context,
+    tiny_model,
+    write_checkpoints,
+    write_drawn_corpus,
+)
 from support.models import ENCODER_DECODER
 from support.run_config import run_config
+from support.training_inputs import TRANSLATOR
 
 CONTEXT_LENGTH = 64
 
@@ -80,17 +96,6 @@ def test_a_batch_that_does_not_fit_is_halved_and_scores_the_same(
     assert sorted(place for place, _ in Scorer(model, batch_tokens=200).predictions(asked)) == list(range(len(asked)))
 
 
-def test_a_single_sequence_that_does_not_fit_is_an_error_that_says_what_was_done(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def short(self: Scorer, batch: BranchBatch, device: torch.device) -> torch.Tensor:
-        raise torch.OutOfMemoryError("CUDA out of memory: 9 GiB")
-
-    monkeypatch.setattr(Scorer, "_hidden", short)
-    with pytest.raises(OutOfMemoryError, match=r"scoring ran out of memory with a single one .*CUDA .* 9 GiB"):
-        Scorer(tiny_model(40, CONTEXT_LENGTH), 256).score(random_pairs(3))
-
-
 def test_a_context_is_computed_once_for_its_choices() -> None:
     context = np.arange(30)
     pairs = [Pair(context, np.arange(size)) for size in (1, 5, 9, 12)] + [Pair(context[1:], np.arange(3))]
@@ -116,17 +121,6 @@ def test_a_model_that_gives_no_number_is_an_error() -> None:
     model.output.weight.data.fill_(float("nan"))
     with pytest.raises(NumericalError, match="not a number"):
         Scorer(model, 256).score(random_pairs(3))
-
-
-def test_progress_counts_every_pair_once() -> None:
-    counts: list[int] = []
-    Scorer(tiny_model(40, CONTEXT_LENGTH), 256).score(random_pairs(23), counts.append)
-    assert sum(counts) == 23
-
-
-def test_a_text_is_split_where_its_context_ends() -> None:
-    encoder = ByteEncoder(crossing=(b" y",))
-    assert pair_of(encoder, "no", " yes") == ([110, 111], [257, 101, 115])
 
 
 def test_whitespace_at_the_end_of_a_context_goes_to_the_continuation() -> None:
@@ -163,29 +157,16 @@ def test_a_context_too_long_loses_its_beginning_by_whole_eighths() -> None:
     assert all(len(part.context) + len(part.continuation) - 1 <= CONTEXT_LENGTH for part in kept)
 
 
-def test_a_context_that_just_fits_is_left_alone() -> None:
-    pair = Pair(np.arange(55), np.arange(10))
-    assert len(fit_pair(pair, CONTEXT_LENGTH)[0].context) == 55
-
-
 def test_a_continuation_longer_than_the_context_length_is_scored_whole() -> None:
     parts = fit_pair(Pair(np.arange(10), np.arange(150)), CONTEXT_LENGTH)
     assert sum(len(part.continuation) for part in parts) == 150
     assert parts[0].context.tolist() == [9]
 
 
-# What models are scored in.
-
-
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
     save_model(tiny_model(257), tmp_path)
     return tmp_path
-
-
-class Coder(ByteEncoder):
-    def decode(self, ids: object) -> str:
-        return "".join(chr(ord("a") + identity % 26) for identity in ids)  # type: ignore[attr-defined]
 
 
 def test_bfloat16_scores_are_those_of_float32_up_to_its_rounding_and_not_the_same(checkpoint: Path) -> None:
@@ -195,13 +176,6 @@ def test_bfloat16_scores_are_those_of_float32_up_to_its_rounding_and_not_the_sam
         for precision in ("fp32", "bf16")
     )
     assert 1e-4 < np.abs(half / exact - 1).max() < 0.05
-
-
-def test_texts_are_written_in_bfloat16_too(checkpoint: Path) -> None:
-    model = load_checkpoint_model(checkpoint, "cpu", "bf16")
-    assert model.computes_in == torch.bfloat16
-    written = Generator(Scorer(model, 128), Coder()).write([GenerationRequest("abc", (), 5)])
-    assert len(written[0].text) == 5
 
 
 def test_tf32_is_refused_on_a_cpu_and_set_on_a_gpu(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,9 +207,6 @@ def test_a_training_after_scores_in_tf32_multiplies_exactly(monkeypatch: pytest.
         assert torch.get_float32_matmul_precision() == "highest"
     finally:
         torch.set_float32_matmul_precision(before)
-
-
-# Batches by tokens, and processes that compute a share of them.
 
 
 class Meeting:
@@ -311,19 +282,108 @@ def test_all_processes_have_all_results_in_the_order_of_one(size: int) -> None:
         assert sum(counts) == 10
 
 
-def test_a_batch_that_one_process_halves_comes_in_its_parts() -> None:
-    def short(batch: Sequence[int]) -> list[int]:
-        if len(batch) > 2:
-            raise MemoryError("short")
-        return doubled(batch)
-
-    (found, _), (other, _) = shared([[[1, 2, 3, 4], [5, 6], [7, 8, 9]]] * 2, short)
-    assert found == other
-    assert [item for part, _ in found for item in part] == list(range(1, 10))
-    assert [item for _, result in found for item in result] == [2 * item for item in range(1, 10)]
-
-
 def test_processes_that_have_different_items_are_told_so_before_they_compute() -> None:
     for error in shared([[[1, 2], [3]], [[1, 2], [4]]]):
         assert isinstance(error, InfrastructureError)
         assert "different items" in str(error)
+
+
+EVALUATION = EvaluationConfig(continuation_items=12, heldout_documents=10, shots=(0,), average_checkpoints=3)
+STEPS = (10, 20, 30, 40)
+WEIGHTS = "model.safetensors"
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.train([" ".join(WORDS)] * 3, vocab_size=320, special_tokens=["<|endoftext|>"])
+
+
+@pytest.fixture
+def root(tokenizer: Tokenizer, tmp_path: Path) -> Path:
+    """With corpus, tasks and checkpoints of unlike weights."""
+    write_drawn_corpus(tmp_path)
+    build_tasks(stage_context(tmp_path, EVALUATION, "tasks", "corpus"))
+    write_checkpoints(tmp_path, tokenizer, STEPS)
+    return tmp_path
+
+
+def context(root: Path, evaluation: EvaluationConfig, name: str) -> StageContext:
+    found = stage_context(root, evaluation, name, "training", "tasks", "corpus")
+    return replace(found, config=replace(found.config, training=replace(found.config.training, checkpoints=4)))
+
+
+def values(root: Path, name: str) -> dict[int, dict[str, float]]:
+    """Bits of each held-out document by checkpoint."""
+    found: dict[int, dict[str, float]] = {}
+    for row in pq.read_table(root / name / "heldout.parquet").to_pylist():
+        found.setdefault(row["checkpoint"], {})[row["document"]] = row["bits"]
+    return found
+
+
+def mean_by_hand(root: Path, steps: tuple[int, ...], target: Path) -> None:
+    """A checkpoint with the mean of each parameter, taken from the models and not from their files."""
+    models = [load_model(root / "training" / f"step_{step:08d}") for step in steps]
+    with torch.no_grad():
+        for name, parameter in models[0].named_parameters():
+            others = [dict(model.named_parameters())[name] for model in models]
+            parameter.copy_(torch.stack(others).double().mean(dim=0))
+    save_model(models[0], target)
+
+
+def test_a_scored_model_is_the_mean_of_the_last_checkpoints(root: Path, tokenizer: Tokenizer) -> None:
+    result = build_scores(context(root, EVALUATION, "averaged"))
+    alone = root / "other"
+    for step in (10, 20):
+        directory = alone / "training" / f"step_{step:08d}"
+        mean_by_hand(root, (20, 30, 40), directory)
+        tokenizer.save(directory / "tokenizer")
+    for name in ("corpus", "tasks"):
+        (alone / name).symlink_to(root / name)
+    single = replace(EVALUATION, average_checkpoints=1)
+    expected = build_scores(stage_context(alone, single, "evaluation", "training", "tasks", "corpus"))
+    assert result["checkpoints"] == [40]
+    assert result["metrics"] == pytest.approx(expected["metrics"], rel=1e-5)
+    assert values(root, "averaged")[40] == pytest.approx(values(alone, "evaluation")[20], rel=1e-5)
+    build_scores(context(root, single, "last"))
+    assert values(root, "averaged")[40] != pytest.approx(values(root, "last")[40], rel=1e-2)
+    about = [json.loads((root / name / "statistics.json").read_text())["embeddings"] for name in ("averaged", "last")]
+    assert about[0]["uniformity"] != about[1]["uniformity"]
+
+
+def test_each_of_several_scored_models_is_the_mean_of_those_up_to_it(root: Path) -> None:
+    result = build_scores(context(root, replace(EVALUATION, last_checkpoints=2), "both"))
+    assert result["checkpoints"] == [30, 40]
+    build_scores(context(root, EVALUATION, "last"))
+    assert values(root, "both")[40] == values(root, "last")[40] != values(root, "both")[30]
+
+
+def test_what_a_killed_evaluation_averaged_is_not_taken_for_whole(root: Path) -> None:
+    paths = {step: root / "training" / f"step_{step:08d}" for step in STEPS}
+    torn = root / "work" / "step_00000040.partial"
+    torn.mkdir(parents=True)
+    (torn / WEIGHTS).write_bytes(b"half")
+    found = averaged_checkpoints(paths, 3, root / "work", ALONE)
+    assert list(found) == [30, 40]
+    assert sorted(path.name for path in (root / "work").iterdir()) == ["step_00000030", "step_00000040"]
+    assert {path.name for path in found[40].iterdir()} == {path.name for path in paths[40].iterdir()}
+    assert averaged_checkpoints(paths, 1, root / "none", ALONE) == paths
+    assert not (root / "none").exists()
+
+
+def test_an_encoder_decoder_is_averaged_too(tmp_path: Path) -> None:
+    models = [build_model(TRANSLATOR, 257, seed, eos_id=256) for seed in (1, 2)]
+    paths = {}
+    for step, model in enumerate(models, start=1):
+        paths[step] = tmp_path / f"step_{step:08d}"
+        save_model(model, paths[step])
+    found = dict(load_model(averaged_checkpoints(paths, 2, tmp_path / "work", ALONE)[2]).named_parameters())
+    for (name, one), (_, other) in zip(*(model.named_parameters() for model in models), strict=True):
+        assert torch.allclose(found[name], (one + other) / 2, atol=1e-7), name
+
+
+def test_checkpoints_of_different_models_are_refused(root: Path, tokenizer: Tokenizer) -> None:
+    first = root / "training" / "step_00000020"
+    save_model(build_model(replace(STAGE_MODEL, ffn_width=16), tokenizer.vocab_size, 1, eos_id=0), first)
+    with pytest.raises(DataError, match=r"step_00000020 and .*step_00000030 are no checkpoints of one model"):
+        build_scores(context(root, EVALUATION, "averaged"))
+    assert load_file(first / WEIGHTS)

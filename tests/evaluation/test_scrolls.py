@@ -15,12 +15,10 @@ from paribus.evaluation.scrolls import (
     check_scrolls,
     check_scrolls_names,
     read_task,
-    scrolls_fingerprint,
 )
 from paribus.evaluation.tune import Rows, rouge_scores
-from paribus.store.files import FileDigests
 from paribus.tokenization import Tokenizer
-from support.finetunings import finetuning_config, meeting, run_data, scrolls_record, write_lines, write_task
+from support.finetunings import finetuning_config, run_data, scrolls_record, write_lines
 
 PREDICTIONS = ["exact match example", "hello there", "general kenobi"]
 REFERENCES = [["exact match example"], ["hello", "hi there"], ["commander kenobi"]]
@@ -52,27 +50,6 @@ def test_what_is_scored_is_not_trained_on(tmp_path: Path) -> None:
     (tmp_path / "finetuning_data").rename(tmp_path / "before")
     with pytest.raises(DataError, match=r"train\.jsonl: every example of it is scored too"):
         run_data(tmp_path, again)
-
-
-def test_a_report_has_no_question(tmp_path: Path) -> None:
-    found = data(
-        tmp_path,
-        "gov_report",
-        [scrolls_record("r", "First.", "Second.", "Sum")],
-        [scrolls_record("s", "Third.", "Fourth.", "Sum")],
-    )
-    assert [(question.question, found.documents[question.document]) for question in found.scored] == [
-        ("", "Third.\n\nFourth.")
-    ]
-
-
-def test_a_meeting_is_a_document_with_a_question_a_query(tmp_path: Path) -> None:
-    found = data(tmp_path, "qmsum", [meeting(("Sum?", "A."), said="Hi.")], [meeting(("Sum?", "B."), ("Who?", "C."))])
-    assert [(question.id, question.question, question.answers) for question in found.scored] == [
-        ("validation/1/general/1", "Sum?", ("B.",)),
-        ("validation/1/specific/1", "Who?", ("C.",)),
-    ]
-    assert found.documents == ["Ann: We meet.\nBob: No.", "Ann: Hi.\nBob: No."]
 
 
 def test_real_meetings_become_questions_about_their_transcripts(shared_data: Path, tmp_path: Path) -> None:
@@ -124,18 +101,6 @@ def test_names_and_missing_files_are_refused_before_anything_runs(tmp_path: Path
     assert without[0] == "evaluation.data" and without[1].endswith("it is null")
 
 
-def test_the_identity_is_that_of_the_files(tmp_path: Path) -> None:
-    write_task(tmp_path)
-    config, cache = finetuning_config(tmp_path).finetuning, tmp_path / "cache"
-    assert isinstance(config, ScrollsFinetuning)
-    before = scrolls_fingerprint(config, FileDigests(cache))
-    with (tmp_path / "data/qasper/train.jsonl").open("a") as file:
-        file.write("\n")
-    after = scrolls_fingerprint(config, FileDigests(cache))
-    assert before["qasper"]["validation"] == after["qasper"]["validation"]  # type: ignore[index, call-overload]
-    assert before["qasper"]["train"] != after["qasper"]["train"]  # type: ignore[index, call-overload]
-
-
 def test_a_document_loses_its_end_and_a_prompt_leaves_room_for_the_longest_answer() -> None:
     tokenizer = Tokenizer.train((), algorithm="bytes", special_tokens=("<|endoftext|>",))
     train = [Question("a", "Who?", 0, ("Ann",), ""), Question("b", "Why?", 1, ("x" * 99,), "")]
@@ -155,10 +120,6 @@ def test_the_examples_of_scrolls_own_script_have_the_scores_it_prints() -> None:
     assert mean == pytest.approx(
         {"rouge1": 72.2222, "rouge2": 33.3333, "rougeL": 72.2222, "rouge_geometric_mean": 55.8136}, abs=1e-4
     )
-
-
-def test_a_metric_without_any_match_makes_the_geometric_mean_zero() -> None:
-    assert {scores["rouge_geometric_mean"] for scores in rouge_scores(["a", "b"], [["a"], ["c"]])} == {0.0}
 
 
 @pytest.mark.parametrize(

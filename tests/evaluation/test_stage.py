@@ -1,6 +1,5 @@
 """The stages `tasks` and `evaluation` on a tiny corpus and tiny models."""
 
-import dataclasses
 import itertools
 import json
 from collections.abc import Callable
@@ -13,8 +12,7 @@ import pytest
 import torch
 
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.corpus.artifact import CorpusWriter
-from paribus.errors import ConfigurationError, DataError
+from paribus.errors import ConfigurationError
 from paribus.evaluation.items import Item, read_records
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.modeling.models import load_model
@@ -72,18 +70,6 @@ def test_every_checkpoint_task_shot_count_item_and_measure_has_one_value(scored:
     assert shape == {(f"embeddings/uniformity{part}", 20) for part in ("", "_frequent", "_medium", "_rare", "_unused")}
     assert reported - text - shape == {(name, step) for name in names | HELDOUT for step in (10, 20)}
     assert text == {(f"text/{name}", 20) for name in TEXT_NUMBERS}
-
-
-def test_accuracy_is_that_of_the_most_probable_choice(scored: Any, bpe: Tokenizer) -> None:
-    context, _ = scored(shots=(0,))
-    model = load_model(context.inputs["training"] / "step_00000020").eval()
-    values = {(row["item"], row["metric"]): row["value"] for row in rows(context)}
-    for item in [Item(**record) for record in read_records(context.inputs["tasks"] / "continuation.jsonl")[:4]]:
-        query = bpe.encode(item.query).tolist()
-        scores = torch.tensor([brute_force(model, query, bpe.encode(c).tolist())[0] for c in item.choices])
-        assert values[item.id, "acc"] == float(int(scores.argmax()) == item.gold)
-        bits = -torch.log_softmax(scores.double(), 0)[item.gold] / torch.log(torch.tensor(2.0))
-        assert values[item.id, "choice_bits"] == pytest.approx(float(bits), abs=1e-3)
 
 
 def test_scores_do_not_depend_on_the_batch_size(scored: Any) -> None:
@@ -200,13 +186,6 @@ def test_more_examples_than_there_are_is_refused_before_training(tmp_path: Path)
         build_tasks(context)
 
 
-def test_a_corpus_without_held_out_text_is_refused(tmp_path: Path) -> None:
-    with CorpusWriter(tmp_path / "corpus", heldout=1e-9) as writer:
-        writer.add("a", "text " * 50, "test")
-    with pytest.raises(DataError, match=r"no held-out text: raise corpus\.heldout"):
-        build_tasks(stage_context(tmp_path, EvaluationConfig(), "tasks", "corpus"))
-
-
 def test_each_kind_of_item_is_scored_from_real_files(scored: Any, real_data: RealData) -> None:
     names = ("ag_news", "tweet_hate", "memotrap_history_of_science", "lambada_openai", "siqa")
     own = {"ag_news": (3,), "tweet_hate": (2,), "lambada_openai": (0,)}
@@ -241,21 +220,6 @@ def test_answers_are_written_and_compared_with_the_accepted_ones(scored: Any, tm
     statistics = json.loads((context.output / "statistics.json").read_text())["tasks"]
     assert statistics["squad"]["chance"] == 0
     assert statistics["winogrande"]["chance"] == 0.5
-
-
-def test_evaluation_does_not_change_what_it_reads(scored: Any) -> None:
-    context, _ = scored()
-    again = dataclasses.replace(context, output=context.output.parent / "again")
-    again.output.mkdir()
-    build_scores(again)
-    for name in ("items.parquet", "heldout.parquet", "statistics.json"):
-        assert (again.output / name).read_bytes() == (context.output / name).read_bytes()
-
-
-def test_what_stands_before_the_first_token_is_recorded(scored: Any, bpe: Tokenizer) -> None:
-    context, _ = scored(shots=(0,))
-    statistics = json.loads((context.output / "statistics.json").read_text())
-    assert statistics["beginning"] == {"token": "<|endoftext|>", "id": bpe.eos_id, "add_bos_token": False}
 
 
 def test_documents_that_a_tokenizer_changes_are_counted_where_it_may_lose_text(scored: Any, bpe: Tokenizer) -> None:

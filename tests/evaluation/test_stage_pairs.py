@@ -14,7 +14,7 @@ from sacrebleu.metrics.bleu import BLEU
 from paribus.config.groups.evaluation import default_table
 from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import CorpusArtifact, CorpusWriter
-from paribus.evaluation.heldout import TextPair, read_pairs, sample_pairs
+from paribus.evaluation.heldout import read_pairs
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.evaluation.translation import tokenized_bleu
 from paribus.modeling.models import build_model, save_model
@@ -105,13 +105,6 @@ def test_every_held_out_target_has_the_bits_its_source_leaves_it_under_each_chec
     assert metrics == {"eval/bits_per_byte": pytest.approx(sum(means) / 2)}
     assert len(load_scores(tmp_path / "evaluation").heldout) == len(heldout)
     assert {pair.id for pair in read_pairs(tmp_path / "tasks" / "heldout.jsonl")} == heldout.keys()
-
-
-def test_a_sample_of_pairs_is_whole_and_the_same_in_any_sequence() -> None:
-    pairs = [TextPair(str(number), source, target) for number, (source, target) in enumerate(pair_texts(50))]
-    chosen = sample_pairs(pairs, 12)
-    assert len(chosen) == 12 and set(chosen) < set(pairs)
-    assert chosen == sample_pairs(pairs[::-1], 12)[::-1]
 
 
 def test_held_out_pairs_are_translated_and_their_bleu_is_that_of_the_translations(tmp_path: Path) -> None:
