@@ -16,7 +16,6 @@ COMPOSING = (
     "config/test_compose.py",
     "test_paper_costs.py",
     "test_findings.py",
-    "reporting/test_paper_transcription.py",
     "reporting/test_paper.py",
     "test_documentation.py",
 )
