@@ -68,7 +68,7 @@ launcher-tests: $(READY)
 
 # 16 runs at once, 100,000 metrics, into MLflow with PostgreSQL, killed in the middle; 8 and 4 at once into SQLite.
 tracking-load: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m load tests/tracking/test_sync_server.py tests/tracking/test_sync_processes.py
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m load tests/tracking/test_sync_server.py tests/tracking/test_sync.py
 
 # Every stage on several engines, and a Ray cluster of two nodes of which one is killed; some minutes on two cores.
 cluster-tests: $(READY)
