@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -13,11 +14,11 @@ from paribus.config.groups.evaluation import TableConfig, default_table
 from paribus.errors import ConfigurationError
 from paribus.reporting.columns import Cell
 from paribus.reporting.compare import Comparison, compare
-from paribus.reporting.runs import FinishedRun, MissingRun, load_scores
+from paribus.reporting.runs import FinishedRun, load_scores
 from paribus.reporting.significance import crossed_test, judged_together, pooled_variance
 from paribus.reporting.table import layouts
 from paribus.reporting.verdict import summary
-from support.tables import FACTORS, demo_runs, notes, record
+from support.tables import FACTORS, notes, record
 
 BPE = {"tokenizer": "bpe", "encoder": "merge_rank", "ordering": "standard"}
 LBPE = BPE | {"encoder": "longest_first"}
@@ -31,6 +32,31 @@ def inference(cell: Cell) -> tuple[object, ...]:
 
 
 NO_INFERENCE = (None,) * 5 + (False,)
+
+
+def arms(
+    root: Path,
+    *,
+    labels: Sequence[Mapping[str, str]] = (BPE, LBPE),
+    seeds: Sequence[Sequence[int]] = ((0, 1, 2),) * 3,
+    tasks: Mapping[str, int] = MappingProxyType({"boolq": 100}),
+    documents: int = 0,
+) -> list[FinishedRun]:
+    """Rows with these seeds each, a row better than the one before by each task, of so many items, and by bits."""
+    generator = np.random.default_rng(4)
+    sizes = generator.integers(200, 400, documents)
+    return [
+        record(
+            root,
+            f"{place}{seed}",
+            row,
+            {(task, 0): generator.random(items) < 0.3 + 0.2 * place for task, items in tasks.items()},
+            seed=seed,
+            heldout=list(zip(sizes * generator.normal(2.0 - 0.5 * place, 0.1, documents), sizes, strict=True)),
+        )
+        for place, row in enumerate(labels)
+        for seed in seeds[place]
+    ]
 
 
 def test_an_accuracy_is_the_mean_over_items_and_its_error_the_standard_error(tmp_path: Path) -> None:
@@ -97,33 +123,23 @@ def test_scores_that_no_training_has_part_in_are_judged_with_one_seed(tmp_path: 
     assert layouts(comparison, tmp_path)[0].note == "±: half the 95 % interval over items alone"
 
 
-def seeds_of(root: Path, seeds: int, labels: Sequence[Mapping[str, str]] = (BPE, LBPE)) -> list[FinishedRun]:
-    generator = np.random.default_rng(0)
-    items = generator.random((len(labels), seeds, 300)) < 0.4 + 0.1 * generator.random((len(labels), seeds, 1))
-    return [
-        record(root, f"{index}{seed}", row, {("continuation", 0): items[index, seed]}, seed=seed)
-        for index, row in enumerate(labels)
-        for seed in range(seeds)
-    ]
-
-
 def test_two_seeds_have_a_difference_and_nothing_more(tmp_path: Path) -> None:
-    comparison = compare(seeds_of(tmp_path, 2), FACTORS)
-    first, second = (row.cells["continuation/mean"] for row in comparison.rows)
+    comparison = compare(arms(tmp_path, seeds=[(0, 1)] * 2), FACTORS)
+    first, second = (row.cells["boolq/mean"] for row in comparison.rows)
     assert second.crossed is not None
     assert second.difference == second.crossed.difference
     assert inference(second) == NO_INFERENCE and not first.best
 
 
 def test_several_seeds_are_tested_over_seeds_and_items_and_adjusted_over_the_table(tmp_path: Path) -> None:
-    comparison = compare(seeds_of(tmp_path, 3, (BPE, LBPE, ICLM)), FACTORS)
+    comparison = compare(arms(tmp_path, labels=(BPE, LBPE, ICLM)), FACTORS)
     assert [len(row.runs) for row in comparison.rows] == [3, 3, 3]
-    block = ("continuation", 0, "acc")
+    block = ("boolq", 0, "acc")
     values = np.stack(
         [[load_scores(run.scores).blocks[block].values[0] for run in row.runs] for row in comparison.rows]
     )
     means = values.mean(axis=2)
-    cells = [row.cells["continuation/mean"] for row in comparison.rows]
+    cells = [row.cells["boolq/mean"] for row in comparison.rows]
     assert [cell.value for cell in cells] == pytest.approx(means.mean(axis=1).tolist())
     assert [cell.seed_spread for cell in cells] == pytest.approx(np.std(means, axis=1, ddof=1).tolist())
     pooled = pooled_variance(means)
@@ -157,25 +173,6 @@ def test_a_row_that_seeds_move_far_and_steady_rows_take_nothing_from_each_other(
     assert p_value("wild") > 0.1 and p_value("wild", "a", "b") == pytest.approx(p_value("wild"), rel=1e-6)
 
 
-def test_rows_stand_in_the_order_of_their_labels_first_appearance(tmp_path: Path) -> None:
-    runs = demo_runs(tmp_path, items=5, curves=False)
-    rows = compare([runs[place] for place in (0, 7, 3, 2, 1, 6, 5, 4)], FACTORS).rows
-    assert [row.labels[0] for row in rows] == ["bpe"] * 4 + ["scaffold_bpe"] * 4
-    assert rows[0].labels == ("bpe", "merge_rank", "standard")
-
-
-def test_missing_runs_and_scores_are_gaps_beside_the_numbers_that_there_are(tmp_path: Path) -> None:
-    run, other = (record(tmp_path, name, labels, {("boolq", 0): ZERO}) for name, labels in (("1", BPE), ("2", ICLM)))
-    missing = [MissingRun(LBPE, "interrupted"), MissingRun(BPE, "seed 1: failed")]
-    rows = {row.labels[1:]: row for row in compare([run, replace(other, scores=None)], FACTORS, missing).rows}
-    assert rows["merge_rank", "standard"].missing == ("seed 1: failed",)
-    interrupted = rows["longest_first", "standard"]
-    assert interrupted.missing == ("interrupted",)
-    assert all(cell.value is None for cell in interrupted.cells.values())
-    cells = rows["merge_rank", "in_context"].cells
-    assert (cells["boolq/mean"].value, cells["tokens"].value, cells["final_loss"].value) == (None, 1_000_000, 4.0)
-
-
 def test_nan_stays_nan_is_never_best_and_is_not_tested(tmp_path: Path) -> None:
     training = {"tokens": 5, "final_loss": np.nan}
     runs = [
@@ -201,22 +198,8 @@ def test_loss_per_token_is_shown_only_where_all_runs_have_the_same_tokens(tmp_pa
 # What decides the question, and what is too little to decide it
 
 
-def two_measures(root: Path, items: int = 40) -> list[FinishedRun]:
-    """Two rows of three seeds, the second better by two tasks and by bits per byte."""
-    generator = np.random.default_rng(4)
-    sizes = generator.integers(200, 400, items)
-    return [
-        record(
-            root,
-            f"{index}{seed}",
-            labels,
-            {(task, 0): generator.random(items) < 0.3 + 0.4 * index for task in ("boolq", "piqa")},
-            seed=seed,
-            heldout=list(zip(sizes * generator.normal(2.0 - 0.5 * index, 0.1, items), sizes, strict=True)),
-        )
-        for index, labels in enumerate((BPE, LBPE))
-        for seed in range(3)
-    ]
+def two_tasks(root: Path, items: int = 40) -> list[FinishedRun]:
+    return arms(root, tasks={"boolq": items, "piqa": items}, documents=items)
 
 
 def judged(comparison: Comparison) -> set[str]:
@@ -233,7 +216,7 @@ def judged(comparison: Comparison) -> set[str]:
     ],
 )
 def test_only_the_primary_measures_are_judged(tmp_path: Path, table: TableConfig, primary: set[str]) -> None:
-    comparison = compare(two_measures(tmp_path), FACTORS, table=table)
+    comparison = compare(two_tasks(tmp_path), FACTORS, table=table)
     assert judged(comparison) == comparison.primary == primary
     cells = comparison.rows[1].cells
     for key in primary:
@@ -250,18 +233,18 @@ def test_only_the_primary_measures_are_judged(tmp_path: Path, table: TableConfig
 def test_a_primary_measure_must_be_of_the_table_but_need_not_be_scored_yet(tmp_path: Path) -> None:
     for name in ("bits_per_bytes", "tokens"):
         with pytest.raises(ConfigurationError, match=r"experiment\.table\.\w+: .*bits_per_byte"):
-            compare(two_measures(tmp_path / name), FACTORS, table=TableConfig(primary=(name,)))
-    unscored = [replace(run, scores=None) for run in seeds_of(tmp_path, 1)]
+            compare(two_tasks(tmp_path / name), FACTORS, table=TableConfig(primary=(name,)))
+    unscored = [replace(run, scores=None) for run in arms(tmp_path)]
     for name in ("average", "bits_per_byte", "arc_easy"):
         assert judged(compare(unscored, FACTORS, table=TableConfig(primary=(name,)))) == set()
-    comparison = compare(seeds_of(tmp_path / "more", 3), FACTORS, table=TableConfig(primary=("bits_per_byte",)))
+    comparison = compare(arms(tmp_path / "more"), FACTORS, table=TableConfig(primary=("bits_per_byte",)))
     assert summary(comparison).lines == [
         "Nothing can be said of which row is better: the table has no column that decides it."
     ]
 
 
 def test_fewer_than_thirty_items_allow_no_inference(tmp_path: Path) -> None:
-    few = compare(two_measures(tmp_path / "few", items=29), FACTORS)
+    few = compare(two_tasks(tmp_path / "few", items=29), FACTORS)
     for row in few.rows:
         for column in filter(lambda column: column.scored, few.columns):
             cell = row.cells[column.key]
@@ -271,31 +254,14 @@ def test_fewer_than_thirty_items_allow_no_inference(tmp_path: Path) -> None:
     assert "No interval, test or bold number below 30 items (of a mean, in its smallest task)" in text
     assert "boolq 0-shot (29), piqa 0-shot (29), All tasks mean (29), Held-out text bits / byte (29)." in text
     assert "Bold" not in text and "±" not in text
-    enough = compare(two_measures(tmp_path / "enough", items=30), FACTORS)
+    enough = compare(two_tasks(tmp_path / "enough", items=30), FACTORS)
     assert "below 30 items" not in " ".join(notes(enough))
     assert enough.rows[1].cells["boolq/mean"].p_value is not None
     assert any(row.cells["bits_per_byte"].best for row in enough.rows)
 
 
-def of_tasks(root: Path, sizes: Mapping[str, int], seeds: Sequence[Sequence[int]]) -> Comparison:
-    """Two rows, the second better by every task, with the seeds of each."""
-    generator = np.random.default_rng(6)
-    runs = [
-        record(
-            root,
-            f"{index}{seed}",
-            labels,
-            {(task, 0): generator.random(size) < 0.3 + 0.4 * index for task, size in sizes.items()},
-            seed=seed,
-        )
-        for index, labels in enumerate((BPE, LBPE))
-        for seed in seeds[index]
-    ]
-    return compare(runs, FACTORS)
-
-
 def test_a_mean_over_tasks_is_judged_by_its_smallest(tmp_path: Path) -> None:
-    comparison = of_tasks(tmp_path, {"boolq": 300, "piqa": 5}, [range(3)] * 2)
+    comparison = compare(arms(tmp_path, tasks={"boolq": 300, "piqa": 5}), FACTORS)
     cell = comparison.rows[1].cells["average"]
     assert (cell.items, cell.fewest, cell.p_value, cell.half_width, cell.best) == (305, 5, None, None, False)
     assert comparison.rows[1].cells["boolq/mean"].p_value is not None
@@ -304,15 +270,7 @@ def test_a_mean_over_tasks_is_judged_by_its_smallest(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("theirs", [(3, 4, 5), (2, 3, 4)])
 def test_rows_that_share_too_few_seeds_are_not_judged(tmp_path: Path, theirs: tuple[int, ...]) -> None:
-    comparison = of_tasks(tmp_path, {"boolq": 100}, [(0, 1, 2), theirs])
+    comparison = compare(arms(tmp_path, seeds=[(0, 1, 2), theirs]), FACTORS)
     cells = [row.cells["boolq/mean"] for row in comparison.rows]
     assert not any(cell.best or cell.p_adjusted is not None for cell in cells)
     assert ": a judgement takes 3 seeds an arm that another has too." in " ".join(summary(comparison).lines)
-
-
-def test_runs_without_scores_are_missing_seeds(tmp_path: Path) -> None:
-    runs = seeds_of(tmp_path, 3)
-    runs[4] = replace(runs[4], scores=None)
-    comparison = compare(runs, FACTORS)
-    assert all(row.cells["continuation/mean"].p_adjusted is None for row in comparison.rows)
-    assert "Some rows have fewer than three seeds" in layouts(comparison, tmp_path)[0].note

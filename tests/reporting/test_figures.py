@@ -98,27 +98,20 @@ def test_three_numbers_of_examples_are_a_curve_of_a_group_or_a_task(tmp_path: Pa
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_three_checkpoints_are_a_curve(tmp_path: Path) -> None:
-    last = runs(tmp_path, {("race_high", 2): 0.1}, three=True)
-    names, page = written(tmp_path, last)
-    assert "by_checkpoint" in names and "by checkpoint" in page
-    comparison = compare(last, FACTORS)
-    column = next(column for column in comparison.columns if column.parts)
-    values = [[row[column.key].value for row in cells_by_column(comparison, [column], place)] for place in range(3)]
-    assert values == [pytest.approx([0.1, 0.2]), pytest.approx([0.3, 0.4]), pytest.approx([0.5, 0.6])]
-    assert "by_checkpoint" not in written(tmp_path / "one", runs(tmp_path / "one", {("race_high", 2): 0.1}))[0]
-
-
-@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("items", [ITEMS_TO_JUDGE - 10, ITEMS_TO_JUDGE])
-def test_a_curve_of_too_few_items_has_no_bars_as_the_table_has_none(tmp_path: Path, items: int) -> None:
-    last = runs(tmp_path, {("race_high", 2): 0.1}, three=True, items=items, seeds=3)
-    comparison = compare(last, FACTORS)
+def test_three_checkpoints_are_a_curve_with_bars_where_the_table_has_them(tmp_path: Path, items: int) -> None:
+    three = runs(tmp_path, {("race_high", 2): 0.1}, three=True, items=items, seeds=3)
+    names, page = written(tmp_path, three)
+    assert "by_checkpoint" in names and ("by checkpoint; ±" in page) == (items >= ITEMS_TO_JUDGE)
+    comparison = compare(three, FACTORS)
     column = next(column for column in comparison.columns if column.parts)
-    in_table = [row.cells[column.key].half_width is not None for row in comparison.rows]
-    in_curve = [row[column.key].half_width is not None for row in cells_by_column(comparison, [column], 1)]
-    assert in_curve == in_table == [items >= ITEMS_TO_JUDGE] * 2
-    assert ("by checkpoint; ±" in written(tmp_path, last)[1]) == (items >= ITEMS_TO_JUDGE)
+    cells = [[row[column.key] for row in cells_by_column(comparison, [column], place)] for place in range(3)]
+    values = [[cell.value for cell in row] for row in cells]
+    assert values == [pytest.approx([0.1, 0.2]), pytest.approx([0.3, 0.4]), pytest.approx([0.5, 0.6])]
+    table = [row.cells[column.key] for row in comparison.rows]
+    for cell in (*table, *cells[1]):
+        assert (cell.half_width is not None) == (items >= ITEMS_TO_JUDGE)
+    assert "by_checkpoint" not in written(tmp_path / "one", runs(tmp_path / "one", {("race_high", 2): 0.1}))[0]
 
 
 # Scores by size and budget

@@ -45,11 +45,10 @@ def ours(
     parameters: float,
     vocabulary: int | None,
     budget: dict[str, Any],
-    answers: tuple[int, ...] = (1, 0, 0),
     **choices: str,
 ) -> FinishedRun:
     chosen = {"tokenizer": "bpe", "encoder": "merge_rank"} | choices
-    run = record(root, chosen["encoder"], {"encoder": chosen["encoder"]}, {("boolq", 0): answers})
+    run = record(root, "one", {"encoder": chosen["encoder"]}, {("boolq", 0): [1, 0, 0]})
     tokenizer = {"kind": chosen["tokenizer"]} | ({"vocab_size": vocabulary} if vocabulary else {})
     config = {**config_of(chosen), "budget": budget, "tokenizer": tokenizer}
     return replace(run, config=config, training={**run.training, "parameters": parameters})
@@ -95,17 +94,6 @@ def test_tokens_of_another_unit_have_no_number_of_the_paper(tmp_path: Path) -> N
         assert beside(run)[0] == 50  # the paper names no unit
     (reason,) = reasons
     assert "of 32.8K, unit byte" in reason and "of 32K, unit character" in reason
-
-
-def test_each_of_our_rows_that_fit_one_of_the_paper_has_a_line(tmp_path: Path) -> None:
-    block = {**BLOCK, "rows": [{"label": "BPE", "factors": {"tokenizer": "bpe"}}], "numbers": [[50]]}
-    answers = {"merge_rank": (1, 0, 0, 0), "longest_first": (1, 1, 0, 0)}
-    runs = [ours(tmp_path, **LIKE, encoder=encoder, answers=right) for encoder, right in answers.items()]
-    _, *lines = side_by_side(parse_paper(block), compare(runs, ("encoder",)))
-    assert lines == [
-        ["BPE (merge_rank)", "50", "25.0", "−25.0"],
-        ["BPE (longest_first)", "50", "50.0", "+0.0"],
-    ]
 
 
 @pytest.mark.usefixtures("undrawn")

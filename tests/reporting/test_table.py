@@ -177,9 +177,14 @@ def test_scores_that_disappeared_leave_a_gap_and_the_rest_stands(tmp_path: Path)
     assert runs[1].scores is not None and runs[2].scores is not None
     (runs[1].scores / "items.parquet").unlink()
     (runs[2].scores / "heldout.parquet").write_bytes(b"PAR1 torn")
-    comparison = compare(runs, BOTH, [MissingRun({"encoder": "dropout", "ordering": "nn"}, "still running")])
+    missing = [
+        MissingRun({"encoder": "dropout", "ordering": "nn"}, "still running"),
+        MissingRun(runs[0].factors, "seed 1: failed"),
+    ]
+    comparison = compare(runs, BOTH, missing)
     gaps = [row.cells["boolq/0_shot"].value is None for row in comparison.rows]
     assert gaps == [False, True, True, False, True]
+    assert comparison.rows[0].missing == ("seed 1: failed",)
     assert "items.parquet is missing" in comparison.rows[1].missing[0]
     assert "is no readable Parquet file" in comparison.rows[2].missing[0]
     assert comparison.rows[1].cells["tokens"].value == 1_000_000
