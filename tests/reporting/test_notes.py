@@ -40,57 +40,75 @@ def bits(comparison: Comparison, label: str) -> Cell:
     return next(row.cells["bits_per_byte"] for row in comparison.rows if row.labels == (label,))
 
 
-# Trainings
+# Trainings and tokenizers
 
 
-def test_repeated_text_and_its_rows_are_named(tmp_path: Path) -> None:
-    for epochs, sentence in (
-        ((0.5, 2.34), "Text was repeated, 2.34 epochs: bytes."),
-        ((1.2, 3.0), "Text was repeated, 1.2 to 3 epochs: every run."),
-    ):
-        runs = [run(tmp_path / sentence, *row) for row in (("bpe", 0), ("bytes", 0))]
-        runs = [replace(each, training=each.training | {"epochs": n}) for each, n in zip(runs, epochs, strict=True)]
-        assert sentence in notes(compare(runs, FACTORS))
+def changed(run: FinishedRun, **changes: Any) -> FinishedRun:
+    training, config = run.training | changes.pop("training", {}), run.config | changes.pop("config", {})
+    return replace(run, training=training, config=config, **changes)
 
 
-def test_rows_of_pairs_that_read_bpe_dropout_again_are_named(tmp_path: Path) -> None:
-    dropout = run(tmp_path, "dropout", 0)
-    for draws, epochs, packing, sentence in (
-        (1, 2.34, "pair", "BPE-dropout drew the tokens once for up to 2.34 epochs; the method draws them anew"),
-        (3, 3.5, "pair", "BPE-dropout drew the tokens 3 times for up to 3.5 epochs"),
-        (3, 3.0, "pair", None),
-        (1, 2.34, "concatenate", None),
-    ):
-        config = {"encoder": {"kind": "dropout", "draws": draws}, "packing": {"kind": packing}, "seed": 0}
-        again = replace(dropout, config=config, training=dropout.training | {"epochs": epochs})
-        lines = notes_with(compare([again], FACTORS), "BPE-dropout drew")
-        assert [sentence in line for line in lines if sentence] == [True] * len(lines), (draws, epochs, packing)
-        assert bool(lines) is (sentence is not None), (draws, epochs, packing)
+def dropout(draws: int, epochs: float, packing: str = "pair") -> dict[str, Any]:
+    config = {"encoder": {"kind": "dropout", "draws": draws}, "packing": {"kind": packing}}
+    return {"config": config, "training": {"epochs": epochs}}
 
 
-def test_averaged_weights_are_named_unless_labels_say_it(tmp_path: Path) -> None:
-    field = "evaluation.average_checkpoints"
-    ten, one = ({"evaluation": {"average_checkpoints": number}} for number in (10, 1))
-    alike = compare(rows(tmp_path / "0", {"bpe": (0.0,), "bytes": (0.1,)}, config=ten), FACTORS)
-    assert note(alike, "Weights that are").endswith(
-        "without fine-tuning are the mean of those of 10 checkpoints, up to the scored one."
-    )
-    mixed = [
-        replace(each, factors={**each.factors, field: number})
-        for number, config in (("1", one), ("10", ten))
-        for each in rows(tmp_path / number, {"bpe": (0.0,)}, config=config)
-    ]
-    single = rows(tmp_path / "2", {"bpe": (0.0,), "bytes": (0.1,)}, config=one)
-    for comparison in (compare(mixed, (*FACTORS, field)), compare(single, FACTORS)):
-        assert not notes_with(comparison, "Weights that are")
+EXISTING = {"config": {"tokenizer": {"kind": "existing"}}, "vocabulary": Path("a")}
 
 
-def test_steps_that_were_left_out_and_runs_that_diverged_are_counted(tmp_path: Path) -> None:
-    runs = rows(tmp_path, {"bpe": SEEDS}, skipped_steps=0.0) + rows(tmp_path, {"bytes": WORSE}, skipped_steps=40.0)
+def averaged(number: int) -> dict[str, Any]:
+    return {"config": {"evaluation": {"average_checkpoints": number}}}
+
+
+def lines_of(root: Path, first: dict[str, Any], second: dict[str, Any], *factors: str) -> list[str]:
+    """The notes of two rows with these changes; `factors` are declared to differ, too."""
+    runs = []
+    for label, changes in (("bpe", first), ("bytes", second)):
+        usual = run(root, label, 0)
+        fields = {"vocabulary_size": 8192, "factors": usual.factors | dict.fromkeys(factors, label)}
+        runs.append(changed(usual, **fields | changes))
+    return notes(compare(runs, (*FACTORS, *factors)))
+
+
+def test_what_is_unlike_in_one_row_or_unusual_in_all_is_named(tmp_path: Path) -> None:
+    usual = "\n".join(lines_of(tmp_path / "usual", {}, {}))
+    repeated, more = {"training": {"epochs": 2.34}}, {"training": {"epochs": 3.0}}
+    once, thrice = dropout(1, 2.34), dropout(3, 3.5)
+    skipped, smaller = {"training": {"skipped_steps": 40.0}}, {"vocabulary_size": 6780}
+    for place, (first, second, begin, end) in enumerate((
+        ({}, repeated, "Text was repeated, ", "2.34 epochs: bytes."),
+        (repeated, more, "Text was repeated, ", "2.34 to 3 epochs: every run."),
+        ({}, skipped, "Warning: training.skip_bad_steps", "bytes: up to 40 of 100 steps."),
+        ({}, EXISTING, "Warning: the tokenizers of these rows were there already", "alone: bytes."),
+        ({}, smaller, "Vocabularies are not of one size: bpe 8,192; bytes 6,780 tokens. ", ""),
+        (once, once, "BPE-dropout drew the tokens once for up to 2.34 epochs; ", "bpe; bytes."),
+        (thrice, thrice, "BPE-dropout drew the tokens 3 times for up to 3.5 epochs; ", "bpe; bytes."),
+        (averaged(10), averaged(10), "Weights that are ", "those of 10 checkpoints, up to the scored one."),
+    )):  # fmt: skip
+        lines = lines_of(tmp_path / str(place), first, second)
+        assert any(line.startswith(begin) and line.endswith(end) for line in lines), (first, second)
+        assert begin not in usual
+
+
+def test_what_is_alike_or_declared_is_not_named(tmp_path: Path) -> None:
+    size, weights = "tokenizer.vocab_size", "evaluation.average_checkpoints"
+    documents = dropout(1, 2.34, packing="concatenate")
+    for place, (first, second, part, *factors) in enumerate((
+        (dropout(3, 3.0), dropout(3, 3.0), "BPE-dropout drew"),
+        (documents, documents, "BPE-dropout drew"),
+        (EXISTING, EXISTING, "there already"),
+        ({}, {"vocabulary_size": 8190}, "not of one size"),
+        ({}, {"vocabulary_size": 6780}, "not of one size", size),
+        (averaged(1), averaged(10), "Weights that are", weights),
+    )):  # fmt: skip
+        lines = lines_of(tmp_path / str(place), first, second, *factors)
+        assert not any(part in line for line in lines), (first, second)
+
+
+def test_runs_that_diverged_are_counted(tmp_path: Path) -> None:
+    runs = rows(tmp_path, {"bpe": SEEDS, "bytes": WORSE})
     failed = MissingRun({"tokenizer": "bytes"}, "failed: the loss of step 40 is not finite", diverged=True)
-    comparison = compare(runs, FACTORS, missing=[failed])
-    assert note(comparison, "skip_bad_steps").endswith("bytes: up to 40 of 100 steps.")
-    assert note(comparison, "diverged").endswith("than the row is: bytes: 1 beside 3.")
+    assert note(compare(runs, FACTORS, missing=[failed]), "diverged").endswith("than the row is: bytes: 1 beside 3.")
     others = [MissingRun({"tokenizer": name}, "still running") for name in ("unigram", "bytes")]
     gone = [replace(each, gone=("its training is gone",)) for each in runs]
     assert not notes_with(compare(gone, FACTORS, missing=others), "diverged")
@@ -140,14 +158,21 @@ def test_a_seed_that_is_held_is_named_in_caption_and_notes(tmp_path: Path) -> No
 # What was scored
 
 
-def test_rows_with_tokens_across_the_boundary_of_context_and_choice_are_named(tmp_path: Path) -> None:
+def test_rows_with_tokens_across_boundaries_or_cut_sources_are_named(tmp_path: Path) -> None:
     crossed = {"crossed_items": {"0": 2}, "crossed_choices": {"0": 5}}
-    statistics = {"heldout": {}, "tasks": {"task": crossed}, "omitted_at_boundaries": 3e-6}
-    bpe = record(tmp_path, "one", {"tokenizer": "bpe"}, {("task", 0): [1, 0, 1]})
-    unigram = record(tmp_path, "two", {"tokenizer": "unigram"}, {("task", 0): [1, 1, 1]}, statistics=statistics)
-    line = note(compare([bpe, unigram], FACTORS), "begins in the context")
-    assert line.endswith("(at most a share of 3e-06 of a probability was left out): 5 choices of unigram.")
-    assert not notes_with(compare([bpe], FACTORS), "begins in the context")
+    unlike = {"tasks": {"task": crossed}, "omitted_at_boundaries": 3e-6, "cut_sources": 31}
+
+    def arm(label: str, **statistics: Any) -> FinishedRun:
+        given = {"statistics": {"heldout": {}, "tasks": {}} | statistics, "heldout": [(8.0, 4)] * 40}
+        return record(tmp_path, label, {"tokenizer": label}, {("task", 0): [1, 0, 1]}, **given)
+
+    bpe, unigram = arm("bpe", cut_sources=2), arm("unigram", **unlike)
+    comparison = compare([bpe, unigram], FACTORS)
+    boundaries = note(comparison, "begins in the context")
+    assert boundaries.endswith("(at most a share of 3e-06 of a probability was left out): 5 choices of unigram.")
+    assert "2 to 31 of 40 held-out pairs, not alike in all rows" in note(comparison, "Sources longer")
+    whole = compare([arm("whole")], FACTORS)
+    assert not notes_with(whole, "begins in the context") and not notes_with(whole, "Sources longer")
 
 
 def test_how_much_rows_read_of_cut_documents_of_a_fine_tuned_task_is_named(tmp_path: Path) -> None:
@@ -168,15 +193,6 @@ def test_how_much_rows_read_of_cut_documents_of_a_fine_tuned_task_is_named(tmp_p
     (one,) = lines("one", (0, 1800.0), (9, 640.0))
     assert "read 640 to 1,800 bytes" in one and "in all rows alike" not in one
     assert lines("whole", (0, 1800.0), (0, 1800.0)) == []
-
-
-def test_sources_that_were_cut_are_counted(tmp_path: Path) -> None:
-    runs = [
-        record(tmp_path, label, {"tokenizer": label}, {}, heldout=[(8.0, 4)] * 40, statistics={"cut_sources": cut})
-        for label, cut in (("bpe", 2), ("characters", 31))
-    ]
-    assert "2 to 31 of 40 held-out pairs, not alike in all rows" in note(compare(runs, FACTORS), "Sources longer")
-    assert not notes_with(compare(rows(tmp_path, {"bytes": (0.0,)}), FACTORS), "Sources longer")
 
 
 def accuracies(root: Path, label: str, seed: int, tasks: Sequence[str], **more: Any) -> FinishedRun:
@@ -231,7 +247,7 @@ def test_one_seed_of_few_items_shows_no_spread_and_no_bold_number(tmp_path: Path
         assert not any(cell.best for row in report.comparison.rows for cell in row.cells.values())
 
 
-# Tokenizers
+# Tokenizers that lose text
 
 
 def test_bits_of_a_lossy_tokenizer_are_not_judged_against_those_of_a_lossless_one(tmp_path: Path) -> None:
@@ -271,31 +287,6 @@ def test_a_lossy_tokenizer_is_judged_where_it_gives_back_all_that_is_scored(chan
         comparison = compare(runs, FACTORS)
         assert (bits(comparison, "llama").p_adjusted is None) is bool(changed)
         assert bool(notes_with(comparison, "lose some of the scored text")) is bool(changed)
-
-
-def test_a_tokenizer_that_was_there_already_may_have_seen_what_is_held_out(tmp_path: Path) -> None:
-    existing = rows(tmp_path / "0", {"mine": (0.0,)}, config={"tokenizer": {"kind": "existing"}})
-    existing = [replace(each, vocabulary=tmp_path / "a") for each in existing]
-    trained = [replace(each, vocabulary=tmp_path / "b") for each in rows(tmp_path / "1", {"bpe": (0.0,)})]
-    line = note(compare([*trained, *existing], FACTORS), "there already")
-    assert line.startswith("Warning: ") and line.endswith("alone: mine.")
-    alike = [*existing, *(replace(each, factors={"tokenizer": "other"}) for each in existing)]
-    assert not notes_with(compare(alike, FACTORS), "there already")
-
-
-def test_sizes_of_vocabularies_are_named_where_the_table_does_not_ask_for_them(tmp_path: Path) -> None:
-    def lines(first: int, second: int, factor: str) -> list[str]:
-        bpe = run(tmp_path / f"{first}-{second}-{factor}", "bpe", 0)
-        runs = [
-            replace(bpe, run_id=str(size), vocabulary_size=size, factors={factor: str(size)})
-            for size in (first, second)
-        ]
-        return notes_with(compare(runs, (factor,)), "not of one size")
-
-    (line,) = lines(8192, 6780, "arm")
-    assert line.startswith("Vocabularies are not of one size: 8192 8,192; 6780 6,780 tokens.")
-    assert lines(8192, 8190, "arm") == []
-    assert lines(8192, 6780, "tokenizer.vocab_size") == []
 
 
 # Text that trainings have in common
