@@ -150,7 +150,8 @@ def test_several_seeds_are_tested_over_seeds_and_items_and_adjusted_over_the_tab
     assert measures == sum(column.scored for column in comparison.columns)
     weights = [{row: 1.0, 0: -1.0} for row in (1, 2)]
     assert [(cell.crossed, cell.p_adjusted) for cell in cells[1:]] == judged_together(expected, weights, measures)
-    assert sum(cell.best for cell in cells) == 1
+    (best,) = (cell.value for cell in cells if cell.best)
+    assert best == max(cell.value for cell in cells)
 
 
 def test_a_row_that_seeds_move_far_and_steady_rows_take_nothing_from_each_other(tmp_path: Path) -> None:
@@ -257,7 +258,7 @@ def test_fewer_than_thirty_items_allow_no_inference(tmp_path: Path) -> None:
     enough = compare(two_tasks(tmp_path / "enough", items=30), FACTORS)
     assert "below 30 items" not in " ".join(notes(enough))
     assert enough.rows[1].cells["boolq/mean"].p_value is not None
-    assert any(row.cells["bits_per_byte"].best for row in enough.rows)
+    assert [row.cells["bits_per_byte"].best for row in enough.rows] == [False, True]  # the lower
 
 
 def test_a_mean_over_tasks_is_judged_by_its_smallest(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_what_is_alike_or_declared_is_not_named(tmp_path: Path) -> None:
         (EXISTING, EXISTING, "there already"),
         ({}, {"vocabulary_size": 8190}, "not of one size"),
         ({}, {"vocabulary_size": 6780}, "not of one size", size),
-        (averaged(1), averaged(10), "Weights that are", weights),
+        (averaged(5), averaged(10), "Weights that are", weights),
     )):  # fmt: skip
         lines = lines_of(tmp_path / str(place), first, second, *factors)
         assert not any(part in line for line in lines), (first, second)

@@ -70,7 +70,7 @@ def test_a_run_like_the_paper_s_has_its_number_and_another_is_told_why_not(tmp_p
         ({"vocabulary": 64_000}, "a vocabulary of 64K"),
         ({"vocabulary": None}, "a vocabulary of another kind"),
         ({"budget": {"kind": "equal_tokens", "tokens": 300_000_000_000}}, "a budget of 300B tokens"),
-        ({"budget": {"kind": "equal_text", "text": 388 * 2**30}}, "a budget of 388 GiB of text"),
+        ({"budget": {"kind": "equal_text", "text": 100_000_000_000}}, "a budget of 93.1 GiB of text"),
         ({"budget": {"kind": "equal_flops", "flops": 3 * 10**20}}, "a budget of another kind"),
         ({"tokenizer": "scaffold_bpe"}, "it has no row of the same choices."),  # though no factor names them
     ]

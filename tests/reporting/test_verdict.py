@@ -309,6 +309,9 @@ def test_the_head_says_what_was_compared_and_what_each_factor_does(comparison: C
         "tokenizer × encoder (effect of scaffold_bpe with longest_first minus that with merge_rank)"
     )
     assert shown.rows == ()
+    beyond_chance = replace(longest.effect, p_adjusted=LEVEL)  # alone, and not among all effects
+    (finding,) = summary(replace(comparison, effects=(beyond_chance,))).findings
+    assert finding.state == "undecided"
 
 
 def test_a_row_that_factors_decide_on_has_no_interval_of_its_own(comparison: Comparison) -> None:
