@@ -190,14 +190,18 @@ def test_three_seeds_are_judged(tmp_path: Path) -> None:
     assert float(line["seeds_share"]) == test.quantile.share
 
 
-def test_the_same_records_give_the_same_bytes(tmp_path: Path) -> None:
+def test_the_same_records_give_the_same_bytes_and_pictures_of_an_earlier_report_go(tmp_path: Path) -> None:
     runs = demo_runs(tmp_path, items=20)[:2]
+    earlier = tmp_path / "two" / "plots" / "earlier.svg"
+    earlier.parent.mkdir(parents=True)
+    earlier.touch()
     first, second = (
         write_report(runs, title="Twice", factors=FACTORS, directory=tmp_path / name) for name in ("one", "two")
     )
     assert list(first.files) == list(second.files)
     for name, path in first.files.items():
         assert path.read_bytes() == second.files[name].read_bytes(), name
+    assert not earlier.exists()
 
 
 @pytest.mark.usefixtures("undrawn")
