@@ -4,7 +4,6 @@ import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
-from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from paribus.ordering.arrays import save_array
 from paribus.reporting.columns import Cell
 from paribus.reporting.compare import Comparison, common_text_notes, compare, remedies
 from paribus.reporting.notes import other_sizes
-from paribus.reporting.report import write_report
 from paribus.reporting.runs import FinishedRun, MissingRun
 from paribus.reporting.table import seeds_note
 from paribus.reporting.verdict import summary
@@ -230,21 +228,6 @@ def test_prompts_that_rows_cut_otherwise_and_few_that_fit_allow_no_inference(tmp
     assert "piqa 0-shot (20 whose prompt fits every run)" in note(comparison, "No interval, test or bold")
     (reason,) = summary(comparison).lines
     assert ": the prompts that fit every run are those of 20 items, and a judgement takes 30." in reason
-
-
-def test_one_seed_of_few_items_shows_no_spread_and_no_bold_number(tmp_path: Path) -> None:
-    """Neither in the notes, nor in a caption of a table or of a picture."""
-    for items, tested in ((10, False), (40, True)):
-        runs = [
-            record(tmp_path / str(items), label, {"tokenizer": label}, {("piqa", 0): ([1, 0] * items)[place:][:items]})
-            for place, label in enumerate(("bpe", "unigram"))
-        ]
-        report = write_report(runs, title="One", factors=FACTORS, directory=tmp_path / f"report{items}")
-        page = report.files["report.html"].read_text(encoding="utf-8")
-        assert "±" not in page.partition("<body>")[2]
-        assert ("over these models' items alone</summary>" in unescape(page)) is tested
-        assert "detectable effects" not in page and "'mean' is over the shots" not in page
-        assert not any(cell.best for row in report.comparison.rows for cell in row.cells.values())
 
 
 # Tokenizers that lose text
