@@ -47,28 +47,18 @@ def test_the_bill_of_a_sweep_is_what_a_hand_reckons(tmp_path: Path) -> None:
     each = step_flops(TOKENS) / (0.4 * 989e12) / 3600
     assert plan.flops == 2 * step_flops(TOKENS)
     assert hours_of(plan) == pytest.approx(2 * each)
-    assert " hours on 4 devices that are never idle" in "\n".join(bill(plan))
-    assert "40 % (plan.utilisation) of the 989 TFLOP/s of h800" in "\n".join(bill(plan))
-
-
-def test_a_stated_peak_needs_no_name(tmp_path: Path) -> None:
-    plan = make_plan([planned_run(tmp_path, PlanConfig(peak_tflops=2.0, utilisation=0.5))])
-    assert hours_of(plan) == pytest.approx(step_flops(TOKENS) / 1e12 / 3600)
+    text = "\n".join(bill(plan))
+    assert " hours on 4 devices that are never idle" in text
+    assert "40 % (plan.utilisation) of the 989 TFLOP/s of h800" in text
+    unnamed = make_plan([planned_run(tmp_path, PlanConfig(peak_tflops=2.0, utilisation=0.5))])
+    assert hours_of(unnamed) == pytest.approx(step_flops(TOKENS) / 1e12 / 3600)
 
 
 def test_runs_that_share_a_training_pay_for_it_once_and_a_trained_one_for_nothing(tmp_path: Path) -> None:
     one, other = planned_run(tmp_path), planned_run(tmp_path, seed=1)
     assert hours_of(make_plan([one, one, other])) == pytest.approx(2 * hours_of(make_plan([one])))
-    result = {
-        "tokens": 1,
-        "text_bytes": 1,
-        "steps": 1,
-        "epochs": 1.0,
-        "flops": 5e9,
-        "device_hours": 3.0,
-        "parameters": 1,
-    }
-    store_record(one, "training", result)
+    result = dict.fromkeys(("tokens", "text_bytes", "steps", "epochs", "flops", "parameters"), 1)
+    store_record(one, "training", result | {"device_hours": 3.0})
     plan = make_plan([one, other])
     assert [run.hours for run in plan.runs if run.trained] == [3.0]
     assert [run.label for run in plan.trainings] == ["seed=1"]
@@ -92,9 +82,9 @@ def test_steps_of_the_training_that_is_resumed_are_not_paid_again(tmp_path: Path
 def test_without_a_probe_or_a_stated_speed_hours_are_not_known_and_the_plan_says_how_to_know(tmp_path: Path) -> None:
     plan = make_plan([planned_run(tmp_path, PlanConfig())])
     assert (plan.device_hours, plan.runs[0].hours) == (None, None)
-    said = "\n".join(bill(plan))
-    assert "device-hours are not known" in said
-    assert "plan.throughput=probe measures each model shape here" in said
+    text = "\n".join(bill(plan))
+    assert "device-hours are not known" in text
+    assert "plan.throughput=probe measures each model shape here" in text
     assert not (tmp_path / "cache").exists()
 
 
@@ -104,34 +94,30 @@ def test_a_sweep_over_its_limit_is_refused_by_figure_and_limit(tmp_path: Path) -
     check_limit(make_plan([fits]))
     refuse_over_limit([fits], print)
     small = replace(STATED, max_device_hours=hours / 2)
-    with pytest.raises(ConfigurationError) as refused:
+    with pytest.raises(ConfigurationError) as error:
         check_limit(make_plan([planned_run(tmp_path, small)]))
-    assert f"plan.max_device_hours: {hours / 2:g}, but 1 training" in str(refused.value)
-    assert f"takes {hours:.2g} device-hours" in str(refused.value)
+    assert f"plan.max_device_hours: {hours / 2:g}, but 1 training" in str(error.value)
+    assert f"takes {hours:.2g} device-hours" in str(error.value)
 
 
 @pytest.mark.parametrize("verb", ["plan", "run"])
 def test_a_command_over_its_limit_makes_nothing(verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     small = ["scale=tiny", "corpus=pydocs_small", "tracking=none", f"root={tmp_path}", "plan.device=h800"]
     assert main([verb, "-m", *small, "seed=0,1", "plan.max_device_hours=1e-9"]) == 2
-    said = capsys.readouterr()
-    assert "plan.max_device_hours: 1e-09, but 2 trainings" in said.err
-    assert ("still to train: 2 trainings" in said.out) == (verb == "plan")
+    printed = capsys.readouterr()
+    assert "plan.max_device_hours: 1e-09, but 2 trainings" in printed.err
+    assert ("still to train: 2 trainings" in printed.out) == (verb == "plan")
     assert not (tmp_path / "artifacts").exists()
 
 
-@pytest.mark.parametrize(
-    ("plan", "said"),
-    [
-        (PlanConfig(device="h80"), ("plan.device", "the peak of 'h80' is unknown; did you mean 'h800'?")),
-        (PlanConfig(throughput="stated"), ("plan.throughput", "stated needs plan.device")),
-        (PlanConfig(throughput="probe", device="h800"), ("plan.throughput", "which plan.device is not about")),
-    ],
-)
-def test_a_speed_that_nothing_gives_is_refused(plan: PlanConfig, said: tuple[str, str]) -> None:
-    ((path, message),) = check_plan(plan)
-    assert path == said[0]
-    assert said[1] in message
+def test_a_speed_that_nothing_gives_is_refused() -> None:
+    for plan, path, message in (
+        (PlanConfig(device="h80"), "plan.device", "the peak of 'h80' is unknown; did you mean 'h800'?"),
+        (PlanConfig(throughput="stated"), "plan.throughput", "stated needs plan.device"),
+        (PlanConfig(throughput="probe", device="h800"), "plan.throughput", "which plan.device is not about"),
+    ):
+        (problem,) = check_plan(plan)
+        assert problem[0] == path and message in problem[1]
 
 
 def test_devices_are_known_by_the_names_people_write() -> None:
@@ -162,24 +148,24 @@ def remember(run: PreparedRun, **changes: Any) -> Path:
 
 
 def test_a_shape_is_probed_once_where_nothing_sound_is_remembered(tmp_path: Path) -> None:
-    told: list[str] = []
+    messages: list[str] = []
     runs = [planned_run(tmp_path, QUICK, seed) for seed in (0, 1)]
     damaged = remember(runs[0])
     damaged.write_bytes(damaged.read_bytes()[:-20])
-    assert make_plan([planned_run(tmp_path, PlanConfig())], told.append).device_hours is None
-    assert told == []
-    plan = make_plan(runs, told.append)
-    assert len(told) == 1, "two runs of one shape are one probe"
+    assert make_plan([planned_run(tmp_path, PlanConfig())], messages.append).device_hours is None
+    assert messages == []
+    plan = make_plan(runs, messages.append)
+    assert len(messages) == 1, "two runs of one shape are one probe"
     (path,) = (tmp_path / "cache" / "probes").iterdir()
-    made = path.read_bytes()
-    measured = json.loads(made)["probe"]
+    written = path.read_bytes()
+    measured = json.loads(written)["probe"]
     assert (measured["precision"], measured["micro_batch"], measured["threads"]) == ("fp32", 4, 1)
     assert len(measured["seconds"]) >= 3
     assert measured["tokens"] in (4 * 32, 8 * 32)
     assert plan.device_hours is not None
 
-    again = make_plan(runs, told.append)
-    assert (len(told), path.read_bytes()) == (1, made)
+    again = make_plan(runs, messages.append)
+    assert (len(messages), path.read_bytes()) == (1, written)
     assert again.device_hours == plan.device_hours
     assert "remembered" in "\n".join(bill(again))
 
@@ -191,30 +177,21 @@ def test_hours_are_positions_over_tokens_a_second(tmp_path: Path) -> None:
     assert plan.device_hours is not None
     assert plan.device_hours == pytest.approx(TOKENS / 128 / 3600)
     assert plan.runs[0].throughput.flops_per_second == pytest.approx(128 * flops_per_token(MODEL, VOCABULARY))
-    said = "\n".join(bill(plan))
-    assert "128 tokens/s on abacus, fp32, micro-batch 4, 1 thread; probed 2026-01-02 03:04 UTC, remembered" in said
+    text = "\n".join(bill(plan))
+    assert "128 tokens/s on abacus, fp32, micro-batch 4, 1 thread; probed 2026-01-02 03:04 UTC, remembered" in text
 
 
-@pytest.mark.parametrize(
-    "groups",
-    [
-        {"model": replace(MODEL, context_length=64)},
-        {"model": replace(MODEL, width=32)},
-        {"training": replace(TRAINING, micro_batch=2)},
-        {"training": replace(TRAINING, precision="bf16")},
-        {"training": replace(TRAINING, activation_checkpointing=True)},
-    ],
-)
-def test_another_shape_or_precision_is_another_probe(groups: dict[str, Any], tmp_path: Path) -> None:
+def test_another_shape_or_precision_is_another_probe_and_another_seed_is_not(tmp_path: Path) -> None:
+    def known(seed: int = 0, plan: PlanConfig | None = None, **groups: Any) -> bool:
+        return make_plan([planned_run(tmp_path, plan or PlanConfig(), seed, **groups)]).device_hours is not None
+
     remember(planned_run(tmp_path, PlanConfig()))
-    assert make_plan([planned_run(tmp_path, PlanConfig())]).device_hours is not None
-    assert make_plan([planned_run(tmp_path, PlanConfig(), **groups)]).device_hours is None
-
-
-def test_a_seed_a_learning_rate_and_the_seconds_of_a_probe_are_no_other_probe(tmp_path: Path) -> None:
-    remember(planned_run(tmp_path, PlanConfig()))
-    same = planned_run(tmp_path, PlanConfig(probe_seconds=3.0), 5, training=replace(TRAINING, learning_rate=0.5))
-    assert make_plan([same]).device_hours is not None
+    assert known()
+    assert known(5, PlanConfig(probe_seconds=3.0), training=replace(TRAINING, learning_rate=0.5))
+    for model in (replace(MODEL, context_length=64), replace(MODEL, width=32)):
+        assert not known(model=model), model
+    for changes in ({"micro_batch": 2}, {"precision": "bf16"}, {"activation_checkpointing": True}):
+        assert not known(training=replace(TRAINING, **changes)), changes
 
 
 def test_a_probe_refuses_what_has_no_room_no_formula_and_no_time(
@@ -253,5 +230,5 @@ def test_shared_weights_are_probed_where_one_process_holds_them(
     with pytest.raises(ConfigurationError, match="cannot hold a micro-batch of 4"):
         probe.measure(config, VOCABULARY, 20.0)
     monkeypatch.setattr(probe, "available_bytes", lambda *_: None)
-    found = probe.measure(replace(config, model=MODEL), VOCABULARY, 3.0)
-    assert found["micro_batch"] == 4
+    measured = probe.measure(replace(config, model=MODEL), VOCABULARY, 3.0)
+    assert measured["micro_batch"] == 4

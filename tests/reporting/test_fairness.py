@@ -1,13 +1,17 @@
+"""What runs may differ in to stand in one table, and how a refusal and `--why` name the rest."""
+
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from paribus.errors import ConfigurationError
 from paribus.reporting.compare import compare
-from paribus.reporting.fairness import FairnessError, differences, proof
+from paribus.reporting.fairness import FairnessError, differences, explanation, proof
 from paribus.reporting.runs import FinishedRun
-from support.tables import ENVIRONMENT, FACTORS, config_of, record
+from support.tables import ENVIRONMENT, FACTORS, config_of, record, with_texts
 
 BPE = {"tokenizer": "bpe", "encoder": "merge_rank", "ordering": "standard"}
 SCAFFOLD = {"tokenizer": "scaffold_bpe", "encoder": "merge_rank", "ordering": "in_context"}
@@ -19,148 +23,127 @@ def pair(tmp_path: Path) -> list[FinishedRun]:
     return [record(tmp_path, "one", BPE, ACCURACY), record(tmp_path, "two", SCAFFOLD, ACCURACY)]
 
 
-def paths(runs: list[FinishedRun], factors: tuple[str, ...] = FACTORS) -> list[str]:
+def paths(runs: Sequence[FinishedRun], factors: tuple[str, ...] = FACTORS) -> list[str]:
     return [difference.path for difference in differences(runs, factors)]
 
 
-def test_runs_that_differ_in_declared_factors_only_are_equal_otherwise(pair: list[FinishedRun]) -> None:
-    assert paths(pair) == []
+def refused_paths(runs: Sequence[FinishedRun], factors: tuple[str, ...] = FACTORS) -> tuple[list[str], str]:
+    with pytest.raises(FairnessError) as error:
+        compare(runs, factors)
+    return [difference.path for difference in error.value.differences], str(error.value)
 
 
-def test_a_factor_covers_everything_below_it_and_nothing_beside_it(pair: list[FinishedRun]) -> None:
-    pair[1] = replace(pair[1], config=config_of(SCAFFOLD, tokenizer__vocab_size=8192))
+def test_factors_cover_everything_below_them_and_nothing_beside_them(pair: list[FinishedRun]) -> None:
     assert paths(pair) == []
+    pair[1] = replace(pair[1], config=config_of(SCAFFOLD, seed=7, tokenizer__vocab_size=8192))
+    assert paths(pair) == []  # seeds may differ, too
     assert paths(pair, ("tokenizer.kind", "ordering")) == ["tokenizer.vocab_size"]
     assert paths(pair, ("token", "ordering")) == ["tokenizer.kind", "tokenizer.vocab_size"]
 
 
 def test_a_field_that_only_one_run_has_is_a_difference(pair: list[FinishedRun]) -> None:
-    found = differences(pair, ("tokenizer", "ordering.kind"))
-    assert [(item.path, item.values) for item in found] == [
-        ("ordering.neighbours", (("nothing", ("one",)), ("10", ("two",))))
-    ]
+    (difference,) = differences(pair, ("tokenizer", "ordering.kind"))
+    assert difference.path == "ordering.neighbours"
+    assert difference.values == (("nothing", ("one",)), ("10", ("two",)))
 
 
-def test_seeds_may_differ(pair: list[FinishedRun]) -> None:
-    pair[1] = replace(pair[1], config=config_of(SCAFFOLD, seed=7))
-    assert paths(pair) == []
-
-
-@pytest.mark.parametrize(
-    ("changes", "path"),
-    [
-        ({"model__width": 256}, "model.width"),
-        ({"training__betas": [0.9, 0.99]}, "training.betas"),
-        ({"corpus__limit": 10}, "corpus.limit"),
-    ],
-)
-def test_any_other_setting_is_refused_by_its_path(pair: list[FinishedRun], changes: dict, path: str) -> None:
-    pair[1] = replace(pair[1], config=config_of(SCAFFOLD, **changes))
-    with pytest.raises(FairnessError, match=path) as caught:
-        compare(pair, FACTORS)
-    assert [difference.path for difference in caught.value.differences] == [path]
-    assert "in one" in str(caught.value)
-    assert "in two" in str(caught.value)
-
-
-def test_the_refusal_lists_every_difference_at_once(pair: list[FinishedRun]) -> None:
+def test_the_refusal_lists_every_other_setting_and_environment_by_path(pair: list[FinishedRun]) -> None:
     environment = {**ENVIRONMENT, "torch": "2.12.0", "digest.corpus": "dead" * 12}
-    pair[1] = replace(pair[1], config=config_of(SCAFFOLD, model__width=256), environment=environment)
-    with pytest.raises(FairnessError) as caught:
-        compare(pair, FACTORS)
-    found = [difference.path for difference in caught.value.differences]
-    assert found == ["environment.digest.corpus", "environment.torch", "model.width"]
-    assert "model.width: 128 in one; 256 in two" in str(caught.value)
+    config = config_of(SCAFFOLD, model__width=256, training__betas=[0.9, 0.99], corpus__limit=10)
+    pair[1] = replace(pair[1], config=config, environment=environment)
+    refused, message = refused_paths(pair)
+    assert refused == [
+        "corpus.limit", "environment.digest.corpus", "environment.torch", "model.width", "training.betas",
+    ]  # fmt: skip
+    assert "model.width: 128 in one; 256 in two" in message
 
 
-def test_a_stage_that_only_some_runs_need_is_no_difference(pair: list[FinishedRun]) -> None:
-    versions = {"code_version.vocabulary": "3"}
-    pair[0] = replace(pair[0], environment={**ENVIRONMENT, **versions})
-    pair[1] = replace(pair[1], environment={**ENVIRONMENT, **versions, "code_version.neighbours": "1"})
-    assert paths(pair) == []
-    pair[1] = replace(pair[1], environment={**ENVIRONMENT, "code_version.vocabulary": "4"})
-    assert paths(pair) == ["environment.code_version.vocabulary"]
+def test_stages_and_files_that_only_some_runs_need_are_no_difference_and_others_are(pair: list[FinishedRun]) -> None:
+    one, two = pair
+    without_device = {key: value for key, value in ENVIRONMENT.items() if key != "device"}
+    version = {"code_version.vocabulary": "3"}
+
+    def environments(first: dict[str, str], second: dict[str, str]) -> list[str]:
+        return paths([replace(one, environment=ENVIRONMENT | first), replace(two, environment=ENVIRONMENT | second)])
+
+    assert environments(version, version | {"code_version.neighbours": "1"}) == []
+    assert environments(version, {"code_version.vocabulary": "4"}) == ["environment.code_version.vocabulary"]
+    assert paths([one, replace(two, environment=without_device)]) == ["environment.device"]
+
+    two = with_files(two, embedder={"model.safetensors": "aa"})
+    for files, expected in (
+        ({}, []),
+        ({"model.safetensors": "bb"}, ["model.safetensors"]),
+        ({"weights.bin": "aa"}, ["model.safetensors", "weights.bin"]),
+    ):
+        others = [with_files(one, embedder=files) if files else one, two]
+        assert paths(others) == [f"fingerprints.embedder.{name}" for name in expected]
 
 
-def with_files(run: FinishedRun, **fingerprints: object) -> FinishedRun:
+def with_files(run: FinishedRun, **fingerprints: Any) -> FinishedRun:
     return replace(run, config={**run.config, "fingerprints": fingerprints})
 
 
-def test_files_that_only_some_runs_read_are_no_difference_but_other_files_are(pair: list[FinishedRun]) -> None:
-    pair[1] = with_files(pair[1], embedder={"model.safetensors": "aa"})
-    assert paths(pair) == []
-    pair[0] = with_files(pair[0], embedder={"model.safetensors": "bb"})
-    assert paths(pair) == ["fingerprints.embedder.model.safetensors"]
-    pair[0] = with_files(pair[0], embedder={"weights.bin": "aa"})
-    assert paths(pair) == ["fingerprints.embedder.model.safetensors", "fingerprints.embedder.weights.bin"]
-
-
-@pytest.mark.parametrize(
-    ("factor", "equal"), [("embedder", True), ("embedder.path", True), ("embedder.pooling", False)]
-)
-def test_a_factor_covers_the_files_it_names(pair: list[FinishedRun], factor: str, equal: bool) -> None:
-    for position, digest in enumerate(("aa", "bb")):
-        config = {**pair[position].config, "embedder": {"pooling": "mean"}}
-        pair[position] = with_files(replace(pair[position], config=config), embedder={"model.safetensors": digest})
-    assert (paths(pair, (*FACTORS, factor)) == []) == equal
-
-
-def test_an_environment_entry_that_one_run_lacks_is_a_difference(pair: list[FinishedRun]) -> None:
-    pair[1] = replace(pair[1], environment={key: value for key, value in ENVIRONMENT.items() if key != "device"})
-    assert paths(pair) == ["environment.device"]
-
-
-def test_different_items_of_a_task_are_refused(tmp_path: Path) -> None:
-    longer = {key: [*values, 0] for key, values in ACCURACY.items()}
-    runs = [record(tmp_path, "one", BPE, ACCURACY), record(tmp_path, "two", SCAFFOLD, longer)]
-    with pytest.raises(FairnessError, match=r"scores\.continuation\.0_shot: 4 lines .* in one; 5 lines"):
-        compare(runs, FACTORS)
-
-
-def test_different_held_out_documents_and_checkpoints_are_refused(tmp_path: Path) -> None:
+def test_a_factor_covers_the_files_it_names(pair: list[FinishedRun]) -> None:
     runs = [
-        record(tmp_path, "one", BPE, ACCURACY, heldout=[(10, 5)], checkpoints=2),
-        record(tmp_path, "two", SCAFFOLD, ACCURACY, heldout=[(10, 6)]),
+        with_files(
+            replace(run, config={**run.config, "embedder": {"pooling": "mean"}}),
+            embedder={"model.safetensors": digest},
+        )
+        for run, digest in zip(pair, ("aa", "bb"), strict=True)
     ]
-    with pytest.raises(FairnessError) as caught:
-        compare(runs, FACTORS)
-    assert [difference.path for difference in caught.value.differences] == ["scores.checkpoints", "scores.heldout"]
+    covered = {factor: paths(runs, (*FACTORS, factor)) == [] for factor in ("embedder", "embedder.path")}
+    assert covered == {"embedder": True, "embedder.path": True}
+    assert paths(runs, (*FACTORS, "embedder.pooling")) == ["fingerprints.embedder.model.safetensors"]
 
 
-def shares(run: FinishedRun, checkpoints: int, scored: int, averaged: int = 1) -> FinishedRun:
+def test_different_items_documents_texts_and_checkpoints_are_refused(tmp_path: Path) -> None:
+    def refused(name: str, first: dict[str, Any], second: dict[str, Any]) -> tuple[list[str], str]:
+        pair = (("one", BPE, first), ("two", SCAFFOLD, second))
+        return refused_paths([
+            record(tmp_path / name, run, labels, **({"accuracy": ACCURACY} | scores)) for run, labels, scores in pair
+        ])  # fmt: skip
+
+    longer = {key: [*values, 0] for key, values in ACCURACY.items()}
+    _, message = refused("items", {}, {"accuracy": longer})
+    assert "scores.continuation.0_shot: 4 lines" in message and "in one; 5 lines" in message
+    heldout, _ = refused("heldout", {"heldout": [(10, 5)], "checkpoints": 2}, {"heldout": [(10, 6)]})
+    assert heldout == ["scores.checkpoints", "scores.heldout"]
+    books = [(10.0, 4)] * 3
+    runs = [record(tmp_path / "texts", name, labels, {}) for name, labels in (("one", BPE), ("two", SCAFFOLD))]
+    assert refused_paths([with_texts(runs[0], books=books), with_texts(runs[1], books=books[:2])])[0] == [
+        "scores.texts.books"
+    ]
+
+
+def checkpoints(run: FinishedRun, number: int, scored: int, averaged: int = 1, **factors: int) -> FinishedRun:
+    """The run with so many checkpoints, of which the last are scored and averaged."""
     config = dict(run.config) | {"evaluation": {"last_checkpoints": scored, "average_checkpoints": averaged}}
-    return replace(run, config=config | {"training": {**run.config["training"], "checkpoints": checkpoints}})
+    config["training"] = {**run.config["training"], "checkpoints": number}
+    labels = {name.replace("__", "."): str(value) for name, value in factors.items()}
+    return replace(run, config=config, factors={**run.factors, **labels})
 
 
-def test_means_over_the_last_shares_of_budgets_are_compared_where_the_shares_are_as_long(
-    pair: list[FinishedRun],
-) -> None:
+def test_several_last_checkpoints_are_compared_only_at_equal_shares_of_the_budgets(pair: list[FinishedRun]) -> None:
+    one, two = pair
     factors = (*FACTORS, "training.checkpoints")
-    labelled = [
-        replace(run, factors={**run.factors, "training.checkpoints": str(number)})
-        for run, number in zip(pair, (4, 5), strict=True)
-    ]
-    one, several = ([shares(run, 4 + place, scored) for place, run in enumerate(labelled)] for scored in (1, 2))
-    assert len(compare(one, factors).rows) == 2
-    with pytest.raises(FairnessError, match="stand at other shares of their budgets") as error:
-        compare(several, factors)
-    assert [difference.path for difference in error.value.differences] == ["training.checkpoints"]
-    with pytest.raises(FairnessError, match="stand at other shares of their budgets"):
-        compare([shares(run, 4 + place, 1, averaged=2) for place, run in enumerate(labelled)], factors)
-    assert len(compare([shares(run, 4, 2) for run in pair], FACTORS).rows) == 2
-    assert len(compare([shares(run, 4, 1, averaged=2) for run in pair], FACTORS).rows) == 2
+    for scored, averaged in ((2, 1), (1, 2)):
+        apart = [checkpoints(run, n, scored, averaged, training__checkpoints=n) for run, n in ((one, 4), (two, 5))]
+        refused, message = refused_paths(apart, factors)
+        assert refused == ["training.checkpoints"] and "stand at other shares of their budgets" in message
+        assert len(compare([checkpoints(run, 4, scored, averaged) for run in pair], FACTORS).rows) == 2
+    last = [checkpoints(run, n, 1, training__checkpoints=n) for run, n in ((one, 4), (two, 5))]
+    assert len(compare(last, factors).rows) == 2
 
 
 def test_how_many_checkpoints_are_averaged_may_be_a_factor_and_differs_else(pair: list[FinishedRun]) -> None:
-    averaged = [shares(run, 4, 1, averaged=1 + place) for place, run in enumerate(pair)]
-    with pytest.raises(FairnessError) as error:
-        compare(averaged, FACTORS)
-    assert [difference.path for difference in error.value.differences] == ["evaluation.average_checkpoints"]
-    labelled = [
-        replace(run, factors={**run.factors, "evaluation.average_checkpoints": str(1 + place)})
-        for place, run in enumerate(averaged)
+    field = "evaluation.average_checkpoints"
+    averaged = [
+        checkpoints(run, 4, 1, averaged=number, evaluation__average_checkpoints=number)
+        for number, run in enumerate(pair, start=1)
     ]
-    assert len(compare(labelled, (*FACTORS, "evaluation.average_checkpoints")).rows) == 2
+    assert refused_paths(averaged)[0] == [field]
+    assert len(compare(averaged, (*FACTORS, field)).rows) == 2
 
 
 def test_one_label_for_two_configurations_is_refused(tmp_path: Path) -> None:
@@ -170,30 +153,37 @@ def test_one_label_for_two_configurations_is_refused(tmp_path: Path) -> None:
         compare(runs, FACTORS)
 
 
-def test_the_same_seed_twice_is_refused(tmp_path: Path) -> None:
-    runs = [record(tmp_path, "one", BPE, ACCURACY), record(tmp_path, "two", BPE, ACCURACY)]
-    with pytest.raises(ConfigurationError, match="with seed 0 was given twice: runs one, two"):
-        compare(runs, FACTORS)
-
-
-def test_a_run_without_a_label_is_refused_by_name(tmp_path: Path) -> None:
-    runs = [record(tmp_path, "one", {"tokenizer": "bpe"}, ACCURACY)]
-    with pytest.raises(ConfigurationError, match="run one has no label for the declared factor encoder, ordering"):
-        compare(runs, FACTORS)
-
-
-def test_no_runs_is_an_error_that_says_where_to_look() -> None:
-    with pytest.raises(ConfigurationError, match="paribus status"):
-        compare([], FACTORS)
+def test_a_seed_twice_a_run_without_a_label_and_no_runs_are_refused(tmp_path: Path) -> None:
+    one, twice = (record(tmp_path, name, BPE, ACCURACY) for name in ("one", "two"))
+    unlabelled = record(tmp_path, "three", {"tokenizer": "bpe"}, ACCURACY)
+    for runs, message in (
+        ([one, twice], "with seed 0 was given twice: runs one, two"),
+        ([unlabelled], "run three has no label for the declared factor encoder, ordering"),
+        ([], "paribus status"),
+    ):
+        with pytest.raises(ConfigurationError, match=message):
+            compare(runs, FACTORS)
 
 
 def test_the_proof_counts_what_was_equal(pair: list[FinishedRun]) -> None:
-    found = proof(pair, FACTORS)
+    equal = proof(pair, FACTORS)
     # corpus.kind, corpus.limit, model.width, model.layers, training.learning_rate, training.betas
-    assert (found.runs, found.settings, found.environment) == (2, 6, 3)
-    assert found.data == (("corpus", "c0ffee" * 8),)
-    assert found.tokens == "1.0M tokens in every run"
-    assert found.text == "3.3 MiB of text in every run"
+    assert (equal.runs, equal.settings, equal.environment) == (2, 6, 3)
+    assert equal.data == (("corpus", "c0ffee" * 8),)
+    assert equal.tokens == "1.0M tokens in every run"
+    assert equal.text == "3.3 MiB of text in every run"
     changed = [replace(run, config={**run.config, "model": {"width": 64, "layers": 4}}) for run in pair]
-    assert proof(changed, FACTORS).digest != found.digest
-    assert proof(list(reversed(pair)), FACTORS).digest == found.digest
+    assert proof(changed, FACTORS).digest != equal.digest
+    assert proof(list(reversed(pair)), FACTORS).digest == equal.digest
+
+
+def test_why_lists_each_differing_field_with_its_values_and_runs(pair: list[FinishedRun]) -> None:
+    lines, fair = explanation(pair, FACTORS)
+    assert fair
+    assert '    "scaffold_bpe": scaffold_bpe merge_rank in_context seed 0 (two)' in lines
+    pair[0] = replace(pair[0], config=config_of(BPE, model__width=256))
+    lines, fair = explanation(pair, FACTORS)
+    assert not fair
+    undeclared = lines[lines.index("Not declared, so that the table is refused:") :]
+    assert undeclared[1] == "  model.width"
+    assert "    256: bpe merge_rank standard seed 0 (one)" in undeclared

@@ -1,8 +1,11 @@
-"""Colours and shapes of rows in all pictures, what is said of lines and points, and pictures on the page."""
+"""Looks of rows in all pictures, what is said of lines and points, and pictures on the page and in a browser."""
 
 import html
 import itertools
+import json
 import re
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,10 +15,17 @@ from matplotlib.figure import Figure
 
 from paribus.reporting.page import inline
 from paribus.reporting.plots import COLOURS, SHAPES, Looks, Plot, mark, picture, style
-from paribus.reporting.report import write_report
+from paribus.reporting.report import Report, write_report
 from support.tables import FACTORS, demo_runs
 
 CROSSED = list(itertools.product(("bpe", "scaffold_bpe", "unigram"), ("merge_rank", "longest_first")))
+
+
+@pytest.fixture(name="demo", scope="module")
+def _demo(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    root = tmp_path_factory.mktemp("demo")
+    runs = demo_runs(root, seeds=(0, 1), items=60)
+    return write_report(runs, title="Demo", factors=FACTORS, directory=root / "report")
 
 
 def test_a_value_has_one_colour_and_a_combination_of_the_others_one_shape() -> None:
@@ -29,43 +39,38 @@ def test_a_value_has_one_colour_and_a_combination_of_the_others_one_shape() -> N
     assert looks.legend_factors == ("tokenizer", ("encoder",))
 
 
-@pytest.mark.parametrize("amount", ["model", "budget", "model.layers"])
-def test_what_pictures_have_along_an_axis_is_not_coloured_beside_another(amount: str) -> None:
+def test_what_pictures_have_along_an_axis_is_not_coloured_beside_another_factor() -> None:
     rows = list(itertools.product(("small", "medium", "large"), ("bpe", "unigram")))
-    looks, over_sizes = Looks((amount, "tokenizer"), rows), Looks(("tokenizer",), [row[1:] for row in rows])
-    for tokenizer in ("bpe", "unigram"):
-        assert looks.of(("large", tokenizer)).colour == over_sizes.of((tokenizer,)).colour
-    assert Looks((amount,), [row[:1] for row in rows]).legend_factors == (amount, ())
+    over_sizes = Looks(("tokenizer",), [row[1:] for row in rows])
+    for amount in ("model", "budget", "model.layers"):
+        looks = Looks((amount, "tokenizer"), rows)
+        for tokenizer in ("bpe", "unigram"):
+            assert looks.of(("large", tokenizer)).colour == over_sizes.of((tokenizer,)).colour, amount
+        assert Looks((amount,), [row[:1] for row in rows]).legend_factors == (amount, ())
 
 
-@pytest.mark.parametrize(("values", "others"), [(24, 1), (12, 2), (10, 3), (8, 8)])
-def test_more_values_than_colours_still_look_unlike(values: int, others: int) -> None:
-    rows = list(itertools.product(map(str, range(values)), map(str, range(others))))
-    looks = Looks(("ordering", "encoder"), rows)
-    for shown in ("marker", "sign", "dashes", "hatch"):
-        assert len({(looks.of(row).colour, getattr(looks.of(row), shown)) for row in rows}) == len(rows)
+def test_more_values_than_colours_still_look_unlike() -> None:
+    for values, others in ((24, 1), (12, 2), (10, 3), (8, 8)):
+        rows = list(itertools.product(map(str, range(values)), map(str, range(others))))
+        looks = Looks(("ordering", "encoder"), rows)
+        for shown in ("marker", "sign", "dashes", "hatch"):
+            styles = {(looks.of(row).colour, getattr(looks.of(row), shown)) for row in rows}
+            assert len(styles) == len(rows), (values, others, shown)
 
 
-def test_a_value_has_its_colour_in_the_main_picture_in_curves_and_before_its_name_in_tables(tmp_path: Path) -> None:
-    report = write_report(demo_runs(tmp_path, seeds=(0, 1)), title="T", factors=FACTORS, directory=tmp_path / "report")
-    page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+def test_a_value_has_its_colour_in_the_main_picture_in_curves_and_before_its_name_in_tables(demo: Report) -> None:
+    page = demo.files["report.html"].read_text(encoding="utf-8")
     signs = re.findall(r'<th scope="row" data-sign="(.)" style="--look: light-dark\((#\w+), #\w+\)">(\w+)</th>', page)
-    assert len(signs) == 3 * len(report.comparison.finished)  # scores, more of them, text and training
+    assert len(signs) == 3 * len(demo.comparison.finished)  # scores, more of them, text and training
     colours = {"bpe": COLOURS[0], "scaffold_bpe": COLOURS[1]}
-    assert {(sign, name) for sign, _, name in signs} == set(
-        itertools.product([sign for _, sign, *_ in SHAPES[:4]], colours)
-    )
+    assert {(sign, name) for sign, _, name in signs} == {(sign, name) for _, sign, *_ in SHAPES[:4] for name in colours}
     assert all(colour == colours[name] for _, colour, name in signs)
-    told = dict(
-        re.findall(
-            r"<title>(tokenizer: nothing can be said of scaffold_bpe|bpe · longest_first · standard, mean)"
-            r"[^<]*</title>(.*?)</g>",
-            page,
-            re.S,
-        )
-    )
-    assert COLOURS[1].lower() in told["tokenizer: nothing can be said of scaffold_bpe"].lower()
-    assert COLOURS[0].lower() in told["bpe · longest_first · standard, mean"].lower()
+    for title, colour in (
+        ("tokenizer: nothing can be said of scaffold_bpe", COLOURS[1]),
+        ("bpe · longest_first · standard, mean", COLOURS[0]),
+    ):
+        (shape,) = re.findall(rf"<title>{title}[^<]*</title>(.*?)</g>", page, re.DOTALL)[-1:]
+        assert colour.lower() in shape.lower(), title
 
 
 SAID = 'bpe "<&\u4e2d\u6587\'s>": 1.2'
@@ -78,7 +83,7 @@ def drawn(draw: Callable[[Figure], None]) -> Plot:
 
 
 def marks(plot: Plot) -> list[tuple[str, str]]:
-    return [(html.unescape(told), row) for row, told in MARKED.findall(plot.svg.decode())]
+    return [(html.unescape(said), row) for row, said in MARKED.findall(plot.svg.decode())]
 
 
 def labelled(figure: Figure) -> None:
@@ -90,11 +95,16 @@ def labelled(figure: Figure) -> None:
     figure.legend(loc="outside lower center")
 
 
-def test_every_part_of_what_is_marked_says_so_with_its_row_counted_from_one() -> None:
+def test_marked_parts_and_their_names_in_the_legend_say_so_with_their_row_counted_from_one() -> None:
     found = marks(drawn(labelled))
-    assert found.count((SAID, "2")) == 1
-    assert found.count(("a bar", "1")) == 2
-    assert found.count(("no row", "")) == 2  # the point and its bar
+    assert {mark: found.count(mark) for mark in found} == {
+        (SAID, "2"): 1,
+        ("a bar", "1"): 2,
+        ("no row", ""): 2,  # the point and its bar
+        ("bpe", "2"): 2,
+        ("wordpiece", "1"): 2,
+        ("unigram", ""): 2,
+    }
 
 
 @pytest.mark.parametrize("name", ["_old/bpe", "a$x_1$b", "$\\frac{$", "cost $5", "<b>", "\u8bcd\u5143"])
@@ -112,32 +122,24 @@ def test_a_picture_has_every_name_as_it_is_written(name: str) -> None:
     plot = drawn(draw)
     texts = [html.unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", plot.svg.decode())]
     assert texts.count(name) == 5
-    assert {row for told, row in marks(plot) if told == name} == {"1", "2", "3"}
+    assert {row for said, row in marks(plot) if said == name} == {"1", "2", "3"}
     assert not any("mathdefault" in text for text in texts) and b"<tspan" in plot.svg, "powers of ten are set"
 
 
-def test_names_in_a_legend_are_marked_as_their_lines() -> None:
-    found = marks(drawn(labelled))
-    assert {told: found.count((told, row)) for told, row in found if told in ("bpe", "wordpiece", "unigram")} == {
-        "bpe": 2,
-        "wordpiece": 2,
-        "unigram": 2,
-    }
-    assert {row for told, row in found if told == "bpe"} == {"2"}
-    assert not any(told == "unsaid" for told, _ in found)
+# On the page
 
 
-def test_on_the_page_no_two_pictures_have_an_identifier_in_common_and_each_finds_its_own() -> None:
+def test_no_two_pictures_have_an_identifier_in_common_and_each_finds_its_own() -> None:
     plot = drawn(labelled)
-    first, second = (inline(plot.svg, name, "A text") for name in ("first", "second"))
-    for name, text in (("first", first), ("second", second)):
+    for name in ("first", "second"):
+        text = inline(plot.svg, name, "A text")
         own = re.findall(r' id="([^"]*)"', text)
         used = re.findall(r'(?:url\(|href=")#([^")]+)', text)
         assert own and len(own) == len(set(own)) and set(used) == set(own)
         assert all(each.startswith(f"{name}-") for each in own)
 
 
-def test_on_the_page_colours_follow_the_theme_and_texts_do_not_change() -> None:
+def test_colours_follow_the_theme_and_texts_do_not_change() -> None:
     def draw(figure: Figure) -> None:
         figure.subplots().set_title("colour #222222 & <b>")
 
@@ -146,3 +148,44 @@ def test_on_the_page_colours_follow_the_theme_and_texts_do_not_change() -> None:
     assert ">colour #222222 &amp; &lt;b&gt;<" in text
     assert text.startswith('<svg role="img" aria-label="what &quot;it&quot; shows" viewBox="0 0 662.4 216"')
     assert "<style" not in text and "<metadata" not in text  # they would hold for the whole page
+
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+QUESTIONS = """{
+const answers = {};
+const chosen = () => [...document.querySelectorAll(".chosen")].map((place) => [place.tagName, place.dataset.row]);
+const line = document.querySelector("figure .mark[data-row='2']");
+const click = (place) => place.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+answers.title = line.querySelector("title").textContent;
+click(line.querySelector("path, use"));
+answers.chosen = chosen();
+const pale = (row) => {
+  const other = line.closest("svg").querySelector(`.mark[data-row="${row}"]`);
+  other.style.transition = "none";
+  return getComputedStyle(other).opacity;
+};
+answers.opacity = { own: pale(2), other: pale(3) };
+click(document.querySelector("tr[data-row='2'] th"));
+answers.again = chosen();
+document.title = JSON.stringify(answers);
+}"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="takes chromium")
+def test_a_click_on_a_line_marks_its_row_everywhere_and_a_click_on_the_row_takes_it_back(tmp_path: Path) -> None:
+    report = write_report(demo_runs(tmp_path, items=60), title="Demo", factors=FACTORS, directory=tmp_path / "report")
+    text = report.files["report.html"].read_text(encoding="utf-8")
+    # The page would not let another script run.
+    scripted = re.sub(r"script-src 'sha256-[^']*'", "script-src 'unsafe-inline'", text)
+    path = tmp_path / "scripted.html"
+    path.write_text(scripted.replace("</body>", f"<script>{QUESTIONS}</script></body>"), encoding="utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1400,1800", "--dump-dom"]
+    command = [str(CHROMIUM), *options, f"--user-data-dir={tmp_path}/chromium", path.as_uri()]
+    shown = subprocess.run(command, capture_output=True, check=True, timeout=120).stdout.decode()
+    title, *_ = re.findall(r"<title>(.*?)</title>", shown)
+    answers = json.loads(title.replace("&amp;", "&"))
+    assert answers["title"].startswith("bpe · merge_rank · in_context")
+    assert {row for _, row in answers["chosen"]} == {"2"}
+    assert {"TR", "LI", "g"} <= {tag for tag, _ in answers["chosen"]}
+    assert answers["opacity"] == {"own": "1", "other": "0.12"}
+    assert answers["again"] == []

@@ -12,17 +12,18 @@ from paribus.config.groups.evaluation import default_table
 from paribus.reporting.columns import Cell, Values
 from paribus.reporting.compare import CommonText, Comparison, compare
 from paribus.reporting.judgement import ArmScores, Effect, effects
-from paribus.reporting.measures import BITS_PER_BYTE, Measure
+from paribus.reporting.measures import BITS_PER_BYTE
 from paribus.reporting.report import write_report
 from paribus.reporting.runs import FinishedRun, MissingRun
 from paribus.reporting.significance import LEVEL
-from paribus.reporting.table import change, readable, unit_of
 from paribus.reporting.verdict import Decision, summary
 from support.bits_tables import FACTORS, rows
-from support.bits_tables import rows as bits_rows
 from support.tables import config_of, notes, record
 
+KEY = BITS_PER_BYTE.key
 STEADY = (0.001, -0.003, 0.002, -0.001, 0.004)
+NAN = float("nan")
+APART = [0.5 + seed for seed in STEADY]
 NOTHING = "Nothing can be said of Held-out text bits / byte: "
 
 
@@ -30,71 +31,64 @@ def lines(root: Path, shifts: Mapping[str, Sequence[float]], missing: Sequence[M
     return summary(compare(rows(root, shifts), FACTORS, missing)).lines
 
 
-def said(comparison: Comparison) -> str:
-    return " ".join(summary(comparison).rows)
+# One factor
 
 
-def test_it_names_the_better_and_the_worse_row_and_what_is_open(tmp_path: Path) -> None:
-    apart, alike = lines(
-        tmp_path / "worse", {"bpe": STEADY, "alike": STEADY[::-1], "apart": [0.5 + each for each in STEADY]}
-    )
+def test_the_better_and_the_worse_row_are_named_and_what_is_open(tmp_path: Path) -> None:
+    apart, alike = lines(tmp_path / "worse", {"bpe": STEADY, "alike": STEADY[::-1], "apart": APART})
     assert apart.startswith("tokenizer: apart is worse than bpe: +0.499 bits per byte (+0.49")
     assert apart.endswith(" with 95 % confidence for all 2 effects; p < 0.0001).")
     assert alike.startswith("tokenizer: it is open whether alike or bpe is better: ")
     assert "which other seeds or documents could reverse" in alike
-    (better,) = lines(tmp_path / "better", {"bpe": STEADY, "apart": [-0.5 + each for each in STEADY]})
+    (better,) = lines(tmp_path / "better", {"bpe": STEADY, "apart": [-0.5 + seed for seed in STEADY]})
     assert "apart is better than bpe: −0.5" in better and "effects" not in better
 
 
 def test_rows_that_cannot_be_judged_are_named_and_not_taken_for_alike(tmp_path: Path) -> None:
-    for name, shifts in {"two seeds": (0.5, 0.5), "one seed": (0.5,), "no number": (0.5, 0.5, float("nan"))}.items():
+    for name, shifts in {"two seeds": (0.5, 0.5), "one seed": (0.5,), "no number": (0.5, 0.5, NAN)}.items():
         comparison = compare(
             rows(tmp_path / name, {"bpe": STEADY[:3], "alike": STEADY[2::-1], "apart": shifts}), FACTORS
         )
-        (only,) = summary(comparison).findings
-        assert "alike or bpe" in only.text
-        (left,) = summary(comparison).rows
-        assert left.startswith("Nothing can be said of apart: a judgement takes finite scores of 3 seeds"), name
+        (finding,) = summary(comparison).findings
+        assert "alike or bpe" in finding.text
+        (reason,) = summary(comparison).rows
+        assert reason.startswith("Nothing can be said of apart: a judgement takes finite scores of 3 seeds"), name
 
 
 def test_a_table_that_judges_nothing_says_so_and_why(tmp_path: Path) -> None:
-    def why(name: str, shifts: Mapping[str, Sequence[float]], missing: Sequence[MissingRun] = ()) -> str:
-        (line,) = lines(tmp_path / name, shifts, missing)
-        return line.removeprefix(NOTHING)
-
-    assert why("one", {"bpe": (0.0,), "apart": (0.5,)}) == "a judgement takes 3 seeds an arm."
-    lost = [MissingRun({"tokenizer": "bpe"}, "the loss of step 40 is not finite", diverged=True, after=0)] * 3
+    diverged = MissingRun({"tokenizer": "bpe"}, "the loss of step 40 is not finite", diverged=True, after=0)
+    running = MissingRun({"tokenizer": "late"}, "still running")
     base = "the row that others are compared with has no "
-    assert why("gone", {"alike": STEADY, "apart": (0.5, 0.6)}, lost) == f"{base}finished run."
-    assert why("nan", {"bpe": (0.0, 0.1, float("nan")), "apart": (0.5, 0.6, 0.5)}) == f"{base}score there."
-    late = [MissingRun({"tokenizer": "late"}, "still running")]
-    assert why("late", {"bpe": STEADY}, late) == "no row that is compared with another has a finished run."
+    for shifts, missing, reason in (
+        ({"bpe": (0.0,), "apart": (0.5,)}, [], "a judgement takes 3 seeds an arm."),
+        ({"alike": STEADY, "apart": (0.5, 0.6)}, [diverged] * 3, f"{base}finished run."),
+        ({"bpe": (0.0, 0.1, NAN), "apart": (0.5, 0.6, 0.5)}, [], f"{base}score there."),
+        ({"bpe": STEADY}, [running], "no row that is compared with another has a finished run."),
+    ):
+        assert lines(tmp_path / str(shifts), shifts, missing) == [NOTHING + reason]
     assert lines(tmp_path / "alone", {"bpe": STEADY}) == []
-    comparison, key = compare(rows(tmp_path / "short", {"bpe": STEADY, "apart": STEADY[::-1]}), FACTORS), BITS.key
-    short = [
-        replace(row, cells={**row.cells, key: replace(row.cells[key], items=8, fewest=8, crossed=None)})
+    comparison = compare(rows(tmp_path / "few", {"bpe": STEADY, "apart": STEADY[::-1]}), FACTORS)
+    few = [
+        replace(row, cells={**row.cells, KEY: replace(row.cells[KEY], items=8, fewest=8, crossed=None)})
         for row in comparison.rows
     ]
-    told = said(replace(comparison, rows=tuple(short), effects=()))
-    assert told.startswith(
+    (line,) = summary(replace(comparison, rows=tuple(few), effects=())).lines
+    assert line.startswith(
         f"{NOTHING}its scores are of 8 items, and a judgement takes 30 (more with evaluation.heldout_doc"
     )
 
 
-def test_a_deciding_measure_of_which_nothing_can_be_said_is_named(tmp_path: Path) -> None:
-    shifts = {"bpe": STEADY, "apart": [0.5 + each for each in STEADY]}
-    runs = rows(tmp_path / "runs", shifts, accuracy={("boolq", 0): [0.0, 1.0] * 10})
-    found = summary(compare(runs, FACTORS, table=replace(default_table(), primary=("bits_per_byte", "boolq")))).lines
-    assert "apart is worse than bpe" in found[0]
-    assert found[1].startswith("Nothing can be said of boolq") and found[1].endswith(
-        "of 20 items, and a judgement takes 30."
-    )
-    absent = said(compare(runs, FACTORS, table=replace(default_table(), primary=("boolq/5_shot",))))
-    assert absent == "Nothing can be said of which row is better: the table has no column that decides it."
+def test_a_deciding_measure_that_cannot_be_judged_is_named(tmp_path: Path) -> None:
+    runs = rows(tmp_path, {"bpe": STEADY, "apart": APART}, accuracy={("boolq", 0): [0.0, 1.0] * 10})
+    both = compare(runs, FACTORS, table=replace(default_table(), primary=("bits_per_byte", "boolq")))
+    finding, reason = summary(both).lines
+    assert "apart is worse than bpe" in finding
+    assert reason.startswith("Nothing can be said of boolq")
+    assert reason.endswith("of 20 items, and a judgement takes 30.")
 
 
 def test_the_first_row_that_was_asked_for_stays_the_baseline_when_none_of_its_runs_finished(tmp_path: Path) -> None:
-    runs = rows(tmp_path / "runs", {"alike": STEADY[:3], "apart": [0.5 + each for each in STEADY[2:]]})
+    runs = rows(tmp_path / "runs", {"alike": STEADY[:3], "apart": APART[2:]})
     lost = [
         MissingRun({"tokenizer": "bpe"}, f"seed {seed}: the loss is not finite", diverged=True, after=0)
         for seed in range(3)
@@ -102,25 +96,18 @@ def test_the_first_row_that_was_asked_for_stays_the_baseline_when_none_of_its_ru
     comparison = compare(runs, FACTORS, lost)
     assert [row.labels for row in comparison.rows] == [("bpe",), ("alike",), ("apart",)]
     assert all(cell.p_value is None for row in comparison.rows for cell in row.cells.values())
-    told = notes(comparison)
-    assert any(each.startswith("— bpe: ") for each in told)
-    assert "Not tested, as the row that they would be compared with is not there: alike; apart." in told
+    assert any(line.startswith("— bpe: ") for line in notes(comparison))
+    untested = "Not tested, as the row that they would be compared with is not there: alike; apart."
+    assert untested in notes(comparison)
     between = compare(runs, FACTORS, [replace(each, after=3) for each in lost])
     assert [row.labels for row in between.rows] == [("alike",), ("bpe",), ("apart",)]
-    assert between.rows[2].cells["bits_per_byte"].p_adjusted is not None
-    written = write_report(runs, title="t", directory=tmp_path / "report", factors=FACTORS, missing=lost)
-    assert "bpe" in (tmp_path / "report" / "report.md").read_text(encoding="utf-8") and written.files
+    assert between.rows[2].cells[KEY].p_adjusted is not None
 
 
-def test_differences_of_shares_are_in_points() -> None:
-    shares = Measure("average", "Mean", "accuracy", "accuracy", "higher")
-    assert change(-0.092, readable(shares, 0.092)) + unit_of(shares) == "−9.2 points"
-    assert change(0.0912, readable(BITS_PER_BYTE, 0.0912)) == "+0.091"
-
+# Effects of factors, from scores alone
 
 LABELS = [(one, two) for one in ("a", "b") for two in ("x", "y")]
 STANDARD = {"first": "a", "second": "x"}
-BITS = BITS_PER_BYTE
 
 
 def table(
@@ -128,36 +115,29 @@ def table(
 ) -> list[Values]:
     """Scores of rows: by seed (1, items), with what a seed does to all, to one row, and what an item does to all."""
     of_seed, of_item = generator.normal(scale=0.02, size=seeds), generator.normal(scale=0.5, size=items)
-    found = []
+    scores = []
     for mean in means:
         own, item_luck = generator.normal(scale=luck, size=seeds), generator.normal(scale=0.01, size=items)
-        found.append(
+        scores.append(
             {
                 seed: (mean + of_seed[seed] + own[seed] + of_item + item_luck)[None, :]
                 + generator.normal(scale=0.01, size=(1, items))
                 for seed in range(seeds)
             }
         )
-    return found
+    return scores
 
 
-def found_in(
-    values: Sequence[Values], labels: Sequence[tuple[str, ...]] = LABELS, standard: Mapping[str, str] = STANDARD
-) -> list[Effect]:
-    return found_of(
-        [Cell(value=1.0, items=60, fewest=60, seeds=len(each)) for each in values], values, labels, standard
-    )
-
-
-def found_of(
-    cells: Sequence[Cell],
+def effects_of(
     values: Sequence[Values],
     labels: Sequence[tuple[str, ...]] = LABELS,
     standard: Mapping[str, str] = STANDARD,
+    cells: Sequence[Cell] | None = None,
 ) -> list[Effect]:
+    cells = cells or [Cell(value=1.0 if each else None, items=60, fewest=60, seeds=len(each)) for each in values]
     baselines = [None, *[0] * (len(labels) - 1)]
-    scores = {BITS.key: ArmScores(values)}
-    return effects(labels, standard, baselines, [BITS], [{BITS.key: cell} for cell in cells], scores=scores)
+    by_column = [{KEY: cell} for cell in cells]
+    return effects(labels, standard, baselines, [BITS_PER_BYTE], by_column, scores={KEY: ArmScores(values)})
 
 
 def mean_of(values: Values) -> float:
@@ -166,7 +146,7 @@ def mean_of(values: Values) -> float:
 
 def test_a_main_effect_is_the_mean_of_the_differences_and_an_interaction_their_difference() -> None:
     values = table(np.random.default_rng(0), (2.0, 2.1, 1.9, 1.7))
-    first, second, both = found_in(values)
+    first, second, both = effects_of(values)
     ax, ay, bx, by = map(mean_of, values)
     assert first.contrast.named == (("first",), ("b",), ("a",))
     assert (first.contrast.kind, first.contrast.differences) == ("factor", 2)
@@ -174,24 +154,22 @@ def test_a_main_effect_is_the_mean_of_the_differences_and_an_interaction_their_d
     assert second.test.difference == pytest.approx(((ay - ax) + (by - bx)) / 2)
     assert both.contrast.kind == "interaction"
     assert both.test.difference == pytest.approx((by - bx) - (ay - ax))
-    assert [effect.tests for effect in (first, second, both)] == [3, 3, 3]
-    assert all(
-        effect.p_adjusted is not None and effect.p_adjusted >= effect.test.p_value for effect in (first, second, both)
-    )
+    for effect in (first, second, both):
+        assert effect.tests == 3
+        assert effect.p_adjusted is not None and effect.p_adjusted >= effect.test.p_value
 
 
 def test_the_effect_of_an_only_factor_is_the_test_of_its_row(tmp_path: Path) -> None:
-    comparison = compare(bits_rows(tmp_path, {"bpe": (0.0, 0.01, -0.01), "apart": (0.1, 0.12, 0.09)}), ("tokenizer",))
+    comparison = compare(rows(tmp_path, {"bpe": (0.0, 0.01, -0.01), "apart": (0.1, 0.12, 0.09)}), FACTORS)
     (effect,) = comparison.effects
-    assert effect.test == comparison.rows[1].cells[BITS_PER_BYTE.key].crossed
-    assert effect.p_adjusted == comparison.rows[1].cells[BITS_PER_BYTE.key].p_adjusted
+    cell = comparison.rows[1].cells[KEY]
+    assert (effect.test, effect.p_adjusted) == (cell.crossed, cell.p_adjusted)
 
 
 def test_three_factors_are_averaged_over_whatever_both_have() -> None:
     labels = [(one, two, three) for one in ("a", "b") for two in ("x", "y") for three in ("m", "n")][:-1]
     values = table(np.random.default_rng(1), [0.1 * place for place in range(7)])
-    found = found_in(values, labels, STANDARD | {"third": "m"})
-    by_name = {effect.contrast.values: effect for effect in found}
+    by_name = {effect.contrast.values: effect for effect in effects_of(values, labels, STANDARD | {"third": "m"})}
     assert by_name["b",].contrast.differences == 3
     means = dict(zip(labels, map(mean_of, values), strict=True))
     contexts = (("x", "m"), ("x", "n"), ("y", "m"))
@@ -204,104 +182,114 @@ def test_three_factors_are_averaged_over_whatever_both_have() -> None:
 def test_a_row_that_failed_or_has_few_seeds_takes_no_effect_from_the_others() -> None:
     labels = [(one, two) for one in ("a", "b") for two in ("x", "y", "z")]
     values = table(np.random.default_rng(5), (2.0, 2.0, 2.0, 1.9, 1.9, 1.9))
-    whole = {effect.contrast.values: effect for effect in found_in(values, labels)}
+    whole = {effect.contrast.values: effect for effect in effects_of(values, labels)}
     assert (whole["b",].contrast.differences, whole["b",].asked) == (3, 3)
-    for gone in range(6):
-        for few in ({}, {seed: values[gone][seed] for seed in (0, 1)}):
-            less = [few if at == gone else each for at, each in enumerate(values)]
-            cells = [Cell(value=1.0 if each else None, items=60, fewest=60, seeds=len(each)) for each in less]
-            found = found_of(cells, less, labels)
-            (main,) = (effect for effect in found if effect.contrast.values == ("b",))
+    for place in range(6):
+        for few in ({}, {seed: values[place][seed] for seed in (0, 1)}):
+            less = [*values[:place], few, *values[place + 1 :]]
+            (main,) = (effect for effect in effects_of(less, labels) if effect.contrast.values == ("b",))
             assert (main.contrast.differences, main.asked) == (2, 3)
             assert main.p_adjusted is not None
             assert main.test.difference == pytest.approx(-0.1, abs=0.02)
 
 
+def test_of_rows_that_lack_other_seeds_those_differences_decide_that_have_three() -> None:
+    def without(values: Values, seed: int) -> Values:
+        return {each: scores for each, scores in values.items() if each != seed}
+
+    values = table(np.random.default_rng(11), (2.0, 2.0, 1.9, 1.9), seeds=4)
+    first, second, *_ = effects_of([values[0], without(values[1], 0), values[2], without(values[3], 3)])
+    assert (first.contrast.values, first.contrast.differences, first.asked) == (("b",), 1, 2)
+    assert first.p_adjusted is not None and first.p_adjusted < 0.05
+    assert (second.contrast.differences, second.asked) == (2, 2)
+
+
 def test_rows_without_a_number_or_with_too_few_common_seeds_have_no_effect() -> None:
     values = table(np.random.default_rng(2), (2.0, 2.1, 1.9, 1.7), seeds=3)
     apart = {seed + 10: array for seed, array in values[3].items()}
-    found = found_in([*values[:3], apart])
-    assert [effect.contrast.named for effect in found] == [(("first",), ("b",), ("a",)), (("second",), ("y",), ("x",))]
-    assert [(effect.contrast.differences, effect.asked) for effect in found] == [(1, 2), (1, 2)]
+    main = effects_of([*values[:3], apart])
+    assert [effect.contrast.named for effect in main] == [(("first",), ("b",), ("a",)), (("second",), ("y",), ("x",))]
+    assert [(effect.contrast.differences, effect.asked) for effect in main] == [(1, 2), (1, 2)]
     pairs = [{seed: each[seed] for seed in (0, 1)} for each in values]
-    assert all(effect.p_adjusted is None and effect.test.seeds == 2 for effect in found_in(pairs))
-    assert found_of([Cell(value=1.0, items=20, fewest=20, seeds=3)] * 4, values) == []
-    starts = [Cell(value=1.0, items=60, fewest=60, seeds=3, start=str(at)) for at in range(4)]
-    assert found_of(starts, values) == []
+    assert all(effect.p_adjusted is None and effect.test.seeds == 2 for effect in effects_of(pairs))
+    few_items = [Cell(value=1.0, items=20, fewest=20, seeds=3)] * 4
+    other_starts = [Cell(value=1.0, items=60, fewest=60, seeds=3, start=str(at)) for at in range(4)]
+    assert effects_of(values, cells=few_items) == effects_of(values, cells=other_starts) == []
 
 
 def test_sizes_are_compared_with_the_next_smaller_one_too() -> None:
-    labels = [("8K",), ("512",), ("2K",), ("64K",)]
-    found = found_in(table(np.random.default_rng(8), (2.0, 2.1, 2.0, 1.9)), labels, {"size": "8K"})
-    pairs = [(*effect.contrast.values, *effect.contrast.references) for effect in found]
+    generator = np.random.default_rng(8)
+    sizes = effects_of(table(generator, (2.0, 2.1, 2.0, 1.9)), [("8K",), ("512",), ("2K",), ("64K",)], {"size": "8K"})
+    pairs = [(*effect.contrast.values, *effect.contrast.references) for effect in sizes]
     assert pairs == [("512", "8K"), ("2K", "8K"), ("64K", "8K"), ("2K", "512")]
-    named = found_in(table(np.random.default_rng(8), (2.0, 2.1, 2.0)), [("a",), ("b",), ("3",)], {"kind": "a"})
-    assert len(named) == 2
+    assert len(effects_of(table(generator, (2.0, 2.1, 2.0)), [("a",), ("b",), ("3",)], {"kind": "a"})) == 2
 
 
 def test_rows_are_compared_where_no_two_differ_in_one_factor_alone() -> None:
-    labels = [("a", "x"), ("b", "y"), ("c", "z")]
-    found = found_in(table(np.random.default_rng(9), (2.0, 2.1, 1.9)), labels)
-    assert [effect.contrast.kind for effect in found] == ["row", "row"]
-    assert found[1].contrast.named == (("first", "second"), ("c", "z"), ("a", "x"))
-    assert all(effect.p_adjusted is not None and effect.p_adjusted < 0.05 for effect in found)
+    by_row = effects_of(table(np.random.default_rng(9), (2.0, 2.1, 1.9)), [("a", "x"), ("b", "y"), ("c", "z")])
+    assert [effect.contrast.kind for effect in by_row] == ["row", "row"]
+    assert by_row[1].contrast.named == (("first", "second"), ("c", "z"), ("a", "x"))
+    assert all(effect.p_adjusted is not None and effect.p_adjusted < 0.05 for effect in by_row)
 
 
 @pytest.mark.parametrize("seeds", [3, 5])
 def test_where_no_factor_does_anything_few_are_called_more_than_chance(seeds: int) -> None:
     generator = np.random.default_rng(seeds)
     trials = 300
-    found = [found_in(table(generator, (2.0,) * 4, seeds=seeds)) for _ in range(trials)]
+    draws = [effects_of(table(generator, (2.0,) * 4, seeds=seeds)) for _ in range(trials)]
     limit = 0.05 + 3 * np.sqrt(0.05 * 0.95 / trials)
     for place in range(3):
-        assert np.mean([each[place].test.p_value < LEVEL for each in found]) < limit
-    wrong = [[(effect.p_adjusted or 1) < LEVEL for effect in each] for each in found]
-    outside = [[not effect.test.low < 0 < effect.test.high for effect in each] for each in found]
-    assert wrong == outside
+        assert np.mean([each[place].test.p_value < LEVEL for each in draws]) < limit
+    wrong = [[(effect.p_adjusted or 1) < LEVEL for effect in each] for each in draws]
+    assert wrong == [[not effect.test.low < 0 < effect.test.high for effect in each] for each in draws]
     assert np.mean([any(each) for each in wrong]) < limit
 
 
-def factorial(root: Path, shifts: Mapping[tuple[str, str], float], seeds: int = 4) -> list[FinishedRun]:
-    """Runs of two tokenizers and two encoders, whose held-out documents take so many more bits per byte."""
-    sizes = np.random.default_rng(3).integers(500, 4000, 60)
-    found = []
-    for (tokenizer, encoder), shift in shifts.items():
-        for seed in range(seeds):
-            noise = np.random.default_rng([len(tokenizer), len(encoder), seed]).normal(size=60)
-            bits = [float(size * (2.5 + shift + 0.02 * each)) for size, each in zip(sizes, noise, strict=True)]
-            labels = {"tokenizer": tokenizer, "encoder": encoder}
-            heldout = list(zip(bits, map(int, sizes), strict=True))
-            config = config_of(labels, seed) | {"budget": {"kind": "equal_tokens", "tokens": 2_000_000}}
-            made = record(root, f"{tokenizer}-{encoder}-{seed}", labels, {}, seed=seed, heldout=heldout, config=config)
-            training = {**made.training, "steps": 100, "device_hours": 0.5, "parameters": 1_400_000}
-            found.append(replace(made, training=training, commit="0123456789abcdef", ended=1_795_000_000.0 + seed))
-    return found
+# The head of a table of two factors
 
 
-READ: dict[str, Any] = {
-    "share_of_more": 0.02,
-    "by_step": None,
-    "text_bytes": 10_000,
-    "straddling": 0.0,
-    "remedy": "the orders differ: corpus.sample={text} chooses documents before they are ordered",
-}
 WHOLE = {
     ("bpe", "merge_rank"): 0.0,
     ("bpe", "longest_first"): -0.1,
     ("scaffold_bpe", "merge_rank"): 0.001,
     ("scaffold_bpe", "longest_first"): -0.1,
 }
+"""More bits per byte of the held-out documents, by tokenizer and encoder."""
 
 
-def head(root: Path, missing: Sequence[MissingRun] = (), seeds: int = 4) -> tuple[Comparison, dict[str, Decision]]:
-    comparison = compare(factorial(root, WHOLE, seeds), ("tokenizer", "encoder"), missing)
-    return comparison, {"".join(each.effect.contrast.values): each for each in summary(comparison).findings}
+def factorial(root: Path, seeds: int = 4) -> list[FinishedRun]:
+    runs = []
+    sizes = np.random.default_rng(3).integers(500, 4000, 60)
+    for (tokenizer, encoder), shift in WHOLE.items():
+        for seed in range(seeds):
+            noise = np.random.default_rng([len(tokenizer), len(encoder), seed]).normal(size=60)
+            bits = [float(size * (2.5 + shift + 0.02 * each)) for size, each in zip(sizes, noise, strict=True)]
+            labels = {"tokenizer": tokenizer, "encoder": encoder}
+            heldout = list(zip(bits, map(int, sizes), strict=True))
+            config = config_of(labels, seed) | {"budget": {"kind": "equal_tokens", "tokens": 2_000_000}}
+            run = record(root, f"{tokenizer}-{encoder}-{seed}", labels, {}, seed=seed, heldout=heldout, config=config)
+            training = {**run.training, "steps": 100, "device_hours": 0.5, "parameters": 1_400_000}
+            runs.append(replace(run, training=training, commit="0123456789abcdef", ended=1_795_000_000.0 + seed))
+    return runs
 
 
-def test_the_head_says_what_was_compared_and_what_each_factor_does(tmp_path: Path) -> None:
-    comparison, findings = head(tmp_path)
-    told = summary(comparison)
-    assert told.setting == (
+def head(runs: Sequence[FinishedRun]) -> Comparison:
+    return compare(runs, ("tokenizer", "encoder"))
+
+
+def findings(comparison: Comparison) -> dict[str, Decision]:
+    """Findings by the labels that they are of."""
+    return {"".join(each.effect.contrast.values): each for each in summary(comparison).findings}
+
+
+@pytest.fixture(name="comparison", scope="module")
+def _comparison(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    return head(factorial(tmp_path_factory.mktemp("runs")))
+
+
+def test_the_head_says_what_was_compared_and_what_each_factor_does(comparison: Comparison) -> None:
+    shown, by_label = summary(comparison), findings(comparison)
+    assert shown.setting == (
         "16 runs: 4 rows, 4 seeds",
         "corpus pydocs",
         "1.4M parameters",
@@ -309,92 +297,81 @@ def test_the_head_says_what_was_compared_and_what_each_factor_does(tmp_path: Pat
         "2026-11-18",
         "code 012345678",
     )
-    longest, scaffold = findings["longest_first"], findings["scaffold_bpe"]
-    assert told.findings[0] == longest
+    longest, scaffold = by_label["longest_first"], by_label["scaffold_bpe"]
+    assert shown.findings[0] == longest
     assert longest.state == "better"
     assert longest.text.startswith("encoder: longest_first is better than merge_rank: −0.1")
     assert "with 95 % confidence for all 3 effects; p < 0.0001, mean of 2)." in longest.text
     assert scaffold.state == "undecided"
     assert scaffold.text.startswith("tokenizer: it is open whether scaffold_bpe or bpe is better: ")
     assert "which other seeds or documents could reverse." in scaffold.text
-    both = findings["scaffold_bpelongest_first"]
-    assert both.text.startswith(
+    assert by_label["scaffold_bpelongest_first"].text.startswith(
         "tokenizer × encoder (effect of scaffold_bpe with longest_first minus that with merge_rank)"
     )
-    assert told.rows == ()
-    assert all(cell.p_adjusted is None for row in comparison.rows for cell in row.cells.values())
+    assert shown.rows == ()
+    beyond_chance = replace(longest.effect, p_adjusted=LEVEL)  # alone, and not among all effects
+    (finding,) = summary(replace(comparison, effects=(beyond_chance,))).findings
+    assert finding.state == "undecided"
 
 
-def test_of_rows_that_lack_other_seeds_those_differences_decide_that_have_three() -> None:
-    values = table(np.random.default_rng(11), (2.0, 2.0, 1.9, 1.9), seeds=4)
-    lacking = [values[0], without(values[1], 0), values[2], without(values[3], 3)]
-    first, second, *_ = found_in(lacking)
-    assert (first.contrast.values, first.contrast.differences, first.asked) == (("b",), 1, 2)
-    assert first.p_adjusted is not None and first.p_adjusted < 0.05
-    assert (second.contrast.differences, second.asked) == (2, 2)
-
-
-def without(values: Values, seed: int) -> Values:
-    return {each: scores for each, scores in values.items() if each != seed}
-
-
-def test_a_row_that_factors_decide_on_has_no_interval_of_its_own(tmp_path: Path) -> None:
-    comparison, _ = head(tmp_path)
-    cells = [row.cells[BITS.key] for row in comparison.rows[1:]]
-    assert all(cell.difference is not None and cell.of_factors for cell in cells)
-    assert {(cell.interval, cell.p_value, cell.p_adjusted, cell.detectable) for cell in cells} == {(None,) * 4}
+def test_a_row_that_factors_decide_on_has_no_interval_of_its_own(comparison: Comparison) -> None:
+    for row in comparison.rows[1:]:
+        cell = row.cells[KEY]
+        assert cell.difference is not None and cell.of_factors
+        assert (cell.interval, cell.p_value, cell.p_adjusted, cell.detectable) == (None,) * 4
 
 
 def test_what_else_differs_by_a_quarter_is_named_with_what_makes_it_equal(tmp_path: Path) -> None:
     runs = [
         replace(run, training={**run.training, "text_bytes": 1_000, "parameters": 1_000 * scale})
-        for run, scale in ((run, 4 if run.factors["tokenizer"] == "bpe" else 1) for run in factorial(tmp_path, WHOLE))
+        for run, scale in ((run, 4 if run.factors["tokenizer"] == "bpe" else 1) for run in factorial(tmp_path))
     ]
-    findings = summary(compare(runs, ("tokenizer", "encoder"))).findings
-    texts = {"".join(each.effect.contrast.values): each.text for each in findings}
+    texts = {name: finding.text for name, finding in findings(head(runs)).items()}
     also = "; also different: parameters ×0.25 (model.match=total would make them equal)"
     assert also in texts["scaffold_bpe"]
     assert "also different" not in texts["longest_first"] + texts["scaffold_bpelongest_first"]
 
 
-def test_what_is_seen_of_little_common_text_is_no_effect_of_the_factor(tmp_path: Path) -> None:
-    comparison, findings = head(tmp_path)
-    pairs = findings["longest_first"].effect.contrast.pairs
-    common = [CommonText(*pair, seed, 0.022 + 0.018 * seed, **READ) for pair in pairs for seed in (0, 1)]
-    little = summary(replace(comparison, common_text=common)).findings
-    told = {"".join(each.effect.contrast.values): each for each in little}
-    assert told["longest_first"].state == "reserved"
-    assert told["longest_first"].text.endswith(
+def test_what_is_seen_of_little_common_text_is_no_effect_of_the_factor(comparison: Comparison) -> None:
+    read: dict[str, Any] = {
+        "share_of_more": 0.02,
+        "by_step": None,
+        "text_bytes": 10_000,
+        "straddling": 0.0,
+        "remedy": "the orders differ: corpus.sample={text} chooses documents before they are ordered",
+    }
+    pairs = findings(comparison)["longest_first"].effect.contrast.pairs
+    common = [CommonText(*pair, seed, 0.022 + 0.018 * seed, **read) for pair in pairs for seed in (0, 1)]
+    little = findings(replace(comparison, common_text=common))
+    assert little["longest_first"].state == "reserved"
+    assert little["longest_first"].text.endswith(
         ", but they share only 2.2 to 4.0 % of their training text (the orders differ: corpus.sample=10KB chooses "
         "documents before they are ordered), which may be why."
     )
-    assert "share only" not in told["scaffold_bpe"].text
+    assert "share only" not in little["scaffold_bpe"].text
     enough = [replace(each, share=0.93) for each in common]
-    assert summary(replace(comparison, common_text=enough)).findings == summary(comparison).findings
+    assert findings(replace(comparison, common_text=enough)) == findings(comparison)
 
 
 def test_two_seeds_judge_no_factor(tmp_path: Path) -> None:
-    _, findings = head(tmp_path, seeds=2)
-    assert {finding.state for finding in findings.values()} == {"unjudged"}
-    assert all("a judgement takes 3 seeds an arm, and 2 are shared" in each.text for each in findings.values())
+    for finding in findings(head(factorial(tmp_path, seeds=2))).values():
+        assert finding.state == "unjudged"
+        assert "a judgement takes 3 seeds an arm, and 2 are shared" in finding.text
 
 
 def test_the_files_begin_with_the_answer(tmp_path: Path) -> None:
-    runs = factorial(tmp_path / "runs", WHOLE)
     report = write_report(
-        runs,
+        factorial(tmp_path / "runs"),
         title="Encoders",
         question="Does it help?",
         factors=("tokenizer", "encoder"),
         directory=tmp_path / "report",
     )
-    page = report.files["report.html"].read_text(encoding="utf-8")
-    text = report.files["report.md"].read_text(encoding="utf-8")
+    page, text = (report.files[f"report.{form}"].read_text(encoding="utf-8") for form in ("html", "md"))
     for written, table_at in ((page, page.index("<table")), (text, text.index("## Scores"))):
         assert written.index("Does it help?") < written.index("16 runs: 4 rows") < table_at
         assert written.index("longest") < table_at
-    assert page.index("What each factor does") < page.index("<table")
-    assert page.index("<details>") > page.index("<table")
+    assert page.index("What each factor does") < page.index("<table") < page.index("<details>")
     assert (tmp_path / "report/plots/factors.svg").is_file()
     assert report.plain["findings"][0]["state"] == "better"
     assert "<details><summary>Tests, overlap and what was equal</summary>" in text

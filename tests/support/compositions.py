@@ -14,7 +14,6 @@ from paribus.config.arguments import configuration_directory
 COMPOSING = (
     "config/test_experiment_files.py",
     "config/test_compose.py",
-    "reporting/test_paper_transcription.py",
     "reporting/test_paper.py",
     "test_documentation.py",
     "test_generated_pages.py",

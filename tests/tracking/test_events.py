@@ -1,4 +1,4 @@
-"""The event file of a run, without any tracker."""
+"""The event file of a run, without any tracker: nothing is written twice, torn, lost or with a password."""
 
 import errno
 import json
@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
@@ -20,44 +21,49 @@ from paribus.tracking.events import Event, EventLog, EventReader, TextAxes, comp
 from paribus.tracking.mlflow import MAX_PARAMETER_LENGTH, _text, batches
 
 
-def lines(path: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+@pytest.fixture(name="path")
+def _path(tmp_path: Path) -> Path:
+    return tmp_path / "runs" / "run" / "events.jsonl"
 
 
-def write_run(path: Path, steps: int) -> None:
+def lines(path: Path, event: str = "") -> list[dict[str, Any]]:
+    """The lines of this kind, or all."""
+    written = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [line for line in written if event in ("", line["event"])]
+
+
+def metrics(path: Path) -> list[tuple[str, float]]:
+    return [(line["name"], line["value"]) for line in lines(path, "metric")]
+
+
+def write_run(path: Path, steps: int, status: str = "") -> None:
     with EventLog(path) as log:
         log.start("run", "a run", None, {"uri": None})
         log.parameter("seed", 0)
         for step in range(steps):
             log.metric("loss", step / 2, step)
+        if status:
+            log.end(status)
 
 
-def test_the_same_command_again_appends_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "runs" / "run" / "events.jsonl"
-    write_run(path, 5)
-    with EventLog(path) as log:
-        log.end("finished")
+def test_the_same_command_again_appends_nothing(path: Path) -> None:
+    write_run(path, 5, "finished")
     before = path.read_bytes()
-    write_run(path, 5)
-    with EventLog(path) as log:
-        log.end("FINISHED")
+    write_run(path, 5, "FINISHED")
     assert path.read_bytes() == before
 
 
-def test_a_resumed_run_adds_only_the_steps_it_lacks_and_the_first_value_wins(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
+def test_a_resumed_run_adds_only_the_steps_it_lacks_and_the_first_value_wins(path: Path) -> None:
     write_run(path, 3)
     with EventLog(path) as log:
         log.metric("loss", 99.0, 2)
         log.metric("loss", 1.5, 3)
         log.parameter("seed", 1)
-    metrics = [(line["step"], line["value"]) for line in lines(path) if line["event"] == "metric"]
-    assert metrics == [(0, 0.0), (1, 0.5), (2, 1.0), (3, 1.5)]
-    assert [line["value"] for line in lines(path) if line["event"] == "parameter"] == [0]
+    assert [(line["step"], line["value"]) for line in lines(path, "metric")] == [(0, 0.0), (1, 0.5), (2, 1.0), (3, 1.5)]
+    assert [line["value"] for line in lines(path, "parameter")] == [0]
 
 
-def test_a_run_that_failed_starts_again_and_a_finished_one_does_not(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
+def test_a_run_that_failed_starts_again_and_a_finished_one_does_not(path: Path) -> None:
     with EventLog(path) as log:
         for status in ("FAILED", "FINISHED", "FINISHED"):
             log.start("run", "a run", None, {})
@@ -65,19 +71,31 @@ def test_a_run_that_failed_starts_again_and_a_finished_one_does_not(tmp_path: Pa
     assert [line["event"] for line in lines(path)] == ["start", "end", "start", "end"]
 
 
-def test_a_changed_artifact_or_tag_is_logged_again(tmp_path: Path) -> None:
-    path = tmp_path / "runs" / "run" / "events.jsonl"
+def test_a_changed_artifact_or_tag_is_logged_again(path: Path, tmp_path: Path) -> None:
     with EventLog(path) as log:
         for content in ("1", "1", "2"):
             (tmp_path / "table.md").write_text(content)
             log.artifact(tmp_path / "table.md", "tables")
             log.tag("rows", content)
-    assert [line["path"] for line in lines(path) if line["event"] == "artifact"] == ["../../table.md"] * 2
-    assert [line["value"] for line in lines(path) if line["event"] == "tag"] == ["1", "2"]
+    assert [line["path"] for line in lines(path, "artifact")] == ["../../table.md"] * 2
+    assert [line["value"] for line in lines(path, "tag")] == ["1", "2"]
 
 
-def test_a_torn_last_line_is_reported_and_the_log_goes_on(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
+def test_numbers_that_json_does_not_know_survive(path: Path) -> None:
+    with EventLog(path) as log:
+        for step, value in enumerate((math.nan, math.inf, -math.inf)):
+            log.metric("loss", value, step)
+        log.parameter("bounds", [1, math.inf])
+    values = [float(line["value"]) for line in lines(path, "metric")]
+    assert math.isnan(values[0])
+    assert values[1:] == [math.inf, -math.inf]
+    assert lines(path)[3]["value"] == [1, "Infinity"]
+
+
+# Writers that are killed, or write at once, or to a disk that fails
+
+
+def test_a_torn_last_line_is_reported_and_the_log_goes_on(path: Path) -> None:
     write_run(path, 3)
     os.truncate(path, path.stat().st_size - 7)
     reader = EventReader(path)
@@ -91,18 +109,6 @@ def test_a_torn_last_line_is_reported_and_the_log_goes_on(tmp_path: Path) -> Non
     assert [problem.partition(": ")[0] for problem in reader.problems] == [f"{path}:5"]
 
 
-def test_numbers_that_json_does_not_know_survive(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
-    with EventLog(path) as log:
-        for step, value in enumerate((math.nan, math.inf, -math.inf)):
-            log.metric("loss", value, step)
-        log.parameter("bounds", [1, math.inf])
-    values = [float(line["value"]) for line in lines(path)[:3]]
-    assert math.isnan(values[0])
-    assert values[1:] == [math.inf, -math.inf]
-    assert lines(path)[3]["value"] == [1, "Infinity"]
-
-
 def hammer(path: Path, worker: int) -> None:
     with EventLog(path) as log:
         for step in range(500):
@@ -110,8 +116,7 @@ def hammer(path: Path, worker: int) -> None:
             log.metric("shared", step, step)
 
 
-def test_four_processes_write_whole_lines_and_every_event_is_read_once(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
+def test_four_processes_write_whole_lines_and_every_event_is_read_once(path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     workers = [context.Process(target=hammer, args=(path, worker)) for worker in range(4)]
     for worker in workers:
@@ -143,124 +148,32 @@ def test_a_killed_writer_loses_nothing_it_had_logged(tmp_path: Path) -> None:
     assert steps == list(range(len(steps)))
 
 
-def test_batches_keep_the_order_and_the_limits_of_mlflow() -> None:
-    events = [Event("metric", 0, {"name": "m", "value": 0.0, "step": i}, i) for i in range(2500)]
-    events += [Event("parameter", 0, {"name": f"p{i}", "value": "x" * 7000}, 2500 + i) for i in range(150)]
-    events.insert(1200, Event("end", 0, {"status": "FINISHED"}, 0))
-    made = list(batches(events))
-    assert [event for batch in made for event in batch] == events
-    assert max(map(len, made)) == 1000
-    assert max(sum(event.event == "parameter" for event in batch) for batch in made) <= 100
-    assert [batch for batch in made if any(event.event == "end" for event in batch)] == [[events[1200]]]
-    assert {len(_text(event, MAX_PARAMETER_LENGTH)) for event in made[-1]} == {6000}
-
-
-def test_a_uri_that_mlflow_cannot_open_is_refused_and_passwords_are_not_kept(tmp_path: Path) -> None:
-    for uri in ("file:///tmp/mlruns", "mlruns", "sqlite://", "ftp://host/x"):
-        with pytest.raises(ConfigurationError, match=r"tracking\.uri"):
-            Destination.resolve(TrackingConfig(kind="mlflow", uri=uri), tmp_path)
-    with EventLog(tmp_path / "events.jsonl") as log:
-        log.start("run", "a run", None, {"uri": "https://user:pa@ss@host:5000/x"})
-    assert lines(tmp_path / "events.jsonl")[0]["tracking"] == {"uri": "https://host:5000/x"}
-    assert public_uri("sqlite:////a b/mlflow.db?timeout=3") == "sqlite:////a b/mlflow.db"
+def fail(*arguments: object) -> NoReturn:
+    raise OSError(errno.EIO, "no answer")
 
 
 @pytest.mark.parametrize(
-    ("uri", "public"),
-    [
-        ("postgresql://user:pa/ss@host:5432/db", "postgresql://host:5432/db"),
-        ("postgresql+psycopg2://user:pa?ss@host/db", "postgresql+psycopg2://host/db"),
-        ("mysql+pymysql://user:p@s/s@host/db?options=a@b", "mysql+pymysql://host/db"),
-        ("postgresql://us/er:pass@host/db", "postgresql://host/db"),
-        ("postgresql:/user:pass@host/db", "postgresql:/host/db"),
-        ("postgresql://host/db?user=me&password=a@b", "postgresql://host/db"),
-        ("postgres://user:pa/ss@host/db", "postgres://host/db"),
-        ("http://user:pa/ss@host:5000/x", "http://host:5000/x"),
-        ("https://user:pa?ss@host/x", "https://host/x"),
-        ("https://user:pa@ss@host:5000/a@b/c", "https://host:5000/a@b/c"),
-        ("http://[::1]:5000/a@b?password=x", "http://[::1]:5000/a@b"),
-        ("sqlite:////a@b:c/mlflow.db", "sqlite:////a@b:c/mlflow.db"),
-    ],
-)
-def test_no_part_of_a_password_is_kept_of_a_uri_and_no_path_is_cut(tmp_path: Path, uri: str, public: str) -> None:
-    assert public_uri(uri) == public
-    with EventLog(tmp_path / "events.jsonl") as log:
-        log.start("run", "a run", None, {"uri": uri})
-    assert lines(tmp_path / "events.jsonl")[0]["tracking"] == {"uri": public}
-
-
-@pytest.mark.parametrize("uri", ["http://user:pa/ss@host:5000", "https://user:pa?ss@host", "http://user:pa#ss@host/x"])
-def test_a_password_that_a_server_s_address_cannot_have_is_refused_and_not_told(tmp_path: Path, uri: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"tracking\.uri: .* write / as %2F") as refused:
-        Destination.resolve(TrackingConfig(kind="mlflow", uri=uri), tmp_path)
-    assert "ss@" not in str(refused.value) and "user:" not in str(refused.value)
-
-
-def test_the_default_store_lies_in_the_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    destination = Destination.resolve(TrackingConfig(kind="mlflow"), Path("out"))
-    assert destination.uri == f"sqlite:///{tmp_path}/out/mlflow.db"
-    assert destination.artifact_location == f"file://{tmp_path}/out/mlartifacts/paribus"
-
-
-@pytest.mark.parametrize(
-    ("say", "told"),
+    ("write", "expected"),
     [
         (lambda log: log.metric("loss", 2.0, 2), [(1, 1.0), (2, 2.0)]),
         (lambda log: log.correct({("loss", 1): 2.0}, lambda name, step: False), [(1, 1.0), (1, 2.0)]),
     ],
     ids=["metric", "correction"],
 )
-def test_what_could_not_be_written_is_written_when_it_is_said_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, say: Callable[[EventLog], None], told: list[tuple[int, float]]
+def test_what_could_not_be_written_is_written_when_it_is_logged_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[EventLog], None], expected: list[tuple[int, float]]
 ) -> None:
-    path = tmp_path / "events.jsonl"
     with EventLog(path) as log:
         log.metric("loss", 1.0, 1)
         with monkeypatch.context() as patched:
-            patched.setattr(events_module.os, "write", lambda descriptor, data: fail(OSError(errno.EIO, "no answer")))
+            patched.setattr(events_module.os, "write", fail)
             with pytest.raises(OSError, match="no answer"):
-                say(log)
-        say(log)
-    assert [(line["step"], line["value"]) for line in lines(path)] == told
+                write(log)
+        write(log)
+    assert [(line["step"], line["value"]) for line in lines(path)] == expected
 
 
-def test_a_number_of_what_was_made_again_corrects_the_log_and_one_of_a_running_stage_does_not(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
-    with EventLog(path) as log:
-        log.metric("eval/acc", 0.5, 10)
-    for _ in range(2):
-        with EventLog(path) as log:
-            log.metric("eval/acc", 0.125, 10)
-            log.correct({("eval/acc", 10): 0.25, ("eval/f1", 10): 1.0}, lambda name, step: False)
-            log.metric("eval/acc", 0.125, 10)
-    told = [(line["name"], line["value"], line.get("corrects")) for line in lines(path)]
-    assert told == [("eval/acc", 0.5, None), ("eval/acc", 0.25, True), ("eval/f1", 1.0, None)]
-    assert [event.fields["value"] for event in EventReader(path).poll()] == [0.5, 0.25, 1.0]
-
-
-def test_a_number_that_what_was_made_again_lacks_does_not_pass_for_current(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
-    for _ in range(2):
-        with EventLog(path) as log:
-            log.metric("eval/acc", 0.5, 10)
-            log.metric("train/loss", 2.0, 10)
-            log.correct({("eval/f1", 10): 1.0}, lambda name, step: name.startswith("eval/"))
-    told = [(line["name"], line["value"]) for line in lines(path)]
-    assert told == [("eval/acc", 0.5), ("train/loss", 2.0), ("eval/acc", "NaN"), ("eval/f1", 1.0)]
-
-
-def test_a_correction_is_later_whatever_the_clock_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "events.jsonl"
-    for seconds, value in ((5000, 3.0), (4000, 2.0), (4000, 1.0)):
-        monkeypatch.setattr(events_module.time, "time_ns", lambda seconds=seconds: seconds * 10**9)
-        with EventLog(path) as log:
-            log.correct({("loss", 1): value}, lambda name, step: False)
-    assert [(line["time"], line["value"]) for line in lines(path)] == [(5000000, 3.0), (5000001, 2.0), (5000002, 1.0)]
-
-
-def test_a_line_that_a_full_disk_cut_spoils_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "events.jsonl"
+def test_a_line_that_a_full_disk_cut_spoils_no_other(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
     with EventLog(path) as log:
         with monkeypatch.context() as patched:
@@ -274,57 +187,140 @@ def test_a_line_that_a_full_disk_cut_spoils_no_other(tmp_path: Path, monkeypatch
     assert len(reader.problems) == 1
 
 
-def fail(error: Exception) -> None:
-    raise error
+# Numbers of stages that were made again
 
 
-def test_a_number_that_a_later_table_lacks_does_not_pass_for_current(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
+def test_a_number_of_what_was_made_again_corrects_the_log_and_one_of_a_running_stage_does_not(path: Path) -> None:
     with EventLog(path) as log:
-        log.metric("loss", 1.0, 0)
-        correct_numbers(log, {"table/a": 1.0, "table/b": 2.0})
-    with EventLog(path) as log:
-        correct_numbers(log, {"table/b": 3.0})
-    assert [(line["name"], line["value"]) for line in lines(path)][3:] == [("table/a", "NaN"), ("table/b", 3.0)]
+        log.metric("eval/acc", 0.5, 10)
+    for _ in range(2):
+        with EventLog(path) as log:
+            log.metric("eval/acc", 0.125, 10)
+            log.correct({("eval/acc", 10): 0.25, ("eval/f1", 10): 1.0}, lambda name, step: False)
+            log.metric("eval/acc", 0.125, 10)
+    assert metrics(path) == [("eval/acc", 0.5), ("eval/acc", 0.25), ("eval/f1", 1.0)]
+    assert [line.get("corrects") for line in lines(path)] == [None, True, None]
+    assert [event.fields["value"] for event in EventReader(path).poll()] == [0.5, 0.25, 1.0]
 
 
-# Bits per byte by step, by tokens and by bytes of text.
+def test_a_number_that_what_was_made_again_lacks_does_not_pass_for_current(path: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        with EventLog(path) as log:
+            log.metric("eval/acc", 0.5, 10)
+            log.metric("train/loss", 2.0, 10)
+            log.correct({("eval/f1", 10): 1.0}, lambda name, step: name.startswith("eval/"))
+    assert metrics(path) == [("eval/acc", 0.5), ("train/loss", 2.0), ("eval/acc", "NaN"), ("eval/f1", 1.0)]
+    table = tmp_path / "table.jsonl"
+    for numbers in ({"table/a": 1.0, "table/b": 2.0}, {"table/b": 3.0}):
+        with EventLog(table) as log:
+            log.metric("loss", 1.0, 0)
+            correct_numbers(log, numbers)
+    assert metrics(table)[3:] == [("table/a", "NaN"), ("table/b", 3.0)]
+
+
+def test_a_correction_is_later_whatever_the_clock_says(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seconds, value in ((5000, 3.0), (4000, 2.0), (4000, 1.0)):
+        monkeypatch.setattr(events_module.time, "time_ns", lambda seconds=seconds: seconds * 10**9)
+        with EventLog(path) as log:
+            log.correct({("loss", 1): value}, lambda name, step: False)
+    assert [(line["time"], line["value"]) for line in lines(path)] == [(5000000, 3.0), (5000001, 2.0), (5000002, 1.0)]
+
+
+# Batches and addresses for MLflow
+
+
+def test_batches_keep_the_order_and_the_limits_of_mlflow() -> None:
+    events = [Event("metric", 0, {"name": "m", "value": 0.0, "step": i}, i) for i in range(2500)]
+    events += [Event("parameter", 0, {"name": f"p{i}", "value": "x" * 7000}, 2500 + i) for i in range(150)]
+    events.insert(1200, Event("end", 0, {"status": "FINISHED"}, 0))
+    sent = list(batches(events))
+    assert [event for batch in sent for event in batch] == events
+    assert max(map(len, sent)) == 1000
+    assert max(sum(event.event == "parameter" for event in batch) for batch in sent) <= 100
+    assert [batch for batch in sent if any(event.event == "end" for event in batch)] == [[events[1200]]]
+    assert {len(_text(event, MAX_PARAMETER_LENGTH)) for event in sent[-1]} == {6000}
+
+
+PUBLIC = {
+    "postgresql://user:pa/ss@host:5432/db": "postgresql://host:5432/db",
+    "postgresql+psycopg2://user:pa?ss@host/db": "postgresql+psycopg2://host/db",
+    "mysql+pymysql://user:p@s/s@host/db?options=a@b": "mysql+pymysql://host/db",
+    "postgresql://us/er:pass@host/db": "postgresql://host/db",
+    "postgresql:/user:pass@host/db": "postgresql:/host/db",
+    "postgresql://host/db?user=me&password=a@b": "postgresql://host/db",
+    "postgres://user:pa/ss@host/db": "postgres://host/db",
+    "http://user:pa/ss@host:5000/x": "http://host:5000/x",
+    "https://user:pa?ss@host/x": "https://host/x",
+    "https://user:pa@ss@host:5000/a@b/c": "https://host:5000/a@b/c",
+    "http://[::1]:5000/a@b?password=x": "http://[::1]:5000/a@b",
+    "sqlite:////a@b:c/mlflow.db": "sqlite:////a@b:c/mlflow.db",
+    "sqlite:////a b/mlflow.db?timeout=3": "sqlite:////a b/mlflow.db",
+}
+
+
+def test_no_part_of_a_password_is_kept_of_a_uri_and_no_path_is_cut(tmp_path: Path) -> None:
+    assert {uri: public_uri(uri) for uri in PUBLIC} == PUBLIC
+    for place, (uri, public) in enumerate(PUBLIC.items()):
+        path = tmp_path / f"{place}.jsonl"
+        with EventLog(path) as log:
+            log.start("run", "a run", None, {"uri": uri})
+        assert lines(path)[0]["tracking"] == {"uri": public}
+
+
+def test_a_uri_that_mlflow_cannot_open_or_whose_password_is_not_quoted_is_refused(tmp_path: Path) -> None:
+    def refusal(uri: str) -> str:
+        with pytest.raises(ConfigurationError, match=r"tracking\.uri") as error:
+            Destination.resolve(TrackingConfig(kind="mlflow", uri=uri), tmp_path)
+        return str(error.value)
+
+    for uri in ("file:///tmp/mlruns", "mlruns", "sqlite://", "ftp://host/x"):
+        refusal(uri)
+    for uri in ("http://user:pa/ss@host:5000", "https://user:pa?ss@host", "http://user:pa#ss@host/x"):
+        message = refusal(uri)
+        assert "write / as %2F" in message
+        assert "ss@" not in message and "user:" not in message
+
+
+def test_the_default_store_lies_in_the_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    destination = Destination.resolve(TrackingConfig(kind="mlflow"), Path("out"))
+    assert destination.uri == f"sqlite:///{tmp_path}/out/mlflow.db"
+    assert destination.artifact_location == f"file://{tmp_path}/out/mlartifacts/paribus"
+
+
+# Bits per byte by step, by tokens and by bytes of text
 
 TOKENS, TEXT, LOSS = (0, 100, 220, 300), (0, 250, 500, 750), (0.0, 5.0, 4.0, 3.0)
 
 
-def told(axes: TextAxes, steps: range) -> dict[str, dict[int, float]]:
+def derived(axes: TextAxes, steps: range) -> dict[str, dict[int, float]]:
     """What follows from the metrics of training at `steps`, by name and step, without those metrics themselves."""
-    found: dict[str, dict[int, float]] = {}
+    points: dict[str, dict[int, float]] = {}
     for step in steps:
         given = {"train/loss": LOSS[step], "train/tokens": TOKENS[step], "train/text_bytes": TEXT[step]}
         for name, value in given.items():
             own, *others = axes.points(name, value, step)
             assert own == (name, value, step)
             for other, number, at in others:
-                found.setdefault(other, {})[at] = number
-    return found
+                points.setdefault(other, {})[at] = number
+    return points
 
 
-def test_the_loss_of_a_step_is_told_in_bits_of_its_own_text_on_three_axes() -> None:
-    found = told(TextAxes(), range(1, 4))
+def test_the_loss_of_a_step_is_logged_in_bits_of_its_own_text_on_three_axes() -> None:
     bits = [LOSS[step] * (TOKENS[step] - TOKENS[step - 1]) / 250 / math.log(2) for step in range(1, 4)]
-    assert found == {
+    assert derived(TextAxes(), range(1, 4)) == {
         "train/bits_per_byte": pytest.approx(dict(zip((1, 2, 3), bits, strict=True))),
         "bits_per_byte/train_by_tokens": pytest.approx(dict(zip(TOKENS[1:], bits, strict=True))),
         "bits_per_byte/train_by_text_bytes": pytest.approx(dict(zip(TEXT[1:], bits, strict=True))),
     }
-
-
-def test_a_step_whose_own_text_is_not_known_is_left_out_until_it_is() -> None:
-    axes = TextAxes()
-    assert told(axes, range(2, 3)) == {}
-    assert set(told(axes, range(1, 4))["train/bits_per_byte"]) == {1, 2, 3}
+    axes = TextAxes()  # that knows the own text of a step only once it has read the step before
+    assert derived(axes, range(2, 3)) == {}
+    assert set(derived(axes, range(1, 4))["train/bits_per_byte"]) == {1, 2, 3}
 
 
 def test_scores_in_bits_per_byte_stand_at_what_training_had_read_by_their_step() -> None:
     axes = TextAxes()
-    told(axes, range(1, 4))
+    derived(axes, range(1, 4))
     for name, of in (("eval/bits_per_byte", "eval"), ("eval/web/bits_per_byte", "eval_web")):
         assert list(axes.points(name, 2.5, 3)) == [
             (name, 2.5, 3),
@@ -334,8 +330,8 @@ def test_scores_in_bits_per_byte_stand_at_what_training_had_read_by_their_step()
     assert list(axes.points("eval/bits_per_byte", 2.5, 9)) == [("eval/bits_per_byte", 2.5, 9)]
 
 
-def test_what_training_said_live_is_not_changed_when_its_metrics_are_read_again(tmp_path: Path) -> None:
-    with EventLog(tmp_path / "events.jsonl") as log:
+def test_what_training_logged_live_is_not_changed_when_its_metrics_are_read_again(path: Path) -> None:
+    with EventLog(path) as log:
         live, again = TextAxes(), TextAxes()
         for name, value in {"train/tokens": 300, "train/text_bytes": 750, "train/bits_per_byte": 1.5}.items():
             for point in live.points(name, value, 3):
@@ -344,9 +340,5 @@ def test_what_training_said_live_is_not_changed_when_its_metrics_are_read_again(
             for name, values in {"train/loss": LOSS, "train/tokens": TOKENS, "train/text_bytes": TEXT}.items():
                 for point in again.points(name, values[step], step):
                     log.metric(*point)
-    events = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text(encoding="utf-8").splitlines()]
-    by_tokens = [
-        (event["step"], event["value"]) for event in events if event["name"] == "bits_per_byte/train_by_tokens"
-    ]
-    assert sorted(step for step, _ in by_tokens) == [100, 220, 300]
-    assert (300, 1.5) in by_tokens
+    by_tokens = {line["step"]: line["value"] for line in lines(path) if line["name"] == "bits_per_byte/train_by_tokens"}
+    assert set(by_tokens) == {100, 220, 300} and by_tokens[300] == 1.5

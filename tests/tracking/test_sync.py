@@ -1,7 +1,15 @@
-"""Services of trackers that were here before, and who serves their requests."""
+"""MLflow in processes of its own: live, down, hanging, killed, several at once; and services of earlier boots."""
 
 import json
 import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +17,132 @@ import pytest
 
 from paribus.config.groups.execution import TrackingConfig
 from paribus.store.claims import this_process
+from paribus.store.files import read_object_if_any
 from paribus.tracking import destination as destinations
 from paribus.tracking.destination import Destination
-from paribus.tracking.mlflow import locked
-from paribus.tracking.sync import requests, take_over
+from paribus.tracking.events import EventLog
+from paribus.tracking.mlflow import cursor_path, is_delivered, locked
+from paribus.tracking.sync import Follower, finish_all, requests, sync, take_over
+from support.tracking_runs import steps_shown, write_run
 
-EARLIER = {**this_process(), "machine": "another-boot pid:[4026531836]"}
+TRACKING = TrackingConfig(kind="mlflow")
+DOWN = TrackingConfig(kind="mlflow", uri="http://user:secret@localhost:1")
+STEPS = list(range(50))
+
+
+@pytest.fixture(name="root")
+def _root(tmp_path: Path, empty_store: Path) -> Path:
+    """An output root with an empty store."""
+    shutil.copy(empty_store, tmp_path)
+    return tmp_path
+
+
+def start_sync(root: Path, *options: str) -> subprocess.Popen[str]:
+    code = "import sys; from paribus.tracking.sync import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, f"root={root}", *options]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str] | None = None) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert process is None or process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.slow
+def test_four_syncs_at_once_create_the_store_and_leave_each_event_once(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_run(tmp_path, name)
+    processes = [start_sync(tmp_path, "tracking.patience=60") for _ in range(4)]
+    outputs = [process.communicate() for process in processes]
+    assert [process.returncode for process in processes] == [0] * 4, outputs
+    assert steps_shown(f"sqlite:///{tmp_path}/mlflow.db") == {"one": STEPS, "two": STEPS}
+
+
+def test_a_sync_killed_halfway_is_completed_by_the_next(root: Path) -> None:
+    directory = write_run(root, "one", steps=6_000)
+    destination = Destination.resolve(TRACKING, root)
+    process = start_sync(root)
+    wait_until(lambda: "offset" in read_object_if_any(cursor_path(directory, destination)), process)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert not is_delivered(directory, destination)
+    assert not any(run.failed for run in sync(root, vars(TRACKING)))
+    assert steps_shown(destination.uri) == {"one": list(range(6_000))}
+
+
+def test_runs_one_after_another_are_followed_live_by_one_process(tmp_path: Path) -> None:
+    destination = Destination.resolve(TRACKING, tmp_path)
+    pids = set()
+    for name in ("one", "two"):
+        directory = tmp_path / "runs" / name
+        with EventLog(directory / "events.jsonl") as log:
+            log.start(name, name, {"id": "sweep"}, {})
+            begin = time.monotonic()
+            follower = Follower(directory, TRACKING, tmp_path)
+            assert time.monotonic() - begin < 0.5
+            log.metric("loss", 0.0, 0)
+            wait_until(lambda directory=directory: is_delivered(directory, destination))
+            log.metric("loss", 1.0, 1)
+            log.end("FINISHED")
+        assert follower.finish(60) == f"in MLflow at sqlite:///{tmp_path}/mlflow.db, experiment 'paribus'"
+        pids.add(read_object_if_any(destination.service_directory / "state.json")["pid"])
+    assert len(pids) == 1
+    assert steps_shown(destination.uri) == {"one": [0, 1], "two": [0, 1]}
+    assert list(destination.service_directory.glob("*.request")) == []
+
+
+def test_a_server_that_is_down_is_named_in_time_and_sync_sends_the_rest(root: Path) -> None:
+    follower = Follower(root / "runs" / "one", DOWN, root)
+    write_run(root, "one")
+    begin = time.monotonic()
+    message = follower.finish(20)
+    assert time.monotonic() - begin < 20
+    assert "Connection refused" in message
+    assert f"paribus sync root={root}" in message
+    assert "secret" not in message
+    assert any(run.failed for run in sync(root, vars(DOWN)))
+    assert sum(run.events.total() for run in sync(root, vars(TRACKING))) == 53
+    assert steps_shown(f"sqlite:///{root}/mlflow.db") == {"one": STEPS}
+
+
+def test_what_a_server_missed_while_it_was_down_is_sent_at_the_end_or_named(root: Path) -> None:
+    names = ("one", "two", "three")
+    directories = [write_run(root, name) for name in names]
+    assert finish_all(directories[:1], TRACKING, root) is None
+    assert finish_all(directories, DOWN, root) == (
+        "MLflow at http://localhost:1 lacks a part of 3 of 3: one, two, three; "
+        f"`paribus sync root={root}` sends the rest"
+    )
+    assert finish_all(directories, TRACKING, root) is None
+    assert steps_shown(f"sqlite:///{root}/mlflow.db") == dict.fromkeys(names, STEPS)
+
+
+def test_a_server_that_never_answers_costs_patience_once(tmp_path: Path) -> None:
+    with closing(socket.create_server(("localhost", 0))) as server:
+        tracking = TrackingConfig(kind="mlflow", uri=f"http://localhost:{server.getsockname()[1]}")
+        for name in ("one", "two"):
+            follower = Follower(tmp_path / "runs" / name, tracking, tmp_path)
+            write_run(tmp_path, name)
+            begin = time.monotonic()
+            assert "no answer" in follower.finish(4)
+            assert time.monotonic() - begin < 5.5
+
+
+def test_a_follower_whose_process_was_killed_starts_another(root: Path) -> None:
+    destination = Destination.resolve(TRACKING, root)
+    follower = Follower(root / "runs" / "one", TRACKING, root)
+    state = destination.service_directory / "state.json"
+    write_run(root, "one")
+    wait_until(lambda: "pid" in read_object_if_any(state))
+    os.kill(read_object_if_any(state)["pid"], signal.SIGKILL)
+    assert follower.finish(60).startswith("in MLflow at")
+    assert steps_shown(destination.uri) == {"one": STEPS}
+
+
+# Services of trackers that were here before
 
 
 def test_a_container_has_a_tracking_service_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,42 +154,35 @@ def test_a_container_has_a_tracking_service_of_its_own(tmp_path: Path, monkeypat
     assert destination.service_directory.parent == here.parent
 
 
-@pytest.fixture
-def destination(tmp_path: Path) -> Destination:
-    found = Destination.resolve(TrackingConfig(), tmp_path)
-    found.service_directory.mkdir(parents=True)
-    return found
+EARLIER: dict[str, Any] = {**this_process(), "machine": "another-boot pid:[4026531836]"}
 
 
-def sibling(destination: Destination, name: str | None = None) -> Path:
-    """The directory of a service of another boot or PID namespace."""
-    own = destination.service_directory
-    directory = own.with_name(name or own.name.rpartition("-")[0] + "-00000000")
-    directory.mkdir()
+def request_of(destination: Destination, service: str) -> Path:
+    """What a run asked a service of an earlier boot for, in the service's directory."""
+    directory = destination.service_directory.with_name(service)
+    directory.mkdir(parents=True)
     (directory / "service.log").touch()
-    return directory
-
-
-def ask(directory: Path, process: dict[str, Any], run: str = "one") -> Path:
-    path = directory / f"{run}.4711.request"
-    path.write_text(json.dumps({"run_directory": f"/runs/{run}", "process": process, "finishing": False}))
+    path = directory / "one.4711.request"
+    path.write_text(json.dumps({"run_directory": "/runs/one", "process": EARLIER, "finishing": False}))
     path.with_suffix(".answer").write_text("{}")
     return path
 
 
-def test_requests_of_an_earlier_boot_are_taken_over_and_their_directory_goes(destination: Destination) -> None:
-    left = ask(sibling(destination), EARLIER)
-    take_over(destination)
-    (found,) = requests(destination.service_directory)
-    assert (found.path.name, found.run_directory, found.abandoned) == (left.name, Path("/runs/one"), True)
-    assert not left.parent.exists()
-
-
-def test_what_a_service_at_work_another_host_or_another_tracker_has_is_left(destination: Destination) -> None:
-    served = ask(sibling(destination), EARLIER)
-    elsewhere = ask(sibling(destination, f"{destination.key}-elsewhere-00000000"), EARLIER)
-    other = ask(sibling(destination, destination.service_directory.name.replace(destination.key, "0" * 12)), EARLIER)
-    with locked(served.parent / "service.lock", 0):
+def test_requests_of_an_earlier_boot_alone_are_taken_over_and_their_directory_goes(tmp_path: Path) -> None:
+    destination = Destination.resolve(TrackingConfig(), tmp_path)
+    own = destination.service_directory
+    own.mkdir(parents=True)
+    earlier = f"{own.name.rpartition('-')[0]}-00000000"
+    requested = request_of(destination, earlier)
+    others = [
+        request_of(destination, f"{destination.key}-elsewhere-00000000"),  # of another host
+        request_of(destination, own.name.replace(destination.key, "0" * 12)),  # of another tracker
+    ]
+    with locked(requested.parent / "service.lock", 0):  # a service at work
         take_over(destination)
-    assert [path.exists() for path in (served, elsewhere, other)] == [True] * 3
-    assert list(requests(destination.service_directory)) == []
+    assert requested.exists() and list(requests(own)) == []
+    take_over(destination)
+    (request,) = requests(own)
+    assert (request.path.name, request.run_directory, request.abandoned) == (requested.name, Path("/runs/one"), True)
+    assert not requested.parent.exists()
+    assert all(path.exists() for path in others)

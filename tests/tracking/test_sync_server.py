@@ -50,27 +50,31 @@ def assert_everything_is_there_once(query: Query, runs: int, steps: int) -> None
         "AND t.key = 'paribus.run_id' ORDER BY 1, 2, 3"
     )
     assert len(points) == runs * steps * METRICS
-    found: dict[tuple[str, str], list[float]] = {}
+    by_name: dict[tuple[str, str], list[float]] = {}
     for run, key, step, number in points:
-        series = found.setdefault((run, key), [])
+        series = by_name.setdefault((run, key), [])
         assert step == len(series)
         series.append(number)
-    assert found == expected
+    assert by_name == expected
     assert query("SELECT count(*) FROM metrics") == [(len(points),)]
     latest = query(
         "SELECT t.value, l.key, l.step, l.value FROM latest_metrics l JOIN tags t ON t.run_uuid = l.run_uuid "
         "AND t.key = 'paribus.run_id'"
     )
     assert sorted(latest) == sorted((*name, steps - 1, series[-1]) for name, series in expected.items())
-    assert query("SELECT count(*) FROM params") == [(runs * PARAMETERS,)]
-    assert query("SELECT value, count(*) FROM tags WHERE key = 'tag.0' GROUP BY value ORDER BY value") == sorted(
-        (str(number), 1) for number in range(runs)
-    )
-    assert query("SELECT count(*) FROM tags WHERE key LIKE 'tag.%'") == [(runs * TAGS,)]
-    assert query("SELECT status, count(*) FROM runs GROUP BY status") == [("FINISHED", runs + 1)]
-    assert query("SELECT count(*) FROM tags WHERE key = 'paribus.sweep_id'") == [(1,)]
-    assert query("SELECT count(*) FROM tags WHERE key = 'mlflow.parentRunId'") == [(runs,)]
-    assert query("SELECT count(*) FROM inputs") == [(runs,)]
+    for text, result in (
+        ("SELECT count(*) FROM params", [(runs * PARAMETERS,)]),
+        (
+            "SELECT value, count(*) FROM tags WHERE key = 'tag.0' GROUP BY value ORDER BY value",
+            sorted((str(number), 1) for number in range(runs)),
+        ),
+        ("SELECT count(*) FROM tags WHERE key LIKE 'tag.%'", [(runs * TAGS,)]),
+        ("SELECT status, count(*) FROM runs GROUP BY status", [("FINISHED", runs + 1)]),
+        ("SELECT count(*) FROM tags WHERE key = 'paribus.sweep_id'", [(1,)]),
+        ("SELECT count(*) FROM tags WHERE key = 'mlflow.parentRunId'", [(runs,)]),
+        ("SELECT count(*) FROM inputs", [(runs,)]),
+    ):
+        assert query(text) == result, text
 
 
 @pytest.fixture
@@ -103,8 +107,8 @@ def test_a_server_killed_in_the_middle_has_every_event_once_after_sync(
     gate.touch()
     assert points_in(database) <= points / 2
     server.start()
-    said = [process.communicate(timeout=300) for process in processes]
-    assert [process.returncode for process in processes] == [0] * runs, said
+    outputs = [process.communicate(timeout=300) for process in processes]
+    assert [process.returncode for process in processes] == [0] * runs, outputs
     assert main([f"root={root}", f"tracking.uri={server.uri}"]) == 0
     assert_everything_is_there_once(database.rows, runs, steps)
     artifacts = sorted(path.read_text(encoding="utf-8") for path in server.artifacts.rglob("config.json"))
@@ -125,8 +129,8 @@ def test_eight_processes_fill_an_sqlite_store_that_none_of_them_found(tmp_path: 
     database = tmp_path / "shared.db"
     (tmp_path / "gate").touch()
     processes = start_runs(roots, steps, tmp_path / "gate", f"sqlite:///{database}")
-    said = [process.communicate(timeout=300) for process in processes]
-    assert [process.returncode for process in processes] == [0] * runs, said
+    outputs = [process.communicate(timeout=300) for process in processes]
+    assert [process.returncode for process in processes] == [0] * runs, outputs
     for root in roots:
         assert main([f"root={root}", f"tracking.uri=sqlite:///{database}", "tracking.patience=300"]) == 0
 
@@ -155,38 +159,30 @@ def environment_of(directory: Path, **settings: str) -> dict[str, str]:
     }
 
 
-@pytest.fixture
-def password_file(tmp_path: Path) -> Path:
-    path = tmp_path / "password"
-    path.write_text(PASSWORD + "\n", encoding="utf-8")
-    return path
-
-
-@pytest.mark.parametrize(
-    ("settings", "reason"),
-    [
-        ({}, "0.0.0.0 is not loopback: MLFLOW_ADMIN_PASSWORD_FILE must name a file"),
-        ({"MLFLOW_ADMIN_PASSWORD_FILE": "long"}, "MLFLOW_SERVER_ALLOWED_HOSTS must list the names"),
-        ({"MLFLOW_ADMIN_PASSWORD_FILE": "long", "MLFLOW_SERVER_ALLOWED_HOSTS": "*"}, "without \\*"),
-        ({"MLFLOW_ADMIN_PASSWORD_FILE": "short", "MLFLOW_SERVER_ALLOWED_HOSTS": "a:5000"}, "at least 16: openssl"),
-    ],
-)
-def test_an_exposed_server_needs_a_password_and_names(settings: dict[str, str], reason: str, tmp_path: Path) -> None:
+def test_an_exposed_server_needs_a_password_and_names(tmp_path: Path) -> None:
     for name, content in {"long": PASSWORD, "short": "password1234"}.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
-    environment = environment_of(tmp_path, MLFLOW_HOST="0.0.0.0", MLFLOW_PORT=str(free_port()), **settings)
-    done = subprocess.run(
-        [DOCKER / "tracker"], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=20
-    )
-    assert done.returncode in (64, 65, 66)
-    assert reason.replace("\\", "") in done.stderr
-    assert PASSWORD not in done.stderr
-    assert not (tmp_path / "server.db").exists()
+    password, hosts = "MLFLOW_ADMIN_PASSWORD_FILE", "MLFLOW_SERVER_ALLOWED_HOSTS"
+    for settings, reason in (
+        ({}, "0.0.0.0 is not loopback: MLFLOW_ADMIN_PASSWORD_FILE must name a file"),
+        ({password: "long"}, "MLFLOW_SERVER_ALLOWED_HOSTS must list the names"),
+        ({password: "long", hosts: "*"}, "without *"),
+        ({password: "short", hosts: "a:5000"}, "at least 16: openssl"),
+    ):
+        environment = environment_of(tmp_path, MLFLOW_HOST="0.0.0.0", MLFLOW_PORT=str(free_port()), **settings)
+        done = subprocess.run(
+            [DOCKER / "tracker"], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=20
+        )
+        assert done.returncode in (64, 65, 66), settings
+        assert reason in done.stderr and PASSWORD not in done.stderr, settings
+        assert not (tmp_path / "server.db").exists()
 
 
 @pytest.fixture
-def tracker(tmp_path: Path, password_file: Path) -> Iterator[str]:
+def tracker(tmp_path: Path) -> Iterator[str]:
     pytest.importorskip("flask_wtf", reason="needs mlflow[auth], of the extra `server`")
+    password_file = tmp_path / "password"
+    password_file.write_text(PASSWORD + "\n", encoding="utf-8")
     port = str(free_port())
     environment = environment_of(tmp_path, MLFLOW_PORT=port, MLFLOW_ADMIN_PASSWORD_FILE=str(password_file))
     with (tmp_path / "server.log").open("wb") as log:
@@ -218,6 +214,6 @@ def test_runs_reach_a_server_with_a_password_once_and_the_password_is_kept_nowhe
     assert sum(run.events.total() for run in sync(root, vars(tracking))) == 1503
     assert steps_shown(tracker) == {"one": list(range(50)), "two": list(range(1500))}
     assert len(list((tmp_path / "served").rglob("config.json"))) == 2
-    kept = [path for path in root.rglob("*") if path.is_file()]
-    assert len(kept) > 8
-    assert not [path for path in kept if PASSWORD.encode() in path.read_bytes()]
+    files = [path for path in root.rglob("*") if path.is_file()]
+    assert len(files) > 8
+    assert not [path for path in files if PASSWORD.encode() in path.read_bytes()]
