@@ -7,7 +7,7 @@ from pathlib import Path
 
 from support.forked import PATHS, TESTS, Forked
 
-SCENARIOS = TESTS / "contract" / "training" / "process_scenarios.py"
+SCENARIOS = TESTS / "training" / "process_scenarios.py"
 STEPS_BEFORE = 40
 
 
