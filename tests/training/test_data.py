@@ -38,9 +38,10 @@ each_packing = pytest.mark.parametrize("packing", PACKINGS, ids=str)
 def batches(
     global_batch: int, seed: int = 0, packing: PackingConfig | None = None, sizes: Sequence[int] | None = None
 ) -> Batches:
+    """Batches of 30 documents in an order that leaves six of them out, as the removal of duplicates does."""
     random, packing = np.random.default_rng(1), packing or ConcatenatePacking(stretch_bytes=16)
     offsets = np.concatenate([[0], np.cumsum(random.integers(0, 9, 30) if sizes is None else sizes)])
-    order = FixedOrder(random.permutation(len(offsets) - 1))
+    order = FixedOrder(random.permutation(30)[:24])
     contexts = pack(packing, random.integers(0, EOS, offsets[-1]), offsets, order, EOS, 4)
     return Batches(contexts, global_batch, traversal_of(packing, contexts, LENGTHS, seed))
 
@@ -125,12 +126,6 @@ def read_before(drawn: Batches, steps: int) -> tuple[list[int], list[int]]:
     return tokens, text
 
 
-def test_tokens_of_full_contexts_are_rounded_up_to_whole_steps() -> None:
-    drawn = batches(3, packing=PACKINGS[0])
-    steps = {tokens: resolved(EqualTokensBudget(tokens=tokens), drawn).steps for tokens in (1, 12, 13, 480)}
-    assert steps == {1: 1, 12: 1, 13: 2, 480: 40}
-
-
 @each_packing
 @pytest.mark.parametrize("global_batch", [1, 3, 50])
 @pytest.mark.parametrize("seed", [0, 4])
@@ -150,24 +145,6 @@ def test_every_budget_is_met_in_the_fewest_steps_and_counts_what_they_read(
             assert (budget.tokens, budget.text_bytes, budget.flops) == (tokens[-1], text[-1], flops[-1])
             assert budget.positions == budget.steps * global_batch * 4
             assert budget.epochs == pytest.approx(budget.steps * global_batch / drawn.contexts.count)
-
-
-@each_packing
-def test_equal_text_counts_only_what_the_removal_of_duplicates_leaves(packing: PackingConfig) -> None:
-    # One byte a token; the removed documents are most of the text.
-    lengths = [12, 900, 7, 1100, 15, 9]
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    ids, kept = np.zeros(offsets[-1], dtype=np.int64), np.array([4, 0, 5, 2])
-    byte_lengths = np.array([1] + [0] * EOS)
-    contexts = pack(packing, ids, offsets, FixedOrder(kept), EOS, 4)
-    drawn = Batches(contexts, 1, traversal_of(packing, contexts, byte_lengths, 0))
-    text = context_text_bytes(contexts, byte_lengths)
-    unique = sum(lengths[document] for document in kept)
-    assert unique - len(kept) - 4 <= text.sum() <= unique
-    budget = resolve_budget(EqualTextBudget(text=10 * unique), drawn, context_targets(contexts), text, STEP_FLOPS)
-    assert 10 * unique <= budget.text_bytes <= 10 * unique + 4
-    # Contexts that predict nothing but an end of document have no text, and the last of them need not be read.
-    assert budget.epochs >= 10 - float(np.mean(text == 0))
 
 
 def test_epoch_is_searched_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,12 +3,14 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from paribus.config.groups.ordering import ConcatenatePacking
 from paribus.config.groups.training import EqualTextBudget, TrainingConfig
+from paribus.config.schema import RunConfig
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from support.stages import files
@@ -53,43 +55,36 @@ def nearest(wanted: float, step: int, mean: float) -> int:
     return min(range(step, 10_000, step), key=lambda number: abs(number * mean - wanted))
 
 
-@pytest.mark.parametrize("arm", ["bytes", "bpe"])
-@pytest.mark.parametrize("multiple", [1, 4])
-def test_batch_in_bytes_is_that_of_the_nearest_number_of_contexts(
-    arm: str, multiple: int, arms: dict[str, dict[str, Path]], tmp_path: Path
-) -> None:
-    wanted = nearest(120, multiple, mean_bytes(read(arms[arm]), MODEL.context_length))
-    by_bytes = config(budget=BUDGET, training=replace(IN_BYTES, batch_multiple=multiple))
-    by_number = config(budget=BUDGET, training=replace(TRAINING, global_batch=wanted))
-    result, expected = (
-        execute(tmp_path, name, arms[arm], run) for name, run in (("bytes", by_bytes), ("number", by_number))
-    )
-    assert result["global_batch"] == wanted
+def assert_one_training(root: Path, inputs: dict[str, Path], *runs: RunConfig) -> dict[str, Any]:
+    """The result of runs that have the same one, and the same checkpoints."""
+    results = [execute(root, str(number), inputs, run) for number, run in enumerate(runs)]
     timed = {"seconds": 0, "device_hours": 0}
-    assert result | timed == expected | timed
-    in_bytes, in_number = (files(tmp_path / name / "output") for name in ("bytes", "number"))
-    assert in_bytes.keys() == in_number.keys()
-    weights = f"step_{result['steps']:08d}/model.safetensors"
-    assert in_bytes[weights] == in_number[weights]
+    assert results[0] | timed == results[1] | timed
+    one, other = (files(root / str(number) / "output") for number in range(2))
+    assert one.keys() == other.keys()
+    for name in (f"step_{results[0]['steps']:08d}/{file}" for file in ("model.safetensors", "config.json")):
+        assert one[name] == other[name]
+    return results[0]
 
 
 @pytest.mark.parametrize("arm", ["bytes", "bpe"])
-def test_context_in_bytes_is_the_nearest_multiple_of_eight_tokens(
+def test_sizes_in_bytes_are_those_of_the_nearest_number(
     arm: str, arms: dict[str, dict[str, Path]], tmp_path: Path
 ) -> None:
     stream = read(arms[arm])
+    for multiple in (1, 4):
+        wanted = nearest(120, multiple, mean_bytes(stream, MODEL.context_length))
+        in_bytes, in_number = replace(IN_BYTES, batch_multiple=multiple), replace(TRAINING, global_batch=wanted)
+        runs = [config(budget=BUDGET, training=training) for training in (in_bytes, in_number)]
+        assert assert_one_training(tmp_path / str(multiple), arms[arm], *runs)["global_batch"] == wanted
     wanted = nearest(64, 8, sum(stream) / len(stream))
-    model = replace(MODEL, context_length=0, context_bytes=64)
-    result = execute(tmp_path, "bytes", arms[arm], config(budget=BUDGET, model=model))
+    in_bytes = config(budget=BUDGET, model=replace(MODEL, context_length=0, context_bytes=64))
     # Eight contexts a stretch, which else are of 32 bytes a token of the context.
-    packing, number = ConcatenatePacking(stretch_bytes=8 * 64), replace(MODEL, context_length=wanted)
-    expected = execute(tmp_path, "number", arms[arm], config(budget=BUDGET, packing=packing, model=number))
-    assert result["context_length"] == expected["context_length"] == wanted
-    in_bytes, in_number = (files(tmp_path / name / "output") for name in ("bytes", "number"))
-    for name in ("model.safetensors", "config.json"):
-        assert in_bytes[f"step_{result['steps']:08d}/{name}"] == in_number[f"step_{result['steps']:08d}/{name}"]
-    architecture = json.loads(in_bytes[f"step_{result['steps']:08d}/config.json"])
-    assert architecture["max_position_embeddings"] == wanted
+    packing = ConcatenatePacking(stretch_bytes=8 * 64)
+    in_number = config(budget=BUDGET, packing=packing, model=replace(MODEL, context_length=wanted))
+    assert assert_one_training(tmp_path / "context", arms[arm], in_bytes, in_number)["context_length"] == wanted
+    (architecture,) = {path.read_text() for path in tmp_path.glob("context/0/output/step_*/config.json")}
+    assert json.loads(architecture)["max_position_embeddings"] == wanted
 
 
 def test_arms_of_equal_text_take_equal_steps_where_their_batch_is_in_bytes(

@@ -5,7 +5,6 @@ import signal
 import threading
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -101,28 +100,22 @@ def context_on(root: Path, device: str) -> StageContext:
 
 
 @pytest.mark.usefixtures("four_gpus")
-def test_each_process_that_scores_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    calls: list[Any] = []
-    monkeypatch.setenv("LOCAL_RANK", "3")
-    monkeypatch.setattr(evaluate, "joined_by_gloo", lambda: nullcontext("host"))
-    monkeypatch.setattr(evaluate, "score_checkpoints", lambda context, host: calls.append((context, host)) or {})
-    evaluate.score_worker(context_on(tmp_path, "auto"), 4, Requests())
-    ((context, host),) = calls
-    assert (context.config.evaluation.device, host) == ("cuda:3", "host")
-
-
-@pytest.mark.usefixtures("four_gpus")
-def test_each_process_that_fine_tunes_has_a_gpu_and_knows_of_no_other(
+def test_each_process_that_scores_or_fine_tunes_has_a_gpu_of_its_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     contexts: list[StageContext] = []
     for name in tune.GROUP_VARIABLES:
         monkeypatch.setenv(name, "2")
+    monkeypatch.setattr(evaluate, "joined_by_gloo", nullcontext)
+    monkeypatch.setattr(evaluate, "score_checkpoints", lambda context, host: contexts.append(context) or {})
     monkeypatch.setattr(tune, "begin", lambda context, requests: contexts.append(context) or (context, None))
     monkeypatch.setattr(tune, "pending_tasks", lambda context: [])
-    assert tune.finetune_worker(context_on(tmp_path, "cuda"), 4, Requests()) == {}
-    assert (contexts[0].config.training.device, contexts[0].config.evaluation.device) == ("cuda:2", "cuda:2")
-    assert not {"RANK", "LOCAL_RANK", "WORLD_SIZE"} & os.environ.keys()
+    assert evaluate.score_worker(context_on(tmp_path / "scoring", "auto"), 4, Requests()) == {}
+    assert tune.finetune_worker(context_on(tmp_path / "tuning", "cuda"), 4, Requests()) == {}
+    scoring, tuning = (context.config for context in contexts)
+    assert scoring.evaluation.device == tuning.evaluation.device == tuning.training.device == "cuda:2"
+    # What fine-tunes knows of no other process.
+    assert not set(tune.GROUP_VARIABLES) & os.environ.keys()
 
 
 # Signals: a training that is asked to stop loses nothing that was promised.

@@ -16,16 +16,13 @@ import pytest
 import torch
 from process_scenarios import MEMBERS
 from safetensors.numpy import load_file
-from torch.distributed import PrefixStore, TCPStore
-from torch.distributed.elastic.rendezvous import RendezvousParameters
-from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
 
 from paribus.config.groups.execution import EngineConfig
 from paribus.config.schema import RunConfig
 from paribus.errors import FullDiskError, InfrastructureError, NumericalError, OutOfMemoryError
 from paribus.pipeline.execute import child_environment
 from paribus.training import launch
-from paribus.training.distributed import Processes, report_failure
+from paribus.training.distributed import STEPPING, Processes, report_failure
 from paribus.training.launch import SlurmNodes, _failure, free_endpoint
 from support.forked import Forked
 from support.stages import context_at, files
@@ -200,19 +197,6 @@ def test_main_process_is_on_the_first_node_whichever_agent_starts_first(tmp_path
     assert requests == {"rank_0": "requests_0", "rank_1": "requests_1"}
 
 
-def test_single_agents_have_a_store_each_at_a_free_port() -> None:
-    endpoints = [free_endpoint() for _ in range(2)]
-    parameters = [RendezvousParameters("static", endpoint, "a", 1, 1, rank=0) for endpoint in endpoints]
-    handlers = list(map(get_rendezvous_handler, parameters))
-    assert endpoints[0] != endpoints[1] and all(handler.use_agent_store for handler in handlers)
-    first, second = (handler.next_rendezvous() for handler in handlers)
-    assert first.bootstrap_store_info is not None
-    first.store.set("who", "the first")
-    member = TCPStore(first.bootstrap_store_info.master_addr, first.bootstrap_store_info.master_port, is_master=False)
-    assert PrefixStore("a", member).get("who") == b"the first"
-    assert not second.store.check(["who"])
-
-
 def test_processes_of_every_node_add_in_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray starts agents in the environment of its daemon, which knows nothing of the stage.
 
@@ -281,22 +265,13 @@ touch "$HEARD.begun"
 while :; do sleep 0.05; done
 """
 STARTER = """
-import os, signal, sys
-from pathlib import Path
-from paribus.training.launch import SlurmNodes
-from paribus.training.distributed import Processes
-
-os.setsid()
-signal.signal(signal.SIGTERM, lambda number, frame: Path(os.environ["HEARD"] + ".asked").touch())
-SlurmNodes(Processes(1, 2)).run(Path(sys.argv[1]))
-"""
-INTERRUPTED = """
-import sys
+import os, sys
 from pathlib import Path
 from paribus.errors import InterruptedRunError
 from paribus.training.launch import SlurmNodes
 from paribus.training.distributed import Processes, passed_on
 
+os.setsid()
 try:
     with passed_on(Path(sys.argv[1], "requests_0")):
         SlurmNodes(Processes(1, 2)).run(Path(sys.argv[1]))
@@ -312,10 +287,10 @@ def wait_for(path: Path) -> None:
         time.sleep(0.01)
 
 
-def started(script: str, directory: Path) -> Forked:
-    """A process of a script, which has begun its `srun`."""
+def started(directory: Path) -> Forked:
+    """A process that has begun its `srun`."""
     write_program(directory, "srun", WAITING_SRUN)
-    (directory / "starter.py").write_text(script)
+    (directory / "starter.py").write_text(STARTER)
     environment = os.environ | {"PATH": f"{directory}:{os.environ['PATH']}", "HEARD": str(directory / "heard")}
     starter = Forked([str(directory / "starter.py"), str(directory)], env=environment)
     wait_for(directory / "heard.begun")
@@ -324,18 +299,18 @@ def started(script: str, directory: Path) -> Forked:
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="Linux alone tells a process that its parent is dead")
 def test_agents_are_killed_when_their_starter_dies_and_not_when_it_is_asked_to_end(tmp_path: Path) -> None:
-    heard = tmp_path / "heard"
-    starter = started(STARTER, tmp_path)
+    starter = started(tmp_path)
+    (tmp_path / f"{STEPPING}0").touch()
     os.killpg(starter.pid, signal.SIGTERM)
-    wait_for(tmp_path / "heard.asked")
+    wait_for(tmp_path / "requests_0")
     time.sleep(0.5)  # in which nothing may happen
-    assert starter.poll() is None and not heard.exists()
+    assert starter.poll() is None and not (tmp_path / "heard").exists()
     os.killpg(starter.pid, signal.SIGKILL)
-    wait_for(heard)
+    wait_for(tmp_path / "heard")
 
 
 def test_agents_are_killed_when_their_starter_is_interrupted_before_a_step(tmp_path: Path) -> None:
-    starter = started(INTERRUPTED, tmp_path)
+    starter = started(tmp_path)
     os.kill(starter.pid, signal.SIGTERM)
     assert starter.wait() == 7
     assert (tmp_path / "heard").exists()

@@ -26,7 +26,7 @@ ROWS = Path(__file__).with_name("sharded_snapshot.py")
 def group(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Checkpoints of `sharded_snapshot.py`, which asserts that a model filled from rows goes on as the saved one."""
     root, size = tmp_path_factory.mktemp("rows"), request.param
-    for process in begin_group([str(ROWS), str(root), str(size)], size):
+    for process in begin_group([str(ROWS), str(root)], size):
         finish(process)
     return root
 
