@@ -350,13 +350,9 @@ def test_added_vocabulary_trains_and_lacks_no_token_of_the_checkpoint(
 
 
 def test_run_made_again_elsewhere_starts_from_the_run_of_its_own_root() -> None:
-    def roots(start: str) -> tuple[str, str]:
-        given = {"root": "here", "start": {"kind": "checkpoint", "run": "abc", "root": start}}
-        moved = moved_config(given, Path("/there"))
-        return moved["root"], moved["start"]["root"]
-
-    assert roots("here") == ("/there", "/there")
-    assert roots("other") == ("/there", "other")
+    for before, after in (("here", "/there"), ("other", "other")):
+        moved = moved_config({"root": "here", "start": {"kind": "checkpoint", "root": before}}, Path("/there"))
+        assert (moved["root"], moved["start"]["root"]) == ("/there", after)
 
 
 # Rows that the models of two tokenizers begin with: equal for the same token, wherever its id is.

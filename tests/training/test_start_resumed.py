@@ -92,14 +92,6 @@ def test_two_halves_are_the_bytes_of_a_whole(half: Path, inputs: dict[str, Path]
     assert fresh[0]["train/tokens"] == lines[0]["train/tokens"]
 
 
-def test_two_halves_under_an_inverse_square_root_are_the_bytes_of_a_whole(inputs: Any, tmp_path: Path) -> None:
-    falling = dataclasses.replace(TRAINING, schedule="inverse_sqrt", warmup_steps=3)
-    execute(tmp_path, "whole", inputs, scratch(WHOLE, training=falling))
-    execute(tmp_path, "half", inputs, scratch(HALF, training=falling))
-    execute(tmp_path, "both", inputs, resumed(tmp_path / "half" / "output", training=falling))
-    assert_equal_but_for_the_start(tmp_path / "whole", tmp_path / "both")
-
-
 def test_schedule_is_the_run_s_own_at_the_steps_of_both(half: Path, inputs: Any, tmp_path: Path) -> None:
     falling = dataclasses.replace(TRAINING, warmup_share=0.15, min_learning_rate_ratio=0.1)
     execute(tmp_path, "whole", inputs, scratch(WHOLE, training=falling))

@@ -157,15 +157,6 @@ def test_each_seed_changes_its_part_alone(
         assert (output[WEIGHTS] == first[WEIGHTS]) is (part in {"order", "dropout"})
 
 
-def test_text_budget_over_several_epochs_is_met_exactly(inputs: dict[str, Path], tmp_path: Path) -> None:
-    _, output = train(tmp_path, "tokens", inputs, budget=EqualTokensBudget(tokens=300))
-    text = 2 * json.loads(output["contexts.json"])["text_bytes_per_epoch"] + 1
-    _, output = train(tmp_path, "text", inputs, budget=EqualTextBudget(text=text))
-    record = json.loads(output["contexts.json"])
-    assert text <= record["text_bytes"] < text + TRAINING.global_batch * MODEL.context_length
-    assert record["epochs"] > 2
-
-
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)
 def test_every_packing_trains_and_counts_what_it_predicts(
     packing: PackingConfig, inputs: dict[str, Path], tmp_path: Path
