@@ -45,24 +45,18 @@ def trained(model: Any) -> int:
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
-@pytest.mark.parametrize(
-    ("name", "vocab_size", "parameters"),
-    [
-        ("468m", 32_000, 468_239_360),
-        ("1.2b", 32_000, 1_204_881_408),
-        ("6.7b", 32_000, 6_738_415_616),
-        ("pythia_410m", 50_304, 405_334_016),
-        ("pythia_1b", 50_304, 1_011_781_632),
-        ("wmt_big", 32_768, 209_911_808),
-    ],
-)
-def test_the_papers_sizes_have_their_parameters(name: str, vocab_size: int, parameters: int) -> None:
-    assert parameter_count(NAMED[name], vocab_size) == parameters
-
-
-def test_pythias_non_embedding_parameters_are_those_its_paper_gives() -> None:
-    assert non_embedding_parameters(NAMED["pythia_410m"], 50_304) == 302_311_424
-    assert non_embedding_parameters(NAMED["pythia_1b"], 50_304) == 805_736_448
+def test_sizes_of_papers_have_their_parameters() -> None:
+    papers = {
+        ("468m", 32_000): 468_239_360,
+        ("1.2b", 32_000): 1_204_881_408,
+        ("6.7b", 32_000): 6_738_415_616,
+        ("pythia_410m", 50_304): 405_334_016,
+        ("pythia_1b", 50_304): 1_011_781_632,
+        ("wmt_big", 32_768): 209_911_808,
+    }
+    assert {key: parameter_count(NAMED[key[0]], key[1]) for key in papers} == papers
+    without_embeddings = [non_embedding_parameters(NAMED[name], 50_304) for name in ("pythia_410m", "pythia_1b")]
+    assert without_embeddings == [302_311_424, 805_736_448], "as Pythia's paper gives them"
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -118,7 +112,7 @@ def counted(computed: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize("model", FAMILIES, ids=family)
-def test_a_third_of_them_is_what_pytorch_counts_forward_and_two_for_each_norm_and_bias(
+def test_a_third_of_the_flops_is_what_pytorch_counts_forward_and_two_for_each_norm_and_bias(
     model: ModelConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PyTorch counts matrix products; the formula takes norms and biases for products."""
@@ -146,11 +140,10 @@ def test_source_tokens_are_counted_apart_from_target_tokens(monkeypatch: pytest.
 PAPERS = (32_000, 64_000, 128_000)
 
 
-@pytest.mark.parametrize("name", ["468m", "pythia_410m", "wmt_base"])
-def test_non_embedding_parameters_are_equal_whatever_the_vocabulary(name: str) -> None:
-    model = NAMED[name]
-    assert len({non_embedding_parameters(model, size) for size in PAPERS}) == 1
-    assert len({parameter_count(model, size) for size in PAPERS}) == 3
+def test_non_embedding_parameters_are_equal_whatever_the_vocabulary() -> None:
+    for model in (NAMED[name] for name in ("468m", "pythia_410m", "wmt_base")):
+        assert len({non_embedding_parameters(model, size) for size in PAPERS}) == 1
+        assert len({parameter_count(model, size) for size in PAPERS}) == 3
 
 
 @pytest.mark.parametrize("name", ["468m", "1.2b", "6.7b", "pythia_410m", "pythia_1b", "wmt_big"])
@@ -169,7 +162,7 @@ def test_totals_are_equal_to_the_nearest_multiple_of_8_of_the_feed_forward_width
 
 @pytest.mark.parametrize("model", FAMILIES, ids=family)
 @pytest.mark.parametrize("vocab_size", [8, 64, 120])
-def test_a_built_model_its_counts_and_its_flops_have_one_shape(model: Any, vocab_size: int) -> None:
+def test_built_model_its_counts_and_its_flops_have_one_shape(model: Any, vocab_size: int) -> None:
     matched = replace(model, match="total", reference_vocab_size=64)
     resolved = resolve_model(matched, vocab_size)
     assert (resolved.ffn_width == 48) == (vocab_size == 64)
@@ -180,7 +173,7 @@ def test_a_built_model_its_counts_and_its_flops_have_one_shape(model: Any, vocab
 
 
 @pytest.mark.parametrize("model", FAMILIES, ids=family)
-def test_a_vocabulary_too_large_for_the_total_is_refused_with_its_values(model: Any) -> None:
+def test_vocabulary_too_large_for_the_total_is_refused_with_its_values(model: Any) -> None:
     with pytest.raises(
         ConfigurationError, match=r"model\.match: total cannot be kept, since 9,000 tokens have [\d,]+ "
     ):
