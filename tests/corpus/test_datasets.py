@@ -78,16 +78,6 @@ def test_unknown_split_or_column_is_named(tmp_path: Path, kind: str) -> None:
         build_corpus(config(name, text_field="body"), tmp_path / "column")
 
 
-def test_bad_rows_are_refused_or_counted(tmp_path: Path) -> None:
-    name = tmp_path / "data"
-    datasets.Dataset.from_dict({"text": [*TEXTS[:20], None, "", *TEXTS[20:]]}).save_to_disk(name)
-    with pytest.raises(DataError, match=r"data, row 21: field 'text' \(corpus.text_field\) holds null"):
-        build_corpus(config(name), tmp_path / "refused")
-    result = build_corpus(config(name, on_invalid="skip"), tmp_path / "corpus")
-    assert result["skipped"] == {"empty_text": 1, "text_not_a_string": 1}
-    assert len((tmp_path / "corpus" / "skipped.jsonl").read_text().splitlines()) == 2
-
-
 def test_hub_name_needs_a_revision_and_a_path_needs_a_directory(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"^corpus.revision: required, because 'owner/name' is no directory"):
         build_corpus(config("owner/name"), tmp_path / "hub")

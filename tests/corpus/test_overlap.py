@@ -133,14 +133,6 @@ def test_group_moves_whole_and_takes_near_copies_of_all_its_documents_along(tmp_
     assert (result["moved"]["documents"], result["heldout"]["documents"]) == (3, 1)
 
 
-def test_chinese_is_compared_by_characters(tmp_path: Path) -> None:
-    text = "人人生而自由在尊严和权利上一律平等他们赋有理性和良心并应以兄弟关系的精神相对待"
-    train, near = placed(text, heldout=False), placed(text[2:], heldout=True)
-    other = placed("任何人不得加以任意逮捕拘禁或放逐人人完全平等地有权由一个独立而无偏倚的法庭", heldout=True)
-    result = check(tmp_path / "corpus", [{"text": train}, {"text": near}, {"text": other}], 0.8)
-    assert result["moved"]["documents"] == 1
-
-
 NEAR_COPIES = [{"text": prose(100 * (number // 3) + number % 3)} for number in range(60)]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from paribus.config.groups.corpus import HuggingFaceCorpus, PydocsCorpus
 from paribus.corpus.stage import fingerprint
-from paribus.errors import ConfigurationError, DataError
+from paribus.errors import DataError
 from paribus.store.files import FileDigests
 from support.corpora import files_corpus, write_jsonl
 
@@ -33,8 +33,6 @@ def test_packages_are_known_by_their_versions(tmp_path: Path) -> None:
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     wanted = {"packages": {"numpy": version}, "python": python}
     assert fingerprint(PydocsCorpus(packages=("numpy",)), FileDigests(tmp_path)) == wanted
-    with pytest.raises(ConfigurationError, match=r"corpus.packages: the package 'no-such-package' is not installed"):
-        fingerprint(PydocsCorpus(packages=("no-such-package",)), FileDigests(tmp_path))
 
 
 def test_files_are_known_by_their_names_and_contents_in_whatever_folder(tmp_path: Path) -> None:
@@ -93,8 +91,6 @@ def test_other_contents_of_one_size_and_time_are_hashed_whatever_put_them_there(
 def test_data_sets_are_known_by_their_files_or_their_revision(tmp_path: Path) -> None:
     hub = HuggingFaceCorpus(name="owner/name", revision="0123abc")
     assert fingerprint(hub, FileDigests(tmp_path / "cache")) == {"name": "owner/name", "revision": "0123abc"}
-    with pytest.raises(ConfigurationError, match=r"corpus.revision: required"):
-        fingerprint(HuggingFaceCorpus(name="owner/name"), FileDigests(tmp_path / "cache"))
     (tmp_path / "data" / "train").mkdir(parents=True)
     write_jsonl(tmp_path / "data" / "train" / "a.jsonl", [{"text": "a"}])
     (tmp_path / "data" / ".hidden").touch()
