@@ -42,6 +42,9 @@ def four(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_gpu_has_an_index() -> None:
     for device, index in (("auto", 0), ("cuda", 0), ("cuda:0", 0), ("cuda:3", 3)):
         assert resolve_device(device, "training.device") == torch.device("cuda", index)
+    for device in ("gpu", "cuda:", "cuda:x", "cuda:99"):
+        with pytest.raises(ConfigurationError, match=rf"training\.device is '{device}'"):
+            resolve_device(device, "training.device")
 
 
 def test_training_computes_on_the_gpu_of_its_number(four: list[int], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from paribus.config.groups.ordering import ConcatenatePacking
-from paribus.config.groups.training import EqualTextBudget, TrainingConfig
+from paribus.config.groups.training import EqualTextBudget
 from paribus.config.schema import RunConfig
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
@@ -85,17 +85,3 @@ def test_sizes_in_bytes_are_those_of_the_nearest_number(
     assert assert_one_training(tmp_path / "context", arms[arm], in_bytes, in_number)["context_length"] == wanted
     (architecture,) = {path.read_text() for path in tmp_path.glob("context/0/output/step_*/config.json")}
     assert json.loads(architecture)["max_position_embeddings"] == wanted
-
-
-def test_arms_of_equal_text_take_equal_steps_where_their_batch_is_in_bytes(
-    arms: dict[str, dict[str, Path]], tmp_path: Path
-) -> None:
-    """One token is a byte in the one arm and more than two in the other: twice the steps where batches are counted."""
-
-    def steps(training: TrainingConfig) -> list[int]:
-        run, root = config(budget=BUDGET, training=training), tmp_path / str(training.batch_bytes)
-        return [int(execute(root, name, arms[name], run)["steps"]) for name in arms]  # type: ignore[arg-type]
-
-    counted, in_bytes = steps(TRAINING), steps(replace(IN_BYTES, batch_bytes=200))
-    assert counted[0] > 1.8 * counted[1]
-    assert abs(in_bytes[0] - in_bytes[1]) <= 1

@@ -69,18 +69,15 @@ LAST = f"step_{STEPS:08d}"
 WEIGHTS = f"{LAST}/model.safetensors"
 
 
-def test_artefact_has_the_files_of_the_design(trained: tuple[dict[str, Any], Path]) -> None:
-    checkpoint = {"config.json", "model.safetensors", "tokenizer", "tokenizer.json", "tokenizer_config.json"}
-    state = {"optimizer.safetensors", "state.json"}
+def test_artefact_has_the_files_of_the_design_and_checkpoints_with_their_tokenizer(
+    trained: tuple[dict[str, Any], Path],
+) -> None:
     for name, expected in {
         "": {"contexts.json", "metrics.jsonl", "readings.npy", "state", "step_00000011", LAST},
-        LAST: checkpoint,
-        "state": state,
+        LAST: {"config.json", "model.safetensors", "tokenizer", "tokenizer.json", "tokenizer_config.json"},
+        "state": {"optimizer.safetensors", "state.json"},
     }.items():
         assert {path.name for path in (trained[1] / name).iterdir()} == expected
-
-
-def test_checkpoint_is_a_model_with_its_tokenizer(trained: tuple[dict[str, Any], Path]) -> None:
     checkpoint = trained[1] / LAST
     tokenizer, architecture = Tokenizer.load(checkpoint / "tokenizer"), load_model(checkpoint).architecture
     assert architecture.vocab_size == tokenizer.vocab_size == VOCAB_SIZE
