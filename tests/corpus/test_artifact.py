@@ -26,9 +26,9 @@ def test_any_unicode_text_survives_writing_and_reading(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str]
 ) -> None:
     corpus = write(tmp_path_factory.mktemp("corpus"), texts)
-    wanted = [Document(str(i), text, "here", len(text.encode())) for i, text in enumerate(texts)]
+    expected = [Document(str(i), text, "here", len(text.encode())) for i, text in enumerate(texts)]
     for split in SPLITS:
-        side = [document for document in wanted if split_of(document.text.encode(), None, 0.3) == split]
+        side = [document for document in expected if split_of(document.text.encode(), None, 0.3) == split]
         assert list(corpus.documents(split)) == side
         assert list(corpus.texts(split)) == [document.text for document in side]
         assert corpus.count(split) == len(side)

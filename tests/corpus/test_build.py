@@ -68,8 +68,8 @@ def test_files_of_ccnet_are_read_by_their_preset(tmp_path: Path) -> None:
     assert isinstance(chosen, FilesCorpus)
     assert (chosen.text_field, chosen.heldout) == ("raw_content", 0.001)
     build_corpus(replace(chosen, heldout=1 / 3), tmp_path / "corpus")
-    found = {document.id: document.text for document in to_plain(tmp_path / "corpus")}
-    assert found == {f"en_head_0000.json.gz:{n}": row["raw_content"] for n, row in enumerate(rows, start=1)}
+    texts = {document.id: document.text for document in to_plain(tmp_path / "corpus")}
+    assert texts == {f"en_head_0000.json.gz:{n}": row["raw_content"] for n, row in enumerate(rows, start=1)}
 
 
 def test_record_counts_what_the_artefact_holds_and_has_its_digest(tmp_path: Path) -> None:
@@ -248,9 +248,9 @@ def test_limit_is_of_what_is_read_wherever_that_is_and_a_sample_is_chosen_of_it(
     unsampled = files_corpus(path, heldout=0.1, limit=60_000, id_field="id", on_invalid="skip")
     config = run_config(corpus=replace(unsampled, sample=sample))
     here = context_at(tmp_path / "here", tmp_path / "work", config, {})
-    there = replace(context_at(tmp_path / "there", tmp_path / "ahead", config, {}), engine=Elsewhere(1))
+    elsewhere = replace(context_at(tmp_path / "elsewhere", tmp_path / "ahead", config, {}), engine=Elsewhere(1))
     result: dict[str, Any] = build(here)
-    assert result == build(there) and result["stopped_at"] == "limit"
+    assert result == build(elsewhere) and result["stopped_at"] == "limit"
     whole: dict[str, Any] = build_corpus(unsampled, tmp_path / "whole")
     assert 59_000 < result["bytes"] + result["unsampled"]["bytes"] == whole["bytes"] <= 60_000
     assert result["heldout"] == whole["heldout"]

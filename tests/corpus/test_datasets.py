@@ -189,15 +189,15 @@ def test_package_is_read_whole_and_in_order(tmp_path: Path) -> None:
     config = PydocsCorpus(packages=("zstandard", "hypothesis"), heldout=0.3)
     result = build_corpus(config, tmp_path / "corpus")
     assert result["packages"] == {name: importlib.metadata.version(name) for name in config.packages}
-    wanted = set()
-    for found in modules(config.packages):
-        for node in ast.walk(ast.parse(found.path.read_bytes())):
+    expected = set()
+    for module in modules(config.packages):
+        for node in ast.walk(ast.parse(module.path.read_bytes())):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 text = inspect.cleandoc(ast.get_docstring(node, clean=False) or "")
-                wanted |= {text} if len(text.encode()) >= 200 else set()
+                expected |= {text} if len(text.encode()) >= 200 else set()
     corpus = CorpusArtifact(tmp_path / "corpus")
     documents = [document for split in SPLITS for document in corpus.documents(split)]
-    assert {document.text for document in documents} == wanted
+    assert {document.text for document in documents} == expected
     assert len({document.id for document in documents}) == len(documents) == result["documents"] > 100
     train = [document.source for document in corpus.documents("train")]
     assert train == sorted(train, key=config.packages.index)

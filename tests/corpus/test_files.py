@@ -70,12 +70,12 @@ def test_every_document_and_what_was_left_out_come_in_order(config: FilesCorpus,
     assert list((tmp_path / "work" / "extracts").iterdir()) == []
     # A file without a document is left out in its place.
     (tmp_path / "b.jsonl").write_bytes(b"")
-    items, *others = read(config, tmp_path / "work", elsewhere=False)
-    assert read(config, tmp_path / "work", elsewhere=True) == (items, *others)
+    items, *rest = read(config, tmp_path / "work", elsewhere=False)
+    assert read(config, tmp_path / "work", elsewhere=True) == (items, *rest)
     (place,) = (place for place, item in enumerate(items) if isinstance(item, Skipped) and item.file == "b.jsonl")
     following = items[place + 1]
     assert isinstance(following, SourceDocument) and following.source == "c.jsonl.gz"
-    assert others[-1] == ""
+    assert rest[-1] == ""
 
 
 @pytest.mark.parametrize("damage", ["truncated", "invalid", "empty"])
@@ -201,11 +201,11 @@ def test_both_sides_train_the_vocabulary_and_are_encoded_one_after_the_other(tmp
     )
     build_corpus(config.corpus, tmp_path / "corpus")
     inputs = {name: tmp_path / name for name in ("corpus", "vocabulary")}
-    made = build_vocabulary(context_at(tmp_path / "vocabulary", tmp_path / "v.work", config, inputs))
+    vocabulary = build_vocabulary(context_at(tmp_path / "vocabulary", tmp_path / "v.work", config, inputs))
     result = build_tokens(context_at(tmp_path / "tokens", tmp_path / "t.work", config, inputs))
     documents = list(CorpusArtifact(tmp_path / "corpus").documents("train"))
     encoded = EncodedCorpus(tmp_path / "tokens")
-    assert made["bytes"] == sum(document.bytes for document in documents) == result["bytes"]
+    assert vocabulary["bytes"] == sum(document.bytes for document in documents) == result["bytes"]
     assert {b" small", b" kleine"} <= {entry.bytes for entry in encoded.tokenizer.vocabulary}
     assert encoded.source_lengths is not None
     assert result["source_tokens"] == encoded.source_lengths.sum()
@@ -215,11 +215,11 @@ def test_both_sides_train_the_vocabulary_and_are_encoded_one_after_the_other(tmp
         np.testing.assert_array_equal(ids[length:], encoded.tokenizer.encode(document.target or ""))
 
 
-def test_a_sample_of_pairs_has_as_much_text_in_its_targets(tmp_path: Path) -> None:
+def test_sample_of_pairs_has_as_much_text_in_its_targets(tmp_path: Path) -> None:
     config = write_sides(tmp_path, PAIRS)
     whole = build_corpus(config, tmp_path / "whole")["train"]["target_bytes"]
-    found = build_corpus(replace(config, sample=whole // 2), tmp_path / "half")["train"]
-    assert whole // 2 <= found["target_bytes"] < whole // 2 + max(len(target.encode()) for _, target in PAIRS)
+    half = build_corpus(replace(config, sample=whole // 2), tmp_path / "half")["train"]
+    assert whole // 2 <= half["target_bytes"] < whole // 2 + max(len(target.encode()) for _, target in PAIRS)
 
 
 # Decompression that notices a missing end, whatever the number of frames.

@@ -31,24 +31,24 @@ def sha256(content: bytes) -> str:
 def test_packages_are_known_by_their_versions(tmp_path: Path) -> None:
     version = importlib.metadata.version("numpy")
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    wanted = {"packages": {"numpy": version}, "python": python}
-    assert fingerprint(PydocsCorpus(packages=("numpy",)), FileDigests(tmp_path)) == wanted
+    expected = {"packages": {"numpy": version}, "python": python}
+    assert fingerprint(PydocsCorpus(packages=("numpy",)), FileDigests(tmp_path)) == expected
 
 
 def test_files_are_known_by_their_names_and_contents_in_whatever_folder(tmp_path: Path) -> None:
     def known(folder: str) -> object:
         return fingerprint(files_corpus(tmp_path / folder / "*.jsonl"), FileDigests(tmp_path / "cache"))
 
-    for folder in ("here", "there"):
+    for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
         for name in "ab":
             write_jsonl(tmp_path / folder / f"{name}.jsonl", [{"text": name}])
-    digests = [sha256((tmp_path / "here" / f"{name}.jsonl").read_bytes()) for name in "ab"]
+    digests = [sha256((tmp_path / "one" / f"{name}.jsonl").read_bytes()) for name in "ab"]
     expected = {"files": [["a.jsonl", 14, digests[0]], ["b.jsonl", 14, digests[1]]]}
-    assert known("here") == known("there") == expected
-    (tmp_path / "here" / "b.jsonl").rename(tmp_path / "here" / "c.jsonl")
-    write_jsonl(tmp_path / "there" / "b.jsonl", [{"text": "c"}])
-    assert expected not in (known("here"), known("there"))
+    assert known("one") == known("two") == expected
+    (tmp_path / "one" / "b.jsonl").rename(tmp_path / "one" / "c.jsonl")
+    write_jsonl(tmp_path / "two" / "b.jsonl", [{"text": "c"}])
+    assert expected not in (known("one"), known("two"))
     with pytest.raises(DataError, match=r"a\.jsonl: no such file.*b\.jsonl: no such file"):
         fingerprint(files_corpus(tmp_path / "a.jsonl", tmp_path / "b.jsonl"), FileDigests(tmp_path / "cache"))
 

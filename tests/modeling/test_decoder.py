@@ -136,7 +136,7 @@ def varlen_by_hand(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *bounds: A
 
 
 @each
-def test_bounds_of_documents_say_what_their_mask_says(model: DecoderModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bounds_of_documents_equal_their_mask(model: DecoderModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paribus.modeling.decoder.varlen_attn", varlen_by_hand)
     decoder, ids = built(model), drawn(4)
     ids[ids < 9] = 3
@@ -189,7 +189,7 @@ def test_only_a_gpu_in_bfloat16_with_heads_that_flash_attention_takes_is_given_b
 
 
 @each
-def test_in_bfloat16_everything_between_the_weights_is_and_they_stay_float32(model: DecoderModel) -> None:
+def test_states_are_bfloat16_and_weights_stay_float32(model: DecoderModel) -> None:
     decoder, ids = built(model), drawn()
     decoder.computes_in = torch.bfloat16
     assert decoder(ids).dtype == torch.bfloat16

@@ -136,7 +136,7 @@ def test_only_a_training_of_contexts_plans_attention(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("planning")
 @pytest.mark.skipif(not hasattr(varlen, "_select_backend"), reason="this PyTorch has one kernel for documents")
-def test_of_two_kernels_within_documents_that_is_taken_which_plans_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attention_within_documents_takes_the_kernel_that_plans_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """As PyTorch chooses on an H100 from 2.15 on; it says of none that it is not deterministic."""
     torch.backends.cuda.enable_cudnn_sdp(True)
     monkeypatch.setattr(varlen, "_cudnn_version_and_major_capability", lambda index: (92_600, 9))
@@ -179,7 +179,7 @@ def test_parts_come_in_order_with_their_results(kind: type[BaseException]) -> No
         assert [item for _, result in parts for item in result] == list(range(0, 14, 2))
 
 
-def test_the_following_batches_begin_with_what_a_batch_was_halved_to() -> None:
+def test_later_batches_begin_with_the_size_that_one_was_halved_to() -> None:
     memory, tried = BatchMemory("testing"), list[int]()
 
     def compute(batch: Sequence[int]) -> list[int]:
@@ -187,12 +187,12 @@ def test_the_following_batches_begin_with_what_a_batch_was_halved_to() -> None:
         return refusing(2)(batch)
 
     for _ in range(2):
-        found = [item for _, result in memory.computed(compute, range(8)) for item in result]
-        assert found == list(range(0, 16, 2))
+        results = [item for _, result in memory.computed(compute, range(8)) for item in result]
+        assert results == list(range(0, 16, 2))
     assert tried == [8, 4, 2, 2, 4, 2, 2, 2, 2, 2, 2]
 
 
-def test_other_errors_and_what_a_single_item_needs_are_told() -> None:
+def test_other_errors_and_memory_for_a_single_item_are_raised() -> None:
     with pytest.raises(OutOfMemoryError, match=r"^testing ran out of memory with a single one .*\(short\)$"):
         list(BatchMemory("testing").computed(refusing(0), range(7)))
     with pytest.raises(ValueError, match="short"):

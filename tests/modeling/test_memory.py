@@ -78,7 +78,7 @@ def test_bytes_that_autograd_saves_are_predicted_to_the_byte(model: DecoderModel
 
 @pytest.mark.parametrize("how", HOW.values(), ids=HOW.keys())
 @pytest.mark.parametrize("model", [LLAMA, MODELS["gpt_neox"]], ids=["llama", "gpt_neox"])
-def test_mask_is_kept_once_as_it_is_and_as_numbers_in_every_layer(model: DecoderModel, how: dict[str, Any]) -> None:
+def test_mask_is_saved_once_as_booleans_and_as_numbers_in_every_layer(model: DecoderModel, how: dict[str, Any]) -> None:
     within = dataclasses.replace(ONE_PROCESS, documents=True, **how)
     # The forward pass itself holds the mask: a hook does not see it.
     mask = ROWS * model.context_length**2
@@ -113,10 +113,10 @@ def test_fsdp_divides_weights_gradients_and_moments_and_ddp_does_not() -> None:
 
 def test_copies_of_shards_hold_a_share_of_their_group_and_gathered_layers_stay_where_they_may() -> None:
     sharded = dataclasses.replace(ONE_PROCESS, gpu=True, precision="bf16", processes=16, parallel="fsdp")
-    all_of_them, copies, kept = (
+    all_shards, copies, gathered = (
         predicted(NAMED["6.7b"], dataclasses.replace(sharded, **how), 32_000)
         for how in ({}, {"shard_processes": 8}, {"reshard": False})
     )
-    assert copies.weights == 2 * all_of_them.weights
+    assert copies.weights == 2 * all_shards.weights
     layers = 32 * stack_parameters(NAMED["6.7b"]) // 32
-    assert kept.phases["loss"] - all_of_them.phases["loss"] == pytest.approx(2 * layers * 30 / 32, rel=1e-3)
+    assert gathered.phases["loss"] - all_shards.phases["loss"] == pytest.approx(2 * layers * 30 / 32, rel=1e-3)

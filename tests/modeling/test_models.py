@@ -40,8 +40,8 @@ def logits(model: Any) -> torch.Tensor:
         if isinstance(model, Decoder):
             return model.logits(tokens)
         target = {"decoder_input_ids": tokens.flip(1)} if model.config.is_encoder_decoder else {}
-        found: torch.Tensor = model(input_ids=tokens, **target).logits
-    return found
+        outputs: torch.Tensor = model(input_ids=tokens, **target).logits
+    return outputs
 
 
 @each_family
@@ -70,20 +70,20 @@ def test_layers_depend_neither_on_the_size_nor_on_the_tokens_of_the_vocabulary(m
 
 def vocabulary_matrices(model: ModelConfig, tokens: Sequence[bytes], seed: int = 5) -> dict[str, torch.Tensor]:
     built = build_model(model, len(tokens), seed, eos_id=0, tokens=tokens)
-    found = {name: weight for name, weight in built.named_parameters() if name in VOCABULARY}
-    assert found
-    return found
+    matrices = {name: weight for name, weight in built.named_parameters() if name in VOCABULARY}
+    assert matrices
+    return matrices
 
 
 @each_family
 def test_rows_of_the_vocabulary_are_those_of_their_tokens_wherever_the_ids_lie(model: ModelConfig) -> None:
-    here = [f"token {number}".encode() for number in range(64)]
-    there = [b"another", *reversed(here), b"one more"]
-    first, second, again = (vocabulary_matrices(model, tokens) for tokens in (here, there, here))
-    other = vocabulary_matrices(model, here, seed=6)
+    tokens = [f"token {number}".encode() for number in range(64)]
+    reordered = [b"another", *reversed(tokens), b"one more"]
+    first, second, again = (vocabulary_matrices(model, each) for each in (tokens, reordered, tokens))
+    other = vocabulary_matrices(model, tokens, seed=6)
     for name, matrix in first.items():
         assert torch.equal(matrix, again[name])
-        assert all(torch.equal(matrix[here.index(token)], second[name][there.index(token)]) for token in here)
+        assert all(torch.equal(matrix[tokens.index(token)], second[name][reordered.index(token)]) for token in tokens)
         drawn = torch.cat([matrix, second[name][:1], second[name][-1:], other[name]])
         assert len(torch.unique(drawn, dim=0)) == 64 + 2 + 64
     rows = [matrix for name, matrix in first.items() if matrix.shape[0] == 64]
@@ -122,9 +122,9 @@ def test_matrices_that_write_to_the_residual_stream_may_be_drawn_by_depth(
 ) -> None:
     outputs = ("attention_output.weight", "down.weight")
     drawn = weights(replace(model, width=64, layers=4, initialization=initialization), 512, 0)
-    found = {name: parameter.std().item() for name, parameter in drawn.items() if parameter.ndim == 2}
-    assert sum(name.endswith(outputs) for name in found) == 8
-    for name, deviation in found.items():
+    deviations = {name: parameter.std().item() for name, parameter in drawn.items() if parameter.ndim == 2}
+    assert sum(name.endswith(outputs) for name in deviations) == 8
+    for name, deviation in deviations.items():
         assert deviation == pytest.approx(residual if name.endswith(outputs) else matrix, rel=0.1), name
 
 
@@ -178,7 +178,7 @@ def test_every_token_of_an_encoder_decoder_is_trained_the_end_of_document_too() 
     assert gradient[:2].eq(1.0).all()
 
 
-def test_model_that_cannot_be_is_refused_by_name(tmp_path: Path) -> None:
+def test_unknown_families_and_impossible_shapes_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="does not say which model"):
         load_model(tmp_path / "nowhere")
     for content, error, message in (

@@ -119,10 +119,10 @@ def test_a_third_of_the_flops_is_what_pytorch_counts_forward_and_two_for_each_no
     built, length = eager(model, monkeypatch), model.context_length
     ids = torch.zeros(1, length, dtype=torch.long)
     pair = {"input_ids": ids, "decoder_input_ids": ids}
-    found = counted(lambda: built(**pair) if isinstance(model, EncoderDecoderModel) else built.logits(ids))
+    flops = counted(lambda: built(**pair) if isinstance(model, EncoderDecoderModel) else built.logits(ids))
     vectors = sum(parameter.numel() for parameter in built.parameters() if parameter.ndim == 1)
     formula = flops_per_token(model, 100) + source_flops_per_token(model, 100)
-    assert found == pytest.approx(length * (formula / 3 - 2 * vectors), rel=1e-3)
+    assert flops == pytest.approx(length * (formula / 3 - 2 * vectors), rel=1e-3)
 
 
 def test_source_tokens_are_counted_apart_from_target_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,12 +152,15 @@ def test_totals_are_equal_to_the_nearest_multiple_of_8_of_the_feed_forward_width
     target = parameter_count(NAMED[name], 32_000)
     assert parameter_count(model, 32_000) == target
     for size in PAPERS[1:]:
-        found = resolve_model(model, size)
-        assert found.ffn_width % 8 == 0
-        off = [abs(parameter_count(replace(found, ffn_width=found.ffn_width + by), size) - target) for by in (-8, 0, 8)]
-        assert off[1] == min(off)
-        assert off[1] / target < 0.001
-        assert replace(found, ffn_width=model.ffn_width, match="total") == model
+        resolved = resolve_model(model, size)
+        assert resolved.ffn_width % 8 == 0
+        errors = [
+            abs(parameter_count(replace(resolved, ffn_width=resolved.ffn_width + by), size) - target)
+            for by in (-8, 0, 8)
+        ]
+        assert errors[1] == min(errors)
+        assert errors[1] / target < 0.001
+        assert replace(resolved, ffn_width=model.ffn_width, match="total") == model
 
 
 @pytest.mark.parametrize("model", FAMILIES, ids=family)

@@ -64,9 +64,9 @@ def test_batch_is_a_function_of_seed_and_step_alone() -> None:
         steps = list(walked.each(start, stop))
         assert [step for step, _ in steps] == list(range(start, stop))
         assert all(np.array_equal(indices, walked.indices(step)) for step, indices in steps)
-    sought = batches(4, 1)
-    assert np.array_equal(sought.rows(39), rows[39])
-    assert np.array_equal(sought.rows(7), rows[7])
+    again = batches(4, 1)
+    assert np.array_equal(again.rows(39), rows[39])
+    assert np.array_equal(again.rows(7), rows[7])
     assert not np.array_equal(walked.indices(0), batches(4, 2).indices(0))
 
 

@@ -200,7 +200,7 @@ def test_main_process_is_on_the_first_node_whichever_agent_starts_first(tmp_path
 def test_processes_of_every_node_add_in_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray starts agents in the environment of its daemon, which knows nothing of the stage.
 
-    Switches between GPUs sum nothing where that is asked for, told before NCCL begins: the first collective of a
+    Switches between GPUs sum nothing where that is asked for, set before NCCL begins: the first collective of a
     training is before deterministic algorithms are asked for.
     """
     for name in ("CUBLAS_WORKSPACE_CONFIG", "NCCL_NVLS_ENABLE"):

@@ -73,7 +73,7 @@ def metered(
 
 
 @pytest.mark.parametrize("packing", [ConcatenatePacking(), BestFitPacking(window=4)], ids=str)
-def test_each_line_counts_what_was_read_until_then(packing: PackingConfig, tmp_path: Path) -> None:
+def test_each_line_counts_everything_read_so_far(packing: PackingConfig, tmp_path: Path) -> None:
     batches, listener, lines = metered(tmp_path / "metrics.jsonl", packing)
     bits = {step: value for name, value, step in listener.metrics if name == "train/bits_per_byte"}
     assert bits.keys() == {7, 14, 21, 28, 30}
@@ -142,7 +142,7 @@ def metrics_file(path: Path, steps: int) -> MetricsFile:
 def test_only_whole_lines_in_sequence_count(tmp_path: Path) -> None:
     metrics = metrics_file(tmp_path / "metrics.jsonl", 3)
     whole = metrics.path.read_text()
-    for tail in ("", '{"step": 4, "train/lo', "null\n", '{"step": 9}\n'):
+    for tail in ("", '{"step": 4, "train/lo', '{"step": 4}', "null\n", '{"step": 9}\n'):
         metrics.path.write_text(whole + tail)
         assert metrics.complete_steps() == 3, tail
         metrics.truncate(3)

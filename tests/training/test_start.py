@@ -105,7 +105,7 @@ def test_model_begins_with_exactly_the_weights_of_the_checkpoint(trained: Path, 
     assert (model.architecture.context_length, model.architecture.eos_id) == (8, tokenizer.eos_id)
 
 
-def test_longer_context_and_fields_that_the_group_lacks_are_those_asked_for_and_stored(
+def test_longer_context_is_allowed_by_a_field_and_what_the_group_lacks_stays_as_stored(
     copy: Path, tokenizer: Tokenizer
 ) -> None:
     edit(copy, rms_norm_eps=1e-5)
@@ -300,9 +300,9 @@ def test_weights_in_shards_are_read_and_a_lost_shard_is_named(copy: Path, traine
         save_file({name: stored[name] for name in stored if shards[name] == shard}, copy / shard, {"format": "pt"})
     (copy / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": shards}))
     model = initial_model(continued(copy), tokenizer)
-    found = huggingface_tensors(model.architecture, dict(model.named_parameters()))
-    assert found.keys() == stored.keys()
-    assert all(torch.equal(tensor, stored[name]) for name, tensor in found.items())
+    tensors = huggingface_tensors(model.architecture, dict(model.named_parameters()))
+    assert tensors.keys() == stored.keys()
+    assert all(torch.equal(tensor, stored[name]) for name, tensor in tensors.items())
     (copy / "model-00002-of-00002.safetensors").unlink()
     with pytest.raises(DataError, match=r"names files that are not there: model-00002-of-00002"):
         start_fingerprint(continued(copy).start, FileDigests(copy))
@@ -317,10 +317,10 @@ def test_added_token_begins_as_the_mean_of_its_pieces(tied: bool, tmp_path: Path
     save_model(model, tmp_path)
     smaller.save(tmp_path / "tokenizer")
     run = continued(tmp_path, {"tied_embeddings": tied}, vocabulary="added")
-    made = initial_model(run, larger)
+    extended = initial_model(run, larger)
     for before, after in (
-        (model.embedding.weight, made.embedding.weight),
-        (model.output_weight, made.output_weight),
+        (model.embedding.weight, extended.embedding.weight),
+        (model.output_weight, extended.output_weight),
     ):
         assert after.shape == (270, MODEL.width)
         for entry in larger.vocabulary.by_id:
@@ -331,9 +331,9 @@ def test_added_token_begins_as_the_mean_of_its_pieces(tied: bool, tmp_path: Path
                 rows = smaller.encode_bytes(entry.bytes)
             expected = before[torch.from_numpy(rows).long()].mean(dim=0)
             assert torch.allclose(after[entry.id], expected, atol=1e-7), entry
-    assert (made.embedding.weight is made.output_weight) == tied
-    assert torch.equal(made.layers[1].gate_up.weight, model.layers[1].gate_up.weight)
-    assert made.architecture.eos_id == larger.eos_id
+    assert (extended.embedding.weight is extended.output_weight) == tied
+    assert torch.equal(extended.layers[1].gate_up.weight, model.layers[1].gate_up.weight)
+    assert extended.architecture.eos_id == larger.eos_id
 
 
 def test_added_vocabulary_trains_and_lacks_no_token_of_the_checkpoint(
@@ -344,8 +344,8 @@ def test_added_vocabulary_trains_and_lacks_no_token_of_the_checkpoint(
     after = losses(tmp_path / "run" / "output")
     assert after[-1] < after[0] < losses(trained)[0]
     smaller = train(266)
-    gone = tokenizer.vocabulary.by_id[265].bytes
-    with pytest.raises(ConfigurationError, match=rf"2 tokens of .* such as {gone!r} \(266 tokens here, 268 there\)"):
+    missing = tokenizer.vocabulary.by_id[265].bytes
+    with pytest.raises(ConfigurationError, match=rf"2 tokens of .* such as {missing!r} \(266 tokens here, 268 there\)"):
         initial_model(continued(trained, vocabulary="added"), smaller)
 
 

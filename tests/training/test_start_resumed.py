@@ -92,7 +92,7 @@ def test_two_halves_are_the_bytes_of_a_whole(half: Path, inputs: dict[str, Path]
     assert fresh[0]["train/tokens"] == lines[0]["train/tokens"]
 
 
-def test_schedule_is_the_run_s_own_at_the_steps_of_both(half: Path, inputs: Any, tmp_path: Path) -> None:
+def test_schedule_is_that_of_the_resumed_run_over_the_steps_of_both(half: Path, inputs: Any, tmp_path: Path) -> None:
     falling = dataclasses.replace(TRAINING, warmup_share=0.15, min_learning_rate_ratio=0.1)
     execute(tmp_path, "whole", inputs, scratch(WHOLE, training=falling))
     execute(tmp_path, "both", inputs, resumed(half, training=falling))
@@ -131,7 +131,7 @@ def test_other_contexts_are_refused_since_steps_of_both_are_counted_by_one(half:
         execute(tmp_path, "other", inputs, resumed(half))
 
 
-def test_state_of_the_first_training_is_pinned_and_shown_by_the_proof(half: Path, copy: Path, tmp_path: Path) -> None:
+def test_state_of_the_first_training_is_part_of_identity_and_proof(half: Path, copy: Path, tmp_path: Path) -> None:
     def key(path: Path, **start: Any) -> str:
         return build_graph(resumed(path, start=start), tmp_path / "cache")["training"].key
 
@@ -151,14 +151,14 @@ def test_state_of_the_first_training_is_pinned_and_shown_by_the_proof(half: Path
 
 
 def test_fields_that_must_agree_are_refused_with_both_values_before_anything_runs(half: Path, copy: Path) -> None:
-    there = "in the training that start.optimizer=resumed goes on with"
+    elsewhere = "in the training that start.optimizer=resumed goes on with"
     batch = dataclasses.replace(CONSTANT, global_batch=8)
     assert check_start_state(resumed(half)) == []
     for changes, expected in (
-        ({"training": batch}, {"training.global_batch": f"8, but 4 {there}"}),
+        ({"training": batch}, {"training.global_batch": f"8, but 4 {elsewhere}"}),
         ({"packing": ConcatenatePacking(shuffle="none")}, {"packing.shuffle": "none, but text"}),
-        ({"encoder": LongestFirstEncoder()}, {"encoder": f"longest_first, but merge_rank {there}"}),
-        ({"seed": 1}, {"seeds.contexts": f"1, but 0 {there}"}),
+        ({"encoder": LongestFirstEncoder()}, {"encoder": f"longest_first, but merge_rank {elsewhere}"}),
+        ({"seed": 1}, {"seeds.contexts": f"1, but 0 {elsewhere}"}),
         (
             {"model": dataclasses.replace(MODEL, context_length=8, width=32)},
             {"model.width": "32, but 16", "model.context_length": "8, but 16"},
@@ -171,7 +171,7 @@ def test_fields_that_must_agree_are_refused_with_both_values_before_anything_run
     state = json.loads((copy / STATE).read_text())
     state["fingerprint"]["training.kind"] = "adafactor"
     (copy / STATE).write_text(json.dumps(state))
-    assert dict(check_start_state(resumed(copy)))["training.kind"].startswith(f"adamw, but adafactor {there}")
+    assert dict(check_start_state(resumed(copy)))["training.kind"].startswith(f"adamw, but adafactor {elsewhere}")
 
 
 def test_missing_state_is_refused_before_anything_runs_and_counts_no_steps(copy: Path, tmp_path: Path) -> None:

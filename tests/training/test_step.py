@@ -47,9 +47,9 @@ def test_step_is_adamw_on_the_clipped_gradient_of_the_mean_loss() -> None:
     results, weights = stepped(training, steps=2)
     model = build_model(MODEL, 32, 0)
     matrices = [p for p in model.parameters() if p.ndim > 1]
-    others = [p for p in model.parameters() if p.ndim <= 1]
+    vectors = [p for p in model.parameters() if p.ndim <= 1]
     optimizer = torch.optim.AdamW(
-        [{"params": matrices, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}],
+        [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}],
         lr=0.01,
         betas=(0.9, 0.95),
         eps=1e-5,
@@ -69,10 +69,10 @@ def test_step_is_adamw_on_the_clipped_gradient_of_the_mean_loss() -> None:
 def test_micro_batch_and_recomputed_activations_change_rounding_only() -> None:
     whole, weights = stepped(config(micro_batch=64))
     for changes in ({"micro_batch": 1}, {"micro_batch": 4}, {"micro_batch": 6}, {"activation_checkpointing": True}):
-        parts, others = stepped(config(**changes))
-        assert np.allclose(parts, whole, rtol=1e-5), changes
+        results, changed = stepped(config(**changes))
+        assert np.allclose(results, whole, rtol=1e-5), changes
         for name, value in weights.items():
-            torch.testing.assert_close(others[name], value, rtol=1e-3, atol=1e-5)
+            torch.testing.assert_close(changed[name], value, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_cosine_rises_linearly_then_falls_to_the_floor() -> None:
 
 
 @given(st.integers(0, 99), st.integers(1, 3000))
-def test_warmup_is_the_nearest_step_to_its_share_and_leaves_one(percent: int, steps: int) -> None:
+def test_warmup_ends_at_the_nearest_step_to_its_share_and_before_the_last(percent: int, steps: int) -> None:
     share, warmup = Fraction(percent, 100), warmup_steps(TrainingConfig(warmup_share=percent / 100), steps)
     nearest = min(abs(step - share * steps) for step in range(steps))
     assert 0 <= warmup < steps
@@ -194,7 +194,7 @@ def fairseq(updates: int, peak: float, initial: float, warmup: int) -> float:
 
 
 @given(st.integers(0, 10**6), st.integers(1, 10**4))
-def test_inverse_square_root_is_fairseq_s_whatever_the_budget(step: int, warmup: int) -> None:
+def test_inverse_square_root_equals_fairseq_whatever_the_budget(step: int, warmup: int) -> None:
     training = dataclasses.replace(INVERSE, warmup_steps=warmup)
     rate = learning_rate(step, step + 1, training)
     assert rate == pytest.approx(fairseq(step, 1e-3, 1e-7, warmup), rel=1e-12)

@@ -109,7 +109,9 @@ def test_result_reports_both_budgets_and_the_cost(trained: tuple[dict[str, Any],
     assert result["final_loss"] < lines[0]["train/loss"]
 
 
-def test_result_says_whether_what_rounds_less_in_bfloat16_was_compiled(inputs: dict[str, Path], tmp_path: Path) -> None:
+def test_result_says_whether_bfloat16_was_compiled_since_that_rounds_less(
+    inputs: dict[str, Path], tmp_path: Path
+) -> None:
     for precision, compiled, expected in (
         ("bf16", "always", "cpu in bf16, compiled"),
         ("bf16", "never", "cpu in bf16"),

@@ -61,7 +61,7 @@ def test_row_is_a_source_and_a_target_each_with_its_end_and_cut_at_the_context(t
 
 
 def test_rows_of_a_batch_do_not_depend_on_processes_and_are_trimmed_in_each_micro_batch(tmp_path: Path) -> None:
-    contexts, _ = pairs_of(tmp_path)
+    contexts, _ = pairs_of(tmp_path, context_length=16)
     batches = Batches(contexts, 12, ShuffledContexts(contexts.count, 1))
     expected = sorted(sides(*contexts.rows(batches.indices(4))))
     for processes in (1, 2, 3):
@@ -77,8 +77,8 @@ def test_loss_is_that_of_the_logits_of_each_pair_alone(tmp_path: Path) -> None:
     rows = [torch.from_numpy(part) for part in contexts.rows(np.arange(9))]
     model = build_model(STEADY, 257, 0, eos_id=EOS).eval()
     loss, alone = SummedPairLoss(model)(*rows), 0.0
-    for left, right in sides(*rows):
-        source, target, begun = (torch.tensor([ids]) for ids in (left, right, [EOS, *right[:-1]]))
+    for source_ids, target_ids in sides(*rows):
+        source, target, begun = (torch.tensor([ids]) for ids in (source_ids, target_ids, [EOS, *target_ids[:-1]]))
         logits = model(input_ids=source, decoder_input_ids=begun, use_cache=False).logits[0]
         alone += torch.nn.functional.cross_entropy(logits, target[0], reduction="sum").item()
     assert loss.item() == pytest.approx(alone, rel=1e-5)
