@@ -123,6 +123,11 @@ def test_documents_linked_to_a_near_copy_over_others_move_with_it(tmp_path: Path
     assert overlap(second, [train]) < 0.85 < overlap(near, [train])
     rows = [{"text": text} for text in (third, alone, train, second, near)]
     assert check(tmp_path / "corpus", rows, 0.85)["moved"]["documents"] == 3
+    # One that has no more than the threshold is not linked.
+    half = placed(prose(19), heldout=True)
+    assert overlap(half, [near]) == 0.5
+    rows = [{"text": text} for text in (train, near, half)]
+    assert check(tmp_path / "at the threshold", rows, 0.5)["moved"]["documents"] == 1
 
 
 def test_group_moves_whole_and_takes_near_copies_of_all_its_documents_along(tmp_path: Path) -> None:
