@@ -18,7 +18,6 @@ from paribus.stage import JSON, SilentListener
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.build import build_tokens
 from paribus.tokenization.encoded_corpus import EncodedCorpus
-from paribus.training.data import BatchReader
 from paribus.training.train import Data, open_data
 from support.stages import context_at, files
 from support.training_inputs import context, execute, pair_config
@@ -143,22 +142,3 @@ def test_training_counts_what_it_reads_by_draws_and_epochs_by_text(
     if result["epochs"] > DRAWS:
         (message,) = json.loads((tmp_path / "run" / "said.json").read_text())
         assert message.startswith(f"BPE-dropout drew the tokens {DRAWS} times for {result['epochs']:.3g} epochs")
-
-
-def test_training_that_goes_on_in_another_draw_ends_with_the_same_weights(
-    drawn: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run, read = config(DRAWS, EqualStepsBudget(steps=14)), BatchReader.read
-    execute(tmp_path, "whole", drawn, run)
-
-    def stopping(self: BatchReader, step: int, indices: np.ndarray) -> object:
-        if step == 11:
-            raise KeyboardInterrupt
-        return read(self, step, indices)
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(BatchReader, "read", stopping)
-        execute(tmp_path, "stopped", drawn, run)
-    execute(tmp_path, "stopped", drawn, run)
-    whole, stopped = (files(tmp_path / name / "output") for name in ("whole", "stopped"))
-    assert whole["step_00000014/model.safetensors"] == stopped["step_00000014/model.safetensors"]

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import load
 from transformers import AutoTokenizer
 
 from paribus.config.groups.evaluation import EvaluationConfig
@@ -124,16 +123,6 @@ def test_result_says_whether_bfloat16_was_compiled_since_that_rounds_less(
 
 
 # What is trained on: the same contexts whatever does not decide them.
-
-
-def test_execution_settings_leave_every_batch_as_it_is(
-    trained: tuple[dict[str, Any], Path], inputs: dict[str, Path], tmp_path: Path
-) -> None:
-    other = dataclasses.replace(TRAINING, micro_batch=1, log_every=1)
-    first, (_, second) = files(trained[1]), train(tmp_path, "run", inputs, training=other)
-    assert first["contexts.json"] == second["contexts.json"]
-    one, two = (load(output[WEIGHTS]) for output in (first, second))
-    assert all(np.allclose(one[name], two[name], atol=1e-3) for name in one)
 
 
 def test_each_seed_changes_its_part_alone(
