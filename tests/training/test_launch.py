@@ -312,5 +312,5 @@ def test_agents_are_killed_when_their_starter_dies_and_not_when_it_is_asked_to_e
 def test_agents_are_killed_when_their_starter_is_interrupted_before_a_step(tmp_path: Path) -> None:
     starter = started(tmp_path)
     os.kill(starter.pid, signal.SIGTERM)
-    assert starter.wait() == 7
+    assert starter.wait(timeout=60) == 7
     assert (tmp_path / "heard").exists()
