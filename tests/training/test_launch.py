@@ -215,21 +215,15 @@ def test_all_nodes_train_on_gpus_or_none_does(tmp_path: Path, monkeypatch: pytes
     """One would meet by gloo the processes that meet by NCCL, and all would wait until their time is over."""
     devices: list[str] = []
     monkeypatch.setattr("paribus.modeling.device.unseen", lambda *_: None)
-    monkeypatch.setattr(
-        launch, "carry_out", lambda context, processes: devices.append(context.config.training.device) or {}
-    )
-    for device, gpus, expected in (
-        ("auto", True, "cuda"),
-        ("auto", False, "cpu"),
-        ("cpu", True, "cpu"),
-        ("cuda", False, "cuda"),
-    ):
+    monkeypatch.setattr(launch, "carry_out", lambda context, _: devices.append(context.config.training.device) or {})
+    cases = {("auto", True): "cuda", ("auto", False): "cpu", ("cpu", True): "cpu", ("cuda", False): "cuda"}
+    for device, gpus in cases:
         monkeypatch.setattr(torch.cuda, "is_available", lambda gpus=gpus: gpus)
-        run = config(training=replace(TRAINING, device=device))
-        launch.train_in_processes(
-            context_at(tmp_path / f"{device}{gpus}", tmp_path / "work", run, {}), Processes(8, 16)
+        context = context_at(
+            tmp_path / f"{device}{gpus}", tmp_path / "work", config(training=replace(TRAINING, device=device)), {}
         )
-        assert devices.pop() == expected, (device, gpus)
+        launch.train_in_processes(context, Processes(8, 16))
+    assert devices == list(cases.values())
 
 
 def test_agent_gets_all_that_the_allocation_has_on_its_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

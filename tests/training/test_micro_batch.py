@@ -87,17 +87,23 @@ def test_result_has_the_micro_batch_and_the_memory_predicted_of_it(tmp_path: Pat
 # The search for the largest that fits.
 
 
+def searched(start: int, most: int) -> tuple[int, list[int]]:
+    """The largest micro-batch of a share of 12 where `most` fit, and the sizes that were tried."""
+    tried: list[int] = []
+
+    def fits(size: int) -> bool:
+        tried.append(size)
+        return size <= most
+
+    return largest_fitting(start, 12, fits), tried
+
+
 def test_sizes_are_tried_up_from_the_first_or_down() -> None:
-    for start, most, expected, sizes in (
-        (4, 7, 6, [4, 6, 12]),
-        (4, 99, 12, [4, 6, 12]),
-        (6, 2, 2, [6, 4, 3, 2]),
-        (12, 12, 12, [12]),
-        (8, 7, 6, [6, 12]),
-    ):
-        tried: list[int] = []
-        assert largest_fitting(start, 12, lambda size: tried.append(size) or size <= most) == expected  # noqa: B023
-        assert tried == sizes
+    assert searched(4, most=7) == (6, [4, 6, 12])
+    assert searched(4, most=99) == (12, [4, 6, 12])
+    assert searched(6, most=2) == (2, [6, 4, 3, 2])
+    assert searched(12, most=12) == (12, [12])
+    assert searched(8, most=7) == (6, [6, 12]), "8 is no divisor"
 
 
 class Trials:
@@ -125,7 +131,8 @@ def test_trial_leaves_some_memory_free_and_changes_nothing_of_the_training(trial
     model, tokens, random = trials.prepared.model, list[torch.Tensor](), torch.get_rng_state()
     before = [parameter.clone() for parameter in model.parameters()]
     hook = trials.prepared.wrapped.register_forward_pre_hook(lambda _, inputs: tokens.append(inputs[0]))
-    for trials.reserved, fits in ((940, True), (960, False)):
+    for reserved, fits in ((940, True), (960, False)):
+        trials.reserved = reserved
         assert trials.fits(16, share=16) is fits
         assert all(parameter.grad is None for parameter in model.parameters())
         assert all(torch.equal(*pair) for pair in zip(before, model.parameters(), strict=True))
