@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paribus.corpus.artifact import SPLITS, CorpusArtifact, CorpusWriter, Document, corpus_parts, split_of
@@ -21,83 +21,65 @@ def write(path: Path, texts: list[str], heldout: float = 0.3, shard_bytes: int =
     return CorpusArtifact(path)
 
 
-@settings(max_examples=60, deadline=None)
 @given(TEXTS)
 def test_any_unicode_text_survives_writing_and_reading(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str]
 ) -> None:
     corpus = write(tmp_path_factory.mktemp("corpus"), texts)
-    wanted = [Document(str(i), text, "here", len(text.encode())) for i, text in enumerate(texts)]
+    expected = [Document(str(i), text, "here", len(text.encode())) for i, text in enumerate(texts)]
     for split in SPLITS:
-        side = [document for document in wanted if split_of(document.text.encode(), None, 0.3) == split]
+        side = [document for document in expected if split_of(document.text.encode(), None, 0.3) == split]
         assert list(corpus.documents(split)) == side
         assert list(corpus.texts(split)) == [document.text for document in side]
         assert corpus.count(split) == len(side)
         assert corpus.bytes(split) == sum(document.bytes for document in side)
 
 
-def test_exact_copies_stay_on_one_side(tmp_path: Path) -> None:
-    texts = [f"text {i % 50}" for i in range(500)]
-    corpus = write(tmp_path / "corpus", texts)
-    assert not set(corpus.texts("train")) & set(corpus.texts("heldout"))
-    assert corpus.count("train") + corpus.count("heldout") == 500
-
-
-def test_the_held_out_share_is_close_to_what_was_asked(tmp_path: Path) -> None:
+def test_exact_copies_stay_on_one_side_and_the_held_out_share_is_as_asked(tmp_path: Path) -> None:
+    copies = write(tmp_path / "copies", [f"text {i % 50}" for i in range(500)])
+    assert not set(copies.texts("train")) & set(copies.texts("heldout"))
+    assert copies.count("train") + copies.count("heldout") == 500
     corpus = write(tmp_path / "corpus", [f"document {i}" for i in range(10_000)], heldout=0.05, shard_bytes=10**6)
     assert 400 < corpus.count("heldout") < 600
 
 
-def test_shards_are_bounded_and_in_order(tmp_path: Path) -> None:
+def test_shards_are_bounded_in_order_and_equal_bytes_for_equal_documents(tmp_path: Path) -> None:
     texts = [f"{i:04d}" * 25 for i in range(200)]
-    corpus = write(tmp_path / "corpus", texts, heldout=1e-9, shard_bytes=1000)
-    assert len(corpus.shards("train")) == 20
-    assert list(corpus.texts("train")) == texts
-
-
-def test_equal_documents_make_equal_bytes(tmp_path: Path) -> None:
-    texts = [f"document {i}" for i in range(100)]
-    one, two = (write(tmp_path / name, texts) for name in ("one", "two"))
+    one, two = (write(tmp_path / name, texts, heldout=1e-9, shard_bytes=1000) for name in ("one", "two"))
+    assert len(one.shards("train")) == 20
+    assert list(one.texts("train")) == texts
     for split in SPLITS:
-        assert [p.read_bytes() for p in one.shards(split)] == [p.read_bytes() for p in two.shards(split)]
-        assert one.shards(split)
+        assert [path.read_bytes() for path in one.shards(split)] == [path.read_bytes() for path in two.shards(split)]
 
 
 # Parts of a corpus: every document once, in order, and no part larger than asked for.
 
-
 SIZED_TEXTS = [f"document {number} " + "x" * (number * 37 % 90) for number in range(60)] + [""]
 
 
-@pytest.mark.parametrize("size", [None, 1, 150, 400, 10**9])
-def test_parts_hold_every_document_once_in_corpus_order(tmp_path: Path, size: int | None) -> None:
-    corpus = CorpusArtifact(
-        write_corpus(tmp_path / "corpus", SIZED_TEXTS, prefix="id", group_bytes=500, shard_bytes=1500)
-    )
-    parts = corpus_parts(corpus, tmp_path / "parts", bytes=size)
-    assert [text for part in parts for text in part.texts()] == SIZED_TEXTS
-    assert [part.start for part in parts] == [sum(part.rows for part in parts[:n]) for n in range(len(parts))]
-    assert [name for part in parts for name in part.columns("id")["id"].to_pylist()] == [f"id{n}" for n in range(61)]
-    assert len({part.target for part in parts}) == len(parts)
+def test_parts_hold_every_document_once_in_corpus_order(tmp_path: Path) -> None:
+    path = write_corpus(tmp_path / "corpus", SIZED_TEXTS, prefix="id", group_bytes=500, shard_bytes=1500)
+    for size in (None, 1, 150, 400, 10**9):
+        parts = corpus_parts(CorpusArtifact(path), tmp_path / "parts", bytes=size)
+        assert [text for part in parts for text in part.texts()] == SIZED_TEXTS
+        assert [part.start for part in parts] == [sum(part.rows for part in parts[:n]) for n in range(len(parts))]
+        ids = [name for part in parts for name in part.columns("id")["id"].to_pylist()]
+        assert ids == [f"id{n}" for n in range(61)]
+        assert len({part.target for part in parts}) == len(parts)
 
 
-def test_parts_of_other_sizes_keep_what_they_computed_in_other_files(tmp_path: Path) -> None:
-    path = write_corpus(tmp_path / "corpus", ["word " * 200] * 10, group_bytes=10**6, shard_bytes=10**6)
-    ranges: dict[Path, tuple[int, int]] = {}
-    for size in (None, 900, 2_000, 4_000):
-        for part in corpus_parts(CorpusArtifact(path), tmp_path / "parts", bytes=size):
-            assert ranges.setdefault(part.target, (part.start, part.rows)) == (part.start, part.rows)
-
-
-def test_a_row_group_is_cut_into_as_many_pieces_as_it_has_times_the_bytes(tmp_path: Path) -> None:
+def test_row_group_is_cut_by_its_bytes_and_other_sizes_have_other_files(tmp_path: Path) -> None:
     path = write_corpus(tmp_path / "corpus", ["word " * 200] * 10, group_bytes=10**6, shard_bytes=10**6)
     size = pq.read_metadata(path / "train" / "00000.parquet").row_group(0).total_byte_size
+    ranges: dict[Path, tuple[int, int]] = {}
     for pieces, expected in [(1, [10]), (3, [3, 3, 4]), (10, [1] * 10), (50, [1] * 10)]:
         parts = corpus_parts(CorpusArtifact(path), tmp_path / "parts", bytes=-(-size // pieces))
         assert [part.rows for part in parts] == expected
+        for part in parts:
+            assert ranges.setdefault(part.target, (part.start, part.rows)) == (part.start, part.rows)
 
 
-def test_an_empty_training_split_is_refused(tmp_path: Path) -> None:
+def test_empty_training_split_is_refused(tmp_path: Path) -> None:
     corpus = CorpusArtifact(write_corpus(tmp_path / "corpus", []))
     with pytest.raises(DataError, match=r"`corpus\.heldout`"):
         corpus_parts(corpus, tmp_path / "parts")

@@ -15,7 +15,7 @@ import pytest
 
 from paribus.config.groups.corpus import HuggingFaceCorpus, PydocsCorpus
 from paribus.corpus.artifact import SPLITS, CorpusArtifact
-from paribus.corpus.datasets import read_module
+from paribus.corpus.datasets import ModuleDocs, read_module
 from paribus.corpus.paths import Module, modules
 from paribus.errors import ConfigurationError, DataError
 from support.corpora import build_corpus, write_jsonl
@@ -33,31 +33,29 @@ def texts(path: Path) -> set[str]:
     return {text for split in SPLITS for text in corpus.texts(split)}
 
 
-def saved(path: Path) -> Path:
-    datasets.Dataset.from_dict(ROWS).save_to_disk(path)
-    return path
-
-
-def saved_splits(path: Path) -> Path:
-    datasets.DatasetDict({"train": datasets.Dataset.from_dict(ROWS)}).save_to_disk(path)
-    return path
-
-
 def json_lines(path: Path) -> Path:
     path.mkdir()
     write_jsonl(path / "train.jsonl", [{"key": key, "text": text} for key, text in enumerate(TEXTS)])
     return path
 
 
-def parquet(path: Path) -> Path:
-    path.mkdir()
-    datasets.Dataset.from_dict(ROWS).to_parquet(path / "train-00000-of-00001.parquet")
+def write_data_set(kind: str, path: Path) -> Path:
+    rows = datasets.Dataset.from_dict(ROWS)
+    if kind == "saved":
+        rows.save_to_disk(path)
+    elif kind == "saved_splits":
+        datasets.DatasetDict({"train": rows}).save_to_disk(path)
+    elif kind == "parquet":
+        path.mkdir()
+        rows.to_parquet(path / "train-00000-of-00001.parquet")
+    else:
+        json_lines(path)
     return path
 
 
-@pytest.mark.parametrize("make", [saved, saved_splits, json_lines, parquet])
-def test_a_data_set_directory_is_read_whole_and_in_order(tmp_path: Path, make: Any) -> None:
-    name = make(tmp_path / "data")
+@pytest.mark.parametrize("kind", ["saved", "saved_splits", "json_lines", "parquet"])
+def test_data_set_directory_is_read_whole_and_in_order(tmp_path: Path, kind: str) -> None:
+    name = write_data_set(kind, tmp_path / "data")
     result = build_corpus(config(name, id_field="key"), tmp_path / "corpus")
     assert texts(tmp_path / "corpus") == set(TEXTS)
     sha = hashlib.sha256()
@@ -70,9 +68,9 @@ def test_a_data_set_directory_is_read_whole_and_in_order(tmp_path: Path, make: A
     assert numbered < {f"data:{row}" for row in range(1, 61)}
 
 
-@pytest.mark.parametrize("make", [saved_splits, parquet])
-def test_an_unknown_split_or_column_is_named(tmp_path: Path, make: Any) -> None:
-    name = make(tmp_path / "data")
+@pytest.mark.parametrize("kind", ["saved_splits", "parquet"])
+def test_unknown_split_or_column_is_named(tmp_path: Path, kind: str) -> None:
+    name = write_data_set(kind, tmp_path / "data")
     with pytest.raises((ConfigurationError, DataError), match=r"dev.*train"):
         build_corpus(config(name, split="dev"), tmp_path / "split")
     message = r"data, row 1: no field 'body' \(corpus.text_field\); it has 'key', 'text'"
@@ -80,17 +78,7 @@ def test_an_unknown_split_or_column_is_named(tmp_path: Path, make: Any) -> None:
         build_corpus(config(name, text_field="body"), tmp_path / "column")
 
 
-def test_bad_rows_are_refused_or_counted(tmp_path: Path) -> None:
-    name = tmp_path / "data"
-    datasets.Dataset.from_dict({"text": [*TEXTS[:20], None, "", *TEXTS[20:]]}).save_to_disk(name)
-    with pytest.raises(DataError, match=r"data, row 21: field 'text' \(corpus.text_field\) holds null"):
-        build_corpus(config(name), tmp_path / "refused")
-    result = build_corpus(config(name, on_invalid="skip"), tmp_path / "corpus")
-    assert result["skipped"] == {"empty_text": 1, "text_not_a_string": 1}
-    assert len((tmp_path / "corpus" / "skipped.jsonl").read_text().splitlines()) == 2
-
-
-def test_a_hub_name_needs_a_revision_and_a_path_needs_a_directory(tmp_path: Path) -> None:
+def test_hub_name_needs_a_revision_and_a_path_needs_a_directory(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"^corpus.revision: required, because 'owner/name' is no directory"):
         build_corpus(config("owner/name"), tmp_path / "hub")
     for name in (tmp_path / "none", "./none", "a/b/c"):
@@ -109,7 +97,7 @@ def test_code_that_comes_with_a_data_set_is_never_run(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_column_that_nobody_asked_for_may_have_another_type_in_each_file_of_parquet(tmp_path: Path) -> None:
+def test_column_that_nobody_asked_for_may_have_another_type_in_each_file_of_parquet(tmp_path: Path) -> None:
     name = tmp_path / "data"
     name.mkdir()
     for number, more in enumerate((None, "text", 7)):
@@ -118,14 +106,14 @@ def test_a_column_that_nobody_asked_for_may_have_another_type_in_each_file_of_pa
     assert build_corpus(config(name), tmp_path / "corpus")["documents"] == 60
 
 
-@pytest.mark.parametrize(("subset", "told"), [(None, "required"), ("three", "'three' is none")])
-def test_a_data_set_of_several_subsets_needs_one_by_name(tmp_path: Path, subset: str | None, told: str) -> None:
+def test_data_set_of_several_subsets_needs_one_by_name(tmp_path: Path) -> None:
     name = json_lines(tmp_path / "data")
-    files = "".join(f"- config_name: {each}\n  data_files: train.jsonl\n" for each in ("one", "two"))
-    (name / "README.md").write_text(f"---\nconfigs:\n{files}---\n")
-    with pytest.raises(ConfigurationError, match=rf"^corpus.subset: {told}; .* has 'one', 'two'$"):
-        build_corpus(config(name, subset=subset), tmp_path / "corpus")
-    assert build_corpus(config(name, subset="two"), tmp_path / "one")["documents"] == 60
+    subsets = "".join(f"- config_name: {each}\n  data_files: train.jsonl\n" for each in ("one", "two"))
+    (name / "README.md").write_text(f"---\nconfigs:\n{subsets}---\n")
+    for subset, problem in ((None, "required"), ("three", "'three' is none")):
+        with pytest.raises(ConfigurationError, match=rf"^corpus.subset: {problem}; .* has 'one', 'two'$"):
+            build_corpus(config(name, subset=subset), tmp_path / f"{subset}")
+    assert build_corpus(config(name, subset="two"), tmp_path / "two")["documents"] == 60
 
 
 # `corpus=pydocs`: docstrings of installed packages, never imported, in a fixed order.
@@ -155,14 +143,13 @@ else:
 '''
 
 
-def module(path: Path, content: bytes) -> Module:
+def read(path: Path, content: bytes, min_bytes: int = 0) -> ModuleDocs:
     path.write_bytes(content)
-    return Module("package", "package/file.py", path)
+    return read_module(Module("package", "package/file.py", path), min_bytes=min_bytes)
 
 
 def test_docstrings_come_in_source_order_under_qualified_names(tmp_path: Path) -> None:
-    read = read_module(module(tmp_path / "file.py", SOURCE.encode()), min_bytes=0)
-    assert read.docstrings == [
+    assert read(tmp_path / "file.py", SOURCE.encode()).docstrings == [
         ("package/file.py", "The module."),
         ("package/file.py::first", "First,\nindented."),
         ("package/file.py::Outer", "Outer."),
@@ -171,27 +158,22 @@ def test_docstrings_come_in_source_order_under_qualified_names(tmp_path: Path) -
         ("package/file.py::Outer.value.inner", "Inner, naïve."),
         ("package/file.py::first#2", "Second."),
     ]
+    # The smallest size counts bytes after cleaning.
+    long = read(tmp_path / "file.py", SOURCE.encode(), min_bytes=len("Inner, naïve.".encode())).docstrings
+    assert [name for name, _ in long] == ["package/file.py::first", "package/file.py::Outer.value.inner"]
 
 
-def test_the_smallest_size_counts_bytes_after_cleaning(tmp_path: Path) -> None:
-    read = read_module(module(tmp_path / "file.py", SOURCE.encode()), min_bytes=len("Inner, naïve.".encode()))
-    assert [name for name, _ in read.docstrings] == ["package/file.py::first", "package/file.py::Outer.value.inner"]
-
-
-@pytest.mark.parametrize(
-    ("content", "reason", "line"),
-    [
+def test_file_that_does_not_parse_is_counted(tmp_path: Path) -> None:
+    for content, reason, line in (
         (b"x = 1\ndef f(:\n", "does_not_parse", 2),
         (b"x = '\xe9'\n", "does_not_parse", None),
         (b"x = 1\0", "does_not_parse", None),
         (b'"\\ud800"', "lone_surrogate", None),
-    ],
-)
-def test_a_file_that_does_not_parse_is_counted(tmp_path: Path, content: bytes, reason: str, line: int | None) -> None:
-    read = read_module(module(tmp_path / "file.py", content), min_bytes=0)
-    assert read.docstrings == []
-    assert [(skipped.file, skipped.reason) for skipped in read.skipped] == [("package/file.py", reason)]
-    assert line is None or read.skipped[0].line == line
+    ):
+        text = read(tmp_path / "file.py", content)
+        (skipped,) = text.skipped
+        assert (text.docstrings, skipped.file, skipped.reason) == ([], "package/file.py", reason), content
+        assert line in {None, skipped.line}
 
 
 def test_all_missing_packages_are_named_at_once_with_what_to_install() -> None:
@@ -203,25 +185,25 @@ def test_all_missing_packages_are_named_at_once_with_what_to_install() -> None:
     )
 
 
-def test_a_package_is_read_whole_and_in_order(tmp_path: Path) -> None:
+def test_package_is_read_whole_and_in_order(tmp_path: Path) -> None:
     config = PydocsCorpus(packages=("zstandard", "hypothesis"), heldout=0.3)
     result = build_corpus(config, tmp_path / "corpus")
     assert result["packages"] == {name: importlib.metadata.version(name) for name in config.packages}
-    wanted = set()
-    for found in modules(config.packages):
-        for node in ast.walk(ast.parse(found.path.read_bytes())):
+    expected = set()
+    for module in modules(config.packages):
+        for node in ast.walk(ast.parse(module.path.read_bytes())):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 text = inspect.cleandoc(ast.get_docstring(node, clean=False) or "")
-                wanted |= {text} if len(text.encode()) >= 200 else set()
+                expected |= {text} if len(text.encode()) >= 200 else set()
     corpus = CorpusArtifact(tmp_path / "corpus")
     documents = [document for split in SPLITS for document in corpus.documents(split)]
-    assert {document.text for document in documents} == wanted
+    assert {document.text for document in documents} == expected
     assert len({document.id for document in documents}) == len(documents) == result["documents"] > 100
     train = [document.source for document in corpus.documents("train")]
     assert train == sorted(train, key=config.packages.index)
 
 
-def test_a_slice_is_the_same_with_any_number_of_workers(tmp_path: Path) -> None:
+def test_slice_is_the_same_with_any_number_of_workers(tmp_path: Path) -> None:
     config = PydocsCorpus(packages=("numpy",), limit=300_000)
     one, two = (build_corpus(config, tmp_path / str(workers), workers=workers) for workers in (1, 2))
     assert one == two

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
-from transformers import AutoModelForCausalLM, GPTNeoXConfig, GPTNeoXForCausalLM, LlamaConfig, LlamaForCausalLM
+from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from paribus.config.groups.model import DecoderModel
 from paribus.errors import DataError
 from paribus.modeling.decoder import Decoder, Documents, KVCache, attend, huggingface_tensors
-from paribus.modeling.models import build_model, load_model
+from paribus.modeling.models import build_model, load_model, save_model
 from paribus.training.losses import DocumentEnd, SummedLoss, document_attention, document_bounds
 from support.models import GPT_NEOX, LLAMA
 from support.transformers_models import in_transformers
@@ -48,11 +48,11 @@ def drawn(rows: int = 3, length: int = 16) -> torch.Tensor:
 def test_logits_and_gradients_are_those_of_transformers(model: DecoderModel) -> None:
     ours, ids = built(model), drawn()
     theirs = in_transformers(ours)
-    logits, sought = ours.logits(ids), theirs(ids).logits
-    torch.testing.assert_close(logits, sought, rtol=0, atol=1e-5)
-    assert sought.std() > 0.5
-    for found in (logits, sought):
-        cross_entropy(found[:, :-1].flatten(0, 1), ids[:, 1:].flatten()).backward()
+    logits, expected_logits = ours.logits(ids), theirs(ids).logits
+    torch.testing.assert_close(logits, expected_logits, rtol=0, atol=1e-5)
+    assert expected_logits.std() > 0.5
+    for each_logits in (logits, expected_logits):
+        cross_entropy(each_logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten()).backward()
     gradients = {name: parameter.grad for name, parameter in ours.named_parameters()}
     named = huggingface_tensors(ours.architecture, gradients)  # type: ignore[arg-type]
     expected = {name: parameter.grad for name, parameter in theirs.named_parameters()}
@@ -65,7 +65,7 @@ def test_logits_and_gradients_are_those_of_transformers(model: DecoderModel) -> 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("shard", ["1TB", "4KB"], ids=["whole", "sharded"])
 @pytest.mark.parametrize(("family", "config"), [(LlamaForCausalLM, LlamaConfig), (GPTNeoXForCausalLM, GPTNeoXConfig)])
-def test_what_transformers_saves_is_loaded_with_its_logits(
+def test_files_of_transformers_are_loaded_with_its_logits(
     family: Any, config: Any, shard: str, dtype: torch.dtype, tmp_path: Path
 ) -> None:
     shape = {"vocab_size": 40, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2}
@@ -90,25 +90,20 @@ def test_files_that_do_not_fit_their_configuration_are_refused(tmp_path: Path) -
 
 
 @each
-def test_activations_computed_again_give_the_same_gradients(model: DecoderModel) -> None:
-    decoder, ids = built(model).train(), drawn()
-    gradients = []
-    for again in (False, True):
-        decoder.activation_checkpointing = again
-        gradients.append(torch.autograd.grad(SummedLoss(decoder)(ids, ids), list(decoder.parameters())))
-    for kept, computed in zip(*gradients, strict=True):
-        assert torch.equal(kept, computed)
-
-
-@each
-def test_compiled_layers_compute_the_same(model: DecoderModel) -> None:
+def test_recomputed_activations_and_compiled_layers_give_the_same_gradients(model: DecoderModel) -> None:
     torch._dynamo.reset()
     decoder, ids = built(model).train(), drawn()
-    sought = torch.autograd.grad(SummedLoss(decoder)(ids, ids), list(decoder.parameters()))
+
+    def gradients() -> tuple[torch.Tensor, ...]:
+        return torch.autograd.grad(SummedLoss(decoder)(ids, ids), list(decoder.parameters()))
+
+    plain = gradients()
+    decoder.activation_checkpointing = True
+    assert all(torch.equal(*pair) for pair in zip(plain, gradients(), strict=True))
+    decoder.activation_checkpointing = False
     for layer in decoder.layers:
         layer.compile(backend="aot_eager", fullgraph=True)
-    found = torch.autograd.grad(SummedLoss(decoder)(ids, ids), list(decoder.parameters()))
-    for ours, expected in zip(found, sought, strict=True):
+    for ours, expected in zip(gradients(), plain, strict=True):
         torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -128,16 +123,9 @@ def test_tokens_read_one_by_one_with_a_cache_are_those_read_at_once(model: Decod
         torch.testing.assert_close(hidden[:, 0], whole[[0, 2], place], rtol=0, atol=1e-5)
 
 
-def varlen_by_hand(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    starts: torch.Tensor,
-    _: torch.Tensor,
-    *longest: int,
-    **options: Any,
-) -> torch.Tensor:
+def varlen_by_hand(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *bounds: Any, **options: Any) -> torch.Tensor:
     """What `varlen_attn` gives on a GPU, which has no kernel for a CPU."""
+    starts, _, *longest = bounds
     assert options == {"window_size": (-1, 0)} and set(longest) == {16}
     assert starts.dtype == torch.int32 and int(starts[-1]) == len(q) and (starts.diff() > 0).all()
     parts = []
@@ -148,7 +136,7 @@ def varlen_by_hand(
 
 
 @each
-def test_bounds_of_documents_say_what_their_mask_says(model: DecoderModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bounds_of_documents_equal_their_mask(model: DecoderModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paribus.modeling.decoder.varlen_attn", varlen_by_hand)
     decoder, ids = built(model), drawn(4)
     ids[ids < 9] = 3
@@ -163,62 +151,45 @@ def test_bounds_of_documents_say_what_their_mask_says(model: DecoderModel, monke
 
 def test_layers_are_compiled_once_for_any_number_of_documents() -> None:
     """A training that goes on would else compute its first micro-batch by other kernels than one left alone."""
-    compiled = []
+    graphs = []
 
     def layer(states: torch.Tensor, documents: Documents) -> torch.Tensor:
         return states * documents.bounds.sum()
 
-    def counted(graph: Any, inputs: list[Any]) -> Any:
-        compiled.append(graph)
-        return graph.forward
-
-    compiles = torch.compile(layer, backend=counted)
+    compiled = torch.compile(layer, backend=lambda graph, inputs: graphs.append(graph) or graph.forward)
     for ends in (1, 2, 5):
         ids = drawn(1, 16).clamp(min=4)
         ids[0, 3 : 3 + ends] = 3
-        compiles(torch.ones(2), document_bounds(ids, DocumentEnd(3)))
+        compiled(torch.ones(2), document_bounds(ids, DocumentEnd(3)))
     torch.compiler.reset()
-    assert len(compiled) == 1
+    assert len(graphs) == 1
 
 
-@pytest.mark.parametrize(
-    ("device", "computes_in", "heads", "bounds"),
-    [
-        ("cuda", torch.bfloat16, 2, True),
-        ("cuda", torch.bfloat16, 8, False),
-        ("cuda", torch.float32, 2, False),
-        ("cpu", torch.bfloat16, 2, False),
-    ],
-)
-def test_only_a_gpu_in_bfloat16_with_heads_that_flash_attention_takes_is_told_bounds(
-    device: str, computes_in: torch.dtype, heads: int, bounds: bool
+class OnGPU(torch.Tensor):
+    """Of a CPU, and says otherwise."""
+
+    device = torch.device("cuda")
+
+
+def test_only_a_gpu_in_bfloat16_with_heads_that_flash_attention_takes_is_given_bounds(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class There:
-        """Ids on a device that is not here."""
-
-        def __init__(self, ids: torch.Tensor) -> None:
-            self.ids, self.device, self.shape = ids, torch.device(device), ids.shape
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self.ids, name)
-
-        def __eq__(self, other: object) -> Any:
-            return self.ids == other
-
-        __hash__ = None  # type: ignore[assignment]
-
-    decoder = built(dataclasses.replace(LLAMA, heads=heads))
-    decoder.computes_in = computes_in
-    seen: list[str] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("paribus.training.losses.document_bounds", lambda *_: seen.append("bounds"))
-        patch.setattr("paribus.training.losses.document_attention", lambda *_: seen.append("mask"))
-        SummedLoss(decoder, DocumentEnd(3))._mask(There(drawn()))  # type: ignore[arg-type]
-    assert seen == ["bounds" if bounds else "mask"]
+    monkeypatch.setattr("paribus.training.losses.document_bounds", lambda *_: "bounds")
+    monkeypatch.setattr("paribus.training.losses.document_attention", lambda *_: "mask")
+    for gpu, computes_in, heads, expected in (
+        (True, torch.bfloat16, 2, "bounds"),
+        (True, torch.bfloat16, 8, "mask"),
+        (True, torch.float32, 2, "mask"),
+        (False, torch.bfloat16, 2, "mask"),
+    ):
+        decoder = built(dataclasses.replace(LLAMA, heads=heads))
+        decoder.computes_in = computes_in
+        ids = drawn().as_subclass(OnGPU) if gpu else drawn()
+        assert SummedLoss(decoder, DocumentEnd(3))._mask(ids) == expected, (gpu, computes_in, heads)
 
 
 @each
-def test_in_bfloat16_everything_between_the_weights_is_and_they_stay_float32(model: DecoderModel) -> None:
+def test_states_are_bfloat16_and_weights_stay_float32(model: DecoderModel) -> None:
     decoder, ids = built(model), drawn()
     decoder.computes_in = torch.bfloat16
     assert decoder(ids).dtype == torch.bfloat16
@@ -237,8 +208,6 @@ def test_in_bfloat16_everything_between_the_weights_is_and_they_stay_float32(mod
 
 
 def test_transformers_is_not_imported_to_build_or_load_one(tmp_path: Path) -> None:
-    from paribus.modeling.models import save_model
-
     save_model(built(LLAMA), tmp_path)
     code = (
         "import sys; from pathlib import Path; import paribus.training.loop, paribus.evaluation.generation; "
@@ -246,15 +215,3 @@ def test_transformers_is_not_imported_to_build_or_load_one(tmp_path: Path) -> No
         "sys.exit('transformers.models.llama.modeling_llama' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == 0
-
-
-def test_auto_classes_of_transformers_read_what_is_written(tmp_path: Path) -> None:
-    from paribus.modeling.models import save_model
-
-    for model in (LLAMA, GPT_NEOX):
-        directory = tmp_path / model.kind
-        directory.mkdir()
-        save_model(built(model), directory)
-        config = AutoModelForCausalLM.from_pretrained(directory).config
-        assert (config.model_type, config.eos_token_id, config.vocab_size) == (model.kind, 3, 64)
-        assert config.max_position_embeddings == model.context_length

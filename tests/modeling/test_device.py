@@ -1,6 +1,6 @@
 """Devices as configurations mean them, with CUDA's answers in place of a GPU."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,17 +8,24 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from accelerate.state import AcceleratorState
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.attention import SDPBackend, varlen
 
+from paribus.config.groups.ordering import ConcatenatePacking
 from paribus.config.groups.training import TrainingConfig
 from paribus.engine.gpus import Gpu
 from paribus.errors import ConfigurationError, OutOfMemoryError
 from paribus.evaluation import translation
 from paribus.evaluation.heldout import TextPair
+from paribus.evaluation.scoring import load_checkpoint_model
 from paribus.evaluation.translation import Translator
-from paribus.modeling.device import BatchMemory, resolve_device, usable_gpus
+from paribus.modeling.decoder import Documents, attend
+from paribus.modeling.device import BatchMemory, expect_many_shapes, resolve_device, usable_gpus
 from paribus.tokenization import Tokenizer
 from paribus.training import parallel
 from support.drivers import list_gpus
+from support.training_inputs import config, execute, pair_config, write_inputs, write_pair_inputs
 
 
 @pytest.fixture
@@ -31,33 +38,31 @@ def four(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return chosen
 
 
-@pytest.mark.parametrize(("device", "index"), [("auto", 0), ("cuda", 0), ("cuda:0", 0), ("cuda:3", 3)])
 @pytest.mark.usefixtures("four")
-def test_a_gpu_has_an_index(device: str, index: int) -> None:
-    assert resolve_device(device, "training.device") == torch.device("cuda", index)
+def test_gpu_has_an_index() -> None:
+    for device, index in (("auto", 0), ("cuda", 0), ("cuda:0", 0), ("cuda:3", 3)):
+        assert resolve_device(device, "training.device") == torch.device("cuda", index)
+    for device in ("gpu", "cuda:", "cuda:x", "cuda:99"):
+        with pytest.raises(ConfigurationError, match=rf"training\.device is '{device}'"):
+            resolve_device(device, "training.device")
 
 
-@pytest.mark.parametrize(
-    ("device", "processes", "index"), [("auto", 1, 0), ("cuda", 1, 0), ("cuda:2", 1, 2), ("cuda", 4, 3)]
-)
-def test_a_training_computes_on_the_gpu_of_its_number(
-    device: str, processes: int, index: int, four: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_training_computes_on_the_gpu_of_its_number(four: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """`set_device` is PyTorch's own, which refuses a device without an index."""
-    made: list[dict[str, Any]] = []
-
-    def accelerator(**given: Any) -> Any:
-        made.append(given)
-        return SimpleNamespace(num_processes=processes)
-
-    monkeypatch.setattr(parallel, "Accelerator", accelerator)
     monkeypatch.setenv("LOCAL_RANK", "3")
-    parallel.make_accelerator(TrainingConfig(device=device, precision="bf16"), processes)
-    assert four == [index]
-    assert [given["cpu"] for given in made] == [False]
+    for device, processes, index in (("auto", 1, 0), ("cuda", 1, 0), ("cuda:2", 1, 2), ("cuda", 4, 3)):
+        options: dict[str, Any] = {}
+
+        def accelerator(options: dict[str, Any] = options, processes: int = processes, **given: Any) -> Any:
+            options.update(given)
+            return SimpleNamespace(num_processes=processes)
+
+        monkeypatch.setattr(parallel, "Accelerator", accelerator)
+        parallel.make_accelerator(TrainingConfig(device=device, precision="bf16"), processes)
+        assert (four.pop(), options["cpu"]) == (index, False), (device, processes)
 
 
-def test_a_pytorch_that_sees_none_of_the_drivers_gpus_is_no_reason_to_use_the_cpu(
+def test_pytorch_that_sees_none_of_the_drivers_gpus_is_no_reason_to_use_the_cpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     list_gpus([Gpu("0", "GPU-a"), Gpu("1", "GPU-b")], tmp_path, monkeypatch)
@@ -72,39 +77,81 @@ def test_a_pytorch_that_sees_none_of_the_drivers_gpus_is_no_reason_to_use_the_cp
     assert resolve_device("cpu", "evaluation.device").type == "cpu"
 
 
-@pytest.mark.parametrize("visible", ["", "-1", "NoDevFiles", "none", "7"])
-def test_gpus_that_the_environment_hides_are_not_missed(
-    visible: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gpus_that_the_environment_hides_are_not_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     list_gpus([Gpu("0", "GPU-a")], tmp_path, monkeypatch)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert resolve_device("auto", "training.device").type == "cpu"
+    for visible in ("", "-1", "NoDevFiles", "none", "7"):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        assert resolve_device("auto", "training.device").type == "cpu", visible
 
 
-@pytest.mark.parametrize("device", ["cuda", "cuda:1"])
-def test_a_driver_too_old_for_pytorch_has_no_gpu_for_it_however_many_it_counts(
-    device: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_driver_too_old_for_pytorch_has_no_gpu_for_it_however_many_it_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The number is NVML's until CUDA is begun."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
     assert usable_gpus() == 0
-    with pytest.raises(ConfigurationError, match=rf"training\.device is '{device}', but 0 CUDA devices are visible"):
-        resolve_device(device, "training.device")
+    for device in ("cuda", "cuda:1"):
+        with pytest.raises(
+            ConfigurationError, match=rf"training\.device is '{device}', but 0 CUDA devices are visible"
+        ):
+            resolve_device(device, "training.device")
 
 
-def test_a_variable_of_the_environment_puts_no_training_under_autocast(monkeypatch: pytest.MonkeyPatch) -> None:
-    from accelerate.state import AcceleratorState
-
-    from paribus.training.parallel import make_accelerator
-
+def test_environment_puts_no_training_under_autocast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "bf16")
     AcceleratorState._reset_state(reset_partial_state=True)
     try:
-        accelerator, precision = make_accelerator(TrainingConfig(device="cpu", precision="fp32"))
+        accelerator, precision = parallel.make_accelerator(TrainingConfig(device="cpu", precision="fp32"))
         assert (accelerator.mixed_precision, precision) == ("no", "fp32")
     finally:
         AcceleratorState._reset_state(reset_partial_state=True)
+
+
+# Which work has attention done by kernels that plan nothing for a shape.
+
+
+@pytest.fixture
+def planning() -> Iterator[None]:
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    yield
+    torch.backends.cuda.enable_cudnn_sdp(before)
+
+
+@pytest.mark.usefixtures("planning")
+def test_only_a_training_of_contexts_plans_attention(tmp_path: Path) -> None:
+    """What scores, generates or reads documents or pairs has too many shapes for that."""
+
+    def plans(work: Callable[[], object]) -> bool:
+        torch.backends.cuda.enable_cudnn_sdp(True)
+        work()
+        return torch.backends.cuda.cudnn_sdp_enabled()
+
+    inputs, pairs = write_inputs(tmp_path), write_pair_inputs(tmp_path)
+    within = config(packing=ConcatenatePacking(attention="document"))
+    checkpoint = tmp_path / "run" / "output" / "step_00000014"
+    assert plans(lambda: execute(tmp_path, "run", inputs))
+    assert not plans(lambda: load_checkpoint_model(checkpoint, "cpu"))
+    assert not plans(lambda: execute(tmp_path, "within", inputs, within))
+    assert not plans(lambda: execute(tmp_path, "pairs", pairs, pair_config()))
+
+
+@pytest.mark.usefixtures("planning")
+@pytest.mark.skipif(not hasattr(varlen, "_select_backend"), reason="this PyTorch has one kernel for documents")
+def test_attention_within_documents_takes_the_kernel_that_plans_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As PyTorch chooses on an H100 from 2.15 on; it says of none that it is not deterministic."""
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    monkeypatch.setattr(varlen, "_cudnn_version_and_major_capability", lambda index: (92_600, 9))
+    chosen, select = [], varlen._select_backend
+    monkeypatch.setattr(
+        varlen, "_select_backend", lambda *given, **more: chosen.append(select(*given, **more)) or chosen[-1]
+    )
+    with FakeTensorMode():
+        heads = torch.empty(4, 1024, 16, 64, dtype=torch.bfloat16, device="cuda:0", requires_grad=True)
+        documents = Documents(torch.empty(9, dtype=torch.int32, device="cuda:0"), 1024)
+        attend(heads, heads, heads, documents)
+        expect_many_shapes()
+        attend(heads, heads, heads, documents)
+    kernels = [torch._C._SDPBackend(kernel) for kernel in chosen]
+    assert kernels == [SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION]
 
 
 # Batches for which memory is short: halved, with nothing lost, doubled or put in another place.
@@ -125,14 +172,14 @@ def refusing(most: int, kind: type[BaseException] = torch.OutOfMemoryError) -> A
 
 
 @pytest.mark.parametrize("kind", [torch.OutOfMemoryError, MemoryError, RuntimeError])
-@pytest.mark.parametrize(("most", "parts"), [(7, [7]), (4, [3, 4]), (3, [3, 2, 2]), (1, [1] * 7)])
-def test_parts_come_in_order_with_their_results(most: int, parts: list[int], kind: type[BaseException]) -> None:
-    found = list(BatchMemory("testing").computed(refusing(most, kind), range(7)))
-    assert [len(batch) for batch, _ in found] == parts
-    assert [item for _, result in found for item in result] == list(range(0, 14, 2))
+def test_parts_come_in_order_with_their_results(kind: type[BaseException]) -> None:
+    for most, sizes in ((7, [7]), (4, [3, 4]), (3, [3, 2, 2]), (1, [1] * 7)):
+        parts = list(BatchMemory("testing").computed(refusing(most, kind), range(7)))
+        assert [len(batch) for batch, _ in parts] == sizes
+        assert [item for _, result in parts for item in result] == list(range(0, 14, 2))
 
 
-def test_the_following_batches_begin_with_what_a_batch_was_halved_to() -> None:
+def test_later_batches_begin_with_the_size_that_one_was_halved_to() -> None:
     memory, tried = BatchMemory("testing"), list[int]()
 
     def compute(batch: Sequence[int]) -> list[int]:
@@ -140,12 +187,12 @@ def test_the_following_batches_begin_with_what_a_batch_was_halved_to() -> None:
         return refusing(2)(batch)
 
     for _ in range(2):
-        found = [item for _, result in memory.computed(compute, range(8)) for item in result]
-        assert found == list(range(0, 16, 2))
+        results = [item for _, result in memory.computed(compute, range(8)) for item in result]
+        assert results == list(range(0, 16, 2))
     assert tried == [8, 4, 2, 2, 4, 2, 2, 2, 2, 2, 2]
 
 
-def test_other_errors_and_what_a_single_item_needs_are_told() -> None:
+def test_other_errors_and_memory_for_a_single_item_are_raised() -> None:
     with pytest.raises(OutOfMemoryError, match=r"^testing ran out of memory with a single one .*\(short\)$"):
         list(BatchMemory("testing").computed(refusing(0), range(7)))
     with pytest.raises(ValueError, match="short"):
@@ -153,28 +200,27 @@ def test_other_errors_and_what_a_single_item_needs_are_told() -> None:
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])
-def test_every_source_keeps_its_translation(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    def echoed(self: Translator, rows: Sequence[Any]) -> list[Any]:
+def test_every_source_keeps_its_translation_and_every_target_its_bits(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse_above(rows: Sequence[Any]) -> None:
         if len(rows) > most:
             raise torch.OutOfMemoryError("short")
+
+    def echo(self: Translator, rows: Sequence[Any]) -> list[Any]:
+        refuse_above(rows)
         return [row[:-1] for row in rows]
 
-    monkeypatch.setattr(Translator, "_generated", echoed)
-    told: list[tuple[int, int]] = []
-    translator = Translator(None, BYTES, context_length=16, batch_tokens=3 * 5 * 6)
-    assert translator.translate(WORDS, lambda done, total: told.append((done, total))) == WORDS
-    assert told[-1] == (7, 7) and told == sorted(told)
-
-
-@pytest.mark.parametrize("most", [1, 2, 3])
-def test_every_target_keeps_its_bits(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    def counted(model: Any, batch: Sequence[Any]) -> Any:
-        if len(batch) > most:
-            raise torch.OutOfMemoryError("short")
+    def count(model: Any, batch: Sequence[Any]) -> Any:
+        refuse_above(batch)
         return np.array([float(len(part.scored)) for part in batch])
 
-    monkeypatch.setattr(translation, "_window_nats", counted)
-    found = Translator(None, BYTES, context_length=4, batch_tokens=3 * 11).bits(
-        [TextPair(word, "x", word) for word in WORDS]
-    )
-    assert (found.bits * np.log(2)).round(9).tolist() == [len(word) for word in WORDS]
+    monkeypatch.setattr(Translator, "_generated", echo)
+    monkeypatch.setattr(translation, "_window_nats", count)
+    progress: list[tuple[int, int]] = []
+    translator = Translator(None, BYTES, context_length=16, batch_tokens=3 * 5 * 6)
+    assert translator.translate(WORDS, lambda done, total: progress.append((done, total))) == WORDS
+    assert progress[-1] == (7, 7) and progress == sorted(progress)
+    scorer = Translator(None, BYTES, context_length=4, batch_tokens=3 * 11)
+    scored = scorer.bits([TextPair(word, "x", word) for word in WORDS])
+    assert (scored.bits * np.log(2)).round(9).tolist() == [len(word) for word in WORDS]

@@ -71,14 +71,14 @@ HOW = {
 
 @pytest.mark.parametrize("how", HOW.values(), ids=HOW.keys())
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
-def test_what_autograd_saves_is_predicted_to_the_byte(model: DecoderModel, how: dict[str, Any]) -> None:
+def test_bytes_that_autograd_saves_are_predicted_to_the_byte(model: DecoderModel, how: dict[str, Any]) -> None:
     exact = dataclasses.replace(ONE_PROCESS, **how)
     assert predicted(model, exact).activations == saved_bytes(model, exact)
 
 
 @pytest.mark.parametrize("how", HOW.values(), ids=HOW.keys())
 @pytest.mark.parametrize("model", [LLAMA, MODELS["gpt_neox"]], ids=["llama", "gpt_neox"])
-def test_a_mask_is_kept_once_as_it_is_and_as_numbers_in_every_layer(model: DecoderModel, how: dict[str, Any]) -> None:
+def test_mask_is_saved_once_as_booleans_and_as_numbers_in_every_layer(model: DecoderModel, how: dict[str, Any]) -> None:
     within = dataclasses.replace(ONE_PROCESS, documents=True, **how)
     # The forward pass itself holds the mask: a hook does not see it.
     mask = ROWS * model.context_length**2
@@ -86,28 +86,19 @@ def test_a_mask_is_kept_once_as_it_is_and_as_numbers_in_every_layer(model: Decod
 
 
 @pytest.mark.parametrize("model", [LLAMA, MODELS["gpt_neox"]], ids=["llama", "gpt_neox"])
-def test_with_activation_checkpointing_layers_keep_their_inputs(model: DecoderModel) -> None:
+def test_recomputing_layers_keep_their_inputs_and_compiled_ones_what_their_graphs_do(model: DecoderModel) -> None:
     again = dataclasses.replace(ONE_PROCESS, activation_checkpointing=True)
     rotations = 4 * model.context_length * (model.width // model.heads if model is LLAMA else 8)
     assert predicted(model, again).activations - rotations == saved_bytes(model, again)
-
-
-@pytest.mark.parametrize("model", [LLAMA, MODELS["gpt_neox"]], ids=["llama", "gpt_neox"])
-def test_compiled_layers_keep_what_the_partition_of_their_graphs_keeps(model: DecoderModel) -> None:
     half = dataclasses.replace(ONE_PROCESS, micro_batch=8, precision="bf16")
     assert predicted(model, half).activations == pytest.approx(saved_bytes(model, half, compiled=True), rel=0.02)
 
 
 def test_weights_gradients_and_moments_are_float32() -> None:
     for model in (LLAMA, GPT_NEOX):
-        memory = predicted(model, ONE_PROCESS)
-        assert (memory.weights, memory.moments) == (
-            4 * parameter_count(model, VOCABULARY),
-            optimizer_bytes(model, VOCABULARY),
-        )
-        assert memory.gradients == memory.weights
-        assert memory.checkpoint == 3 * memory.weights
-        assert memory.phases["optimizer"] == 4 * memory.weights
+        memory, weights = predicted(model, ONE_PROCESS), 4 * parameter_count(model, VOCABULARY)
+        assert (memory.weights, memory.gradients, memory.checkpoint) == (weights, weights, 3 * weights)
+        assert (memory.moments, memory.phases["optimizer"]) == (optimizer_bytes(model, VOCABULARY), 4 * weights)
 
 
 def test_fsdp_divides_weights_gradients_and_moments_and_ddp_does_not() -> None:
@@ -122,10 +113,10 @@ def test_fsdp_divides_weights_gradients_and_moments_and_ddp_does_not() -> None:
 
 def test_copies_of_shards_hold_a_share_of_their_group_and_gathered_layers_stay_where_they_may() -> None:
     sharded = dataclasses.replace(ONE_PROCESS, gpu=True, precision="bf16", processes=16, parallel="fsdp")
-    all_of_them, copies, kept = (
+    all_shards, copies, gathered = (
         predicted(NAMED["6.7b"], dataclasses.replace(sharded, **how), 32_000)
         for how in ({}, {"shard_processes": 8}, {"reshard": False})
     )
-    assert copies.weights == 2 * all_of_them.weights
+    assert copies.weights == 2 * all_shards.weights
     layers = 32 * stack_parameters(NAMED["6.7b"]) // 32
-    assert kept.phases["loss"] - all_of_them.phases["loss"] == pytest.approx(2 * layers * 30 / 32, rel=1e-3)
+    assert gathered.phases["loss"] - all_shards.phases["loss"] == pytest.approx(2 * layers * 30 / 32, rel=1e-3)

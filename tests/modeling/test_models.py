@@ -7,15 +7,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
-from paribus.config.groups.model import ModelConfig
+from paribus.config.groups.model import GPTNeoXModel, ModelConfig
+from paribus.config.groups.ordering import ConcatenatePacking
 from paribus.errors import ConfigurationError, DataError
+from paribus.evaluation.pairs import Pair
+from paribus.evaluation.scoring import Scorer
 from paribus.modeling.decoder import Decoder
 from paribus.modeling.models import build_model, load_model, save_model
+from paribus.modeling.parameters import parameter_count, training_flops
+from support.evaluations import brute_force
 from support.models import ENCODER_DECODER, FAMILIES, GPT_NEOX, LLAMA, family
+from support.training_inputs import BUDGET, config, execute, write_inputs
 
 each_family = pytest.mark.parametrize("model", FAMILIES, ids=family)
 VOCABULARY = ("embedding.weight", "output.weight", "model.shared.weight")
@@ -32,8 +40,8 @@ def logits(model: Any) -> torch.Tensor:
         if isinstance(model, Decoder):
             return model.logits(tokens)
         target = {"decoder_input_ids": tokens.flip(1)} if model.config.is_encoder_decoder else {}
-        found: torch.Tensor = model(input_ids=tokens, **target).logits
-    return found
+        outputs: torch.Tensor = model(input_ids=tokens, **target).logits
+    return outputs
 
 
 @each_family
@@ -50,31 +58,32 @@ def test_initial_weights_depend_on_the_seed_and_not_on_global_randomness(model: 
 
 
 @each_family
-def test_another_vocabulary_size_leaves_the_layers_as_they_are(model: ModelConfig) -> None:
-    small, large = weights(model, 64, 5), weights(model, 90, 5)
-    assert small.keys() == large.keys()
-    for name in small:
-        same = small[name].shape == large[name].shape
-        assert same != (name in VOCABULARY)
-        assert not same or torch.equal(small[name], large[name])
+def test_layers_depend_neither_on_the_size_nor_on_the_tokens_of_the_vocabulary(model: ModelConfig) -> None:
+    plain, larger = weights(model, 64, 5), weights(model, 90, 5)
+    named = dict(build_model(model, 64, 5, eos_id=0, tokens=[bytes([i]) for i in range(64)]).named_parameters())
+    assert plain.keys() == larger.keys() == named.keys()
+    for name, weight in plain.items():
+        alike = name not in VOCABULARY
+        assert torch.equal(weight, named[name]) == (weight.shape == larger[name].shape) == alike
+        assert not alike or torch.equal(weight, larger[name])
 
 
 def vocabulary_matrices(model: ModelConfig, tokens: Sequence[bytes], seed: int = 5) -> dict[str, torch.Tensor]:
     built = build_model(model, len(tokens), seed, eos_id=0, tokens=tokens)
-    found = {name: weight for name, weight in built.named_parameters() if name in VOCABULARY}
-    assert found
-    return found
+    matrices = {name: weight for name, weight in built.named_parameters() if name in VOCABULARY}
+    assert matrices
+    return matrices
 
 
 @each_family
 def test_rows_of_the_vocabulary_are_those_of_their_tokens_wherever_the_ids_lie(model: ModelConfig) -> None:
-    here = [f"token {number}".encode() for number in range(64)]
-    there = [b"another", *reversed(here), b"one more"]
-    first, second, again = (vocabulary_matrices(model, tokens) for tokens in (here, there, here))
-    other = vocabulary_matrices(model, here, seed=6)
+    tokens = [f"token {number}".encode() for number in range(64)]
+    reordered = [b"another", *reversed(tokens), b"one more"]
+    first, second, again = (vocabulary_matrices(model, each) for each in (tokens, reordered, tokens))
+    other = vocabulary_matrices(model, tokens, seed=6)
     for name, matrix in first.items():
         assert torch.equal(matrix, again[name])
-        assert all(torch.equal(matrix[here.index(token)], second[name][there.index(token)]) for token in here)
+        assert all(torch.equal(matrix[tokens.index(token)], second[name][reordered.index(token)]) for token in tokens)
         drawn = torch.cat([matrix, second[name][:1], second[name][-1:], other[name]])
         assert len(torch.unique(drawn, dim=0)) == 64 + 2 + 64
     rows = [matrix for name, matrix in first.items() if matrix.shape[0] == 64]
@@ -91,15 +100,6 @@ def test_rows_drawn_by_tokens_are_as_far_spread_as_a_whole_matrix(model: ModelCo
         products = matrix @ matrix.T / matrix.shape[1] / matrix.var()
         off = products[~torch.eye(len(matrix), dtype=torch.bool)]
         assert off.std().item() == pytest.approx(matrix.shape[1] ** -0.5, rel=0.05)
-
-
-@each_family
-def test_layers_do_not_depend_on_the_tokens(model: ModelConfig) -> None:
-    plain = weights(model, 64, 5)
-    named = dict(build_model(model, 64, 5, eos_id=0, tokens=[bytes([i]) for i in range(64)]).named_parameters())
-    assert plain.keys() == named.keys()
-    for name in plain:
-        assert torch.equal(plain[name], named[name]) != (name in VOCABULARY)
 
 
 @pytest.mark.parametrize("model", [LLAMA, GPT_NEOX, replace(ENCODER_DECODER, initialization="normal")], ids=family)
@@ -122,13 +122,13 @@ def test_matrices_that_write_to_the_residual_stream_may_be_drawn_by_depth(
 ) -> None:
     outputs = ("attention_output.weight", "down.weight")
     drawn = weights(replace(model, width=64, layers=4, initialization=initialization), 512, 0)
-    found = {name: parameter.std().item() for name, parameter in drawn.items() if parameter.ndim == 2}
-    assert sum(name.endswith(outputs) for name in found) == 8
-    for name, deviation in found.items():
+    deviations = {name: parameter.std().item() for name, parameter in drawn.items() if parameter.ndim == 2}
+    assert sum(name.endswith(outputs) for name in deviations) == 8
+    for name, deviation in deviations.items():
         assert deviation == pytest.approx(residual if name.endswith(outputs) else matrix, rel=0.1), name
 
 
-def test_an_encoder_decoder_starts_as_fairseq_starts_it() -> None:
+def test_encoder_decoder_starts_as_fairseq_starts_it_with_the_positions_of_vaswani() -> None:
     drawn = weights(ENCODER_DECODER, 512, 0)
     assert drawn["model.shared.weight"].std().item() == pytest.approx(32**-0.5, rel=0.05)
     for name, bound in {
@@ -137,18 +137,14 @@ def test_an_encoder_decoder_starts_as_fairseq_starts_it() -> None:
         "decoder.layers.2.self_attn.out_proj": math.sqrt(6 / (32 + 32)),
     }.items():
         assert 0.97 * bound < drawn[f"model.{name}.weight"].abs().max().item() <= bound
-
-
-def test_its_positions_are_those_of_vaswani() -> None:
-    table = build_model(ENCODER_DECODER, 64, 0, eos_id=0).model.encoder.embed_positions.weight
-    assert table.shape == (24, 32)
+    table = drawn["model.encoder.embed_positions.weight"]
     assert not table.requires_grad
     angles = torch.arange(24)[:, None] / 10_000 ** (torch.arange(16) / 16)
-    torch.testing.assert_close(table, torch.cat([angles.sin(), angles.cos()], dim=1))
+    torch.testing.assert_close(table, torch.nn.Parameter(torch.cat([angles.sin(), angles.cos()], dim=1), False))
 
 
 @each_family
-def test_a_saved_model_comes_back_bit_for_bit_here_and_in_transformers(model: ModelConfig, tmp_path: Path) -> None:
+def test_saved_model_comes_back_bit_for_bit_here_and_in_transformers(model: ModelConfig, tmp_path: Path) -> None:
     built = build_model(model, 64, 3, eos_id=63)
     save_model(built, tmp_path)
     loaded = load_model(tmp_path)
@@ -158,9 +154,7 @@ def test_a_saved_model_comes_back_bit_for_bit_here_and_in_transformers(model: Mo
     torch.testing.assert_close(logits(built), logits(auto.from_pretrained(tmp_path)), rtol=0, atol=1e-6)
 
 
-def test_a_gpt_neox_has_the_names_and_settings_of_pythia_on_disk(tmp_path: Path) -> None:
-    from safetensors import safe_open
-
+def test_gpt_neox_has_the_names_and_settings_of_pythia_on_disk(tmp_path: Path) -> None:
     save_model(build_model(GPT_NEOX, 64, 0), tmp_path)
     with safe_open(tmp_path / "model.safetensors", "pt") as weights_file:
         assert {"embed_out.weight", "gpt_neox.embed_in.weight"} <= set(weights_file.keys())
@@ -179,26 +173,40 @@ def test_dropout_is_in_the_model_and_draws_only_in_training() -> None:
 
 
 def test_every_token_of_an_encoder_decoder_is_trained_the_end_of_document_too() -> None:
-    model = build_model(replace(ENCODER_DECODER, dropout=0.0), 64, 0, eos_id=0)
-    embedding = model.get_input_embeddings()
-    hidden = embedding(torch.tensor([0, 1]))
-    (gradient,) = torch.autograd.grad(hidden.sum(), embedding.weight)
+    embedding = build_model(replace(ENCODER_DECODER, dropout=0.0), 64, 0, eos_id=0).get_input_embeddings()
+    (gradient,) = torch.autograd.grad(embedding(torch.tensor([0, 1])).sum(), embedding.weight)
     assert gradient[:2].eq(1.0).all()
 
 
-def test_a_model_of_another_family_is_refused_by_name(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"model_type": "mamba", "auto_map": {"AutoModel": "code.Model"}}')
-    with pytest.raises(
-        ConfigurationError, match=r"config\.json: model_type 'mamba' is unknown here; known: llama, gpt"
-    ):
-        load_model(tmp_path)
-    (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(DataError, match="does not say which model"):
-        load_model(tmp_path)
+def test_unknown_families_and_impossible_shapes_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="does not say which model"):
         load_model(tmp_path / "nowhere")
-
-
-def test_a_shape_that_cannot_be_is_refused_by_path() -> None:
+    for content, error, message in (
+        (
+            '{"model_type": "mamba"}',
+            ConfigurationError,
+            r"config\.json: model_type 'mamba' is unknown here; known: llama",
+        ),
+        ("{}", DataError, "does not say which model"),
+    ):
+        (tmp_path / "config.json").write_text(content)
+        with pytest.raises(error, match=message):
+            load_model(tmp_path)
     with pytest.raises(ConfigurationError, match=r"model\.heads: 3 does not divide model\.width=32"):
         build_model(replace(LLAMA, heads=3), 64, 0)
+
+
+SMALL = GPTNeoXModel(width=16, layers=2, heads=2, ffn_width=24, context_length=16, initialization="small_init")
+
+
+def test_gpt_neox_is_trained_within_documents_saved_and_scored(tmp_path: Path) -> None:
+    run = replace(config(packing=ConcatenatePacking(attention="document")), model=SMALL)
+    result = execute(tmp_path, "run", write_inputs(tmp_path), run)
+    assert result["parameters"] == parameter_count(SMALL, 257)
+    assert result["flops"] == training_flops(SMALL, 257, BUDGET.tokens)
+    assert result["final_loss"] < math.log(257) - 0.5
+    trained = load_model(tmp_path / "run" / "output" / "step_00000014").eval()
+    context, choices = np.array(list(b"all else")), [list(b" being"), list(b" equal"), list(b" q")]
+    scores = Scorer(trained, batch_tokens=64).score([Pair(context, np.array(choice)) for choice in choices])
+    expected = [brute_force(trained, context.tolist(), choice)[0] for choice in choices]
+    np.testing.assert_allclose(scores.log_probability, expected, atol=1e-4)

@@ -4,10 +4,12 @@ Shards models, trains a step, and saves them by rows and, gathered, whole; then 
 processes are two copies of two shards each.
 """
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -15,11 +17,10 @@ from safetensors.torch import save_file
 from torch.distributed.tensor import DTensor
 
 from paribus.config.groups.model import GPTNeoXModel, LlamaModel
-from paribus.modeling.architecture import WEIGHTS
 from paribus.modeling.models import build_empty, build_model, empty_decoder, save_model
 from paribus.training.checkpoint import Checkpoints, _optimizer_state, load_optimizer_tensors, take_snapshot
 from paribus.training.data import Batch
-from paribus.training.distributed import Host, join_host
+from paribus.training.distributed import join_host
 from paribus.training.metrics import Spent
 from paribus.training.parallel import Prepared, make_accelerator, prepare
 from paribus.training.sharded import StoredTensors, load_weights
@@ -32,9 +33,11 @@ MODELS = {
     "tied": LlamaModel(**SIZES, tied_embeddings=True),
     "neox": GPTNeoXModel(**SIZES),
 }
-SHARED = replace(TRAINING, parallel="fsdp", micro_batch=2)
+PROCESSES = int(os.environ["WORLD_SIZE"])
+SHARED = replace(TRAINING, parallel="fsdp", micro_batch=2, shard_processes=2 if PROCESSES == 4 else 0)
 TOKENS = [bytes([number]) for number in range(51)]
 """51 rows are no multiple of two."""
+whole_tensor = StoredTensors.whole
 
 
 def step(accelerator: Any, prepared: Prepared) -> None:
@@ -43,82 +46,58 @@ def step(accelerator: Any, prepared: Prepared) -> None:
     stepper.step(Batch(0, np.arange(4), tokens, tokens, 32), 0.01)
 
 
-def whole(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    gathered = {name: t.full_tensor() if isinstance(t, DTensor) else t for name, t in tensors.items()}
-    return {name: tensor.detach().contiguous() for name, tensor in gathered.items()}
+def gathered(tensors: Any) -> dict[str, torch.Tensor]:
+    whole = {name: t.full_tensor() if isinstance(t, DTensor) else t for name, t in dict(tensors).items()}
+    return {name: tensor.detach().contiguous() for name, tensor in whole.items()}
 
 
-def weights(prepared: Prepared) -> dict[str, torch.Tensor]:
-    return whole(dict(prepared.model.named_parameters()))
+def assert_equal_weights(one: Any, other: Any) -> None:
+    first, second = (gathered(model.named_parameters()) for model in (one, other))
+    assert first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
-def equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(value, other[key]) for key, value in one.items())
+def no_matrix_whole(self: StoredTensors, of: str) -> torch.Tensor:
+    assert not self.shapes[of], f"{of} was read whole"
+    return whole_tensor(self, of)
 
 
-def shared(accelerator: Any) -> Any:
-    return replace(SHARED, shard_processes=2 if accelerator.num_processes == 4 else 0)
-
-
-def drawn_rows_are_those_of_the_whole(name: str, accelerator: Any) -> Prepared:
-    """The model, its weights drawn on `meta`."""
+def check(directory: Path, name: str, accelerator: Any, host: Any) -> None:
     empty, source = build_empty(MODELS[name], 51, 0, eos_id=None, tokens=TOKENS)
-    prepared = prepare(accelerator, empty, shared(accelerator), None)
+    prepared = prepare(accelerator, empty, SHARED, None)
     load_weights(empty, source)
-    assert equal(weights(prepared), dict(build_model(MODELS[name], 51, 0, tokens=TOKENS).named_parameters()))
-    return prepared
+    assert_equal_weights(empty, build_model(MODELS[name], 51, 0, tokens=TOKENS))
+    step(accelerator, prepared)
 
-
-def save(directory: Path, prepared: Prepared, accelerator: Any, host: Host) -> None:
-    gathered = weights(prepared), whole(_optimizer_state(prepared.model, prepared.optimizer))
+    weights = gathered(prepared.model.named_parameters())
+    moments = gathered(_optimizer_state(prepared.model, prepared.optimizer))
     if host.main:
         (directory / "whole").mkdir(parents=True)
-        save_model(prepared.model, directory / "whole", gathered[0])
-        save_file(gathered[1], directory / "whole" / "optimizer.safetensors")
+        save_model(prepared.model, directory / "whole", weights)
+        save_file(moments, directory / "whole" / "optimizer.safetensors")
     host.wait()
     snapshot = take_snapshot(prepared.model, prepared.optimizer, main=host.main)
     assert snapshot is not None
-    assert all(
-        piece.tensor.numel() <= -(-torch.Size(piece.shape).numel() // 2) + 16 for piece in snapshot.weights.values()
-    )
+    for piece in snapshot.weights.values():
+        assert piece.tensor.numel() <= -(-torch.Size(piece.shape).numel() // 2) + 16
     assert bool(snapshot.weights) == (accelerator.process_index < 2), "one copy writes"
-    Checkpoints(directory, frozenset({1}), {}).save(1, snapshot, Spent(), host)
+    checkpoints = Checkpoints(directory, frozenset({1}), {})
+    checkpoints.save(1, snapshot, Spent(), host)
 
-
-def read_no_matrix_whole(self: StoredTensors, of: str) -> torch.Tensor:
-    assert not self.shapes[of], f"{of} was read whole"
-    return ORIGINAL(self, of)
-
-
-ORIGINAL = StoredTensors.whole
-
-
-def check(root: Path, name: str, accelerator: Any, host: Host) -> None:
-    prepared = drawn_rows_are_those_of_the_whole(name, accelerator)
-    step(accelerator, prepared)
-    directory = root / name
-    save(directory, prepared, accelerator, host)
-    checkpoint = Checkpoints(directory, frozenset({1}), {}).read(1)
+    checkpoint = checkpoints.read(1)
     assert checkpoint.sharded
     model = empty_decoder(checkpoint.architecture)
-    again = prepare(accelerator, model, shared(accelerator), None)
-    StoredTensors.whole = read_no_matrix_whole  # type: ignore[method-assign]
-    load_weights(model, checkpoint.weights())
-    load_optimizer_tensors(model, again.optimizer, checkpoint.optimizer())
-    StoredTensors.whole = ORIGINAL  # type: ignore[method-assign]
-    for pair in (prepared, again):
-        step(accelerator, pair)
-    assert equal(weights(prepared), weights(again))
-    assert (directory / "whole" / WEIGHTS).exists()
-
-
-def main(root: Path) -> None:
-    accelerator, _ = make_accelerator(SHARED, int(sys.argv[2]))
-    host = join_host(accelerator)
-    for name in MODELS:
-        check(root, name, accelerator, host)
-    torch.distributed.destroy_process_group()
+    again = prepare(accelerator, model, SHARED, None)
+    with patch.object(StoredTensors, "whole", no_matrix_whole):
+        load_weights(model, checkpoint.weights())
+        load_optimizer_tensors(model, again.optimizer, checkpoint.optimizer())
+    for each in (prepared, again):
+        step(accelerator, each)
+    assert_equal_weights(prepared.model, again.model)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    accelerator, _ = make_accelerator(SHARED, PROCESSES)
+    host = join_host(accelerator)
+    for name in MODELS:
+        check(Path(sys.argv[1]) / name, name, accelerator, host)
+    torch.distributed.destroy_process_group()

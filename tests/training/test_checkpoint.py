@@ -18,13 +18,11 @@ from paribus.training.sharded import Piece, save_pieces
 MODEL = LlamaModel(width=16, layers=1, heads=2, ffn_width=16, context_length=8)
 FINGERPRINT = {"order": "abc", "tokens": 12}
 FOREVER = 10**9
+SCORED = frozenset({3, 4, 5})
 
 
-KEPT = frozenset({3, 4, 5})
-
-
-def filled(directory: Path, steps: tuple[int, ...]) -> Checkpoints:
-    checkpoints = Checkpoints(directory, KEPT, FINGERPRINT)
+def filled(directory: Path, *steps: int) -> Checkpoints:
+    checkpoints = Checkpoints(directory, SCORED, FINGERPRINT)
     for step in steps:
         save(checkpoints, step)
     return checkpoints
@@ -38,101 +36,95 @@ def save(checkpoints: Checkpoints, step: int) -> None:
     checkpoints.save(step, snapshot, Spent(step * 0.5, step * 2.0))
 
 
-def test_the_newest_checkpoint_gives_back_what_was_saved(tmp_path: Path) -> None:
-    newest = filled(tmp_path, (5, 10)).newest(FOREVER)
+def test_newest_checkpoint_returns_what_was_saved(tmp_path: Path) -> None:
+    newest = filled(tmp_path, 5, 10).newest(FOREVER)
     assert newest is not None
     assert (newest.step, newest.spent) == (10, Spent(5.0, 20.0))
     assert torch.equal(newest.optimizer().whole("step.x"), torch.full((2,), 10.0))
     expected = build_model(MODEL, 32, 10).state_dict()
     assert all(torch.equal(value, expected[name]) for name, value in load_model(newest.path).state_dict().items())
-
-
-def test_a_checkpoint_tells_all_that_its_training_was_computed_on(tmp_path: Path) -> None:
-    first = filled(tmp_path, ())
-    first.go_on(None, "one GPU in bf16")
-    save(first, 5)
-    for here in ("cpu in fp32", "one GPU in bf16"):
-        resumed = Checkpoints(tmp_path, KEPT, FINGERPRINT)
-        resumed.go_on(resumed.newest(FOREVER), here)
-        save(resumed, 10)
-        newest = resumed.newest(FOREVER)
-        assert newest is not None and newest.computed_on == ("one GPU in bf16", "cpu in fp32")
-        shutil.rmtree(tmp_path / "step_00000010")
-        save(resumed, 6 if here.startswith("cpu") else 7)
-    again = Checkpoints(tmp_path, KEPT, FINGERPRINT)
-    again.go_on(None, "cpu in fp32")
-    assert again.computed_on == ["cpu in fp32"]
-
-
-def test_what_is_scored_is_kept_and_the_newest_two_are_resumable(tmp_path: Path) -> None:
-    checkpoints = filled(tmp_path, (1, 2, 3, 4))
-    assert checkpoints.steps() == [3, 4]
-    for step in (5, 6, 7, 8):
-        save(checkpoints, step)
-    assert checkpoints.steps() == [3, 4, 5, 7, 8]
-    resumable = [step for step in (3, 4, 5, 7, 8) if (tmp_path / f"step_0000000{step}/optimizer.safetensors").exists()]
-    assert resumable == [7, 8]
-
-
-@pytest.mark.parametrize("file", ["model.safetensors", "optimizer.safetensors", "complete.json", "state.json"])
-@pytest.mark.parametrize("harm", ["truncated", "missing"])
-def test_a_damaged_newest_checkpoint_is_passed_over_and_named(
-    file: str, harm: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    checkpoints = filled(tmp_path, (5, 10))
-    path = tmp_path / "step_00000010" / file
-    path.write_bytes(path.read_bytes()[:-9]) if harm == "truncated" else path.unlink()
-    newest = checkpoints.newest(FOREVER)
-    assert newest is not None
-    assert newest.step == 5
-    assert checkpoints.damaged == ["step_00000010"]
-    assert "step_00000010 is damaged" in caplog.text
-
-
-def test_a_checkpoint_interrupted_at_any_write_is_never_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise OSError("no space left on device")
-
-    for number, function in enumerate(("save_model", "save_file", "write_json", "publish_directory")):
-        directory = tmp_path / function
-        directory.mkdir()
-        checkpoints = filled(directory, (5,))
-        with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
-            patch.setattr(checkpoint, function, fail)
-            filled(directory, (10,))
-        assert checkpoints.steps() == [5], number
-        checkpoints.discard_after(5)
-        assert [path.name for path in directory.iterdir()] == ["step_00000005"]
-
-
-def test_checkpoints_of_other_data_are_refused(tmp_path: Path) -> None:
-    filled(tmp_path, (5,))
-    with pytest.raises(DataError, match=r"order: 'abc' there, 'xyz' here"):
-        Checkpoints(tmp_path, KEPT, FINGERPRINT | {"order": "xyz"}).newest(FOREVER)
-
-
-def test_checkpoints_are_json_and_safetensors_only(tmp_path: Path) -> None:
-    filled(tmp_path, (5,))
-    files = list((tmp_path / "step_00000005").iterdir())
+    files = list(newest.path.iterdir())
     assert {path.suffix for path in files} == {".json", ".safetensors"}
     assert all(json.loads(path.read_text()) for path in files if path.suffix == ".json")
 
 
-def test_newer_checkpoints_than_the_resumed_step_are_discarded(tmp_path: Path) -> None:
-    checkpoints = filled(tmp_path, (5, 10))
+def test_checkpoint_records_every_device_its_training_was_computed_on(tmp_path: Path) -> None:
+    first = filled(tmp_path)
+    first.go_on(None, "one GPU in bf16")
+    save(first, 5)
+    for step, device in ((6, "cpu in fp32"), (7, "one GPU in bf16")):
+        resumed = filled(tmp_path)
+        resumed.go_on(resumed.newest(FOREVER), device)
+        save(resumed, step)
+        newest = resumed.newest(FOREVER)
+        assert newest is not None and newest.computed_on == ("one GPU in bf16", "cpu in fp32")
+    again = filled(tmp_path)
+    again.go_on(None, "cpu in fp32")
+    assert again.computed_on == ["cpu in fp32"]
+
+
+def test_scored_checkpoints_stay_and_the_newest_two_are_resumable(tmp_path: Path) -> None:
+    checkpoints = filled(tmp_path, 1, 2, 3, 4)
+    assert checkpoints.steps() == [3, 4]
+    for step in (5, 6, 7, 8):
+        save(checkpoints, step)
+    assert checkpoints.steps() == [3, 4, 5, 7, 8]
+    assert sorted(path.parent.name[-1] for path in tmp_path.glob("*/optimizer.safetensors")) == ["7", "8"]
+
+
+def test_damaged_newest_checkpoint_is_passed_over_and_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    filled(tmp_path, 5, 10)
+    for name in ("model.safetensors", "optimizer.safetensors", "complete.json", "state.json"):
+        path = tmp_path / "step_00000010" / name
+        content = path.read_bytes()
+        for harm in ("truncated", "missing"):
+            path.write_bytes(content[:-9]) if harm == "truncated" else path.unlink()
+            caplog.clear()
+            checkpoints = filled(tmp_path)
+            newest = checkpoints.newest(FOREVER)
+            assert newest is not None and newest.step == 5, (name, harm)
+            assert checkpoints.damaged == ["step_00000010"], (name, harm)
+            assert "step_00000010 is damaged" in caplog.text
+        path.write_bytes(content)
+
+
+def test_checkpoint_interrupted_at_any_write_is_never_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    for function in ("save_model", "save_file", "write_json", "publish_directory"):
+        directory = tmp_path / function
+        directory.mkdir()
+        checkpoints = filled(directory, 5)
+        with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
+            patch.setattr(checkpoint, function, fail)
+            filled(directory, 10)
+        assert checkpoints.steps() == [5], function
+        checkpoints.discard_after(5)
+        assert [path.name for path in directory.iterdir()] == ["step_00000005"], function
+
+
+def test_checkpoints_of_other_data_are_refused(tmp_path: Path) -> None:
+    filled(tmp_path, 5)
+    with pytest.raises(DataError, match=r"order: 'abc' there, 'xyz' here"):
+        Checkpoints(tmp_path, SCORED, FINGERPRINT | {"order": "xyz"}).newest(FOREVER)
+
+
+def test_checkpoints_newer_than_the_resumed_step_are_discarded(tmp_path: Path) -> None:
+    checkpoints = filled(tmp_path, 5, 10)
     shutil.copytree(tmp_path / "step_00000005", tmp_path / "step_00000015.partial")
     checkpoints.discard_after(5)
     assert [path.name for path in tmp_path.iterdir()] == ["step_00000005"]
 
 
-def test_rows_of_a_larger_group_that_was_killed_are_no_part_of_a_checkpoint(tmp_path: Path) -> None:
-    """Its processes may outlive the clearing at the begin, and write into the directory of the step in hand."""
+def test_rows_of_a_larger_killed_group_are_no_part_of_a_checkpoint(tmp_path: Path) -> None:
+    """Its processes may outlive the clearing at the start, and write into the directory of the current step."""
     model = build_model(MODEL, 32, 0)
     partial = tmp_path / "step_00000005.partial"
     partial.mkdir()
     save_pieces(partial / "weights_00007.safetensors", {"embedding.weight": Piece(torch.zeros(4, 16), 28, (32, 16))})
     weights = {name: Piece(each.detach(), 0, tuple(each.shape)) for name, each in model.named_parameters()}
-    checkpoints = Checkpoints(tmp_path, KEPT, FINGERPRINT)
+    checkpoints = filled(tmp_path)
     checkpoints.save(5, Snapshot(model, weights, {}, sharded=True), Spent())
     newest = checkpoints.newest(FOREVER)
     assert newest is not None

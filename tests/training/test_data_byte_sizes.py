@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from paribus.config.groups.ordering import ConcatenatePacking
-from paribus.config.groups.training import EqualTextBudget, TrainingConfig
+from paribus.config.groups.training import EqualTextBudget
 from paribus.config.schema import RunConfig
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
@@ -55,58 +55,33 @@ def nearest(wanted: float, step: int, mean: float) -> int:
     return min(range(step, 10_000, step), key=lambda number: abs(number * mean - wanted))
 
 
-def run(root: Path, name: str, inputs: dict[str, Path], chosen: RunConfig) -> dict[str, Any]:
-    return execute(root, name, inputs, chosen)
+def assert_one_training(root: Path, inputs: dict[str, Path], *runs: RunConfig) -> dict[str, Any]:
+    """The result of runs that have the same one, and the same checkpoints."""
+    results = [execute(root, str(number), inputs, run) for number, run in enumerate(runs)]
+    timed = {"seconds": 0, "device_hours": 0}
+    assert results[0] | timed == results[1] | timed
+    one, other = (files(root / str(number) / "output") for number in range(2))
+    assert one.keys() == other.keys()
+    for name in (f"step_{results[0]['steps']:08d}/{file}" for file in ("model.safetensors", "config.json")):
+        assert one[name] == other[name]
+    return results[0]
 
 
 @pytest.mark.parametrize("arm", ["bytes", "bpe"])
-@pytest.mark.parametrize("multiple", [1, 4])
-def test_a_batch_in_bytes_is_that_of_the_nearest_number_of_contexts(
-    arm: str, multiple: int, arms: dict[str, dict[str, Path]], tmp_path: Path
-) -> None:
-    inputs = arms[arm]
-    wanted = nearest(120, multiple, mean_bytes(read(inputs), MODEL.context_length))
-    by_bytes = config(budget=BUDGET, training=replace(IN_BYTES, batch_multiple=multiple))
-    by_number = config(budget=BUDGET, training=replace(TRAINING, global_batch=wanted))
-    found, expected = run(tmp_path, "bytes", inputs, by_bytes), run(tmp_path, "number", inputs, by_number)
-    assert found["global_batch"] == expected["global_batch"] == wanted
-    assert files(tmp_path / "bytes" / "output").keys() == files(tmp_path / "number" / "output").keys()
-    weights = f"output/step_{found['steps']:08d}/model.safetensors"
-    assert (tmp_path / "bytes" / weights).read_bytes() == (tmp_path / "number" / weights).read_bytes()
-    untimed = ("seconds", "device_hours")
-    assert {k: v for k, v in found.items() if k not in untimed} == {
-        k: v for k, v in expected.items() if k not in untimed
-    }
-
-
-@pytest.mark.parametrize("arm", ["bytes", "bpe"])
-def test_a_context_in_bytes_is_the_nearest_multiple_of_eight_tokens(
+def test_sizes_in_bytes_are_those_of_the_nearest_number(
     arm: str, arms: dict[str, dict[str, Path]], tmp_path: Path
 ) -> None:
     stream = read(arms[arm])
+    for multiple in (1, 4):
+        wanted = nearest(120, multiple, mean_bytes(stream, MODEL.context_length))
+        in_bytes, in_number = replace(IN_BYTES, batch_multiple=multiple), replace(TRAINING, global_batch=wanted)
+        runs = [config(budget=BUDGET, training=training) for training in (in_bytes, in_number)]
+        assert assert_one_training(tmp_path / str(multiple), arms[arm], *runs)["global_batch"] == wanted
     wanted = nearest(64, 8, sum(stream) / len(stream))
-    model = replace(MODEL, context_length=0, context_bytes=64)
-    found = run(tmp_path, "bytes", arms[arm], config(budget=BUDGET, model=model))
+    in_bytes = config(budget=BUDGET, model=replace(MODEL, context_length=0, context_bytes=64))
     # Eight contexts a stretch, which else are of 32 bytes a token of the context.
-    packing, number = ConcatenatePacking(stretch_bytes=8 * 64), replace(MODEL, context_length=wanted)
-    expected = run(tmp_path, "number", arms[arm], config(budget=BUDGET, packing=packing, model=number))
-    assert found["context_length"] == expected["context_length"] == wanted
-    step = f"output/step_{found['steps']:08d}"
-    for name in ("model.safetensors", "config.json"):
-        assert (tmp_path / "bytes" / step / name).read_bytes() == (tmp_path / "number" / step / name).read_bytes()
-    assert json.loads((tmp_path / "bytes" / step / "config.json").read_text())["max_position_embeddings"] == wanted
-
-
-def test_arms_of_equal_text_take_equal_steps_where_their_batch_is_in_bytes(
-    arms: dict[str, dict[str, Path]], tmp_path: Path
-) -> None:
-    """One token is a byte in the one arm and more than two in the other: twice the steps where batches are counted."""
-
-    def steps(training: TrainingConfig) -> list[int]:
-        chosen = config(budget=BUDGET, training=training)
-        runs = [run(tmp_path / str(training.batch_bytes), name, arms[name], chosen) for name in arms]
-        return [int(result["steps"]) for result in runs]
-
-    counted, in_bytes = steps(TRAINING), steps(replace(IN_BYTES, batch_bytes=200))
-    assert counted[0] > 1.8 * counted[1]
-    assert abs(in_bytes[0] - in_bytes[1]) <= 1
+    packing = ConcatenatePacking(stretch_bytes=8 * 64)
+    in_number = config(budget=BUDGET, packing=packing, model=replace(MODEL, context_length=wanted))
+    assert assert_one_training(tmp_path / "context", arms[arm], in_bytes, in_number)["context_length"] == wanted
+    (architecture,) = {path.read_text() for path in tmp_path.glob("context/0/output/step_*/config.json")}
+    assert json.loads(architecture)["max_position_embeddings"] == wanted

@@ -1,22 +1,33 @@
-"""Processes of a training that wait for one of them, each here a process of its own."""
+"""Processes that carry out a stage together: how many, how they wait for each other, and what signals ask of them."""
 
 import os
-import socket
+import signal
+import threading
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.training import TrainingConfig
-from paribus.errors import ConfigurationError
+from paribus.errors import ConfigurationError, InterruptedRunError
 from paribus.evaluation import evaluate, tune
 from paribus.stage import StageContext
-from paribus.training.distributed import STOP, PendingRequests, Requests, beside
-from support.forked import Forked
+from paribus.training.distributed import (
+    STEPPING,
+    STOP,
+    PendingRequests,
+    Processes,
+    Requests,
+    beside,
+    passed_on,
+    resolve_processes,
+)
 from support.run_config import run_config
+from support.stages import context_at, files
+from support.training_inputs import write_inputs
+from support.training_processes import STEPS_BEFORE, begin, begin_group, finish, send_after_steps
 
 WAIT = """
 import time
@@ -36,49 +47,13 @@ print(host.agreed([host.main, not host.main, False]))
 """
 
 
-def run_two(directory: Path) -> list[tuple[int, str, str]]:
-    """Exit status, output and errors of two processes that wait for the first."""
-    program = directory / "wait.py"
-    program.write_text(WAIT, encoding="utf-8")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2", "ACCELERATE_USE_CPU": "true"}
-    ranks = [{"RANK": str(rank), "LOCAL_RANK": str(rank), "OMP_NUM_THREADS": "1"} for rank in range(2)]
-    processes = [Forked([str(program)], env=os.environ | group | rank) for rank in ranks]
-    said = [process.communicate(timeout=120) for process in processes]
-    return [(process.wait(), *texts) for process, texts in zip(processes, said, strict=True)]
+def test_processes_wait_longer_for_a_checkpoint_than_a_collective_may_last(tmp_path: Path) -> None:
+    (tmp_path / "wait.py").write_text(WAIT, encoding="utf-8")
+    for process in begin_group([str(tmp_path / "wait.py")], 2):
+        assert finish(process).splitlines() == ["[True, True, False]"]
 
 
-def test_a_checkpoint_takes_longer_to_verify_than_a_collective_may_last(tmp_path: Path) -> None:
-    for status, output, errors in run_two(tmp_path):
-        assert status == 0, errors
-        assert output.splitlines() == ["[True, True, False]"]
-
-
-# How a training stops where a signal asks for it: nothing that was promised is lost.
-
-
-def test_a_signal_that_comes_while_requests_are_read_is_kept() -> None:
-    class Late(Requests):
-        def _read(self) -> bytes:
-            if not self.came:
-                self._received.extend(STOP)
-            self.came = True
-            return b""
-
-    requests = Late()
-    requests.came = False  # type: ignore[attr-defined]
-    assert [requests.take(), requests.take(), requests.take()] == [
-        PendingRequests(save=False, stop=False),
-        PendingRequests(save=False, stop=True),
-        PendingRequests(save=False, stop=False),
-    ]
-
-
-# How many processes score and fine-tune, and on which GPU each of them.
-
-SCORES = "evaluation.processes"
+# How many processes there are, and on which GPU each of them.
 
 
 @pytest.fixture
@@ -88,9 +63,8 @@ def four_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("four_gpus")
-@pytest.mark.parametrize(
-    ("asked", "device", "trained", "found"),
-    [
+def test_as_many_score_as_train_or_as_asked_on_gpus_and_one_on_a_cpu() -> None:
+    for asked, device, trained, expected in (
         (None, "auto", 1, 1),
         (None, "auto", 2, 2),
         (None, "cuda", 0, 4),
@@ -101,57 +75,150 @@ def four_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
         (0, "cuda:1", 4, 1),
         (None, "cpu", 4, 1),
         (2, "cpu", 4, 2),
-    ],
-)
-def test_as_many_as_train_or_as_asked_on_gpus_and_one_on_a_cpu(
-    asked: int | None, device: str, trained: int, found: int
-) -> None:
-    processes = beside(asked, device, TrainingConfig(processes=trained), SCORES)
-    assert (processes.a_node, processes.nodes) == (found, 1)
+    ):
+        processes = beside(asked, device, TrainingConfig(processes=trained), "evaluation.processes")
+        assert processes == Processes(expected, 1), (asked, device, trained)
+    for asked, device in ((5, "cuda"), (2, "cuda:1")):
+        with pytest.raises(ConfigurationError, match=rf"^evaluation\.processes is {asked}, and \d CUDA devices are"):
+            beside(asked, device, TrainingConfig(), "evaluation.processes")
 
 
 @pytest.mark.usefixtures("four_gpus")
-@pytest.mark.parametrize(("asked", "device"), [(5, "cuda"), (2, "cuda:1")])
-def test_more_than_there_are_gpus_is_refused(asked: int, device: str) -> None:
-    with pytest.raises(ConfigurationError, match=rf"^evaluation\.processes is {asked}, and \d CUDA devices are"):
-        beside(asked, device, TrainingConfig(), SCORES)
+def test_processes_that_cannot_train_together_are_refused() -> None:
+    for message, changes in {
+        r"training\.global_batch is 4, which 3 processes cannot share evenly": {"processes": 3},
+        r"training\.shard_processes is 3, of which no groups": {"processes": 4, "shard_processes": 3},
+        r"training\.processes is 8, but 4 CUDA devices are visible": {"processes": 8, "device": "cuda"},
+    }.items():
+        with pytest.raises(ConfigurationError, match=message):
+            resolve_processes(TrainingConfig(**({"global_batch": 4, "device": "cpu"} | changes)))  # type: ignore[arg-type]
 
 
-@pytest.mark.usefixtures("four_gpus")
-def test_each_process_that_scores_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    seen: list[Any] = []
-    monkeypatch.setenv("LOCAL_RANK", "3")
-    monkeypatch.setattr(evaluate, "joined_by_gloo", lambda: nullcontext("host"))
-    monkeypatch.setattr(evaluate, "score_checkpoints", lambda context, host: seen.append((context, host)) or {})
-    evaluate.score_worker(_context(tmp_path, "auto"), 4, Requests())
-    ((context, host),) = seen
-    assert (context.config.evaluation.device, host) == ("cuda:3", "host")
-
-
-@pytest.mark.usefixtures("four_gpus")
-def test_each_process_that_fine_tunes_has_a_gpu_and_knows_of_no_other(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
-    seen: list[StageContext] = []
-
-    def begin(context: StageContext, requests: Requests) -> Any:
-        seen.append(context)
-        return context, None
-
-    for name, value in (("RANK", "2"), ("LOCAL_RANK", "2"), ("WORLD_SIZE", "4")):
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(tune, "begin", begin)
-    monkeypatch.setattr(tune, "pending_tasks", lambda context: [])
-    assert tune.finetune_worker(_context(tmp_path, "cuda"), 4, Requests()) == {}
-    assert (seen[0].config.training.device, seen[0].config.evaluation.device) == ("cuda:2", "cuda:2")
-    import os
-
-    assert not {"RANK", "LOCAL_RANK", "WORLD_SIZE"} & os.environ.keys()
-
-
-def _context(root: Any, device: str, evaluation: str | None = None) -> Any:
-    from support.stages import context_at
-
-    scoring_on = EvaluationConfig(device=evaluation or device)
-    config = run_config(training=TrainingConfig(device=device), evaluation=scoring_on)
+def context_on(root: Path, device: str) -> StageContext:
+    config = run_config(training=TrainingConfig(device=device), evaluation=EvaluationConfig(device=device))
     return context_at(root / "output", root / "work", config, {})
+
+
+@pytest.mark.usefixtures("four_gpus")
+def test_each_process_that_scores_or_fine_tunes_has_a_gpu_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    contexts: list[StageContext] = []
+    for name in tune.GROUP_VARIABLES:
+        monkeypatch.setenv(name, "2")
+    monkeypatch.setattr(evaluate, "joined_by_gloo", nullcontext)
+    monkeypatch.setattr(evaluate, "score_checkpoints", lambda context, host: contexts.append(context) or {})
+    monkeypatch.setattr(tune, "begin", lambda context, requests: contexts.append(context) or (context, None))
+    monkeypatch.setattr(tune, "pending_tasks", lambda context: [])
+    assert evaluate.score_worker(context_on(tmp_path / "scoring", "auto"), 4, Requests()) == {}
+    assert tune.finetune_worker(context_on(tmp_path / "tuning", "cuda"), 4, Requests()) == {}
+    scoring, tuning = (context.config for context in contexts)
+    assert scoring.evaluation.device == tuning.evaluation.device == tuning.training.device == "cuda:2"
+    # What fine-tunes knows of no other process.
+    assert not set(tune.GROUP_VARIABLES) & os.environ.keys()
+
+
+# Signals: a training that is asked to stop loses nothing that was promised.
+
+NOTHING = PendingRequests(save=False, stop=False)
+SAVE_ONLY, STOP_ONLY = PendingRequests(save=True, stop=False), PendingRequests(save=False, stop=True)
+
+
+@pytest.mark.parametrize("straight", ["alone", "long"])
+def test_training_asked_to_end_saves_its_step_and_goes_on_to_the_same_bytes(straight: str, tmp_path: Path) -> None:
+    """In one process, and in two of which the agent alone gets the signal."""
+    write_inputs(tmp_path)
+    name = f"{straight}_asked"
+    work, output = tmp_path / name / "work", tmp_path / name / "output"
+
+    def saved() -> list[int]:
+        return sorted(int(path.name[5:]) for path in work.glob("step_*"))
+
+    process = begin(tmp_path, name)
+    send_after_steps(process, signal.SIGTERM, work, STEPS_BEFORE)
+    message = finish(process)
+    (step,) = saved()
+    assert step >= STEPS_BEFORE
+    assert f"InterruptedRunError: stopped by a signal after step {step}, whose checkpoint is written" in message
+    assert not list(output.iterdir())
+    # Asked for a checkpoint this time, it saves one more and goes on.
+    again = begin(tmp_path, name)
+    send_after_steps(again, signal.SIGUSR1, work, step + 1)
+    assert finish(again) == ""
+    between, last = saved()
+    assert step < between < last == 120
+    assert finish(begin(tmp_path, straight)) == ""
+    assert files(output) == files(tmp_path / straight / "output")
+
+
+def test_signals_between_two_looks_and_during_one_are_kept(tmp_path: Path) -> None:
+    class Late(Requests):
+        received_late = False
+
+        def _read(self) -> bytes:
+            if not self.received_late:
+                self._received.extend(STOP)
+            self.received_late = True
+            return b""
+
+    late = Late()
+    assert [late.take(), late.take(), late.take()] == [NOTHING, STOP_ONLY, NOTHING]
+    requests, before = Requests(tmp_path / "requests_0"), signal.getsignal(signal.SIGTERM)
+    with requests.heeded():
+        os.kill(os.getpid(), signal.SIGUSR1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert requests.take() == PendingRequests(save=True, stop=True)
+        assert list(tmp_path.glob(f"{STEPPING}*"))
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_request_to_an_agent_reaches_the_processes_that_it_started(tmp_path: Path) -> None:
+    file = tmp_path / "requests_0"
+    with passed_on(file):
+        with pytest.raises(InterruptedRunError, match="while no step was taken"):
+            os.kill(os.getpid(), signal.SIGTERM)
+        (tmp_path / f"{STEPPING}of_another").touch()
+        requests = Requests(file)
+        assert requests.take() == NOTHING
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert [requests.take(), requests.take()] == [SAVE_ONLY, NOTHING]
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert requests.take() == STOP_ONLY
+
+
+def test_agent_whose_processes_take_no_more_steps_ends_them_by_itself(tmp_path: Path) -> None:
+    """Answers that a fine-tuned model writes for minutes are no steps, and nobody would look at the request."""
+    file = tmp_path / "requests_0"
+    one, other = Requests(file), Requests(file)
+    with passed_on(file):
+        with one.heeded():
+            with other.heeded():
+                pass
+            with passed_on(file):  # as in the agent: the handler in this process is that of `heeded` otherwise
+                os.kill(os.getpid(), signal.SIGTERM)
+            assert one.take() == STOP_ONLY
+        with pytest.raises(InterruptedRunError, match="while no step was taken"):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_fine_tuning_process_asked_to_end_waits_for_the_checkpoints_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each trains by itself, and the end of one has the agent end all, half a minute later by force."""
+    file = tmp_path / "work" / "group" / "requests_0"
+    file.parent.mkdir(parents=True)
+    other = file.with_name(f"{STEPPING}of_another")
+
+    def stop(*_: object) -> None:
+        other.touch()
+        threading.Timer(0.5, other.unlink).start()
+        raise InterruptedRunError("stopped by a signal after step 7, whose checkpoint is written")
+
+    monkeypatch.setattr(tune, "begin", lambda context, requests: (context, None))
+    monkeypatch.setattr(tune, "pending_tasks", lambda context: ["qasper"])
+    monkeypatch.setattr(tune, "finish", stop)
+    for name in tune.GROUP_VARIABLES:
+        monkeypatch.setenv(name, "0")
+    with pytest.raises(InterruptedRunError, match="after step 7"):
+        tune.finetune_worker(context_on(tmp_path, "cpu"), 2, Requests(file))
+    assert not other.exists()

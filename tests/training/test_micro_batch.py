@@ -1,180 +1,303 @@
-"""The search for the largest micro-batch, with an allocator's answers in place of a GPU's."""
+"""The micro-batch: by formula, by trial with an allocator's answers in place of a GPU's, and halved in a step."""
 
+import json
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file
 
 from paribus.config.groups.model import LlamaModel
+from paribus.config.groups.training import TrainingConfig
+from paribus.config.units import format_size
+from paribus.errors import OutOfMemoryError
+from paribus.modeling.memory import TrainingSetting, training_memory, training_setting
 from paribus.modeling.models import build_model
-from paribus.training import loop
+from paribus.training import loop, step
 from paribus.training.distributed import ALONE
-from paribus.training.micro_batch import MicroBatch, largest_fitting, trial
-from paribus.training.parallel import Prepared, make_accelerator, prepare
+from paribus.training.fit import MARGIN, Fit, fit
+from paribus.training.micro_batch import MicroBatch, available_bytes, largest_fitting, trial
+from paribus.training.parallel import make_accelerator, prepare
+from support.compiled import recorded_symbolic
 from support.models import NAMED
-from support.training_inputs import TRAINING
+from support.stages import files
+from support.training_inputs import TRAINING, config, execute, write_inputs
+from support.training_processes import begin, finish
+
+MODEL, VOCABULARY, GIB = NAMED["laptop"], 8192, 2**30
+SETTING = TrainingSetting(micro_batch=64, share=96)
 
 
-@pytest.mark.parametrize(
-    ("start", "most", "found", "tried"),
-    [(4, 7, 6, [4, 6, 12]), (4, 99, 12, [4, 6, 12]), (6, 2, 2, [6, 4, 3, 2]), (12, 12, 12, [12]), (8, 7, 6, [6, 12])],
-)
-def test_sizes_are_tried_up_from_the_first_or_down(start: int, most: int, found: int, tried: list[int]) -> None:
-    asked: list[int] = []
+def needed(micro_batch: int) -> int:
+    memory = training_memory(MODEL, VOCABULARY, replace(SETTING, micro_batch=micro_batch))
+    assert memory is not None
+    return memory.device
+
+
+def test_largest_divisor_of_the_share_that_fits_is_taken() -> None:
+    assert fit(MODEL, VOCABULARY, SETTING, 64 * GIB) == Fit(64)
+    for room, size in ((48, 48), (47, 32), (15, 12), (1, 1)):
+        available = int(needed(room) * MARGIN) + 1
+        fitted = fit(MODEL, VOCABULARY, SETTING, available)
+        assert fitted.micro_batch == size and fitted.lowered is not None
+        for part in (f"lowered from 64 to {size}", format_size(needed(64)), format_size(available)):
+            assert part in fitted.lowered
+    training = TrainingConfig(global_batch=48, micro_batch=16)
+    assert training_setting(training, "bf16", 6, gpu=True, documents=False).micro_batch == 8
+
+
+def test_refusal_of_a_single_context_names_the_parts_and_what_to_change() -> None:
+    wide = replace(SETTING, gpu=True, activation_checkpointing=True, processes=2)
+    for setting, named, unnamed in (
+        (SETTING, (format_size(needed(1)), "64.0 MiB are", "training.activation_checkpointing=true"), "nothing"),
+        (wide, ("training.parallel=fsdp",), "activation_checkpointing"),
+    ):
+        with pytest.raises(OutOfMemoryError) as refused:
+            fit(MODEL, VOCABULARY, setting, 2**26)
+        for part in (*named, "weights", "moments", "gradients", "activations"):
+            assert part in str(refused.value)
+        assert unnamed not in str(refused.value)
+
+
+def test_memory_that_pytorch_keeps_of_an_earlier_model_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CUDA's answers after one fine-tuning, of which 1 GiB is still in use: as much is free as before it."""
+    answers = {"mem_get_info": (20 * GIB, 80 * GIB), "memory_reserved": 58 * GIB, "memory_allocated": GIB}
+    for name, answer in answers.items():
+        monkeypatch.setattr(torch.cuda, name, lambda device, answer=answer: answer)
+    assert available_bytes(torch.device("cuda", 0)) == 77 * GIB
+    assert available_bytes(torch.device("cpu")) is None
+
+
+def test_result_has_the_micro_batch_and_the_memory_predicted_of_it(tmp_path: Path) -> None:
+    inputs = write_inputs(tmp_path)
+    for given, used in ((2, 2), (0, TRAINING.global_batch)):
+        run = config(training=replace(TRAINING, micro_batch=given))
+        result = execute(tmp_path, f"run{given}", inputs, run)
+        memory = training_memory(run.model, 257, TrainingSetting(micro_batch=used, share=4))
+        assert memory is not None
+        assert (result["micro_batch"], result["memory"]) == (used, memory.device)
+        assert json.loads((tmp_path / f"run{given}" / "said.json").read_text()) == []
+
+
+# The search for the largest that fits.
+
+
+def searched(start: int, most: int) -> tuple[int, list[int]]:
+    """The largest micro-batch of a share of 12 where `most` fit, and the sizes that were tried."""
+    tried: list[int] = []
 
     def fits(size: int) -> bool:
-        asked.append(size)
+        tried.append(size)
         return size <= most
 
-    assert largest_fitting(start, 12, fits) == found
-    assert asked == tried
+    return largest_fitting(start, 12, fits), tried
+
+
+def test_sizes_are_tried_up_from_the_first_or_down() -> None:
+    assert searched(4, most=7) == (6, [4, 6, 12])
+    assert searched(4, most=99) == (12, [4, 6, 12])
+    assert searched(6, most=2) == (2, [6, 4, 3, 2])
+    assert searched(12, most=12) == (12, [12])
+    assert searched(8, most=7) == (6, [6, 12]), "8 is no divisor"
+
+
+class Trials:
+    """Trials of a small model, for which this process is told that CUDA has 1,000 bytes."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.patch, self.reserved = patch, 0
+        patch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: None)
+        patch.setattr(torch.cuda, "max_memory_reserved", lambda device: self.reserved)
+        patch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 1000))
+        model = build_model(LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=8), 50, seed=0)
+        self.accelerator, _ = make_accelerator(TRAINING)
+        self.prepared = prepare(self.accelerator, model, TRAINING, None)
+
+    def fits(self, size: int, share: int) -> bool:
+        return trial(self.accelerator, ALONE, self.prepared, size, share=share, length=8)
 
 
 @pytest.fixture
-def prepared() -> tuple[Any, Prepared]:
-    model = build_model(LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=8), 50, seed=0)
-    accelerator, _ = make_accelerator(TRAINING)
-    return accelerator, prepare(accelerator, model, TRAINING, None)
+def trials(monkeypatch: pytest.MonkeyPatch) -> Trials:
+    return Trials(monkeypatch)
 
 
-def cuda(monkeypatch: pytest.MonkeyPatch, reserved: int) -> None:
-    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: None)
-    monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda device: reserved)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 1000))
+def test_trial_leaves_some_memory_free_and_changes_nothing_of_the_training(trials: Trials) -> None:
+    model, tokens, random = trials.prepared.model, list[torch.Tensor](), torch.get_rng_state()
+    before = [parameter.clone() for parameter in model.parameters()]
+    hook = trials.prepared.wrapped.register_forward_pre_hook(lambda _, inputs: tokens.append(inputs[0]))
+    for reserved, fits in ((940, True), (960, False)):
+        trials.reserved = reserved
+        assert trials.fits(16, share=16) is fits
+        assert all(parameter.grad is None for parameter in model.parameters())
+        assert all(torch.equal(*pair) for pair in zip(before, model.parameters(), strict=True))
+        assert not trials.prepared.optimizer.state
+    hook.remove()
+    assert torch.equal(random, torch.get_rng_state())
+    # They are of all the vocabulary.
+    assert len(tokens[0].unique()) > 25 and 0 <= int(tokens[0].min()) <= int(tokens[0].max()) < 50
 
 
-@pytest.mark.parametrize(("reserved", "fits"), [(940, True), (960, False)])
-def test_a_trial_leaves_some_memory_free_and_nothing_behind(
-    prepared: tuple[Any, Prepared], reserved: int, fits: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cuda(monkeypatch, reserved)
-    accelerator, made = prepared
-    before = [parameter.clone() for parameter in made.model.parameters()]
-    assert trial(accelerator, ALONE, made, 3, share=3, length=8) is fits
-    assert all(parameter.grad is None for parameter in made.model.parameters())
-    assert all(torch.equal(*pair) for pair in zip(before, made.model.parameters(), strict=True))
-    assert not made.optimizer.state
-
-
-def test_a_trial_that_fails_of_memory_is_no_error_and_any_other_is(
-    prepared: tuple[Any, Prepared], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cuda(monkeypatch, 0)
-    accelerator, made = prepared
-    failing = [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("an illegal memory access")]
+def test_trial_that_runs_out_of_memory_is_no_error_and_any_other_is(trials: Trials) -> None:
+    errors = [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("an illegal memory access")]
 
     def backward(loss: torch.Tensor) -> None:
-        raise failing.pop(0)
+        raise errors.pop(0)
 
-    monkeypatch.setattr(accelerator, "backward", backward)
-    assert trial(accelerator, ALONE, made, 3, share=3, length=8) is False
+    trials.patch.setattr(trials.accelerator, "backward", backward)
+    assert trials.fits(3, share=3) is False
     with pytest.raises(RuntimeError, match="illegal"):
-        trial(accelerator, ALONE, made, 3, share=3, length=8)
+        trials.fits(3, share=3)
 
 
-@pytest.mark.parametrize(("share", "held"), [(3, [False]), (6, [False, True])])
-def test_a_trial_of_one_of_several_micro_batches_holds_the_gradients_of_another(
-    prepared: tuple[Any, Prepared], share: int, held: list[bool], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cuda(monkeypatch, 0)
-    accelerator, made = prepared
-    found: list[bool] = []
+def test_trial_of_one_of_several_micro_batches_holds_the_gradients_of_another(trials: Trials) -> None:
+    has_gradients: list[bool] = []
 
     def backward(loss: torch.Tensor) -> None:
-        found.append(all(parameter.grad is not None for parameter in made.model.parameters()))
+        has_gradients.append(all(parameter.grad is not None for parameter in trials.prepared.model.parameters()))
         loss.backward()
 
-    monkeypatch.setattr(accelerator, "backward", backward)
-    assert trial(accelerator, ALONE, made, 3, share=share, length=8)
-    assert found == held
+    trials.patch.setattr(trials.accelerator, "backward", backward)
+    for share, expected in ((3, [False]), (6, [False, True])):
+        has_gradients.clear()
+        assert trials.fits(3, share=share)
+        assert has_gradients == expected
 
 
-def test_a_trial_computes_on_tokens_of_all_the_vocabulary_and_draws_nothing_from_what_training_draws(
-    prepared: tuple[Any, Prepared], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "case",
+    [(0, "cuda", "ddp", 0), (0, "cuda", "fsdp", 0), (0, "cpu", "ddp", 0), (0, "cuda", "ddp", 5), (4, "cuda", "ddp", 0)],
+)
+def test_only_the_first_step_of_whole_models_on_gpus_is_searched_for(
+    case: tuple[int, str, str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cuda(monkeypatch, 0)
-    accelerator, made = prepared
-    seen: list[torch.Tensor] = []
-    hook = made.wrapped.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
-    before = torch.get_rng_state()
-    assert trial(accelerator, ALONE, made, 16, share=16, length=8)
-    hook.remove()
-    assert torch.equal(before, torch.get_rng_state())
-    assert len(seen[0].unique()) > 25 and 0 <= int(seen[0].min()) <= int(seen[0].max()) < 50
-
-
-def searching(directory: Path, case: tuple[int, str, str], said: list[str]) -> Any:
-    """A run whose micro-batch is given, or 0 and of 4 by the formula, on a kind of device, in two processes."""
-    given, device, parallel = case
-    return SimpleNamespace(
-        micro_batch=MicroBatch(directory, given, 16),
+    """The formula says 4, and 8 fit."""
+    given, device, parallel, start = case
+    calls: list[object] = []
+    messages: list[str] = []
+    monkeypatch.setattr(loop, "trial", lambda *arguments, **_: calls.append(arguments[3]) or arguments[3] <= 8)
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", calls.append)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 1000))
+    run: Any = SimpleNamespace(
+        micro_batch=MicroBatch(tmp_path, given, 16),
         accelerator=SimpleNamespace(device=torch.device(device), num_processes=2),
         training=SimpleNamespace(parallel=parallel, micro_batch=4),
         batches=SimpleNamespace(global_batch=32, contexts=SimpleNamespace(context_length=8)),
         host=ALONE,
         main=True,
-        listener=SimpleNamespace(message=said.append),
+        listener=SimpleNamespace(message=messages.append),
     )
-
-
-@pytest.mark.parametrize(
-    ("case", "found"),
-    [
-        ((0, "cuda", "ddp", 0), 8),
-        ((0, "cuda", "fsdp", 0), 4),
-        ((0, "cpu", "ddp", 0), 4),
-        ((0, "cuda", "ddp", 5), 4),
-        ((4, "cuda", "ddp", 0), 4),
-    ],
-)
-def test_only_a_first_step_on_whole_models_on_gpus_is_searched_for(
-    tmp_path: Path, case: tuple[int, str, str, int], found: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given, device, parallel, start = case
-    done: list[object] = []
-
-    def tried(accelerator: Any, host: Any, prepared: Any, size: int, **_: Any) -> bool:
-        done.append(size)
-        return size <= 8
-
-    monkeypatch.setattr(loop, "trial", tried)
-    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", done.append)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 1000))
-    said: list[str] = []
-    run = searching(tmp_path, (given, device, parallel), said)
-    assert loop.first_micro_batch(run, None, start) == found  # type: ignore[arg-type]
-    kept = MicroBatch(tmp_path, given, 16)
-    assert (kept.used, kept.tried_on) == ((8, 1000) if found == 8 else (None, None))
-    assert len(said) == (found == 8)
+    searched = case == (0, "cuda", "ddp", 0)
+    assert loop.first_micro_batch(run, None, start) == (8 if searched else 4)  # type: ignore[arg-type]
+    record = MicroBatch(tmp_path, given, 16)
+    assert (record.used, record.tried_on, len(messages)) == ((8, 1000, 1) if searched else (None, None, 0))
     # What the trial took that did not fit is no peak of the training.
-    assert done == ([4, 8, 16, torch.device("cuda")] if found == 8 else [])
+    assert calls == ([4, 8, 16, torch.device("cuda")] if searched else [])
 
 
-MODEL, GIB = NAMED["laptop"], 2**30
-
-
-def of_share(directory: Path, share: int, given: int = 16) -> MicroBatch:
-    return MicroBatch(directory, given, share)
+# The record in the working directory.
 
 
 @pytest.mark.parametrize("given", [0, 16])
-def test_a_micro_batch_of_a_smaller_share_is_forgotten_with_it(tmp_path: Path, given: int) -> None:
-    """Where it was all of the share, memory had no part in it: in fewer processes it would stay small to the end."""
-    of_share(tmp_path, 4, given).keep(4, 8 * GIB)
-    assert (of_share(tmp_path, 4, given).used, of_share(tmp_path, 8, given).used) == (4, None)
-    # Nor was more of it ever tried.
-    assert (of_share(tmp_path, 4, given).tried_on, of_share(tmp_path, 8, given).tried_on) == (8 * GIB, None)
-    of_share(tmp_path, 8, given).keep(8, 9 * GIB)
-    assert of_share(tmp_path, 4, given).used == 4
-    of_share(tmp_path, 4, given).keep(4, 8 * GIB)
-    assert (of_share(tmp_path, 8, given).used, of_share(tmp_path, 8, given).tried_on) == (8, 9 * GIB)
+def test_micro_batch_that_was_all_of_a_smaller_share_is_forgotten_with_it(tmp_path: Path, given: int) -> None:
+    """Memory had no part in it: in fewer processes it would stay small to the end."""
+    four, eight = (MicroBatch(tmp_path, given, share) for share in (4, 8))
+    four.keep(4, 8 * GIB)
+    assert (four.used, four.tried_on) == (4, 8 * GIB)
+    assert (eight.used, eight.tried_on) == (None, None)
+    eight.keep(8, 9 * GIB)
+    assert four.used == 4
+    four.keep(4, 8 * GIB)
+    assert (eight.used, eight.tried_on) == (8, 9 * GIB)
 
 
-def test_a_micro_batch_that_memory_has_lowered_stays_so_with_every_share(tmp_path: Path) -> None:
-    assert of_share(tmp_path, 8).halve(8, 8) == 4
+def test_micro_batch_that_memory_has_lowered_stays_so_with_every_share(tmp_path: Path) -> None:
+    assert MicroBatch(tmp_path, 16, 8).halve(8, 8) == 4
     for share, used in ((4, 4), (8, 4), (2, 2), (16, 4)):
-        assert of_share(tmp_path, share).used == used
-        of_share(tmp_path, share).keep(used)
-    assert of_share(tmp_path, 8).halvings == 1
+        record = MicroBatch(tmp_path, 16, share)
+        assert record.used == used
+        record.keep(used)
+    assert MicroBatch(tmp_path, 16, 8).halvings == 1
+
+
+# Trainings that run out of memory in a step go on with half of the micro-batch, and with the same batches.
+
+FOUR = replace(TRAINING, micro_batch=4)
+
+
+def refuse_above(most: int, monkeypatch: pytest.MonkeyPatch, after: int = 0) -> list[int]:
+    """Fail micro-batches above `most`, after so many, when they have left some gradients; sizes that were tried."""
+    tried: list[int] = []
+    original = step._slices
+
+    def slices(rows: int, size: int) -> Iterator[slice]:
+        tried.append(size)
+        yield from original(rows, size)
+        if size > most and len(tried) > after:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes")
+
+    monkeypatch.setattr(step, "_slices", slices)
+    return tried
+
+
+def test_step_that_does_not_fit_is_computed_again_in_halves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = write_inputs(tmp_path)
+    ones = execute(tmp_path, "ones", inputs, config(training=replace(TRAINING, micro_batch=1)))
+    tried = refuse_above(1, monkeypatch)
+    result = execute(tmp_path, "halved", inputs, config(training=FOUR))
+    assert tried[:4] == [4, 2, 1, 1]
+    assert (result["micro_batch"], result["memory"]) == (1, ones["memory"])
+    # What failed left nothing behind: the run is that of the smaller micro-batch to the last bit.
+    assert files(tmp_path / "halved" / "output") == files(tmp_path / "ones" / "output")
+    record = json.loads((tmp_path / "halved" / "work" / "micro_batch.json").read_text())
+    assert record == {"given": 4, "used": 1, "share": 4, "halvings": 2, "tried_on": None, "recomputes": False}
+    tried.clear()
+    execute(tmp_path, "halved", inputs, config(training=FOUR))
+    assert set(tried) <= {1}
+
+
+def test_later_step_halves_too_compiled_for_its_size_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = write_inputs(tmp_path)
+    execute(tmp_path, "straight", inputs, config(training=FOUR))
+    refuse_above(2, monkeypatch, after=6)
+    with recorded_symbolic() as symbolic:
+        execute(tmp_path, "halved", inputs, config(training=replace(FOUR, compile="always")))
+    assert symbolic and not any(symbolic)
+    straight, halved = (
+        load_file(tmp_path / name / "output/step_00000014/model.safetensors") for name in ("straight", "halved")
+    )
+    assert all(np.allclose(straight[name], halved[name], rtol=1e-3, atol=1e-5) for name in straight)
+
+
+def test_single_context_a_deterministic_training_and_an_optimizer_are_not_halved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step of the optimizer that fails may have changed some of the weights."""
+    inputs, strict = write_inputs(tmp_path), replace(FOUR, deterministic=True)
+
+    def out_of_memory(*_: Any, **__: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.optim.AdamW, "step", out_of_memory)
+        with pytest.raises(OutOfMemoryError, match=r"training ran out of memory with training\.micro_batch=4; set"):
+            execute(tmp_path, "optimizer", inputs, config(training=FOUR))
+    refuse_above(0, monkeypatch)
+    with pytest.raises(OutOfMemoryError, match=r"memory ran out with training\.micro_batch=1 .*activation_checkpoint"):
+        execute(tmp_path, "least", inputs, config(training=FOUR))
+    with pytest.raises(OutOfMemoryError, match=r"micro_batch=4 .*with training\.deterministic it is not lowered"):
+        execute(tmp_path, "strict", inputs, config(training=strict))
+
+
+def test_processes_of_which_one_runs_out_of_memory_begin_again_from_the_last_checkpoint(tmp_path: Path) -> None:
+    write_inputs(tmp_path)
+    finish(begin(tmp_path, "short"))
+    halved, resumed = json.loads((tmp_path / "short" / "said.json").read_text())
+    assert "the next attempt takes 1 (process 1): all processes begin again from the last checkpoint" in halved
+    assert resumed.startswith("training goes on from the checkpoint of step ")
+    assert json.loads((tmp_path / "short" / "result.json").read_text())["micro_batch"] == 1

@@ -1,19 +1,25 @@
-"""The groups of processes that share weights among them, and those that have the same ones."""
+"""Processes that share weights or have copies of them, compilation of layers, and deterministic trainings."""
 
-import dataclasses
 import math
+import signal
+import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 import torch
+import torch._inductor.config
 import torch.distributed
 from torch._dynamo.backends.distributed import DDPOptimizer
+from torch._inductor.async_compile import AsyncCompile, shutdown_compile_workers
 from torch.distributed import device_mesh, distributed_c10d
 from torch.nn.parallel import DistributedDataParallel
 from torch.testing._internal.distributed.fake_pg import FakeStore
@@ -24,6 +30,7 @@ from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.models import build_model
 from paribus.training import fit, losses, parallel, train
 from paribus.training.data import Batch
+from paribus.training.distributed import ASKED_BY
 from paribus.training.fit import Fit
 from paribus.training.parallel import (
     COLLECTIVE,
@@ -33,6 +40,7 @@ from paribus.training.parallel import (
     determinism_conditions,
     deterministic,
     prepare,
+    start_compiler_processes,
     why_not_compiled,
 )
 from paribus.training.step import Stepper
@@ -41,34 +49,31 @@ from support.training_inputs import TRAINING, config, execute, write_inputs
 
 
 @pytest.fixture
-def four_processes() -> Iterator[None]:
+def third_of_four() -> Iterator[Any]:
     """This process as number 2 of four, of which the others are not there."""
     torch.distributed.init_process_group("fake", store=FakeStore(), rank=2, world_size=4)
-    yield
+    yield SimpleNamespace(device=torch.device("cpu"), num_processes=4)
     torch.distributed.destroy_process_group()
 
 
-@pytest.mark.usefixtures("four_processes")
-@pytest.mark.parametrize(("shards", "copies", "of_copies", "of_shards"), [(2, 2, [0, 2], [2, 3]), (1, 4, None, [2])])
+@pytest.mark.parametrize(("shards", "copies", "members"), [(2, 2, [[0, 2], [2, 3]]), (1, 4, [[0, 1, 2, 3], [2]])])
 def test_groups_of_copies_and_of_shards_wait_as_long_as_that_of_all(
-    shards: int, copies: int, of_copies: list[int] | None, of_shards: list[int], monkeypatch: pytest.MonkeyPatch
+    shards: int, copies: int, members: list[list[int]], third_of_four: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By NCCL, groups that nobody gives a time wait for ten minutes, in which a process may still be compiling."""
-    given: list[timedelta | None] = []
-    made = distributed_c10d.new_group
+    """By NCCL, groups without a time of their own wait for ten minutes, in which a process may still be compiling."""
+    timeouts: list[timedelta | None] = []
+    original = distributed_c10d.new_group
 
-    def new_group(*ranks: Any, timeout: timedelta | None = None, **how: Any) -> Any:
-        given.append(timeout)
-        return made(*ranks, timeout=timeout, **how)
+    def new_group(*ranks: Any, timeout: timedelta | None = None, **options: Any) -> Any:
+        timeouts.append(timeout)
+        return original(*ranks, timeout=timeout, **options)
 
     for module in (distributed_c10d, device_mesh):
         monkeypatch.setattr(module, "new_group", new_group)
-    accelerator = SimpleNamespace(device=torch.device("cpu"), num_processes=4)
-    mesh, number = parallel._mesh(accelerator, replace(TRAINING, parallel="fsdp", shard_processes=shards))
-    assert number == copies
+    mesh, number = parallel._mesh(third_of_four, replace(TRAINING, parallel="fsdp", shard_processes=shards))
     groups = [torch.distributed.get_process_group_ranks(mesh.get_group(name)) for name in ("copies", "shards")]
-    assert groups == [of_copies or [0, 1, 2, 3], of_shards]
-    assert given and set(given) == {COLLECTIVE}
+    assert (number, groups) == (copies, members)
+    assert timeouts and set(timeouts) == {COLLECTIVE}
 
 
 # Where the gradients of a training by DDP are: in the buckets that it sums over processes, which cut no layer.
@@ -93,11 +98,6 @@ def accelerator() -> Iterator[Any]:
     torch.distributed.destroy_process_group()
 
 
-@pytest.fixture
-def ddp(accelerator: Any) -> tuple[Any, Prepared]:
-    return accelerator, prepare(accelerator, build_model(MODEL, 50, seed=0), TRAINING, None)
-
-
 def storages(prepared: Prepared) -> dict[int, int]:
     """Bytes of the memory that gradients stand in, by its address; none stands anywhere else."""
     gradients = [parameter.grad for parameter in prepared.model.parameters()]
@@ -106,9 +106,9 @@ def storages(prepared: Prepared) -> dict[int, int]:
 
 
 def test_gradients_of_micro_batches_are_added_up_in_the_buckets(
-    ddp: tuple[Any, Prepared], monkeypatch: pytest.MonkeyPatch
+    accelerator: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    accelerator, prepared = ddp
+    prepared = prepare(accelerator, build_model(MODEL, 50, seed=0), TRAINING, None)
     weights = sum(parameter.nbytes for parameter in prepared.model.parameters())
     stepper = Stepper(accelerator, prepared, list(prepared.model.parameters()), 1, 1.0, math.inf)
     tokens = torch.from_numpy(np.random.default_rng(0).integers(0, 50, (3, 8)))
@@ -128,7 +128,7 @@ def test_gradients_of_micro_batches_are_added_up_in_the_buckets(
         assert not any(parameter.grad.any() for parameter in prepared.model.parameters())
 
 
-def test_a_compiled_layer_is_cut_nowhere_for_the_sake_of_a_bucket(
+def test_compiled_layer_is_cut_nowhere_for_the_sake_of_a_bucket(
     accelerator: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Kernels of its parts would round otherwise than those of one process, in bfloat16 losses by 1e-4."""
@@ -147,55 +147,83 @@ GPU, CPU = torch.device("cuda", 0), torch.device("cpu")
 AUTO = TrainingConfig(compile="auto")
 
 
-def has(monkeypatch: pytest.MonkeyPatch, *programs: str, headers: Path) -> None:
-    """A machine with these programs, and Python's headers in a directory."""
+def test_gpu_compiles_where_triton_finds_what_it_needs_and_else_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for variable in ("CC", "CXX"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr(fit.shutil, "which", lambda name: name if name in programs else None)
-    monkeypatch.setattr(fit.sysconfig, "get_path", lambda name: str(headers))
-
-
-@pytest.fixture
-def headers(tmp_path: Path) -> Path:
-    (tmp_path / "Python.h").touch()
-    return tmp_path
-
-
-@pytest.mark.parametrize("program", ["gcc", "clang"])
-def test_a_gpu_compiles_by_itself_where_there_is_what_triton_needs(
-    program: str, headers: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    has(monkeypatch, program, headers=headers)
-    assert compiles(AUTO, GPU) and not compiles(AUTO, CPU)
-    assert not compiles(replace(AUTO, compile="never"), GPU)
-    assert why_not_compiled(AUTO, GPU) is None
-
-
-@pytest.mark.parametrize(("programs", "named"), [((), "a C compiler"), (("gcc",), "Python.h")])
-def test_without_it_a_training_goes_on_uncompiled_and_says_what_is_not_here(
-    programs: tuple[str, ...], named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    has(monkeypatch, *programs, headers=tmp_path)
-    assert not compiles(AUTO, GPU)
-    told = why_not_compiled(AUTO, GPU)
-    assert told is not None and named in told and told.endswith("is not here")
-    assert why_not_compiled(AUTO, CPU) is None
-    assert why_not_compiled(replace(AUTO, compile="never"), GPU) is None
+    monkeypatch.setattr(fit.sysconfig, "get_path", lambda name: str(tmp_path))
+    never, strict = replace(AUTO, compile="never"), replace(AUTO, deterministic=True)
+    for program, headers, missing in (
+        (None, False, "a C compiler"),
+        ("gcc", False, "Python.h"),
+        ("gcc", True, None),
+        ("clang", True, None),
+    ):
+        monkeypatch.setattr(fit.shutil, "which", lambda name, program=program: name if name == program else None)
+        if headers:
+            (tmp_path / "Python.h").touch()
+        assert compiles(AUTO, GPU) is (missing is None), (program, headers)
+        assert not any((compiles(AUTO, CPU), compiles(never, GPU), compiles(strict, GPU)))
+        message = why_not_compiled(AUTO, GPU)
+        assert message is None if missing is None else message and missing in message, (program, headers)
+        assert why_not_compiled(AUTO, CPU) is why_not_compiled(never, GPU) is None
 
 
 def test_trainings_in_bfloat16_that_round_otherwise_are_told_apart() -> None:
-    assert arithmetic("H100", "bf16", compiled=False, shared=True) == "H100 in bf16"
-    assert arithmetic("H100", "bf16", compiled=True, shared=False) == "H100 in bf16, compiled"
-    assert arithmetic("H100", "bf16", compiled=True, shared=True) == "H100 in bf16, compiled with shared weights"
+    names = {arithmetic("H100", "bf16", compiled=compiled, shared=True) for compiled in (False, True)}
+    assert names == {"H100 in bf16", "H100 in bf16, compiled with shared weights"}
     assert arithmetic("H100", "fp32", compiled=True, shared=True) == "H100 in fp32"
+
+
+# The processes that compile kernels, where a signal is sent to all processes of a training.
+
+
+@pytest.fixture
+def compiler_processes() -> Iterator[None]:
+    """Two of them at most, and none before and after."""
+    shutdown_compile_workers()
+    with torch._inductor.config.patch(compile_threads=2):
+        yield
+    shutdown_compile_workers()
+
+
+@pytest.mark.usefixtures("compiler_processes")
+def test_request_for_a_checkpoint_does_not_end_the_compilation_of_a_kernel() -> None:
+    this, handlers = psutil.Process(), [signal.getsignal(number) for number in ASKED_BY]
+    before = set(this.children(recursive=True))
+    start_compiler_processes()
+    assert [signal.getsignal(number) for number in ASKED_BY] == handlers
+    AsyncCompile.process_pool().submit(time.sleep, 0).result(120)
+    compiled = AsyncCompile.process_pool().submit(time.sleep, 2)
+    workers = set(this.children(recursive=True)) - before
+    assert len(workers) >= 2
+    for process, number in product(workers, ASKED_BY):
+        process.send_signal(number)
+    compiled.result(30)
+
+
+def test_compiler_processes_start_for_a_gpu_before_a_training_heeds_signals(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    monkeypatch.setattr(parallel, "start_compiler_processes", lambda: calls.append("started"))
+    monkeypatch.setattr(parallel, "resolve_precision", lambda *_: "fp32")
+    monkeypatch.setattr(torch.nn.Module, "to", lambda self, *_: self)
+    for device, compiled, started in ((GPU, "always", 1), (GPU, "never", 0), (CPU, "always", 0)):
+        accelerator = SimpleNamespace(
+            device=device, num_processes=1, prepare_model=lambda model: model, no_sync=nullcontext
+        )
+        training = replace(TRAINING, compile=compiled)  # type: ignore[arg-type]
+        prepare(accelerator, build_model(MODEL, 64, 0, eos_id=3), training, None)
+        assert calls == ["started"] * started, (device, compiled)
+        calls.clear()
 
 
 # Deterministic trainings: what is refused, and that nothing of it is left behind.
 
-STRICT = dataclasses.replace(TRAINING, deterministic=True)
+STRICT = replace(TRAINING, deterministic=True)
 
 
-def test_an_operation_without_a_deterministic_implementation_is_refused_by_the_field() -> None:
+def test_operation_without_a_deterministic_implementation_is_refused_by_the_field() -> None:
     with pytest.raises(ConfigurationError, match=r"training\.deterministic is true.*put_"), deterministic(STRICT):
         torch.zeros(3).put_(torch.tensor([0]), torch.ones(1))
     assert not torch.are_deterministic_algorithms_enabled()
@@ -205,72 +233,57 @@ def test_an_operation_without_a_deterministic_implementation_is_refused_by_the_f
         raise RuntimeError("another")
 
 
-def test_a_step_runs_under_deterministic_algorithms_and_gives_what_it_gives_without(
+def test_steps_run_under_deterministic_algorithms_and_equal_those_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inputs, asked = write_inputs(tmp_path), set()
+    inputs, enabled = write_inputs(tmp_path), set()
     original = losses.loss_and_difference
 
-    def noted(*arguments: Any) -> Any:
-        asked.add((torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.deterministic))
+    def recorded(*arguments: Any) -> Any:
+        enabled.add((torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.deterministic))
         return original(*arguments)
 
-    monkeypatch.setattr(losses, "loss_and_difference", noted)
+    monkeypatch.setattr(losses, "loss_and_difference", recorded)
     execute(tmp_path, "strict", inputs, config(training=STRICT))
-    assert asked == {(True, True)}
+    assert enabled == {(True, True)}
     execute(tmp_path, "plain", inputs)
     strict, plain = (files(tmp_path / name / "output") for name in ("strict", "plain"))
     assert {name for name in plain if strict[name] != plain[name]} == {"state/state.json"}
 
 
-def test_layers_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "missing_for_compilation", lambda gpu: None)
-    gpu = torch.device("cuda", 0)
-    assert [parallel.compiles(training, gpu) for training in (STRICT, TRAINING)] == [False, True]
-
-
-def test_going_on_under_other_conditions_is_refused_by_name(tmp_path: Path) -> None:
-    inputs = write_inputs(tmp_path)
-    execute(tmp_path, "run", inputs, config(training=STRICT))
-    with pytest.raises(DataError, match=r"training\.deterministic: micro_batch: 3 there, 2 here\); give it again"):
-        execute(tmp_path, "run", inputs, config(training=dataclasses.replace(STRICT, micro_batch=2)))
-
-
-def test_what_was_refused_changes_nothing_of_what_goes_on(tmp_path: Path) -> None:
+def test_deterministic_training_refuses_other_conditions_and_a_refusal_changes_nothing(tmp_path: Path) -> None:
     """Less memory for a while lowers the micro-batch, which is refused; with memory the same command is as before."""
     inputs = write_inputs(tmp_path)
     execute(tmp_path, "run", inputs, config(training=STRICT))
-    kept = tmp_path / "run" / "work" / "micro_batch.json"
-    before = kept.read_bytes()
+    with pytest.raises(DataError, match=r"training\.deterministic: micro_batch: 3 there, 2 here\); give it again"):
+        execute(tmp_path, "run", inputs, config(training=replace(STRICT, micro_batch=2)))
+    execute(tmp_path, "run", inputs, config(training=STRICT))
+    record = tmp_path / "run" / "work" / "micro_batch.json"
+    before = record.read_bytes()
     with pytest.MonkeyPatch.context() as patch, pytest.raises(DataError, match="micro_batch: 3 there, 1 here"):
         patch.setattr(train, "fit", lambda *_: Fit(1))
         execute(tmp_path, "run", inputs, config(training=STRICT))
-    assert kept.read_bytes() == before
+    assert record.read_bytes() == before
     execute(tmp_path, "run", inputs, config(training=STRICT))
 
 
-@pytest.mark.parametrize("name", ["shard_processes", "processes_a_node"])
-def test_what_else_decides_in_which_order_gpus_sum_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_order_in_which_gpus_sum_is_a_condition_of_a_deterministic_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of groups with a copy each, within these first; and as many processes on fewer nodes have other wires."""
-    gpu, found = SimpleNamespace(num_processes=8, device=torch.device("cuda", 0)), []
+    gpus, conditions = SimpleNamespace(num_processes=8, device=GPU), []
     for shards, a_node in ((0, "8"), (2, "4"), (8, "8")):
         monkeypatch.setenv("LOCAL_WORLD_SIZE", a_node)
-        strict = dataclasses.replace(STRICT, parallel="fsdp", shard_processes=shards)
-        found.append(determinism_conditions(strict, gpu, "NVIDIA H100", "bf16"))
-    assert [told[f"training.deterministic: {name}"] for told in found] == {
-        "shard_processes": [None, 2, None],
-        "processes_a_node": [8, 4, 8],
-    }[name]
+        strict = replace(STRICT, parallel="fsdp", shard_processes=shards)
+        values = determinism_conditions(strict, gpus, "NVIDIA H100", "bf16")
+        names = ("shard_processes", "processes_a_node")
+        conditions.append([values[f"training.deterministic: {name}"] for name in names])
+    assert conditions == [[None, 8], [2, 4], [None, 8]]
 
 
-@pytest.mark.parametrize("strict", [True, False])
-def test_ddp_keeps_its_buckets_where_sums_must_come_in_one_order(strict: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    given: dict[str, Any] = {}
-
-    def accelerator(**options: Any) -> Any:
-        given.update(options)
-        return SimpleNamespace(num_processes=1)
-
-    monkeypatch.setattr(parallel, "Accelerator", accelerator)
-    parallel.make_accelerator(dataclasses.replace(TRAINING, deterministic=strict))
-    assert given["kwargs_handlers"][0].find_unused_parameters is strict
+def test_ddp_makes_no_new_buckets_where_sums_must_come_in_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {}
+    monkeypatch.setattr(
+        parallel, "Accelerator", lambda **given: options.update(given) or SimpleNamespace(num_processes=1)
+    )
+    for training in (STRICT, TRAINING):
+        parallel.make_accelerator(training)
+        assert options["kwargs_handlers"][0].find_unused_parameters is training.deterministic

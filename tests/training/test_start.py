@@ -1,4 +1,4 @@
-"""Continual pre-training: the stage `training` with `start=checkpoint`."""
+"""What a training starts from: rows drawn by token, and the weights of a checkpoint (`start=checkpoint`)."""
 
 import dataclasses
 import json
@@ -37,17 +37,23 @@ from paribus.tokenization import Tokenizer
 from paribus.training.initial import initial_model
 from paribus.training.start import check_start_state, checkpoint_directory, start_fingerprint
 from support.plans import planned_run
+from support.real_data import real_data
 from support.training_inputs import MODEL, STEPS, TRAINING, config, execute, write_inputs
 
 TEXTS = ["all else being equal and nothing else"] * 3
+END = "<|endoftext|>"
 OTHER = ["zzzz yyyy xxxx wwww vvvv zyx"] * 3
 SHORT = EqualTokensBudget(tokens=5 * TRAINING.global_batch * MODEL.context_length)
 LAST = f"step_{STEPS:08d}"
 
 
+def train(size: int, texts: list[str] = TEXTS) -> Tokenizer:
+    return Tokenizer.train(texts, vocab_size=size, special_tokens=(END,))
+
+
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return Tokenizer.train(TEXTS, vocab_size=268, special_tokens=("<|endoftext|>",))
+    return train(268)
 
 
 @pytest.fixture(scope="module")
@@ -83,92 +89,77 @@ def edit(directory: Path, **values: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | values))
 
 
-@pytest.mark.parametrize("encoder", ["merge_rank", "longest_first"])
-def test_training_goes_on_where_the_checkpoint_stopped(
-    encoder: Any, trained: Path, tokenizer: Tokenizer, tmp_path: Path
-) -> None:
-    inputs = write_inputs(tmp_path, tokenizer=tokenizer.with_encoder(encoder))
+def test_training_goes_on_where_the_checkpoint_stopped(trained: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
+    """Also with another encoder, whose tokens are the same."""
+    inputs = write_inputs(tmp_path, tokenizer=tokenizer.with_encoder("longest_first"))
     execute(tmp_path, "run", inputs, continued(trained))
     before, after = losses(trained), losses(tmp_path / "run" / "output")
     assert after[0] < before[-1] + 0.3 < before[0] - 0.7
     assert after[-1] < after[0]
 
 
-def test_the_model_begins_with_exactly_the_weights_of_the_checkpoint(trained: Path, tokenizer: Tokenizer) -> None:
+def test_model_begins_with_exactly_the_weights_of_the_checkpoint(trained: Path, tokenizer: Tokenizer) -> None:
     model = initial_model(continued(trained, {"context_length": 8}), tokenizer)
     stored = load_model(trained / LAST).state_dict()
     assert all(torch.equal(tensor, stored[name]) for name, tensor in model.state_dict().items())
-    assert model.architecture.context_length == 8
-    assert model.architecture.eos_id == tokenizer.eos_id
+    assert (model.architecture.context_length, model.architecture.eos_id) == (8, tokenizer.eos_id)
 
 
-def test_a_checkpoint_is_found_as_directory_artefact_run_and_run_id(trained: Path, tmp_path: Path) -> None:
+def test_longer_context_is_allowed_by_a_field_and_what_the_group_lacks_stays_as_stored(
+    copy: Path, tokenizer: Tokenizer
+) -> None:
+    edit(copy, rms_norm_eps=1e-5)
+    run = continued(copy, {"context_length": 32}, longer_context=True)
+    assert check_start_state(run) == []
+    architecture = initial_model(run, tokenizer).architecture
+    assert (architecture.context_length, architecture.norm_epsilon) == (32, 1e-5)
+
+
+def write_run(root: Path, name: str, record: dict[str, Any]) -> Path:
+    (root / "runs" / name).mkdir(parents=True)
+    (root / "runs" / name / "run.json").write_text(json.dumps(record))
+    return root / "runs" / name
+
+
+def test_checkpoint_is_found_as_directory_artefact_run_and_run_id(trained: Path, tmp_path: Path) -> None:
     root, key = tmp_path / "root", "0" * 64
     artefact = Path(shutil.copytree(trained, root / "artifacts" / "training" / key))
     write_record(artefact, {"stage": "training", "key": key, "files": file_digests(artefact)})
-    (root / "runs" / "abc").mkdir(parents=True)
-    (root / "runs" / "abc" / "run.json").write_text(json.dumps({"stages": {"training": {"key": key}}}))
-    last = artefact / LAST
-    starts = [
-        CheckpointStart(path=str(last)),
-        CheckpointStart(path=str(artefact)),
-        CheckpointStart(path=str(root / "runs" / "abc")),
-        CheckpointStart(run="abc", root=str(root)),
-        CheckpointStart(run="a", root=str(root)),
-    ]
-    assert [checkpoint_directory(start) for start in starts] == [last] * 5
-    earlier = CheckpointStart(run="abc", root=str(root), step=11)
-    assert checkpoint_directory(earlier) == artefact / "step_00000011"
-    with pytest.raises(DataError, match=r"start.step=13: .* there are those of steps 11, 14"):
-        checkpoint_directory(dataclasses.replace(earlier, step=13))
-    with pytest.raises(DataError, match=r"start.run=abd: no run of that id below .*runs"):
-        checkpoint_directory(dataclasses.replace(earlier, run="abd"))
-    (root / "runs" / "abcd").mkdir()
-    (root / "runs" / "abcd" / "run.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(DataError, match=r"start.run=ab: may be any of abc, abcd; give more of its id"):
-        checkpoint_directory(dataclasses.replace(earlier, run="ab"))
-    assert checkpoint_directory(earlier) == artefact / "step_00000011", "a whole identifier is meant"
+    run = write_run(root, "abc", {"stages": {"training": {"key": key}}})
+
+    def directory(name: str, step: int | None = None) -> Path:
+        return checkpoint_directory(CheckpointStart(run=name, root=str(root), step=step))
+
+    for path in (artefact / LAST, artefact, run):
+        assert checkpoint_directory(CheckpointStart(path=str(path))) == artefact / LAST
+    assert directory("abc") == directory("a") == artefact / LAST
+    assert directory("abc", 11) == artefact / "step_00000011"
+    write_run(root, "abcd", {})
+    assert directory("abc", 11) == artefact / "step_00000011", "a whole identifier is meant"
+    for name, step, message in (
+        ("abc", 13, r"start.step=13: .* there are those of steps 11, 14"),
+        ("abe", None, r"start.run=abe: no run of that id below .*runs"),
+        ("ab", None, r"start.run=ab: may be any of abc, abcd; give more of its id"),
+        ("abcd", None, "has trained nothing yet"),
+    ):
+        with pytest.raises(DataError, match=message):
+            directory(name, step)
     with pytest.raises(DataError, match=r"start.step=11: .* is a single checkpoint"):
-        checkpoint_directory(dataclasses.replace(starts[0], step=11))
+        checkpoint_directory(CheckpointStart(path=str(artefact / LAST), step=11))
 
 
-def test_what_is_in_the_files_is_the_identity_and_not_where_they_are(trained: Path, copy: Path, tmp_path: Path) -> None:
+def test_identity_of_a_start_is_the_content_of_its_files(trained: Path, copy: Path, tmp_path: Path) -> None:
     def key(start: Any) -> str:
         return build_graph(config(start=start), tmp_path / "cache")["training"].key
 
-    there, moved = CheckpointStart(path=str(trained)), CheckpointStart(path=str(copy))
-    assert key(there) == key(moved) != key(ScratchStart())
-    assert key(dataclasses.replace(there, step=11)) != key(there) != key(dataclasses.replace(there, vocabulary="added"))
+    start, moved = CheckpointStart(path=str(trained)), CheckpointStart(path=str(copy))
+    assert key(start) == key(moved) != key(ScratchStart())
+    changed = [dataclasses.replace(start, step=11), dataclasses.replace(start, vocabulary="added")]
+    assert key(start) not in map(key, changed)
     (copy / "generation_config.json").write_text("{}")
-    assert key(there) == key(moved)
+    assert key(start) == key(moved)
     edit(copy, rms_norm_eps=1e-5)
-    assert key(there) != key(moved)
-
-
-def test_every_disagreement_with_the_model_is_named_with_both_values(trained: Path, tokenizer: Tokenizer) -> None:
-    other = {"width": 32, "layers": 3, "heads": 4, "ffn_width": 25, "tied_embeddings": True, "rope_theta": 5e5}
-    run = continued(trained, other | {"context_length": 17})
-    found = dict(check_start_state(run))
-    assert set(found) == {f"model.{name}" for name in (*other, "context_length")}
-    assert found["model.width"].startswith("32, but 16 in ")
-    assert found["model.context_length"].startswith("17 is longer than the 16 of ")
-    with pytest.raises(ConfigurationError, match=r"model.width: 32, but 16 .*model.layers: 3, but 2 "):
-        initial_model(run, tokenizer)
-
-
-@pytest.mark.parametrize("plan", [False, True])
-def test_a_command_is_refused_before_anything_runs(plan: bool, trained: Path, tmp_path: Path) -> None:
-    command = ["scale=tiny", "corpus=pydocs_small", f"root={tmp_path}", "start=checkpoint", f"start.path={trained}"]
-    with pytest.raises(ConfigurationError) as refused:
-        prepare_runs(compose_command(parse(command)), tolerate_missing=plan)
-    lines = [problem.path for problem in refused.value.problems]
-    told = ["width", "ffn_width", "tied_embeddings", "context_length"]
-    assert lines == [f"model.{name}" for name in told]
-    assert not (tmp_path / "runs").exists()
-
-
-def test_starts_that_differ_are_a_difference_unless_declared(trained: Path, copy: Path, tmp_path: Path) -> None:
-    edit(copy, rms_norm_eps=1e-5)
+    assert key(start) != key(moved)
     runs = []
     for path in (trained, copy):
         run = continued(path)
@@ -177,10 +168,26 @@ def test_starts_that_differ_are_a_difference_unless_declared(trained: Path, copy
     assert differing(runs, ("start.path",)) == differing(runs, ("start",)) == []
 
 
-def test_a_longer_context_is_a_choice(trained: Path, tokenizer: Tokenizer) -> None:
-    run = continued(trained, {"context_length": 32}, longer_context=True)
-    assert check_start_state(run) == []
-    assert initial_model(run, tokenizer).architecture.context_length == 32
+def test_every_disagreement_with_the_model_is_named_with_both_values(
+    trained: Path, copy: Path, tokenizer: Tokenizer
+) -> None:
+    other = {"width": 32, "layers": 3, "heads": 4, "ffn_width": 25, "tied_embeddings": True, "rope_theta": 5e5}
+    run = continued(trained, other | {"context_length": 17})
+    problems = dict(check_start_state(run))
+    assert set(problems) == {f"model.{name}" for name in (*other, "context_length")}
+    assert problems["model.width"].startswith("32, but 16 in ")
+    assert problems["model.context_length"].startswith("17 is longer than the 16 of ")
+    with pytest.raises(ConfigurationError, match=r"model.width: 32, but 16 .*model.layers: 3, but 2 "):
+        initial_model(run, tokenizer)
+    edit(copy, model_type="gpt_neox", attention_bias=True, hidden_act="gelu", rope_parameters=None)
+    edit(copy, rotary_pct=0.5, rotary_emb_base=500, rope_theta=10_000.0, use_parallel_residual=False)
+    sizes = {name: getattr(MODEL, name) for name in ("width", "layers", "heads", "ffn_width", "context_length")}
+    problems = dict(check_start_state(dataclasses.replace(continued(copy), model=GPTNeoXModel(**sizes))))
+    assert {name: message.split(" in ")[0] for name, message in problems.items()} == {
+        "model.rope_theta": "10000.0, but 500.0",
+        "model.rotary_fraction": "0.25, but 0.5",
+        "model.parallel_residual": "True, but False",
+    }
 
 
 @pytest.mark.parametrize(
@@ -192,75 +199,71 @@ def test_a_longer_context_is_a_choice(trained: Path, tokenizer: Tokenizer) -> No
         ({"rope_parameters": {"rope_theta": 1e4, "rope_type": "yarn"}}, "rope_type='yarn'; only 'default'"),
     ],
 )
-def test_a_model_that_the_group_cannot_describe_is_refused(copy: Path, values: Any, message: str) -> None:
+def test_model_that_the_group_cannot_describe_is_refused(copy: Path, values: Any, message: str) -> None:
     edit(copy, **values)
     assert [message in problem for _, problem in check_start_state(continued(copy))] == [True]
 
 
-def test_what_the_group_does_not_say_stays_the_checkpoint_s(copy: Path, tokenizer: Tokenizer) -> None:
-    edit(copy, rms_norm_eps=1e-5)
-    assert initial_model(continued(copy), tokenizer).architecture.norm_epsilon == 1e-5
-
-
-def test_other_tokens_at_the_same_ids_are_refused(trained: Path, tokenizer: Tokenizer) -> None:
-    other = Tokenizer.train(OTHER, vocab_size=268, special_tokens=("<|endoftext|>",))
-    ours, theirs = (found.vocabulary.by_id[256].bytes for found in (other, tokenizer))
-    message = f"268 tokens here, 268 in .* id 256: {ours!r} here, {theirs!r} there"
-    with pytest.raises(ConfigurationError, match=message):
-        initial_model(continued(trained), other)
-
-
-@pytest.mark.parametrize(("texts", "size"), [(OTHER, 268), (TEXTS, 266), (TEXTS, 270)])
-def test_other_tokens_are_refused_before_a_corpus_is_encoded_with_them(
-    texts: list[str], size: int, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_command_whose_model_or_tokens_differ_is_refused_before_anything_runs(
+    trained: Path, tokenizer: Tokenizer, tmp_path: Path
 ) -> None:
-    made: list[str] = []
+    train(268, OTHER).save(tmp_path / "other")
+    tokenizer.with_encoder("longest_first").save(tmp_path / "same")
+    command = ["scale=tiny", "corpus=pydocs_small", f"root={tmp_path / 'root'}", "evaluation=heldout"]
+    command += ["start=checkpoint", f"start.path={trained}", "encoder=merge_rank", "tokenizer=existing"]
+    sizes = [f"model.{name}={getattr(MODEL, name)}" for name in ("width", "layers", "heads", "ffn_width")]
+    sizes += [f"model.context_length={MODEL.context_length}", "model.tied_embeddings=false"]
+    other, same = ([*command, f"tokenizer.path={tmp_path / name}"] for name in ("other", "same"))
+    for plan in (False, True):
+        with pytest.raises(ConfigurationError) as refused:
+            prepare_runs(compose_command(parse(same)), tolerate_missing=plan)
+        differing_fields = ("width", "ffn_width", "tied_embeddings", "context_length")
+        assert [problem.path for problem in refused.value.problems] == [f"model.{name}" for name in differing_fields]
+        prepare_runs(compose_command(parse([*same, *sizes])), tolerate_missing=plan)
+        with pytest.raises(ConfigurationError, match=r"start.vocabulary: same, but the vocabularies differ: 268 token"):
+            prepare_runs(compose_command(parse([*other, *sizes])), tolerate_missing=plan)
+        stopping = compose_command(parse([*other, *sizes, "until=vocabulary"]))
+        assert len(prepare_runs(stopping, tolerate_missing=plan)) == 1
+    assert len(select(parse([*other, *sizes]), print).runs) == 1  # status and report
+    assert not (tmp_path / "root" / "runs").exists()
 
-    def execute(job: dict[str, Any], *others: Any, **options: Any) -> dict[str, Any]:
-        made.append(job["stage"])
+
+def test_other_tokens_are_refused_with_what_differs(trained: Path, tokenizer: Tokenizer) -> None:
+    other = train(268, OTHER)
+    ours, theirs = (tokens.vocabulary.by_id[256].bytes for tokens in (other, tokenizer))
+    for tokens, message in (
+        (other, f"268 tokens here, 268 in .* id 256: {ours!r} here, {theirs!r} there"),
+        (train(270), "270 tokens here, 268 in .*vocabulary=added"),
+        (train(266), "266 tokens here, 268 in .*checkpoint's vocabulary"),
+    ):
+        with pytest.raises(ConfigurationError, match=message):
+            initial_model(continued(trained), tokens)
+
+
+def test_other_tokens_are_refused_before_a_corpus_is_encoded_with_them(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stages: list[str] = []
+
+    def execute(job: dict[str, Any], *_: Any, **__: Any) -> dict[str, Any]:
+        stages.append(job["stage"])
         (Path(job["output"]) / "data").write_text("", encoding="utf-8")
         if job["stage"] == "vocabulary":
-            made_here = Tokenizer.train(texts, vocab_size=size, special_tokens=("<|endoftext|>",))
-            made_here.save(Path(job["output"]) / "tokenizer")
+            train(268, OTHER).save(Path(job["output"]) / "tokenizer")
         return {"documents": 1}
 
     monkeypatch.setattr(running, "execute", execute)
     run = planned_run(tmp_path, start=CheckpointStart(path=str(trained)), tracking=TrackingConfig(kind="none"))
     failure = running.perform(run.job.config, Display(Console(quiet=True)), loaded_code())
     assert failure is not None and failure.failure_class == "configuration"
-    assert f"start.vocabulary: same, but the vocabularies differ: {size} tokens here, 268 in " in failure.message
-    assert made[-1] == "vocabulary" and "tokens" not in made
+    assert "start.vocabulary: same, but the vocabularies differ: 268 tokens here, 268 in " in failure.message
+    assert stages[-1] == "vocabulary" and "tokens" not in stages
     # No stage failed, so there is no log of one to show.
     (events,) = tmp_path.glob("runs/*/events.jsonl")
     assert '"logs"' not in events.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("plan", [False, True])
-def test_other_tokens_that_are_there_are_refused_before_anything_runs(
-    plan: bool, trained: Path, tokenizer: Tokenizer, tmp_path: Path
-) -> None:
-    Tokenizer.train(OTHER, vocab_size=268, special_tokens=("<|endoftext|>",)).save(tmp_path / "other")
-    tokenizer.with_encoder("longest_first").save(tmp_path / "same")
-    shape = [f"model.{name}={getattr(MODEL, name)}" for name in ("width", "layers", "heads", "ffn_width")]
-    shape += [f"model.context_length={MODEL.context_length}", "model.tied_embeddings=false", "evaluation=heldout"]
-    command = ["scale=tiny", "corpus=pydocs_small", f"root={tmp_path / 'root'}", *shape, "tokenizer=existing"]
-    command += ["start=checkpoint", f"start.path={trained}", "encoder=merge_rank"]
-    prepare_runs(compose_command(parse([*command, f"tokenizer.path={tmp_path / 'same'}"])), tolerate_missing=plan)
-    with pytest.raises(ConfigurationError, match=r"start.vocabulary: same, but the vocabularies differ: 268 tokens"):
-        prepare_runs(compose_command(parse([*command, f"tokenizer.path={tmp_path / 'other'}"])), tolerate_missing=plan)
-    assert len(select(parse([*command, f"tokenizer.path={tmp_path / 'other'}"]), print).runs) == 1  # status and report
-    stopping = [*command, f"tokenizer.path={tmp_path / 'other'}", "until=vocabulary"]
-    assert len(prepare_runs(compose_command(parse(stopping)), tolerate_missing=plan)) == 1
-
-
-@pytest.mark.parametrize(("size", "hint"), [(270, "vocabulary=added"), (266, "checkpoint's vocabulary")])
-def test_a_vocabulary_of_another_size_is_refused_with_both_sizes(trained: Path, size: int, hint: str) -> None:
-    other = Tokenizer.train(TEXTS, vocab_size=size, special_tokens=("<|endoftext|>",))
-    with pytest.raises(ConfigurationError, match=rf"{size} tokens here, 268 in .*{hint}"):
-        initial_model(continued(trained), other)
-
-
-def test_a_hugging_face_directory_is_a_checkpoint_and_loses_the_rows_that_pad_it(
+def test_hugging_face_directory_is_a_checkpoint_and_loses_the_rows_that_pad_it(
     copy: Path, tokenizer: Tokenizer
 ) -> None:
     shutil.rmtree(copy / "tokenizer")
@@ -297,27 +300,27 @@ def test_weights_in_shards_are_read_and_a_lost_shard_is_named(copy: Path, traine
         save_file({name: stored[name] for name in stored if shards[name] == shard}, copy / shard, {"format": "pt"})
     (copy / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": shards}))
     model = initial_model(continued(copy), tokenizer)
-    found = huggingface_tensors(model.architecture, dict(model.named_parameters()))
-    assert found.keys() == stored.keys()
-    assert all(torch.equal(tensor, stored[name]) for name, tensor in found.items())
+    tensors = huggingface_tensors(model.architecture, dict(model.named_parameters()))
+    assert tensors.keys() == stored.keys()
+    assert all(torch.equal(tensor, stored[name]) for name, tensor in tensors.items())
     (copy / "model-00002-of-00002.safetensors").unlink()
     with pytest.raises(DataError, match=r"names files that are not there: model-00002-of-00002"):
         start_fingerprint(continued(copy).start, FileDigests(copy))
 
 
 @pytest.mark.parametrize("tied", [False, True])
-def test_an_added_token_begins_as_the_mean_of_its_pieces(tied: bool, tmp_path: Path) -> None:
-    smaller = Tokenizer.train(TEXTS, vocab_size=262, special_tokens=("<|endoftext|>",))
-    larger = Tokenizer.train(TEXTS, vocab_size=270, special_tokens=("<|pad|>", "<|endoftext|>"))
+def test_added_token_begins_as_the_mean_of_its_pieces(tied: bool, tmp_path: Path) -> None:
+    smaller = train(262)
+    larger = Tokenizer.train(TEXTS, vocab_size=270, special_tokens=("<|pad|>", END))
     scratch = config(model=dataclasses.replace(MODEL, tied_embeddings=tied))
     model = initial_model(scratch, smaller)
     save_model(model, tmp_path)
     smaller.save(tmp_path / "tokenizer")
     run = continued(tmp_path, {"tied_embeddings": tied}, vocabulary="added")
-    made = initial_model(run, larger)
+    extended = initial_model(run, larger)
     for before, after in (
-        (model.embedding.weight, made.embedding.weight),
-        (model.output_weight, made.output_weight),
+        (model.embedding.weight, extended.embedding.weight),
+        (model.output_weight, extended.output_weight),
     ):
         assert after.shape == (270, MODEL.width)
         for entry in larger.vocabulary.by_id:
@@ -328,44 +331,57 @@ def test_an_added_token_begins_as_the_mean_of_its_pieces(tied: bool, tmp_path: P
                 rows = smaller.encode_bytes(entry.bytes)
             expected = before[torch.from_numpy(rows).long()].mean(dim=0)
             assert torch.allclose(after[entry.id], expected, atol=1e-7), entry
-    assert (made.embedding.weight is made.output_weight) == tied
-    assert torch.equal(made.layers[1].gate_up.weight, model.layers[1].gate_up.weight)
-    assert made.architecture.eos_id == larger.eos_id
+    assert (extended.embedding.weight is extended.output_weight) == tied
+    assert torch.equal(extended.layers[1].gate_up.weight, model.layers[1].gate_up.weight)
+    assert extended.architecture.eos_id == larger.eos_id
 
 
-def test_an_added_vocabulary_trains_and_lacks_no_token_of_the_checkpoint(
+def test_added_vocabulary_trains_and_lacks_no_token_of_the_checkpoint(
     trained: Path, tokenizer: Tokenizer, tmp_path: Path
 ) -> None:
-    larger = Tokenizer.train(TEXTS, vocab_size=272, special_tokens=("<|endoftext|>",))
+    larger = train(272)
     execute(tmp_path, "run", write_inputs(tmp_path, tokenizer=larger), continued(trained, vocabulary="added"))
     after = losses(tmp_path / "run" / "output")
     assert after[-1] < after[0] < losses(trained)[0]
-    smaller = Tokenizer.train(TEXTS, vocab_size=266, special_tokens=("<|endoftext|>",))
-    gone = tokenizer.vocabulary.by_id[265].bytes
-    with pytest.raises(ConfigurationError, match=rf"2 tokens of .* such as {gone!r} \(266 tokens here, 268 there\)"):
+    smaller = train(266)
+    missing = tokenizer.vocabulary.by_id[265].bytes
+    with pytest.raises(ConfigurationError, match=rf"2 tokens of .* such as {missing!r} \(266 tokens here, 268 there\)"):
         initial_model(continued(trained, vocabulary="added"), smaller)
 
 
-def test_a_run_made_again_elsewhere_starts_from_the_run_of_its_own_root() -> None:
-    def roots(start: str) -> tuple[str, str]:
-        given = {"root": "here", "start": {"kind": "checkpoint", "run": "abc", "root": start}}
-        moved = moved_config(given, Path("/there"))
-        return moved["root"], moved["start"]["root"]
-
-    assert roots("here") == ("/there", "/there")
-    assert roots("other") == ("/there", "other")
+def test_run_made_again_elsewhere_starts_from_the_run_of_its_own_root() -> None:
+    for before, after in (("here", "/there"), ("other", "other")):
+        moved = moved_config({"root": "here", "start": {"kind": "checkpoint", "root": before}}, Path("/there"))
+        assert (moved["root"], moved["start"]["root"]) == ("/there", after)
 
 
-def test_rotations_and_residuals_of_a_gpt_neox_must_agree_too(copy: Path) -> None:
-    shape = {"model_type": "gpt_neox", "attention_bias": True, "hidden_act": "gelu", "rope_parameters": None}
-    edit(copy, **shape, rotary_pct=0.5, rotary_emb_base=500, rope_theta=10_000.0, use_parallel_residual=False)
-    run = continued(copy)
-    model = GPTNeoXModel(
-        width=MODEL.width, layers=MODEL.layers, heads=MODEL.heads, ffn_width=MODEL.ffn_width, context_length=16
-    )
-    found = dict(check_start_state(dataclasses.replace(run, model=model)))
-    assert {name: message.split(" in ")[0] for name, message in found.items()} == {
-        "model.rope_theta": "10000.0, but 500.0",
-        "model.rotary_fraction": "0.25, but 0.5",
-        "model.parallel_residual": "True, but False",
-    }
+# Rows that the models of two tokenizers begin with: equal for the same token, wherever its id is.
+
+
+def rows(size: int, algorithm: str = "bpe", special: tuple[str, ...] = (END,), seed: int = 0) -> dict[bytes, Any]:
+    """Row of the embedding by what its id decodes to, which special tokens have too."""
+    texts = real_data().english_texts(200)
+    tokens = Tokenizer.train(texts, algorithm=algorithm, vocab_size=size, special_tokens=special)  # type: ignore[arg-type]
+    weight = initial_model(config(seed=seed), tokens).embedding.weight.detach()
+    by_token = {tokens.decode_bytes([number]): weight[number] for number in range(tokens.vocab_size)}
+    assert len(by_token) == tokens.vocab_size
+    return by_token
+
+
+def test_tokens_that_vocabularies_share_begin_alike_and_no_others() -> None:
+    bpe, scaffold = rows(1500), rows(1500, "scaffold_bpe")
+    shared = bpe.keys() & scaffold.keys()
+    assert 1000 < len(shared) < 1500 and END.encode() in shared
+    assert all(torch.equal(bpe[token], scaffold[token]) for token in shared)
+    larger = rows(1600, special=("<pad>", END))
+    assert bpe.keys() < larger.keys()
+    assert all(torch.equal(bpe[token], larger[token]) for token in bpe)
+    drawn = torch.stack([*bpe.values(), *rows(1500, seed=1).values()])
+    assert len(torch.unique(drawn, dim=0)) == 2 * len(bpe)
+
+
+def test_special_token_and_text_token_of_one_spelling_are_two() -> None:
+    tokens = Tokenizer.train(["a a b"] * 3, vocab_size=260, special_tokens=(" a", END))
+    weight = initial_model(config(), tokens).embedding.weight.detach()
+    first, second = (weight[number] for number in range(260) if tokens.decode_bytes([number]) == b" a")
+    assert not torch.equal(first, second)
