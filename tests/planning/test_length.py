@@ -8,11 +8,11 @@ import pytest
 
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.ordering import PairPacking
-from paribus.config.groups.tokenization import BPETokenizer, BytesTokenizer, WordPieceTokenizer
+from paribus.config.groups.tokenization import BPETokenizer, BytesTokenizer
 from paribus.config.groups.training import BudgetConfig, EqualFlopsBudget, EqualStepsBudget, EqualTextBudget
 from paribus.modeling.parameters import training_flops
 from paribus.pipeline.prepared import PreparedRun
-from paribus.planning.length import bytes_by_rule, estimate_bytes_per_token
+from paribus.planning.length import bytes_by_rule
 from paribus.planning.plan import make_plan
 from support.plans import TRAINING, planned_run, shown, store_record
 
@@ -26,16 +26,6 @@ def test_the_rule_is_what_was_measured_and_grows_with_the_vocabulary() -> None:
     assert grown == sorted(grown)
     assert bytes_by_rule(256) == 1.0
     assert bytes_by_rule(10**6) == bytes_by_rule(65_536)
-
-
-def test_the_rule_is_named() -> None:
-    bpe, english = BPETokenizer(vocab_size=300), "by the rule for English text and BPE of"
-    assert estimate_bytes_per_token(bpe, 300) == (bytes_by_rule(300), f"{english} 300 tokens")
-    beyond = f"{english} 128,000 tokens, which is that of 65,536, the largest it was fitted on"
-    assert estimate_bytes_per_token(bpe, 128_000) == (bytes_by_rule(65_536), beyond)
-    assert estimate_bytes_per_token(BytesTokenizer(), 257) == (1.0, "(tokenizer=bytes)")
-    _, source = estimate_bytes_per_token(WordPieceTokenizer(vocab_size=300), 300)
-    assert source.startswith(f"{english} 300 tokens; WordPiece took")
 
 
 def test_a_budget_in_text_takes_steps_by_the_size_of_the_vocabulary_and_the_plan_says_how(tmp_path: Path) -> None:
@@ -71,13 +61,6 @@ def pairs(root: Path, budget: BudgetConfig = TEN, *, corpus: bool = True, **grou
 
 def flops(targets: int, sources: int, model: EncoderDecoderModel = MODEL) -> int:
     return training_flops(model, VOCABULARY, targets, source_tokens=sources)
-
-
-def test_without_a_corpus_pairs_are_taken_to_be_full(tmp_path: Path) -> None:
-    plan = make_plan([pairs(tmp_path, corpus=False)])
-    assert plan.runs[0].length.tokens == 10 * BATCH * 128
-    assert plan.runs[0].length.flops == 10 * flops(BATCH * 128, BATCH * 128)
-    assert FULL in shown(plan)
 
 
 def test_pairs_are_as_long_as_the_mean_of_their_corpus(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import pytest
 
 from paribus.checks import compose_command
 from paribus.config.arguments import parse
-from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError
 from paribus.modeling.memory import TrainingSetting, training_memory
 from paribus.modeling.parameters import parameter_count, training_flops
@@ -15,7 +14,6 @@ from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.prepared import PreparedRun
 from paribus.planning.length import bytes_by_rule
 from paribus.planning.plan import Plan, PlannedRun, make_plan
-from paribus.planning.speed import trains_on_gpu
 from support.plans import shown, store_record
 
 LENGTH = {"tokens", "steps", "flops"}
@@ -127,16 +125,6 @@ RESULT = {
 }  # fmt: skip
 
 
-def test_a_trained_run_shows_what_its_record_says(tmp_path: Path) -> None:
-    run = prepared(tmp_path, "packing=best_fit")
-    store_record(run, "training", RESULT)
-    trained = make_plan([run]).runs[0]
-    length = trained.length
-    assert (length.tokens, length.text_bytes, length.steps, length.flops) == (70_000, 250_000, 176, 123_456_789.0)
-    assert (length.epochs, trained.hours, trained.parameters) == (1.25, 0.5, 28_128)
-    assert length.estimated == frozenset()
-
-
 def test_memory_is_that_of_the_configured_micro_batch_on_the_configured_device(tmp_path: Path) -> None:
     cpu, gpu, small = (
         planned(tmp_path, override)
@@ -146,17 +134,6 @@ def test_memory_is_that_of_the_configured_micro_batch_on_the_configured_device(t
     assert expected is not None and gpu.memory is not None and small.memory is not None
     assert (cpu.memory, cpu.gpu, gpu.gpu) == (expected.device, False, True)
     assert max(gpu.memory, small.memory) < expected.device
-
-
-def test_a_gpu_is_taken_to_be_there_where_its_driver_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    driver = tmp_path / "version"
-    assert not trains_on_gpu(TrainingConfig(), driver)
-    driver.touch()
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert trains_on_gpu(TrainingConfig(), driver)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert not trains_on_gpu(TrainingConfig(), driver)
-    assert trains_on_gpu(TrainingConfig(device="cuda:1"), driver)
 
 
 # What would be refused

@@ -48,15 +48,6 @@ def test_tokens_take_room_once_there_is_a_corpus_and_as_often_as_they_are_drawn(
         assert f"still to encode: ~{size} of tokens" in bill_of(run)
 
 
-def test_stages_behind_until_are_neither_planned_nor_counted(tmp_path: Path) -> None:
-    plan = make_plan([with_config(planned_run(tmp_path), until="contexts")])
-    assert {stage.name for stage in plan.stages} == {"corpus", "vocabulary", "tokens", "order", "contexts"}
-    assert (plan.trainings, plan.flops, plan.disk_bytes, plan.device_hours) == ([], 0, 0, 0)
-    text = "\n".join(bill(plan))
-    assert "until=contexts: what follows that stage, or does not lead to it, is neither made nor counted" in text
-    assert "to train" not in text
-
-
 @pytest.mark.parametrize("corpus", [True, False])
 def test_a_search_that_takes_many_core_hours_is_warned_of(tmp_path: Path, corpus: bool) -> None:
     """Counted in the corpus, or taken from the text of the budget, in documents of 6.4 kB, where there is none."""
@@ -130,14 +121,6 @@ def test_too_few_held_out_documents_are_named_once_they_are_known(tmp_path: Path
     (line,) = lines[few]
     more = "(more with corpus.heldout or a larger corpus, which train"
     assert f"these runs score {few} held-out documents {more}" in line
-
-
-def test_a_task_that_takes_more_held_out_documents_is_named_of_one_run_too(tmp_path: Path) -> None:
-    for documents, fails in ((11, True), (12, False)):
-        run = planned_run(tmp_path / str(documents))
-        store_heldout(run, documents)
-        judgement = make_plan([run]).judgement
-        assert any(line.startswith("paribus run would fail") for line in judgement) == fails, documents
 
 
 # What is printed

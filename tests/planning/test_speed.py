@@ -20,7 +20,6 @@ from paribus.pipeline.prepared import PreparedRun
 from paribus.planning.plan import Plan, make_plan
 from paribus.planning.show import bill, check_limit, refuse_over_limit
 from paribus.planning.speed import probe_key, probe_path
-from paribus.training.metrics import known_devices, peak_flops
 from support.plans import MODEL, STATED, TOKENS, TRAINING, planned_run, store_record
 from support.training_inputs import TRANSLATOR
 
@@ -120,12 +119,6 @@ def test_a_speed_that_nothing_gives_is_refused() -> None:
         assert problem[0] == path and message in problem[1]
 
 
-def test_devices_are_known_by_the_names_people_write() -> None:
-    assert [peak_flops(name) for name in ("h800", "H100_PCIe", "a100", "abacus")] == [989e12, 756e12, 312e12, None]
-    assert [peak_flops(f"NVIDIA H200{more}") for more in ("", " NVL")] == [989e12, 835e12]
-    assert all(peak_flops(name) for name in known_devices())
-
-
 QUICK = PlanConfig(throughput="probe", probe_seconds=0.3)
 HUGE = LlamaModel(width=65_536, layers=80, heads=64, ffn_width=262_144, context_length=32)
 MEASURED = {
@@ -179,19 +172,6 @@ def test_hours_are_positions_over_tokens_a_second(tmp_path: Path) -> None:
     assert plan.runs[0].throughput.flops_per_second == pytest.approx(128 * flops_per_token(MODEL, VOCABULARY))
     text = "\n".join(bill(plan))
     assert "128 tokens/s on abacus, fp32, micro-batch 4, 1 thread; probed 2026-01-02 03:04 UTC, remembered" in text
-
-
-def test_another_shape_or_precision_is_another_probe_and_another_seed_is_not(tmp_path: Path) -> None:
-    def known(seed: int = 0, plan: PlanConfig | None = None, **groups: Any) -> bool:
-        return make_plan([planned_run(tmp_path, plan or PlanConfig(), seed, **groups)]).device_hours is not None
-
-    remember(planned_run(tmp_path, PlanConfig()))
-    assert known()
-    assert known(5, PlanConfig(probe_seconds=3.0), training=replace(TRAINING, learning_rate=0.5))
-    for model in (replace(MODEL, context_length=64), replace(MODEL, width=32)):
-        assert not known(model=model), model
-    for changes in ({"micro_batch": 2}, {"precision": "bf16"}, {"activation_checkpointing": True}):
-        assert not known(training=replace(TRAINING, **changes)), changes
 
 
 def test_a_probe_refuses_what_has_no_room_no_formula_and_no_time(

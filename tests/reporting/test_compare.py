@@ -123,14 +123,6 @@ def test_scores_that_no_training_has_part_in_are_judged_with_one_seed(tmp_path: 
     assert layouts(comparison, tmp_path)[0].note == "±: half the 95 % interval over items alone"
 
 
-def test_two_seeds_have_a_difference_and_nothing_more(tmp_path: Path) -> None:
-    comparison = compare(arms(tmp_path, seeds=[(0, 1)] * 2), FACTORS)
-    first, second = (row.cells["boolq/mean"] for row in comparison.rows)
-    assert second.crossed is not None
-    assert second.difference == second.crossed.difference
-    assert inference(second) == NO_INFERENCE and not first.best
-
-
 def test_several_seeds_are_tested_over_seeds_and_items_and_adjusted_over_the_table(tmp_path: Path) -> None:
     comparison = compare(arms(tmp_path, labels=(BPE, LBPE, ICLM)), FACTORS)
     assert [len(row.runs) for row in comparison.rows] == [3, 3, 3]
@@ -231,19 +223,6 @@ def test_only_the_primary_measures_are_judged(tmp_path: Path, table: TableConfig
     assert {column.key for column, entry in entries if entry.mark} <= primary
 
 
-def test_a_primary_measure_must_be_of_the_table_but_need_not_be_scored_yet(tmp_path: Path) -> None:
-    for name in ("bits_per_bytes", "tokens"):
-        with pytest.raises(ConfigurationError, match=r"experiment\.table\.\w+: .*bits_per_byte"):
-            compare(two_tasks(tmp_path / name), FACTORS, table=TableConfig(primary=(name,)))
-    unscored = [replace(run, scores=None) for run in arms(tmp_path)]
-    for name in ("average", "bits_per_byte", "arc_easy"):
-        assert judged(compare(unscored, FACTORS, table=TableConfig(primary=(name,)))) == set()
-    comparison = compare(arms(tmp_path / "more"), FACTORS, table=TableConfig(primary=("bits_per_byte",)))
-    assert summary(comparison).lines == [
-        "Nothing can be said of which row is better: the table has no column that decides it."
-    ]
-
-
 def test_fewer_than_thirty_items_allow_no_inference(tmp_path: Path) -> None:
     few = compare(two_tasks(tmp_path / "few", items=29), FACTORS)
     for row in few.rows:
@@ -259,14 +238,6 @@ def test_fewer_than_thirty_items_allow_no_inference(tmp_path: Path) -> None:
     assert "below 30 items" not in " ".join(notes(enough))
     assert enough.rows[1].cells["boolq/mean"].p_value is not None
     assert [row.cells["bits_per_byte"].best for row in enough.rows] == [False, True]  # the lower
-
-
-def test_a_mean_over_tasks_is_judged_by_its_smallest(tmp_path: Path) -> None:
-    comparison = compare(arms(tmp_path, tasks={"boolq": 300, "piqa": 5}), FACTORS)
-    cell = comparison.rows[1].cells["average"]
-    assert (cell.items, cell.fewest, cell.p_value, cell.half_width, cell.best) == (305, 5, None, None, False)
-    assert comparison.rows[1].cells["boolq/mean"].p_value is not None
-    assert "All tasks mean (5)" in " ".join(notes(comparison))
 
 
 @pytest.mark.parametrize("theirs", [(3, 4, 5), (2, 3, 4)])

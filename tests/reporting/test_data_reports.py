@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from rich.console import Console, RenderableType
@@ -25,18 +24,14 @@ from paribus.reporting.data_reports import (
     write_token_report,
 )
 from paribus.reporting.data_tables import (
-    LENGTHS,
     Replaced,
     TokenRow,
     all_numbers,
-    counts_by_length,
     length_lines,
-    replaced_lines,
-    row_numbers,
 )
-from paribus.reporting.figures_data import EntropyLine, entropy_plot, order_plots, pieces
+from paribus.reporting.figures_data import EntropyLine, order_plots, pieces
 from paribus.reporting.paper import Paper, parse_paper
-from paribus.reporting.plots import COLOURS, style
+from paribus.reporting.plots import COLOURS
 from paribus.reporting.table import paper_sentence
 
 
@@ -91,13 +86,6 @@ def paper(**changes: Any) -> Paper:
     return parse_paper(content | changes)
 
 
-def test_lengths_are_folded_by_what_they_say_in_whatever_order() -> None:
-    """JSON files are sorted by name, so that `10-12` stands before `4-6`."""
-    counts = {"1-3": 1, "10-12": 4, "13-15": 5, "16-18": 6, "19-21": 7, "4-6": 2, "7-9": 3}
-    assert counts_by_length(counts) == [1, 2, 3, 4, 5, 13]
-    assert counts_by_length({}) == [0] * len(LENGTHS)
-
-
 def test_changes_are_from_the_row_that_a_row_is_compared_with() -> None:
     rows = [row("merge_rank"), row("longest_first", base=0, bytes_per_token=4.1, token_lengths={"1-3": 90, "4-6": 132})]
     first, second = all_numbers(rows)
@@ -109,17 +97,6 @@ def test_changes_are_from_the_row_that_a_row_is_compared_with() -> None:
     lines = length_lines(rows, "encoder")
     assert lines[2][:3] == ["LONGEST_FIRST", "40.54 % (−10.00 %)", "59.46 % (+10.00 %)"]
     assert lines[3:] == [["vocabulary of MERGE_RANK", "40", "60", "0", "0", "0", "0"]]
-
-
-def test_what_replaced_other_tokens_has_a_rise_where_these_occur() -> None:
-    new = Replaced(gone=60, gone_share=0.06, gone_frequency=20.0, came=60, came_frequency=35.0)
-    never = Replaced(gone=1, gone_share=0.001, gone_frequency=0.0, came=1, came_frequency=35.0)
-    rows = [row("a"), row("b", base=0, replaced=new), row("c", base=0, replaced=never)]
-    lines = replaced_lines(rows, "encoder")
-    assert lines[1] == ["B", "60", "6.00 %", "20.0", "35.0", "+75.00 %", "A"]
-    assert lines[2][-2] == "–"
-    assert row_numbers(rows[1], rows[0])["frequency_rise"] == pytest.approx(0.75)
-    assert replaced_lines([row("a"), row("b", base=0)], "encoder") == []
 
 
 def test_the_papers_number_stands_beside_rows_of_its_choices_size_and_unit() -> None:
@@ -208,16 +185,6 @@ def test_every_character_has_its_entropy_and_whether_a_piece_ends_there(tmp_path
     assert pieces(LINE) == ["中国", "ab", "人"] and pieces(unknown) == ["a,b"]
 
 
-def test_the_picture_has_the_characters_as_text_and_a_dotted_line_for_each_boundary() -> None:
-    with mpl.rc_context(style()):
-        plot = entropy_plot([LINE, EntropyLine("国中", (1.0, 2.0, 0.5), (1,))])
-    svg = plot.svg.decode()
-    assert re.findall(r">([中国ab人])<", svg) == ["中", "国", "a", "b", "人", "国", "中"]
-    dotted = re.findall(r"stroke-dasharray: ([\d.]+),", svg)
-    assert len(dotted) == 3, "two lines in the first panel, one in the second"
-    assert "中国|ab|人; 国|中." in plot.alternative
-
-
 # Orderings
 
 CURVES = {
@@ -236,15 +203,6 @@ NUMBERS = {
 
 def order_row(label: str, *, embeddings: str = "same", **numbers: float | None) -> OrderRow:
     return OrderRow(label, NUMBERS | numbers, CURVES, embeddings)
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_the_head_says_what_the_labels_are_of_and_labels_in_brackets_are_shown_as_they_are(tmp_path: Path) -> None:
-    rows = [order_row("off"), order_row("corpus.paths=[rel.jsonl]", removed=9)]
-    shown = rendered(write_order_report(rows, tmp_path, "duplicates"))
-    assert "duplicates" in shown and "ordering " not in shown and "[rel.jsonl]" in shown
-    assert "duplicates" in read_csv(tmp_path / "statistics.csv")[0]
-    assert "\n| duplicates | docs |" in (tmp_path / "statistics.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -136,16 +136,6 @@ def test_several_last_checkpoints_are_compared_only_at_equal_shares_of_the_budge
     assert len(compare(last, factors).rows) == 2
 
 
-def test_how_many_checkpoints_are_averaged_may_be_a_factor_and_differs_else(pair: list[FinishedRun]) -> None:
-    field = "evaluation.average_checkpoints"
-    averaged = [
-        checkpoints(run, 4, 1, averaged=number, evaluation__average_checkpoints=number)
-        for number, run in enumerate(pair, start=1)
-    ]
-    assert refused_paths(averaged)[0] == [field]
-    assert len(compare(averaged, (*FACTORS, field)).rows) == 2
-
-
 def test_one_label_for_two_configurations_is_refused(tmp_path: Path) -> None:
     config = config_of(BPE, seed=1, tokenizer__vocab_size=8192)
     runs = [record(tmp_path, "one", BPE, ACCURACY), record(tmp_path, "two", BPE, ACCURACY, seed=1, config=config)]

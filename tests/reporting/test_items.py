@@ -1,8 +1,6 @@
 """Items of all runs: which are shown first with what was answered, and all of them as one table."""
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -18,7 +16,7 @@ from paribus.reporting.items import (
     texts_table,
     with_left_out,
 )
-from support.tables import record, write_scores
+from support.tables import record
 
 ITEMS = 40
 RIGHT = [1.0] * 20 + [0.0] * 20
@@ -53,19 +51,6 @@ def test_items_in_which_rows_differ_most_come_first(tmp_path: Path) -> None:
     assert lines(comparison, limit=1) == [first]
 
 
-def test_of_items_that_differ_alike_those_come_first_that_differ_in_bits(tmp_path: Path) -> None:
-    more_bits = [1.0] * 9 + [3.0, 9.0] + [1.0] * 29
-    comparison = of_arms(tmp_path, {"bpe": [RIGHT], "scaffold_bpe": [changed(7)]})
-    for row, bits in zip(comparison.rows, ([1.0] * ITEMS, more_bits), strict=True):
-        assert row.runs[0].scores is not None
-        path = row.runs[0].scores / "items.parquet"
-        items = pd.read_parquet(path)
-        pd.concat([items, items.assign(metric="choice_bits", value=bits)], ignore_index=True).to_parquet(path)
-    shown = lines(compare([row.runs[0] for row in comparison.rows], ["tokenizer"]), limit=3)
-    assert [item for item, *_ in shown] == ["boolq-0007", "boolq-0010", "boolq-0009"]
-    assert shown[1][2:] == ["1 of 1 right, 1.00 bits", "1 of 1 right, 9.00 bits"]
-
-
 def test_items_that_the_table_leaves_out_are_among_them(tmp_path: Path) -> None:
     names = [f"boolq-{place:04d}" for place in range(3)]
     runs = [
@@ -88,17 +73,6 @@ def test_a_text_is_one_line_that_cannot_control_what_is_around_it(tmp_path: Path
     question, *choices = shown.split(" / ")
     assert question.endswith("Is it \\u202e\\x1b[2J?") and len(question) == 300
     assert choices == ["· yes", "✓ no"]
-
-
-def test_documents_are_shown_from_their_beginning_with_their_bits(tmp_path: Path) -> None:
-    runs = [
-        record(tmp_path, arm, {"tokenizer": arm}, {}, heldout=[(bits, 400), (800.0, 400)])
-        for arm, bits in (("bpe", 800.0), ("scaffold_bpe", 900.0))
-    ]
-    texts = {"doc-000": ItemText("begins here " * 100)}
-    (document, text, *bits), *_ = lines(compare(runs, ["tokenizer"]), "heldout", texts=texts)
-    assert document == "doc-000" and text.startswith("begins here") and len(text) == 300
-    assert bits == ["2.0000 bits a byte", "2.2500 bits a byte"]
 
 
 # All items as one table
@@ -146,13 +120,3 @@ def test_what_models_wrote_stands_beside_its_item_and_checkpoint(tmp_path: Path)
     translations.to_parquet(run.scores / "translations.parquet")
     items = table(compare([run], ["tokenizer"]))
     assert {(line.checkpoint, line.item, line.written) for line in items.itertuples()} == written
-
-
-def test_answers_after_fine_tuning_are_of_the_last_checkpoint_alone(tmp_path: Path) -> None:
-    run = record(tmp_path, "a", {"tokenizer": "bpe"}, {("boolq", 0): [1, 0]}, checkpoints=2)
-    tuned = write_scores(tmp_path / "tuned", {("squad", 0): [1, 0]}, metric="exact_match")
-    pd.read_parquet(tuned / "items.parquet").assign(checkpoint=1).to_parquet(tuned / "items.parquet")
-    statistics = {"checkpoint": 1, "tasks": {"squad": {"documents_cut": 0, "document_bytes": 10.0}}}
-    (tuned / "statistics.json").write_text(json.dumps(statistics), encoding="utf-8")
-    items = table(compare([replace(run, finetuned=tuned)], ["tokenizer"]))
-    assert {*zip(items.task, items.checkpoint, strict=True)} == {("boolq", 0), ("boolq", 1), ("squad", 1)}

@@ -13,13 +13,13 @@ import pytest
 from paribus.config.groups.evaluation import default_table
 from paribus.ordering.arrays import save_array
 from paribus.reporting.columns import Cell
-from paribus.reporting.compare import Comparison, common_text_notes, compare, remedies
+from paribus.reporting.compare import Comparison, compare, remedies
 from paribus.reporting.notes import other_sizes
 from paribus.reporting.runs import FinishedRun, MissingRun
 from paribus.reporting.table import seeds_note
 from paribus.reporting.verdict import summary
 from support.bits_tables import FACTORS, rows, run
-from support.tables import config_of, notes, record, write_scores
+from support.tables import config_of, notes, record
 
 SEEDS = (0.0, 0.001, 0.002)
 WORSE = (0.3, 0.301, 0.302)
@@ -86,21 +86,6 @@ def test_what_is_unlike_in_one_row_or_unusual_in_all_is_named(tmp_path: Path) ->
         lines = lines_of(tmp_path / str(place), first, second)
         assert any(line.startswith(begin) and line.endswith(end) for line in lines), (first, second)
         assert begin not in usual
-
-
-def test_what_is_alike_or_declared_is_not_named(tmp_path: Path) -> None:
-    size, weights = "tokenizer.vocab_size", "evaluation.average_checkpoints"
-    documents = dropout(1, 2.34, packing="concatenate")
-    for place, (first, second, part, *factors) in enumerate((
-        (dropout(3, 3.0), dropout(3, 3.0), "BPE-dropout drew"),
-        (documents, documents, "BPE-dropout drew"),
-        (EXISTING, EXISTING, "there already"),
-        ({}, {"vocabulary_size": 8190}, "not of one size"),
-        ({}, {"vocabulary_size": 6780}, "not of one size", size),
-        (averaged(5), averaged(10), "Weights that are", weights),
-    )):  # fmt: skip
-        lines = lines_of(tmp_path / str(place), first, second, *factors)
-        assert not any(part in line for line in lines), (first, second)
 
 
 def test_runs_that_diverged_are_counted(tmp_path: Path) -> None:
@@ -173,26 +158,6 @@ def test_rows_with_tokens_across_boundaries_or_cut_sources_are_named(tmp_path: P
     assert not notes_with(whole, "begins in the context") and not notes_with(whole, "Sources longer")
 
 
-def test_how_much_rows_read_of_cut_documents_of_a_fine_tuned_task_is_named(tmp_path: Path) -> None:
-    def lines(name: str, *read: tuple[int, float]) -> list[str]:
-        runs = []
-        for label, (cut, size) in zip(("bpe", "bytes"), read, strict=True):
-            directory = tmp_path / name / f"{label}-finetuned"
-            statistics = {"tasks": {"qmsum": {"documents_cut": cut, "document_bytes": size}}}
-            scores = {("qmsum", 0): [0.5] * 40}
-            write_scores(directory, scores, metric="rouge_geometric_mean", statistics=statistics)
-            runs.append(replace(run(tmp_path / name, label, 0), finetuned=directory))
-        return notes_with(compare(runs, FACTORS), "lost their end")
-
-    (unlike,) = lines("unlike", (7, 1800.2), (9, 640.0))
-    assert "read 640 to 1,800 bytes of one on average, finetuning.document_characters lets all rows" in unlike
-    (alike,) = lines("alike", (7, 900.0), (7, 900.0))
-    assert alike.endswith("read 900 bytes of one on average, in all rows alike.")
-    (one,) = lines("one", (0, 1800.0), (9, 640.0))
-    assert "read 640 to 1,800 bytes" in one and "in all rows alike" not in one
-    assert lines("whole", (0, 1800.0), (0, 1800.0)) == []
-
-
 def accuracies(root: Path, label: str, seed: int, tasks: Sequence[str], **more: Any) -> FinishedRun:
     right = {
         (task, 0): np.random.default_rng([len(label), seed, index]).random(60) < 0.3 + 0.5 * (label == "unigram")
@@ -202,12 +167,6 @@ def accuracies(root: Path, label: str, seed: int, tasks: Sequence[str], **more: 
 
 
 ARMS = [(label, seed) for label in ("bpe", "unigram") for seed in range(3)]
-
-
-def test_where_a_measure_lacks_a_score_others_are_still_marked(tmp_path: Path) -> None:
-    runs = [accuracies(tmp_path, *arm, ("piqa",) if arm == ("unigram", 2) else ("piqa", "boolq")) for arm in ARMS]
-    comparison = compare(runs, FACTORS, table=replace(default_table(), primary=("piqa",)))
-    assert any(cell.best for cell in comparison.rows[1].cells.values())
 
 
 def test_prompts_that_rows_cut_otherwise_and_few_that_fit_allow_no_inference(tmp_path: Path) -> None:
@@ -359,14 +318,6 @@ def test_little_common_text_has_its_remedy(tmp_path: Path) -> None:
         )
 
 
-def test_nothing_is_said_where_records_do_not_say_what_was_read_or_the_corpora_differ(tmp_path: Path) -> None:
-    known, unknown = reading(tmp_path, "bpe", 0, [1, 1]), reading(tmp_path, "bytes", 0, None)
-    assert common_text([known, unknown]) == []
-    other = replace(reading(tmp_path / "larger", "bytes", 0, [1, 1]), corpus={"digest": "another"})
-    assert compare([replace(known, corpus={"digest": "one"}), other], FACTORS).common_text == []
-    assert common_text_notes([]) == []
-
-
 # Steps, batches and contexts of equal text
 
 TEXT = 480_000
@@ -403,9 +354,3 @@ def test_rows_with_other_steps_and_contexts_are_named_with_what_makes_them_alike
         "more to predict from. model.context_bytes (with model.context_length=0) makes them alike."
     ]
     assert "batch_bytes" not in {column.key for column in contexts.columns}
-
-
-def test_the_rounding_to_whole_steps_and_contexts_is_no_difference(tmp_path: Path) -> None:
-    comparison = of_sizes(tmp_path, (1000, 20), (1009, 20))
-    assert not [*other_sizes(comparison)]
-    assert not SIZES & {column.key for column in comparison.columns}

@@ -21,7 +21,7 @@ from paribus.reporting.measures import BESIDE
 from paribus.reporting.paper import Paper, Setting, parse_paper, parse_setting
 from paribus.reporting.report import write_report
 from paribus.reporting.runs import FinishedRun
-from paribus.reporting.table import measured_columns, paper_numbers, side_by_side, without_number
+from paribus.reporting.table import measured_columns, paper_numbers, without_number
 from support.experiments import experiment_of, of_tokenizers, paper_block, with_numbers
 from support.tables import config_of, record, with_texts
 
@@ -85,17 +85,6 @@ def test_a_run_like_the_paper_s_has_its_number_and_another_is_told_why_not(tmp_p
             assert (number, reasons) == (expected, []), change
 
 
-def test_tokens_of_another_unit_have_no_number_of_the_paper(tmp_path: Path) -> None:
-    run, block = ours(tmp_path, **LIKE), {**BLOCK, "unit": "character"}
-    for unit, expected in (("character", 50), ("byte", None)):
-        run = replace(run, config={**run.config, "tokenizer": {**run.config["tokenizer"], "unit": unit}})
-        number, reasons = beside(run, block)
-        assert number == expected
-        assert beside(run)[0] == 50  # the paper names no unit
-    (reason,) = reasons
-    assert "of 32.8K, unit byte" in reason and "of 32K, unit character" in reason
-
-
 @pytest.mark.usefixtures("undrawn")
 def test_every_form_of_the_report_says_why_and_none_has_the_number(tmp_path: Path) -> None:
     run, table = ours(tmp_path, **LIKE | {"vocabulary": 64_000}), TableConfig(paper=True)
@@ -107,14 +96,6 @@ def test_every_form_of_the_report_says_why_and_none_has_the_number(tmp_path: Pat
         assert "No number of the paper stands beside" in text and "[50" not in text, name
     (cell, *_) = pq.read_table(report.files["report.parquet"]).to_pylist()
     assert (cell["tasks"], cell["paper"], cell["paper_parameters"]) == ("boolq", None, None)
-
-
-def test_a_paper_s_mean_over_tasks_stands_beside_the_group_of_that_name(tmp_path: Path) -> None:
-    group = TableConfig(groups={"common": ["boolq"]}, columns=("boolq", "common"))
-    paper = parse_paper({**BLOCK, "columns": [{"label": "Average", "task": "common"}]})
-    comparison = compare([ours(tmp_path, **LIKE)], ("encoder",), table=group)
-    assert paper_numbers(paper, comparison)[0, "common"].number == 50
-    assert side_by_side(paper, comparison)[0] == ["", "Average (paper)", "(ours)", "(difference)"]
 
 
 def row(**fields: Any) -> dict[str, Any]:

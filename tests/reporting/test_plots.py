@@ -39,25 +39,6 @@ def test_a_value_has_one_colour_and_a_combination_of_the_others_one_shape() -> N
     assert looks.legend_factors == ("tokenizer", ("encoder",))
 
 
-def test_what_pictures_have_along_an_axis_is_not_coloured_beside_another_factor() -> None:
-    rows = list(itertools.product(("small", "medium", "large"), ("bpe", "unigram")))
-    over_sizes = Looks(("tokenizer",), [row[1:] for row in rows])
-    for amount in ("model", "budget", "model.layers"):
-        looks = Looks((amount, "tokenizer"), rows)
-        for tokenizer in ("bpe", "unigram"):
-            assert looks.of(("large", tokenizer)).colour == over_sizes.of((tokenizer,)).colour, amount
-        assert Looks((amount,), [row[:1] for row in rows]).legend_factors == (amount, ())
-
-
-def test_more_values_than_colours_still_look_unlike() -> None:
-    for values, others in ((24, 1), (12, 2), (10, 3), (8, 8)):
-        rows = list(itertools.product(map(str, range(values)), map(str, range(others))))
-        looks = Looks(("ordering", "encoder"), rows)
-        for shown in ("marker", "sign", "dashes", "hatch"):
-            styles = {(looks.of(row).colour, getattr(looks.of(row), shown)) for row in rows}
-            assert len(styles) == len(rows), (values, others, shown)
-
-
 def test_a_value_has_its_colour_in_the_main_picture_in_curves_and_before_its_name_in_tables(demo: Report) -> None:
     page = demo.files["report.html"].read_text(encoding="utf-8")
     signs = re.findall(r'<th scope="row" data-sign="(.)" style="--look: light-dark\((#\w+), #\w+\)">(\w+)</th>', page)
@@ -73,7 +54,6 @@ def test_a_value_has_its_colour_in_the_main_picture_in_curves_and_before_its_nam
         assert colour.lower() in shape.lower(), title
 
 
-SAID = 'bpe "<&\u4e2d\u6587\'s>": 1.2'
 MARKED = re.compile(r'<g class="mark"(?: data-row="(\d+)")?><title>([^<]*)</title>')
 
 
@@ -84,27 +64,6 @@ def drawn(draw: Callable[[Figure], None]) -> Plot:
 
 def marks(plot: Plot) -> list[tuple[str, str]]:
     return [(html.unescape(said), row) for row, said in MARKED.findall(plot.svg.decode())]
-
-
-def labelled(figure: Figure) -> None:
-    panel = figure.subplots()
-    mark(panel.plot([0.0, 1.0], [1.0, 2.0], "o-", label="bpe"), SAID, 1)
-    mark(panel.bar([0.0, 1.0], [1.0, 2.0], label="wordpiece"), "a bar", 0)
-    mark(panel.errorbar([0.0], [1.0], yerr=[0.5], label="unigram").get_children(), "no row")
-    panel.plot([0.0, 1.0], [0.0, 0.0], label="unsaid")
-    figure.legend(loc="outside lower center")
-
-
-def test_marked_parts_and_their_names_in_the_legend_say_so_with_their_row_counted_from_one() -> None:
-    found = marks(drawn(labelled))
-    assert {mark: found.count(mark) for mark in found} == {
-        (SAID, "2"): 1,
-        ("a bar", "1"): 2,
-        ("no row", ""): 2,  # the point and its bar
-        ("bpe", "2"): 2,
-        ("wordpiece", "1"): 2,
-        ("unigram", ""): 2,
-    }
 
 
 @pytest.mark.parametrize("name", ["_old/bpe", "a$x_1$b", "$\\frac{$", "cost $5", "<b>", "\u8bcd\u5143"])
@@ -127,16 +86,6 @@ def test_a_picture_has_every_name_as_it_is_written(name: str) -> None:
 
 
 # On the page
-
-
-def test_no_two_pictures_have_an_identifier_in_common_and_each_finds_its_own() -> None:
-    plot = drawn(labelled)
-    for name in ("first", "second"):
-        text = inline(plot.svg, name, "A text")
-        own = re.findall(r' id="([^"]*)"', text)
-        used = re.findall(r'(?:url\(|href=")#([^")]+)', text)
-        assert own and len(own) == len(set(own)) and set(used) == set(own)
-        assert all(each.startswith(f"{name}-") for each in own)
 
 
 def test_colours_follow_the_theme_and_texts_do_not_change() -> None:

@@ -1,7 +1,6 @@
 """Scores of runs as they are read: by item and checkpoint, and without items whose prompt some run cut."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -111,20 +110,3 @@ def test_where_too_few_prompts_fit_all_are_scored_and_notes_say_so(tmp_path: Pat
     assert fewest == [40, 40 - cut, 40 - cut]
     note = f"boolq: of 40 items {cut} at 5 shots have a prompt that does not fit the context of some run"
     assert note in " ".join(notes(comparison))
-
-
-def test_items_that_all_runs_cut_stay_only_where_they_are_cut_at_one_place(tmp_path: Path) -> None:
-    iclm, field = BPE | {"ordering": "in_context"}, "model.context_length"
-    for lengths, scored in ((128, 128), 40), ((64, 128), 35):
-        runs = [
-            replace(
-                run,
-                config={**run.config, "model": {"context_length": length}},
-                factors={**run.factors, field: str(length)},
-            )
-            for run, length in zip(
-                cut_runs(tmp_path / str(scored), items(5), items(5), labels=(BPE, iclm)), lengths, strict=True
-            )
-        ]
-        comparison = compare(runs, (*FACTORS, field))
-        assert [row.cells["boolq/5_shot"].items for row in comparison.rows] == [scored] * 2, lengths

@@ -1,6 +1,5 @@
 """Columns and rows of a table: the block experiment.table, sets of texts, captions, and what a terminal shows."""
 
-import io
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,17 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
 from scipy import stats
 
 from paribus.config.groups.evaluation import TableConfig, default_table
 from paribus.errors import ConfigurationError
 from paribus.reporting.compare import Comparison, compare
-from paribus.reporting.formats import terminal_table
-from paribus.reporting.measures import BITS_PER_BYTE, Measure, of_texts
 from paribus.reporting.report import Report, write_report
 from paribus.reporting.runs import FinishedRun, MissingRun
-from paribus.reporting.table import TableEntry, TableLayout, TableLine, change, layouts, quantity, readable, unit_of
+from paribus.reporting.table import change, layouts, quantity
 from support.tables import notes, record, with_texts
 
 BOTH = ("encoder", "ordering")
@@ -83,14 +79,6 @@ def test_the_columns_are_those_that_are_named_in_their_order(build: Build) -> No
     assert cells["boolq_x/mean"].value is None  # a task that no run is scored on, as openbookqa_bn beside openbookqa
 
 
-def test_shots_stand_apart_together_or_both(build: Build) -> None:
-    assert {shots: keys(build(columns=("boolq",), shots=shots)) for shots in ("mean", "each", "both")} == {
-        "mean": ["boolq/mean"],
-        "each": ["boolq/0_shot", "boolq/5_shot"],
-        "both": ["boolq/0_shot", "boolq/5_shot", "boolq/mean"],
-    }
-
-
 def test_rows_are_grouped_and_ordered_as_the_block_says(build: Build) -> None:
     comparison = build(rows=("ordering",), order={"ordering": ["nn", "standard"]})
     assert comparison.factors == ("ordering", "encoder")
@@ -133,14 +121,6 @@ def test_bold_is_once_a_table_once_a_group_or_nowhere(three_seeds: list[Finished
         "none": 0,
     }
     assert best("table") == 0
-
-
-def test_names_and_decimals_are_those_of_the_block(build: Build) -> None:
-    names = {"longest_first": "LBPE", "boolq": "BoolQ"}
-    (table,) = layouts(build(names=names, decimals={"accuracy": 3}, columns=("boolq/0_shot",)), Path())
-    assert table.lines[2].labels[0] == "LBPE"
-    assert table.columns[0].group == "BoolQ"
-    assert table.lines[0].entries[0].text == f"{100 * np.mean(items(0, 0)):.3f}"
 
 
 def test_cells_have_the_spread_over_seeds_and_over_checkpoints(three_seeds: list[FinishedRun]) -> None:
@@ -206,17 +186,6 @@ def add_metric(run: FinishedRun, task: str, metric: str, values: Sequence[float]
     pd.concat([pd.read_parquet(path), pd.DataFrame(lines)], ignore_index=True).to_parquet(path)
 
 
-def test_other_metrics_have_columns_of_their_kind(tmp_path: Path) -> None:
-    for metric, values, expected in (
-        ("f1", [0.5, 1.0], ("accuracy", "higher")),
-        ("target_bits", [12.5, 20.0], ("score", "lower")),
-        ("zap", [3, 5], ("score", None)),
-    ):
-        run = record(tmp_path, metric, {"encoder": "merge_rank"}, {("task", 0): values}, metric=metric)
-        (column, *_) = compare([run], ("encoder",)).columns
-        assert (column.kind, column.better) == expected, metric
-
-
 def test_the_average_is_over_the_tasks_of_one_family_of_metrics_and_the_notes_say_which(tmp_path: Path) -> None:
     run = record(tmp_path, "one", {"encoder": "merge_rank"}, {("boolq", 0): [1, 0], ("piqa", 0): [1, 1]})
     add_metric(run, "triviaqa", "exact_match", [0, 1, 0, 0])
@@ -267,12 +236,6 @@ def test_a_segmented_corpus_has_three_columns_in_per_cent_and_no_mean_with_accur
     assert any("precision, recall, F1, BLEU in %, of all items together" in line for line in notes(comparison))
 
 
-def test_differences_of_shares_are_in_points() -> None:
-    shares = Measure("average", "Mean", "accuracy", "accuracy", "higher")
-    assert change(-0.092, readable(shares, 0.092)) + unit_of(shares) == "−9.2 points"
-    assert change(0.0912, readable(BITS_PER_BYTE, 0.0912)) == "+0.091"
-
-
 # Sets of texts
 
 BOOKS = [(10.0, 4), (30.0, 16), (9.0, 5)] * 10
@@ -321,18 +284,6 @@ def test_texts_end_to_end_have_a_perplexity_where_all_rows_cut_them_alike(tmp_pa
     assert not any("does not compare" in line for line in notes(comparison))
 
 
-def test_rows_that_cut_texts_otherwise_have_a_perplexity_on_request_and_a_warning(tmp_path: Path) -> None:
-    texts = {"books_concatenated": BOOKS}
-    runs = with_sets(tmp_path, texts, texts | {"bytes_per_token": 2})
-    assert "books_concatenated/perplexity" not in keys(compare(runs, ("encoder",)))
-    table = TableConfig(columns=("books_concatenated:perplexity", "bits_per_byte"))
-    comparison = compare(runs, ("encoder",), table=table)
-    values = [row.cells["books_concatenated/perplexity"].value for row in comparison.rows]
-    assert values == [pytest.approx(2**7), pytest.approx(2 ** (49 / 13))]
-    warning = "does not compare rows that cut texts into other tokens, as those of books"
-    assert any(warning in line for line in notes(comparison))
-
-
 # Forms
 
 
@@ -364,18 +315,3 @@ def test_the_latex_tables_compile(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path / "r", capture_output=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:]
     assert (tmp_path / "r/whole.pdf").stat().st_size
-
-
-def test_on_a_narrow_terminal_a_task_stays_and_parts_of_the_held_out_text_give_way() -> None:
-    task = Measure("continuation/0_shot", "continuation", "0-shot", "accuracy", "higher")
-    columns = (task, BITS_PER_BYTE, of_texts("heldout_concatenated", ""), of_texts("heldout_clean", ""))
-    entries = (TableEntry("2.345", "0.123"),) * 4
-    rows = (("bpe", "merge_rank"), ("scaffold_bpe", "longest_first"))
-    lines = tuple(TableLine(place, labels, entries, (), False) for place, labels in enumerate(rows))
-    chance = (TableEntry("25.0"), *(TableEntry(""),) * 3)
-    layout = TableLayout("Scores", ("tokenizer", "encoder"), columns, lines, chance, "", frozenset({BITS_PER_BYTE.key}))
-    console = Console(file=io.StringIO(), width=80, record=True)
-    console.print(terminal_table(layout))
-    text = console.export_text()
-    assert "continuation" in text and "bits / byte" in text and "clean" not in text
-    assert "2 of 4 columns" in text and "chance" in text and "25.0" in text

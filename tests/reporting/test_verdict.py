@@ -166,19 +166,6 @@ def test_the_effect_of_an_only_factor_is_the_test_of_its_row(tmp_path: Path) -> 
     assert (effect.test, effect.p_adjusted) == (cell.crossed, cell.p_adjusted)
 
 
-def test_three_factors_are_averaged_over_whatever_both_have() -> None:
-    labels = [(one, two, three) for one in ("a", "b") for two in ("x", "y") for three in ("m", "n")][:-1]
-    values = table(np.random.default_rng(1), [0.1 * place for place in range(7)])
-    by_name = {effect.contrast.values: effect for effect in effects_of(values, labels, STANDARD | {"third": "m"})}
-    assert by_name["b",].contrast.differences == 3
-    means = dict(zip(labels, map(mean_of, values), strict=True))
-    contexts = (("x", "m"), ("x", "n"), ("y", "m"))
-    expected = np.mean([means["b", *context] - means["a", *context] for context in contexts])
-    assert by_name["b",].test.difference == pytest.approx(expected)
-    assert (by_name["b", "y"].contrast.differences, by_name["b", "y"].asked) == (1, 1)
-    assert set(by_name) == {("b",), ("y",), ("n",), ("b", "y"), ("b", "n"), ("y", "n")}
-
-
 def test_a_row_that_failed_or_has_few_seeds_takes_no_effect_from_the_others() -> None:
     labels = [(one, two) for one in ("a", "b") for two in ("x", "y", "z")]
     values = table(np.random.default_rng(5), (2.0, 2.0, 2.0, 1.9, 1.9, 1.9))
@@ -204,32 +191,12 @@ def test_of_rows_that_lack_other_seeds_those_differences_decide_that_have_three(
     assert (second.contrast.differences, second.asked) == (2, 2)
 
 
-def test_rows_without_a_number_or_with_too_few_common_seeds_have_no_effect() -> None:
-    values = table(np.random.default_rng(2), (2.0, 2.1, 1.9, 1.7), seeds=3)
-    apart = {seed + 10: array for seed, array in values[3].items()}
-    main = effects_of([*values[:3], apart])
-    assert [effect.contrast.named for effect in main] == [(("first",), ("b",), ("a",)), (("second",), ("y",), ("x",))]
-    assert [(effect.contrast.differences, effect.asked) for effect in main] == [(1, 2), (1, 2)]
-    pairs = [{seed: each[seed] for seed in (0, 1)} for each in values]
-    assert all(effect.p_adjusted is None and effect.test.seeds == 2 for effect in effects_of(pairs))
-    few_items = [Cell(value=1.0, items=20, fewest=20, seeds=3)] * 4
-    other_starts = [Cell(value=1.0, items=60, fewest=60, seeds=3, start=str(at)) for at in range(4)]
-    assert effects_of(values, cells=few_items) == effects_of(values, cells=other_starts) == []
-
-
 def test_sizes_are_compared_with_the_next_smaller_one_too() -> None:
     generator = np.random.default_rng(8)
     sizes = effects_of(table(generator, (2.0, 2.1, 2.0, 1.9)), [("8K",), ("512",), ("2K",), ("64K",)], {"size": "8K"})
     pairs = [(*effect.contrast.values, *effect.contrast.references) for effect in sizes]
     assert pairs == [("512", "8K"), ("2K", "8K"), ("64K", "8K"), ("2K", "512")]
     assert len(effects_of(table(generator, (2.0, 2.1, 2.0)), [("a",), ("b",), ("3",)], {"kind": "a"})) == 2
-
-
-def test_rows_are_compared_where_no_two_differ_in_one_factor_alone() -> None:
-    by_row = effects_of(table(np.random.default_rng(9), (2.0, 2.1, 1.9)), [("a", "x"), ("b", "y"), ("c", "z")])
-    assert [effect.contrast.kind for effect in by_row] == ["row", "row"]
-    assert by_row[1].contrast.named == (("first", "second"), ("c", "z"), ("a", "x"))
-    assert all(effect.p_adjusted is not None and effect.p_adjusted < 0.05 for effect in by_row)
 
 
 @pytest.mark.parametrize("seeds", [3, 5])
@@ -314,13 +281,6 @@ def test_the_head_says_what_was_compared_and_what_each_factor_does(comparison: C
     assert finding.state == "undecided"
 
 
-def test_a_row_that_factors_decide_on_has_no_interval_of_its_own(comparison: Comparison) -> None:
-    for row in comparison.rows[1:]:
-        cell = row.cells[KEY]
-        assert cell.difference is not None and cell.of_factors
-        assert (cell.interval, cell.p_value, cell.p_adjusted, cell.detectable) == (None,) * 4
-
-
 def test_what_else_differs_by_a_quarter_is_named_with_what_makes_it_equal(tmp_path: Path) -> None:
     runs = [
         replace(run, training={**run.training, "text_bytes": 1_000, "parameters": 1_000 * scale})
@@ -351,12 +311,6 @@ def test_what_is_seen_of_little_common_text_is_no_effect_of_the_factor(compariso
     assert "share only" not in little["scaffold_bpe"].text
     enough = [replace(each, share=0.93) for each in common]
     assert findings(replace(comparison, common_text=enough)) == findings(comparison)
-
-
-def test_two_seeds_judge_no_factor(tmp_path: Path) -> None:
-    for finding in findings(head(factorial(tmp_path, seeds=2))).values():
-        assert finding.state == "unjudged"
-        assert "a judgement takes 3 seeds an arm, and 2 are shared" in finding.text
 
 
 def test_the_files_begin_with_the_answer(tmp_path: Path) -> None:
