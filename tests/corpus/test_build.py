@@ -25,7 +25,6 @@ from paribus.corpus.build import build
 from paribus.errors import DataError
 from support.corpora import build_corpus, files_corpus, write_jsonl
 from support.engines import Elsewhere
-from support.real_data import RealData
 from support.run_config import run_config
 from support.stages import context_at
 
@@ -132,14 +131,6 @@ def test_plain_text_file_is_a_document_lines_or_paragraphs(tmp_path: Path) -> No
     assert len(paragraphs) == 42
 
 
-def test_files_are_read_as_given_and_patterns_in_sorted_order(tmp_path: Path) -> None:
-    for name in ("c", "a", "b", "z"):
-        write_jsonl(tmp_path / f"{name}.jsonl", [{"text": f"{name} {number}"} for number in range(10)])
-    result = build_corpus(files_corpus(tmp_path / "z.jsonl", tmp_path / "[abc].jsonl"), tmp_path / "corpus")
-    expected = [(f"{name}.jsonl:{number + 1}", f"{name} {number}") for name in "zabc" for number in range(10)]
-    assert result["digest"] == digest(expected)
-
-
 def test_ids_tell_files_of_one_name_apart_or_come_from_their_field(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -157,17 +148,6 @@ def test_limit_takes_the_longest_prefix_of_both_splits_together(tmp_path: Path) 
         result = build_corpus(files_corpus(path, limit=limit), tmp_path / f"{limit}")
         assert (result["documents"], result["bytes"], result["stopped_at"]) == (40, 400, "limit")
         assert {document.text for document in to_plain(tmp_path / f"{limit}")} == {f"{n:010d}" for n in range(40)}
-
-
-def test_declaration_of_human_rights_in_all_languages_is_read_whole(tmp_path: Path, real_data: RealData) -> None:
-    path = real_data.declarations
-    result = build_corpus(files_corpus(path, id_field="id", heldout=0.1, near_duplicate=None), tmp_path / "corpus")
-    with zstandard.open(path, "rt", encoding="utf-8") as file:
-        wanted = [(row["id"], row["text"]) for row in map(json.loads, file)]
-    assert (result["documents"], result["bytes"]) == (len(wanted), sum(len(text.encode()) for _, text in wanted))
-    assert len(wanted) >= 180
-    assert result["digest"] == digest(wanted)
-    assert result["exact_duplicates"] == len(wanted) - len({text for _, text in wanted})
 
 
 # Samples: of the training documents alone, by a hash of their text.

@@ -13,14 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from paribus.corpus.build import build
 from paribus.corpus.stage import fingerprint
 from paribus.errors import ConfigurationError, DataError, ParibusError
-from paribus.stage import SilentListener
 from paribus.store.files import FileDigests
 from support.corpora import build_corpus, files_corpus, write_jsonl
-from support.run_config import run_config
-from support.stages import context_at
 
 ROWS = [{"id": f"d{i}", "text": f"document number {i}"} for i in range(40)]
 
@@ -92,29 +88,6 @@ def test_files_without_a_document_are_skipped_and_counted_where_that_is_asked(
     ]
     named = fingerprint(config, FileDigests(tmp_path / "cache"))["files"]
     assert [entry[0] for entry in named] == [path.name for path in paths]
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_files_of_which_everything_was_skipped_are_named(tmp_path: Path, workers: int) -> None:
-    rows = write_jsonl(tmp_path / "rows.jsonl", ROWS)
-    for number in range(12):
-        (tmp_path / f"array{number:02}.json").write_text(json.dumps(ROWS))
-    config = run_config(corpus=files_corpus(tmp_path / "*.json*", on_invalid="skip"))
-    listener = SilentListener()
-    context = context_at(tmp_path / "corpus", tmp_path / "work", config, {}, listener=listener, workers=workers)
-    assert build(context)["documents"] == len(ROWS)
-    (message,) = (text for text in listener.messages if "without a document" in text)
-    assert message.startswith(f"files without a document (skipped.jsonl says why): {tmp_path / 'array00.json'}; ")
-    assert message.endswith("array09.json; and 2 more")
-    assert str(rows) not in message
-
-
-def test_archive_or_table_without_a_byte_is_refused_whatever_is_skipped(tmp_path: Path) -> None:
-    rows = write_jsonl(tmp_path / "a.jsonl", ROWS)
-    for name in ("cut.jsonl.gz", "cut.txt.zst", "cut.parquet", "cut.txt.bz2"):
-        (tmp_path / name).touch()
-        message = f"{tmp_path / name}: the file is empty, and no whole file of its format; make or fetch it again"
-        assert message in refusal(tmp_path, rows, tmp_path / name, on_invalid="skip")
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ import hashlib
 import importlib.metadata
 import inspect
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -97,15 +95,6 @@ def test_code_that_comes_with_a_data_set_is_never_run(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_column_that_nobody_asked_for_may_have_another_type_in_each_file_of_parquet(tmp_path: Path) -> None:
-    name = tmp_path / "data"
-    name.mkdir()
-    for number, more in enumerate((None, "text", 7)):
-        rows = {"text": TEXTS[number * 20 :][:20], "more": [more] * 20}
-        datasets.Dataset.from_dict(rows).to_parquet(name / f"train-{number}.parquet")
-    assert build_corpus(config(name), tmp_path / "corpus")["documents"] == 60
-
-
 def test_data_set_of_several_subsets_needs_one_by_name(tmp_path: Path) -> None:
     name = json_lines(tmp_path / "data")
     subsets = "".join(f"- config_name: {each}\n  data_files: train.jsonl\n" for each in ("one", "two"))
@@ -163,19 +152,6 @@ def test_docstrings_come_in_source_order_under_qualified_names(tmp_path: Path) -
     assert [name for name, _ in long] == ["package/file.py::first", "package/file.py::Outer.value.inner"]
 
 
-def test_file_that_does_not_parse_is_counted(tmp_path: Path) -> None:
-    for content, reason, line in (
-        (b"x = 1\ndef f(:\n", "does_not_parse", 2),
-        (b"x = '\xe9'\n", "does_not_parse", None),
-        (b"x = 1\0", "does_not_parse", None),
-        (b'"\\ud800"', "lone_surrogate", None),
-    ):
-        text = read(tmp_path / "file.py", content)
-        (skipped,) = text.skipped
-        assert (text.docstrings, skipped.file, skipped.reason) == ([], "package/file.py", reason), content
-        assert line in {None, skipped.line}
-
-
 def test_all_missing_packages_are_named_at_once_with_what_to_install() -> None:
     with pytest.raises(ConfigurationError) as caught:
         modules(("numpy", "no-such-package", "sklearn", "numpy"))
@@ -209,16 +185,3 @@ def test_slice_is_the_same_with_any_number_of_workers(tmp_path: Path) -> None:
     assert one == two
     assert 290_000 < int(str(one["bytes"])) <= 300_000
     assert one["stopped_at"] == "limit"
-
-
-def test_packages_are_not_imported() -> None:
-    code = (
-        "import sys\n"
-        "from paribus.config.groups.corpus import PydocsCorpus\n"
-        "from paribus.corpus.datasets import PydocsSource\n"
-        "from paribus.engine.local import LocalEngine\n"
-        "source = PydocsSource(PydocsCorpus(packages=('matplotlib', 'sympy')), LocalEngine(1))\n"
-        "next(source.items())\n"
-        "assert not {'matplotlib', 'sympy'} & set(sys.modules)\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -18,7 +18,7 @@ from paribus.config.groups.corpus import FilesCorpus, ParallelCorpus
 from paribus.config.groups.tokenization import BPETokenizer
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.corpus.files import FilesSource, Skipped, SourceDocument
-from paribus.corpus.paths import COMPRESSIONS, compression_of, format_of
+from paribus.corpus.paths import COMPRESSIONS
 from paribus.corpus.readers import ArchiveError, open_decompressed
 from paribus.corpus.stage import fingerprint
 from paribus.engine.local import LocalEngine
@@ -135,13 +135,6 @@ def test_line_n_of_the_sources_belongs_to_line_n_of_the_targets(tmp_path: Path) 
     }
 
 
-def test_pairs_of_one_source_are_on_one_side_of_the_split(tmp_path: Path) -> None:
-    result = build_corpus(write_sides(tmp_path, [*PAIRS, *((source, "x") for source, _ in PAIRS)]), tmp_path / "corpus")
-    corpus = CorpusArtifact(tmp_path / "corpus")
-    assert not set(corpus.texts("train")) & set(corpus.texts("heldout"))
-    assert result["exact_duplicates"] == 0
-
-
 def test_records_with_two_fields_give_the_same_pairs(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "pairs.jsonl", [{"en": source, "de": target} for source, target in PAIRS])
     config = ParallelCorpus(source=(str(tmp_path / "pairs.jsonl"),), source_field="en", target_field="de", heldout=0.3)
@@ -215,13 +208,6 @@ def test_both_sides_train_the_vocabulary_and_are_encoded_one_after_the_other(tmp
         np.testing.assert_array_equal(ids[length:], encoded.tokenizer.encode(document.target or ""))
 
 
-def test_sample_of_pairs_has_as_much_text_in_its_targets(tmp_path: Path) -> None:
-    config = write_sides(tmp_path, PAIRS)
-    whole = build_corpus(config, tmp_path / "whole")["train"]["target_bytes"]
-    half = build_corpus(replace(config, sample=whole // 2), tmp_path / "half")["train"]
-    assert whole // 2 <= half["target_bytes"] < whole // 2 + max(len(target.encode()) for _, target in PAIRS)
-
-
 # Decompression that notices a missing end, whatever the number of frames.
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
@@ -257,11 +243,3 @@ def test_archive_is_streamed_whole_and_every_cut_or_damage_is_noticed(compressio
     for archive in refused:
         with pytest.raises(ArchiveError, match=rf"some\.txt: truncated or damaged \.{compression} archive"):
             decompressed(archive, compression)
-
-
-def test_suffixes_name_the_format() -> None:
-    known = {"a.jsonl": ("jsonl", None), "b.c.JSONL.ZST": ("jsonl", "zst"), "x.parquet": ("parquet", None)}
-    known |= {"x.txt.bz2": ("txt", "bz2"), "x.tar.txt.gz": ("txt", "gz")}
-    assert {name: (format_of(Path(name)), compression_of(Path(name))) for name in known} == known
-    for name in ("a", "a.csv", "a.gz", "jsonl", "a.jsonl.xz", "a.jsonl.gz.gz", "a.txt.tar.gz"):
-        assert format_of(Path(name)) is None

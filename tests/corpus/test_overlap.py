@@ -162,23 +162,6 @@ def test_artefact_is_the_same_whatever_the_workers(tmp_path: Path) -> None:
     assert off["digest"] != one["digest"]
 
 
-def test_nothing_to_hold_out_or_a_missing_group_says_what_to_change(tmp_path: Path) -> None:
-    copies = [{"text": placed(prose(0), heldout=side)} for side in (True, False)]
-    path = write_jsonl(tmp_path / "copies.jsonl", copies)
-    with pytest.raises(DataError, match=r"corpus.near_duplicate=0.8: each of the 1 held-out documents is a near copy"):
-        build_corpus(files_corpus(path, heldout=HELDOUT), tmp_path / "copies")
-    rows = [{"text": prose(100 * number), "book": f"b{number}"} for number in range(20)]
-    for name, row, message in (
-        ("missing", {"text": "x"}, "no field 'book' (corpus.group_field); it has 'text'"),
-        ("empty", {"text": "x", "book": ""}, "field 'book' (corpus.group_field) holds an empty string"),
-    ):
-        path = write_jsonl(tmp_path / f"{name}.jsonl", [*rows, row])
-        with pytest.raises(DataError, match=re.escape(f"{path}, line 21: {message}")):
-            build_corpus(files_corpus(path, group_field="book"), tmp_path / f"{name} refused")
-        config = files_corpus(path, group_field="book", on_invalid="skip")
-        assert build_corpus(config, tmp_path / name)["documents"] == 20
-
-
 def test_pieces_of_plain_text_are_grouped_by_their_file_and_nothing_else(tmp_path: Path) -> None:
     for number in range(12):
         lines = [prose(1000 * number + 50 * line) for line in range(4)]
@@ -220,18 +203,3 @@ def test_real_text_has_no_near_copies_left_and_the_same_overlaps_as_sets_of_word
     for document in [*corpus.documents("heldout")][:20]:
         own = grams(document.text)
         assert document.overlap == max(len(own & other) for other in train) / len(own)
-
-
-def test_pairs_of_one_source_move_together(tmp_path: Path) -> None:
-    source = placed(prose(0), heldout=True)
-    rows = [
-        {"source": placed(prose(0), heldout=False), "target": prose(100)},
-        {"source": source, "target": prose(100)},
-        {"source": source, "target": prose(5000, words=120)},
-        {"source": placed(prose(9000), heldout=True), "target": prose(9500)},
-    ]
-    path = write_jsonl(tmp_path / "pairs.jsonl", rows)
-    build_corpus(ParallelCorpus(source=(str(path),), heldout=HELDOUT), tmp_path / "corpus")
-    corpus = CorpusArtifact(tmp_path / "corpus")
-    assert list(corpus.texts("heldout")) == [rows[3]["source"]]
-    assert list(corpus.texts("train")) == [row["source"] for row in rows[:3]]

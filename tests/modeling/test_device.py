@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from accelerate.state import AcceleratorState
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import SDPBackend, varlen
 
 from paribus.config.groups.ordering import ConcatenatePacking
 from paribus.config.groups.training import TrainingConfig
 from paribus.engine.gpus import Gpu
-from paribus.errors import ConfigurationError, OutOfMemoryError
+from paribus.errors import ConfigurationError
 from paribus.evaluation import translation
 from paribus.evaluation.heldout import TextPair
 from paribus.evaluation.scoring import load_checkpoint_model
@@ -77,13 +76,6 @@ def test_pytorch_that_sees_none_of_the_drivers_gpus_is_no_reason_to_use_the_cpu(
     assert resolve_device("cpu", "evaluation.device").type == "cpu"
 
 
-def test_gpus_that_the_environment_hides_are_not_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    list_gpus([Gpu("0", "GPU-a")], tmp_path, monkeypatch)
-    for visible in ("", "-1", "NoDevFiles", "none", "7"):
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-        assert resolve_device("auto", "training.device").type == "cpu", visible
-
-
 def test_driver_too_old_for_pytorch_has_no_gpu_for_it_however_many_it_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The number is NVML's until CUDA is begun."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
@@ -94,16 +86,6 @@ def test_driver_too_old_for_pytorch_has_no_gpu_for_it_however_many_it_counts(mon
             ConfigurationError, match=rf"training\.device is '{device}', but 0 CUDA devices are visible"
         ):
             resolve_device(device, "training.device")
-
-
-def test_environment_puts_no_training_under_autocast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "bf16")
-    AcceleratorState._reset_state(reset_partial_state=True)
-    try:
-        accelerator, precision = parallel.make_accelerator(TrainingConfig(device="cpu", precision="fp32"))
-        assert (accelerator.mixed_precision, precision) == ("no", "fp32")
-    finally:
-        AcceleratorState._reset_state(reset_partial_state=True)
 
 
 # Which work has attention done by kernels that plan nothing for a shape.
@@ -190,13 +172,6 @@ def test_later_batches_begin_with_the_size_that_one_was_halved_to() -> None:
         results = [item for _, result in memory.computed(compute, range(8)) for item in result]
         assert results == list(range(0, 16, 2))
     assert tried == [8, 4, 2, 2, 4, 2, 2, 2, 2, 2, 2]
-
-
-def test_other_errors_and_memory_for_a_single_item_are_raised() -> None:
-    with pytest.raises(OutOfMemoryError, match=r"^testing ran out of memory with a single one .*\(short\)$"):
-        list(BatchMemory("testing").computed(refusing(0), range(7)))
-    with pytest.raises(ValueError, match="short"):
-        list(BatchMemory("testing").computed(refusing(0, ValueError), range(7)))
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])

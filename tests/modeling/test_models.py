@@ -163,21 +163,6 @@ def test_gpt_neox_has_the_names_and_settings_of_pythia_on_disk(tmp_path: Path) -
     assert saved["rope_parameters"]["partial_rotary_factor"] == 0.25
 
 
-def test_dropout_is_in_the_model_and_draws_only_in_training() -> None:
-    model = build_model(replace(ENCODER_DECODER, dropout=0.3, attention_dropout=0.1), 64, 0, eos_id=0)
-    assert (model.config.dropout, model.config.attention_dropout) == (0.3, 0.1)
-    assert torch.equal(logits(model), logits(model))
-    tokens = torch.arange(16).unsqueeze(0)
-    first, second = (model.train()(input_ids=tokens, decoder_input_ids=tokens).logits for _ in range(2))
-    assert not torch.equal(first, second)
-
-
-def test_every_token_of_an_encoder_decoder_is_trained_the_end_of_document_too() -> None:
-    embedding = build_model(replace(ENCODER_DECODER, dropout=0.0), 64, 0, eos_id=0).get_input_embeddings()
-    (gradient,) = torch.autograd.grad(embedding(torch.tensor([0, 1])).sum(), embedding.weight)
-    assert gradient[:2].eq(1.0).all()
-
-
 def test_unknown_families_and_impossible_shapes_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="does not say which model"):
         load_model(tmp_path / "nowhere")

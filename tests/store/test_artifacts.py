@@ -29,12 +29,6 @@ def publish(store: Store, text: str = "content") -> Artifact:
         return store.publish(held, "corpus", KEY, {"result": {"documents": 1}})
 
 
-def test_what_has_no_record_does_not_exist(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.path("corpus", KEY).mkdir(parents=True)
-    assert store.find("corpus", KEY) is None
-
-
 def test_an_artefact_is_found_with_its_record_and_leaves_nothing_else(tmp_path: Path) -> None:
     store = Store(tmp_path)
     publish(store)
@@ -44,15 +38,6 @@ def test_an_artefact_is_found_with_its_record_and_leaves_nothing_else(tmp_path: 
     assert set(found.record()["files"]) == {"data"}
     assert list((tmp_path / "partial").iterdir()) == []
     assert not store.claim_path("corpus", KEY).exists()
-
-
-def test_a_directory_that_is_there_already_is_not_replaced(tmp_path: Path) -> None:
-    for name, text in (("first", "1"), ("second", "2")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "data").write_text(text, encoding="utf-8")
-    assert files.publish_directory(tmp_path / "first", tmp_path / "target")
-    assert not files.publish_directory(tmp_path / "second", tmp_path / "target")
-    assert (tmp_path / "target" / "data").read_text(encoding="utf-8") == "1"
 
 
 def test_verifying_finds_a_flipped_byte_and_sets_the_artefact_aside(tmp_path: Path) -> None:
@@ -258,19 +243,6 @@ def test_a_pruned_artefact_keeps_its_record_and_is_read_by_no_stage(store: Store
     assert set(found(store).record()["files"]) == set(FILES)
     with pytest.raises(InfrastructureError, match="lacks files that were removed; the same command makes it again"):
         store.require("training", "a")
-
-
-def test_pruning_more_later_adds_to_what_is_gone(store: Store, artifact: Artifact) -> None:
-    prune(store, "step_1/weights")
-    prune(store, "state/optimizer")
-    assert store.pruned("training", "a") == {"step_1/weights", "state/optimizer"}
-    assert store.damage("training", "a") is None
-
-
-def test_a_lost_note_turns_what_was_pruned_into_damage(store: Store, artifact: Artifact) -> None:
-    prune(store, "state/optimizer")
-    store.pruned_note("training", "a").unlink()
-    assert store.damage("training", "a") == "state/optimizer is missing"
 
 
 def test_a_kill_between_the_note_and_the_removal_leaves_a_sound_artefact(

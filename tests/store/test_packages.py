@@ -119,12 +119,6 @@ def test_a_package_decides_its_own_stages_alone() -> None:
     assert found == APART
 
 
-def test_versions_are_those_that_the_packages_say() -> None:
-    found = package_versions()
-    assert {"torch", "numpy"} <= found.keys()
-    assert found == {name: importlib.metadata.version(name) for name in found}
-
-
 def test_builds_of_faiss_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are distributions by several names, all of which provide the module faiss."""
 

@@ -63,14 +63,6 @@ def test_a_resumed_run_adds_only_the_steps_it_lacks_and_the_first_value_wins(pat
     assert [line["value"] for line in lines(path, "parameter")] == [0]
 
 
-def test_a_run_that_failed_starts_again_and_a_finished_one_does_not(path: Path) -> None:
-    with EventLog(path) as log:
-        for status in ("FAILED", "FINISHED", "FINISHED"):
-            log.start("run", "a run", None, {})
-            log.end(status)
-    assert [line["event"] for line in lines(path)] == ["start", "end", "start", "end"]
-
-
 def test_a_changed_artifact_or_tag_is_logged_again(path: Path, tmp_path: Path) -> None:
     with EventLog(path) as log:
         for content in ("1", "1", "2"):
@@ -218,14 +210,6 @@ def test_a_number_that_what_was_made_again_lacks_does_not_pass_for_current(path:
     assert metrics(table)[3:] == [("table/a", "NaN"), ("table/b", 3.0)]
 
 
-def test_a_correction_is_later_whatever_the_clock_says(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for seconds, value in ((5000, 3.0), (4000, 2.0), (4000, 1.0)):
-        monkeypatch.setattr(events_module.time, "time_ns", lambda seconds=seconds: seconds * 10**9)
-        with EventLog(path) as log:
-            log.correct({("loss", 1): value}, lambda name, step: False)
-    assert [(line["time"], line["value"]) for line in lines(path)] == [(5000000, 3.0), (5000001, 2.0), (5000002, 1.0)]
-
-
 # Batches and addresses for MLflow
 
 
@@ -279,13 +263,6 @@ def test_a_uri_that_mlflow_cannot_open_or_whose_password_is_not_quoted_is_refuse
         message = refusal(uri)
         assert "write / as %2F" in message
         assert "ss@" not in message and "user:" not in message
-
-
-def test_the_default_store_lies_in_the_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    destination = Destination.resolve(TrackingConfig(kind="mlflow"), Path("out"))
-    assert destination.uri == f"sqlite:///{tmp_path}/out/mlflow.db"
-    assert destination.artifact_location == f"file://{tmp_path}/out/mlartifacts/paribus"
 
 
 # Bits per byte by step, by tokens and by bytes of text

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import math
-import os
 import shutil
 import sys
 from collections import Counter
@@ -91,17 +90,6 @@ def test_everything_in_the_log_is_shown_and_sent_once(root: Path) -> None:
     assert send(root).total() == 0
 
 
-def test_what_is_logged_after_a_sync_is_added(root: Path) -> None:
-    write_run(root, "one", steps=3, status="FAILED")
-    send(root)
-    assert shown(root)["one"].info.status == "FAILED"
-    write_run(root, "one", steps=5)
-    assert send(root) == Counter(start=1, metric=2, end=1)
-    run = shown(root)["one"]
-    assert run.info.status == "FINISHED"
-    assert [step for step, _ in history(root, run)] == [0, 1, 2, 3, 4]
-
-
 def test_a_run_that_failed_and_then_finished_has_no_failure_any_more(root: Path) -> None:
     for failure, status in (("data: a file", "FAILED"), (None, "FINISHED"), ("data: a file", "FAILED")):
         with EventLog(root / "runs" / "again" / "events.jsonl") as log:
@@ -179,17 +167,6 @@ def test_runs_of_a_sweep_have_one_parent_with_the_status_of_all(root: Path) -> N
     assert (run.info.run_id, run.data.tags["rows"], run.info.status) == (parent, "3", "FAILED")
 
 
-def test_an_inherited_mlflow_run_changes_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID"):
-        monkeypatch.setenv(name, "0" * 32)
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://localhost:1")
-    write_run(root, "one", sweep="sweep")
-    send(root)
-    assert set(shown(root)) == {"one", "sweep"}
-    assert os.environ["MLFLOW_RUN_ID"] == "0" * 32
-    assert "MLFLOW_DISABLE_TELEMETRY" not in os.environ
-
-
 def test_nan_and_infinity_and_long_or_odd_names_arrive(root: Path) -> None:
     directory = root / "runs" / "odd"
     with EventLog(directory / "events.jsonl") as log:
@@ -250,15 +227,6 @@ def test_a_store_that_was_removed_is_filled_again_and_a_run_deleted_in_mlflow_st
     (run,) = sync(root, vars(TRACKING))
     assert "was deleted in MLflow" in str(run)
     assert set(shown(root)) == {"sweep"}
-
-
-def test_the_root_may_move_before_it_is_synced(root: Path, tmp_path: Path) -> None:
-    write_run(root, "one")
-    moved = root.rename(tmp_path / "moved")
-    (run,) = sync(moved, {})
-    assert run.problems == ()
-    run_id = shown(moved)["one"].info.run_id
-    assert [file.path for file in client_of(moved).list_artifacts(run_id)] == ["config"]
 
 
 def test_the_verb_prints_a_line_a_run_and_refuses_typos(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,6 @@ import pytest
 from paribus.config.groups.execution import TrackingConfig
 from paribus.store.claims import this_process
 from paribus.store.files import read_object_if_any
-from paribus.tracking import destination as destinations
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
 from paribus.tracking.mlflow import cursor_path, is_delivered, locked
@@ -143,15 +142,6 @@ def test_a_follower_whose_process_was_killed_starts_another(root: Path) -> None:
 
 
 # Services of trackers that were here before
-
-
-def test_a_container_has_a_tracking_service_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A service in another PID namespace would judge the processes of this one by numbers that mean others there."""
-    destination = Destination.resolve(TrackingConfig(), tmp_path)
-    here = destination.service_directory
-    monkeypatch.setattr(destinations, "machine", lambda: f"the same boot pid:[{os.getpid()}]")
-    assert destination.service_directory != here
-    assert destination.service_directory.parent == here.parent
 
 
 EARLIER: dict[str, Any] = {**this_process(), "machine": "another-boot pid:[4026531836]"}

@@ -24,7 +24,6 @@ from paribus.errors import ConfigurationError
 from paribus.ordering.contexts import pack
 from paribus.ordering.ordered_text import OrderedText
 from paribus.tokenization import Tokenizer
-from paribus.training import data
 from paribus.training.data import Batches, Budget, context_targets, context_text_bytes, resolve_budget, resolve_steps
 from support.packings import FixedOrder, measured, traversal_of
 
@@ -145,22 +144,6 @@ def test_every_budget_is_met_in_the_fewest_steps_and_counts_what_they_read(
             assert (budget.tokens, budget.text_bytes, budget.flops) == (tokens[-1], text[-1], flops[-1])
             assert budget.positions == budget.steps * global_batch * 4
             assert budget.epochs == pytest.approx(budget.steps * global_batch / drawn.contexts.count)
-
-
-def test_epoch_is_searched_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = batches(1, packing=PACKINGS[-1])
-    whole = [resolved(budget, drawn) for amount in range(1, 300, 13) for budget in budgets(amount)]
-    for at_once in (1, 4, 7):
-        monkeypatch.setattr(data, "CONTEXTS_AT_ONCE", at_once)
-        assert [resolved(budget, drawn) for amount in range(1, 300, 13) for budget in budgets(amount)] == whole
-        assert len({budget.steps for budget in whole}) > 2 * at_once
-
-
-def test_flops_beyond_the_integers_of_a_float_are_counted_exactly() -> None:
-    drawn, steps = batches(3), 10**14 + 1
-    targets, text = context_targets(drawn.contexts), context_text_bytes(drawn.contexts, LENGTHS)
-    for flops, expected in ((steps * STEP_FLOPS, steps), (steps * STEP_FLOPS + 1, steps + 1)):
-        assert resolve_steps(EqualFlopsBudget(flops=flops), drawn, targets, text, STEP_FLOPS) == expected
 
 
 @each_packing

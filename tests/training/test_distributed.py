@@ -47,6 +47,7 @@ print(host.agreed([host.main, not host.main, False]))
 """
 
 
+@pytest.mark.slow
 def test_processes_wait_longer_for_a_checkpoint_than_a_collective_may_last(tmp_path: Path) -> None:
     (tmp_path / "wait.py").write_text(WAIT, encoding="utf-8")
     for process in begin_group([str(tmp_path / "wait.py")], 2):

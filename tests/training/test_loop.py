@@ -19,7 +19,7 @@ from paribus.training import loop
 from paribus.training.checkpoint import Checkpoints
 from paribus.training.data import Batches, context_targets, context_text_bytes, resolve_budget
 from paribus.training.loop import Meter, TrainingRun
-from paribus.training.metrics import MetricsFile, Spent, peak_flops
+from paribus.training.metrics import MetricsFile, Spent
 from support.packings import FixedOrder
 from support.training_inputs import TRAINING
 
@@ -117,16 +117,6 @@ def test_measurements_of_the_device_are_reported_and_not_written(
         assert utilization == pytest.approx(speed / 12 * STEP_FLOPS / 4e12)
 
 
-def test_device_is_known_by_the_words_of_its_name() -> None:
-    names = ("A100-SXM4-80GB", "A10", "L4", "L40S", "H100 80GB HBM3 MIG 1g.10gb")
-    assert [peak_flops(f"NVIDIA {name}") for name in names] == [312e12, 125e12, 121e12, 362e12, None]
-
-
-def test_device_hours_are_summed_over_the_processes_of_each_part() -> None:
-    spent = Spent().later(1800.0, 8).later(900.0, 2)
-    assert (spent.seconds, spent.device_hours) == (2700.0, 4.5)
-
-
 # The metrics file itself.
 
 
@@ -147,17 +137,6 @@ def test_only_whole_lines_in_sequence_count(tmp_path: Path) -> None:
         assert metrics.complete_steps() == 3, tail
         metrics.truncate(3)
         assert metrics.path.read_text() == whole, tail
-
-
-def test_truncation_drops_later_lines_and_the_file_goes_on(tmp_path: Path) -> None:
-    metrics = metrics_file(tmp_path / "metrics.jsonl", 40)
-    assert metrics.recent("train/loss") == 39.5, "the mean of the last twentieth"
-    metrics.truncate(2)
-    assert metrics.complete_steps() == 2
-    metrics.append(3, {"train/loss": 0.5})
-    assert (metrics.complete_steps(), metrics.recent("train/loss")) == (3, 0.5)
-    metrics.truncate(0)
-    assert metrics.path.read_text() == ""
 
 
 def test_count_is_read_at_the_resumed_step_whatever_came_after_it(tmp_path: Path) -> None:

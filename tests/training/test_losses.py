@@ -57,19 +57,6 @@ def test_loss_and_gradients_are_those_of_all_logits(smoothing: float) -> None:
     assert not computed[1][::7].any() and computed[1][1::7].any()
 
 
-@pytest.mark.parametrize("weights", [torch.float32, torch.bfloat16])
-def test_in_bfloat16_sums_are_in_float32(weights: torch.dtype) -> None:
-    hidden, output, targets = drawn(torch.bfloat16)
-    output = output.detach().to(weights).requires_grad_()
-    loss = summed_cross_entropy(hidden, output, targets)
-    assert loss.dtype == torch.float32
-    gradients = torch.autograd.grad(loss / 3, [hidden, output])
-    expected_loss, *expected = exact(hidden.bfloat16(), output.bfloat16(), targets, 0.0)
-    assert abs(float(loss.detach()) / float(expected_loss) - 1) < 2e-4
-    for ours, gradient in zip(gradients, expected, strict=True):
-        assert float((ours.double() - gradient).norm() / gradient.norm()) < 5e-3
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_compiled_loss_is_the_same(dtype: torch.dtype) -> None:
     hidden, output, targets = (tensor[:300] for tensor in drawn(dtype))
@@ -162,13 +149,6 @@ def alone(model: Decoder, contexts: Contexts, inputs: torch.Tensor) -> list[tupl
         starts = zip(pieces.columns - pieces.lead, pieces.lengths, strict=True)
         places += [(row, slice(start, min(start + n, LENGTH))) for start, n in starts if start < LENGTH]
     return [(place, model.logits(inputs[place][None])[0]) for place in places]
-
-
-def test_token_attends_to_those_before_it_in_its_document() -> None:
-    row = torch.tensor([[5, 6, EOS, 7, EOS, EOS, 8, 9]])
-    for end, document in ((CONCATENATED, [0, 0, 0, 1, 1, 2, 3, 3]), (BEST_FIT, [0, 0, 1, 1, 2, 3, 3, 3])):
-        expected = [[document[i] == document[j] and j <= i for j in range(8)] for i in range(8)]
-        assert document_attention(row, end)[0, 0].tolist() == expected
 
 
 @each_packing

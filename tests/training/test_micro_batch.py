@@ -7,10 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from safetensors.numpy import load_file
 
 from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.training import TrainingConfig
@@ -21,9 +19,8 @@ from paribus.modeling.models import build_model
 from paribus.training import loop, step
 from paribus.training.distributed import ALONE
 from paribus.training.fit import MARGIN, Fit, fit
-from paribus.training.micro_batch import MicroBatch, available_bytes, largest_fitting, trial
+from paribus.training.micro_batch import MicroBatch, largest_fitting, trial
 from paribus.training.parallel import make_accelerator, prepare
-from support.compiled import recorded_symbolic
 from support.models import NAMED
 from support.stages import files
 from support.training_inputs import TRAINING, config, execute, write_inputs
@@ -64,15 +61,6 @@ def test_refusal_of_a_single_context_names_the_parts_and_what_to_change() -> Non
         assert unnamed not in str(refused.value)
 
 
-def test_memory_that_pytorch_keeps_of_an_earlier_model_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CUDA's answers after one fine-tuning, of which 1 GiB is still in use: as much is free as before it."""
-    answers = {"mem_get_info": (20 * GIB, 80 * GIB), "memory_reserved": 58 * GIB, "memory_allocated": GIB}
-    for name, answer in answers.items():
-        monkeypatch.setattr(torch.cuda, name, lambda device, answer=answer: answer)
-    assert available_bytes(torch.device("cuda", 0)) == 77 * GIB
-    assert available_bytes(torch.device("cpu")) is None
-
-
 def test_result_has_the_micro_batch_and_the_memory_predicted_of_it(tmp_path: Path) -> None:
     inputs = write_inputs(tmp_path)
     for given, used in ((2, 2), (0, TRAINING.global_batch)):
@@ -96,14 +84,6 @@ def searched(start: int, most: int) -> tuple[int, list[int]]:
         return size <= most
 
     return largest_fitting(start, 12, fits), tried
-
-
-def test_sizes_are_tried_up_from_the_first_or_down() -> None:
-    assert searched(4, most=7) == (6, [4, 6, 12])
-    assert searched(4, most=99) == (12, [4, 6, 12])
-    assert searched(6, most=2) == (2, [6, 4, 3, 2])
-    assert searched(12, most=12) == (12, [12])
-    assert searched(8, most=7) == (6, [6, 12]), "8 is no divisor"
 
 
 class Trials:
@@ -155,20 +135,6 @@ def test_trial_that_runs_out_of_memory_is_no_error_and_any_other_is(trials: Tria
         trials.fits(3, share=3)
 
 
-def test_trial_of_one_of_several_micro_batches_holds_the_gradients_of_another(trials: Trials) -> None:
-    has_gradients: list[bool] = []
-
-    def backward(loss: torch.Tensor) -> None:
-        has_gradients.append(all(parameter.grad is not None for parameter in trials.prepared.model.parameters()))
-        loss.backward()
-
-    trials.patch.setattr(trials.accelerator, "backward", backward)
-    for share, expected in ((3, [False]), (6, [False, True])):
-        has_gradients.clear()
-        assert trials.fits(3, share=share)
-        assert has_gradients == expected
-
-
 @pytest.mark.parametrize(
     "case",
     [(0, "cuda", "ddp", 0), (0, "cuda", "fsdp", 0), (0, "cpu", "ddp", 0), (0, "cuda", "ddp", 5), (4, "cuda", "ddp", 0)],
@@ -201,28 +167,6 @@ def test_only_the_first_step_of_whole_models_on_gpus_is_searched_for(
 
 
 # The record in the working directory.
-
-
-@pytest.mark.parametrize("given", [0, 16])
-def test_micro_batch_that_was_all_of_a_smaller_share_is_forgotten_with_it(tmp_path: Path, given: int) -> None:
-    """Memory had no part in it: in fewer processes it would stay small to the end."""
-    four, eight = (MicroBatch(tmp_path, given, share) for share in (4, 8))
-    four.keep(4, 8 * GIB)
-    assert (four.used, four.tried_on) == (4, 8 * GIB)
-    assert (eight.used, eight.tried_on) == (None, None)
-    eight.keep(8, 9 * GIB)
-    assert four.used == 4
-    four.keep(4, 8 * GIB)
-    assert (eight.used, eight.tried_on) == (8, 9 * GIB)
-
-
-def test_micro_batch_that_memory_has_lowered_stays_so_with_every_share(tmp_path: Path) -> None:
-    assert MicroBatch(tmp_path, 16, 8).halve(8, 8) == 4
-    for share, used in ((4, 4), (8, 4), (2, 2), (16, 4)):
-        record = MicroBatch(tmp_path, 16, share)
-        assert record.used == used
-        record.keep(used)
-    assert MicroBatch(tmp_path, 16, 8).halvings == 1
 
 
 # Trainings that run out of memory in a step go on with half of the micro-batch, and with the same batches.
@@ -259,19 +203,6 @@ def test_step_that_does_not_fit_is_computed_again_in_halves(tmp_path: Path, monk
     tried.clear()
     execute(tmp_path, "halved", inputs, config(training=FOUR))
     assert set(tried) <= {1}
-
-
-def test_later_step_halves_too_compiled_for_its_size_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    inputs = write_inputs(tmp_path)
-    execute(tmp_path, "straight", inputs, config(training=FOUR))
-    refuse_above(2, monkeypatch, after=6)
-    with recorded_symbolic() as symbolic:
-        execute(tmp_path, "halved", inputs, config(training=replace(FOUR, compile="always")))
-    assert symbolic and not any(symbolic)
-    straight, halved = (
-        load_file(tmp_path / name / "output/step_00000014/model.safetensors") for name in ("straight", "halved")
-    )
-    assert all(np.allclose(straight[name], halved[name], rtol=1e-3, atol=1e-5) for name in straight)
 
 
 def test_single_context_a_deterministic_training_and_an_optimizer_are_not_halved(

@@ -35,9 +35,7 @@ from paribus.training.fit import Fit
 from paribus.training.parallel import (
     COLLECTIVE,
     Prepared,
-    arithmetic,
     compiles,
-    determinism_conditions,
     deterministic,
     prepare,
     start_compiler_processes,
@@ -170,12 +168,6 @@ def test_gpu_compiles_where_triton_finds_what_it_needs_and_else_says_what_is_mis
         assert why_not_compiled(AUTO, CPU) is why_not_compiled(never, GPU) is None
 
 
-def test_trainings_in_bfloat16_that_round_otherwise_are_told_apart() -> None:
-    names = {arithmetic("H100", "bf16", compiled=compiled, shared=True) for compiled in (False, True)}
-    assert names == {"H100 in bf16", "H100 in bf16, compiled with shared weights"}
-    assert arithmetic("H100", "fp32", compiled=True, shared=True) == "H100 in fp32"
-
-
 # The processes that compile kernels, where a signal is sent to all processes of a training.
 
 
@@ -189,6 +181,7 @@ def compiler_processes() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("compiler_processes")
+@pytest.mark.slow
 def test_request_for_a_checkpoint_does_not_end_the_compilation_of_a_kernel() -> None:
     this, handlers = psutil.Process(), [signal.getsignal(number) for number in ASKED_BY]
     before = set(this.children(recursive=True))
@@ -265,25 +258,3 @@ def test_deterministic_training_refuses_other_conditions_and_a_refusal_changes_n
         execute(tmp_path, "run", inputs, config(training=STRICT))
     assert record.read_bytes() == before
     execute(tmp_path, "run", inputs, config(training=STRICT))
-
-
-def test_order_in_which_gpus_sum_is_a_condition_of_a_deterministic_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of groups with a copy each, within these first; and as many processes on fewer nodes have other wires."""
-    gpus, conditions = SimpleNamespace(num_processes=8, device=GPU), []
-    for shards, a_node in ((0, "8"), (2, "4"), (8, "8")):
-        monkeypatch.setenv("LOCAL_WORLD_SIZE", a_node)
-        strict = replace(STRICT, parallel="fsdp", shard_processes=shards)
-        values = determinism_conditions(strict, gpus, "NVIDIA H100", "bf16")
-        names = ("shard_processes", "processes_a_node")
-        conditions.append([values[f"training.deterministic: {name}"] for name in names])
-    assert conditions == [[None, 8], [2, 4], [None, 8]]
-
-
-def test_ddp_makes_no_new_buckets_where_sums_must_come_in_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    options: dict[str, Any] = {}
-    monkeypatch.setattr(
-        parallel, "Accelerator", lambda **given: options.update(given) or SimpleNamespace(num_processes=1)
-    )
-    for training in (STRICT, TRAINING):
-        parallel.make_accelerator(training)
-        assert options["kwargs_handlers"][0].find_unused_parameters is training.deterministic

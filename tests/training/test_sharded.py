@@ -79,6 +79,7 @@ def stop(root: Path, name: str) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.core
 def test_stopped_or_killed_sharded_training_ends_with_the_same_bytes(root: Path) -> None:
     """It is killed while rows are written, which costs no checkpoint before."""
     shards = root / "shared_asked" / "work" / f"step_{stop(root, 'shared_asked'):08d}"

@@ -22,13 +22,12 @@ from paribus.config.groups.training import EqualTokensBudget
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.decoder import huggingface_tensors
-from paribus.modeling.models import load_model, save_model
+from paribus.modeling.models import save_model
 from paribus.pipeline import run as running
 from paribus.pipeline.display import Display
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.prepared import run_identity
-from paribus.pipeline.records import moved_config
 from paribus.reporting.equality import differing, flatten
 from paribus.store.artifacts import file_digests, write_record
 from paribus.store.files import FileDigests
@@ -96,23 +95,6 @@ def test_training_goes_on_where_the_checkpoint_stopped(trained: Path, tokenizer:
     before, after = losses(trained), losses(tmp_path / "run" / "output")
     assert after[0] < before[-1] + 0.3 < before[0] - 0.7
     assert after[-1] < after[0]
-
-
-def test_model_begins_with_exactly_the_weights_of_the_checkpoint(trained: Path, tokenizer: Tokenizer) -> None:
-    model = initial_model(continued(trained, {"context_length": 8}), tokenizer)
-    stored = load_model(trained / LAST).state_dict()
-    assert all(torch.equal(tensor, stored[name]) for name, tensor in model.state_dict().items())
-    assert (model.architecture.context_length, model.architecture.eos_id) == (8, tokenizer.eos_id)
-
-
-def test_longer_context_is_allowed_by_a_field_and_what_the_group_lacks_stays_as_stored(
-    copy: Path, tokenizer: Tokenizer
-) -> None:
-    edit(copy, rms_norm_eps=1e-5)
-    run = continued(copy, {"context_length": 32}, longer_context=True)
-    assert check_start_state(run) == []
-    architecture = initial_model(run, tokenizer).architecture
-    assert (architecture.context_length, architecture.norm_epsilon) == (32, 1e-5)
 
 
 def write_run(root: Path, name: str, record: dict[str, Any]) -> Path:
@@ -281,17 +263,6 @@ def test_hugging_face_directory_is_a_checkpoint_and_loses_the_rows_that_pad_it(
     assert model.architecture.vocab_size == 268
 
 
-def test_weights_that_are_missing_or_no_safetensors_are_refused(copy: Path, tokenizer: Tokenizer) -> None:
-    weights = copy / "model.safetensors"
-    stored, run = load_file(weights), continued(copy)
-    save_file({name: stored[name] for name in stored if "layers.1.mlp" not in name}, weights, {"format": "pt"})
-    with pytest.raises(DataError, match=r"3 weights are not in its files, such as model.layers.1.mlp"):
-        initial_model(run, tokenizer)
-    weights.rename(copy / "pytorch_model.bin")
-    with pytest.raises(DataError, match=r"no model.safetensors; weights of other formats are not read"):
-        start_fingerprint(run.start, FileDigests(copy))
-
-
 def test_weights_in_shards_are_read_and_a_lost_shard_is_named(copy: Path, trained: Path, tokenizer: Tokenizer) -> None:
     stored = load_file(copy / "model.safetensors")
     (copy / "model.safetensors").unlink()
@@ -349,12 +320,6 @@ def test_added_vocabulary_trains_and_lacks_no_token_of_the_checkpoint(
         initial_model(continued(trained, vocabulary="added"), smaller)
 
 
-def test_run_made_again_elsewhere_starts_from_the_run_of_its_own_root() -> None:
-    for before, after in (("here", "/there"), ("other", "other")):
-        moved = moved_config({"root": "here", "start": {"kind": "checkpoint", "root": before}}, Path("/there"))
-        assert (moved["root"], moved["start"]["root"]) == ("/there", after)
-
-
 # Rows that the models of two tokenizers begin with: equal for the same token, wherever its id is.
 
 
@@ -378,10 +343,3 @@ def test_tokens_that_vocabularies_share_begin_alike_and_no_others() -> None:
     assert all(torch.equal(bpe[token], larger[token]) for token in bpe)
     drawn = torch.stack([*bpe.values(), *rows(1500, seed=1).values()])
     assert len(torch.unique(drawn, dim=0)) == 2 * len(bpe)
-
-
-def test_special_token_and_text_token_of_one_spelling_are_two() -> None:
-    tokens = Tokenizer.train(["a a b"] * 3, vocab_size=260, special_tokens=(" a", END))
-    weight = initial_model(config(), tokens).embedding.weight.detach()
-    first, second = (weight[number] for number in range(260) if tokens.decode_bytes([number]) == b" a")
-    assert not torch.equal(first, second)

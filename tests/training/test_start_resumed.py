@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 
-from paribus.checks import check_schedule, check_scored_checkpoints
+from paribus.checks import check_schedule
 from paribus.config.groups.model import CheckpointStart, ContinuedStart, ScratchStart
 from paribus.config.groups.ordering import ConcatenatePacking
 from paribus.config.groups.tokenization import BytesTokenizer, LongestFirstEncoder
@@ -92,34 +92,6 @@ def test_two_halves_are_the_bytes_of_a_whole(half: Path, inputs: dict[str, Path]
     assert fresh[0]["train/tokens"] == lines[0]["train/tokens"]
 
 
-def test_schedule_is_that_of_the_resumed_run_over_the_steps_of_both(half: Path, inputs: Any, tmp_path: Path) -> None:
-    falling = dataclasses.replace(TRAINING, warmup_share=0.15, min_learning_rate_ratio=0.1)
-    execute(tmp_path, "whole", inputs, scratch(WHOLE, training=falling))
-    execute(tmp_path, "both", inputs, resumed(half, training=falling))
-    whole, both = (
-        [line["train/learning_rate"] for line in metrics(tmp_path / name / "output")] for name in ("whole", "both")
-    )
-    assert whole[HALF:] == both[HALF:]
-    assert whole[:HALF] != both[:HALF] == [TRAINING.learning_rate] * HALF
-
-
-def test_resumed_training_that_was_killed_goes_on_from_its_own_checkpoint(
-    half: Path, inputs: dict[str, Path], tmp_path: Path
-) -> None:
-    execute(tmp_path, "whole", inputs, resumed(half))
-    often = resumed(half, training=dataclasses.replace(CONSTANT, checkpoint_every=2))
-    execute(tmp_path, "killed", inputs, often)
-    work = tmp_path / "killed" / "work"
-    shutil.rmtree(work / f"step_{WHOLE:08d}")
-    lines = (work / "metrics.jsonl").read_text().splitlines(keepends=True)
-    (work / "metrics.jsonl").write_text("".join(lines[:13]))
-    execute(tmp_path, "killed", inputs, often)
-    assert "from the checkpoint of step 12" in (tmp_path / "killed" / "said.json").read_text()
-    (work / "metrics.jsonl").write_text("")
-    execute(tmp_path, "killed", inputs, often)
-    assert files(tmp_path / "whole" / "output") == files(tmp_path / "killed" / "output")
-
-
 def test_other_contexts_are_refused_since_steps_of_both_are_counted_by_one(half: Path, tmp_path: Path) -> None:
     inputs = write_inputs(tmp_path)
     shutil.rmtree(inputs["order"])
@@ -193,25 +165,6 @@ def test_missing_state_is_refused_before_anything_runs_and_counts_no_steps(copy:
         ((path, problem),) = check_start_state(run)
         assert path == "start.optimizer" and message in problem
         assert steps_before(run) == 0
-
-
-def test_only_checkpoints_after_the_first_training_count(half: Path, inputs: Any, tmp_path: Path) -> None:
-    run = resumed(half, 9)
-    run = dataclasses.replace(run, training=dataclasses.replace(run.training, keep_checkpoints=4, checkpoints=4))
-    execute(tmp_path, "run", inputs, run)
-    assert [path.name for path in (tmp_path / "run" / "output").glob("step_*")] == ["step_00000009"]
-    assert [*check_start_state(run), *check_scored_checkpoints(run, None)] == []
-    run = dataclasses.replace(run, evaluation=dataclasses.replace(run.evaluation, last_checkpoints=2))
-    by_tokens = dataclasses.replace(run, budget=EqualTokensBudget(tokens=9 * 4 * 16))
-    for wanting in (run, by_tokens):
-        ((path, message),) = [*check_start_state(wanting), *check_scored_checkpoints(wanting, None)]
-        assert (path, message) == (
-            "evaluation.last_checkpoints",
-            "2 are to be scored or averaged, and the first 1 would stand where the training that is gone on from was "
-            "not over; take 1 or less, or a larger training.checkpoints",
-        )
-    with pytest.raises(ConfigurationError, match=r"evaluation.last_checkpoints: 2 are to be scored"):
-        execute(tmp_path, "tokens", inputs, by_tokens)
 
 
 def test_budget_that_ends_too_early_is_refused(half: Path, inputs: dict[str, Path], tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.errors import OutOfMemoryError
 from paribus.modeling.models import build_model
 from paribus.training.checkpoint import load_optimizer_tensors, take_snapshot
-from paribus.training.parallel import explained_memory_errors, resolve_precision
+from paribus.training.parallel import explained_memory_errors
 from paribus.training.sharded import StoredTensors, save_pieces
 from paribus.training.step import learning_rate, warmup_steps
 from support.steps import make_batch, make_stepper
@@ -137,15 +137,6 @@ def test_running_out_of_memory_says_which_field_to_lower(error: Exception) -> No
         raise error
 
 
-def test_other_runtime_errors_are_not_taken_for_want_of_memory() -> None:
-    with pytest.raises(RuntimeError, match="shapes"), explained_memory_errors(config()):
-        raise RuntimeError("shapes differ")
-
-
-def test_cpu_computes_in_float32_unless_told_otherwise() -> None:
-    assert [resolve_precision(precision, torch.device("cpu")) for precision in ("auto", "bf16")] == ["fp32", "bf16"]
-
-
 # The learning rate by step.
 
 COSINE = TrainingConfig(learning_rate=1.0, warmup_share=0.25, min_learning_rate_ratio=0.1, global_batch=8)
@@ -175,14 +166,6 @@ def test_warmup_ends_at_the_nearest_step_to_its_share_and_before_the_last(percen
     assert abs(warmup - share * steps) <= nearest + Fraction(1, 10**9)
 
 
-def test_arms_of_equal_text_have_the_same_rate_at_the_same_share_of_it() -> None:
-    """With twice the steps: of 100 warm-up steps, half of one arm's 199 steps were above half of the other's peak."""
-    training = TrainingConfig(learning_rate=1.0, warmup_share=0.1, min_learning_rate_ratio=0.1)
-    for percent in range(1, 100):
-        one, other = (learning_rate(math.floor(percent / 100 * steps), steps, training) for steps in (1990, 3910))
-        assert one == pytest.approx(other, abs=0.006)
-
-
 INVERSE = TrainingConfig(learning_rate=1e-3, schedule="inverse_sqrt", warmup_steps=4000, warmup_learning_rate=1e-7)
 
 
@@ -199,10 +182,3 @@ def test_inverse_square_root_equals_fairseq_whatever_the_budget(step: int, warmu
     rate = learning_rate(step, step + 1, training)
     assert rate == pytest.approx(fairseq(step, 1e-3, 1e-7, warmup), rel=1e-12)
     assert rate == learning_rate(step, 10 * step + 7, training) <= 1e-3
-
-
-def test_inverse_square_root_warms_up_by_a_share_of_the_steps_or_not_at_all() -> None:
-    shared = dataclasses.replace(INVERSE, warmup_steps=None, warmup_share=0.25)
-    assert [learning_rate(step, 40, shared) for step in (10, 40)] == pytest.approx([1e-3, 5e-4])
-    direct = dataclasses.replace(INVERSE, warmup_steps=0)
-    assert [learning_rate(step, 9, direct) for step in (0, 1, 4)] == [1e-3, 1e-3, 5e-4]

@@ -161,17 +161,6 @@ def test_every_packing_trains_and_counts_what_it_predicts(
     assert lines[-1]["train/loss"] < lines[0]["train/loss"]
 
 
-def test_attention_within_documents_changes_the_losses_and_not_the_contexts(
-    inputs: dict[str, Path], tmp_path: Path
-) -> None:
-    context, document = (
-        train(tmp_path, attention, inputs, packing=BestFitPacking(attention=attention))[1]  # type: ignore[arg-type]
-        for attention in ("context", "document")
-    )
-    assert context["contexts.json"] == document["contexts.json"]
-    assert lines_of(context)[-1]["train/loss"] != lines_of(document)[-1]["train/loss"]
-
-
 # What is refused, and what a training that fails tells.
 
 
@@ -254,10 +243,3 @@ def test_working_state_of_another_recipe_or_of_other_data_is_refused_by_field(
     other = write_inputs(tmp_path / "other", text="something else entirely ")
     with pytest.raises(DataError, match=r"was trained on other data .*; ids: '\w{16}' there, '\w{16}' here; "):
         train(tmp_path, "run", other)
-
-
-def test_running_again_over_finished_work_gives_the_same_artefact(inputs: dict[str, Path], tmp_path: Path) -> None:
-    (first, before), (again, after) = (train(tmp_path, "run", inputs) for _ in range(2))
-    assert before == after
-    timed = {"seconds": 0, "device_hours": 0}
-    assert first | timed == again | timed

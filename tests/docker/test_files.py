@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 DOCKER = ROOT / "docker"
 DIGEST = r"@sha256:[0-9a-f]{64}"
 SERVICES = ("database", "tracker", "runner", "runner-gpu")
