@@ -37,7 +37,6 @@ def test_workers_end_with_the_process_that_wants_their_results(workers: str, tmp
     until(lambda: len(list(tmp_path.glob("*.pid"))) == 2, 60)
     begun = [psutil.Process(int(path.stem)) for path in tmp_path.glob("*.pid")]
     servers = [process.parent() for process in begun]
-    time.sleep(1)
     starter.kill()
     starter.wait()
     until(lambda: not any(process.is_running() for process in (*begun, *servers) if process), 20)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from paribus.errors import ConfigurationError
@@ -113,7 +114,10 @@ def test_a_kernel_that_fails_is_told_and_the_others_are_kept(empty_cache: None, 
 def test_nothing_is_left_of_a_compilation_that_is_stopped(empty_cache: None, number: signal.Signals) -> None:
     command = [sys.executable, "-m", loader.PROGRAM, *TRAVERSAL]
     with subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL) as process:
-        time.sleep(2)
+        begun = psutil.Process(process.pid)
+        while not begun.children():
+            assert process.poll() is None
+            time.sleep(0.02)
         os.kill(process.pid, number) if number == signal.SIGKILL else os.killpg(process.pid, number)
         process.wait()
     end = time.monotonic() + 60
