@@ -48,7 +48,7 @@ def test_only_what_composes_imports_hydra_and_one_file_mlflow() -> None:
     assert importers("mlflow") == {"tracking/mlflow.py"}
 
 
-def test_who_needs_no_embeddings_does_not_wait_for_scikit_learn() -> None:
+def test_runs_without_embeddings_do_not_import_scikit_learn() -> None:
     """Every run has related held-out texts, and importing it takes as long as all else that a small run computes."""
     assert importers("sklearn") == {"ordering/tfidf.py"}
     assert {path for path in FILES if "paribus.ordering.tfidf" in imports(path)} <= {SOURCE / "ordering/embeddings.py"}
@@ -86,7 +86,7 @@ def test_code_that_comes_with_a_model_is_trusted_nowhere() -> None:
     assert [path for path in files if "trust_remote_code" in path.read_text(encoding="utf-8")] == []
 
 
-def test_what_would_run_foreign_code_appears_nowhere() -> None:
+def test_no_source_or_configuration_runs_foreign_code() -> None:
     texts = [*FILES, *(ROOT / "conf").rglob("*.yaml"), *(ROOT / "experiments").rglob("*.yaml")]
     for name in ("weights_only=False", "shell=True", "_target_:"):
         assert [path for path in texts if name in path.read_text(encoding="utf-8")] == [], name

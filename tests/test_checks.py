@@ -65,7 +65,7 @@ def test_a_primary_measure_is_one_that_a_run_of_the_sweep_may_have() -> None:
         assert expected in message and re.fullmatch(r"experiment\.table\.primary\[[01]\]", path), overrides
 
 
-def test_it_is_refused_before_anything_runs_and_in_a_plan(tmp_path: Path) -> None:
+def test_an_unknown_primary_measure_is_refused_before_anything_runs_and_in_a_plan(tmp_path: Path) -> None:
     command = parse([*SWEEP, f"root={tmp_path}", "+experiment.table.primary=[bits_per_byt]"])
     for tolerate in (False, True):
         with pytest.raises(ConfigurationError, match=r"experiment\.table\.primary\[0\]: 'bits_per_byt' is unknown"):
@@ -238,7 +238,7 @@ def test_a_set_in_another_direction_is_refused_with_what_would_be_right() -> Non
     assert said.endswith("say corpus.source_language=en corpus.target_language=fr if that is so")
 
 
-def test_what_an_encoder_decoder_cannot_score_is_refused() -> None:
+def test_tasks_that_an_encoder_decoder_cannot_score_are_refused() -> None:
     found = refused(ENGLISH_TO_GERMAN, "continuation", "pku", texts=("books",))
     assert found["evaluation.tasks"].startswith("continuation scores what follows a text")
     assert found["evaluation.texts"].startswith("books has texts without a source")

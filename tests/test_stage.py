@@ -49,7 +49,7 @@ def test_without_an_address_the_cache_alone_is_asked(looks: list[float]) -> None
     assert looks == list(PAUSES)
 
 
-def test_what_is_not_in_the_cache_is_named_after_looking_for_an_address(looks: list[float]) -> None:
+def test_data_sets_absent_from_the_cache_are_named_without_a_network(looks: list[float]) -> None:
     with pytest.raises(DataError, match="neither reachable nor in the Hugging Face cache"):
         load_data_set("owner/name", "mine", "owner/name-that-is-nowhere", split="train")
     with pytest.raises(InfrastructureError, match="cannot be fetched"):
@@ -61,7 +61,7 @@ def test_what_is_not_in_the_cache_is_named_after_looking_for_an_address(looks: l
 
 
 @pytest.mark.parametrize("stage", STAGES.values(), ids=lambda stage: stage.name)
-def test_what_a_stage_computes_with_is_there(stage: Stage) -> None:
+def test_the_functions_and_imports_of_every_stage_exist(stage: Stage) -> None:
     functions = [stage.build, *([stage.outside.fingerprint] if stage.outside else [])]
     for function in functions:
         if isinstance(function, partial):

@@ -33,7 +33,7 @@ def printed(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) ->
     return captured.out + captured.err
 
 
-def test_what_can_go_is_listed_and_nothing_is_removed_unasked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_removable_files_are_listed_and_nothing_is_removed_unasked(capsys: pytest.CaptureFixture[str]) -> None:
     before = files_below("paribus_runs")
     listed = printed(capsys, "clean")
     assert "nothing can be removed\n" in listed
@@ -61,7 +61,7 @@ def test_reports_and_results_outlive_weights_and_optimizer_states(capsys: pytest
     assert "were removed; `paribus rerun" in refused and str(ROOT / "reruns") in refused
 
 
-def test_what_another_run_starts_from_stays(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_training_that_another_run_starts_from_stays(capsys: pytest.CaptureFixture[str]) -> None:
     first = run_of(ROOT, BPE)
     start = (*OVERRIDES, "tokenizer=bpe", "duplicates=embedding", "start=checkpoint", f"start.run={first}")
     resumed = (*start, "start.root=paribus_runs", "start.optimizer=resumed", "budget.tokens=18000", "root=other")

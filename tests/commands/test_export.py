@@ -148,7 +148,9 @@ def test_an_earlier_checkpoint_is_exported_by_its_step_and_says_that_it_was_not_
     assert "This checkpoint was not scored." in Path("mine/README.md").read_text(encoding="utf-8")
 
 
-def test_what_cannot_be_exported_is_refused_and_leaves_nothing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_export_that_cannot_be_made_is_refused_and_leaves_nothing(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("full").mkdir()
     Path("full/file").write_text("mine", encoding="utf-8")
     refusals = {
@@ -180,7 +182,7 @@ def test_a_failure_leaves_nothing_half_written(
     assert sorted(path.name for path in Path().iterdir()) == []
 
 
-def test_who_exports_to_one_directory_later_is_told(
+def test_the_later_of_two_exports_to_one_directory_is_refused(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def meanwhile(_: Path) -> None:
@@ -216,7 +218,7 @@ def test_a_score_is_told_in_words() -> None:
     assert set(METRIC_WORDS) | set(PREFERRED) <= set(METRICS)
 
 
-def test_of_what_is_counted_of_tokens_there_is_their_length_and_the_task_of_paribus_is_explained() -> None:
+def test_the_table_of_scores_has_bytes_per_token_and_explains_our_task() -> None:
     scores = {"eval/continuation/0shot/acc": 0.5, "text/bytes_per_token": 2.0, "text/entropy": 1.0}
     lines = list(score_table(scores))
     assert "| bytes per token, held-out text | 2 |" in lines and len(lines) == 7

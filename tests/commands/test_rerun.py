@@ -64,7 +64,7 @@ def here(**changed: Any) -> dict[str, Any]:
     return copy.deepcopy(RECORDED) | changed
 
 
-def test_what_changed_of_the_environment_is_named_with_both_values() -> None:
+def test_changes_of_the_environment_are_named_with_both_values() -> None:
     changes: list[tuple[dict[str, Any], str]] = [
         ({"git": RECORDED["git"] | {"commit": "b" * 40}}, "commit aaaaaaaaaaaa, here bbbbbbbbbbbb"),
         ({"git": RECORDED["git"] | {"diff": DIFF}}, "uncommitted changes in nothing, here in src/a.py"),
@@ -204,7 +204,7 @@ def publish_training(root: Path, computed_on: list[str], loss: float, *, strict:
         (["NVIDIA H100 in bf16"], 4.0, True, "identical"),
     ],
 )
-def test_what_a_gpu_trained_is_judged_by_its_losses_unless_it_was_deterministic(
+def test_a_training_on_a_gpu_is_judged_by_its_losses_unless_it_was_deterministic(
     tmp_path: Path, computed_on: list[str], loss: float, strict: bool, word: str
 ) -> None:
     node, first = publish_training(tmp_path / "one", computed_on, 4.0, strict=strict)
@@ -214,7 +214,7 @@ def test_what_a_gpu_trained_is_judged_by_its_losses_unless_it_was_deterministic(
     assert found.agrees == (word != "differs")
 
 
-def test_what_a_gpu_rounds_agrees_by_its_losses_and_by_what_was_read() -> None:
+def test_artefacts_of_a_gpu_agree_by_their_losses_and_by_the_text_that_was_read() -> None:
     near, far = (Mismatch("finetuning/qasper/loss", 3, 2.0, loss) for loss in (2.01, 9.0))
     cases: list[tuple[dict[str, Any], bool]] = [
         ({"losses": 3}, True),
@@ -338,13 +338,15 @@ def test_a_rerun_whose_beginning_cannot_be_read_is_left_alone(reruns: Reruns) ->
     assert len({*reruns.roots}) == 5
 
 
-def test_what_killed_processes_left_without_a_record_is_not_gone_on_with(reruns: Reruns) -> None:
+def test_a_rerun_that_left_no_record_is_not_continued(reruns: Reruns) -> None:
     (reruns.root / "reruns" / f"{reruns.run.run_id}-empty").mkdir(parents=True)
     reruns.again()
     assert not reruns.roots[0].endswith("-empty")
 
 
-def test_what_other_code_or_packages_began_is_not_gone_on_with(reruns: Reruns, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rerun_begun_by_other_code_or_packages_is_not_continued(
+    reruns: Reruns, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reruns.again()
     here = loaded_code()
     upgraded = dataclasses.replace(here, packages={**here.packages, "torch": "0.1"})
@@ -432,7 +434,7 @@ def test_a_file_more_or_less_is_absent_on_one_side(run: PreparedRun, tmp_path: P
     assert "a_file_of_the_corpus_03.txt 6 " in before and now == "absent"
 
 
-def test_of_many_files_some_are_named_and_the_rest_counted(run: PreparedRun, tmp_path: Path) -> None:
+def test_many_changed_files_are_named_in_part_and_the_rest_counted(run: PreparedRun, tmp_path: Path) -> None:
     for path in tmp_path.glob("*.txt"):
         path.write_text("other text", encoding="utf-8")
     (line,) = [line for line in causes(run) if FILES in line]

@@ -121,7 +121,7 @@ def test_runs_that_a_name_means_are_those_that_were_made_of_their_files(
     assert main(["status", *OVERRIDES]) == 1
 
 
-def test_what_a_run_read_says_nothing_of_a_group_that_is_otherwise_now(tmp_path: Path) -> None:
+def test_the_files_of_a_run_are_not_taken_for_a_group_that_changed_since(tmp_path: Path) -> None:
     (run,) = finished_sweep(tmp_path / "made")
     config = run.job.config
     record = {"identity": json.loads(json.dumps(run_identity(config, run.nodes)))}

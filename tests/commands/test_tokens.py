@@ -174,7 +174,7 @@ def test_asked_again_nothing_is_made_and_runs_share_what_was(own: Path) -> None:
     assert after == before
 
 
-def test_what_a_table_is_made_of_can_go_once_its_directory_has_gone(
+def test_the_artefacts_of_a_table_can_go_once_its_directory_has_gone(
     own: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (own / "paribus_runs/runs").mkdir()
@@ -215,7 +215,7 @@ def test_a_text_is_shown_in_the_tokens_of_each_arm(own: Path, capsys: pytest.Cap
     assert {token: token_text(token) for token in shown} == shown
 
 
-def test_what_cannot_be_asked_is_refused_before_anything_is_made(
+def test_wrong_actions_and_flags_are_refused_before_anything_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

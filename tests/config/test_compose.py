@@ -258,7 +258,7 @@ POSSIBLE = (
 )
 
 
-def test_what_only_looks_impossible_is_accepted() -> None:
+def test_combinations_that_only_look_impossible_are_accepted() -> None:
     for words in POSSIBLE:
         assert len(compose(*words.split()).jobs) == 1, words
 

@@ -90,7 +90,7 @@ def test_no_command_runs_or_reports_a_sweep_over_what_changes_no_run(tmp_path: P
             refuses()
 
 
-def test_of_a_key_that_is_given_twice_the_last_counts() -> None:
+def test_the_last_of_two_overrides_of_one_key_counts() -> None:
     """As scripts need it that append to a list of defaults."""
     seeds = {
         ("seed=7", "seed=0,1"): [0, 1],

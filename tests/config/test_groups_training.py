@@ -44,7 +44,7 @@ def test_two_arms_of_equal_text_are_scored_at_equal_shares() -> None:
     assert [round(step / 199, 2) for step in long] == [0.5, 1.0] == [round(step / 196, 2) for step in short]
 
 
-def test_what_is_kept_are_the_last_shares() -> None:
+def test_the_checkpoints_of_the_last_shares_are_kept() -> None:
     training = TrainingConfig(checkpoints=10, keep_checkpoints=3)
     assert saved_steps(training, 1001) == (801, 901, 1001)
     assert saved_steps(training, 1) == (1,)

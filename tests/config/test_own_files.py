@@ -60,7 +60,7 @@ def test_choices_in_lists_of_defaults_are_looked_up(tmp_path: Path, overrides: l
 @pytest.mark.parametrize(
     "value", ["${oc.env:HOME}", "${oc.select:seed,${oc.env:HOME}}", "${oc.decode:'[1]'}", "${oc.create:{a:1}}"]
 )
-def test_what_could_bring_in_the_environment_is_refused_by_its_path(value: str) -> None:
+def test_values_that_read_the_environment_are_refused_by_their_path(value: str) -> None:
     with pytest.raises(ConfigurationError, match=r"tracking\.experiment: "):
         compose_command(parse(["scale=tiny", f'tracking.experiment="{value}"']))
 

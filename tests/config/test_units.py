@@ -14,7 +14,7 @@ def test_sizes_and_counts_are_read_exactly() -> None:
     assert {text: parse_count(text) for text in counts} == counts
 
 
-def test_what_is_no_size_or_not_above_zero_is_refused() -> None:
+def test_text_that_is_no_positive_size_is_refused() -> None:
     for text in ("", "GiB", "3 apples", "-GiB", True, None, "1GiBs", [1]):
         with pytest.raises(ValueError, match="is not a number with a unit such as 388GiB"):
             parse_size(text)

@@ -62,7 +62,7 @@ def test_processes_have_gpus_of_their_own_and_the_next_waits_until_enough_are_fr
     ended(third)
 
 
-def test_who_waits_holds_no_gpu(tmp_path: Path) -> None:
+def test_a_waiting_process_holds_no_gpu(tmp_path: Path) -> None:
     first = holder(tmp_path, 1, "a")
     assert said(first) == "GPU-a"
     waits = holder(tmp_path, 0, "ab")

@@ -45,7 +45,7 @@ def process(_: int) -> int:
     return os.getpid()
 
 
-def test_one_item_alone_needs_no_other_process_and_several_have_some() -> None:
+def test_one_item_runs_in_this_process_and_several_in_others() -> None:
     assert list(LocalEngine(2).map(process, iter([1]))) == [os.getpid()]
     assert list(LocalEngine(2).map(process, [])) == []
     assert os.getpid() not in LocalEngine(2).map(process, range(2))

@@ -77,7 +77,7 @@ def test_a_killed_node_ends_the_training_and_is_told_of(root: Path) -> None:
     assert STEPS // 2 <= steps < STEPS
 
 
-def test_what_lost_a_node_ends_with_the_bytes_of_two_processes_that_were_left_alone(root: Path) -> None:
+def test_a_training_that_lost_a_node_ends_with_the_bytes_of_an_undisturbed_one(root: Path) -> None:
     *_, (why, _) = json.loads((root / "ended.json").read_text())
     assert why == ""
     assert files(root / NAME / "output") == files(root / STRAIGHT / "output")

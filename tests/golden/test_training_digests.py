@@ -18,7 +18,7 @@ TEXT_BYTES = 877
 LOSSES = {1: 5.57429, 2: 5.47283, 7: 4.47877, STEPS: 3.87407}
 
 
-def test_what_is_trained_is_that_of_the_code_version(tmp_path: Path) -> None:
+def test_a_training_makes_the_weights_of_its_code_version(tmp_path: Path) -> None:
     result = execute(tmp_path, "run", write_inputs(tmp_path))
     output = tmp_path / "run" / "output"
     contexts = json.loads((output / "contexts.json").read_text())

@@ -71,7 +71,7 @@ def own_of(run: PreparedRun, others: list[PreparedRun]) -> set[Place]:
     return {(node.name, node.key) for node in nodes if node.key not in shared}
 
 
-def test_of_finished_runs_weights_and_optimizer_states_go_where_these_are_named(runs: list[PreparedRun]) -> None:
+def test_weights_and_optimizer_states_of_named_finished_runs_go(runs: list[PreparedRun]) -> None:
     assert clean(root(), []) == []
     (removal,) = Cleaning.of(root()).of_runs([runs[1].run_id])
     assert removal.place == ("training", runs[1].nodes["training"].key)
@@ -113,7 +113,7 @@ def test_a_failed_sweep_goes_whole_with_its_sizes_shown_first(
     assert "nothing can be removed" in capsys.readouterr().out
 
 
-def test_what_a_run_may_still_need_stays_though_it_has_not_made_it(runs: list[PreparedRun]) -> None:
+def test_artefacts_that_a_run_may_still_need_stay(runs: list[PreparedRun]) -> None:
     """A run that failed early has the keys of all its stages on record."""
     change_record(runs[0], status="failed")
     change_record(runs[1], status="failed", stages={})
@@ -122,7 +122,9 @@ def test_what_a_run_may_still_need_stays_though_it_has_not_made_it(runs: list[Pr
 
 
 @pytest.mark.parametrize("how", ["run", "path", "link"])
-def test_what_another_run_starts_from_stays_where_its_own_run_is_named(runs: list[PreparedRun], how: str) -> None:
+def test_a_training_that_another_run_starts_from_stays_where_its_own_run_is_named(
+    runs: list[PreparedRun], how: str
+) -> None:
     training = ("training", runs[0].nodes["training"].key)
     Path("link").symlink_to(root().store.path(*training))
     start = {"run": runs[0].run_id[:6], "path": str(root().store.path(*training)), "link": "link"}[how]
@@ -138,7 +140,7 @@ def test_a_run_that_lacks_its_scores_keeps_the_weights_that_give_them_again(runs
     assert Cleaning.of(root()).of_runs([runs[0].run_id]) == []
 
 
-def test_what_is_no_artefact_stays(runs: list[PreparedRun]) -> None:
+def test_files_that_are_no_artefacts_stay(runs: list[PreparedRun]) -> None:
     for name in ("backup/thesis", f"tokens/{A}", "lost+found/x"):
         (root().store.root / name).mkdir(parents=True)
         (root().store.root / name / "file").touch()
@@ -146,7 +148,7 @@ def test_what_is_no_artefact_stays(runs: list[PreparedRun]) -> None:
     assert clean(root(), []) == []
 
 
-def test_what_neither_a_run_nor_a_report_names_goes(runs: list[PreparedRun]) -> None:
+def test_artefacts_that_neither_a_run_nor_a_report_names_go(runs: list[PreparedRun]) -> None:
     store = root().store
     publish(store, "tokens", A, {"ids": "123"})
     publish(store, "token_statistics", B, {"s": "1"}, inputs={"tokens": A})
@@ -231,7 +233,9 @@ def test_nothing_goes_where_other_roots_may_use_the_artefacts(runs: list[Prepare
         Cleaning.of(root())
 
 
-def test_what_cannot_be_cleaned_is_refused(runs: list[PreparedRun], capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_and_flags_that_cannot_be_cleaned_are_refused(
+    runs: list[PreparedRun], capsys: pytest.CaptureFixture[str]
+) -> None:
     refusals = {
         ("nothing",): "no run or sweep 'nothing'",
         ("--yess",): "--yess is no flag of paribus clean; known: --yes, --verify",

@@ -149,7 +149,7 @@ def test_a_child_ends_with_its_server_and_the_next_begins_all_the_same(begin: An
     assert third.wait() == 5
 
 
-def test_what_is_raised_while_a_child_begins_leaves_none_behind(begin: Any, tmp_path: Path) -> None:
+def test_an_error_while_a_child_begins_leaves_no_process_behind(begin: Any, tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("import time; time.sleep(60)", encoding="utf-8")
     first, _ = begin()
     first.wait()
@@ -202,7 +202,7 @@ def test_with_the_process_that_asked_ends_all_that_it_began(begin: Any, tmp_path
 
 
 @pytest.mark.slow
-def test_what_the_server_imports_starts_no_thread_of_python_and_opens_no_device() -> None:
+def test_imports_of_the_server_start_no_thread_and_open_no_device() -> None:
     modules = sorted({module for stage in STAGES.values() for module in stage.imports})
     code = (
         f"import importlib, threading\nfor name in {modules!r}: importlib.import_module(name)\n"

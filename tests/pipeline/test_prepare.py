@@ -83,7 +83,7 @@ def test_slurm_takes_jobs_only_where_its_commands_are(commands: Callable[..., No
         assert absent in problems.get("hydra/launcher", "")
 
 
-def test_what_is_done_needs_neither_a_launcher_nor_room(
+def test_a_finished_run_needs_neither_a_launcher_nor_room(
     commands: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commands()
@@ -140,7 +140,7 @@ def encoded(embedder: MiniLMEmbedder) -> dict[str, object]:
         (training(device="cuda") | {"finetuning": ScrollsFinetuning(tasks=(), processes=3)}, 2, "finetuning.processes"),
     ],
 )
-def test_what_is_not_here_is_named_by_its_path(
+def test_an_absent_device_is_refused_by_its_path(
     groups: dict[str, object], seen: int, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("SLURM_JOB_NODELIST", "SLURM_JOB_NUM_NODES"):
@@ -168,7 +168,9 @@ def test_what_is_not_here_is_named_by_its_path(
     ],
     ids=str,
 )
-def test_what_is_here_or_not_wanted_is_no_problem(groups: dict[str, object], seen: int, tmp_path: Path) -> None:
+def test_devices_that_are_present_or_not_needed_are_accepted(
+    groups: dict[str, object], seen: int, tmp_path: Path
+) -> None:
     assert found(tmp_path, seen, **groups) == {}
 
 
@@ -241,7 +243,7 @@ def test_compiling_without_a_compiler_is_refused_where_it_is_asked_for(
     assert found(tmp_path, 1, **training(device=device, compile="auto")) == {}
 
 
-def test_what_is_made_already_needs_no_device(tmp_path: Path) -> None:
+def test_a_finished_stage_needs_no_device(tmp_path: Path) -> None:
     run = planned_run(tmp_path, training=replace(TRAINING, device="cuda"))
     assert len(list(Devices(lambda: 0).check(run.job.config, run.nodes))) == 1
     store_record(run, "training", {})
@@ -296,7 +298,7 @@ def test_a_job_refuses_first_where_its_machine_lacks_the_device(tmp_path: Path, 
     assert not any((layout.path / "artifacts").glob("*/*/record.json"))
 
 
-def test_what_no_machine_has_is_refused_also_in_a_plan(tmp_path: Path) -> None:
+def test_devices_and_stores_that_no_machine_has_are_refused_also_in_a_plan(tmp_path: Path) -> None:
     refusals = {
         "training.device=tpu": "training.device: 'tpu' is no device; known: auto, cpu, cuda, and cuda:N",
         "evaluation.device=cuda:": "evaluation.device: 'cuda:' is no device",

@@ -39,7 +39,7 @@ def own_tokenizers(paths: Sequence[str]) -> list[str]:
         (("budget", "experiment"), BytesTokenizer(), "bytes-merge_rank-standard-equal_tokens-seed0"),
     ],
 )
-def test_what_a_sweep_compares_stands_in_the_names_of_its_runs(
+def test_the_factors_of_a_sweep_stand_in_the_names_of_its_runs(
     factors: tuple[str, ...], tokenizer: TokenizerConfig, expected: str
 ) -> None:
     assert run_names([prepared(tokenizer, factors=factors)]) == [expected]

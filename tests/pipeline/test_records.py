@@ -81,7 +81,7 @@ def test_the_command_of_what_is_named_makes_the_same_runs(
     assert identifiers(made) == [run.run_id for run in found.runs] == (runs if place is None else [runs[place]])
 
 
-def test_what_names_nothing_or_several_is_refused_with_what_there_is(
+def test_unknown_and_ambiguous_names_are_refused_with_the_known_ones(
     sweep: tuple[Path, str, list[str]], tmp_path: Path
 ) -> None:
     root, identifier, runs = sweep

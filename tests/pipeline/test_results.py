@@ -42,11 +42,11 @@ def reason(run: PreparedRun) -> str:
     return missing.reason
 
 
-def test_one_that_nobody_started(run: PreparedRun) -> None:
+def test_a_run_that_nobody_started_is_not_started(run: PreparedRun) -> None:
     assert reason(run) == "seed 0: not started"
 
 
-def test_one_whose_files_are_away_by_them_and_not_as_one_that_nobody_started(tmp_path: Path) -> None:
+def test_a_run_whose_files_are_missing_is_unknown_and_names_them(tmp_path: Path) -> None:
     overrides = ["scale=tiny", "corpus=files", f"corpus.paths=[{tmp_path}/gone.txt]", f"root={tmp_path}/root"]
     (run,) = prepare_runs(compose_command(parse(overrides)), tolerate_missing=True)
     assert reason(run).startswith("seed 0: whether it has run is not known without its files: ")
@@ -60,7 +60,7 @@ def test_one_whose_files_are_away_by_them_and_not_as_one_that_nobody_started(tmp
     assert "not started" not in printed and run.run_id not in printed
 
 
-def test_one_that_is_still_going_with_when_it_began_and_how_far_it_is(run: PreparedRun) -> None:
+def test_a_running_run_says_when_it_began_and_how_far_it_is(run: PreparedRun) -> None:
     stages = len(begun(run)["code_versions"])
     held = acquire(OutputRoot.of(run.job.config).run_claim(run.run_id), 30.0)
     assert held is not None
@@ -69,7 +69,7 @@ def test_one_that_is_still_going_with_when_it_began_and_how_far_it_is(run: Prepa
         assert reason(run).endswith(f"UTC, 0 of {stages} stages done")
 
 
-def test_one_whose_record_is_damaged_by_its_file(run: PreparedRun) -> None:
+def test_a_run_with_a_damaged_record_names_its_file(run: PreparedRun) -> None:
     begun(run)
     path = OutputRoot.of(run.job.config).run(run.run_id) / RUN_RECORD
     for content in ("", "{", "[]", '{"status": "done"}'):
@@ -77,7 +77,7 @@ def test_one_whose_record_is_damaged_by_its_file(run: PreparedRun) -> None:
         assert str(path) in reason(run) and "of another version of paribus, or damaged" in reason(run), content
 
 
-def test_one_that_another_version_made_by_its_id_and_stages(run: PreparedRun) -> None:
+def test_a_run_of_another_version_is_named_with_its_stages(run: PreparedRun) -> None:
     record = begun(run)
     now = record["code_versions"]["evaluation"]
     layout = OutputRoot.of(run.job.config)
@@ -110,7 +110,7 @@ def test_a_process_that_somebody_stopped_alone_is_a_failure_of_this_run_alone() 
             _conclude(None, -number, LOG, memory_kills=0)
 
 
-def test_where_the_whole_job_is_stopped_the_run_is_interrupted() -> None:
+def test_a_run_is_interrupted_where_the_whole_job_is_stopped() -> None:
     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -127,7 +127,7 @@ def test_signal_nine_is_want_of_memory_only_where_the_kernel_counted_it() -> Non
         _conclude(None, -signal.SIGKILL, LOG, memory_kills=0)
 
 
-def test_what_the_process_said_comes_first() -> None:
+def test_the_error_that_a_process_reported_comes_before_its_signal() -> None:
     said = {"type": "failed", "class": "numerical", "message": "the loss is NaN", "full_disk": False}
     with pytest.raises(NumericalError, match="the loss is NaN"):
         _conclude(said, -signal.SIGKILL, LOG, memory_kills=1)

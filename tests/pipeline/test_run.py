@@ -244,7 +244,7 @@ def test_a_training_made_again_that_read_other_amounts_leaves_no_number_at_the_f
         (InfrastructureError("the machine failed"), 3),
     ],
 )
-def test_what_may_be_gone_is_tried_again_and_a_full_disk_is_not(
+def test_a_failure_that_may_pass_is_tried_again_and_a_full_disk_is_not(
     run: PreparedRun, monkeypatch: pytest.MonkeyPatch, error: Exception, tries: int
 ) -> None:
     def fails(job: dict[str, Any]) -> None:

@@ -77,7 +77,7 @@ def test_the_first_training_is_the_artefact_of_a_run_that_trains_no_longer(tmp_p
     assert longer.nodes["training"].key != run.nodes["training"].key
 
 
-def test_it_is_made_first_with_its_own_budget_and_given_to_the_training_that_goes_on(tmp_path: Path, make: Any) -> None:
+def test_the_first_training_is_made_with_its_own_budget_and_given_to_the_second(tmp_path: Path, make: Any) -> None:
     run, short = continued(tmp_path), shorter(tmp_path)
     made = dict(make(run))
     assert list(made).index("first_training") == list(made).index("training") - 1

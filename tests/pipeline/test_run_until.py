@@ -97,7 +97,7 @@ def test_a_run_stops_after_its_stage_and_the_same_command_makes_the_rest(run: Pr
     assert stopped_after(run) == ["contexts", None, "training", None]
 
 
-def test_what_is_made_already_is_not_looked_at_again(run: PreparedRun, make: Made) -> None:
+def test_stages_that_are_made_are_not_looked_at_again(run: PreparedRun, make: Made) -> None:
     make("training")
     before = events(run)
     assert make("training") == make("contexts") == []
@@ -130,7 +130,7 @@ def test_a_run_that_failed_later_stays_failed(run: PreparedRun, monkeypatch: pyt
     assert read_state(root_of(run), run).status == "failed"
 
 
-def test_what_until_makes_again_of_a_finished_run_leaves_a_record_of_all_of_it(run: PreparedRun, make: Made) -> None:
+def test_a_stage_of_a_finished_run_that_until_makes_again_leaves_the_whole_record(run: PreparedRun, make: Made) -> None:
     """A table reads of a run what its record names."""
     make(None)
     root, node = root_of(run), run.nodes["contexts"]

@@ -40,7 +40,7 @@ def words(plan: Plan) -> str:
     return " ".join(shown(plan).split())
 
 
-def test_what_padding_or_text_decides_is_estimated(tmp_path: Path) -> None:
+def test_numbers_that_depend_on_padding_or_text_are_estimated(tmp_path: Path) -> None:
     for overrides, estimated in (
         ((), {"text_bytes"}),
         (("packing=best_fit",), {"text_bytes", *LENGTH}),
@@ -57,7 +57,7 @@ def test_what_padding_or_text_decides_is_estimated(tmp_path: Path) -> None:
         assert run.full == any("packing" in override for override in overrides), overrides
 
 
-def test_what_the_vocabulary_decides_is_exact_once_it_is_there_and_with_bytes(tmp_path: Path) -> None:
+def test_numbers_that_depend_on_the_vocabulary_are_exact_once_it_exists_and_with_bytes(tmp_path: Path) -> None:
     overrides = ("budget=equal_flops", "budget.flops=3e9", "tokenizer.vocab_size=4096")
     asked = planned(tmp_path, *overrides)
     run = prepared(tmp_path, *overrides)

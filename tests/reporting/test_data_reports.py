@@ -230,7 +230,7 @@ def test_contexts_of_one_document_are_named(tmp_path: Path) -> None:
         assert ("hardly more" in written) == ("model.context_length" in sentence) == (start is not None), counts
 
 
-def test_what_was_not_measured_is_no_zero() -> None:
+def test_a_missing_measurement_is_not_shown_as_zero() -> None:
     """Contexts of one document have no two documents to compare."""
     curves = CURVES | {"similarity_inside": [0] * 100}
     alone = OrderRow("one_document", NUMBERS | {"similarity_inside": None}, curves, "same")

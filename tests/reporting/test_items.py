@@ -111,7 +111,7 @@ def test_texts_are_a_line_an_item() -> None:
     assert (second["item"], second["question"], second["choices"]) == ("doc-002", "a", None)
 
 
-def test_what_models_wrote_stands_beside_its_item_and_checkpoint(tmp_path: Path) -> None:
+def test_generated_answers_stand_beside_their_item_and_checkpoint(tmp_path: Path) -> None:
     run = record(tmp_path, "a", {"tokenizer": "bpe"}, {("translation", 0): [0.2, 0.3]}, metric="bleu", checkpoints=2)
     assert run.scores is not None
     written = {(step, f"translation-{item:04d}", f"{step} {item}") for step in (0, 1) for item in (0, 1)}

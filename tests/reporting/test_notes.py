@@ -68,7 +68,7 @@ def lines_of(root: Path, first: dict[str, Any], second: dict[str, Any], *factors
     return notes(compare(runs, (*FACTORS, *factors)))
 
 
-def test_what_is_unlike_in_one_row_or_unusual_in_all_is_named(tmp_path: Path) -> None:
+def test_unlike_rows_and_unusual_settings_are_named(tmp_path: Path) -> None:
     usual = "\n".join(lines_of(tmp_path / "usual", {}, {}))
     repeated, more = {"training": {"epochs": 2.34}}, {"training": {"epochs": 3.0}}
     once, thrice = dropout(1, 2.34), dropout(3, 3.5)

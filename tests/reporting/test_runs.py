@@ -102,7 +102,7 @@ def test_items_whose_prompt_some_run_cut_are_left_out_for_all_at_all_shots(tmp_p
 
 
 @pytest.mark.parametrize("cut", [11, 40])
-def test_where_too_few_prompts_fit_all_are_scored_and_notes_say_so(tmp_path: Path, cut: int) -> None:
+def test_all_items_are_scored_and_noted_where_too_few_prompts_fit(tmp_path: Path, cut: int) -> None:
     comparison = compare(cut_runs(tmp_path, items(cut), []), FACTORS)
     assert [row.cells["boolq/5_shot"].items for row in comparison.rows] == [40, 40]
     # Nothing was cut where there are no examples, so that may be judged.

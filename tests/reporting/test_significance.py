@@ -153,7 +153,7 @@ def test_a_row_without_its_last_seed_takes_nothing_from_the_spread_of_the_others
         assert within_rows(np.array(means)) == expected, means
 
 
-def test_one_seed_has_the_interval_over_its_items_and_what_other_rows_tell_of_seeds() -> None:
+def test_the_interval_of_one_seed_adds_the_spread_of_other_rows_over_seeds() -> None:
     values = np.random.default_rng(8).normal(size=(1, 50))
     alone, beside_others = half_width(values, None), half_width(values, SeedVariance(4.0, 9))
     assert alone == pytest.approx(stats.t.ppf(0.975, 49) * stats.sem(values[0]))

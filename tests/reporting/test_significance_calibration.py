@@ -36,7 +36,7 @@ CONTRASTS = pytest.mark.parametrize("weights", [FACTORIAL, MANY_TO_ONE], ids=["f
     ],
     ids=lambda each: f"{each.rows} rows, {each.seeds} seeds, {each.share}" if isinstance(each, World) else None,
 )
-def test_of_tables_without_a_difference_one_in_twenty_has_one(world: World, bounds: tuple[float, float]) -> None:
+def test_one_in_twenty_tables_without_a_difference_shows_one(world: World, bounds: tuple[float, float]) -> None:
     """The bounds are those of the whole calibration (docs/report.md) and three standard errors of so few draws."""
     generator = np.random.default_rng(9)
     positive = np.mean([compared(world.table(generator)).p_value < 0.05 for _ in range(DRAWS)])
@@ -57,7 +57,7 @@ def test_a_difference_of_the_detectable_size_is_detected_four_times_in_five(worl
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.95])
-def test_one_in_twenty_numbers_is_beyond_its_half_width_where_runs_are_missing(share: float) -> None:
+def test_one_in_twenty_numbers_lies_beyond_its_half_width_where_runs_are_missing(share: float) -> None:
     generator = np.random.default_rng(13)
     missed = []
     for _ in range(DRAWS):
@@ -84,7 +84,7 @@ def test_the_level_of_contrasts_is_that_of_the_largest_by_simulation(
 
 
 @CONTRASTS
-def test_of_tables_where_nothing_differs_one_in_twenty_has_any_effect(weights: Sequence[dict[int, float]]) -> None:
+def test_one_in_twenty_tables_where_nothing_differs_shows_any_effect(weights: Sequence[dict[int, float]]) -> None:
     generator, draws, seeds, items = np.random.default_rng(1), 500, 3, 30
     wrong = 0
     for _ in range(draws):

@@ -180,7 +180,7 @@ def test_a_row_that_failed_or_has_few_seeds_takes_no_effect_from_the_others() ->
             assert main.test.difference == pytest.approx(-0.1, abs=0.02)
 
 
-def test_of_rows_that_lack_other_seeds_those_differences_decide_that_have_three() -> None:
+def test_differences_with_three_common_seeds_decide_where_rows_lack_seeds() -> None:
     def without(values: Values, seed: int) -> Values:
         return {each: scores for each, scores in values.items() if each != seed}
 
@@ -200,7 +200,7 @@ def test_sizes_are_compared_with_the_next_smaller_one_too() -> None:
 
 
 @pytest.mark.parametrize("seeds", [3, 5])
-def test_where_no_factor_does_anything_few_are_called_more_than_chance(seeds: int) -> None:
+def test_factors_without_effect_are_rarely_called_significant(seeds: int) -> None:
     generator = np.random.default_rng(seeds)
     trials = 300
     draws = [effects_of(table(generator, (2.0,) * 4, seeds=seeds)) for _ in range(trials)]
@@ -281,7 +281,7 @@ def test_the_head_says_what_was_compared_and_what_each_factor_does(comparison: C
     assert finding.state == "undecided"
 
 
-def test_what_else_differs_by_a_quarter_is_named_with_what_makes_it_equal(tmp_path: Path) -> None:
+def test_other_quantities_that_differ_by_a_quarter_are_named_with_their_remedy(tmp_path: Path) -> None:
     runs = [
         replace(run, training={**run.training, "text_bytes": 1_000, "parameters": 1_000 * scale})
         for run, scale in ((run, 4 if run.factors["tokenizer"] == "bpe" else 1) for run in factorial(tmp_path))
@@ -292,7 +292,7 @@ def test_what_else_differs_by_a_quarter_is_named_with_what_makes_it_equal(tmp_pa
     assert "also different" not in texts["longest_first"] + texts["scaffold_bpelongest_first"]
 
 
-def test_what_is_seen_of_little_common_text_is_no_effect_of_the_factor(comparison: Comparison) -> None:
+def test_rows_with_little_common_text_show_no_effect_of_the_factor(comparison: Comparison) -> None:
     read: dict[str, Any] = {
         "share_of_more": 0.02,
         "by_step": None,

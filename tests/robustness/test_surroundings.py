@@ -24,7 +24,9 @@ def test_no_process_imports_a_file_of_the_user_that_is_named_like_a_module(tmp_p
     ("launcher", "output", "status"),
     [("joblib", "pipe", 0), ("basic", "/dev/full", 1), ("basic", "log", 0)],
 )
-def test_what_becomes_of_its_output_decides_no_run(launcher: str, output: str, status: int, tmp_path: Path) -> None:
+def test_a_closed_or_full_output_does_not_decide_how_a_run_ends(
+    launcher: str, output: str, status: int, tmp_path: Path
+) -> None:
     write_corpus(tmp_path)
     if output == "pipe":
         reading, writing = os.pipe()

@@ -75,7 +75,7 @@ def test_users_of_one_group_make_and_read_artefacts_of_one_store(tmp_path: Path,
         assert (done.stdout, done.returncode) == ("published\n", 0), done.stderr
 
 
-def test_who_may_not_write_there_is_told_where(tmp_path: Path, root: Path) -> None:
+def test_a_user_without_the_right_to_write_is_told_the_file(tmp_path: Path, root: Path) -> None:
     assert as_user(ANN, "022", tmp_path, str(root), "a").returncode == 0
     refused = as_user(BEN, "022", tmp_path, str(root), "b", "a")
     assert refused.returncode == 1

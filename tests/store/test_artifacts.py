@@ -103,7 +103,7 @@ def test_code_that_no_checkout_tracks_has_no_commit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["file", "directory"])
-def test_what_is_written_in_one_step_is_whole_or_as_it_was(tmp_path: Path, kind: str) -> None:
+def test_a_file_that_is_replaced_in_one_step_is_whole_or_unchanged(tmp_path: Path, kind: str) -> None:
     target = tmp_path / "target"
 
     def write(aside: Path, text: str) -> None:
@@ -229,7 +229,7 @@ def found(store: Store) -> Artifact:
     return artifact
 
 
-def test_what_was_pruned_is_no_damage_and_what_else_is_missing_is(store: Store, artifact: Artifact) -> None:
+def test_pruned_files_are_no_damage_and_other_missing_files_are(store: Store, artifact: Artifact) -> None:
     prune(store, "state/optimizer")
     assert not (artifact.path / "state").exists()
     assert store.damage("training", "a") is None

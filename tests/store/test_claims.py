@@ -82,7 +82,7 @@ def make_once(root: str, made: str) -> None:
                 store.publish(held, "corpus", KEY, {"result": {}})
 
 
-def test_of_six_processes_exactly_one_makes_the_artefact(tmp_path: Path) -> None:
+def test_exactly_one_of_six_processes_makes_the_artefact(tmp_path: Path) -> None:
     made = tmp_path / "made"
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=make_once, args=(str(tmp_path / "store"), str(made))) for _ in range(6)]
@@ -161,7 +161,7 @@ def test_a_process_that_lost_its_claim_publishes_nothing(tmp_path: Path) -> None
     assert store.find("corpus", KEY) is None
 
 
-def test_what_a_process_writes_late_does_not_reach_its_successor(tmp_path: Path) -> None:
+def test_late_writes_of_a_process_do_not_reach_its_successor(tmp_path: Path) -> None:
     store = Store(tmp_path)
     held = store.claim("corpus", KEY)
     assert held is not None

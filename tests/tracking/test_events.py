@@ -152,7 +152,7 @@ def fail(*arguments: object) -> NoReturn:
     ],
     ids=["metric", "correction"],
 )
-def test_what_could_not_be_written_is_written_when_it_is_logged_again(
+def test_a_line_that_could_not_be_written_is_written_when_it_is_logged_again(
     path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[EventLog], None], expected: list[tuple[int, float]]
 ) -> None:
     with EventLog(path) as log:
@@ -307,7 +307,7 @@ def test_scores_in_bits_per_byte_stand_at_what_training_had_read_by_their_step()
     assert list(axes.points("eval/bits_per_byte", 2.5, 9)) == [("eval/bits_per_byte", 2.5, 9)]
 
 
-def test_what_training_logged_live_is_not_changed_when_its_metrics_are_read_again(path: Path) -> None:
+def test_metrics_that_are_read_again_do_not_change_what_was_logged_live(path: Path) -> None:
     with EventLog(path) as log:
         live, again = TextAxes(), TextAxes()
         for name, value in {"train/tokens": 300, "train/text_bytes": 750, "train/bits_per_byte": 1.5}.items():

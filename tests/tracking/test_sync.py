@@ -107,7 +107,7 @@ def test_a_server_that_is_down_is_named_in_time_and_sync_sends_the_rest(root: Pa
     assert steps_shown(f"sqlite:///{root}/mlflow.db") == {"one": STEPS}
 
 
-def test_what_a_server_missed_while_it_was_down_is_sent_at_the_end_or_named(root: Path) -> None:
+def test_events_that_a_server_missed_are_sent_at_the_end_or_named(root: Path) -> None:
     names = ("one", "two", "three")
     directories = [write_run(root, name) for name in names]
     assert finish_all(directories[:1], TRACKING, root) is None
