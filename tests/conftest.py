@@ -4,7 +4,6 @@ import gc
 import os
 import shutil
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import Any
 
 import hydra
 import pytest
-from absl import logging as absl_logging
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
@@ -27,8 +25,6 @@ from support.real_data import SHARED, RealData, real_data
 PROFILE = {"deadline": None, "database": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
 settings.register_profile("fast", max_examples=25, derandomize=True, **PROFILE)
 settings.register_profile("thorough", max_examples=300, **PROFILE)
-# Hydra's launchers close all handlers of logging, and absl's would close pytest's file with it.
-absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__
 LONG_FILE = 20.0
 """Seconds from which the summary names a file."""
 
@@ -90,6 +86,8 @@ def _safe_path() -> Iterator[None]:
 def _compositions() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hydra, "compose", compose_once)
+        # A launcher configures logging for the process of a command; here it would close pytest's files.
+        patch.setattr("hydra._internal.logging_config.configure_logging", lambda config: None)
         yield
 
 
