@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from paribus.cli import main
-from support.command_line import OVERRIDES, SWEEP
-from support.sweeps import run_of, training_of
+from support.command_line import OVERRIDES, SWEEP, run_of, training_of
 
 BPE, SCAFFOLD = "bpe standard", "scaffold_lbpe standard"
 ROOT = Path("paribus_runs")

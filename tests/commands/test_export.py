@@ -18,7 +18,7 @@ from paribus.config.explain import summaries
 from paribus.config.metrics import PREFERRED
 from paribus.reporting.measures import METRICS
 from paribus.tokenization import Tokenizer
-from support.sweeps import run_of, trained
+from support.command_line import run_of, trained
 from support.transformers_alone import TransformersAlone
 
 EOS = "<|endoftext|>"
