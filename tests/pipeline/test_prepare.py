@@ -113,79 +113,67 @@ def encoded(embedder: MiniLMEmbedder) -> dict[str, object]:
     return {"ordering": NearestOrdering(), "embedder": embedder}
 
 
-@pytest.mark.parametrize(
-    ("groups", "seen", "path"),
-    [
-        (training(device="cuda"), 0, "training.device"),
-        (training(device="cuda:1"), 1, "training.device"),
-        ({"evaluation": EvaluationConfig(device="cuda:2")}, 2, "evaluation.device"),
-        (
-            {"ordering": NearestOrdering(), "neighbours": NeighboursConfig(device="gpu", index="flat")},
-            0,
-            "neighbours.device",
-        ),
-        (training(device="cuda", processes=4), 2, "training.processes"),
-        (training(device="cuda", processes=0), 3, "training.global_batch"),
-        (training(**SHARED, device="cuda", shard_processes=2), 3, "training.shard_processes"),
-        (training(**SHARED, shard_processes=2), 0, "training.shard_processes"),
-        (training(nodes=2), 0, "training.nodes"),
-        ({"evaluation": EvaluationConfig(device="cuda", processes=3)}, 2, "evaluation.processes"),
-        ({"evaluation": EvaluationConfig(precision="tf32")}, 0, "evaluation.precision"),
-        (encoded(MiniLMEmbedder(precision="tf32")), 0, "embedder.precision"),
-        (encoded(MiniLMEmbedder(precision="tf32", device="cpu")), 2, "embedder.precision"),
-        ({"evaluation": EvaluationConfig(device="cuda:1", processes=2)}, 2, "evaluation.processes"),
-        ({"pretokenizer": PredictiveEntropyPretokenizer(model=".", device="cuda")}, 0, "pretokenizer.device"),
-        ({"pretokenizer": PredictiveEntropyPretokenizer(model=".", device="cuda:1")}, 1, "pretokenizer.device"),
-        (training(nodes=0), 0, "training.nodes"),
-        (training(device="cuda") | {"finetuning": ScrollsFinetuning(tasks=(), processes=3)}, 2, "finetuning.processes"),
-    ],
+ABSENT: tuple[tuple[dict[str, object], int, str], ...] = (
+    (training(device="cuda"), 0, "training.device"),
+    (training(device="cuda:1"), 1, "training.device"),
+    ({"evaluation": EvaluationConfig(device="cuda:2")}, 2, "evaluation.device"),
+    (
+        {"ordering": NearestOrdering(), "neighbours": NeighboursConfig(device="gpu", index="flat")},
+        0,
+        "neighbours.device",
+    ),
+    (training(device="cuda", processes=4), 2, "training.processes"),
+    (training(device="cuda", processes=0), 3, "training.global_batch"),
+    (training(**SHARED, device="cuda", shard_processes=2), 3, "training.shard_processes"),
+    (training(**SHARED, shard_processes=2), 0, "training.shard_processes"),
+    (training(nodes=2), 0, "training.nodes"),
+    (training(nodes=0), 0, "training.nodes"),
+    ({"evaluation": EvaluationConfig(device="cuda", processes=3)}, 2, "evaluation.processes"),
+    ({"evaluation": EvaluationConfig(device="cuda:1", processes=2)}, 2, "evaluation.processes"),
+    ({"evaluation": EvaluationConfig(precision="tf32")}, 0, "evaluation.precision"),
+    (encoded(MiniLMEmbedder(precision="tf32")), 0, "embedder.precision"),
+    (encoded(MiniLMEmbedder(precision="tf32", device="cpu")), 2, "embedder.precision"),
+    ({"pretokenizer": PredictiveEntropyPretokenizer(model=".", device="cuda:1")}, 1, "pretokenizer.device"),
+    (training(device="cuda") | {"finetuning": ScrollsFinetuning(tasks=(), processes=3)}, 2, "finetuning.processes"),
 )
-def test_an_absent_device_is_refused_by_its_path(
-    groups: dict[str, object], seen: int, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+"""Groups of a run, devices that each library sees, and the field that is refused."""
+PRESENT: tuple[tuple[dict[str, object], int], ...] = (
+    (training(device="cuda"), 1),
+    (training(device="cuda:1"), 2),
+    (training(**SHARED, device="cuda", shard_processes=3), 6),
+    (training(device="cuda", processes=4), 4),
+    ({"evaluation": EvaluationConfig(device="cuda:0", precision="tf32")}, 1),
+    ({"evaluation": EvaluationConfig(device="cuda", processes=2)}, 2),
+    ({"evaluation": EvaluationConfig(device="cpu", processes=9)}, 2),
+    ({"pretokenizer": PredictiveEntropyPretokenizer(model=".", device="cuda:1")}, 2),
+    ({"embedder": MiniLMEmbedder(device="cuda")}, 0),
+    ({"embedder": MiniLMEmbedder(precision="tf32")}, 0),
+    (encoded(MiniLMEmbedder(precision="tf32", device="cuda")), 1),
+    ({"neighbours": NeighboursConfig(device="gpu")}, 0),
+)
+
+
+def test_absent_devices_are_refused_by_their_path_and_others_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("SLURM_JOB_NODELIST", "SLURM_JOB_NUM_NODES"):
         monkeypatch.delenv(name, raising=False)
-    assert list(found(tmp_path, seen, **groups)) == [path]
-
-
-@pytest.mark.parametrize(
-    ("groups", "seen"),
-    [
-        (training(device="cuda"), 1),
-        (training(device="cuda:1"), 2),
-        (training(**SHARED, device="cuda", shard_processes=3), 3),
-        (training(**SHARED, device="cuda", shard_processes=3), 6),
-        (training(device="cuda", processes=4), 4),
-        ({"evaluation": EvaluationConfig(device="cuda:0")}, 1),
-        ({"evaluation": EvaluationConfig(device="cuda:0", precision="tf32")}, 1),
-        ({"evaluation": EvaluationConfig(device="cuda", processes=2)}, 2),
-        ({"evaluation": EvaluationConfig(device="cpu", processes=9)}, 2),
-        ({"pretokenizer": PredictiveEntropyPretokenizer(model=".", device="cuda:1")}, 2),
-        ({"embedder": MiniLMEmbedder(device="cuda")}, 0),
-        ({"embedder": MiniLMEmbedder(precision="tf32")}, 0),
-        (encoded(MiniLMEmbedder(precision="tf32", device="cuda")), 1),
-        ({"neighbours": NeighboursConfig(device="gpu")}, 0),
-    ],
-    ids=str,
-)
-def test_devices_that_are_present_or_not_needed_are_accepted(
-    groups: dict[str, object], seen: int, tmp_path: Path
-) -> None:
-    assert found(tmp_path, seen, **groups) == {}
+    for groups, seen, path in ABSENT:
+        assert list(found(tmp_path, seen, **groups)) == [path], groups
+    for groups, seen in PRESENT:
+        assert found(tmp_path, seen, **groups) == {}, groups
 
 
 THREE = [Gpu(str(number), f"GPU-{number}") for number in range(3)]
 
 
-@pytest.mark.parametrize(
-    ("seen", "processes", "paths"),
-    [(3, 4, ["training.processes"]), (3, 0, ["training.global_batch"]), (3, 3, ["training.global_batch"]), (3, 1, [])],
-)
 def test_auto_counts_the_gpus_of_pytorch_where_the_driver_lists_some(
-    seen: int, processes: int, paths: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     list_gpus(THREE, tmp_path, monkeypatch)
-    assert list(found(tmp_path, seen, **training(device="auto", processes=processes))) == paths
+    paths = {4: ["training.processes"], 0: ["training.global_batch"], 3: ["training.global_batch"], 1: []}
+    for processes, expected in paths.items():
+        assert list(found(tmp_path, 3, **training(device="auto", processes=processes))) == expected, processes
 
 
 @pytest.mark.parametrize("device", ["auto", "cpu"])
@@ -215,21 +203,22 @@ def test_a_stage_takes_gpus_only_where_pytorch_sees_them(
     assert (tmp_path / "locks").exists() == bool(visible)
 
 
-@pytest.mark.parametrize(
-    ("processes", "trained", "visible"),
-    [(None, 2, "0,1"), (None, 0, "0,1,2"), (None, 8, "0,1,2"), (1, 8, "0"), (0, 1, "0,1,2"), (3, 1, "0,1,2")],
-)
 def test_scores_take_as_many_gpus_as_train_or_all_where_fewer_are_here(
-    processes: int | None, trained: int, visible: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(devices, "visible_gpus", lambda: THREE)
     monkeypatch.setattr(devices, "visible_devices", lambda: 3)
     engine = LocalEngineConfig(gpu_locks=str(tmp_path / "locks"))
-    asked = {"evaluation": EvaluationConfig(processes=processes), "finetuning": ScrollsFinetuning(processes=processes)}
-    config = run_config(root=str(tmp_path), engine=engine, **asked, **training(device="auto", processes=trained))
-    for stage in ("evaluation", "finetuning"):
-        with devices.reserve_gpus(stage, config, print) as environment:
-            assert environment == {"CUDA_VISIBLE_DEVICES": visible} | BY_BUS
+    cases = {(None, 2): "0,1", (None, 0): "0,1,2", (None, 8): "0,1,2", (1, 8): "0", (0, 1): "0,1,2", (3, 1): "0,1,2"}
+    for (processes, trained), visible in cases.items():
+        scores = {
+            "evaluation": EvaluationConfig(processes=processes),
+            "finetuning": ScrollsFinetuning(processes=processes),
+        }
+        config = run_config(root=str(tmp_path), engine=engine, **scores, **training(device="auto", processes=trained))
+        for stage in ("evaluation", "finetuning"):
+            with devices.reserve_gpus(stage, config, print) as environment:
+                assert environment == {"CUDA_VISIBLE_DEVICES": visible} | BY_BUS, (processes, trained)
 
 
 @pytest.mark.parametrize(("device", "compiler"), [("cpu", "a C++ compiler"), ("cuda", "a C compiler")])

@@ -44,32 +44,28 @@ def tags(log: list[dict[str, Any]]) -> dict[str, str]:
     return {event["name"]: event["value"] for event in log if event["event"] == "tag"}
 
 
-@pytest.mark.parametrize(
-    ("words", "name"), [(ARMS, "scaffold_bpe seed=1"), (("seed=1",), "bpe-merge_rank-standard-seed1")]
-)
-def test_a_run_is_named_by_what_differs_in_its_sweep(tmp_path: Path, words: tuple[str, ...], name: str) -> None:
-    (start,) = [event for event in events(tmp_path / "root", *words) if event["event"] == "start"]
-    assert start["name"] == name
+def test_a_run_is_named_by_what_differs_in_its_sweep(tmp_path: Path) -> None:
+    names = {ARMS: "scaffold_bpe seed=1", ("seed=1",): "bpe-merge_rank-standard-seed1"}
+    for words, name in names.items():
+        (start,) = [event for event in events(tmp_path / "root", *words) if event["event"] == "start"]
+        assert start["name"] == name
 
 
-@pytest.mark.parametrize(
-    ("words", "name"),
-    [
-        (("-m", "arm=bpe,lbpe", "seed=0,1"), "lbpe seed=1  bpe-longest_first-standard-seed1"),
-        (("-m", "pretokenizer=spans_1,spans_3"), "spans_3  bpe-merge_rank-standard-spans_3-seed0"),
-        (("encoder=longest_first",), "bpe-longest_first-standard-seed0"),
-    ],
-)
-def test_the_first_line_of_a_run_names_its_arm(tmp_path: Path, words: tuple[str, ...], name: str) -> None:
-    sweep, runs = record(tmp_path / "root", *words)
-    told = SweepConfig(id=sweep, name="a sweep", invocation="1", jobs=len(runs), number=len(runs))
-    config = replace(runs[-1].job.config, sweep=told)
-    console = Console(file=io.StringIO(), width=200)
-    files.write_text(OutputRoot.of(config).stop_mark(told), "so that nothing is made")
-    assert perform(config, Display(console), loaded_code()) is None
-    assert isinstance(console.file, io.StringIO)
-    first = console.file.getvalue().splitlines()[0]
-    assert first == f"run {len(runs)} of {len(runs)}  {name}  {runs[-1].run_id}"
+def test_the_first_line_of_a_run_names_its_arm(tmp_path: Path) -> None:
+    names = {
+        ("-m", "arm=bpe,lbpe", "seed=0,1"): "lbpe seed=1  bpe-longest_first-standard-seed1",
+        ("-m", "pretokenizer=spans_1,spans_3"): "spans_3  bpe-merge_rank-standard-spans_3-seed0",
+        ("encoder=longest_first",): "bpe-longest_first-standard-seed0",
+    }
+    for words, name in names.items():
+        identifier, runs = record(tmp_path / "root", *words)
+        sweep = SweepConfig(id=identifier, name="a sweep", invocation="1", jobs=len(runs), number=len(runs))
+        config = replace(runs[-1].job.config, sweep=sweep)
+        console = Console(file=io.StringIO(), width=200)
+        files.write_text(OutputRoot.of(config).stop_mark(sweep), "so that nothing is made")
+        assert perform(config, Display(console), loaded_code()) is None
+        first = console.file.getvalue().splitlines()[0]  # type: ignore[attr-defined]
+        assert first == f"run {len(runs)} of {len(runs)}  {name}  {runs[-1].run_id}"
 
 
 def test_a_run_has_its_command_its_user_and_the_commit(tmp_path: Path) -> None:

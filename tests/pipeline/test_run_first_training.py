@@ -154,25 +154,23 @@ def test_a_plan_bills_both_trainings_and_each_once(tmp_path: Path) -> None:
     assert (plan.stages[-2].state, plan.device_hours) == ("missing", plan.runs[0].hours)
 
 
-@pytest.mark.parametrize(
-    ("overrides", "path"),
-    [
-        (("start.tokens=16K", "evaluation.last_checkpoints=4"), "evaluation.last_checkpoints"),
-        (("budget=equal_text", "start.text=60KB", "evaluation.last_checkpoints=4"), "evaluation.last_checkpoints"),
-        (("budget=equal_flops", "start.flops=5000M", "evaluation.last_checkpoints=4"), "evaluation.last_checkpoints"),
-        (("budget=equal_flops", "start.flops=1K"), "start.flops"),
-        (("start.tokens=15K", "evaluation.last_checkpoints=4"), None),
-        (("start.tokens=16K", "evaluation.last_checkpoints=3"), None),
-        (("budget=equal_text", "start.text=60KB", "evaluation.last_checkpoints=2"), None),
-    ],
-)
-def test_too_long_a_first_training_is_refused(overrides: tuple[str, ...], path: str | None, tmp_path: Path) -> None:
-    words = ("scale=tiny", "corpus=pydocs_small", "start=continued", f"root={tmp_path}", *overrides)
-    if path is None:
-        assert len(prepare_runs(compose_command(parse(words)))) == 1
-        return
-    with pytest.raises(ConfigurationError, match=rf"^{re.escape(path)}: "):
-        prepare_runs(compose_command(parse(words)))
+def test_too_long_a_first_training_is_refused(tmp_path: Path) -> None:
+    cases = {
+        "start.tokens=16K evaluation.last_checkpoints=4": "evaluation.last_checkpoints",
+        "budget=equal_text start.text=60KB evaluation.last_checkpoints=4": "evaluation.last_checkpoints",
+        "budget=equal_flops start.flops=5000M evaluation.last_checkpoints=4": "evaluation.last_checkpoints",
+        "budget=equal_flops start.flops=1K": "start.flops",
+        "start.tokens=15K evaluation.last_checkpoints=4": None,
+        "start.tokens=16K evaluation.last_checkpoints=3": None,
+        "budget=equal_text start.text=60KB evaluation.last_checkpoints=2": None,
+    }
+    for words, path in cases.items():
+        overrides = ("scale=tiny", "corpus=pydocs_small", "start=continued", f"root={tmp_path}", *words.split())
+        if path is None:
+            assert len(prepare_runs(compose_command(parse(overrides)))) == 1, words
+            continue
+        with pytest.raises(ConfigurationError, match=rf"^{re.escape(path)}: "):
+            prepare_runs(compose_command(parse(overrides)))
 
 
 def test_checkpoints_in_the_first_training_are_counted_also_where_steps_are_not_known(tmp_path: Path) -> None:
