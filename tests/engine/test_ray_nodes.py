@@ -23,14 +23,18 @@ pytestmark = [
 ]
 
 
+def run(*command: str | Path) -> None:
+    paths = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `ray_nodes` made."""
     made = tmp_path_factory.mktemp("nodes")
-    paths = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
-    script = [sys.executable, str(TESTS / "concurrency" / "ray_nodes.py"), str(made)]
-    done = subprocess.run(script, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run(Path(__file__).with_name("ray_nodes.py"), made)
     return made
 
 
@@ -47,19 +51,12 @@ def test_a_killed_node_leaves_no_trace_in_an_artefact(directory: Path, tmp_path:
     assert files(directory / "output") == files(context.output)
 
 
-def run(*command: str | Path) -> None:
-    paths = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
-    environment = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `ray_training` made."""
     made = tmp_path_factory.mktemp("training")
     write_inputs(made)
-    run(TESTS / "concurrency" / "ray_training.py", made)
+    run(Path(__file__).with_name("ray_training.py"), made)
     return made
 
 
