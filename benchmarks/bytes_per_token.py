@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import get_args
 
 import numpy as np
-from peers.corpus import documents
+from texts import documents
 
 from paribus.planning.length import bytes_by_rule
 from paribus.tokenization import Tokenizer

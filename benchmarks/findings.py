@@ -21,7 +21,7 @@ from claims.measured import Store
 from claims.papers import ENTROPY_PAPER, claims
 from claims.resampled import RESAMPLES
 from claims.segmentation import DRAWS, measure_segmentation, segmentation_claims
-from peers.table import table
+from tables import table
 
 PAGE = """# Findings
 

@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from peers.table import table
+from tables import table
 from sentencepiece import SentencePieceProcessor
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 

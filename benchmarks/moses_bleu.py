@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from peers.table import table
+from tables import table
 
 from paribus.evaluation.translation import tokenized_bleu
 

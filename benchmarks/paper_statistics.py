@@ -14,7 +14,7 @@ from pathlib import Path
 from papers.claims import claims_table
 from papers.measured import Measured
 from papers.tables import sections
-from peers.corpus import documents
+from texts import documents
 
 
 def report(name: str, texts: Sequence[str], sizes: Sequence[int]) -> str:

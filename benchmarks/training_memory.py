@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from peers.corpus import documents
+from texts import documents
 
 from paribus.tokenization import Tokenizer
 

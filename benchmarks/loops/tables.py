@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from peers.table import number, seconds, table
+from tables import number, spread, table
 
-from loops.results import CHECKPOINTED, REFERENCE, TOLERANCE, Results, spread
+from loops.results import CHECKPOINTED, REFERENCE, TOLERANCE, Results
+from loops.results import spread as interval
 
 NAMES = {
     "bare": "bare step",
@@ -45,7 +46,7 @@ def _speed(one: Results, peak: float) -> Iterator[list[str]]:
         yield [
             _described(one),
             NAMES[name],
-            seconds(one.windows(name)),
+            spread(one.windows(name)),
             _ratio(one, name),
             f"{one.processor_seconds(name):.3g}",
             number(rate),
@@ -65,7 +66,7 @@ def _described(one: Results) -> str:
 def _ratio(one: Results, name: str) -> str:
     if REFERENCE not in one.measured:
         return ""
-    median, low, high = spread(one.ratios(name))
+    median, low, high = interval(one.ratios(name))
     return f"{median:.3f} ({low:.3f}-{high:.3f})"
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from peers.table import table
+from tables import table
 
 from papers import published
 from papers.measured import Measured, change

@@ -1,4 +1,4 @@
-"""Where the documents come from."""
+"""The documents that a benchmark reads."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from paribus.engine.local import LocalEngine
 
 
 def documents(path: Path | None) -> Iterator[str]:
-    """The documents of a file that paribus can read, or docstrings of installed packages."""
+    """The documents of a file that `corpus=files` reads, or docstrings of installed packages."""
     engine = LocalEngine()
     source: Source = PydocsSource(PydocsCorpus(), engine)
     if path is not None:
