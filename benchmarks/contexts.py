@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from loops.inputs import random_tokenizer
+from training_loops import random_tokenizer
 
 from paribus.checks import compose_command
 from paribus.config.arguments import parse

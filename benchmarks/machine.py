@@ -1,7 +1,8 @@
-"""What a figure was measured on."""
+"""What a figure was measured on, and what is at work."""
 
 import os
 import platform
+import sys
 import time
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
@@ -26,3 +27,8 @@ def version_of(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return ""
+
+
+def say(what: str) -> None:
+    """Tell what is at work."""
+    sys.stderr.write(f"{time.strftime('%H:%M:%S')} load {os.getloadavg()[0]:.1f} {what}\n")

@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from machine import described, version_of
+from machine import described, say, version_of
 from tables import number, spread, table
 from texts import documents
 from tokenizer_peers import (
@@ -157,8 +157,8 @@ def encoding(text: Text, vocabularies: Path, given: argparse.Namespace) -> Verdi
     head = ["what", "cores", "cold MB/s", "warm MB/s", "to gigatoken: cold, warm", "peak MiB", "ids"]
     caption = (
         f"{len(text.sizes()):,} documents, {whole:.1f} MB, of which slow contestants encode {slow:.1f}. Cold: the "
-        f"first pass of a fresh process over the texts. Warm: {copies} copies of the texts a pass, the median of the third "
-        "and later passes. Importing, loading the vocabulary and encoding one short string come before.\n\n"
+        f"first pass of a fresh process over the texts. Warm: {copies} copies of the texts a pass, the median of the "
+        "third and later passes. Importing, loading the vocabulary and encoding one short string come before.\n\n"
     )
     return caption + table(head, rows) + left_out(series), all(right for _, right in verdicts)
 
@@ -364,11 +364,6 @@ def left_out(series: Sequence[Series]) -> str:
     """Lines of contestants that were not measured, and why."""
     reasons = {one.contestant.name: one.problem for one in series if one.problem}
     return "".join(["\n" if reasons else "", *(f"- not measured: {name}: {why}\n" for name, why in reasons.items())])
-
-
-def say(what: str) -> None:
-    """Tell what is at work."""
-    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {what}\n")
 
 
 def named_file(argument: str) -> tuple[str, Path]:

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Any
 
-from loops.shapes import Shape, configuration
+from shapes import Shape, configuration
 
 from acceptance.given import ROOT, Answer, Given
 from paribus.config.groups.model import EncoderDecoderModel
@@ -30,7 +30,7 @@ def measure(given: Given) -> Answer:
     """
     answer, shape, reached = Answer(), "demo" if given.tiny else given.of, 0.0
     until = given.until - SPARE_S
-    contestants = ["paribus", "bare_logits", *(["bare", "trainer_compiled"] if given.of == "468m" else [])]
+    contestants = ["paribus", "bare_logits", *(["bare", "trainer"] if given.of == "468m" else [])]
     calls = {shape: ["--contestants", *contestants]}
     if filled := FILLED.get(given.of):
         rows = 2 if given.tiny else filled
@@ -51,7 +51,7 @@ def _measured(
     """Seconds a step, share of the peak, and that without attention to the future, by loop."""
     file = given.work / f"speed_{number}.json"
     command = [sys.executable, str(ROOT / "benchmarks" / "training.py"), "--device", given.device, "--shapes", shape]
-    command += ["--rounds", "1", "--steps", "10", "--json", str(file), "--directory", str(given.work), *options]
+    command += ["--rounds", "1", "--steps", "10", "--json", str(file), *options]
     left = max(until - time.monotonic(), 1.0)
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=left)
