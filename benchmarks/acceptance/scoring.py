@@ -23,14 +23,14 @@ LIMIT = 1e-3
 SAME_TEXTS = 0.9
 
 
-def measure(given: Given) -> Answer:
+def scoring(given: Given) -> Answer:
     """Seconds of both, the largest difference of a score, and the share of texts that are the same."""
     number, tokens, batch = (12, 8, 4) if given.tiny else (400, 64, 64)
-    checkpoint = _checkpoint(given)
+    checkpoint = written_checkpoint(given)
     theirs: Any = HFLM(pretrained=str(checkpoint), dtype="float32", device=given.device, batch_size=batch)
     scorer = Scorer(load_checkpoint_model(checkpoint, given.device))
     tokenizer = evaluation_tokenizer(checkpoint / "tokenizer")
-    ours, asked = HarnessModel(scorer, tokenizer), _requests(number)
+    ours, asked = HarnessModel(scorer, tokenizer), requests(number)
     answer, scores = Answer(), {}
     for name, model in (("paribus", ours), ("hf", theirs)):
         model.loglikelihood(asked[:batch], disable_tqdm=True)
@@ -40,26 +40,22 @@ def measure(given: Given) -> Answer:
     differs = float(np.abs(np.subtract(scores["paribus"], scores["hf"])).max())
     answer.numbers["scores differ by"] = differs
     answer.expect(differs <= LIMIT, f"scores differ by {differs:.2g} nats")
-    return _written(answer, theirs, Generator(scorer, tokenizer), asked, tokens)
 
-
-def _written(answer: Answer, theirs: Any, ours: Generator, asked: list[Instance], tokens: int) -> Answer:
-    prompts = [request.args[0] for request in asked]
-    began = time.perf_counter()
-    found = [one.text for one in ours.write([GenerationRequest(prompt, (), tokens) for prompt in prompts])]
+    prompts, began = [request.args[0] for request in asked], time.perf_counter()
+    written = Generator(scorer, tokenizer).write([GenerationRequest(prompt, (), tokens) for prompt in prompts])
     answer.numbers["paribus texts s"] = time.perf_counter() - began
     options = {"until": [], "max_gen_toks": tokens, "do_sample": False}
     wanted = [Instance(request_type="generate_until", doc={}, arguments=(prompt, options), idx=0) for prompt in prompts]
     began = time.perf_counter()
     expected = theirs.generate_until(wanted, disable_tqdm=True)
     answer.numbers["hf texts s"] = time.perf_counter() - began
-    same = sum(one == other for one, other in zip(found, expected, strict=True)) / len(found)
+    same = sum(one.text == other for one, other in zip(written, expected, strict=True)) / number
     answer.numbers["same texts"] = same
     answer.expect(same >= SAME_TEXTS, f"only {same:.0%} of the texts are the same")
     return answer
 
 
-def _checkpoint(given: Given) -> Path:
+def written_checkpoint(given: Given) -> Path:
     """A model of random weights, so large that no two tokens are nearly as probable, and its tokenizer."""
     texts = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))]
     tokenizer = Tokenizer.train(texts, vocab_size=2_000, special_tokens=["<|endoftext|>"])
@@ -74,10 +70,9 @@ def _checkpoint(given: Given) -> Path:
     return directory
 
 
-def _requests(number: int) -> list[Instance]:
+def requests(number: int) -> list[Instance]:
     """Continuations of pieces of text, a word after others."""
-    words = (ROOT / "README.md").read_text(encoding="utf-8").split()
-    draw = random.Random(0)
+    words, draw = (ROOT / "README.md").read_text(encoding="utf-8").split(), random.Random(0)
     found = []
     for place in range(number):
         start, length = draw.randrange(len(words) - 60), draw.randint(3, 40)
