@@ -4,12 +4,12 @@ python benchmarks/models.py
 """
 
 import sys
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import yaml
 from pydantic import TypeAdapter
+from tables import table
 
 from paribus.config.groups.model import EncoderDecoderModel, ModelConfig
 from paribus.config.units import format_count
@@ -66,7 +66,7 @@ def sizes_table(sizes: dict[str, ModelConfig]) -> str:
     ordered = sorted(
         sizes.items(), key=lambda item: (KINDS.index(item[1].kind), parameter_count(item[1], VOCABULARIES[0]))
     )
-    return markdown(header, ([f"`{name}`", *cells(model)] for name, model in ordered))
+    return table(header, ([f"`{name}`", *cells(model)] for name, model in ordered))
 
 
 def cells(model: ModelConfig) -> list[str]:
@@ -91,12 +91,7 @@ def stated_table(sizes: dict[str, ModelConfig]) -> str:
         difference = f"{100 * (counted / stated.parameters - 1):+.1f} %"
         row = (f"`{stated.name}`", stated.source, f"{stated.vocab_size:,}", stated.text, f"{counted:,}", difference)
         rows.append(row)
-    return markdown(["`model`", "source", "vocabulary", "stated", "counted", "difference"], rows)
-
-
-def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table."""
-    return "".join(f"| {' | '.join(line)} |\n" for line in [header, ["---"] * len(header), *rows])
+    return table(["`model`", "source", "vocabulary", "stated", "counted", "difference"], rows)
 
 
 if __name__ == "__main__":
